@@ -53,7 +53,7 @@ Admission::Admission(const Runner& runner, const Tokenizer& tokenizer, const Eng
       emitter_(emitter),
       counters_(counters),
       limits_{static_cast<int32_t>(runner.vocabulary()), runner.context_tokens(), runner.embedding(),
-              pool_tokens_of(kv.pool())},
+              pool_tokens_of(kv.pool()), &tokenizer},
       drafts_max_(drafts_max),
       unread_max_(static_cast<size_t>(options.queue_max)),
       tenants_(options.tenant_requests_max),

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,14 +51,24 @@ struct Finish {
   FinishReason reason = FinishReason::kStop;
   std::string text;              ///< text held back until the end; empty for kCancelled and kError
   std::string stop;              ///< the stop string that matched, if one did
+  bool context_full = false;     ///< with kLength: it is the end of the context, not max_tokens
   std::vector<float> embedding;  ///< not normalised; for Pooling::kRank one element, the relevance score as a logit
   Usage usage;
   Timings timings;
   Error error;  ///< set for kError
 };
 
+/// How far a prompt's computation is, of a request that asked for it.
+struct PrefillProgress {
+  int32_t total = 0;                 ///< tokens of the prompt
+  int32_t cached = 0;                ///< of them, found in the prefix cache
+  int32_t computed = 0;              ///< of them, cached or computed
+  std::chrono::nanoseconds time{0};  ///< since admission
+};
+
 /// Events since the last drain. The finish comes once, with or after the last token.
 struct Events {
+  std::optional<PrefillProgress> prefill;  ///< the latest; comes before the tokens
   std::vector<TokenEvent> tokens;
   bool finished = false;
   Finish finish;  ///< set if finished

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -20,6 +21,8 @@ namespace cairn {
 /// join them.
 inline constexpr size_t kStopStringsMax = 32;
 inline constexpr size_t kStopBytesMax = 1'024;
+inline constexpr size_t kStopTokensMax = 256;
+inline constexpr size_t kBiasedTextBytesMax = 256;
 
 class DecodingConstraint;
 
@@ -35,10 +38,19 @@ struct GenerateRequest {
   SamplingParams sampling;
   /// At least 1; the end of the context may come first. -1: to the end of the context, or of the pool.
   int32_t max_tokens = -1;
-  std::vector<std::string> stop;  ///< text that ends the answer and is not part of it
-  bool ignore_eos = false;        ///< treat tokens that end generation like any others
-  bool text_at_start = false;     ///< whether the answer begins a text (see Detokenizer)
-  bool render_special = false;    ///< whether special tokens show as text
+  std::vector<std::string> stop;     ///< text that ends the answer and is not part of it
+  std::vector<TokenId> stop_tokens;  ///< end the answer as an end of turn does; at most kStopTokensMax
+  bool shows_stop_tokens = false;    ///< whether their text is part of the answer
+  size_t shown_stops = 0;            ///< so many of the first stop strings are part of the answer that they end
+  bool ignore_eos = false;           ///< treat tokens that end generation like any others
+  int32_t min_tokens = 0;            ///< before so many tokens, none that ends the answer is sampled
+  /// Adds to the logits of the tokens of a text, of which together with sampling.logit_bias kLogitBiasMax may be.
+  std::vector<std::pair<std::string, float>> text_bias;
+  /// After this time from the first token on, the answer ends with its next line; 0: never.
+  std::chrono::milliseconds line_time_max{0};
+  bool reports_prefill = false;  ///< whether Events::prefill is told
+  bool text_at_start = false;    ///< whether the answer begins a text (see Detokenizer)
+  bool render_special = false;   ///< whether special tokens show as text
 
   std::string id;      ///< for prefix_report and logs; may be empty
   std::string client;  ///< who shares fairly with others: an address, since anyone can make up keys

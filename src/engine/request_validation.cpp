@@ -29,6 +29,33 @@ Result<void> check_stops(const std::vector<std::string>& stops) {
   return {};
 }
 
+Result<void> check_stop_tokens(const GenerateRequest& request, int32_t vocabulary) {
+  if (request.stop_tokens.size() > kStopTokensMax) {
+    return fail_at("stop_token_ids", Code::kInvalidArgument, "there are {} stop tokens; at most {} are allowed",
+                   request.stop_tokens.size(), kStopTokensMax);
+  }
+  for (const TokenId token : request.stop_tokens) {
+    if (index(token) >= 0 && index(token) < vocabulary) continue;
+    return fail_at("stop_token_ids", Code::kInvalidArgument,
+                   "stop_token_ids names token {}; this model has tokens 0 to {}", index(token), vocabulary - 1);
+  }
+  if (request.min_tokens >= 0) return {};
+  return fail_at("min_tokens", Code::kInvalidArgument, "min_tokens is {}; it must be 0 or more", request.min_tokens);
+}
+
+// Biases of texts become biases of their tokens.
+Result<void> resolve_text_bias(GenerateRequest& request, const AdmissionLimits& limits) {
+  for (const auto& [text, bias] : std::exchange(request.text_bias, {})) {
+    if (text.size() > kBiasedTextBytesMax) {
+      return fail_at("logit_bias", Code::kInvalidArgument, "logit_bias has a text of {} bytes; at most {} are allowed",
+                     text.size(), kBiasedTextBytesMax);
+    }
+    CAIRN_TRY(const auto tokens, limits.tokenizer->encode(text, {}));
+    for (const TokenId token : tokens) request.sampling.logit_bias.emplace_back(token, bias);
+  }
+  return {};
+}
+
 Result<void> check_targets(const GenerateRequest& request) {
   const std::pair<const char*, std::chrono::milliseconds> targets[] = {{"target_ttft_ms", request.target_ttft},
                                                                        {"target_tbt_ms", request.target_tbt}};
@@ -102,7 +129,9 @@ Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, con
     embedding->request = std::move(request);
     return embedding;
   }
+  CAIRN_TRY_VOID(resolve_text_bias(request, limits));
   CAIRN_TRY_VOID(request.sampling.validate(limits.vocabulary));
+  CAIRN_TRY_VOID(check_stop_tokens(request, limits.vocabulary));
   CAIRN_TRY_VOID(check_stops(request.stop));
   CAIRN_TRY_VOID(check_targets(request));
   if (request.max_tokens < 1 && request.max_tokens != -1) {

@@ -16,6 +16,7 @@ struct AdmissionLimits {
   int32_t context_tokens = 0;
   EmbeddingAbility embedding;
   int32_t pool_tokens = 0;  ///< positions that the pages of one sequence could hold if it had all of them
+  const Tokenizer* tokenizer = nullptr;  ///< of the texts of GenerateRequest::text_bias
 };
 
 /// Positions that one sequence could hold with all pages of the pool. A window group never limits it: the pages behind

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/text/utf8.h"
 
 namespace cairn {
 
@@ -19,7 +20,15 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       tokens_(std::move(submission.request.prompt)),
       prompt_tokens_(static_cast<int32_t>(tokens_.size())),
       tokens_max_(submission.tokens_max),
+      fills_context_(submission.request.max_tokens < 0 ||
+                     int64_t{prompt_tokens_} + submission.request.max_tokens > tokens_max_),
       ignore_eos_(submission.request.ignore_eos),
+      shows_stop_tokens_(submission.request.shows_stop_tokens),
+      reports_prefill_(submission.request.reports_prefill),
+      shown_stops_(submission.request.shown_stops),
+      min_tokens_(submission.request.min_tokens),
+      line_time_max_(submission.request.line_time_max),
+      stop_tokens_(std::move(submission.request.stop_tokens)),
       speculates_(submission.request.speculate && drafts_max > 0),
       priority_(submission.request.priority),
       party_(submission.party),
@@ -29,7 +38,7 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       patience_ns_(deadline_ns_ - arrival_ns_),
       tbt_ns_(nanoseconds(submission.request.target_tbt).count()),
       stops_(std::move(submission.request.stop)),
-      sampler_(submission.request.sampling, vocabulary, tokens_, &scratch),
+      sampler_(submission.request.sampling, vocabulary, tokens_, &scratch, &tokenizer),
       detokenizer_(tokenizer, submission.request.text_at_start, submission.request.render_special),
       stop_matcher_(stops_),
       embed_(submission.request.embed),
@@ -40,6 +49,29 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
   memory_.cursor = PrefixCache::root(salt_);
   drafts_.reserve(static_cast<size_t>(drafts_max));
   if (constraint_ != nullptr) constraint_->begin(rule_);
+  if (min_tokens_ == 0) return;
+  for (int32_t token = 0; token < vocabulary; ++token)
+    if (ends_answer(TokenId{token})) ends_.push_back(TokenId{token});
+  banned_.reserve(2 * ends_.size());
+}
+
+bool Sequence::ends_answer(TokenId token) const {
+  const bool known = index(token) < tokenizer_.size();  // models may pad their vocabulary
+  if (!ignore_eos_ && known && tokenizer_.ends_generation(token)) return true;
+  return std::ranges::find(stop_tokens_, token) != stop_tokens_.end();
+}
+
+std::span<const TokenId> Sequence::banned() {
+  if (sampled_ >= min_tokens_) return rule_.banned;
+  banned_.assign(rule_.banned.begin(), rule_.banned.end());
+  banned_.insert(banned_.end(), ends_.begin(), ends_.end());
+  return banned_;
+}
+
+std::optional<PrefillProgress> Sequence::prefill(int64_t now_ns) const {
+  if (!reports_prefill_ || sampled_ > 0) return std::nullopt;
+  return PrefillProgress{prompt_tokens_, cached_tokens_, std::min(memory_.computed, prompt_tokens_),
+                         nanoseconds(now_ns - admitted_ns_)};
 }
 
 bool Sequence::precedes(const Sequence& other) const {
@@ -152,6 +184,7 @@ Finish Sequence::finish_with_rest(FinishReason reason) {
   if (stop >= 0) {
     result.reason = FinishReason::kStop;
     result.stop = stops_[static_cast<size_t>(stop)];
+    if (static_cast<size_t>(stop) < shown_stops_) result.text += result.stop;
   } else {
     result.text += stop_matcher_.take_held();
   }
@@ -182,20 +215,21 @@ TokenId Sequence::take_forced() {
 }
 
 Sampled Sequence::choose(std::span<const float> logits) {
-  return is_forced() ? sampler_.force(take_forced(), logits) : sampler_.sample(logits, rule_.banned, rule_.greedy);
+  return is_forced() ? sampler_.force(take_forced(), logits) : sampler_.sample(logits, banned(), rule_.greedy);
 }
 
 bool Sequence::is_given() const { return is_forced() && !sampler_.reports(); }
 
 bool Sequence::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
-  if (ahead > 0 && (constraint_ != nullptr || !sampler_.knows_later_requests())) return false;
+  if (ahead > 0 && (constraint_ != nullptr || sampled_ < min_tokens_ || !sampler_.knows_later_requests())) return false;
   if (is_forced()) {
     if (sampler_.reports())
       samples.add(sampler_.request_for_forced(row, rule_.forced[forced_next_], samples.changes()));
     return sampler_.reports();
   }
-  if (!sampler_.can_sample_on_device(rule_.banned)) return false;
-  samples.add(sampler_.request_for(row, ahead, rule_.banned, rule_.greedy, samples.changes()));
+  const std::span<const TokenId> banned = this->banned();
+  if (!sampler_.can_sample_on_device(banned)) return false;
+  samples.add(sampler_.request_for(row, ahead, banned, rule_.greedy, samples.changes()));
   return true;
 }
 
@@ -216,10 +250,11 @@ bool Sequence::add_token(Sampled&& sampled, Events& events) {
     return true;
   }
   ++sampled_;
-  const bool known = index(sampled.token) < tokenizer_.size();  // models may pad their vocabulary
-  if (!ignore_eos_ && known && tokenizer_.ends_generation(sampled.token)) {
+  if (ends_answer(sampled.token)) {
     events.finished = true;
     events.finish = finish_with_rest(FinishReason::kStop);
+    if (shows_stop_tokens_ && std::ranges::find(stop_tokens_, sampled.token) != stop_tokens_.end())
+      events.finish.text += utf8_replace_invalid(tokenizer_.piece(sampled.token, true));
     return true;
   }
   add_event(std::move(sampled), events);
@@ -237,13 +272,17 @@ void Sequence::add_event(Sampled&& sampled, Events& events) {
     events.finished = true;
     events.finish = finish(FinishReason::kStop);
     events.finish.stop = stops_[static_cast<size_t>(stop)];
+    if (static_cast<size_t>(stop) < shown_stops_) event.text += events.finish.stop;
     return;
   }
+  line_ended_ |= event.text.find('\n') != std::string::npos;
   if (constraint_ != nullptr) constraint_->token(event.token, event.text, rule_);
-  const bool full = static_cast<int32_t>(tokens_.size()) >= tokens_max_;
+  const bool late = line_ended_ && line_time_max_.count() > 0 && timings_.decode > line_time_max_;
+  const bool full = late || static_cast<int32_t>(tokens_.size()) >= tokens_max_;
   if (!rule_.end && !full) return;
   events.finished = true;
   events.finish = finish_with_rest(rule_.end.value_or(FinishReason::kLength));
+  events.finish.context_full = !rule_.end && !late && fills_context_ && events.finish.reason == FinishReason::kLength;
 }
 
 }  // namespace cairn

@@ -103,6 +103,8 @@ class Sequence {
   bool add_request(int32_t row, int32_t ahead, SampleBatch& samples);
   /// Takes a sample that the runner made, in place of choose(); it is not SampleResult::kNeedsHost.
   Sampled take(const SampleResult& sampled);
+  /// What the client is told of the prompt, if it asked and the answer has not begun; else nothing.
+  std::optional<PrefillProgress> prefill(int64_t now_ns) const;
   /// Adds the token's events. True when the answer has ended.
   bool add_token(Sampled&& sampled, Events& events);
   /// The events of an end that did not come from the answer itself. Text held back is dropped.
@@ -129,6 +131,9 @@ class Sequence {
   std::chrono::nanoseconds stalled_for(int64_t now_ns);
 
  private:
+  bool ends_answer(TokenId token) const;
+  /// What must not be sampled next.
+  std::span<const TokenId> banned();
   bool is_forced() const { return forced_next_ < rule_.forced.size(); }
   TokenId take_forced();
   void add_event(Sampled&& sampled, Events& events);
@@ -143,9 +148,19 @@ class Sequence {
   std::vector<TokenId> tokens_;  // prompt and answer
   int32_t prompt_tokens_;
   int32_t tokens_max_;
+  bool fills_context_;  // whether tokens_max_ is the end of the context, or of the pool
   int32_t sampled_ = 0;
   int32_t cached_tokens_ = 0;
   bool ignore_eos_;
+  bool shows_stop_tokens_;
+  bool reports_prefill_;
+  bool line_ended_ = false;  // the answer holds a line's end
+  size_t shown_stops_;
+  int32_t min_tokens_;
+  std::chrono::nanoseconds line_time_max_;
+  std::vector<TokenId> stop_tokens_;
+  std::vector<TokenId> ends_;    // tokens that end the answer, if min_tokens_ forbids them for a while
+  std::vector<TokenId> banned_;  // scratch
   bool speculates_;
   Priority priority_;
   Party party_;

@@ -15,22 +15,43 @@ namespace {
 
 static_assert(kTopLogprobsMax <= kSampleTopMax);
 
+constexpr float kLogitMost = 1e30f;  // of what a step changes: it stays finite
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Checks inclusive bounds. NaN is in no range.
-Result<void> check_range(const char* field, float value, float low, float high) {
-  if (value >= low && value <= high) return {};
-  return fail_at(field, Code::kInvalidArgument, "{} is {}; it must be from {} to {}", field, value, low, high);
-}
-
-Result<void> check_share(const char* field, float value) {
-  if (value > 0 && value <= 1) return {};
-  return fail_at(field, Code::kInvalidArgument, "{} is {}; it must be above 0 and at most 1", field, value);
-}
+// The random numbers that decide whether XTC acts are not those that tokens are sampled with.
+constexpr uint64_t kXtcStream = 0x9D2C5680F1A3C7E1u;
 
 bool has_penalties(const SamplingParams& params) {
   return params.penalty_last != 0 &&
          (params.repetition_penalty != 1 || params.frequency_penalty != 0 || params.presence_penalty != 0);
+}
+
+bool has_step(const std::vector<SamplerStep>& steps, SamplerStep step) {
+  return std::ranges::find(steps, step) != steps.end();
+}
+
+bool does_something(const SamplingParams& params, SamplerStep step, int32_t vocabulary) {
+  switch (step) {
+    case SamplerStep::kPenalties:
+      return has_penalties(params);
+    case SamplerStep::kDry:
+      return params.dry.multiplier > 0 && params.dry.last != 0;
+    case SamplerStep::kTopNSigma:
+      return params.top_n_sigma > 0;
+    case SamplerStep::kTopK:
+      return params.top_k > 0 && params.top_k < vocabulary;
+    case SamplerStep::kTypicalP:
+      return params.typical_p < 1;
+    case SamplerStep::kTopP:
+      return params.top_p < 1;
+    case SamplerStep::kMinP:
+      return params.min_p > 0;
+    case SamplerStep::kXtc:
+      return params.xtc_probability > 0 && params.xtc_threshold <= 0.5f;
+    case SamplerStep::kTemperature:
+      return params.temperature != 1 || params.dynatemp_range > 0;
+  }
+  return false;
 }
 
 // Sums the biases of each token.
@@ -55,65 +76,62 @@ double log_sum_exp(std::span<const float> logits, float largest, SamplerScratch&
 
 }  // namespace
 
-Result<void> SamplingParams::validate(int32_t vocabulary) const {
-  CAIRN_TRY_VOID(check_range("temperature", temperature, 0, 2));
-  if (top_k < 0) {
-    return fail_at("top_k", Code::kInvalidArgument, "top_k is {}; it must be 0 (all tokens) or more", top_k);
-  }
-  CAIRN_TRY_VOID(check_share("top_p", top_p));
-  if (!(min_p >= 0 && min_p < 1)) {
-    return fail_at("min_p", Code::kInvalidArgument, "min_p is {}; it must be from 0 to below 1", min_p);
-  }
-  CAIRN_TRY_VOID(check_share("typical_p", typical_p));
-  if (!(repetition_penalty > 0 && repetition_penalty <= 10)) {
-    return fail_at("repetition_penalty", Code::kInvalidArgument,
-                   "repetition_penalty is {}; it must be above 0 and at most 10", repetition_penalty);
-  }
-  CAIRN_TRY_VOID(check_range("frequency_penalty", frequency_penalty, -2, 2));
-  CAIRN_TRY_VOID(check_range("presence_penalty", presence_penalty, -2, 2));
-  if (penalty_last < -1 || penalty_last > kPenaltyLastMax) {
-    return fail_at("penalty_last", Code::kInvalidArgument,
-                   "penalty_last is {}; it must be from 0 to {}, or -1 for as many as that", penalty_last,
-                   kPenaltyLastMax);
-  }
-  if (logit_bias.size() > kLogitBiasMax) {
-    return fail_at("logit_bias", Code::kInvalidArgument, "logit_bias has {} entries; at most {} are allowed",
-                   logit_bias.size(), kLogitBiasMax);
-  }
-  for (const auto& [token, bias] : logit_bias) {
-    if (index(token) < 0 || index(token) >= vocabulary) {
-      return fail_at("logit_bias", Code::kInvalidArgument, "logit_bias names token {}; this model has tokens 0 to {}",
-                     index(token), vocabulary - 1);
-    }
-    if (!(bias >= -100 && bias <= 100)) {
-      return fail_at("logit_bias", Code::kInvalidArgument, "logit_bias of token {} is {}; it must be from -100 to 100",
-                     index(token), bias);
-    }
-  }
-  if (top_logprobs < 0 || top_logprobs > kTopLogprobsMax) {
-    return fail_at("top_logprobs", Code::kInvalidArgument, "top_logprobs is {}; it must be from 0 to {}", top_logprobs,
-                   kTopLogprobsMax);
-  }
-  return {};
-}
-
 Sampler::Sampler(const SamplingParams& params, int32_t vocabulary, std::span<const TokenId> prompt,
-                 SamplerScratch* scratch)
-    : params_(params), vocabulary_(vocabulary), scratch_(scratch) {
+                 SamplerScratch* scratch, const Tokenizer* tokenizer)
+    : params_(params), vocabulary_(vocabulary), mirostat_limit_(2.0 * params.mirostat_tau), scratch_(scratch) {
   if (scratch_ == nullptr) {
     own_scratch_ = std::make_unique<SamplerScratch>();
     scratch_ = own_scratch_.get();
   }
   scratch_->reserve(vocabulary);
   merge_biases(params_.logit_bias);
-  if (!has_penalties(params_)) return;
+  settle_steps();
+  if (dry_first_ || has_step(steps_, SamplerStep::kDry)) dry_.emplace(params_.dry, vocabulary, tokenizer, prompt);
+  if (!penalises_first_ && !has_step(steps_, SamplerStep::kPenalties)) return;
   recent_max_ = static_cast<size_t>(params_.penalty_last < 0 ? kPenaltyLastMax : params_.penalty_last);
   recent_.reserve(recent_max_);
   counts_.assign(static_cast<size_t>(vocabulary), 0);
-  for (const TokenId token : prompt.last(std::min(recent_max_, prompt.size()))) remember(token);
+  for (const TokenId token : prompt.last(std::min(recent_max_, prompt.size()))) remember_recent(token);
 }
 
-void Sampler::remember(TokenId token) {
+// What the steps come to.
+void Sampler::settle_steps() {
+  if (params_.top_p <= 0) {
+    params_.top_k = 1;
+    params_.top_p = 1;
+    std::ranges::replace(params_.steps, SamplerStep::kTopP, SamplerStep::kTopK);
+  }
+  for (const SamplerStep step : params_.steps)
+    if (does_something(params_, step, vocabulary_)) steps_.push_back(step);
+  const auto begins_with = [&](SamplerStep step) {
+    if (steps_.empty() || steps_.front() != step) return false;
+    steps_.erase(steps_.begin());
+    return true;
+  };
+  penalises_first_ = begins_with(SamplerStep::kPenalties);
+  dry_first_ = begins_with(SamplerStep::kDry);
+  const auto has = [&](SamplerStep step) { return has_step(steps_, step); };
+  const bool is_greedy = params_.temperature == 0 && params_.dynatemp_range == 0;
+  if (params_.mirostat != 0) {
+    takes_largest_ = is_greedy;
+    default_order_ = false;
+    return;
+  }
+  takes_largest_ = is_greedy && has(SamplerStep::kTemperature) && !has(SamplerStep::kXtc) &&
+                   !has(SamplerStep::kPenalties) && !has(SamplerStep::kDry);
+  const bool is_dynamic = has(SamplerStep::kTemperature) && params_.dynatemp_range > 0;
+  default_order_ = steps_.empty() ||
+                   (std::ranges::is_sorted(steps_, std::ranges::less_equal{}, {}) && !has(SamplerStep::kTopNSigma) &&
+                    !has(SamplerStep::kXtc) && !is_dynamic && params_.min_keep <= 1);
+  if (!default_order_) return;
+  if (!has(SamplerStep::kTopK)) params_.top_k = 0;
+  if (!has(SamplerStep::kTypicalP)) params_.typical_p = 1;
+  if (!has(SamplerStep::kTopP)) params_.top_p = 1;
+  if (!has(SamplerStep::kMinP)) params_.min_p = 0;
+  if (!has(SamplerStep::kTemperature)) params_.temperature = 1;
+}
+
+void Sampler::remember_recent(TokenId token) {
   if (recent_max_ == 0) return;
   if (recent_.size() < recent_max_) {
     recent_.push_back(token);
@@ -145,12 +163,20 @@ float Sampler::penalty(int32_t count) const {
   return static_cast<float>(count) * params_.frequency_penalty + params_.presence_penalty;
 }
 
+float Sampler::penalised(float logit, int32_t count) const {
+  return (logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty) - penalty(count);
+}
+
 void Sampler::penalise(std::span<float> logits) {
-  for_each_recent([&](TokenId token, int32_t count) {
-    float& logit = logits[static_cast<size_t>(index(token))];
-    logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
-    logit -= penalty(count);
-  });
+  if (penalises_first_) {
+    for_each_recent([&](TokenId token, int32_t count) {
+      float& logit = logits[static_cast<size_t>(index(token))];
+      logit = penalised(logit, count);
+    });
+  }
+  if (!dry_first_) return;
+  for (const DryPenalty::Match& match : dry_->matches())
+    logits[static_cast<size_t>(index(match.token))] -= dry_->penalty(match.length);
 }
 
 // Returns the logits after bias and penalties, and sets largest_ and the scratch's block_max. Without candidates
@@ -159,7 +185,7 @@ std::span<const float> Sampler::prepare(std::span<const float> logits, std::span
   CAIRN_DCHECK(logits.size() == static_cast<size_t>(vocabulary_));
   std::vector<float>& changed = scratch_->logits;
   bool copied = false;
-  if (!params_.logit_bias.empty() || !recent_.empty() || !banned.empty()) {
+  if (!params_.logit_bias.empty() || (penalises_first_ && !recent_.empty()) || dry_first_ || !banned.empty()) {
     changed.assign(logits.begin(), logits.end());
     for (const auto& [token, bias] : params_.logit_bias) changed[static_cast<size_t>(index(token))] += bias;
     penalise(changed);
@@ -203,10 +229,89 @@ void Sampler::select_nucleus(std::span<const float> logits) {
   keep_top_p(candidates, params_.top_p);
 }
 
+// Applies a step to the candidates. `last`: no step comes after it.
+void Sampler::apply(SamplerStep step, bool last) {
+  std::vector<Candidate>& candidates = scratch_->candidates;
+  const auto min_keep = static_cast<size_t>(std::max(1, params_.min_keep));
+  switch (step) {
+    case SamplerStep::kPenalties:
+      for (Candidate& candidate : candidates) {
+        const int32_t count = counts_[static_cast<size_t>(index(candidate.token))];
+        if (count > 0) candidate.logit = std::clamp(penalised(candidate.logit, count), -kLogitMost, kLogitMost);
+      }
+      return;
+    case SamplerStep::kDry:
+      if (dry_->matches().empty()) return;
+      for (Candidate& candidate : candidates) candidate.logit -= dry_->penalty_of(candidate.token);
+      return;
+    case SamplerStep::kTopNSigma:
+      return keep_within_sigmas(candidates, params_.top_n_sigma);
+    case SamplerStep::kTopK:
+      return keep_top_k(candidates, static_cast<size_t>(params_.top_k));
+    case SamplerStep::kTypicalP:
+      return keep_typical(candidates, params_.typical_p, min_keep);
+    case SamplerStep::kTopP:
+      normalise(candidates);
+      return keep_top_p(candidates, params_.top_p, min_keep);
+    case SamplerStep::kMinP:
+      return keep_min_p(candidates, params_.min_p, min_keep);
+    case SamplerStep::kXtc:
+      if (uniform(mix_bits(params_.seed ^ kXtcStream), sampled_) < params_.xtc_probability)
+        drop_top_choices(candidates, params_.xtc_threshold, min_keep);
+      return;
+    case SamplerStep::kTemperature:
+      return apply_temperature(last);
+  }
+}
+
+void Sampler::apply_temperature(bool last) {
+  std::vector<Candidate>& candidates = scratch_->candidates;
+  double temperature = params_.temperature;
+  if (params_.dynatemp_range > 0) {
+    temperature = dynamic_temperature(candidates, temperature, params_.dynatemp_range, params_.dynatemp_exponent);
+  }
+  if (temperature <= 0) return keep_top_k(candidates, 1);
+  if (last) {
+    temperature_ = temperature;
+    return;
+  }
+  for (Candidate& candidate : candidates) {
+    candidate.logit = static_cast<float>(std::clamp<double>(candidate.logit / temperature, -kLogitMost, kLogitMost));
+  }
+}
+
+void Sampler::truncate_in_order(std::span<const float> logits) {
+  std::vector<Candidate>& candidates = scratch_->candidates;
+  size_t next = 0;
+  if (params_.mirostat == 0 && steps_.front() == SamplerStep::kTopK) {
+    select_top_k(logits, scratch_->block_max, static_cast<size_t>(params_.top_k), candidates);
+    next = 1;
+  } else {
+    double least = -kInfinity;
+    if (params_.mirostat == 0 && steps_.front() == SamplerStep::kTopNSigma) {
+      least = least_within_sigmas(logits, largest_, params_.top_n_sigma);
+      next = 1;
+    }
+    select_at_least(logits, scratch_->block_max, least, candidates);
+  }
+  temperature_ = 1;
+  if (params_.mirostat != 0) {
+    temperature_ = params_.temperature;
+    return params_.mirostat == 1 ? keep_mirostat1(candidates, mirostat_limit_, temperature_, vocabulary_)
+                                 : keep_mirostat2(candidates, mirostat_limit_, temperature_);
+  }
+  for (; next < steps_.size(); ++next) apply(steps_[next], next + 1 == steps_.size());
+}
+
 // Puts the remaining tokens into the scratch's candidates; false if no filter limits them, and candidates are not
 // filled.
 bool Sampler::truncate(std::span<const float> logits) {
   std::vector<Candidate>& candidates = scratch_->candidates;
+  if (!default_order_) {
+    truncate_in_order(logits);
+    return true;
+  }
+  temperature_ = params_.temperature;
   const bool by_rank = params_.top_k > 0 && params_.top_k < vocabulary_;
   const bool typical = params_.typical_p < 1;
   if (!by_rank && !typical) {
@@ -228,35 +333,47 @@ bool Sampler::truncate(std::span<const float> logits) {
   return true;
 }
 
-// Sets the candidates' weights at the request's temperature and returns their sum.
+// Sets the candidates' weights and returns their sum.
 double Sampler::weigh_candidates() {
   std::vector<Candidate>& candidates = scratch_->candidates;
   double largest = candidates.front().logit;
   for (const Candidate& candidate : candidates) largest = std::max<double>(largest, candidate.logit);
   double total = 0;
   for (Candidate& candidate : candidates) {
-    candidate.probability = std::exp((candidate.logit - largest) / params_.temperature);
+    candidate.probability = std::exp((candidate.logit - largest) / temperature_);
     total += candidate.probability;
   }
   return total;
 }
 
+// Chooses one of the candidates. Rounding may leave their sum short of the target: then it is the last one.
+TokenId Sampler::pick_candidate(double random) {
+  const double total = weigh_candidates();
+  const double target = random * total;
+  const Candidate* chosen = nullptr;
+  double sum = 0;
+  for (const Candidate& candidate : scratch_->candidates) {
+    if (candidate.probability <= 0) continue;
+    chosen = &candidate;
+    sum += candidate.probability;
+    if (sum > target) break;
+  }
+  if (params_.mirostat != 0) {
+    const double surprise = -std::log2(chosen->probability / total);
+    mirostat_limit_ -= params_.mirostat_eta * (surprise - params_.mirostat_tau);
+  }
+  return chosen->token;
+}
+
 TokenId Sampler::pick(std::span<const float> logits, bool greedy) {
   if (largest_ == -kInfinity) return kNoToken;
-  if (greedy || params_.temperature == 0) return scan_first(logits, scratch_->block_max, largest_);
+  if (greedy || takes_largest_) return scan_first(logits, scratch_->block_max, largest_);
   const double random = uniform(params_.seed, sampled_);
-  TokenId chosen = kNoToken;  // rounding may leave the sum short of the target: then the last candidate is chosen
-  if (truncate(logits)) {
-    const double target = random * weigh_candidates();
-    double sum = 0;
-    for (const Candidate& candidate : scratch_->candidates) {
-      if (candidate.probability <= 0) continue;
-      chosen = candidate.token;
-      sum += candidate.probability;
-      if (sum > target) break;
-    }
-    return chosen;
-  }
+  return truncate(logits) ? pick_candidate(random) : pick_unfiltered(logits, random);
+}
+
+TokenId Sampler::pick_unfiltered(std::span<const float> logits, double random) {
+  TokenId chosen = kNoToken;
   const double total = scan_weights(logits, largest_, params_.temperature, scratch_->weights, scratch_->block_sum);
   const double target = random * total;
   const std::vector<double>& block_sum = scratch_->block_sum;
@@ -296,6 +413,25 @@ void Sampler::report(std::span<const float> logits, Sampled& sampled) {
   }
 }
 
+// What the last pick() chose from.
+void Sampler::report_filtered(std::span<const float> logits, bool greedy, Sampled& sampled) {
+  std::vector<Candidate>& candidates = scratch_->candidates;
+  const auto top = static_cast<size_t>(params_.top_logprobs);
+  if (greedy || takes_largest_) {
+    select_top_k(logits, scratch_->block_max, std::max<size_t>(1, top), candidates);
+    for (Candidate& candidate : candidates) candidate.probability = candidate.token == sampled.token ? 1 : 0;
+  } else {
+    if (default_order_ && !truncate(logits)) select_at_least(logits, scratch_->block_max, -kInfinity, candidates);
+    const double total = weigh_candidates();
+    for (Candidate& candidate : candidates) candidate.probability /= total;
+  }
+  const auto chosen = std::ranges::find(candidates, sampled.token, &Candidate::token);
+  sampled.logprob = static_cast<float>(std::log(chosen->probability));
+  keep_top_k(candidates, top);
+  for (const Candidate& candidate : candidates)
+    sampled.top.push_back({candidate.token, static_cast<float>(std::log(candidate.probability))});
+}
+
 Sampled Sampler::force(TokenId token, std::span<const float> logits) {
   Sampled sampled;
   sampled.token = token;
@@ -304,18 +440,31 @@ Sampled Sampler::force(TokenId token, std::span<const float> logits) {
   return sampled;
 }
 
+void Sampler::remember(TokenId token) {
+  remember_recent(token);
+  if (dry_) dry_->remember(token);
+}
+
 void Sampler::count_sampled(TokenId token) {
   remember(token);
   ++sampled_;
 }
 
 Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> banned, bool greedy) {
-  const TokenId token = pick(prepare(logits, banned), greedy);
-  return token == kNoToken ? Sampled{} : force(token, logits);
+  const std::span<const float> in_play = prepare(logits, banned);
+  const TokenId token = pick(in_play, greedy);
+  if (token == kNoToken) return {};
+  if (!reports() || !params_.filtered_logprobs) return force(token, logits);
+  Sampled sampled;
+  sampled.token = token;
+  report_filtered(in_play, greedy, sampled);
+  count_sampled(token);
+  return sampled;
 }
 
 bool Sampler::can_sample_on_device(std::span<const TokenId> banned) const {
-  return params_.typical_p >= 1 && params_.logit_bias.size() + recent_.size() + banned.size() <= kSampleChangesMax;
+  if (!default_order_ || params_.typical_p < 1 || dry_ || (reports() && params_.filtered_logprobs)) return false;
+  return params_.logit_bias.size() + recent_.size() + banned.size() <= kSampleChangesMax;
 }
 
 SampleRequest Sampler::request_for(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
@@ -368,7 +517,7 @@ Sampled Sampler::take(const SampleResult& result) {
 std::vector<std::pair<TokenId, float>> Sampler::distribution(std::span<const float> logits) {
   const std::span<const float> in_play = prepare(logits);
   if (largest_ == -kInfinity) return {};
-  if (params_.temperature == 0) return {{scan_first(in_play, scratch_->block_max, largest_), 1.0f}};
+  if (takes_largest_) return {{scan_first(in_play, scratch_->block_max, largest_), 1.0f}};
   std::vector<Candidate>& candidates = scratch_->candidates;
   if (!truncate(in_play)) select_at_least(in_play, scratch_->block_max, -kInfinity, candidates);
   const double total = weigh_candidates();

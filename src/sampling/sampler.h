@@ -1,12 +1,14 @@
 /// Samples a token from logits: the chain of filters of one request.
 ///
-/// Order (docs/sampling.md): logit bias, repetition / frequency / presence penalties, banned tokens, top-k, typical-p,
-/// top-p, min-p, temperature, sample. Each filter sees the probabilities, at temperature 1, of what the filters before
-/// it left. temperature 0 takes the largest logit after bias and penalties (ties: lower id).
+/// Order, unless the request has its own (docs/sampling.md): logit bias, repetition / frequency / presence penalties,
+/// DRY, banned tokens, top-n-sigma, top-k, typical-p, top-p, min-p, XTC, temperature, sample. Each filter sees the
+/// probabilities, at temperature 1, of what the filters before it left. temperature 0 takes the largest logit that is
+/// left (ties: lower id).
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,35 +17,16 @@
 #include "base/ids.h"
 #include "kernels/sampler_operations.h"
 #include "sampling/candidates.h"
+#include "sampling/dry_penalty.h"
+#include "sampling/sampling_params.h"  // IWYU pragma: export
 
 namespace cairn {
 
-inline constexpr int32_t kTopLogprobsMax = 20;
-inline constexpr size_t kLogitBiasMax = 1'024;
-inline constexpr int32_t kPenaltyLastMax = 65'536;
-
-struct SamplingParams {
-  float temperature = 1.0f;         ///< 0 .. 2; 0 is greedy
-  int32_t top_k = 0;                ///< 0: all
-  float top_p = 1.0f;               ///< (0, 1]
-  float min_p = 0.0f;               ///< [0, 1)
-  float typical_p = 1.0f;           ///< (0, 1]
-  float repetition_penalty = 1.0f;  ///< (0, 10]; > 1 discourages tokens among the last penalty_last
-  float frequency_penalty = 0.0f;   ///< -2 .. 2, per occurrence among the last penalty_last
-  float presence_penalty = 0.0f;    ///< -2 .. 2, once
-  int32_t penalty_last = 64;  ///< tokens of prompt and answer to which penalties apply; -1: all (up to kPenaltyLastMax)
-  std::vector<std::pair<TokenId, float>> logit_bias{};  ///< -100 .. 100 each; biases of the same token are added
-  uint64_t seed = 0;
-  bool logprobs = false;     ///< whether to report the chosen token's log-probability
-  int32_t top_logprobs = 0;  ///< and the log-probabilities of the n most likely tokens, 0 .. kTopLogprobsMax
-
-  /// kInvalidArgument naming the field and its range (logit_bias ids are checked against the vocabulary).
-  Result<void> validate(int32_t vocabulary) const;
-};
-
 struct TokenLogprob {
   TokenId token = kNoToken;
-  float logprob = 0;  ///< natural log of the model's own probability: softmax of the raw logits
+  /// Natural log of the model's own probability, softmax of the raw logits, or of what was sampled from:
+  /// SamplingParams::filtered_logprobs.
+  float logprob = 0;
 };
 
 struct Sampled {
@@ -52,15 +35,15 @@ struct Sampled {
   std::vector<TokenLogprob> top;  ///< most likely first, if requested; fewer if fewer have a probability above 0
 };
 
-/// State of one request. The sample for the i-th token of a request depends on (seed, i) and its logits alone, so
-/// neither the batch nor a restart after preemption changes it. Not thread-safe.
+/// State of one request. The sample for the i-th token of a request depends on (seed, i), the request's own tokens and
+/// their logits alone, so neither the batch nor a restart after preemption changes it. Not thread-safe.
 class Sampler {
  public:
   /// `params` are valid. `prompt`: tokens to which penalties apply before the first token. `scratch`: memory shared by
-  /// samplers on one thread, which outlives this; null: the sampler has its own. Afterwards only reported
-  /// log-probabilities allocate.
+  /// samplers on one thread, which outlives this; null: the sampler has its own. `tokenizer` outlives this; null: no
+  /// text breaks DRY's sequences. Afterwards only reported log-probabilities allocate.
   Sampler(const SamplingParams& params, int32_t vocabulary, std::span<const TokenId> prompt,
-          SamplerScratch* scratch = nullptr);
+          SamplerScratch* scratch = nullptr, const Tokenizer* tokenizer = nullptr);
 
   /// logits [vocabulary] are not changed. NaN logits count as -infinity; if any are +infinity, only those are
   /// candidates, with equal probability. `banned` tokens are masked. `greedy`: temperature 0 for this token.
@@ -71,7 +54,8 @@ class Sampler {
   // -- Sampling on the device that has the logits: request_for() describes what sample() or force() would do with a
   // row, and take() continues with the result. Without penalties, requests for later tokens can be made before the next
   // ones are known.
-  /// Whether request_for() is possible: not with typical_p, nor with more changes of logits than a sample may have.
+  /// Whether request_for() is possible: with penalties, top_k, top_p, min_p and temperature in this order, and no more
+  /// changes of logits than a sample may have.
   bool can_sample_on_device(std::span<const TokenId> banned) const;
   bool knows_later_requests() const { return recent_max_ == 0; }
   bool reports() const { return params_.logprobs || params_.top_logprobs > 0; }
@@ -89,17 +73,26 @@ class Sampler {
 
  private:
   std::span<const float> prepare(std::span<const float> logits, std::span<const TokenId> banned = {});
+  void settle_steps();
   template <class Visit>
   void for_each_recent(Visit visit);
   float penalty(int32_t count) const;
+  float penalised(float logit, int32_t count) const;
   void penalise(std::span<float> logits);
   bool truncate(std::span<const float> logits);
+  void truncate_in_order(std::span<const float> logits);
+  void apply(SamplerStep step, bool last);
+  void apply_temperature(bool last);
   void select_nucleus(std::span<const float> logits);
   double weigh_candidates();
   TokenId pick(std::span<const float> logits, bool greedy);
+  TokenId pick_candidate(double random);
+  TokenId pick_unfiltered(std::span<const float> logits, double random);
   void report(std::span<const float> logits, Sampled& sampled);
+  void report_filtered(std::span<const float> logits, bool greedy, Sampled& sampled);
   void count_sampled(TokenId token);
   void remember(TokenId token);
+  void remember_recent(TokenId token);
 
   SamplingParams params_;
   int32_t vocabulary_;
@@ -107,10 +100,18 @@ class Sampler {
   size_t recent_max_ = 0;        // 0: no penalties
   size_t recent_next_ = 0;
   std::vector<int32_t> counts_;  // [token]: how often it is in recent_; empty without penalties
-  uint64_t sampled_ = 0;         // tokens sampled so far
+  std::optional<DryPenalty> dry_;
+  bool penalises_first_ = false;    // penalties come before all filters
+  bool dry_first_ = false;          // the same for DRY
+  std::vector<SamplerStep> steps_;  // those that do something, without penalties and DRY if those come first
+  bool default_order_ = true;       // steps_ are what truncate() does in one go
+  bool takes_largest_ = false;      // whatever is left, the largest logit is taken
+  double mirostat_limit_ = 0;       // bits
+  uint64_t sampled_ = 0;            // tokens sampled so far
   std::unique_ptr<SamplerScratch> own_scratch_;
   SamplerScratch* scratch_;
-  float largest_ = 0;  // largest logit of the candidates, in the current call
+  float largest_ = 0;       // largest logit of the candidates, in the current call
+  double temperature_ = 1;  // at which the candidates that are left are weighed
 };
 
 }  // namespace cairn

@@ -62,6 +62,11 @@ Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const Sch
   if (!decode) {
     counters_.prompt_tokens += share.rows;
     sequence->memory().computed += share.rows;
+    if (auto progress = sequence->prefill(now_ns)) {
+      Events events;
+      events.prefill = progress;
+      sequence->publish(std::move(events), unnotified_);
+    }
     if (!share.logits) return {};
   }
   sequence->token_at(now_ns);

@@ -47,7 +47,7 @@ class EventChannel {
  private:
   friend class UnnotifiedChannels;
   bool tell() noexcept;
-  bool has_events() const { return pending_.finished || !pending_.tokens.empty(); }
+  bool has_events() const { return pending_.finished || !pending_.tokens.empty() || pending_.prefill.has_value(); }
   Events take();
 
   std::atomic<bool> cancelled_ = false;

@@ -1,0 +1,91 @@
+/// What a request asks of its sampler. docs/sampling.md says what each parameter does.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+
+namespace cairn {
+
+inline constexpr int32_t kTopLogprobsMax = 20;
+inline constexpr size_t kLogitBiasMax = 1'024;
+inline constexpr int32_t kPenaltyLastMax = 65'536;
+inline constexpr float kTemperatureMax = 1'000;
+inline constexpr size_t kSamplerStepsMax = 32;
+inline constexpr size_t kDryBreakersMax = 64;
+inline constexpr size_t kDryBreakerBytesMax = 256;
+
+/// A step of the chain, in the default order.
+enum class SamplerStep : uint8_t {
+  kPenalties,
+  kDry,
+  kTopNSigma,
+  kTopK,
+  kTypicalP,
+  kTopP,
+  kMinP,
+  kXtc,
+  kTemperature,
+};
+inline constexpr std::array kDefaultSamplerSteps = {
+    SamplerStep::kPenalties, SamplerStep::kDry,      SamplerStep::kTopNSigma,
+    SamplerStep::kTopK,      SamplerStep::kTypicalP, SamplerStep::kTopP,
+    SamplerStep::kMinP,      SamplerStep::kXtc,      SamplerStep::kTemperature,
+};
+
+/// llama.cpp's name of a step: "top_k".
+std::string_view sampler_step_name(SamplerStep step);
+/// The step with one of llama.cpp's names ("typ_p", "typical", "top-k", ...).
+std::optional<SamplerStep> sampler_step_named(std::string_view name);
+/// The step with llama.cpp's letter: "edskypmxt" is the default order.
+std::optional<SamplerStep> sampler_step_of_letter(char letter);
+
+/// Discourages tokens that would go on with a sequence that occurred already ("don't repeat yourself").
+struct DryParams {
+  float multiplier = 0;        ///< 0 .. 1000; 0: off
+  float base = 1.75f;          ///< 1 .. 100: what each further token of a repetition multiplies the penalty with
+  int32_t allowed_length = 2;  ///< 0 or more: tokens of a repetition that cost nothing
+  int32_t last = -1;           ///< tokens of prompt and answer that are searched; 0: off, -1: kPenaltyLastMax
+  std::vector<std::string> breakers{"\n", ":", "\"", "*"};  ///< texts that no repetition reaches across
+};
+
+struct SamplingParams {
+  float temperature = 1.0f;         ///< 0 .. kTemperatureMax; 0 is greedy
+  int32_t top_k = 0;                ///< 0: all
+  float top_p = 1.0f;               ///< [0, 1]; 0: the most likely token
+  float min_p = 0.0f;               ///< [0, 1]
+  float typical_p = 1.0f;           ///< [0, 1]
+  float repetition_penalty = 1.0f;  ///< (0, 10]; > 1 discourages tokens among the last penalty_last
+  float frequency_penalty = 0.0f;   ///< -2 .. 2, per occurrence among the last penalty_last
+  float presence_penalty = 0.0f;    ///< -2 .. 2, once
+  int32_t penalty_last = 64;  ///< tokens of prompt and answer to which penalties apply; -1: all (up to kPenaltyLastMax)
+  DryParams dry{};
+  float top_n_sigma = -1;       ///< at most 1000; 0 or less: off
+  float xtc_probability = 0;    ///< [0, 1]; 0: off
+  float xtc_threshold = 0.1f;   ///< 0 or more; above 0.5: off
+  float dynatemp_range = 0;     ///< 0 .. kTemperatureMax; 0: the temperature is fixed
+  float dynatemp_exponent = 1;  ///< 0 .. 100
+  int32_t mirostat = 0;         ///< 1 and 2 are its versions, in place of all filters
+  float mirostat_tau = 5;       ///< 0 .. 100: the surprise aimed at, in bits
+  float mirostat_eta = 0.1f;    ///< 0 .. 1: how fast the truncation follows
+  int32_t min_keep = 0;         ///< tokens that typical_p, top_p, min_p and xtc leave at least
+  /// The steps in their order, at most kSamplerStepsMax; a step that is not named is off.
+  std::vector<SamplerStep> steps{kDefaultSamplerSteps.begin(), kDefaultSamplerSteps.end()};
+  std::vector<std::pair<TokenId, float>> logit_bias{};  ///< -100 .. 100 each; biases of the same token are added
+  uint64_t seed = 0;
+  bool logprobs = false;           ///< whether to report the chosen token's log-probability
+  int32_t top_logprobs = 0;        ///< and the log-probabilities of the n most likely tokens, 0 .. kTopLogprobsMax
+  bool filtered_logprobs = false;  ///< of the distribution that the token was sampled from, not of the model's own
+
+  /// kInvalidArgument naming the field and its range (logit_bias ids are checked against the vocabulary).
+  Result<void> validate(int32_t vocabulary) const;
+};
+
+}  // namespace cairn
