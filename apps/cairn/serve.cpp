@@ -39,6 +39,7 @@ struct ServeFlags {
   std::optional<std::string> store;  ///< path of a file
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
   std::vector<std::string> allow_hosts;
+  std::string tool_calls = "lenient";  ///< or "strict"
 };
 
 /// Time for answers in progress to end after the first Ctrl-C; the second one ends the program at once.
@@ -164,6 +165,7 @@ Result<void> serve(const ServeFlags& flags) {
     CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(service)));
   }
   block_signals();
+  service.set_lenient_calls(flags.tool_calls == "lenient");
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
   log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));
   Progress progress;
@@ -218,6 +220,12 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "(default: an eighth of what is free at the start, from 16MiB to 1GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--tool-calls", flags->tool_calls,
+                   "strict: tool calls are read in the model's own format alone; lenient: also in other common ones, "
+                   "where they are certain (requests: tool_call_parsing)")
+      ->check(CLI::IsMember({"strict", "lenient"}))
+      ->capture_default_str();
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());
   command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")

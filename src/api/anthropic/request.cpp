@@ -230,6 +230,7 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
        {"system", "tools", "tool_choice", "thinking", "output_config", "context_management", "cache_control"})
     fields.get(name);
   read_generation_params(fields, chat.generate);
+  read_tool_call_parsing(fields, chat);
   CAIRN_TRY_VOID(fields.finish());
 
   CAIRN_TRY_VOID(check_cache_control(fields.get("cache_control")));

@@ -274,8 +274,18 @@ ordered_json read_tools(RequestFields& fields) {
   return read.empty() ? ordered_json(nullptr) : read;
 }
 
+void read_tool_call_parsing(RequestFields& fields, ChatRequest& request) {
+  const ordered_json* parsing = fields.get("tool_call_parsing");
+  if (parsing == nullptr) return;
+  request.lenient_calls = *parsing == "lenient";
+  if (*parsing != "lenient" && *parsing != "strict")
+    fields.reject("tool_call_parsing",
+                  fmt::format("must be \"strict\" or \"lenient\", not {}", quoted_value(*parsing)));
+}
+
 void read_tool_choice(RequestFields& fields, ChatRequest& request) {
   request.parallel_calls = fields.boolean("parallel_tool_calls", true);
+  read_tool_call_parsing(fields, request);
   const ordered_json* choice = fields.get("tool_choice");
   if (choice == nullptr) return;
   const auto& tools = request.input.tools;

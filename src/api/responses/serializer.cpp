@@ -20,7 +20,7 @@ std::string_view delta_event(bool call, bool message) {
 
 // Null: it came to its end.
 ordered_json incomplete_details(ChatFinishReason end) {
-  if (end == ChatFinishReason::kLength) return {{"reason", "max_output_tokens"}};
+  if (end == ChatFinishReason::kLength || end == ChatFinishReason::kCutCall) return {{"reason", "max_output_tokens"}};
   if (end == ChatFinishReason::kRepetition) return {{"reason", "repetition"}};  // OpenAI has no word for it
   return nullptr;
 }
