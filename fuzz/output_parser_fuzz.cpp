@@ -1,9 +1,11 @@
 // Fuzzes the parser of model outputs: the parts do not depend on the cuts, nothing but markup is lost, and arguments
-// are JSON. The input's first line names the formats of calls and of thinking, and ends the prompt; control bytes after
-// it stand for the formats' own markers.
+// are JSON if the call is whole, and none if it is cut. The input's first line names the formats of calls and of
+// thinking, says with + that calls in another dress are read, and ends the prompt; control bytes after it stand for the
+// formats' own markers.
 #include <algorithm>
 #include <bitset>
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -31,6 +33,7 @@ struct Input {
   std::string_view prompt;
   std::string output;
   std::vector<std::string_view> markup;  // texts that may be missing from the parts
+  bool dressed = false;                  // whether calls in another dress are read
 };
 
 template <class Styles>
@@ -50,7 +53,11 @@ Input read(std::string_view data) {
   const std::string_view second = header.substr(std::min(space + 1, header.size()));
   const ReasoningStyle& thinking =
       pick(reasoning_styles(), second.substr(0, second.find(' ')), [](const auto& style) { return style.name; });
-  Input input{{tools.format, thinking.format}, {}, {}, {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>"}};
+  Input input{{tools.format, thinking.format},
+              {},
+              {},
+              {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "all"},
+              header.find('+') != std::string_view::npos};
   if (header.ends_with('!')) input.prompt = thinking.open;
   if (header.ends_with('-')) input.format.tools = ToolFormat::kNone;
   if (tools.format == ToolFormat::kHarmony) input.format.reasoning = ReasoningFormat::kHarmony;
@@ -74,10 +81,12 @@ Input read(std::string_view data) {
 }
 
 std::vector<Part> parse(const Input& input, const std::vector<std::string_view>& deltas) {
-  return parse_deltas({input.format, tools(), input.prompt}, deltas);
+  static const auto offered = std::make_shared<const nlohmann::ordered_json>(tools());
+  return parse_deltas({input.format, tools(), input.prompt, {input.dressed ? offered : nullptr}}, deltas);
 }
 
-// Checks that calls are complete sequences of begin, arguments, end, numbered from 0, with JSON as arguments.
+// Checks that calls are complete sequences of begin, arguments, end, numbered from 0, with JSON as arguments of
+// those that are whole alone.
 void check_calls(const std::vector<Part>& parts) {
   int32_t calls = 0;
   bool open = false;
@@ -94,7 +103,9 @@ void check_calls(const std::vector<Part>& parts) {
         arguments += part.text;
         break;
       case PartKind::kCallEnd:
-        CAIRN_CHECK(open && part.call == calls - 1 && nlohmann::json::accept(arguments));
+        CAIRN_CHECK(open && part.call == calls - 1 && !arguments.empty());
+        if (part.state != CallState::kBroken)
+          CAIRN_CHECK(nlohmann::json::accept(arguments) == (part.state == CallState::kWhole));
         open = false;
         break;
       default:

@@ -42,6 +42,7 @@ struct ServeFlags {
   int64_t response_bytes = api::kRecentResponseBytes;
   std::vector<std::string> allow_hosts;
   bool strict_fields = false;
+  std::string tool_calls = "lenient";  ///< or "strict"
 };
 
 /// Time for answers in progress to end after the first Ctrl-C; the second one ends the program at once.
@@ -169,6 +170,7 @@ Result<void> serve(const ServeFlags& flags) {
   }
   block_signals();
   service.keep_recent_responses(flags.response_bytes);
+  service.set_lenient_calls(flags.tool_calls == "lenient");
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
   log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));
   Progress progress;
@@ -232,6 +234,12 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_flag("--strict-fields", flags->strict_fields,
                     "Refuse a request with a field that its endpoint does not know (default: the field is ignored, "
                     "with a line in the log)");
+  command
+      ->add_option("--tool-calls", flags->tool_calls,
+                   "strict: tool calls are read in the model's own format alone; lenient: also in other common ones, "
+                   "where they are certain (requests: tool_call_parsing)")
+      ->check(CLI::IsMember({"strict", "lenient"}))
+      ->capture_default_str();
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());
   command

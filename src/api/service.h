@@ -45,6 +45,9 @@ class Service {
   /// Refuses fields that an endpoint does not know. Before serving.
   void set_strict_fields(bool strict) { strict_fields_ = strict; }
   bool strict_fields() const { return strict_fields_; }
+  /// Whether calls in another dress are read where a request does not say. Set before serving.
+  void set_lenient_calls(bool lenient) { lenient_calls_ = lenient; }
+  bool lenient_calls() const { return lenient_calls_; }
   /// Server's thread only.
   RunningResponses& running_responses() { return running_responses_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
@@ -77,6 +80,7 @@ class Service {
   const Registry& registry_;
   const std::shared_ptr<ByteBudget> bytes_;
   SampledTurnCache turns_;
+  bool lenient_calls_ = true;
   RunningResponses running_responses_;
   std::unique_ptr<ResponseStore> response_store_;
   std::mutex call_bans_mutex_;

@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
+import { writeScriptedModel } from '../clients/scripted.mjs';
 import { serve, storyTrainedFor } from './server.mjs';
 
 let server, client;
@@ -30,7 +31,10 @@ test('a named tool is what the answer begins with', async () => {
     const answer = await ask({ tool_choice: named(name) });
     assert.equal(answer.choices[0].message.tool_calls[0].function.name, name);
     assert.match(answer.choices[0].message.tool_calls[0].id, /^call_\w{24}$/);
-    JSON.parse(answer.choices[0].message.tool_calls[0].function.arguments);
+    // This model writes a story, which is no JSON: a broken call, and no text beside it.
+    assert.throws(() => JSON.parse(answer.choices[0].message.tool_calls[0].function.arguments));
+    assert.equal(answer.choices[0].message.content, null);
+    assert.notEqual(answer.choices[0].finish_reason, 'tool_calls');
   }
 });
 
@@ -53,6 +57,14 @@ test('a stream has the call\'s header first, and its pieces make the whole answe
   assert.deepEqual(calls.map(({ name, arguments: text }) => ({ name, arguments: text })), message.tool_calls.map((call) => call.function));
   assert.equal(content, message.content ?? '');
   assert.equal(finish, whole.choices[0].finish_reason);
+});
+
+test('what follows a required call is one, whatever the model writes', async () => {
+  const { message, finish_reason } = (await ask({ tool_choice: 'required' })).choices[0];
+  assert.ok(message.tool_calls.length === 1 || message.content.startsWith('<tool_call>'));  // it may write no name at all
+  assert.notEqual(finish_reason, 'tool_calls');
+  const only = (await ask({ tool_choice: 'required', tools: [tool('read')] })).choices[0].message;
+  assert.equal(only.tool_calls[0].function.name, 'read');
 });
 
 test('several choices have calls of their own', async () => {
@@ -192,4 +204,137 @@ test('with --store a call is replayed as it was sampled after kill -9, by its ow
     assert.equal(await count(message, 'owner'), sampled);
   }
   for (const { message, rendered } of unkept) assert.equal(await count(message, 'owner'), rendered);
+});
+
+// A model that answers by scripts: calls that are cut, broken, or in another dress, in every protocol.
+const command = '{"command": "ls -la"}';
+const scripts = {
+  hello: { text: 'Hello.' },
+  summary: { text: 'A summary.' },
+  long: { text: 'I write.', calls: [{ name: 'shell', args: { command: 'echo one two three four five six seven eight nine ten' } }] },
+  ended: { text: 'I look.\n<tool_call>\n{"name": "shell", "arguments": {"command": "rm -r' },
+  broken: { text: 'I try.', calls: [{ name: 'shell', raw: '{"command": "ls -la", "cmd": "ls", broken}' }] },
+  fence: { text: 'I look.\n\n```json\n{"name": "shell", "arguments": ' + command + '}\n```' },
+  bare: { text: '{"function": "shell", "parameters": ' + command + '}' },
+  tags: { text: '<tools> {"name": "shell", "arguments": ' + command + '} </tool' },
+  prose: { text: 'It is written so:\n{"name": "shell", "arguments": ' + command + '}\nand then it runs.' },
+  other: { text: '```json\n{"name": "shell", "arguments": {"cmd": 5}}\n```' },
+};
+const schema = { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] };
+// Each gives {text, calls: [{name, arguments: JSON as text}], finish}.
+const protocols = {
+  async chat(scripted, script, stream, more) {
+    const tools = [{ type: 'function', function: { name: 'shell', parameters: schema } }];
+    const events = await talk(scripted, '/v1/chat/completions', { messages: said(script), tools, stream, ...more });
+    const calls = [];
+    let text = '', finish;
+    for (const { choices: [choice] } of events) {
+      const part = choice.delta ?? choice.message;
+      text += part.content ?? '';
+      finish = choice.finish_reason ?? finish;
+      for (const [at, call] of (part.tool_calls ?? []).entries()) {
+        const sum = calls[call.index ?? at] ??= { name: call.function.name, arguments: '' };
+        sum.arguments += call.function.arguments ?? '';
+      }
+    }
+    return { text, calls, finish };
+  },
+  async messages(scripted, script, stream, more) {
+    const tools = [{ name: 'shell', input_schema: schema }];
+    const body = { messages: said(script), tools, stream, max_tokens: 400, ...more };
+    const events = await talk(scripted, '/v1/messages', body);
+    const blocks = events[0].content ?? [];
+    let finish = events[0].stop_reason;
+    for (const { type, index, content_block, delta } of events) {
+      if (type === 'content_block_start') blocks[index] = { ...content_block, json: '' };
+      if (type === 'content_block_delta') {
+        blocks[index].text += delta.text ?? '';
+        blocks[index].json += delta.partial_json ?? '';
+      }
+      if (type === 'message_delta') finish = delta.stop_reason;
+    }
+    const calls = blocks.filter(({ type }) => type === 'tool_use')
+      .map(({ name, input, json }) => ({ name, arguments: json ?? JSON.stringify(input).replace('":"', '": "') }));
+    return { text: blocks.filter(({ type }) => type === 'text').map(({ text }) => text).join('\n'), calls, finish };
+  },
+  async responses(scripted, script, stream, { max_tokens, ...more }) {
+    const tools = [{ type: 'function', name: 'shell', parameters: schema }];
+    const events = await talk(scripted, '/v1/responses', { input: said(script), tools, stream, max_output_tokens: max_tokens, ...more });
+    const response = stream ? events.at(-1).response : events[0];
+    for (const { type, item } of events) {
+      if (type === 'response.output_item.done') assert.deepEqual(item, response.output.find(({ id }) => id === item.id));
+    }
+    const calls = response.output.filter(({ type }) => type === 'function_call');
+    for (const { status, arguments: text } of calls) assert.equal(status, isJson(text) ? 'completed' : 'incomplete');
+    const text = response.output.filter(({ type }) => type === 'message').map(({ content: [{ text }] }) => text).join('');
+    return { text, calls: calls.map(({ name, arguments: text }) => ({ name, arguments: text })), finish: response.status };
+  },
+};
+const said = (script) => [{ role: 'user', content: `Do it. [script ${script}]` }];
+const isJson = (text) => { try { return JSON.parse(text) !== undefined; } catch { return false; } };
+async function talk(scripted, route, body) {
+  const text = await (await scripted.post(route, { ...body, temperature: 0 })).text();
+  if (!body.stream) return [JSON.parse(text)];
+  const lines = text.split('\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)));
+  return lines.filter((line) => !line.choices || line.choices.length > 0);
+}
+
+test('calls that are cut, broken or in another dress, in every protocol, in a stream and whole', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-scripted-'));
+  const file = path.join(folder, 'scripted.gguf');
+  const guide = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../models/guide');
+  writeScriptedModel(file, guide, Object.entries(scripts).map(([name, step]) => ({ name, steps: [step] })), 4096);
+  const scripted = await serve(file);
+  t.after(async () => {
+    await scripted.stop();
+    fs.rmSync(folder, { recursive: true, force: true });
+  });
+  const ends = {
+    chat: { calls: 'tool_calls', cut: 'length', stop: 'stop' },
+    messages: { calls: 'tool_use', cut: 'max_tokens', stop: 'end_turn' },
+    responses: { calls: 'completed', cut: 'incomplete', stop: 'completed' },
+  };
+  for (const [name, ask] of Object.entries(protocols)) {
+    for (const stream of [false, true]) {
+      const about = `${name}${stream ? ', streamed' : ''}`;
+      const whole = async (script, text, more = {}) =>
+        assert.deepEqual(await ask(scripted, script, stream, more), { text, calls: [{ name: 'shell', arguments: command }], finish: ends[name].calls }, `${about}: ${script}`);
+      // Without a stream Anthropic's form has no place for arguments that are no JSON.
+      const partly = async (script, before, call, text, finish, more = {}) => {
+        const whole = name === 'messages' && !stream;
+        const answer = await ask(scripted, script, stream, more);
+        assert.equal(answer.finish, finish, `${about}: ${script}`);
+        if (whole) {
+          assert.deepEqual(answer.calls, []);
+          assert.ok((before + '\n' + call).startsWith(answer.text) && answer.text.length > before.length + 20, answer.text);
+        } else {
+          assert.equal(answer.text, before, `${about}: ${script}`);
+          assert.equal(answer.calls.length, 1);
+          assert.ok(text.startsWith(answer.calls[0].arguments) && answer.calls[0].arguments.length > 5, answer.calls[0].arguments);
+          assert.ok(!isJson(answer.calls[0].arguments));
+        }
+      };
+      const header = '<tool_call>\n{"name": "shell", "arguments": ';
+      const long = JSON.stringify(scripts.long.calls[0].args);
+      await partly('long', 'I write.', `${header}${long}`, long, ends[name].cut, { max_tokens: 15 });
+      await partly('ended', 'I look.', `${header}{"command": "rm -r`, '{"command": "rm -r', ends[name].cut);
+      const { raw } = scripts.broken.calls[0];
+      await partly('broken', 'I try.', `${header}${raw}\n</tool_call>`, `${raw}\n`, ends[name].stop);
+      await whole('fence', 'I look.');
+      await whole('bare', '');
+      await whole('tags', '');
+      for (const script of ['prose', 'other']) assert.deepEqual(await ask(scripted, script, stream, {}), { text: scripts[script].text, calls: [], finish: ends[name].stop });
+      const strict = await ask(scripted, 'bare', stream, { tool_call_parsing: 'strict' });
+      assert.deepEqual(strict, { text: scripts.bare.text, calls: [], finish: ends[name].stop });
+    }
+  }
+  const ollama = async (script, more) => {
+    const tools = [{ type: 'function', function: { name: 'shell', parameters: schema } }];
+    return (await (await scripted.post('/api/chat', { model: 'scripted', messages: said(script), tools, stream: false, ...more })).json());
+  };
+  assert.deepEqual((await ollama('fence')).message.tool_calls[0].function, { index: 0, name: 'shell', arguments: JSON.parse(command) });
+  assert.match((await ollama('ended')).message.content, /shell \{"command": "rm -r$/);
+  assert.equal((await ollama('ended')).done_reason, 'length');
+  assert.equal((await ollama('fence', { tool_call_parsing: 'strict' })).message.content, scripts.fence.text);
+  assert.equal(scripted.log().match(/calls that are not in the model's own format are read/g).length, 1);
 });

@@ -239,6 +239,7 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
   read_generation_params(fields, chat.generate);
   read_template_variables(fields, chat.input.variables);
   read_reasoning(fields, chat.reasoning);
+  read_tool_call_parsing(fields, chat);
   CAIRN_TRY_VOID(fields.finish());
 
   CAIRN_TRY_VOID(check_cache_control(fields.get("cache_control")));

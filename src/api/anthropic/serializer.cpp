@@ -32,6 +32,7 @@ std::string_view stop_reason(const ChatFinish& finish, const ResponseOptions& op
     case ChatFinishReason::kLength:
       if (finish.usage.completion_tokens < options.max_tokens) return "model_context_window_exceeded";
       break;
+    case ChatFinishReason::kCutCall:
     case ChatFinishReason::kRepetition:
     case ChatFinishReason::kCancelled:
       break;
@@ -115,10 +116,10 @@ std::string MessagesSerializer::end_block() {
     content_.push_back({{"type", "thinking"},
                         {"thinking", options_.shows_thinking ? block.text : ""},
                         {"signature", signature(block.text)}});
-  } else {
-    ordered_json input = ordered_json::parse(block.text, nullptr, false);
-    if (input.is_discarded()) input = ordered_json::object();
+  } else if (ordered_json input = ordered_json::parse(block.text, nullptr, false); input.is_object()) {
     content_.push_back({{"type", "tool_use"}, {"id", block.id}, {"name", block.name}, {"input", std::move(input)}});
+  } else {
+    content_.push_back({{"type", "text"}, {"text", fmt::format("{} {}", block.name, block.text)}});
   }
   ++index_;
   return bytes;
@@ -140,6 +141,7 @@ std::string MessagesSerializer::parts(int, std::span<const Part> parts, const To
         bytes += add(PartKind::kCallBegin, part.text);
         break;
       case PartKind::kCallEnd:
+        if (part.state != CallState::kWhole && !options_.stream) open_->become_text(part.text);
         bytes += end_block();
         break;
     }

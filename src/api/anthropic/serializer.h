@@ -1,6 +1,9 @@
 /// Anthropic's answer: one message, whole or as a stream of named events. Every run of text, thinking or call is a
 /// content block of its own, in the order in which the model wrote them.
 ///
+/// A call that is cut or broken is one in a stream, with arguments that are no JSON. The input of a whole message must
+/// be an object: there such a call is a text, as the model wrote it.
+///
 /// Source: Anthropic API reference, "Create a Message" and "Streaming messages".
 #pragma once
 
@@ -41,6 +44,11 @@ class MessagesSerializer final : public ChatSerializer {
     std::string text;  // or the call's arguments
     std::string id;
     std::string name;
+
+    void become_text(std::string text_of_call) {
+      kind = PartKind::kContent;
+      text = std::move(text_of_call);
+    }
   };
   nlohmann::ordered_json message(nlohmann::ordered_json content, nlohmann::ordered_json usage) const;
   /// What goes on with `kind`; begins a block if another kind is open.

@@ -124,6 +124,31 @@ TEST(MessagesSerializer, StreamsThinkingTextAndCallsAsBlocksInTurn) {
                         "content_block_stop 3", delta_event("tool_use", 2), "message_stop"));
 }
 
+TEST(MessagesSerializer, ACallThatIsNotWholeIsATextInAWholeAnswerAndRawInAStream) {
+  const Part cut{PartKind::kCallEnd, "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Os", 0, "",
+                 CallState::kCut};
+  const std::vector<Part> parts = {text("I look."), call("weather", "t1"), arguments("{\"city\": \"Os"), cut};
+  Script whole({});
+  whole.say(parts).finish(ChatFinishReason::kCutCall);
+  EXPECT_EQ(whole.body()["content"],
+            ordered_json::array({{{"type", "text"}, {"text", "I look."}}, {{"type", "text"}, {"text", cut.text}}}));
+  EXPECT_EQ(whole.body()["stop_reason"], "max_tokens");
+
+  Script streamed({.stream = true});
+  streamed.say(parts).finish(ChatFinishReason::kCutCall);
+  const auto events = streamed.events();
+  EXPECT_THAT(
+      std::vector(events.begin() + 5, events.end()),
+      testing::ElementsAre(R"(content_block_start 1 {"type":"tool_use","id":"t1","name":"weather","input":{}})",
+                           R"(content_block_delta 1 {"type":"input_json_delta","partial_json":"{\"city\": \"Os"})",
+                           "content_block_stop 1", delta_event("max_tokens"), "message_stop"));
+
+  // Arguments that are whole, and no object.
+  Script list({});
+  list.say({call("weather", "t1"), arguments("[1]"), call_end()}).finish(ChatFinishReason::kToolCalls);
+  EXPECT_EQ(list.body()["content"][0], ordered_json({{"type", "text"}, {"text", "weather [1]"}}));
+}
+
 TEST(MessagesSerializer, EmptyAnswersHaveNoBlocks) {
   Script streamed({.stream = true});
   streamed.say({}).say({text("")}).finish(ChatFinishReason::kStop);

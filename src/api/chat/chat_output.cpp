@@ -1,7 +1,9 @@
 #include "api/chat/chat_output.h"
 
 #include <algorithm>
+#include <mutex>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
@@ -16,7 +18,8 @@ struct ChatOutput::Choice {
   std::vector<TokenId> tokens;
   int32_t reasoning_tokens = 0;
   size_t thinking_end = 0;  // see TurnRecorder
-  bool broken = false;      // a call is malformed
+  bool broken = false;      // a call is
+  bool cut = false;         // the last call is
   size_t prefill_held = 0;  // bytes of the prefill that the parser still holds back
 };
 
@@ -31,11 +34,26 @@ std::string call_id_of(uint64_t number, int bytes) {
 
 std::string make_call_id(int bytes) { return call_id_of(secure_random(), bytes); }
 
-OutputParser OutputContext::parser() const { return OutputParser(format, tools, prompt); }
+OutputParser OutputContext::parser() const { return OutputParser(format, tools, prompt, offered); }
+
+namespace {
+
+// Once per model.
+void log_dress(const std::string& model, std::string_view dress) {
+  static std::mutex mutex;
+  static std::set<std::string> logged;
+  const std::lock_guard lock(mutex);
+  if (!dress.empty() && logged.insert(model).second)
+    log_info("{}: calls that are not in the model's own format are read ({}); --tool-calls strict leaves them text",
+             model, dress);
+}
+
+}  // namespace
 
 ChatOutput::ChatOutput(std::unique_ptr<ChatSerializer> serializer, const OutputContext& context, int choices,
                        TurnRecorder keep, StoreRunner store_runner)
     : serializer_(std::move(serializer)),
+      model_(context.model),
       prefill_(context.prefill),
       forced_prefix_(context.forced_prefix),
       template_stop_strings_(context.template_stop_strings),
@@ -56,6 +74,7 @@ std::string ChatOutput::begin() {
     parts_.clear();
     if (!prefill_.empty()) skip_prefill(choices_[i]);
     choices_[i].parser.feed(forced_prefix_, parts_);
+    if (!forced_prefix_.empty()) choices_[i].parser.expect_call();
     collect(choices_[i]);
     if (!parts_.empty()) bytes += serializer_->parts(static_cast<int>(i), parts_, nullptr);
   }
@@ -98,6 +117,7 @@ void ChatOutput::collect(Choice& choice) {
         break;
       case PartKind::kCallEnd:
         choice.broken |= part.state == CallState::kBroken;
+        choice.cut = part.state == CallState::kCut;
         break;
     }
   }
@@ -125,6 +145,7 @@ std::string ChatOutput::finish(int index, Finish&& finish) {
   choice.parser.feed(finish.text, parts_);
   choice.parser.finish(parts_);
   collect(choice);
+  log_dress(model_, choice.parser.dress());
   std::string bytes;
   if (!parts_.empty()) bytes = serializer_->parts(index, parts_, nullptr);
 
@@ -134,16 +155,18 @@ std::string ChatOutput::finish(int index, Finish&& finish) {
   chat.reasoning_tokens = choice.reasoning_tokens;
   if (std::ranges::find(template_stop_strings_, finish.stop) == template_stop_strings_.end())
     chat.stop = std::move(finish.stop);
-  const bool calls = !choice.turn.calls.empty() && !choice.broken;
   if (finish.reason == FinishReason::kLength) {
     chat.reason = ChatFinishReason::kLength;
   } else if (finish.reason == FinishReason::kRepetition) {
     chat.reason = ChatFinishReason::kRepetition;
   } else if (finish.reason == FinishReason::kCancelled) {
     chat.reason = ChatFinishReason::kCancelled;
+  } else if (choice.cut) {
+    chat.reason = ChatFinishReason::kCutCall;
   } else if (!chat.stop.empty()) {
     chat.reason = ChatFinishReason::kStopString;
   } else {
+    const bool calls = !choice.turn.calls.empty() && !choice.broken;
     chat.reason = calls ? ChatFinishReason::kToolCalls : ChatFinishReason::kStop;
     if (recorder_ && !choice.broken) {
       if (auto work = recorder_(choice.turn, choice.tokens, choice.thinking_end)) to_store_.push_back(std::move(work));

@@ -19,6 +19,7 @@ enum class ChatFinishReason {
   kStopString,  ///< ChatFinish::stop came
   kLength,
   kToolCalls,   ///< the model ended its turn with calls, all whole
+  kCutCall,     ///< the model ended its turn, or a stop string did, within a call
   kRepetition,  ///< the answer repeated itself without end (RepetitionDetector) and has been ended
   kCancelled,   ///< only for serializers that say so (finishes_cancelled)
 };
@@ -62,6 +63,8 @@ struct OutputContext {
   std::string prefill;           ///< comes next; the client knows of it, so that its text is not sent
   std::string forced_prefix;     ///< the answer's beginning, which a required tool call forces on the model
   std::vector<std::string> template_stop_strings;  ///< stop strings that nobody asked for: they end the model's turn
+  OfferedTools offered;                            ///< of which calls in another dress are read
+  std::string model;                               ///< its name, for the log
   OutputParser parser() const;                     ///< has not read the forced prefix yet
 };
 inline constexpr size_t kPromptTailBytes = 1'024;
@@ -101,6 +104,7 @@ class ChatOutput final : public ResponseSerializer {
   void skip_prefill(Choice& choice);
 
   std::unique_ptr<ChatSerializer> serializer_;
+  std::string model_;
   int id_bytes_;
   std::string prefill_;
   std::string forced_prefix_;

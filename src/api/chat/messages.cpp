@@ -288,8 +288,18 @@ ordered_json keep_allowed_tools(RequestFields& fields, const ordered_json& choic
 
 }  // namespace
 
+void read_tool_call_parsing(RequestFields& fields, ChatRequest& request) {
+  const ordered_json* parsing = fields.get("tool_call_parsing");
+  if (parsing == nullptr) return;
+  request.lenient_calls = *parsing == "lenient";
+  if (*parsing != "lenient" && *parsing != "strict")
+    fields.reject("tool_call_parsing",
+                  fmt::format("must be \"strict\" or \"lenient\", not {}", quoted_value(*parsing)));
+}
+
 void read_tool_choice(RequestFields& fields, ChatRequest& request) {
   request.parallel_calls = fields.boolean("parallel_tool_calls", true);
+  read_tool_call_parsing(fields, request);
   const ordered_json* given = fields.get("tool_choice");
   if (given == nullptr) return;
   const bool narrowed = given->is_object() && is(*given, "type", "allowed_tools");

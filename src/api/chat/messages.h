@@ -36,6 +36,8 @@ void read_template_variables(RequestFields& fields, nlohmann::ordered_json& vari
 ChatInput read_chat_input(RequestFields& fields);
 /// `tool_choice`, also in other forms (tool_forms.h), and `parallel_tool_calls`; "allowed_tools" leaves only those.
 void read_tool_choice(RequestFields& fields, ChatRequest& request);
+/// `tool_call_parsing`: "strict" or "lenient". Done by read_tool_choice.
+void read_tool_call_parsing(RequestFields& fields, ChatRequest& request);
 /// `reasoning_effort`, `thinking_budget` and `enable_thinking`.
 void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning);
 /// `reasoning` ({"effort", "enabled"}) and `thinking` ({"type", "budget_tokens"}), as other servers have them on chat.

@@ -34,6 +34,8 @@ struct ChatRequest {
   ToolUse tool_use = ToolUse::kAuto;
   std::string tool_name;  ///< with kRequired: this one, empty: any
   bool parallel_calls = true;
+  std::optional<bool>
+      lenient_calls{};  ///< whether calls in another dress are read (OfferedTools); unset: as the server does
   ReasoningOptions reasoning;
   bool stored = true;        ///< its calls may be kept in the file of --store
   int64_t kept_bytes = 0;    ///< about what the answer's serializer keeps of the request until its end

@@ -56,7 +56,10 @@ struct ForcedPrefix {
 
 ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& request, const std::string& prompt) {
   const auto* style = tool_call::find_style(model.output_format.tools);
-  const std::string& name = request.tool_name;
+  // The name of the only tool need not be left to the model.
+  const auto& tools = request.input.tools;
+  const std::string name =
+      request.tool_name.empty() && tools.size() == 1 ? tools[0]["function"].value("name", "") : request.tool_name;
   if (style == nullptr) {
     if (model.output_format.tools != ToolFormat::kHarmony) return {};
     std::string text = "<|channel|>commentary to=functions.";
@@ -126,6 +129,7 @@ std::vector<GenerateRequest> constrained_requests(const ChatRequest& request, co
     OutputParser parser = context.parser();
     std::vector<Part> parts;
     parser.feed(context.prefill + context.forced_prefix, parts);
+    if (!context.forced_prefix.empty()) parser.expect_call();
     const TokenId last = prompt.tokens.back();
     generate.constraint = std::make_shared<ChatConstraint>(rules, std::move(parser), *model.tokenizer, last);
   }
@@ -156,6 +160,9 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
     context.tools = request.input.tools;
     context.tools.insert(context.tools.end(), request.found_tools.begin(), request.found_tools.end());
   }
+  context.model = model.name;
+  if (calls && request.lenient_calls.value_or(service.lenient_calls()))
+    context.offered = {std::make_shared<const ordered_json>(context.tools), request.parallel_calls ? kCallsMax : 1};
   context.prompt = prompt.text.substr(prompt.text.size() - std::min(prompt.text.size(), kPromptTailBytes));
   if (calls && request.tool_use == ToolUse::kRequired) {
     ForcedPrefix first = forced_prefix_of(model, request, context.prompt);

@@ -29,6 +29,7 @@ std::string_view reason_name(ChatFinishReason end) {
     case ChatFinishReason::kStopString:
       return "stop";
     case ChatFinishReason::kLength:
+    case ChatFinishReason::kCutCall:
       return "length";
     case ChatFinishReason::kToolCalls:
       return "tool_calls";

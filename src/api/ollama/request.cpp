@@ -109,6 +109,7 @@ Result<OllamaRequest> parse_chat(const ordered_json& body) {
   OllamaRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.chat));
   request.chat.input.tools = read_tools(fields);
+  read_tool_call_parsing(fields, request.chat);
   const ordered_json* messages = fields.get("messages");
   CAIRN_TRY_VOID(fields.finish());
   request.only_load = messages == nullptr || (messages->is_array() && messages->empty());

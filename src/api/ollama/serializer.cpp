@@ -11,7 +11,8 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string_view done_reason(ChatFinishReason end) {
-  return end == ChatFinishReason::kLength || end == ChatFinishReason::kRepetition ? "length" : "stop";
+  const bool ended = end != ChatFinishReason::kLength && end != ChatFinishReason::kCutCall;
+  return ended && end != ChatFinishReason::kRepetition ? "stop" : "length";
 }
 
 // Null if they are no object.
@@ -52,8 +53,8 @@ std::string OllamaSerializer::line_so_far() {
   return with_logprobs(envelope(std::exchange(delta_, {}), false), logprobs_) + "\n";
 }
 
-void OllamaSerializer::end_call(const Call& ended, bool whole) {
-  const ToolCall& call = ended.call;
+void OllamaSerializer::end_call(bool whole) {
+  const ToolCall call = std::exchange(call_, {});
   ordered_json arguments = whole ? arguments_of(call.arguments) : ordered_json(nullptr);
   if (arguments.is_null()) {
     delta_.content += fmt::format("{} {}", call.name, call.arguments);
@@ -80,16 +81,13 @@ std::string OllamaSerializer::parts(int, std::span<const Part> parts, const Toke
         delta_.thinking += part.text;
         break;
       case PartKind::kCallBegin:
-        waiting_.push_back({{part.id, part.text, {}}, CallState::kRepaired});
+        call_ = {part.id, part.text, {}};
         break;
       case PartKind::kArguments:
-        waiting_.back().call.arguments += part.text;
+        call_.arguments += part.text;
         break;
       case PartKind::kCallEnd:
-        // What the end of the answer has cut is whole only if the model ended it, which finish() tells.
-        if (part.state == CallState::kRepaired) break;
-        end_call(waiting_.back(), part.state == CallState::kWhole);
-        waiting_.pop_back();
+        end_call(part.state == CallState::kWhole);
         break;
     }
   }
@@ -97,8 +95,6 @@ std::string OllamaSerializer::parts(int, std::span<const Part> parts, const Toke
 }
 
 std::string OllamaSerializer::finish(int, ChatFinish&& finish) {
-  for (const Call& call : waiting_) end_call(call, finish.reason == ChatFinishReason::kToolCalls);
-  waiting_.clear();
   std::string bytes;
   if (options_.stream && !(delta_.empty() && logprobs_.empty())) bytes = line_so_far();
   ordered_json value = envelope(std::exchange(delta_, {}), true);

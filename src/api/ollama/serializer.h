@@ -1,8 +1,7 @@
 /// Ollama's answer to a chat or a prompt: one JSON object, or a line of JSON per token and one at the end.
 ///
-/// Its clients take calls as objects, so that a call goes out when it is whole. One that is not, because the answer
-/// came to its end within it or because its arguments are no object, is no call that a client could make: it goes out
-/// as text.
+/// Its clients take calls as objects, so that a call goes out when it is whole. One that is cut or broken, or whose
+/// arguments are no object, is no call that a client could make: it goes out as text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -40,23 +39,19 @@ class OllamaSerializer final : public ChatSerializer {
   std::string loaded() const;
 
  private:
-  struct Call {
-    ToolCall call;
-    CallState state = CallState::kRepaired;  // until its end has come
-  };
   struct Delta {
     std::string content;
     std::string thinking;
     nlohmann::ordered_json calls = nlohmann::ordered_json::array();
     bool empty() const { return content.empty() && thinking.empty() && calls.empty(); }
   };
-  void end_call(const Call& call, bool whole);
+  void end_call(bool whole);
   std::string line_so_far();
   nlohmann::ordered_json envelope(Delta&& delta, bool done) const;
 
   ResponseOptions options_;
   const Tokenizer& tokenizer_;
-  std::vector<Call> waiting_;  // begun, and not known to be whole
+  ToolCall call_;  // that is open
   int calls_sent_ = 0;
   Delta delta_;        // since the last line
   JsonList logprobs_;  // the same

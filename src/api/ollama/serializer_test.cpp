@@ -105,19 +105,15 @@ TEST_F(OllamaAnswerTest, CallsGoOutWhole) {
                           R"({"message":{"role":"assistant","content":""},"done":true,"done_reason":"stop",)" + kEnd));
 }
 
-TEST_F(OllamaAnswerTest, ACallThatTheModelEndedWithIsOne) {
-  const std::vector<std::vector<Part>> steps = {{call("add", "c"), arguments(R"({"a":1})")},
-                                                {call_end(CallState::kRepaired)}};
-  EXPECT_THAT(
-      answer({.stream = false}, steps, ChatFinishReason::kToolCalls),
-      ElementsAre(R"({"message":{"role":"assistant","content":"","tool_calls":[{"id":"c","function":{"index":0,)"
-                  R"("name":"add","arguments":{"a":1}}}]},"done":true,"done_reason":"stop",)" +
-                  kEnd));
+TEST_F(OllamaAnswerTest, ACallThatIsCutIsText) {
+  const std::vector<std::vector<Part>> steps = {{call("add", "c"), arguments(R"({"a":1)")},
+                                                {call_end(CallState::kCut)}};
   // Nobody should run a tool with half of what it was to be told.
-  EXPECT_THAT(answer({.stream = false}, steps, ChatFinishReason::kLength),
-              ElementsAre(R"({"message":{"role":"assistant","content":"add {\"a\":1}"},"done":true,)"
-                          R"("done_reason":"length",)" +
-                          kEnd));
+  for (const auto end : {ChatFinishReason::kLength, ChatFinishReason::kCutCall})
+    EXPECT_THAT(answer({.stream = false}, steps, end),
+                ElementsAre(R"({"message":{"role":"assistant","content":"add {\"a\":1"},"done":true,)"
+                            R"("done_reason":"length",)" +
+                            kEnd));
 }
 
 TEST_F(OllamaAnswerTest, WhatIsNoCallIsText) {

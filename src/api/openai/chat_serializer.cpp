@@ -21,6 +21,7 @@ std::string_view finish_name(ChatFinishReason end) {
     case ChatFinishReason::kToolCalls:
       return "tool_calls";
     case ChatFinishReason::kLength:
+    case ChatFinishReason::kCutCall:
     case ChatFinishReason::kRepetition:
     case ChatFinishReason::kCancelled:
       break;

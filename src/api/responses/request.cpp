@@ -299,6 +299,7 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   CAIRN_TRY_VOID(read_text(fields));
   CAIRN_TRY_VOID(read_stream_options(fields));
   read_template_variables(fields, chat.input.variables);
+  read_tool_call_parsing(fields, chat);
   CAIRN_TRY_VOID(read_tools(fields, request));
   CAIRN_TRY_VOID(read_tool_choice(fields, request));
   CAIRN_TRY_VOID(read_conversation(fields, stored, request));

@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 
 // Null: it came to its end.
 ordered_json incomplete_details(ChatFinishReason end) {
-  if (end == ChatFinishReason::kLength) return {{"reason", "max_output_tokens"}};
+  if (end == ChatFinishReason::kLength || end == ChatFinishReason::kCutCall) return {{"reason", "max_output_tokens"}};
   if (end == ChatFinishReason::kRepetition) return {{"reason", "repetition"}};  // OpenAI has no word for it
   return nullptr;
 }

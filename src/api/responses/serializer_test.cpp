@@ -281,6 +281,24 @@ TEST(ResponsesSerializer, TextAroundACallThatIsBroken) {
   EXPECT_EQ(body["status"], "completed");
 }
 
+TEST(ResponsesSerializer, ACallThatIsCutStaysSoInEveryEvent) {
+  Script script;
+  script.say({call(0, "f"), arguments(0, "{\"a\": \"x"), call_end(0, CallState::kCut)});
+  script.finish(ChatFinishReason::kCutCall);
+  for (const auto& event : script.events()) {
+    if (event["type"] == "response.function_call_arguments.done") {
+      EXPECT_EQ(event["arguments"], "{\"a\": \"x");
+    }
+    if (event["type"] != "response.output_item.done") continue;
+    EXPECT_EQ(event["item"]["arguments"], "{\"a\": \"x");
+    EXPECT_EQ(event["item"]["status"], "incomplete");
+  }
+  const auto response = script.events().back()["response"];
+  EXPECT_EQ(response["status"], "incomplete");
+  EXPECT_EQ(response["incomplete_details"]["reason"], "max_output_tokens");
+  EXPECT_EQ(response["output"][0]["arguments"], "{\"a\": \"x");
+}
+
 TEST(ResponsesSerializer, AnAnswerThatWasCut) {
   Script script;
   script.say({text("Hel")}).finish(ChatFinishReason::kLength);

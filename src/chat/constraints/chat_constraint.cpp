@@ -49,7 +49,8 @@ void ChatConstraint::token(TokenId token, std::string_view text, NextTokenRule& 
   parts_.clear();
   parser_.feed(text, parts_);
   next.greedy = parser_.in_syntax();
-  if (rules_.one_call && std::ranges::any_of(parts_, [](const Part& part) { return part.kind == PartKind::kCallEnd; }))
+  const auto ends_call = [](const Part& part) { return part.kind == PartKind::kCallEnd; };
+  if (rules_.one_call && (parser_.holds_calls() || std::ranges::any_of(parts_, ends_call)))
     next.end = FinishReason::kStop;
   const int32_t circling = repetition_.push(token);
   if (parser_.in_reasoning()) {

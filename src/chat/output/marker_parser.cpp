@@ -1,5 +1,8 @@
 #include "chat/output/marker_parser.h"
 
+#include <algorithm>
+
+#include "chat/tool_calls/broken_call.h"
 #include "chat/tool_calls/characters.h"
 
 namespace cairn {
@@ -38,6 +41,7 @@ MarkerParser::MarkerParser(tool_call::ToolSchemas schemas, const tool_call::Tool
         for (const Marker& marker : markers_) texts.push_back(marker.text);
         return MarkerMatcher(texts);
       }()),
+      tools_(tools),
       bare_(tools == nullptr ? nullptr : tools->bare),
       syntax_mark_(tools == nullptr ? std::string_view() : tools->syntax_mark),
       wraps_answers_(thinking != nullptr && thinking->answer_open.empty()) {
@@ -68,6 +72,7 @@ void MarkerParser::push_text(char byte) {
       byte == bare_->text[0]) {
     open_calls(*bare_);
     raw_.clear();
+    parts_.begin_block({});
     return push_call(byte);
   }
   text_.clear();
@@ -127,12 +132,28 @@ void MarkerParser::found(const Marker& marker) {
 void MarkerParser::open_calls(const BlockStart& block_start) {
   reader_ = block_start.open();
   raw_ = block_start.text;
+  parts_.begin_block(block_start.text);
+  forced_bytes_ = 0;
   calls_begun_ = progress_ = false;
   // Who thinks aloud about calling something may write the marker without meaning it.
   parts_.require_known_names(block_start.known_names_only || text_kind_ == PartKind::kReasoning);
 }
 
 void MarkerParser::push_call(char byte) {
+  parts_.read(byte);
+  read_call(byte);
+}
+
+void MarkerParser::read_again(std::string_view text) {
+  for (const char each : text) {
+    if (reader_ != nullptr)
+      read_call(each);
+    else
+      push_text(each);
+  }
+}
+
+void MarkerParser::read_call(char byte) {
   if (progress_) raw_.clear();
   raw_ += byte;
   const ToolCallParser::Step step = reader_->push(byte, parts_);
@@ -148,7 +169,15 @@ void MarkerParser::push_call(char byte) {
 
 void MarkerParser::reject_calls() {
   if (progress_) raw_.erase(0, raw_.size() - 1);
-  if (parts_.call_open()) reader_->close_call(parts_, CallState::kBroken);
+  progress_ = false;
+  std::string rest;
+  const bool open = parts_.call_open();
+  if (open) rest = reader_->unsent(raw_);
+  if (open || begin_expected(rest)) {
+    reader_ = std::make_unique<tool_call::BrokenCall>(tools_->syntax);
+    raw_.clear();
+    return read_again(rest);
+  }
   reader_.reset();
   if (calls_begun_) start_over(PartKind::kContent);
   const std::string raw = std::exchange(raw_, {});
@@ -158,11 +187,36 @@ void MarkerParser::reject_calls() {
   for (const char each : std::string_view(raw).substr(certain)) push(each);
 }
 
+void MarkerParser::expect_call() {
+  if (reader_ != nullptr && !calls_begun_) forced_bytes_ = raw_.size();
+}
+
+bool MarkerParser::begin_expected(std::string& rest) {
+  const size_t forced = std::exchange(forced_bytes_, 0);
+  if (forced == 0 || calls_begun_) return false;
+  std::string_view text = std::string_view(raw_).substr(forced);
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  const auto end = std::ranges::find_if_not(text, tool_call::is_name_byte);
+  const auto bytes = std::min(static_cast<size_t>(end - text.begin()), kCallNameBytesMax);
+  parts_.require_known_names(false);
+  if (!parts_.begin(text.substr(0, bytes))) return false;
+  rest = text.substr(bytes);
+  calls_begun_ = true;
+  return true;
+}
+
 void MarkerParser::finish() {
   if (reader_ != nullptr) {
-    // Unfinished input is closed, syntax between calls is dropped, and everything else is text.
+    // Unfinished calls are cut, syntax between calls is dropped, and everything else is text.
+    std::string rest;
+    const bool expected = !parts_.call_open() && begin_expected(rest);
     const bool is_text = !parts_.call_open() && !reader_->between_calls();
-    if (parts_.call_open()) reader_->close_call(parts_, CallState::kRepaired);
+    if (expected) {
+      parts_.arguments(rest);
+      parts_.end(CallState::kCut);
+    } else if (parts_.call_open()) {
+      reader_->cut_call(parts_);
+    }
     reader_.reset();
     if (calls_begun_) start_over(PartKind::kContent);
     if (is_text && !(progress_ && calls_begun_)) put(raw_);

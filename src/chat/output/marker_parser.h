@@ -19,6 +19,7 @@ class MarkerParser final : public OutputParser::StreamParser {
   void finish() override;
   bool in_reasoning() const override { return text_kind_ == PartKind::kReasoning && reader_ == nullptr; }
   bool in_syntax() const override;
+  void expect_call() override;
 
  private:
   enum class MarkerKind { kThinkOpen, kThinkClose, kAnswerOpen, kAnswerClose, kCalls };
@@ -31,6 +32,9 @@ class MarkerParser final : public OutputParser::StreamParser {
 
   void push_text(char byte);
   void push_call(char byte);
+  void read_call(char byte);
+  /// Gives the reader, or whoever comes after it, what is no news.
+  void read_again(std::string_view text);
   void found(const Marker& marker);
   /// Appends text that contains no marker.
   void put(std::string_view text);
@@ -38,9 +42,13 @@ class MarkerParser final : public OutputParser::StreamParser {
   void start_over(PartKind text_kind);
   void open_calls(const tool_call::BlockStart& block_start);
   void reject_calls();
+  /// Begins a call of what the model wrote where one was forced, which is none; false: it has no name. Gives the text
+  /// after its name.
+  bool begin_expected(std::string& rest);
 
   std::vector<Marker> markers_;
   MarkerMatcher matcher_;
+  const tool_call::ToolStyle* tools_;
   const tool_call::BlockStart* bare_;
   std::string_view syntax_mark_;
   PartKind text_kind_ = PartKind::kContent;  // kind of the current text
@@ -55,6 +63,7 @@ class MarkerParser final : public OutputParser::StreamParser {
   bool calls_begun_ = false;  // in the block that reader_ reads
   bool progress_ = false;     // the last byte made parts of a call
   std::string raw_;           // what reader_ has read since it last made parts
+  size_t forced_bytes_ = 0;   // of raw_, if a call was forced that has not begun
 };
 
 }  // namespace cairn

@@ -20,8 +20,10 @@ OutputFormat detect_output_format(std::string_view template_source) {
   return format;
 }
 
-OutputParser::OutputParser(const OutputFormat& format, const nlohmann::ordered_json& tools, std::string_view prompt)
+OutputParser::OutputParser(const OutputFormat& format, const nlohmann::ordered_json& tools, std::string_view prompt,
+                           OfferedTools offered)
     : format_(format) {
+  if (offered.tools != nullptr) dressed_ = std::make_unique<DressedCalls>(std::move(offered));
   tool_call::ToolSchemas schemas(tools);
   if (format.tools == ToolFormat::kHarmony || format.reasoning == ReasoningFormat::kHarmony)
     stream_parser_ =
@@ -36,14 +38,24 @@ OutputParser& OutputParser::operator=(OutputParser&&) noexcept = default;
 OutputParser::~OutputParser() = default;
 
 void OutputParser::feed(std::string_view text, std::vector<Part>& parts) {
-  stream_parser_->attach(parts);
+  std::vector<Part>& own = dressed_ == nullptr ? parts : own_;
+  stream_parser_->attach(own);
   for (const char byte : text) stream_parser_->push(byte);
+  if (dressed_ == nullptr) return;
+  for (Part& part : own_) dressed_->push(std::move(part), parts);
+  own_.clear();
 }
 
 void OutputParser::finish(std::vector<Part>& parts) {
-  stream_parser_->attach(parts);
+  stream_parser_->attach(dressed_ == nullptr ? parts : own_);
   stream_parser_->finish();
+  if (dressed_ == nullptr) return;
+  for (Part& part : own_) dressed_->push(std::move(part), parts);
+  own_.clear();
+  dressed_->finish(parts);
 }
+
+void OutputParser::expect_call() { stream_parser_->expect_call(); }
 
 bool OutputParser::in_reasoning() const { return stream_parser_->in_reasoning(); }
 

@@ -3,7 +3,8 @@
 /// The parts do not depend on how the text is cut into deltas. A call's name is emitted as soon as it is known, and its
 /// arguments as they come, as JSON whatever the model's format. Text is held back only as long as it may begin a
 /// marker; whitespace between reasoning, content and calls belongs to none of them. A block that turns out to be no
-/// call becomes content, or reasoning, unchanged. Time is linear; nothing throws; bounds are in output_parts.h.
+/// call becomes content, or reasoning, unchanged. A call that is cut or broken stays so (CallState). Time is linear;
+/// nothing throws; bounds are in output_parts.h.
 #pragma once
 
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/output/dressed_calls.h"
 #include "chat/output/output_parts.h"
 #include "chat/output/reasoning.h"
 #include "chat/tool_calls/format.h"
@@ -32,14 +34,19 @@ class OutputParser {
   /// `tools` in OpenAI's shape, or null. `prompt` is the rendered prompt or its end, which may have opened the
   /// thinking. A request without tools passes `format.tools` kNone. Text that is forced on the model also goes through
   /// feed().
-  OutputParser(const OutputFormat& format, const nlohmann::ordered_json& tools, std::string_view prompt);
+  /// `offered`: the tools of which calls in another dress are read too.
+  OutputParser(const OutputFormat& format, const nlohmann::ordered_json& tools, std::string_view prompt,
+               OfferedTools offered = {});
   OutputParser(OutputParser&&) noexcept;
   OutputParser& operator=(OutputParser&&) noexcept;
   ~OutputParser();
 
   /// `text` must show special tokens. Appends to `parts`; a call is ended before another begins.
   void feed(std::string_view text, std::vector<Part>& parts);
-  /// Ends the output, for whatever reason: nothing is held back any more, and an open call is closed. Call it once.
+  /// What has been fed last is forced on the model, which has begun a call with it, or its name: whatever comes now
+  /// belongs to the call, broken or not, and is no text.
+  void expect_call();
+  /// Ends the output, for whatever reason: nothing is held back any more, and an open call is cut. Call it once.
   void finish(std::vector<Part>& parts);
 
   /// Whether the next text would be reasoning, if no marker comes.
@@ -47,6 +54,10 @@ class OutputParser {
   /// Whether the next bytes are a call's markup, names or numbers, for which greedy sampling is best, and not text.
   /// Only for formats that use this (ToolStyle::syntax_mark).
   bool in_syntax() const;
+  /// Whether calls in another dress are held back, which are calls if the output ends now.
+  bool holds_calls() const { return dressed_ != nullptr && dressed_->holds_calls(); }
+  /// After the end: what calls in another dress wore, for the log; empty: there were none.
+  std::string_view dress() const { return dressed_ == nullptr ? std::string_view() : dressed_->dress(); }
   /// The text that ends the thinking, for budgets; empty if the format has none.
   std::string_view reasoning_close() const;
 
@@ -55,6 +66,8 @@ class OutputParser {
  private:
   OutputFormat format_;
   std::unique_ptr<StreamParser> stream_parser_;
+  std::unique_ptr<DressedCalls> dressed_;  // null: no other dress is read
+  std::vector<Part> own_;                  // scratch: parts of the model's own format
 };
 
 /// Reads one way of writing output, byte by byte.
@@ -65,6 +78,7 @@ class OutputParser::StreamParser {
   virtual void finish() = 0;
   virtual bool in_reasoning() const = 0;
   virtual bool in_syntax() const { return false; }
+  virtual void expect_call() {}
   void attach(std::vector<Part>& parts) { parts_.attach(parts); }
 
  protected:

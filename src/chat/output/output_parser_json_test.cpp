@@ -46,23 +46,41 @@ const std::vector<OutputCase> kJsonCases = {
            {"f{}", "g{}"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {}} and more", {"f{}", "C and more"}),
     // Output that is cut off.
-    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"Zür", {"f{\"a\": \"Zür\"}~"}),
-    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 2", {"f{\"a\": [1, 2]}~"}),
-    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, \"b\":", {"f{\"a\": 1}~"}),
-    hermes("<tool_call>{\"name\": \"f\", \"argu", {"f{}~"}),
-    hermes("<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1", {"f{\"a\": 1}~"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"Zür", {"f{\"a\": \"Zür~"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 2", {"f{\"a\": [1, 2~"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, \"b\":", {"f{\"a\": 1, \"b\":~"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"x\\u00", {"f{\"a\": \"x\\u00~"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"</tool_call>\nDone.",
+           {"f{\"a\": \"</tool_call>\\nDone.~"}),
+    hermes("<tool_call>{\"name\": \"f\", \"argu", {"f{~"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1", {"f{\"a\": 1~"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}", {"f{\"a\": 1}"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {}}\n</tool", {"f{}"}),
     hermes("<tool_call>{\"name\": \"f", {"C <tool_call>{\"name\": \"f"}),
     hermes("<tool_call>", {"C <tool_call>"}),
-    // Malformed calls: an error before the header is complete makes all of it text; after it the call is broken and the
-    // rest is text.
+    // Malformed calls: an error before the header is complete makes all of it text; after it the call is broken, and
+    // has what the model wrote up to its end.
     hermes("<tool_call>no JSON</tool_call>", {"C <tool_call>no JSON</tool_call>"}),
     hermes("<tool_call>{\"name\": 7}</tool_call>", {"C <tool_call>{\"name\": 7}</tool_call>"}),
     hermes("<tool_call>{\"arguments\": {}}</tool_call>", {"C <tool_call>{\"arguments\": {}}</tool_call>"}),
     hermes("<tool_call>{\"name\": \"two words\"}</tool_call>", {"C <tool_call>{\"name\": \"two words\"}</tool_call>"}),
     hermes("<tool_call><tool_call>{\"name\": \"f\"}</tool_call>", {"C <tool_call>", "f{}"}),
-    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": Zürich}}</tool_call>",
-           {"f{}!", "C \"a\": Zürich}}</tool_call>"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": Zürich}}</tool_call>", {"f{\"a\": Zürich}}!"}),
+    hermes("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": \"ls\", broken}\n</tool_call>\nDone.",
+           {"f{\"a\": \"ls\", broken}\n!", "C Done."}),
+    hermes(
+        "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, \"b\": 2 3}}</tool_call>\n<tool_call>{\"name\": \"g\", "
+        "\"arguments\": {}}</tool_call>",
+        {"f{\"a\": 1, \"b\": 2 3}}!", "g{}"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 2\n</tool_call>", {"f{\"a\": [1, 2\n!"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1} and so on, to the end.",
+           {"f{\"a\": 1}", "C and so on, to the end."}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\" 1} and so on</tool", {"f{\"a\" 1} and so on</tool!"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": 5}</tool_call>", {"f5}!"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": nothing}</tool_call>", {"fnothing}!"}),
+    hermes("<tool_call>{\"name\": \"f\", say}</tool_call>", {"f, say}!"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1\"}</tool_call>", {"f{\"a\": 1\"}!"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\" 1}\"}</tool_call>", {"f{\"a\" 1}\"}!"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n{\"x\"}</tool_call>",
            {"f{\"a\": 1}", "C }\n{\"x\"}</tool_call>"}),
     // The formats of GLM and Qwen3-Coder are understood where Hermes was expected.
@@ -82,14 +100,14 @@ const std::vector<OutputCase> kJsonCases = {
        {"C {\"name\": \"Bern\", \"population\": 130000}"}),
     as(ToolFormat::kLlama, "{\"answer\": 42}", {"C {\"answer\": 42}"}),
     as(ToolFormat::kLlama, "As JSON: {\"name\": \"now\"}", {"C As JSON: {\"name\": \"now\"}"}),
-    as(ToolFormat::kLlama, "{\"name\": \"now\", \"param", {"now{}~"}),
+    as(ToolFormat::kLlama, "{\"name\": \"now\", \"param", {"now{~"}),
 
     as(ToolFormat::kMistralList,
        "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"abcdefghi\"}, {\"id\": \"123456789\", "
        "\"name\": \"g\", \"arguments\": {}}]",
        {"f{\"a\": 1}", "g#123456789{}"}),
     as(ToolFormat::kMistralList, "Well.[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": 1",
-       {"C Well.", "f{\"a\": 1}~"}),
+       {"C Well.", "f{\"a\": 1~"}),
     as(ToolFormat::kMistralList, "[TOOL_CALLS] [] none", {"C [TOOL_CALLS] [] none"}),
     as(ToolFormat::kGranite, "<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}] Done.",
        {"f{\"a\": 1}", "C Done."}),
@@ -118,8 +136,8 @@ const std::vector<OutputCase> kJsonCases = {
     as(ToolFormat::kGemmaFence, "```tool_code\nx = 3\n```", {"C ```tool_code\nx = 3\n```"}),
     as(ToolFormat::kLfm, "<|tool_call_start|>[f(a='x', b=[1, {'c': None}]), g()]<|tool_call_end|>Done.",
        {"f{\"a\":\"x\", \"b\":[1, {\"c\": null}]}", "g{}", "C Done."}),
-    as(ToolFormat::kLfm, "<|tool_call_start|>[f(a='x", {"f{\"a\":\"x\"}~"}),
-    as(ToolFormat::kLfm, "<|tool_call_start|>[f('x')]<|tool_call_end|>", {"f{}!", "C 'x')]<|tool_call_end|>"}),
+    as(ToolFormat::kLfm, "<|tool_call_start|>[f(a='x", {"f{\"a\":\"x~"}),
+    as(ToolFormat::kLfm, "<|tool_call_start|>[f('x')]<|tool_call_end|>", {"f'x')]!"}),
 };
 
 }  // namespace

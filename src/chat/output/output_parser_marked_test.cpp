@@ -21,10 +21,10 @@ const std::vector<OutputCase> kMarkedCases = {
     as(ToolFormat::kMistralId, "[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{\"a\": 1}", {"f#abcdefghi{\"a\": 1}"}),
     as(ToolFormat::kMistral, "[TOOL_CALLS]f{\"a\": 1}", {"f{\"a\": 1}"}),
     as(ToolFormat::kMistral, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}]", {"f{}"}),
-    as(ToolFormat::kMistral, "[TOOL_CALLS]f[ARGS]{\"a\": \"x", {"f{\"a\": \"x\"}~"}),
-    as(ToolFormat::kMistral, "[TOOL_CALLS]f[ARGS]", {"f{}~"}),
+    as(ToolFormat::kMistral, "[TOOL_CALLS]f[ARGS]{\"a\": \"x", {"f{\"a\": \"x~"}),
+    as(ToolFormat::kMistral, "[TOOL_CALLS]f[ARGS]", {"f{~"}),
     as(ToolFormat::kMistral, "[TOOL_CALLS]f[AR", {"C [TOOL_CALLS]f[AR"}),
-    as(ToolFormat::kMistral, "[TOOL_CALLS]f[ARGS]none", {"f{}!", "C none"}),
+    as(ToolFormat::kMistral, "[TOOL_CALLS]f[ARGS]none", {"fnone!"}),
     as(ToolFormat::kMistral, "[TOOL_CALLS] is a marker.", {"C [TOOL_CALLS] is a marker."}),
     as(ToolFormat::kMistral, "[TOOL_CALLS]f[ARGS]{} Done.", {"f{}", "C Done."}),
 
@@ -41,7 +41,16 @@ const std::vector<OutputCase> kMarkedCases = {
        "1}<｜tool▁call▁end｜><｜tool▁call▁begin｜>"
        "g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
        {"C Well.", "f{\"a\": 1}", "g{}"}),
-    as(kV31, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": [1", {"f{\"a\": [1]}~"}),
+    as(kV31, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": [1", {"f{\"a\": [1~"}),
+    as(kV3,
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": "
+       "x}\n```<｜tool▁call▁end｜>\n"
+       "<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       {"f{\"a\": x}\n```!", "g{}"}),
+    as(kV3,
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": "
+       "x}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>Done.",
+       {"f{\"a\": x}\n```!", "C Done."}),
     as(kV31, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>\n", {"f{}"}),
 
     as(ToolFormat::kKimi,
@@ -58,7 +67,7 @@ const std::vector<OutputCase> kMarkedCases = {
        "<|tool_call>call:f{a:<|\"|>say \"x\"<|\"|>,b:true,c:{d:[1,<|\"|>y<|\"|>]}}<tool_call|><|tool_call>call:g{}"
        "<tool_call|>Done.",
        {"f{\"a\":\"say \\\"x\\\"\",\"b\":true,\"c\":{\"d\":[1,\"y\"]}}", "g{}", "C Done."}),
-    as(ToolFormat::kGemma, "<|tool_call>call:f{a:<|\"|>x", {"f{\"a\":\"x\"}~"}),
+    as(ToolFormat::kGemma, "<|tool_call>call:f{a:<|\"|>x", {"f{\"a\":\"x~"}),
     as(ToolFormat::kGemma, "<|tool_call>call me", {"C <|tool_call>call me"}),
 
     as(ToolFormat::kFunctionaryRecipient, ">>>all\nI will look.>>>get_weather\n{\"days\": 3}\n>>>now\n{}",
@@ -79,9 +88,13 @@ const std::vector<OutputCase> kHarmonyCases = {
     harmony("<|channel|>commentary<|message|>I will look.<|end|><|start|>assistant<|channel|>commentary to=functions.f"
             "<|message|>{}<|call|><|start|>assistant to=functions.g<|channel|>commentary<|message|>{}",
             {"C I will look.", "f{}", "g{}"}),
-    harmony(kAnalysis + "<|channel|>commentary to=functions.f<|message|>{\"a\": \"x", {"R Hm.", "f{\"a\": \"x\"}~"}),
-    harmony("<|channel|>commentary to=functions.f<|message|>{\"a\": 1<|call|>", {"f{\"a\": 1}~"}),
-    harmony("<|channel|>commentary to=functions.f<|message|>print(1)", {"f{}!", "C print(1)"}),
+    harmony(kAnalysis + "<|channel|>commentary to=functions.f<|message|>{\"a\": \"x", {"R Hm.", "f{\"a\": \"x~"}),
+    harmony("<|channel|>commentary to=functions.f<|message|>{\"a\": 1<|call|>", {"f{\"a\": 1!"}),
+    harmony("<|channel|>commentary to=functions.f<|message|>{\"a\": 1, b c}<|call|><|start|>assistant<|channel|>final"
+            "<|message|>Yes.",
+            {"f{\"a\": 1, b c}!", "C Yes."}),
+    harmony("<|channel|>commentary to=functions.f<|message|>", {"f{~"}),
+    harmony("<|channel|>commentary to=functions.f<|message|>print(1)", {"fprint(1)!"}),
     harmony("<|channel|>commentary to=now<|message|>{}", {"now{}"}),
     harmony("<|channel|>analysis to=python code<|message|>print(1)<|call|>",
             {"C <|channel|>analysis to=python code<|message|>print(1)"}),

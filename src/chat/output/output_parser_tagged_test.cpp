@@ -50,16 +50,15 @@ const std::vector<OutputCase> kTaggedCases = {
     qwen("<function=get_weather>{\"city\": \"Bern\"}</function>", {"get_weather{\"city\": \"Bern\"}"}),
     qwen("<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>", {"now{}"}),
     // Output that is cut off.
-    qwen(kOpen + "<parameter=city>\nZür", {"get_weather{\"city\": \"Zür\"}~"}),
-    qwen(kOpen + "<parameter=opts>\n{\"a\": [1", {"get_weather{\"opts\": {\"a\": [1]}}~"}),
-    qwen(kOpen + "<parameter=city>\nBern\n</parameter>\n<parameter=da", {"get_weather{\"city\": \"Bern\"}~"}),
-    qwen(kOpen, {"get_weather{}~"}),
+    qwen(kOpen + "<parameter=city>\nZür", {"get_weather{\"city\": \"Zür~"}),
+    qwen(kOpen + "<parameter=opts>\n{\"a\": [1", {"get_weather{\"opts\": {\"a\": [1~"}),
+    qwen(kOpen + "<parameter=city>\nBern\n</parameter>\n<parameter=da", {"get_weather{\"city\": \"Bern\"~"}),
+    qwen(kOpen, {"get_weather{~"}),
     qwen("<tool_call>\n<function=get_wea", {"C <tool_call>\n<function=get_wea"}),
     // Malformed calls.
     qwen("<tool_call>\n<function=get weather>", {"C <tool_call>\n<function=get weather>"}),
     qwen("In C++, <function=x is no tag.", {"C In C++, <function=x is no tag."}),
-    qwen(kOpen + "<parameter=city>Bern</parameter>oops" + kClose,
-         {"get_weather{\"city\": \"Bern\"}!", "C oops\n</function>\n</tool_call>"}),
+    qwen(kOpen + "<parameter=city>Bern</parameter>oops" + kClose, {"get_weather{\"city\": \"Bern\"oops\n!"}),
 
     as(ToolFormat::kSeed,
        "<seed:tool_call>\n<function=get_weather>\n<parameter=city>Bern</parameter>\n<parameter=opts>{'a': None}"
@@ -71,7 +70,7 @@ const std::vector<OutputCase> kTaggedCases = {
        {"get_weather{\"city\": \"Bern\", \"days\": 3}", "now{}"}),
     as(ToolFormat::kGlm, "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Bern</tool_call>Done.",
        {"get_weather{\"city\": \"Bern\"}", "C Done."}),
-    as(ToolFormat::kGlm, "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_val", {"get_weather{}~"}),
+    as(ToolFormat::kGlm, "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_val", {"get_weather{~"}),
     as(ToolFormat::kGlm, "The tag <tool_call> is a tag.", {"C The tag <tool_call> is a tag."}),
     as(ToolFormat::kHy,
        "<tool_calls:opensource>\n<tool_call:opensource>get_weather<tool_sep:opensource>\n<arg_key:opensource>city"
@@ -89,7 +88,7 @@ const std::vector<OutputCase> kTaggedCases = {
          {"get_weather{\"x\": \"a &amp; <b>\"}", "C Done."}),
     dsml(kInvoke + "<｜DSML｜parameter name=\"city\" string=\"true\">Bern" + kInvoked,
          {"get_weather{\"city\": \"Bern\"}"}),
-    dsml(kInvoke + "<｜DSML｜parameter name=\"city\" string=\"true\">Be", {"get_weather{\"city\": \"Be\"}~"}),
+    dsml(kInvoke + "<｜DSML｜parameter name=\"city\" string=\"true\">Be", {"get_weather{\"city\": \"Be~"}),
     dsml("<｜DSML｜invoke name=\"now\">\n</｜DSML｜invoke>", {"now{}"}),
     as(ToolFormat::kDsmlV32,
        "Well.\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"now\">\n</｜DSML｜invoke>\n<｜DSML｜invoke "
@@ -125,9 +124,9 @@ const std::vector<OutputCase> kTaggedCases = {
          {"get_weather{\"opts\": {\"a\": \"x\"}}"}),
     dsml(kInvoke + "<｜DSML｜parameter name=\"opts\" string=\"false\"><｜DSML｜parameter name=\"a\" "
                    "string=\"true\">x</｜DSML｜para",
-         {"get_weather{\"opts\": {\"a\": \"x\"}}~"}),
+         {"get_weather{\"opts\": {\"a\": \"x~"}),
     dsml(kInvoke + "<｜DSML｜parameter name=\"opts\" string=\"false\"><｜DSML｜parameter name=\"a\"",
-         {"get_weather{\"opts\": {}}~"}),
+         {"get_weather{\"opts\": ~"}),
     {ToolFormat::kDsmlV4,
      ReasoningFormat::kThink,
      "<｜Assistant｜><think>",
@@ -150,7 +149,8 @@ const std::vector<OutputCase> kTaggedCases = {
        "<|sep|><|close|>tools<|sep|>",
        {"f{\"a\": \"7\", \"b\": 7}"}),
     as(ToolFormat::kFunctionary, "<function=f>{\"a\": 1}</function><function=g>{}</function>", {"f{\"a\": 1}", "g{}"}),
-    as(ToolFormat::kFunctionary, "<function=f>{\"a\": 1", {"f{\"a\": 1}~"}),
+    as(ToolFormat::kFunctionary, "<function=f>{\"a\": 1", {"f{\"a\": 1~"}),
+    as(ToolFormat::kFunctionary, "<function=f>{\"a\": 1}", {"f{\"a\": 1}"}),
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(OutputParser, GivesTheSamePartsHoweverTheOutputIsCut) {
   std::printf("%zu cases, %zu two-way splits\n", all_cases().size(), splits);
 }
 
-TEST(OutputParser, ArgumentsAreValidJsonWhereverTheOutputEnds) {
+TEST(OutputParser, WhereverTheOutputEndsOnlyWholeCallsHaveValidArguments) {
   for (const OutputCase& each : all_cases()) {
     for (size_t size = 0; size < each.output.size(); ++size) {
       if ((static_cast<unsigned char>(each.output[size]) & 0xC0) == 0x80) continue;
@@ -59,7 +59,10 @@ TEST(OutputParser, ArgumentsAreValidJsonWhereverTheOutputEnds) {
         if (part.kind == PartKind::kArguments) arguments += part.text;
         if (part.kind != PartKind::kCallEnd) continue;
         open = false;
-        EXPECT_TRUE(nlohmann::json::accept(arguments)) << each.output.substr(0, size) << "\n" << arguments;
+        if (part.state == CallState::kBroken) continue;
+        EXPECT_EQ(nlohmann::json::accept(arguments), part.state == CallState::kWhole)
+            << each.output.substr(0, size) << "\n"
+            << arguments;
       }
       EXPECT_FALSE(open) << each.output.substr(0, size);
     }
@@ -131,7 +134,42 @@ TEST(OutputParser, LongTaggedValuesBecomeStrings) {
 TEST(OutputParser, NestingOverTheBoundBreaksTheCall) {
   const std::string deep(kArgumentDepthMax, '[');
   const auto lines = lines_of(parse_hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": " + deep + "1"));
-  EXPECT_TRUE(lines.at(0).ends_with("]}!")) << lines.at(0);
+  EXPECT_TRUE(lines.at(0).ends_with("[[[1!")) << lines.at(0);
+}
+
+TEST(OutputParser, CallsThatAreNotWholeHaveTheirTextAsTheModelWroteIt) {
+  for (const std::string_view text : {"<tool_call>\n{\"name\": \"f\", \"arguments\": {'a': \"x",
+                                      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": x}}\n</tool_call>"}) {
+    const auto parts = parse_hermes("I look.\n" + std::string(text));
+    ASSERT_EQ(parts.back().kind, PartKind::kCallEnd);
+    EXPECT_EQ(parts.back().text, text);
+  }
+  EXPECT_EQ(parse_hermes("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>").back().text, "");
+  const std::string harmony = "<|channel|>commentary to=functions.f<|message|>{\"a\": 1";
+  const OutputFormat format{ToolFormat::kHarmony, ReasoningFormat::kHarmony};
+  EXPECT_EQ(parse_deltas({format, nullptr, "<|start|>assistant"}, {harmony}).back().text, harmony);
+}
+
+TEST(OutputParser, WhatFollowsAForcedBeginningIsACall) {
+  const auto after = [](ToolFormat format, std::string_view forced, std::string_view text) {
+    OutputParser parser({format, ReasoningFormat::kThink}, ordered_json::parse(kCaseTools), "");
+    std::vector<Part> parts;
+    parser.feed(forced, parts);
+    parser.expect_call();
+    for (const char byte : text) parser.feed({&byte, 1}, parts);
+    parser.finish(parts);
+    return lines_of(parts);
+  };
+  using Lines = std::vector<std::string>;
+  const std::string_view header = "<tool_call>\n{\"name\": \"";
+  EXPECT_EQ(after(ToolFormat::kHermes, header, "now\", \"arguments\": {}}\n</tool_call>"), Lines{"now{}"});
+  EXPECT_EQ(after(ToolFormat::kHermes, header, "Once upon\" a time"), Lines{"Once upon\" a time!"});
+  EXPECT_EQ(after(ToolFormat::kHermes, header, "now\"} </tool_call>"), Lines{"now{}"});
+  EXPECT_EQ(after(ToolFormat::kHermes, header, "two words\"}</tool_call>Yes."), (Lines{"two words\"}!", "C Yes."}));
+  EXPECT_EQ(after(ToolFormat::kHermes, header, "get_wea"), Lines{"get_wea{~"});
+  EXPECT_EQ(after(ToolFormat::kLlama, "{\"name\": \"", "unknown\", 5"), Lines{"unknown\", 5!"});
+  // Of what has no name nothing can be made.
+  EXPECT_EQ(after(ToolFormat::kHermes, header, "\"}"), Lines{"C <tool_call>\n{\"name\": \"\"}"});
 }
 
 // These outputs take milliseconds in linear time; quadratic time would be noticed.

@@ -26,17 +26,18 @@ enum class PartKind {
   kCallEnd,
 };
 
-/// How a call ended. The arguments are valid JSON in every case, if the output was valid UTF-8.
+/// How a call ended. What the model did not write is never added, so that nobody runs a call that the model did not
+/// make.
 enum class CallState {
-  kWhole,
-  kRepaired,  ///< the output ended within the call; what was open has been closed
-  kBroken,    ///< the output went on with text that belongs to no call, which follows as content
+  kWhole,   ///< the arguments are valid JSON, if the output was valid UTF-8
+  kCut,     ///< the output ended within the call: the arguments are as far as they came, and no valid JSON
+  kBroken,  ///< the arguments end with what could not be read, as the model wrote it, up to the call's end
 };
 
 /// A part of the output. Adjacent parts of one kind and call are a single part that was cut.
 struct Part {
   PartKind kind = PartKind::kContent;
-  std::string text;
+  std::string text;   ///< kCallEnd of a call that is not whole: all of the call, as the model wrote it
   int32_t call = -1;  ///< index of the call in the answer, from 0
   std::string id;     ///< kCallBegin: the id that the model gave, in formats in which ids are sent back to it
   CallState state = CallState::kWhole;  ///< set for kCallEnd

@@ -41,7 +41,7 @@ inline std::vector<std::string_view> cut_at_random(std::string_view text, uint64
   return pieces;
 }
 
-/// A line for each part: "C text", "R text", "name#id{arguments}" with "~" for a repaired and "!" for a broken call.
+/// A line for each part: "C text", "R text", "name#id{arguments}" with "~" after a cut and "!" after a broken call.
 inline std::vector<std::string> lines_of(const std::vector<Part>& parts) {
   std::vector<std::string> lines;
   for (const Part& part : parts) {
@@ -59,7 +59,7 @@ inline std::vector<std::string> lines_of(const std::vector<Part>& parts) {
         lines.back() += part.text;
         break;
       case PartKind::kCallEnd:
-        if (part.state != CallState::kWhole) lines.back() += part.state == CallState::kRepaired ? "~" : "!";
+        if (part.state != CallState::kWhole) lines.back() += part.state == CallState::kCut ? "~" : "!";
         break;
     }
   }

@@ -24,16 +24,6 @@ std::string bare_value(std::string_view text) {
   return is_number ? std::string(text) : std::string();
 }
 
-// The JSON of a number or constant that was cut off, or is followed by text that no value contains; empty if it is
-// neither.
-std::string cut_bare_value(std::string_view text) {
-  for (const std::string_view whole : {"true", "false", "null", "True", "False", "None"})
-    if (whole.starts_with(text)) return bare_value(whole);
-  for (const std::string_view more : {"", "0"})
-    if (std::string value = bare_value(std::string(text).append(more)); !value.empty()) return value;
-  return {};
-}
-
 }  // namespace
 
 void append_escaped(std::string& to, char byte) {
@@ -76,6 +66,14 @@ ArgumentWriter::ArgumentWriter(Dialect dialect) : dialect_(dialect) {
 }
 
 ArgumentWriter::Result ArgumentWriter::push(char byte, std::string& out) {
+  unwritten_ += byte;
+  const Result result = push_byte(byte, out);
+  const bool waits = quote_bytes_ > 0 || !(pending_.empty() && bare_.empty() && escape_.empty() && high_.empty());
+  if (result != Result::kBad && !waits) unwritten_.clear();
+  return result;
+}
+
+ArgumentWriter::Result ArgumentWriter::push_byte(char byte, std::string& out) {
   if (in_quote_) {
     if (byte != kGemmaQuote[quote_bytes_]) return Result::kBad;
     if (++quote_bytes_ == kGemmaQuote.size()) in_quote_ = false, quote_bytes_ = 0;
@@ -163,6 +161,7 @@ ArgumentWriter::Result ArgumentWriter::push_bare(char byte, std::string& out) {
   release(out);
   out += value;
   bare_.clear();
+  unwritten_ = byte;
   if (value_ended() == Result::kDone) return Result::kDoneBefore;
   return push_after(byte, out);
 }
@@ -302,22 +301,13 @@ void ArgumentWriter::push_escape(char byte, std::string& to) {
   }
 }
 
-void ArgumentWriter::close(std::string& out) {
-  if (state_ == State::kEnd) return;
-  if (state_ == State::kText) {
-    if (!in_quote_)
-      for (const char seen : kGemmaQuote.substr(0, quote_bytes_)) append_escaped(out, seen);
-    out += '"';
-  } else if (state_ == State::kBare) {
-    if (const std::string value = cut_bare_value(bare_); !value.empty()) {
-      release(out);
-      out += value;
-    }
-  }
-  if (dialect_ == Dialect::kKeywords && !started_) out += '{';
-  if (!started_ && open_.empty()) out += "{}";
-  for (; !open_.empty(); open_.pop_back()) out += open_.back() == ']' ? ']' : '}';
-  state_ = State::kEnd;
+void ArgumentWriter::cut(std::string& out) const {
+  out += pending_;
+  out += bare_;
+  if (!in_quote_)
+    for (const char seen : kGemmaQuote.substr(0, quote_bytes_)) append_escaped(out, seen);
+  out += high_;
+  out += escape_;
 }
 
 }  // namespace cairn::tool_call

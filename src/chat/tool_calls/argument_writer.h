@@ -1,8 +1,8 @@
 /// Converts the arguments of a call as models write them into JSON, byte by byte.
 ///
 /// JSON passes unchanged. Common errors of models are repaired: raw line ends and tabs in strings, escapes that JSON
-/// lacks, lone surrogates, trailing commas, keys without quotes, and Python's quotes and constants. What has been
-/// written can be closed at any time: commas, keys and numbers wait until what they need has come.
+/// lacks, lone surrogates, trailing commas, keys without quotes, and Python's quotes and constants. What is written is
+/// the beginning of valid JSON at any time: commas, keys and numbers wait until what they need has come.
 #pragma once
 
 #include <cstddef>
@@ -28,14 +28,17 @@ class ArgumentWriter {
   };
   explicit ArgumentWriter(Dialect dialect = Dialect::kJson);
 
-  /// Appends to `out` what has become certain. After any result but kMore only close() may be called.
+  /// Appends to `out` what has become certain. After any result but kMore nothing more may be pushed.
   Result push(char byte, std::string& out);
-  /// Appends what makes the bytes written so far one JSON value; `{}` if there are none.
-  void close(std::string& out);
+  /// Appends what waits, for arguments that end here: as far as they came, and nothing that closes them.
+  void cut(std::string& out) const;
+  /// The last bytes pushed of which nothing has been written yet, as they came; after kBad with the one that was bad.
+  const std::string& unwritten() const { return unwritten_; }
   bool started() const { return started_; }
 
  private:
   enum class State { kValue, kElementOrClose, kKeyOrClose, kKeyText, kKeyBare, kColon, kText, kBare, kAfter, kEnd };
+  Result push_byte(char byte, std::string& out);
   Result push_value(char byte, std::string& out);
   Result push_key(char byte, std::string& out);
   Result push_after(char byte, std::string& out);
@@ -60,6 +63,7 @@ class ArgumentWriter {
   bool in_quote_ = false;   // whether Gemma's opening quote is being read
   std::string escape_;      // an incomplete escape sequence
   std::string high_;        // the first half of a surrogate pair
+  std::string unwritten_;
 };
 
 /// Appends `byte` in the form that it has in a JSON string.

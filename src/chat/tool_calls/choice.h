@@ -25,7 +25,8 @@ class ChoiceOfCalls final : public ToolCallParser {
     unread_ = reader_->unread();
     return step;
   }
-  void close_call(PartWriter& parts, CallState state) override { reader_->close_call(parts, state); }
+  void cut_call(PartWriter& parts) override { reader_->cut_call(parts); }
+  std::string unsent(std::string_view since_part) const override { return reader_->unsent(since_part); }
   bool between_calls() const override { return reader_ != nullptr && reader_->between_calls(); }
 
  private:

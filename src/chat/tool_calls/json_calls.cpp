@@ -142,11 +142,13 @@ ToolCallParser::Step JsonCalls::begin_value(char byte, PartWriter& parts) {
     state_ = State::kId;
   } else if (wants_arguments && byte == '"') {
     encoded_ = ArgumentWriter();
-    encoded_done_ = false;
+    encoded_done_ = string_ended_ = false;
     decoder_ = StringDecoder();
     state_ = State::kEncoded;
   } else if (wants_arguments && (byte == '{' || byte == '[')) {
     state_ = State::kArguments;
+  } else if (wants_arguments && byte != 'n' && byte != 'N') {  // null is the only other value that means none
+    return Step::kBad;
   } else {
     state_ = State::kSkipped;
   }
@@ -217,9 +219,9 @@ ToolCallParser::Step JsonCalls::named(PartWriter& parts) {
 
 ToolCallParser::Step JsonCalls::arguments_ended(PartWriter& parts) {
   if (state_ == State::kEncoded && !encoded_done_) {
-    std::string out;
-    encoded_.close(out);
-    give(parts, out);
+    string_ended_ = true;
+    if (encoded_.started()) return Step::kBad;
+    give(parts, "{}");
   }
   has_arguments_ = true;
   state_ = State::kAfterValue;
@@ -273,17 +275,23 @@ ToolCallParser::Step JsonCalls::push_after(char byte) {
   return Step::kUnread;
 }
 
-void JsonCalls::close_call(PartWriter& parts, CallState state) {
+void JsonCalls::cut_call(PartWriter& parts) {
   std::string out;
-  if (state_ == State::kArguments) {
-    value_.close(out);
-  } else if (state_ == State::kEncoded) {
-    if (!encoded_done_) encoded_.close(out);
-  } else if (!has_arguments_) {
-    out = "{}";
-  }
+  if (state_ == State::kArguments) value_.cut(out);
+  if (state_ == State::kEncoded && !encoded_done_) encoded_.cut(out);
   parts.arguments(out);
-  parts.end(state);
+  // Of encoded arguments that are whole only the quote is missing.
+  parts.end(state_ == State::kEncoded && encoded_done_ ? CallState::kWhole : CallState::kCut);
+}
+
+std::string JsonCalls::unsent(std::string_view since_part) const {
+  if (state_ == State::kArguments) return value_.unwritten();
+  // A string that ends before the object within it ends with its quote, which is no JSON there.
+  if (state_ == State::kEncoded) return encoded_.unwritten() + (string_ended_ ? "\"" : "");
+  if (!is_arguments_key(key_)) return std::string(since_part);
+  // Neither an object nor null.
+  if (state_ == State::kValue) return std::string(since_part.substr(since_part.size() - 1));
+  return state_ == State::kSkipped ? value_.unwritten() : std::string(since_part);
 }
 
 }  // namespace cairn::tool_call

@@ -31,7 +31,8 @@ class JsonCalls final : public ToolCallParser {
  public:
   explicit JsonCalls(const JsonStyle& style) : style_(style) {}
   Step push(char byte, PartWriter& parts) override;
-  void close_call(PartWriter& parts, CallState state) override;
+  void cut_call(PartWriter& parts) override;
+  std::string unsent(std::string_view since_part) const override;
   bool between_calls() const override { return state_ == State::kAfter || (ended_ && state_ == State::kAfterValue); }
 
  private:
@@ -80,6 +81,7 @@ class JsonCalls final : public ToolCallParser {
   ArgumentWriter value_;
   ArgumentWriter encoded_;
   bool encoded_done_ = false;
+  bool string_ended_ = false;  // that of the encoded arguments
   StringDecoder decoder_;
 };
 

@@ -126,11 +126,15 @@ ToolCallParser::Step MarkedCalls::push_arguments(char byte, PartWriter& parts) {
   return Step::kMore;
 }
 
-void MarkedCalls::close_call(PartWriter& parts, CallState state) {
+void MarkedCalls::cut_call(PartWriter& parts) {
   std::string out;
-  writer_.close(out);
+  if (writer_.started()) writer_.cut(out);
   parts.arguments(out);
-  parts.end(state);
+  parts.end(CallState::kCut);
+}
+
+std::string MarkedCalls::unsent(std::string_view since_part) const {
+  return writer_.started() ? writer_.unwritten() : std::string(since_part);
 }
 
 }  // namespace cairn::tool_call

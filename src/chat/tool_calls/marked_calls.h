@@ -43,7 +43,8 @@ class MarkedCalls final : public ToolCallParser {
   /// `in_call`: whether the text that opened the block was call_open.
   MarkedCalls(const MarkedStyle& style, bool in_call);
   Step push(char byte, PartWriter& parts) override;
-  void close_call(PartWriter& parts, CallState state) override;
+  void cut_call(PartWriter& parts) override;
+  std::string unsent(std::string_view since_part) const override;
   bool between_calls() const override { return calls_ > 0 && field_ < 0; }
 
  private:

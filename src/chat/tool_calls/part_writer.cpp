@@ -14,6 +14,7 @@ bool PartWriter::begin(std::string_view name, std::string_view id) {
   if (calls_ >= kCallsMax || (known_names_only_ && !schemas_.may_name(name))) return false;
   parts_->push_back({PartKind::kCallBegin, std::string(name), calls_++, std::string(id), CallState::kWhole});
   call_open_ = true;
+  has_arguments_ = false;
   progress_ = true;
   return true;
 }
@@ -22,12 +23,15 @@ void PartWriter::arguments(std::string_view bytes) {
   CAIRN_CHECK(call_open_);
   if (bytes.empty()) return;
   add_text(PartKind::kArguments, calls_ - 1, bytes);
-  progress_ = true;
+  has_arguments_ = progress_ = true;
 }
 
 void PartWriter::end(CallState state) {
   CAIRN_CHECK(call_open_);
-  parts_->push_back({PartKind::kCallEnd, {}, calls_ - 1, {}, state});
+  const bool whole = state == CallState::kWhole;
+  if (!whole && !has_arguments_) arguments("{");
+  parts_->push_back({PartKind::kCallEnd, whole ? std::string() : call_text_, calls_ - 1, {}, state});
+  call_text_.clear();
   call_open_ = false;
   progress_ = true;
 }

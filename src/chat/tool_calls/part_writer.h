@@ -23,7 +23,12 @@ class PartWriter {
   /// and is not, or if there are kCallsMax calls already.
   bool begin(std::string_view name, std::string_view id = {});
   void arguments(std::string_view bytes);
+  /// Ends the call. Arguments of which nothing came, and which are not whole, are `{`: to many a client no arguments
+  /// are an empty object.
   void end(CallState state);
+  /// Tells what is read of a block of calls, as it came: what opens the block, and each byte after it.
+  void begin_block(std::string_view text) { call_text_ = text; }
+  void read(char byte) { call_text_ += byte; }
 
   bool call_open() const { return call_open_; }
   const ToolSchemas& schemas() const { return schemas_; }
@@ -40,6 +45,8 @@ class PartWriter {
   int32_t calls_ = 0;
   bool call_open_ = false;
   bool progress_ = false;
+  bool has_arguments_ = false;  // the open call
+  std::string call_text_;       // since the block's beginning or the last whole call
   bool known_names_only_ = false;
 };
 

@@ -81,11 +81,13 @@ ToolCallParser::Step PythonCalls::push_after(char byte) {
   return Step::kUnread;
 }
 
-void PythonCalls::close_call(PartWriter& parts, CallState state) {
+void PythonCalls::cut_call(PartWriter& parts) {
   std::string out;
-  writer_.close(out);
+  writer_.cut(out);
   parts.arguments(out);
-  parts.end(state);
+  parts.end(CallState::kCut);
 }
+
+std::string PythonCalls::unsent(std::string_view) const { return writer_.unwritten(); }
 
 }  // namespace cairn::tool_call

@@ -14,7 +14,8 @@ class PythonCalls final : public ToolCallParser {
   /// `closer` ends the block; empty: the list's bracket ends it, or text that is no call.
   explicit PythonCalls(std::string_view closer) : closer_(closer) {}
   Step push(char byte, PartWriter& parts) override;
-  void close_call(PartWriter& parts, CallState state) override;
+  void cut_call(PartWriter& parts) override;
+  std::string unsent(std::string_view since_part) const override;
   bool between_calls() const override { return calls_ > 0 && state_ == State::kAfter; }
 
  private:

@@ -266,11 +266,11 @@ void TaggedCalls::put_value(char byte, std::string& out) {
   for (const char each : plain) value_.push(each, out);
 }
 
-void TaggedCalls::end_value(bool cut, std::string& out) {
+void TaggedCalls::end_value(std::string& out) {
   std::string plain;
   unescaper_.flush(plain);
   for (const char each : plain) value_.push(each, out);
-  value_.end(cut, out);
+  value_.end(out);
 }
 
 ToolCallParser::Step TaggedCalls::push_value(char byte, PartWriter& parts) {
@@ -299,7 +299,7 @@ ToolCallParser::Step TaggedCalls::push_value_byte(char byte, PartWriter& parts) 
     text = std::exchange(blank_, {});
   }
   for (const char each : text) put_value(each, out);
-  if (found >= 0) end_value(false, out);
+  if (found >= 0) end_value(out);
   parts.arguments(out);
   if (found < 0) return Step::kMore;
   in_value_ = false;
@@ -316,17 +316,23 @@ ToolCallParser::Step TaggedCalls::push_json(char byte, PartWriter& parts) {
   return Step::kMore;
 }
 
-void TaggedCalls::close_call(PartWriter& parts, CallState state) {
+void TaggedCalls::cut_call(PartWriter& parts) {
+  // Of arguments that are one object, and whole, only the tag is missing.
+  if (is_json_ && state_ != State::kJson) return parts.end(CallState::kWhole);
   std::string out;
-  if (is_json_) {
-    if (state_ == State::kJson) json_.close(out);
-  } else {
-    if (in_value_) end_value(true, out);
-    while (!outer_.empty()) close_nested(out);
-    out += parameters_ == 0 ? "{}" : "}";
+  if (is_json_) json_.cut(out);
+  if (in_value_) {
+    std::string plain;
+    unescaper_.flush(plain);
+    for (const char each : plain) value_.push(each, out);
+    value_.cut(out);
   }
   parts.arguments(out);
-  parts.end(state);
+  parts.end(CallState::kCut);
+}
+
+std::string TaggedCalls::unsent(std::string_view since_part) const {
+  return state_ == State::kJson ? json_.unwritten() : std::string(since_part);
 }
 
 }  // namespace cairn::tool_call

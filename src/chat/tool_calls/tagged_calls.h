@@ -43,7 +43,8 @@ class TaggedCalls final : public ToolCallParser {
   /// `in_call`: whether the text that opened the block was call_open.
   TaggedCalls(const TagStyle& style, bool in_call);
   Step push(char byte, PartWriter& parts) override;
-  void close_call(PartWriter& parts, CallState state) override;
+  void cut_call(PartWriter& parts) override;
+  std::string unsent(std::string_view since_part) const override;
   bool between_calls() const override { return calls_ > 0 && state_ == State::kBetween; }
   bool in_syntax() const override;
 
@@ -66,7 +67,7 @@ class TaggedCalls final : public ToolCallParser {
   Step nest(PartWriter& parts);
   void close_nested(std::string& out);
   void put_value(char byte, std::string& out);
-  void end_value(bool cut, std::string& out);
+  void end_value(std::string& out);
 
   const TagStyle& style_;
   State state_ = State::kBetween;

@@ -17,7 +17,7 @@ bool may_begin_value(char byte) {
 }
 
 // `text` as JSON; empty if it is not a value.
-std::string as_json(std::string_view text, bool cut) {
+std::string as_json(std::string_view text) {
   ArgumentWriter writer;
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -28,9 +28,7 @@ std::string as_json(std::string_view text, bool cut) {
   // A number or constant ends only with the text.
   const bool is_bare = !text.empty() && text[0] != '{' && text[0] != '[' && text[0] != '"' && text[0] != '\'';
   if (is_bare && writer.push(' ', out) == ArgumentWriter::Result::kDoneBefore) return out;
-  if (is_bare || !cut) return {};
-  writer.close(out);
-  return out;
+  return {};
 }
 
 }  // namespace
@@ -77,13 +75,13 @@ void TaggedValue::become_string(std::string& out) {
   held_.clear();
 }
 
-void TaggedValue::end(bool cut, std::string& out) {
+void TaggedValue::end(std::string& out) {
   if (!is_string_) {
     const std::string_view text = trim(held_);
     // Python's constants and quotes are accepted only if no string was meant.
     const bool json = kind_ == ValueKind::kOther || (!text.empty() && (text[0] == '{' || text[0] == '[')) ||
                       nlohmann::json::accept(text);
-    if (const std::string value = json ? as_json(text, cut) : std::string(); !value.empty()) {
+    if (const std::string value = json ? as_json(text) : std::string(); !value.empty()) {
       out += value;
       return;
     }

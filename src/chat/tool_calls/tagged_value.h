@@ -13,8 +13,9 @@ class TaggedValue {
   /// `padded`: whether one line end after the opening tag and one before the closing tag belong to the format.
   void begin(ValueKind kind, bool padded, std::string& out);
   void push(char byte, std::string& out);
-  /// `cut`: whether the output ended within the value.
-  void end(bool cut, std::string& out);
+  void end(std::string& out);
+  /// The output ended within the value: gives what is held back, as it came.
+  void cut(std::string& out) const { out += held_; }
 
  private:
   void put(char byte, std::string& out);

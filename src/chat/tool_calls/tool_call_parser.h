@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "chat/tool_calls/part_writer.h"
 
@@ -21,8 +23,12 @@ class ToolCallParser {
   virtual Step push(char byte, PartWriter& parts) = 0;
   size_t unread() const { return unread_; }
 
-  /// Completes the arguments of an open call and ends it. May be called only while one is open.
-  virtual void close_call(PartWriter& parts, CallState state) = 0;
+  /// The output has ended within a call: gives the rest of its arguments, unclosed, and ends it. May be called only
+  /// while one is open.
+  virtual void cut_call(PartWriter& parts) = 0;
+  /// After kBad within a call: the end of its arguments, as it came, of which no part has been made. `since_part` is
+  /// what was read since the last part.
+  virtual std::string unsent(std::string_view since_part) const { return std::string(since_part); }
   /// At the end of the output, with no call open: whether the bytes since the last call are only the block's syntax.
   virtual bool between_calls() const = 0;
   /// See OutputParser::in_syntax().

@@ -110,10 +110,10 @@ void HarmonyParser::begin_body() {
   parts_.require_known_names(!is_function);
   header_ += kMarkers[kMessage];
   if (!calls_ || !parts_.begin(to)) return reject_header();
-  header_.clear();
+  parts_.begin_block(std::exchange(header_, {}));
   arguments_ = ArgumentWriter();
-  arguments_done_ = false;
-  raw_.clear();
+  arguments_done_ = broken_ = false;
+  since_part_bytes_ = 0;
   state_ = State::kCall;
 }
 
@@ -125,11 +125,10 @@ void HarmonyParser::reject_header() {
 
 void HarmonyParser::end_message() {
   if (state_ == State::kHeader) reject_header();
+  // What ends the message within the arguments has broken them.
   if (parts_.call_open()) {
-    std::string out;
-    arguments_.close(out);
-    parts_.arguments(out);
-    parts_.end(CallState::kRepaired);
+    if (!broken_) parts_.arguments(arguments_.unwritten());
+    parts_.end(CallState::kBroken);
   }
   state_ = State::kBetween;
   header_.clear();
@@ -161,29 +160,25 @@ void HarmonyParser::put(std::string_view text) {
 }
 
 void HarmonyParser::put_argument(char byte) {
-  raw_ += byte;
-  bool bad = arguments_done_ ? !is_space(byte) : !arguments_.started() && !is_space(byte) && byte != '{';
-  if (!bad && !arguments_done_ && (arguments_.started() || !is_space(byte))) {
+  parts_.read(byte);
+  if (broken_) return parts_.arguments(std::string_view(&byte, 1));
+  if (!arguments_done_) {
+    if (!arguments_.started() && is_space(byte)) return;
+    const bool begins = arguments_.started() || byte == '{';
     std::string out;
     const auto result = arguments_.push(byte, out);
-    bad = result == ArgumentWriter::Result::kBad || raw_.size() > kHeldBytesMax;
-    parts_.arguments(out);
-    if (!out.empty()) raw_.clear();
-    if (result == ArgumentWriter::Result::kDone) {
-      arguments_done_ = true;
-      parts_.end(CallState::kWhole);
-    }
+    if (begins) parts_.arguments(out);
+    since_part_bytes_ = out.empty() ? since_part_bytes_ + 1 : 0;
+    arguments_done_ = result == ArgumentWriter::Result::kDone;
+    if (arguments_done_) parts_.end(CallState::kWhole);
+    broken_ = result == ArgumentWriter::Result::kBad || !begins || since_part_bytes_ > kHeldBytesMax;
+    if (broken_) parts_.arguments(begins ? std::string_view(arguments_.unwritten()) : std::string_view(&byte, 1));
+    return;
   }
-  if (!bad) return;
-  if (parts_.call_open()) {
-    std::string out;
-    arguments_.close(out);
-    parts_.arguments(out);
-    parts_.end(CallState::kBroken);
-  }
+  if (is_space(byte)) return;
   state_ = State::kBody;
   kind_ = PartKind::kContent;
-  parts_.content(std::exchange(raw_, {}));
+  parts_.content(std::string_view(&byte, 1));
 }
 
 void HarmonyParser::finish() {
@@ -193,6 +188,12 @@ void HarmonyParser::finish() {
   // A header with its channel is syntax, even if its end is missing.
   if (state_ == State::kHeader && !in_channel_) reject_header();
   if (state_ == State::kHeader) header_.clear(), state_ = State::kBetween;
+  if (parts_.call_open() && !broken_) {
+    std::string out;
+    arguments_.cut(out);
+    parts_.arguments(out);
+    parts_.end(CallState::kCut);
+  }
   end_message();
 }
 

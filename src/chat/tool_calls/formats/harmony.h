@@ -43,7 +43,8 @@ class HarmonyParser final : public OutputParser::StreamParser {
   bool in_channel_ = false;
   ArgumentWriter arguments_;
   bool arguments_done_ = false;
-  std::string raw_;  // raw arguments since they last made a part
+  bool broken_ = false;          // the arguments go on as they come
+  size_t since_part_bytes_ = 0;  // of the arguments, since they last made a part
 };
 
 }  // namespace cairn::tool_call
