@@ -60,7 +60,8 @@ std::vector<Endpoint> answering() {
       {"/v1/responses", R"({"input": "x", "reasoning": {}, "text": {}, "stream_options": {}})",
        [](const ordered_json& body) { return forget(responses::parse_responses(body, nothing_stored())); }},
       {"/v1/messages",
-       chat_body(R"(, "max_tokens": 5, "metadata": {}, "thinking": {"type": "enabled", "budget_tokens": 2000})"),
+       chat_body(R"(, "max_tokens": 5, "metadata": {}, "thinking": {"type": "enabled", "budget_tokens": 2000},
+                   "output_config": {}, "context_management": {})"),
        [](const ordered_json& body) { return forget(anthropic::parse_messages(body, anthropic::Purpose::kAnswer)); }},
       {"/v1/embeddings", R"({"input": "x"})",
        [](const ordered_json& body) { return forget(openai::parse_embeddings(body)); }},
@@ -112,10 +113,12 @@ ordered_json with(ordered_json body, std::string_view path, const ordered_json& 
   return body;
 }
 
-constexpr std::string_view kProbes[] = {R"("x")",      R"("")",    "0",        "0.5",         "1",
-                                        "2",           "16",       "-1",       "true",        "false",
-                                        "{}",          "[]",       R"(["x"])", R"(["text"])", R"({"type": "text"})",
-                                        R"({"a": 1})", R"("auto")"};
+constexpr std::string_view kProbes[] = {R"("x")",      R"("")",       "0",
+                                        "0.5",         "1",           "2",
+                                        "16",          "-1",          "true",
+                                        "false",       "{}",          "[]",
+                                        R"(["x"])",    R"(["text"])", R"({"type": "text"})",
+                                        R"({"a": 1})", R"("auto")",   R"("standard")"};
 
 /// What becomes of values of the field, as the parser does it.
 struct Outcomes {

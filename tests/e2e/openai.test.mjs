@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import OpenAI from 'openai';
-import { serve, story } from './server.mjs';
+import { guide, serve, story } from './server.mjs';
 
 let server, client;
 const name = 'stories260K-f32';
@@ -167,6 +167,30 @@ test('fields without effect are taken and told, and one model answers every name
   const vectors = await (await server.post('/v1/embeddings', { input: 'x', frobnicate: 1, warnings: true })).json();
   assert.match(vectors.warnings[0], /^frobnicate/);
   assert.deepEqual((await (await server.post('/v1/completions', { prompt: 'x', max_tokens: 1, warnings: true })).json()).warnings, []);
+});
+
+test('calls of custom tools are custom calls, whole and streamed, and go back into the conversation', async () => {
+  const own = await serve(guide);
+  const { chat } = new OpenAI({ baseURL: own.url + '/v1', apiKey: 'none', maxRetries: 0 });
+  const tools = [{ type: 'custom', custom: { name: 'code', description: 'Runs code' } }, { type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }];
+  const ask = (more) => chat.completions.create({ model: 'guide', messages, tools, tool_choice: { type: 'custom', custom: { name: 'code' } }, temperature: 0, max_tokens: 60, ...more });
+  const { message } = (await ask({})).choices[0];
+  const [call] = message.tool_calls;
+  assert.deepEqual([call.type, call.custom.name, typeof call.custom.input, call.function], ['custom', 'code', 'string', undefined]);
+  let streamed;
+  for await (const { choices: [choice] } of await ask({ stream: true })) {
+    for (const delta of choice?.delta.tool_calls ?? []) {
+      if (delta.index !== 0) continue;
+      streamed ??= { type: delta.type, name: delta.custom.name, input: '' };
+      streamed.input += delta.custom.input;
+    }
+  }
+  assert.deepEqual(streamed, { type: 'custom', name: 'code', input: call.custom.input });
+  const results = message.tool_calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'done' }));
+  assert.ok(await ask({ messages: [...messages, message, ...results], tool_choice: 'none', max_tokens: 4 }));
+  const only = await ask({ tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'look' } }] } } });
+  assert.equal(only.choices[0].message.tool_calls[0].function.name, 'look');
+  await own.stop();
 });
 
 test('--strict-fields refuses unknown fields, and --alias names a model', async () => {

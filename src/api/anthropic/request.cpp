@@ -200,8 +200,7 @@ Result<void> check_cache_control(const ordered_json* control) {
 void read_service(RequestFields& fields) {
   if (const std::string tier = fields.string("service_tier", "auto"); tier != "auto" && tier != "standard_only")
     fields.reject("service_tier", fmt::format("must be \"auto\" or \"standard_only\", not {}", quoted_value(tier)));
-  if (const std::string speed = fields.string("speed", "standard"); speed != "standard")
-    fields.refuse("speed", "there is one speed here, \"standard\"");
+  fields.only("speed", "standard", "there is one speed here, \"standard\"");
   fields.only_empty("mcp_servers", "this server calls no other servers; run the tools yourself");
   fields.refuse("container", "this server runs no code");
   fields.refuse("thread", "send the whole conversation");  // with details that clients look for: errors.cpp

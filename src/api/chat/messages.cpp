@@ -369,8 +369,19 @@ void read_reasoning_object(RequestFields& fields, const ordered_json& object, Re
 }  // namespace
 
 void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning) {
-  if (const ordered_json* object = fields.object("reasoning")) read_reasoning_object(fields, *object, reasoning);
-  const ordered_json* thinking = fields.object("thinking");
+  // An object of the field, or null; a switch and an effort are read here.
+  const auto object_of = [&](std::string_view name) -> const ordered_json* {
+    const ordered_json* value = fields.get(name);
+    if (value == nullptr || value->is_object()) return value;
+    if (value->is_boolean()) {
+      reasoning.enabled = value->get<bool>();
+    } else if (!value->is_string() || !set_effort(value->get_ref<const std::string&>(), reasoning)) {
+      fields.reject(name, fmt::format("must be an object, true, false or an effort, not {}", quoted_value(*value)));
+    }
+    return nullptr;
+  };
+  if (const ordered_json* object = object_of("reasoning")) read_reasoning_object(fields, *object, reasoning);
+  const ordered_json* thinking = object_of("thinking");
   if (thinking == nullptr) return;
   const auto type = thinking->find("type");
   if (type == thinking->end() || !type->is_string())

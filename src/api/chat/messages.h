@@ -40,7 +40,8 @@ void read_tool_choice(RequestFields& fields, ChatRequest& request);
 void read_tool_call_parsing(RequestFields& fields, ChatRequest& request);
 /// `reasoning_effort`, `thinking_budget` and `enable_thinking`.
 void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning);
-/// `reasoning` ({"effort", "enabled"}) and `thinking` ({"type", "budget_tokens"}), as other servers have them on chat.
+/// `reasoning` ({"effort", "enabled"}) and `thinking` ({"type", "budget_tokens"}), as other servers have them on chat;
+/// each may be true, false or an effort as well.
 void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning);
 /// "none" switches thinking off; false: no such effort.
 bool set_effort(std::string_view effort, ReasoningOptions& reasoning);

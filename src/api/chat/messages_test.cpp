@@ -190,7 +190,9 @@ TEST(ReadTools, TheChoiceIsAWordOrAName) {
   EXPECT_EQ(named.request.tool_name, "b");
   EXPECT_EQ(refused_at(with({{"type", "function"}, {"function", {{"name", "c"}}}})), "tool_choice.function.name");
   EXPECT_EQ(refused_at(with({{"type", 5}})), "tool_choice");
-  EXPECT_EQ(refused_at(with("any")), "tool_choice");
+  EXPECT_EQ(choose(with("any")).request.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(choose(with({{"type", "function"}, {"name", "b"}})).request.tool_name, "b");
+  EXPECT_EQ(refused_at(with("some")), "tool_choice");
   EXPECT_EQ(refused_at({{"tool_choice", "required"}}), "tool_choice");
   EXPECT_FALSE(choose({{"tools", tools}, {"parallel_tool_calls", false}}).request.parallel_calls);
 }

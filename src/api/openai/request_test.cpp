@@ -117,6 +117,9 @@ TEST(ChatRequest, ThinkingIsAskedForInManyWords) {
   EXPECT_EQ(reasoning(R"("thinking": {"type": "disabled"})").enabled, false);
   EXPECT_EQ(reasoning(R"("thinking": {"type": "enabled", "budget_tokens": 99})").tokens_max, 99);
   EXPECT_EQ(reasoning(R"("reasoning_effort": "none")").enabled, false);
+  EXPECT_EQ(reasoning(R"("thinking": false)").enabled, false);
+  EXPECT_EQ(reasoning(R"("reasoning": "low")").effort, "low");
+  expect_refused(R"("thinking": 5)", "thinking", Code::kInvalidArgument);
   expect_refused(R"("reasoning": {"effort": "huge"})", "reasoning.effort", Code::kInvalidArgument);
   expect_refused(R"("thinking": {})", "thinking.type", Code::kInvalidArgument);
 }

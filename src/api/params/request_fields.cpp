@@ -152,6 +152,7 @@ void RequestFields::accept(std::initializer_list<std::string_view> names) {
 }
 
 void RequestFields::accept(std::string_view name, std::string_view why) {
+  if (known_.contains(name)) return;
   FieldAudit::note(path_of(name), FieldUse::kIgnored);
   if (get(name) == nullptr) return;
   tell(name, why.empty() ? "has no effect here" : fmt::format("has no effect here: {}", why));

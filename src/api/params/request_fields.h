@@ -41,7 +41,7 @@ class RequestFields {
   double number(std::string_view name, double fallback, double low, double high);
   std::string string(std::string_view name, std::string_view fallback);
 
-  /// Fields that are taken whatever they say and have no effect here, which is told.
+  /// Fields that are taken whatever they say and have no effect here, which is told; but for those that a getter read.
   void accept(std::initializer_list<std::string_view> names);
   /// The same for one field, with what happens instead: "models stay loaded".
   void accept(std::string_view name, std::string_view why);
