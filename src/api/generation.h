@@ -41,6 +41,8 @@ class ResponseSerializer {
   virtual int64_t kept_logprob_bytes() const { return streams() ? 0 : kLogprobTextBytes; }
   /// What goes out before any token, e.g. the role.
   virtual std::string begin() = 0;
+  /// Comes before the first token, of a request that asked for it (GenerateRequest::reports_prefill).
+  virtual std::string prefill(int /*choice*/, const PrefillProgress& /*progress*/) { return {}; }
   virtual std::string token(int choice, TokenEvent&& event) = 0;
   virtual std::string finish(int choice, Finish&& finish) = 0;
   /// Nothing follows but `done`, or of a stream `failure(*error)`. True: something is to be done before that which
@@ -81,7 +83,7 @@ struct Answer {
   Engine* engine = nullptr;
   std::vector<GenerateRequest> requests;
   std::unique_ptr<ResponseSerializer> serializer;
-  ByteShare share;  ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
+  ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
   std::string warnings{};  ///< a JSON array for the answer (request_notes.h); empty: none are wanted
 };
 
@@ -89,8 +91,9 @@ struct Answer {
 /// not read, its tokens are not taken from the engine.
 class Generation final : public ResponseTask, public std::enable_shared_from_this<Generation> {
  public:
-  /// Called where the request was read: its warnings are the answer's. Submits every request to the engine and begins to answer, soon; an Error of any is answered and none runs. Over
-  /// the budget of its share: kOutOfMemory. Thread: any; all the rest happens on the server's.
+  /// Called where the request was read: its warnings are the answer's. Submits every request to the engine and begins
+  /// to answer, soon; an Error of any is answered and none runs. Over the budget of its share: kOutOfMemory. Thread:
+  /// any; all the rest happens on the server's.
   static void start(Answer answer, std::shared_ptr<net::HttpResponse> response);
 
   /// Any thread.

@@ -6,7 +6,6 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
-#include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 
@@ -100,7 +99,7 @@ Result<ordered_json> convert_message(const ordered_json& given, const std::strin
   ordered_json converted = {{"role", role}, {"content", fields.string("content", "")}};
   if (const std::string thinking = fields.string("thinking", ""); !thinking.empty())
     converted["reasoning_content"] = thinking;
-  refuse_unless_empty(fields, "images", "this model reads text only");
+  fields.only_empty("images", "this model reads text only");
   if (role == "assistant") CAIRN_TRY_VOID(convert_calls(fields, converted, conversion));
   if (role == "tool") convert_result(fields, converted, conversion);
   if (role == "user") conversion.calls.clear();

@@ -69,13 +69,15 @@ ordered_json message_json(ChatTurn&& turn) {
 
 }  // namespace
 
-OpenAiChatSerializer::OpenAiChatSerializer(const ChatStart& start, bool include_usage, bool logprobs)
+OpenAiChatSerializer::OpenAiChatSerializer(const ChatStart& start, bool include_usage, bool logprobs,
+                                           bool timings_per_token)
     : id_(start.id),
       model_(start.model.name),
       tokenizer_(*start.model.tokenizer),
       stream_(start.stream),
       include_usage_(include_usage),
       logprobs_(logprobs),
+      timings_per_token_(timings_per_token),
       created_(unix_seconds_now()),
       choices_(static_cast<size_t>(start.choices)) {}
 
@@ -84,7 +86,7 @@ ordered_json OpenAiChatSerializer::envelope(std::string_view object) const {
 }
 
 std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_json logprobs,
-                                        const ordered_json& finish) const {
+                                        const ordered_json& finish, const ordered_json& prompt_progress) const {
   ordered_json value = envelope("chat.completion.chunk");
   ordered_json item = {{"index", choice}, {"delta", std::move(delta)}, {"logprobs", std::move(logprobs)}};
   item["finish_reason"] = nullptr;
@@ -93,6 +95,8 @@ std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_
   if (include_usage_) value["usage"] = nullptr;
   // Beside the usage if there is one.
   if (!finish.is_null() && choice == 0 && !include_usage_) value["timings"] = timings_;
+  if (!prompt_progress.is_null()) value["prompt_progress"] = prompt_progress;
+  if (timings_per_token_ && finish.is_null() && so_far_.predicted() > 0) value["timings"] = so_far_.json();
   return sse_event(value);
 }
 
@@ -100,6 +104,14 @@ std::string OpenAiChatSerializer::begin() {
   std::string bytes;
   for (size_t i = 0; i < choices_.size() && stream_; ++i)
     bytes += chunk(static_cast<int>(i), {{"role", "assistant"}, {"content", ""}}, nullptr);
+  return bytes;
+}
+
+std::string OpenAiChatSerializer::prefill(int index, const PrefillProgress& progress) {
+  std::string bytes;
+  if (!stream_) return bytes;
+  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress))
+    bytes += chunk(index, ordered_json::object(), nullptr, nullptr, prefill_json(each));
   return bytes;
 }
 
@@ -112,6 +124,7 @@ void OpenAiChatSerializer::add_logprobs(Choice& choice, const TokenEvent& event)
 std::string OpenAiChatSerializer::parts(int index, std::span<const Part> parts, const TokenEvent* event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (logprobs_ && event != nullptr) add_logprobs(choice, *event);
+  if (event != nullptr) so_far_.token();
   if (!stream_) return {};
   std::string bytes;
   for (const Part& part : parts) {

@@ -9,15 +9,17 @@
 #include "api/chat/chat_output.h"
 #include "api/chat/run.h"
 #include "api/serialization/json_text.h"
+#include "api/serialization/usage.h"
 
 namespace cairn::api::openai {
 
 class OpenAiChatSerializer final : public ChatSerializer {
  public:
-  OpenAiChatSerializer(const ChatStart& start, bool include_usage, bool logprobs);
+  OpenAiChatSerializer(const ChatStart& start, bool include_usage, bool logprobs, bool timings_per_token = false);
 
   bool streams() const override { return stream_; }
   std::string begin() override;
+  std::string prefill(int choice, const PrefillProgress& progress) override;
   std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
   std::string finish(int choice, ChatFinish&& finish) override;
   std::string done() override;
@@ -28,10 +30,12 @@ class OpenAiChatSerializer final : public ChatSerializer {
     nlohmann::ordered_json logprobs;  // of a stream: the object so far, null without
     JsonList all_logprobs;            // of an answer that does not stream
     std::string full_body;            // as it stands in that, as JSON text
+    PrefillTold prefill;
   };
   nlohmann::ordered_json envelope(std::string_view object) const;
   std::string chunk(int choice, nlohmann::ordered_json delta, nlohmann::ordered_json logprobs,
-                    const nlohmann::ordered_json& finish = nullptr) const;
+                    const nlohmann::ordered_json& finish = nullptr,
+                    const nlohmann::ordered_json& prompt_progress = nullptr) const;
   void add_logprobs(Choice& choice, const TokenEvent& event) const;
   nlohmann::ordered_json usage() const;
 
@@ -41,6 +45,8 @@ class OpenAiChatSerializer final : public ChatSerializer {
   bool stream_;
   bool include_usage_;
   bool logprobs_;
+  bool timings_per_token_;
+  TimingsSoFar so_far_;  // of all choices
   int64_t created_;
   std::vector<Choice> choices_;
   Usage usage_;
