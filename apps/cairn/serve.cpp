@@ -225,6 +225,12 @@ void add_serve(CLI::App& app, int& exit_code) {
                     "with a line in the log)");
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());
+  command
+      ->add_option("--alias", flags->load.options.aliases,
+                   "Other names for the model, with commas between; the first one is its name if --name does not say "
+                   "another")
+      ->delimiter(',')
+      ->check(not_empty());
   command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

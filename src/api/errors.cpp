@@ -1,5 +1,6 @@
 #include "api/errors.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,48 @@ namespace {
 
 std::string message_of(std::string_view message) { return cut_text(message, kErrorMessageBytesMax); }
 
+std::string message_of(const Error& error, ErrorFormat format) {
+  return error.overflow ? overflow_message(*error.overflow, format) : message_of(error.message);
+}
+
+ordered_json anthropic_error(const Error& error) {
+  ordered_json inner = {{"type", wire_error(error.code).anthropic_type},
+                        {"message", message_of(error, ErrorFormat::kAnthropic)}};
+  // Anthropic's libraries ask again without what these details name.
+  if (error.code == Code::kUnsupported && error.at == "thread")
+    inner["details"] = {{"error_code", "thread_unsupported_request"}, {"unsupported", {"thread"}}};
+  return {{"type", "error"}, {"error", std::move(inner)}};
+}
+
 }  // namespace
+
+ErrorFormat openai_format(std::string_view path) {
+  return path.starts_with("/v1/") ? ErrorFormat::kOpenAi : ErrorFormat::kLlamaCpp;
+}
+
+std::string overflow_message(const ContextOverflow& overflow, ErrorFormat format) {
+  const auto [prompt, context] = overflow;
+  switch (format) {
+    case ErrorFormat::kAnthropic:
+      // A token of the context is the answer's, so that a prompt as long as it is too long by that.
+      return fmt::format("prompt is too long: {} tokens > {} maximum", prompt, std::min(context, prompt - 1));
+    case ErrorFormat::kOllama:
+      return fmt::format(
+          "prompt too long; exceeded max context length by {} tokens: this model's maximum context length is {} "
+          "tokens, "
+          "the prompt has {}",
+          std::max<int64_t>(prompt - context, 1), context, prompt);
+    case ErrorFormat::kLlamaCpp:
+      return fmt::format("the request ({} tokens) exceeds the available context size ({} tokens), try increasing it",
+                         prompt, context);
+    case ErrorFormat::kOpenAi:
+      break;
+  }
+  return fmt::format(
+      "This model's maximum context length is {} tokens. However, your messages resulted in {} tokens. Please reduce "
+      "the length of the messages.",
+      context, prompt);
+}
 
 WireError wire_error(Code code) {
   switch (code) {
@@ -47,13 +89,19 @@ WireError wire_error(Code code) {
   return {500, "server_error", "internal_error", "api_error"};
 }
 
-ordered_json openai_error(const Error& error) {
+ordered_json openai_error(const Error& error, ErrorFormat format) {
   const WireError wire = wire_error(error.code);
-  return {{"error",
-           {{"message", message_of(error.message)},
-            {"type", wire.type},
-            {"param", error.at.empty() ? ordered_json(nullptr) : ordered_json(cut_text(error.at, kEchoBytesMax))},
-            {"code", wire.code}}}};
+  ordered_json inner = {
+      {"message", message_of(error, format)},
+      {"type", wire.type},
+      {"param", error.at.empty() ? ordered_json(nullptr) : ordered_json(cut_text(error.at, kEchoBytesMax))},
+      {"code", wire.code}};
+  if (error.overflow) {
+    if (format == ErrorFormat::kLlamaCpp) inner["type"] = "exceed_context_size_error";
+    inner["n_prompt_tokens"] = error.overflow->prompt_tokens;
+    inner["n_ctx"] = error.overflow->context_tokens;
+  }
+  return {{"error", std::move(inner)}};
 }
 
 std::string openai_error_body(int status, std::string_view message) {
@@ -68,14 +116,14 @@ std::string openai_error_body(int status, std::string_view message) {
 ordered_json error_body(const Error& error, ErrorFormat format) {
   switch (format) {
     case ErrorFormat::kAnthropic:
-      return {{"type", "error"},
-              {"error", {{"type", wire_error(error.code).anthropic_type}, {"message", message_of(error.message)}}}};
+      return anthropic_error(error);
     case ErrorFormat::kOllama:
-      return {{"error", message_of(error.message)}};
+      return {{"error", message_of(error, format)}};
     case ErrorFormat::kOpenAi:
+    case ErrorFormat::kLlamaCpp:
       break;
   }
-  return openai_error(error);
+  return openai_error(error, format);
 }
 
 std::string error_body(int status, std::string_view message, ErrorFormat format) {
@@ -89,6 +137,7 @@ std::string error_body(int status, std::string_view message, ErrorFormat format)
     case ErrorFormat::kOllama:
       return dump({{"error", message_of(message)}});
     case ErrorFormat::kOpenAi:
+    case ErrorFormat::kLlamaCpp:
       break;
   }
   return openai_error_body(status, message);

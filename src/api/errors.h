@@ -26,13 +26,21 @@ struct WireError {
 };
 WireError wire_error(Code code);
 
-/// {"error": {"message", "type", "param", "code"}}, as OpenAI's clients expect; param is Error::at or null.
-nlohmann::ordered_json openai_error(const Error& error);
+/// What an error's body looks like to the protocol's clients. kLlamaCpp is OpenAI's but for a type that llama.cpp's
+/// server has of its own.
+enum class ErrorFormat { kOpenAi, kAnthropic, kOllama, kLlamaCpp };
+/// OpenAI's endpoints, which llama.cpp's server has without the /v1 as well: those are kLlamaCpp's.
+ErrorFormat openai_format(std::string_view path);
+
+/// {"error": {"message", "type", "param", "code"}}, as OpenAI's clients expect; param is Error::at or null. Of a prompt
+/// that the context has no room for also n_prompt_tokens and n_ctx, as llama.cpp has them.
+nlohmann::ordered_json openai_error(const Error& error, ErrorFormat format = ErrorFormat::kOpenAi);
+/// The message of a ContextOverflow in the words by which clients of the format recognise it, so that they sum up the
+/// conversation and go on.
+std::string overflow_message(const ContextOverflow& overflow, ErrorFormat format);
 /// The same for what net/ answers by itself.
 std::string openai_error_body(int status, std::string_view message);
 
-/// What an error's body looks like to the protocol's clients.
-enum class ErrorFormat { kOpenAi, kAnthropic, kOllama };
 nlohmann::ordered_json error_body(const Error& error, ErrorFormat format);
 /// For what has a status and no Code: paths and methods.
 std::string error_body(int status, std::string_view message, ErrorFormat format);

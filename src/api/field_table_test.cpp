@@ -105,9 +105,10 @@ ordered_json with(ordered_json body, std::string_view path, const ordered_json& 
   return body;
 }
 
-constexpr std::string_view kProbes[] = {R"("x")", R"("")",  "0",        "0.5",                   "1",   "2",
-                                        "16",     "-1",     "true",     "false",                 "{}",  "[]",
-                                        R"(["x"])", R"(["text"])", R"({"type": "text"})", R"({"a": 1})", R"("auto")"};
+constexpr std::string_view kProbes[] = {R"("x")",      R"("")",    "0",        "0.5",         "1",
+                                        "2",           "16",       "-1",       "true",        "false",
+                                        "{}",          "[]",       R"(["x"])", R"(["text"])", R"({"type": "text"})",
+                                        R"({"a": 1})", R"("auto")"};
 
 /// What becomes of values of the field, as the parser does it.
 struct Outcomes {

@@ -44,6 +44,10 @@ void handle_models(Service& service, const net::HttpRequest& request, std::share
   handle_model(service, request, "", *response);
 }
 
+void handle_health(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+  send_json(*response, {{"status", "ok"}});
+}
+
 constexpr Route kRoutes[] = {
     {"POST", "/v1/chat/completions", openai::handle_chat},
     {"POST", "/v1/completions", openai::handle_completion},
@@ -64,7 +68,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/api/ps", ollama::handle_ps},
     {"POST", "/api/show", ollama::handle_show},
     {"GET", "/api/version", ollama::handle_version},
-    {"POST", "/api/pull", ollama::handle_management},
+    {"POST", "/api/pull", ollama::handle_pull},
     {"POST", "/api/push", ollama::handle_management},
     {"POST", "/api/create", ollama::handle_management},
     {"POST", "/api/copy", ollama::handle_management},
@@ -78,10 +82,8 @@ constexpr Route kRoutes[] = {
     {"POST", "/responses", responses::handle_create},
     {"POST", "/chat/completions", openai::handle_chat},
     {"GET", "/models", handle_models},
-    {"GET", "/health",
-     [](Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-       send_json(*response, {{"status", "ok"}});
-     }},
+    {"GET", "/health", handle_health},
+    {"GET", "/v1/health", handle_health},
     {"GET", "/stats",
      [](Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
        handle_stats(service.registry(), *response);
@@ -119,7 +121,7 @@ void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response
 
 /// As llama.cpp's server has it, for whoever waits for this one to be ready.
 void answer_loading(const net::HttpRequest& request, net::HttpResponse& response) {
-  if (request.path != "/health") {
+  if (request.path != "/health" && request.path != "/v1/health") {
     return send_error(response, {Code::kUnavailable, "the model is still being loaded; try again in a moment", {}},
                       error_format_for(request));
   }

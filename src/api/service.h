@@ -57,8 +57,8 @@ class Service {
 
   using Handler =
       std::function<void(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response)>;
-  /// Has a worker call the handler, with RequestNotes, unless the client has gone by then. What it throws, and a request that has no room
-  /// in `bytes` or in the workers' queue, is answered in `shape`.
+  /// Has a worker call the handler, with RequestNotes, unless the client has gone by then. What it throws, and a
+  /// request that has no room in `bytes` or in the workers' queue, is answered in `shape`.
   void hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
                  Handler handler);
   /// The same for what is no HTTP request; false: no worker is free for it, or all has stopped.

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/log.h"
+#include "base/text/printable.h"
 #include "base/text/utf8.h"
 #include "chat/builtin_templates.h"
 #include "engine/encoder_engine.h"
@@ -89,6 +90,17 @@ Result<TemplateChoice> choose_template(const std::filesystem::path& path, const 
   log_warning("the chat template of {} is left out: {}", name, error.text());
   CAIRN_TRY(ChatTemplate fallback, make_template("", tokenizer));
   return TemplateChoice{std::move(fallback), ""};
+}
+
+constexpr size_t kNameShownMax = 100;
+
+bool is_called(const LoadedModel& model, std::string_view name) {
+  return model.name == name || std::ranges::find(model.aliases, name) != model.aliases.end();
+}
+
+std::string name_of(const std::filesystem::path& path, const LoadOptions& options) {
+  if (!options.name.empty()) return options.name;
+  return options.aliases.empty() ? default_name(path) : options.aliases.front();
 }
 
 ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mtp_file) {
@@ -252,7 +264,8 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, architecture, *tokenizer, options));
 
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
-      .name = options.name.empty() ? default_name(path) : options.name,
+      .name = name_of(path, options),
+      .aliases = options.aliases,
       .file_name = utf8_replace_invalid(path.filename().string()),
       .architecture = std::string(architecture),
       .quantisation = quantisation_of(file),
@@ -304,27 +317,51 @@ bool Registry::loading() const {
 
 Result<void> Registry::add(std::unique_ptr<LoadedModel> model) {
   const std::lock_guard lock(mutex_);
+  std::vector<std::string> names = model->aliases;
+  names.push_back(model->name);
   for (const auto& other : models_) {
-    if (other->name == model->name)
-      return fail(Code::kInvalidArgument, "two models are named {}; give one another name", model->name);
+    for (const std::string& name : names) {
+      if (is_called(*other, name))
+        return fail(Code::kInvalidArgument, "two models are named {}; give one another name", name);
+    }
   }
   models_.push_back(std::move(model));
   return {};
 }
 
-Result<LoadedModel*> Registry::find(std::string_view name) const {
+Result<LoadedModel*> Registry::find_exactly(std::string_view name) const {
   std::string names;
   for (LoadedModel* model : list()) {
-    if (name.empty() || model->name == name) {
+    if (name.empty() || is_called(*model, name)) {
       CAIRN_TRY_VOID(model->files->check());
       return model;
     }
     names += (names.empty() ? "" : ", ") + model->name;
   }
   if (names.empty()) return fail(Code::kUnavailable, "the model is still being loaded; try again in a moment");
-  constexpr size_t kNameShownMax = 100;
   return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", name.substr(0, kNameShownMax),
                  names);
+}
+
+Result<LoadedModel*> Registry::find(std::string_view name) const {
+  auto found = find_exactly(name);
+  if (found || found.error().code != Code::kNotFound) return found;
+  const auto models = list();
+  if (models.size() != 1) return found;
+  LoadedModel* only = models.front();
+  CAIRN_TRY_VOID(only->files->check());
+  note_foreign_name(name, *only);
+  return only;
+}
+
+void Registry::note_foreign_name(std::string_view name, const LoadedModel& answering) const {
+  const std::string shown = printable(name, kNameShownMax);
+  {
+    const std::lock_guard lock(mutex_);
+    if (foreign_names_.size() >= kForeignNamesMax || !foreign_names_.insert(shown).second) return;
+  }
+  log_info("requests for the model \"{}\" are answered by {}, the only one here (said once for each name)", shown,
+           answering.name);
 }
 
 std::vector<LoadedModel*> Registry::list() const {

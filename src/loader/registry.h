@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,10 @@ namespace cairn {
 class Backend;
 
 struct LoadOptions {
-  std::string name;            ///< id that clients use; empty: the file's name without ".gguf"
-  int32_t context_tokens = 0;  ///< 0: trained context, bounded by the memory plan
+  /// Id that clients use; empty: the first alias, or else the file's name without ".gguf".
+  std::string name;
+  std::vector<std::string> aliases;  ///< other names for it
+  int32_t context_tokens = 0;        ///< 0: trained context, bounded by the memory plan
   KvType kv_type = KvType::kF16;
   int64_t kv_bytes = 0;   ///< KV budget; 0: enough for `sequences` whole contexts, bounded by memory
   int32_t sequences = 4;  ///< see kv_bytes
@@ -58,6 +61,7 @@ struct LoadOptions {
 /// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
 struct LoadedModel {
   std::string name;
+  std::vector<std::string> aliases;
   std::string file_name;  ///< without its folder
   std::string architecture;
   std::string quantisation;  ///< "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes
@@ -89,23 +93,33 @@ struct LoadedModel {
 /// parts; kOutOfMemory says how much is needed and how much there is.
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options);
 
+/// Names of no model of which the log is told.
+inline constexpr size_t kForeignNamesMax = 256;
+
 /// Models that clients may name. Thread-safe: models may be added while others look.
 class Registry {
  public:
   /// Until there is a model.
   bool loading() const;
-  /// Error: kInvalidArgument, a model of that name is here already.
+  /// Error: kInvalidArgument, a model of that name or with that alias is here already.
   Result<void> add(std::unique_ptr<LoadedModel> model);
-  /// An empty name gives the first model. Errors: kUnavailable while loading; kNotFound, listing the names there are;
-  /// those of ModelFiles::check.
+  /// The model that answers a request for `name`, which may be an alias. An empty name gives the first model. While
+  /// there is one model, it answers every name: clients have names that they cannot leave out. The log has a line of
+  /// each such name, of kForeignNamesMax at most. Errors: kUnavailable while loading; kNotFound, listing the names
+  /// there are; those of ModelFiles::check.
   Result<LoadedModel*> find(std::string_view name) const;
+  /// The same, but only by its own name or an alias: for clients that ask whether there is such a model.
+  Result<LoadedModel*> find_exactly(std::string_view name) const;
   std::vector<LoadedModel*> list() const;
   /// Stops every engine and unloads. Nobody may use a model any more.
   void clear();
 
  private:
+  void note_foreign_name(std::string_view name, const LoadedModel& answering) const;
+
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<LoadedModel>> models_;
+  mutable std::set<std::string, std::less<>> foreign_names_;  // that the log has a line of
 };
 
 }  // namespace cairn

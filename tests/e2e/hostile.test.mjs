@@ -67,7 +67,9 @@ test('objects of any size cost what their bytes cost', async () => {
   const before = cpuSeconds();
   const { slowest } = await beside(async () => {
     await refused('/v1/completions', `{"prompt":"a",${keys(300_000)}}`, 400, 'too_large', /more than 65536 members/);
-    await refused('/v1/completions', `{"prompt":"a",${keys(60_000)}}`, 400, 'invalid_value', /k0 is not a known field/);
+    const unknown = await server.post('/v1/completions', `{"prompt":"a","max_tokens":1,"warnings":true,${keys(60_000)}}`);
+    assert.equal((await unknown.json()).warnings.length, 65, 'they are taken, and the warnings are bounded');
+    assert.equal(server.log().match(/is not a field that this endpoint knows/g).length, 16, 'and so are the lines of the log');
     await refused('/v1/completions', `{"prompt":"a","logit_bias":{${keys(60_000)}}}`, 400, 'invalid_value', /at most 1024/);
     await refused('/v1/completions', `{"prompt":"a","user":[${'{},'.repeat(5_000_000)}{}]}`, 400, 'too_large', /4194304 values/);
     const parameters = `{"type":"object","properties":{${keys(60_000)}}}`;
@@ -101,7 +103,7 @@ test('a prompt whose length alone refuses it holds up no stream', async () => {
   })();
   const prompt = 'hello world '.repeat((31 << 20) / 12);
   const { slowest } = await beside(async () => {
-    await refused('/v1/completions', { prompt }, 400, 'context_length_exceeded', /bytes and thus more than \d+ tokens, but the context has 2048/);
+    await refused('/v1/completions', { prompt }, 400, 'context_length_exceeded', /context length is 2048 tokens.*resulted in \d+ tokens/);
     await refused('/v1/chat/completions', { messages: [{ role: 'user', content: prompt }] }, 400, 'context_length_exceeded', /2048/);
   });
   await streaming;

@@ -126,6 +126,11 @@ test('OpenAI\'s endpoints are there without /v1', async () => {
   const chat = await (await server.post('/chat/completions', { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 4 })).json();
   assert.equal(chat.object, 'chat.completion');
   assert.equal((await get('/models')).data[0].id, name);
+  assert.equal((await get('/models')).data[0].meta.n_ctx, 4096);
+  assert.equal((await get('/models')).models[0].model, name);
+  assert.equal(chat.system_fingerprint[0], 'b');
+  assert.equal(completion.system_fingerprint[0], 'b');
+  assert.deepEqual(await get('/v1/health'), { status: 'ok' });
 });
 
 test('what is not available is refused by name', async () => {
@@ -134,8 +139,11 @@ test('what is not available is refused by name', async () => {
     assert.equal(error.param, field);
     assert.match(error.message, new RegExp(`^${field} is not supported`));
   }
-  assert.match((await complete({ frobnicate: 1 }, 400)).error.message, /frobnicate is not a known field/);
-  assert.match((await complete({ prompt: 'word '.repeat(9000) }, 400)).error.message, /\d{4,} tokens.*4096/);
+  assert.match((await complete({ frobnicate: 1, warnings: true, n_predict: 1 })).warnings[0], /^frobnicate is not a field/);
+  for (const [path, more] of [['/completion', { prompt: 'word '.repeat(9000) }], ['/chat/completions', { messages: [{ role: 'user', content: 'word '.repeat(9000) }] }]]) {
+    const { error } = await (await server.post(path, more)).json();
+    assert.deepEqual([error.type, error.code, error.n_ctx, error.n_prompt_tokens > 4096], ['exceed_context_size_error', 'context_length_exceeded', 4096, true]);
+  }
   const infill = await server.post('/infill', { input_prefix: 'a', input_suffix: 'b' });
   assert.equal(infill.status, 400);
   assert.match((await infill.json()).error.message, /not available/);

@@ -232,24 +232,43 @@ test('errors arrive as the client\'s own class, with what is wrong', async () =>
     assert.match(error.message, pattern);
     return true;
   });
-  await rejects(chat({ model: 'other' }), 404, /no model "other".*story/);
+  assert.equal((await chat({ model: 'other', options: { num_predict: 1 } })).model, name, 'the one model answers every name');
   await rejects(ollama.show({ model: 'other' }), 404, /no model "other"/);
   await rejects(chat({ format: 'json' }), 400, /^format is not supported/);
   await rejects(chat({ options: { mirostat: 1 } }), 400, /^options.mirostat is not supported/);
   await rejects(chat({ options: { top_p: 7 } }), 400, /^options.top_p must be from 0 to 1/);
-  await rejects(chat({ options: { frobnicate: 1 } }), 400, /^options.frobnicate is not a known field/);
   await rejects(chat({ messages: [{ role: 'user', content: 'x', images: ['aGk='] }] }), 400, /^messages\[0\].images is not supported/);
-  await rejects(chat({ messages: [{ role: 'user', content: 'word '.repeat(9000) }] }), 400, /\d{4,} tokens.*4096/);
+  await rejects(chat({ messages: [{ role: 'user', content: 'word '.repeat(9000) }] }), 400, /^prompt too long; exceeded max context length by \d+ tokens/);
   await rejects(ollama.generate({ model: name, prompt: 'x', suffix: 'y' }), 400, /^suffix is not supported/);
-  await rejects(ollama.pull({ model: 'other' }), 400, /models are files/);
+  await rejects(ollama.pull({ model: 'other' }), 400, /"other" cannot be pulled/);
+  assert.equal((await ollama.pull({ model: name })).status, 'success');
+  const pulls = [];
+  for await (const part of await ollama.pull({ model: name, stream: true })) pulls.push(part.status);
+  assert.deepEqual(pulls, ['pulling manifest', 'success']);
+  assert.match((await ollama.version()).version, /^0\.30\./);
   await rejects(ollama.delete({ model: name }), 400, /models are files/);
-  await rejects(ollama.embed({ model: 'other', input: 'x' }), 404, /no model "other"/);
+  assert.equal((await ollama.embed({ model: 'other', input: 'x' })).model, name);
   const broken = await server.post('/api/chat', '{"messages": ');
   assert.equal(broken.status, 400);
   assert.match((await broken.json()).error, /not valid JSON/);
   const unknown = await fetch(`${server.url}/api/frobnicate`);
   assert.equal(unknown.status, 404);
   assert.match((await unknown.json()).error, /there is no GET \/api\/frobnicate/);
+});
+
+test('what Ollama passes over is taken: Cline sends tool_choice, others sampling outside of options', async () => {
+  const reply = await server.post('/api/chat', { model: name, messages: [{ role: 'user', content: 'Hi' }], tool_choice: 'auto', temperature: 0.5,
+    options: { num_predict: 1, draft_num_predict: 3, num_ctx: 32768 }, stream: true, warnings: true });
+  const lines = (await reply.text()).trim().split('\n').map((line) => JSON.parse(line));
+  for (const field of ['tool_choice', 'temperature', 'options.draft_num_predict', 'options.num_ctx'])
+    assert.ok(lines[0].warnings.some((warning) => warning.startsWith(`${field} `)), `${field}: ${lines[0].warnings}`);
+  assert.equal(lines.at(-1).warnings, lines.length === 1 ? lines[0].warnings : undefined);
+});
+
+test('an array has as many vectors as texts, empty ones too', async () => {
+  const { embeddings } = await ollama.embed({ model: name, input: ['first', '', 'third'] });
+  assert.equal(embeddings.length, 3);
+  assert.deepEqual(embeddings[2], (await ollama.embed({ model: name, input: 'third' })).embeddings[0]);
 });
 
 test('texts are embedded', async () => {

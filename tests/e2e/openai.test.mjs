@@ -152,6 +152,36 @@ test('an aborted stream stops the work', async () => {
   assert.equal(answer.usage.completion_tokens, 4);
 });
 
+test('fields without effect are taken and told, and one model answers every name', async () => {
+  const ask = (more) => client.chat.completions.create({ model: 'gpt-9', messages, max_tokens: 4, verbosity: 'low', store: true, user: 'u', frobnicate: 1, ...more });
+  const quiet = await ask({});
+  assert.equal(quiet.model, name);
+  assert.equal(quiet.warnings, undefined);
+  const { warnings } = await ask({ warnings: true });
+  for (const field of ['verbosity', 'store', 'user', 'frobnicate']) assert.ok(warnings.some((warning) => warning.startsWith(`${field} `)), `${field}: ${warnings}`);
+  const chunks = [];
+  for await (const chunk of await ask({ warnings: true, stream: true })) chunks.push(chunk);
+  assert.deepEqual(chunks[0].warnings, warnings);
+  assert.ok(chunks.slice(1).every((chunk) => chunk.warnings === undefined));
+  assert.equal(server.log().match(/frobnicate is not a field/g).length, 1, 'the log is told once');
+  const vectors = await (await server.post('/v1/embeddings', { input: 'x', frobnicate: 1, warnings: true })).json();
+  assert.match(vectors.warnings[0], /^frobnicate/);
+  assert.deepEqual((await (await server.post('/v1/completions', { prompt: 'x', max_tokens: 1, warnings: true })).json()).warnings, []);
+});
+
+test('--strict-fields refuses unknown fields, and --alias names a model', async () => {
+  const strict = await serve(story, ['--strict-fields', '--alias', 'one,two']);
+  const reply = await strict.post('/v1/completions', { model: 'two', prompt: 'x', max_tokens: 1, frobnicate: 1 });
+  assert.equal(reply.status, 400);
+  assert.equal((await reply.json()).error.message, 'frobnicate is not a known field of this endpoint');
+  const known = await (await strict.post('/v1/completions', { model: 'two', prompt: 'x', max_tokens: 1, user: 'u' })).json();
+  assert.equal(known.model, 'one');
+  const { data } = await (await fetch(`${strict.url}/v1/models`)).json();
+  assert.deepEqual([data[0].id, data[0].aliases], ['one', ['one', 'two']]);
+  assert.equal((await fetch(`${strict.url}/v1/models/two`)).status, 200);
+  await strict.stop();
+});
+
 test('errors arrive as the client\'s own classes, with what is wrong', async () => {
   const ask = (more) => client.chat.completions.create({ model: name, messages, max_tokens: 4, ...more });
   const rejects = (promise, kind, pattern, param) =>
@@ -161,7 +191,7 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
       if (param) assert.equal(error.param, param);
       return true;
     });
-  await rejects(ask({ model: 'gpt-9' }), OpenAI.NotFoundError, /stories260K-f32/, 'model');
+  await rejects(client.models.retrieve('gpt-9'), OpenAI.NotFoundError, /stories260K-f32/, 'model');
   await rejects(ask({ temperature: 9 }), OpenAI.BadRequestError, /temperature must be from 0 to 2/, 'temperature');
   await rejects(ask({ messages: [] }), OpenAI.BadRequestError, /messages/, 'messages');
   await rejects(ask({ messages: [{ role: 'robot', content: 'x' }] }), OpenAI.BadRequestError, /robot/, 'messages[0].role');
@@ -173,8 +203,9 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
   await rejects(ask({ response_format: { type: 5 } }), OpenAI.BadRequestError, /response_format/, 'response_format');
   await rejects(ask({ reasoning_effort: 'much' }), OpenAI.BadRequestError, /medium/, 'reasoning_effort');
   await rejects(ask({ messages: [...messages, { role: 'tool', tool_call_id: 'x', content: '1' }] }), OpenAI.BadRequestError, /no call/, 'messages[1].tool_call_id');
-  await rejects(ask({ frobnicate: 1 }), OpenAI.BadRequestError, /frobnicate/, 'frobnicate');
-  await rejects(ask({ messages: [{ role: 'user', content: 'word '.repeat(2000) }] }), OpenAI.BadRequestError, /\d{4,} tokens.*512/);
+  const full = await ask({ messages: [{ role: 'user', content: 'word '.repeat(2000) }] }).catch((error) => error);
+  assert.match(full.message, /This model's maximum context length is 512 tokens\. However, your messages resulted in \d{4,} tokens\. Please reduce/);
+  assert.deepEqual([full.status, full.code, full.type, full.error.n_ctx, full.error.n_prompt_tokens > 512], [400, 'context_length_exceeded', 'invalid_request_error', 512, true]);
   await rejects(client.completions.create({ model: name, prompt: 'x', suffix: 'y' }), OpenAI.BadRequestError, /suffix/, 'suffix');
   await rejects(client.completions.create({ model: name, prompt: 'x', echo: true }), OpenAI.BadRequestError, /echo/, 'echo');
   await rejects(client.completions.create({ model: name, prompt: [1, 99999999] }), OpenAI.BadRequestError, /99999999/);

@@ -226,7 +226,6 @@ describe('nothing is stored', () => {
       [{ store: true }, 'store', /--store PATH/],
       [{ previous_response_id: 'resp_1' }, 'previous_response_id', /--store PATH/],
       [{ top_logprobs: 21 }, 'top_logprobs', /from 0 to 20/],
-      [{ colour: 'red' }, 'colour', /not a known field/],
       [{ text: { format: { type: 'json_object' } } }, 'text.format', /not supported/],
     ]) {
       const error = await ask(more).catch((caught) => caught);

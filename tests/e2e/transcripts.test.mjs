@@ -64,7 +64,7 @@ const cases = {
   'ollama-generate': ['/api/generate', '{"model":"stories260K-f32","prompt":"Once upon a time","raw":true,"stream":false,"options":{"num_predict":4,"temperature":0}}'],
   'ollama-tags': ['/api/tags'],
   'ollama-version': ['/api/version'],
-  'ollama-error': ['/api/chat', '{"model":"other","messages":[]}'],
+  'ollama-error': ['/api/chat', '{"messages":5}'],
   'llama-cpp-completion': ['/completion', '{"prompt":"Once upon a time","n_predict":4,"temperature":0}'],
   'llama-cpp-completion-stream': ['/completion', '{"prompt":"Once upon a time","n_predict":4,"temperature":0,"stream":true}'],
   'tokenize': ['/tokenize', '{"content":"Once upon a time"}'],

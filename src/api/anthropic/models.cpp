@@ -38,7 +38,7 @@ Result<ordered_json> list(const Registry& registry, const net::HttpRequest& requ
 }
 
 Result<ordered_json> one(const Registry& registry, std::string_view id) {
-  CAIRN_TRY(const LoadedModel* model, registry.find(id));
+  CAIRN_TRY(const LoadedModel* model, registry.find_exactly(id));
   return describe(*model);
 }
 

@@ -213,6 +213,7 @@ void read_service(RequestFields& fields) {
   fields.accept("output_format", "answers are not held to a form yet; say in the messages what form it is");
   fields.accept("fallbacks", "one model is served");
   fields.accept({"user_profile_id", "workspace_id", "billing_policy"});
+  fields.only("n", 1, "ask again for another answer");
   refuse_structured_output(fields);
 }
 

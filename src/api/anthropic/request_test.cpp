@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/params/request_notes.h"
+
 namespace cairn::api::anthropic {
 namespace {
 
@@ -27,6 +29,7 @@ MessagesRequest request_of(std::string_view more) {
 
 void expect_refused(std::string_view more, const std::string& at, const std::string& words,
                     Code code = Code::kInvalidArgument) {
+  const RequestNotes strict(true);
   const auto parsed = parse(more);
   ASSERT_FALSE(parsed.has_value()) << more;
   EXPECT_EQ(parsed.error().code, code) << more;
@@ -66,17 +69,16 @@ TEST(MessagesRequest, HasTheSamplingOfTheModelAndOfTheRequest) {
 
 TEST(MessagesRequest, NamesTheFieldThatItCannotUse) {
   expect_refused(R"({"max_tokens": null})", "max_tokens", "is missing");
-  expect_refused(R"({"max_tokens": -1})", "max_tokens", "from 0");
+  expect_refused(R"({"max_tokens": -2})", "max_tokens", "from -1");
   expect_refused(R"({"max_tokens": "1"})", "max_tokens", "must be an integer, not a string");
   expect_refused(R"({"messages": null})", "messages", "is missing");
   expect_refused(R"({"temperature": 3})", "temperature", "from 0 to 2");
   expect_refused(R"({"stop_sequences": "x"})", "stop_sequences", "must be an array of at most 16 strings");
-  expect_refused(R"({"stop_sequences": ["x", ""]})", "stop_sequences[1]", "1 to 1024 bytes");
+  expect_refused(R"({"stop_sequences": ["x", 1]})", "stop_sequences[1]", "at most 1024 bytes");
   expect_refused(R"({"service_tier": "gold"})", "service_tier", "\"gold\"");
   expect_refused(R"({"cache_control": {"type": "forever"}})", "cache_control", "ephemeral");
   expect_refused(R"({"frobnicate": 1})", "frobnicate", "not a known field");
-  for (const std::string field :
-       {"stop", "container", "diagnostics", "inference_geo", "output_format", "fallbacks", "thread", "compaction"}) {
+  for (const std::string field : {"container", "thread", "compaction", "json_schema", "n"}) {
     expect_refused(fmt::format(R"({{"{}": ["x"]}})", field), field, "is not supported", Code::kUnsupported);
   }
   expect_refused(R"({"speed": "fast"})", "speed", "one speed", Code::kUnsupported);
@@ -105,23 +107,55 @@ TEST(MessagesRequest, ThinkingIsEnabledWithABudgetOrAdaptiveOrDisabled) {
   EXPECT_EQ(request_of(R"({"thinking": {"type": "disabled"}})").chat.reasoning.enabled, false);
   EXPECT_FALSE(request_of(R"({"output_config": {"effort": "low"}})").chat.reasoning.enabled.has_value());
   expect_refused(R"({"thinking": "on"})", "thinking", "must be an object, not a string");
-  expect_refused(R"({"thinking": {}})", "thinking.type", "must be \"enabled\", \"adaptive\" or \"disabled\"");
-  expect_refused(R"({"thinking": {"type": "between_tools"}})", "thinking.type", "not \"between_tools\"");
+  expect_refused(R"({"thinking": {}})", "thinking.type", "must be \"enabled\", \"adaptive\"");
+  expect_refused(R"({"thinking": {"type": "always"}})", "thinking.type", "not \"always\"");
   expect_refused(R"({"thinking": {"type": "enabled"}})", "thinking.budget_tokens", "is missing");
   expect_refused(R"({"thinking": {"type": "enabled", "budget_tokens": 0}})", "thinking.budget_tokens", "from 1");
   expect_refused(R"({"thinking": {"type": "disabled", "budget_tokens": 5}})", "thinking.budget_tokens",
                  "not a known field");
-  expect_refused(R"({"thinking": {"type": "adaptive", "display": "loud"}})", "thinking.display", "\"loud\"");
+  expect_refused(R"({"thinking": {"type": "adaptive", "display": 1}})", "thinking.display", "must be a string");
   expect_refused(R"({"output_config": {"effort": "none"}})", "output_config.effort", "low, medium, high, xhigh, max");
-  expect_refused(R"({"output_config": {"format": {"type": "json_schema"}}})", "output_config.format",
-                 "is not supported", Code::kUnsupported);
 }
 
-TEST(MessagesRequest, ContextIsNotEdited) {
+// What Claude Code and Anthropic's libraries send by themselves (their types name the others).
+TEST(MessagesRequest, FieldsThatClientsCannotLeaveOutAreTakenAndTold) {
+  EXPECT_TRUE(request_of(R"({"thinking": {"type": "adaptive", "display": "updates"}})").shows_thinking);
+  EXPECT_EQ(request_of(R"({"thinking": {"type": "between_tools"}})").chat.reasoning.enabled, true);
+  EXPECT_THAT(request_of(R"({"stop_sequences": ["", "x", ""]})").chat.generate.stop, testing::ElementsAre("x"));
+  EXPECT_EQ(request_of(R"({"max_tokens": -1})").chat.generate.max_tokens, -1);
+  EXPECT_EQ(request_of(R"({"reasoning_effort": "low"})").chat.reasoning.effort, "low");
+  EXPECT_EQ(request_of(R"({"chat_template_kwargs": {"a": 1}})").chat.input.variables["a"], 1);
+  struct Told {
+    std::string_view more;
+    std::string path;
+  };
+  for (const Told& told : std::initializer_list<Told>{
+           {R"({"thinking": {"type": "adaptive", "display": "updates"}})", "thinking.display"},
+           {R"({"thinking": {"type": "adaptive", "block_binding": {}}})", "thinking.block_binding"},
+           {R"({"output_config": {"task_budget": {"type": "tokens", "total": 5}}})", "output_config.task_budget"},
+           {R"({"output_config": {"format": {"type": "json_schema", "schema": {}}}})", "output_config.format"},
+           {R"({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}})",
+            "context_management.edits[0]"},
+           {R"({"context_management": {"edits": [{"type": "clear_thinking_20251015",
+                "keep": {"type": "thinking_turns", "value": 1}}]}})",
+            "context_management.edits[0]"},
+           {R"({"user_profile_id": "u"})", "user_profile_id"},
+           {R"({"workspace_id": "w"})", "workspace_id"},
+           {R"({"billing_policy": {}})", "billing_policy"},
+           {R"({"fallbacks": ["m"]})", "fallbacks"},
+           {R"({"diagnostics": {}})", "diagnostics"},
+           {R"({"frobnicate": 1})", "frobnicate"}}) {
+    const RequestNotes notes;
+    request_of(told.more);
+    EXPECT_THAT(notes.all(), testing::ElementsAre(testing::StartsWith(told.path + " "))) << told.more;
+  }
+}
+
+TEST(MessagesRequest, OtherEditsOfTheContextAreRefused) {
   request_of(R"({"context_management": {"edits": []}})");
   request_of(R"({"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}})");
-  expect_refused(R"({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}})",
-                 "context_management.edits[0]", "nothing of the context is cleared", Code::kUnsupported);
+  expect_refused(R"({"context_management": {"edits": [{"type": "compact_20260112"}]}})", "context_management.edits[0]",
+                 "only clear_thinking_20251015", Code::kUnsupported);
   expect_refused(R"({"context_management": {"edits": 5}})", "context_management.edits", "must be an array");
 }
 

@@ -277,8 +277,8 @@ ordered_json read_tools(RequestFields& fields) {
 
 namespace {
 
-/// {"type": "allowed_tools", "allowed_tools": {"mode": ..., "tools": [...]}}, or flat: leaves those tools, and gives the
-/// mode.
+/// {"type": "allowed_tools", "allowed_tools": {"mode": ..., "tools": [...]}}, or flat: leaves those tools, and gives
+/// the mode.
 ordered_json keep_allowed_tools(RequestFields& fields, const ordered_json& choice, ordered_json& tools) {
   const auto nested = choice.find("allowed_tools");
   const ordered_json& allowed = nested != choice.end() && nested->is_object() ? *nested : choice;

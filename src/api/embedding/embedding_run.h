@@ -47,8 +47,8 @@ class EmbedTask {
 
 class EmbeddingRun final : public ResponseTask {
  public:
-  /// Prepares the texts here, on a worker, where the request was read; `common` is what all share. Answers through `response`, later. `share` grows
-  /// with prompts and vectors; over its budget: kOutOfMemory.
+  /// Prepares the texts here, on a worker, where the request was read; `common` is what all share. Answers through
+  /// `response`, later. `share` grows with prompts and vectors; over its budget: kOutOfMemory.
   static void start(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
                     std::shared_ptr<net::HttpResponse> response, ByteShare share = {});
 

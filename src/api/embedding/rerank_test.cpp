@@ -7,12 +7,14 @@
 
 #include "api/embedding/embedding_run.h"
 #include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
 #include "chat/pair_prompts.h"
 
 namespace cairn::api {
 namespace {
 
 void expect_refused(std::string_view body, std::string_view at, std::string_view said) {
+  const RequestNotes strict(true);
   const auto request = parse_rerank(parse_object(body).value());
   ASSERT_FALSE(request.has_value()) << body;
   EXPECT_EQ(request.error().at, at);

@@ -76,6 +76,10 @@ std::string error_event(std::string_view id, const Error& error) {
   value["code"] = wire_error(error.code).code;
   value["message"] = shortened(error.message);
   if (!error.at.empty()) value["at"] = shortened(error.at);
+  if (error.overflow) {
+    value["prompt_tokens"] = error.overflow->prompt_tokens;
+    value["context_tokens"] = error.overflow->context_tokens;
+  }
   return dump(value);
 }
 

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/params/request_notes.h"
+
 namespace cairn::api::frames {
 namespace {
 
@@ -20,6 +22,7 @@ Kind parsed(std::string_view text) {
 }
 
 void expect_refused(std::string_view text, const std::string& id, const std::string& at, const std::string& words) {
+  const RequestNotes strict(true);
   const auto message = parse_message(text);
   ASSERT_FALSE(message.has_value()) << text;
   EXPECT_EQ(message.error().id, id) << text;
@@ -113,9 +116,9 @@ TEST(FramesMessage, ErrorsNameTheFieldAndTheRequest) {
   expect_refused(R"({"id": "a", "prompt": "x", "messages": []})", "a", "prompt", "give one of them");
   expect_refused(R"({"id": "a", "prompt": ["x"]})", "a", "prompt", "must be a string, not an array");
   expect_refused(R"({"id": "a", "messages": [{"role": "user"}]})", "a", "messages[0].content", "is missing");
-  expect_refused(R"({"id": "a", "prompt": "x", "max_tokens": 0})", "a", "max_tokens", "from 1");
+  expect_refused(R"({"id": "a", "prompt": "x", "max_tokens": 0})", "a", "max_tokens", "must be 1 or more");
   expect_refused(R"({"id": "a", "prompt": "x", "temperature": 9})", "a", "temperature", "from 0 to 2");
-  expect_refused(R"({"id": "a", "prompt": "x", "n": 2})", "a", "n", "not a known field");
+  expect_refused(R"({"id": "a", "prompt": "x", "n": 2})", "a", "n", "n is not supported");
   expect_refused(R"({"id": "a", "prompt": "x", "tools": []})", "a", "tools", "not a known field");
   expect_refused(R"({"id": "a", "messages": [{"role": "user", "content": "x"}], "tool_choice": "required"})", "a",
                  "tool_choice", "tools");

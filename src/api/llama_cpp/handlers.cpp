@@ -156,11 +156,12 @@ void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
 
 void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   if (const auto done = complete(service, request, response, parse_completion); !done)
-    send_error(*response, done.error());
+    send_error(*response, done.error(), ErrorFormat::kLlamaCpp);
 }
 
 void handle_infill(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = complete(service, request, response, parse_infill); !done) send_error(*response, done.error());
+  if (const auto done = complete(service, request, response, parse_infill); !done)
+    send_error(*response, done.error(), ErrorFormat::kLlamaCpp);
 }
 
 void handle_lora_adapters(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
@@ -19,6 +20,7 @@ CompletionRequest request_of(std::string_view text) {
 std::string with(std::string_view more) { return fmt::format(R"({{"prompt": "x", {}}})", more); }
 
 void expect_refused(std::string_view text, Code code, const std::string& at, const std::string& words) {
+  const RequestNotes strict(true);
   const auto request = parse_completion(parse_object(text).value());
   ASSERT_FALSE(request.has_value()) << text;
   EXPECT_EQ(request.error().code, code) << text;

@@ -170,7 +170,7 @@ std::string CompletionSerializer::done() {
   return list + "]";
 }
 
-std::string CompletionSerializer::failure(const Error& error) { return sse_event(openai_error(error)); }
+std::string CompletionSerializer::failure(const Error& error) { return sse_event(openai_error(error, error_format())); }
 
 ordered_json settings_json(const GenerateRequest& generate, int32_t context_tokens) {
   const SamplingParams& sampling = generate.sampling;

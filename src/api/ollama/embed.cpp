@@ -10,6 +10,7 @@
 #include "api/errors.h"
 #include "api/ollama/models.h"
 #include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::ollama {
@@ -23,8 +24,19 @@ void accept_options(RequestFields& fields) {
   fields.accept("keep_alive", "models stay loaded");
 }
 
-void add_text(EmbeddingsRequest& request, const ordered_json& text) {
-  if (!text.get_ref<const std::string&>().empty()) request.inputs.emplace_back(text.get<std::string>());
+// A single empty text asks for nothing: the client wants the model loaded. In an array each has a vector.
+void add_single_text(EmbeddingsRequest& request, std::string text) {
+  if (!text.empty()) request.inputs.emplace_back(std::move(text));
+}
+
+/// What an empty text has for a prompt: the tokens that the model puts around every text, or else its beginning or end.
+Result<std::vector<TokenId>> empty_text_prompt(const LoadedModel& model) {
+  CAIRN_TRY(auto tokens, model.tokenizer->encode("", {.add_special = true}));
+  const SpecialTokens& special = model.tokenizer->special();
+  if (tokens.empty() && special.bos != kNoToken) tokens.push_back(special.bos);
+  if (tokens.empty() && special.eos != kNoToken) tokens.push_back(special.eos);
+  if (tokens.empty()) return model.tokenizer->encode(" ", {});
+  return tokens;
 }
 
 class OllamaEmbedTask final : public EmbedTask {
@@ -39,7 +51,13 @@ class OllamaEmbedTask final : public EmbedTask {
     return request_.is_array ? fmt::format("input[{}]", i) : "input";
   }
   Result<void> prepare(size_t i, GenerateRequest& request) override {
-    CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(request_.inputs[i]), request_.truncate, path(i)));
+    EmbeddingInput& input = request_.inputs[i];
+    const auto* text = std::get_if<std::string>(&input);
+    if (text != nullptr && text->empty()) {
+      CAIRN_TRY(request.prompt, empty_text_prompt(model_));
+    } else {
+      CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(input), request_.truncate, path(i)));
+    }
     return {};
   }
   Result<void> take(size_t i, std::vector<float> embedding) override {
@@ -59,7 +77,7 @@ class OllamaEmbedTask final : public EmbedTask {
     const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begun_;
     return fmt::format(
         R"({{"model":{},"embeddings":[{}],"total_duration":{},"load_duration":0,"prompt_eval_count":{}}})",
-        dump(request_.model.empty() ? model_.name : request_.model), all, time.count(), tokens);
+        dump(request_.model), all, time.count(), tokens);
   }
 
  private:
@@ -74,10 +92,11 @@ Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const 
                  const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
+  request.model = shown_name(service.registry(), request.model, *model);
   GenerateRequest common = embedding_request(*model, http, request.inputs.size());
   auto answer = std::make_unique<OllamaEmbedTask>(*model, std::move(request), elder);
   if (answer->texts() == 0) {
-    response->send(200, "application/json", answer->body(0));
+    response->send(200, "application/json", with_warnings(answer->body(0), wanted_warnings()));
   } else {
     EmbeddingRun::start(*model->engine, std::move(common), std::move(answer), response, ByteShare(service.bytes()));
   }
@@ -97,18 +116,18 @@ Result<EmbeddingsRequest> parse_embed(const ordered_json& body) {
   if (input == nullptr) {
     fields.reject("input", "is missing");
   } else if (input->is_string()) {
-    add_text(request, *input);
+    add_single_text(request, input->get<std::string>());
   } else if (!input->is_array() || input->size() > kEmbedTextsMax) {
     fields.reject("input", fmt::format("must be a text, or an array of at most {} texts", kEmbedTextsMax));
   } else {
     for (size_t i = 0; i < input->size() && !fields.failed(); ++i) {
       if ((*input)[i].is_string()) {
-        add_text(request, (*input)[i]);
+        request.inputs.emplace_back((*input)[i].get<std::string>());
       } else {
         fields.reject(fmt::format("input[{}]", i), "must be a text");
       }
     }
-    request.is_array = request.inputs.size() == input->size();  // else their numbers would be others
+    request.is_array = true;
   }
   CAIRN_TRY_VOID(fields.finish());
   return request;
@@ -119,7 +138,7 @@ Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body) {
   EmbeddingsRequest request;
   request.model = fields.string("model", "");
   accept_options(fields);
-  add_text(request, fields.string("prompt", ""));
+  add_single_text(request, fields.string("prompt", ""));
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }

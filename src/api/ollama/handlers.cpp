@@ -10,6 +10,7 @@
 #include "api/ollama/serializer.h"
 #include "api/params/choices.h"
 #include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
 #include "base/system/random_id.h"
 #include "chat/completion_prompt.h"
 
@@ -40,14 +41,16 @@ Result<void> answer(Service& service, OllamaRequest request, bool generates, con
                     const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.chat.model));
   ResponseOptions options;
-  options.model = request.chat.model.empty() ? model->name : request.chat.model;
+  options.model = shown_name(service.registry(), request.chat.model, *model);
   options.stream = request.chat.stream;
   options.generates = generates;
   options.logprobs = request.chat.generate.sampling.logprobs;
   if (request.only_load) {
     const OllamaSerializer serializer(std::move(options), *model->tokenizer);
     const std::string_view type = serializer.streams() ? serializer.stream_format().content_type : "application/json";
-    response->send(200, type, serializer.loaded());
+    std::string body = serializer.loaded();
+    add_to_first_event(body, wanted_warnings());
+    response->send(200, type, std::move(body));
     return {};
   }
   CAIRN_TRY_VOID(check_thinking(*model, request.chat.reasoning));

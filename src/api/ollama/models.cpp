@@ -4,9 +4,10 @@
 
 #include "api/errors.h"
 #include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
 #include "api/serialization/timestamps.h"
 #include "base/hash.h"
-#include "base/version.h"
+#include "base/text/printable.h"
 #include "chat/output/reasoning.h"
 
 namespace cairn::api::ollama {
@@ -91,7 +92,7 @@ ordered_json capabilities(const LoadedModel& model) {
 Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(const ShowRequest request, parse_show(body));
-  CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.model));
+  CAIRN_TRY(const LoadedModel* model, find_model_exactly(service.registry(), request.model));
   ordered_json shown = {{"modelfile", fmt::format("FROM {}\n", model->file_name)},
                         {"parameters", fmt::format("num_ctx {}", model->engine->context_tokens())},
                         {"template", model->template_source},
@@ -105,13 +106,22 @@ Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
 
 }  // namespace
 
-Result<LoadedModel*> find_model(const Registry& registry, std::string_view name) {
+Result<LoadedModel*> find_model_exactly(const Registry& registry, std::string_view name) {
   constexpr std::string_view kLatest = ":latest";
-  auto found = registry.find(name);
+  auto found = registry.find_exactly(name);
   if (found || !name.ends_with(kLatest)) return found;
   name.remove_suffix(kLatest.size());
-  auto without = name.empty() ? found : registry.find(name);
+  auto without = name.empty() ? found : registry.find_exactly(name);
   return without ? without : found;
+}
+
+Result<LoadedModel*> find_model(const Registry& registry, std::string_view name) {
+  auto found = find_model_exactly(registry, name);
+  return found ? found : registry.find(name);
+}
+
+std::string shown_name(const Registry& registry, std::string_view name, const LoadedModel& model) {
+  return name.empty() || !find_model_exactly(registry, name) ? model.name : std::string(name);
 }
 
 std::string human_number(int64_t number) {
@@ -126,6 +136,18 @@ std::string human_number(int64_t number) {
     if (count >= 1) return fmt::format("{:.1f}{}", count, unit.name);
   }
   return fmt::format("{}", number);
+}
+
+Result<PullRequest> parse_pull(const ordered_json& body) {
+  RequestFields fields(body);
+  PullRequest request;
+  const std::string old_name = fields.string("name", "");
+  request.model = fields.string("model", old_name);
+  if (request.model.empty()) fields.reject("model", "is missing");
+  request.stream = fields.boolean("stream", true);
+  fields.accept("insecure", "nothing is fetched");
+  CAIRN_TRY_VOID(fields.finish());
+  return request;
 }
 
 Result<ShowRequest> parse_show(const ordered_json& body) {
@@ -179,7 +201,23 @@ void handle_show(Service& service, const net::HttpRequest& request, std::shared_
 }
 
 void handle_version(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  send_json(*response, {{"version", kVersion}});
+  send_json(*response, {{"version", kOllamaVersion}});
+}
+
+void handle_pull(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  const auto done = [&]() -> Result<PullRequest> {
+    CAIRN_TRY(const ordered_json body, parse_object(request.body));
+    CAIRN_TRY(PullRequest pull, parse_pull(body));
+    if (find_model_exactly(service.registry(), pull.model)) return pull;
+    return fail_at("model", Code::kUnsupported,
+                   "\"{}\" cannot be pulled: models are files that the server is started with, and {} is served",
+                   cut_text(pull.model, kQuotedBytesMax), service.registry().list().front()->name);
+  }();
+  if (!done) return send_error(*response, done.error(), ErrorFormat::kOllama);
+  if (!done->stream) return send_json(*response, {{"status", "success"}});
+  std::string lines = "{\"status\":\"pulling manifest\"}\n{\"status\":\"success\"}\n";
+  add_to_first_event(lines, wanted_warnings());
+  response->send(200, "application/x-ndjson", std::move(lines));
 }
 
 void handle_management(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {

@@ -21,17 +21,33 @@ struct ShowRequest {
 /// POST /api/show. Errors name their field.
 Result<ShowRequest> parse_show(const nlohmann::ordered_json& body);
 
+/// What GET /api/version says: the version of Ollama whose protocol these endpoints speak. Clients compare it: Codex
+/// wants 0.13.4 or more, VS Code 0.6.4. Cairn's own version is in GET /props and in `cairn --version`.
+inline constexpr std::string_view kOllamaVersion = "0.30.0";
+
+struct PullRequest {
+  std::string model;
+  bool stream = true;
+};
+/// POST /api/pull. Errors name their field.
+Result<PullRequest> parse_pull(const nlohmann::ordered_json& body);
+
 /// GET /: clients look here whether a server is running.
 void handle_root(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_tags(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_ps(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_show(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_version(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-/// pull, push, create, copy, delete: models are files that the server was started with.
+/// Success for a model that is served, as if it had been pulled; an error for another.
+void handle_pull(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+/// push, create, copy, delete: models are files that the server was started with.
 void handle_management(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 
-/// As Registry::find; "NAME:latest" is NAME unless a model is called so.
+/// As Registry::find and find_exactly; "NAME:latest" is NAME unless a model is called so.
 Result<LoadedModel*> find_model(const Registry& registry, std::string_view name);
+Result<LoadedModel*> find_model_exactly(const Registry& registry, std::string_view name);
+/// The name by which an answer calls the model: the request's if it is one of the model's.
+std::string shown_name(const Registry& registry, std::string_view name, const LoadedModel& model);
 /// 7.6B, 656K: as Ollama writes a number of parameters.
 std::string human_number(int64_t number);
 /// Whether the model's template speaks of thinking.

@@ -31,6 +31,8 @@ Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
       return fail_at("options", Code::kInvalidArgument, "options must be an object, not {}", json_kind(*given));
     }
     options = *given;
+    // Ollama takes 0 for no limit.
+    if (const auto limit = options.find("num_predict"); limit != options.end() && *limit == 0) options.erase(limit);
   }
   RequestFields fields(options, "options.");
   read_generation_params(fields, generate);

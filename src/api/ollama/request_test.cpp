@@ -5,7 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/ollama/embed.h"
+#include "api/ollama/models.h"
 #include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -28,6 +31,7 @@ OllamaRequest generate_of(std::string_view text) {
 
 template <typename Parse>
 void expect_refused(Parse parse, std::string_view text, Code code, const std::string& at, const std::string& words) {
+  const RequestNotes strict(true);
   const auto request = parse(parse_object(text).value());
   ASSERT_FALSE(request.has_value()) << text;
   EXPECT_EQ(request.error().code, code) << text;
@@ -74,6 +78,7 @@ TEST(OllamaRequest, OptionsAreHonoured) {
   EXPECT_FLOAT_EQ(generate.sampling.presence_penalty, 1.5f);
   EXPECT_FLOAT_EQ(generate.sampling.frequency_penalty, 1.0f);
   EXPECT_EQ(chat_of(with(R"("options": {"num_predict": -2})")).chat.generate.max_tokens, -1);
+  EXPECT_EQ(chat_of(with(R"("options": {"num_predict": 0})")).chat.generate.max_tokens, -1);
 }
 
 TEST(OllamaRequest, MinusOneIsAnySeed) {
@@ -92,13 +97,48 @@ TEST(OllamaRequest, WhatIsNotAvailableIsRefusedByName) {
   refuse(R"("options": {"penalize_newline": false})", "options.penalize_newline");
   expect_refused(parse_chat, with(R"("options": {"temprature": 1})"), Code::kInvalidArgument, "options.temprature",
                  "not a known field");
-  expect_refused(parse_chat, with(R"("options": {"num_predict": 0})"), Code::kInvalidArgument, "options.num_predict",
-                 "must be 1 or more");
+  expect_refused(parse_chat, with(R"("options": {"num_predict": -9})"), Code::kInvalidArgument, "options.num_predict",
+                 "must be from -2");
   expect_refused(parse_chat, with(R"("options": 1)"), Code::kInvalidArgument, "options", "must be an object");
   expect_refused(parse_chat, with(R"("prompt": "x")"), Code::kInvalidArgument, "prompt", "not a known field");
   expect_refused(parse_chat, with(R"("think": "hard")"), Code::kInvalidArgument, "think", "\"low\"");
   expect_refused(parse_chat, with(R"("top_logprobs": 2)"), Code::kInvalidArgument, "top_logprobs", "needs logprobs");
   chat_of(with(R"("format": "", "keep_alive": "5m", "truncate": true, "shift": false)"));
+}
+
+TEST(OllamaRequest, WhatOllamaPassesOverIsTaken) {
+  struct Told {
+    std::string_view more;
+    std::string path;
+  };
+  for (const Told& told : std::initializer_list<Told>{{R"("tool_choice": "auto")", "tool_choice"},  // Cline
+                                                      {R"("temperature": 0.5)", "temperature"},
+                                                      {R"("max_output_tokens": 5)", "max_output_tokens"},
+                                                      {R"("options": {"foo": 1})", "options.foo"},
+                                                      {R"("options": {"num_ctx": 4096})", "options.num_ctx"},
+                                                      {R"("keep_alive": "5m")", "keep_alive"},
+                                                      {R"("frobnicate": {})", "frobnicate"}}) {
+    const RequestNotes notes;
+    const float temperature = chat_of(with(told.more)).chat.generate.sampling.temperature;
+    EXPECT_FLOAT_EQ(temperature, 0.8F) << "the option's, not the field's";
+    EXPECT_THAT(notes.all(), testing::ElementsAre(testing::StartsWith(told.path + " "))) << told.more;
+  }
+}
+
+TEST(OllamaRequest, APullNamesItsModel) {
+  const auto pull = [](std::string_view body) { return parse_pull(parse_object(body).value()); };
+  EXPECT_EQ(pull(R"({"model": "m"})")->model, "m");
+  EXPECT_EQ(pull(R"({"name": "m", "stream": false, "insecure": true})")->model, "m");
+  EXPECT_TRUE(pull(R"({"model": "m"})")->stream);
+  EXPECT_FALSE(pull(R"({"name": "m", "stream": false})")->stream);
+  EXPECT_EQ(pull("{}").error().at, "model");
+}
+
+TEST(OllamaRequest, EveryTextOfAnArrayHasAVector) {
+  const auto embed = [](std::string_view body) { return parse_embed(parse_object(body).value()).value(); };
+  EXPECT_EQ(embed(R"({"input": ["a", "", "b"]})").inputs.size(), 3u);
+  EXPECT_EQ(embed(R"({"input": [""]})").inputs.size(), 1u);
+  EXPECT_EQ(embed(R"({"input": ""})").inputs.size(), 0u) << "nothing but a load";
 }
 
 TEST(OllamaRequest, ThinkIsASwitchOrALevel) {

@@ -1,10 +1,12 @@
 #include "api/openai/chat_serializer.h"
 
+#include "api/chat/tool_forms.h"
 #include "api/errors.h"
 #include "api/serialization/json_text.h"
 #include "api/serialization/timestamps.h"
 #include "api/serialization/token_json.h"
 #include "api/serialization/usage.h"
+#include "base/version.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -33,8 +35,21 @@ ordered_json stop_reason(const ChatFinish& finish) {
   return nullptr;
 }
 
-ordered_json call_json(const ToolCall& call) {
+using CustomTools = std::set<std::string, std::less<>>;
+
+ordered_json call_json(const ToolCall& call, const CustomTools& custom) {
+  if (custom.contains(call.name)) {
+    return {{"id", call.id},
+            {"type", "custom"},
+            {"custom", {{"name", call.name}, {"input", custom_input(call.arguments)}}}};
+  }
   return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
+ordered_json call_delta(int32_t index, ordered_json members) {
+  ordered_json call = {{"index", index}};
+  call.update(members);
+  return {{"tool_calls", ordered_json::array({std::move(call)})}};
 }
 
 // Null for a part that says nothing on the wire.
@@ -44,45 +59,42 @@ ordered_json delta_of(const Part& part) {
       return {{"content", part.text}};
     case PartKind::kReasoning:
       return {{"reasoning_content", part.text}};
-    case PartKind::kCallBegin: {
-      ordered_json call = {{"index", part.call}};
-      call.update(call_json({part.id, part.text, ""}));
-      return {{"tool_calls", ordered_json::array({std::move(call)})}};
-    }
+    case PartKind::kCallBegin:
+      return call_delta(part.call, call_json({part.id, part.text, ""}, {}));
     case PartKind::kArguments:
-      return {{"tool_calls",
-               ordered_json::array({ordered_json{{"index", part.call}, {"function", {{"arguments", part.text}}}}})}};
+      return call_delta(part.call, {{"function", {{"arguments", part.text}}}});
     case PartKind::kCallEnd:
       break;
   }
   return nullptr;
 }
 
-ordered_json message_json(ChatTurn&& turn) {
+ordered_json message_json(ChatTurn&& turn, const CustomTools& custom) {
   ordered_json message = {{"role", "assistant"}, {"content", nullptr}};
   if (!turn.content.empty() || turn.calls.empty()) message["content"] = std::move(turn.content);
   message["refusal"] = nullptr;
   if (!turn.reasoning.empty()) message["reasoning_content"] = std::move(turn.reasoning);
-  for (const ToolCall& call : turn.calls) message["tool_calls"].push_back(call_json(call));
+  for (const ToolCall& call : turn.calls) message["tool_calls"].push_back(call_json(call, custom));
   return message;
 }
 
 }  // namespace
 
-OpenAiChatSerializer::OpenAiChatSerializer(const ChatStart& start, bool include_usage, bool logprobs,
-                                           bool timings_per_token)
+OpenAiChatSerializer::OpenAiChatSerializer(const ChatStart& start, OpenAiChatOptions options)
     : id_(start.id),
       model_(start.model.name),
       tokenizer_(*start.model.tokenizer),
       stream_(start.stream),
-      include_usage_(include_usage),
-      logprobs_(logprobs),
-      timings_per_token_(timings_per_token),
+      options_(std::move(options)),
       created_(unix_seconds_now()),
       choices_(static_cast<size_t>(start.choices)) {}
 
 ordered_json OpenAiChatSerializer::envelope(std::string_view object) const {
-  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", model_}};
+  return {{"id", id_},
+          {"object", object},
+          {"created", created_},
+          {"model", model_},
+          {"system_fingerprint", kSystemFingerprint}};
 }
 
 std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_json logprobs,
@@ -92,11 +104,11 @@ std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_
   item["finish_reason"] = nullptr;
   if (!finish.is_null()) item.update(finish);
   value["choices"] = ordered_json::array({std::move(item)});
-  if (include_usage_) value["usage"] = nullptr;
+  if (options_.include_usage) value["usage"] = nullptr;
   // Beside the usage if there is one.
-  if (!finish.is_null() && choice == 0 && !include_usage_) value["timings"] = timings_;
+  if (!finish.is_null() && choice == 0 && !options_.include_usage) value["timings"] = timings_;
   if (!prompt_progress.is_null()) value["prompt_progress"] = prompt_progress;
-  if (timings_per_token_ && finish.is_null() && so_far_.predicted() > 0) value["timings"] = so_far_.json();
+  if (options_.timings_per_token && finish.is_null() && so_far_.predicted() > 0) value["timings"] = so_far_.json();
   return sse_event(value);
 }
 
@@ -123,17 +135,32 @@ void OpenAiChatSerializer::add_logprobs(Choice& choice, const TokenEvent& event)
 
 std::string OpenAiChatSerializer::parts(int index, std::span<const Part> parts, const TokenEvent* event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
-  if (logprobs_ && event != nullptr) add_logprobs(choice, *event);
+  if (options_.logprobs && event != nullptr) add_logprobs(choice, *event);
   if (event != nullptr) so_far_.token();
   if (!stream_) return {};
   std::string bytes;
   for (const Part& part : parts) {
-    ordered_json delta = delta_of(part);
+    ordered_json delta = custom_delta(choice, part);
+    if (delta.is_null() && !choice.custom_arguments.contains(part.call)) delta = delta_of(part);
     if (!delta.is_null()) bytes += chunk(index, std::move(delta), std::exchange(choice.logprobs, nullptr));
   }
   if (!choice.logprobs.is_null())  // the token's text is still held back
     bytes += chunk(index, ordered_json::object(), std::exchange(choice.logprobs, nullptr));
   return bytes;
+}
+
+// A custom call's input is known once its arguments, which are JSON, are whole.
+ordered_json OpenAiChatSerializer::custom_delta(Choice& choice, const Part& part) const {
+  if (part.kind == PartKind::kCallBegin) {
+    if (!options_.custom_tools.contains(part.text)) return nullptr;
+    choice.custom_arguments[part.call] = "";
+    return call_delta(part.call, call_json({part.id, part.text, ""}, options_.custom_tools));
+  }
+  const auto found = choice.custom_arguments.find(part.call);
+  if (found == choice.custom_arguments.end()) return nullptr;
+  if (part.kind == PartKind::kArguments) found->second += part.text;
+  if (part.kind != PartKind::kCallEnd) return nullptr;
+  return call_delta(part.call, {{"custom", {{"input", custom_input(std::exchange(found->second, {}))}}}});
 }
 
 std::string OpenAiChatSerializer::finish(int index, ChatFinish&& finish) {
@@ -144,7 +171,8 @@ std::string OpenAiChatSerializer::finish(int index, ChatFinish&& finish) {
   ordered_json end = {{"finish_reason", finish_name(finish.reason)}};
   if (ordered_json reason = stop_reason(finish); !reason.is_null()) end["stop_reason"] = std::move(reason);
   if (stream_) return chunk(index, ordered_json::object(), nullptr, end);
-  std::string whole = dump({{"index", index}, {"message", message_json(std::move(finish.turn))}});
+  std::string whole =
+      dump({{"index", index}, {"message", message_json(std::move(finish.turn), options_.custom_tools)}});
   const bool has_logprobs = !choice.all_logprobs.empty();
   whole = with_member(std::move(whole), "logprobs",
                       has_logprobs ? R"({"content":)" + choice.all_logprobs.take() + R"(,"refusal":null})" : "null");
@@ -162,7 +190,7 @@ ordered_json OpenAiChatSerializer::usage() const {
 std::string OpenAiChatSerializer::done() {
   if (stream_) {
     std::string bytes;
-    if (include_usage_) {
+    if (options_.include_usage) {
       ordered_json value = envelope("chat.completion.chunk");
       value["choices"] = ordered_json::array();
       value["usage"] = usage();
@@ -182,6 +210,8 @@ std::string OpenAiChatSerializer::done() {
   return with_member(std::move(body), "timings", dump(timings_));
 }
 
-std::string OpenAiChatSerializer::failure(const Error& error) { return sse_event(openai_error(error)); }
+std::string OpenAiChatSerializer::failure(const Error& error) {
+  return sse_event(openai_error(error, options_.errors));
+}
 
 }  // namespace cairn::api::openai

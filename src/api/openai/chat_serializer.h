@@ -2,7 +2,9 @@
 /// DeepSeek's API put it and most clients look for it.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,10 +15,19 @@
 
 namespace cairn::api::openai {
 
+struct OpenAiChatOptions {
+  bool include_usage = false;
+  bool logprobs = false;
+  bool timings_per_token = false;
+  ErrorFormat errors = ErrorFormat::kOpenAi;
+  std::set<std::string, std::less<>> custom_tools{};  ///< whose calls are custom calls
+};
+
 class OpenAiChatSerializer final : public ChatSerializer {
  public:
-  OpenAiChatSerializer(const ChatStart& start, bool include_usage, bool logprobs, bool timings_per_token = false);
+  OpenAiChatSerializer(const ChatStart& start, OpenAiChatOptions options);
 
+  ErrorFormat error_format() const override { return options_.errors; }
   bool streams() const override { return stream_; }
   std::string begin() override;
   std::string prefill(int choice, const PrefillProgress& progress) override;
@@ -27,15 +38,18 @@ class OpenAiChatSerializer final : public ChatSerializer {
 
  private:
   struct Choice {
-    nlohmann::ordered_json logprobs;  // of a stream: the object so far, null without
-    JsonList all_logprobs;            // of an answer that does not stream
-    std::string full_body;            // as it stands in that, as JSON text
+    nlohmann::ordered_json logprobs;                  // of a stream: the object so far, null without
+    JsonList all_logprobs;                            // of an answer that does not stream
+    std::string full_body;                            // as it stands in that, as JSON text
+    std::map<int32_t, std::string> custom_arguments;  // of a stream's custom calls, by their index
     PrefillTold prefill;
   };
   nlohmann::ordered_json envelope(std::string_view object) const;
   std::string chunk(int choice, nlohmann::ordered_json delta, nlohmann::ordered_json logprobs,
                     const nlohmann::ordered_json& finish = nullptr,
                     const nlohmann::ordered_json& prompt_progress = nullptr) const;
+  /// Of a part of a custom call; null: nothing is to be said of it now, or it is of another call.
+  nlohmann::ordered_json custom_delta(Choice& choice, const Part& part) const;
   void add_logprobs(Choice& choice, const TokenEvent& event) const;
   nlohmann::ordered_json usage() const;
 
@@ -43,9 +57,7 @@ class OpenAiChatSerializer final : public ChatSerializer {
   std::string model_;
   const Tokenizer& tokenizer_;
   bool stream_;
-  bool include_usage_;
-  bool logprobs_;
-  bool timings_per_token_;
+  OpenAiChatOptions options_;
   TimingsSoFar so_far_;  // of all choices
   int64_t created_;
   std::vector<Choice> choices_;

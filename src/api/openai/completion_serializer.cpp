@@ -5,6 +5,7 @@
 #include "api/serialization/timestamps.h"
 #include "api/serialization/token_json.h"
 #include "api/serialization/usage.h"
+#include "base/version.h"
 
 namespace cairn::api::openai {
 
@@ -17,7 +18,11 @@ CompletionSerializer::CompletionSerializer(CompletionOptions options, const Toke
       choices_(static_cast<size_t>(options_.choices)) {}
 
 ordered_json CompletionSerializer::envelope() const {
-  return {{"id", options_.id}, {"object", "text_completion"}, {"created", created_}, {"model", options_.model}};
+  return {{"id", options_.id},
+          {"object", "text_completion"},
+          {"created", created_},
+          {"model", options_.model},
+          {"system_fingerprint", kSystemFingerprint}};
 }
 
 std::string CompletionSerializer::chunk(int choice, std::string text, ordered_json logprobs, ordered_json finish_reason,
@@ -142,6 +147,8 @@ std::string CompletionSerializer::whole(size_t index, Choice& choice) const {
   return with_member(std::move(item), "finish_reason", dump(choice.finish_reason));
 }
 
-std::string CompletionSerializer::failure(const Error& error) { return sse_event(openai_error(error)); }
+std::string CompletionSerializer::failure(const Error& error) {
+  return sse_event(openai_error(error, options_.errors));
+}
 
 }  // namespace cairn::api::openai

@@ -12,6 +12,7 @@
 #include "api/embedding/embedding_run.h"
 #include "api/embedding/embeddings.h"
 #include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -23,6 +24,7 @@ EmbeddingsRequest parsed(std::string_view body) {
 }
 
 void expect_refused(std::string_view body, std::string_view at, std::string_view said) {
+  const RequestNotes strict(true);
   const auto request = parse_embeddings(parse_object(body).value());
   ASSERT_FALSE(request.has_value()) << body;
   EXPECT_EQ(request.error().at, at);

@@ -24,9 +24,12 @@ using nlohmann::ordered_json;
 Result<void> chat(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(OpenAiChatRequest request, parse_chat(body));
-  const bool logprobs = request.chat.generate.sampling.logprobs;
+  OpenAiChatOptions options{.include_usage = request.include_usage,
+                            .logprobs = request.chat.generate.sampling.logprobs,
+                            .errors = openai_format(http.path),
+                            .custom_tools = std::move(request.custom_tools)};
   return run_chat(service, std::move(request.chat), "chatcmpl-", http, response, [&](const ChatStart& start) {
-    return std::make_unique<OpenAiChatSerializer>(start, request.include_usage, logprobs, request.timings_per_token);
+    return std::make_unique<OpenAiChatSerializer>(start, std::move(options));
   });
 }
 
@@ -69,6 +72,7 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   options.include_usage = request.common.include_usage;
   options.logprobs = request.common.generate.sampling.logprobs;
   options.timings_per_token = request.common.timings_per_token;
+  options.errors = openai_format(http.path);
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
   Generation::start({model->engine.get(), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
@@ -76,8 +80,15 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   return {};
 }
 
+// What the file says, or null.
+ordered_json of_architecture(const LoadedModel& model, std::string_view key) {
+  const auto value = model.file.metadata().integer(fmt::format("{}.{}", model.architecture, key));
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
 ordered_json describe(const LoadedModel& model) {
   return {{"id", model.name},
+          {"aliases", model.aliases},
           {"object", "model"},
           {"created", model.created_unix_s},
           {"owned_by", "cairn"},
@@ -85,26 +96,63 @@ ordered_json describe(const LoadedModel& model) {
           {"architecture", model.architecture},
           {"quantization", model.quantisation},
           {"parameters", model.parameters},
-          {"size_bytes", model.file_bytes}};
+          {"size_bytes", model.file_bytes},
+          // llama-server's names.
+          {"meta",
+           {{"n_vocab", model.tokenizer->size()},
+            {"n_ctx", model.engine->context_tokens()},
+            {"n_ctx_train", of_architecture(model, "context_length")},
+            {"n_embd", of_architecture(model, "embedding_length")},
+            {"n_params", model.parameters},
+            {"size", model.file_bytes}}}};
+}
+
+// As llama-server lists it beside "data", in Ollama's words.
+ordered_json ollama_entry(const LoadedModel& model) {
+  ordered_json capabilities = ordered_json::array();
+  if (model.runner != nullptr) capabilities.push_back("completion");
+  if (model.embedding.dimensions > 0) capabilities.push_back("embedding");
+  return {{"name", model.name},
+          {"model", model.name},
+          {"modified_at", ""},
+          {"size", model.file_bytes},
+          {"digest", ""},
+          {"type", "model"},
+          {"description", ""},
+          {"tags", ordered_json::array()},
+          {"capabilities", std::move(capabilities)},
+          {"parameters", ""},
+          {"details",
+           {{"parent_model", ""},
+            {"format", "gguf"},
+            {"family", model.architecture},
+            {"families", {model.architecture}},
+            {"parameter_size", ""},
+            {"quantization_level", model.quantisation}}}};
 }
 
 }  // namespace
 
 void handle_chat(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = chat(service, request, response); !done) send_error(*response, done.error());
+  if (const auto done = chat(service, request, response); !done)
+    send_error(*response, done.error(), openai_format(request.path));
 }
 
 void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = completion(service, request, response); !done) send_error(*response, done.error());
+  if (const auto done = completion(service, request, response); !done)
+    send_error(*response, done.error(), openai_format(request.path));
 }
 
 void handle_models(const Registry& registry, std::string_view id, net::HttpResponse& response) {
   if (!id.empty()) {
-    const auto model = registry.find(id);
+    const auto model = registry.find_exactly(id);
     return model ? send_json(response, describe(**model)) : send_error(response, model.error());
   }
-  ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
-  for (const LoadedModel* model : registry.list()) list["data"].push_back(describe(*model));
+  ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}, {"models", ordered_json::array()}};
+  for (const LoadedModel* model : registry.list()) {
+    list["data"].push_back(describe(*model));
+    list["models"].push_back(ollama_entry(*model));
+  }
   send_json(response, list);
 }
 

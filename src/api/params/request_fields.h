@@ -1,8 +1,8 @@
 /// Reading a JSON request body field by field: types, ranges, and nothing ignored in silence.
 ///
 /// A field is one of four: honoured (any getter); neutral only (`only...`): a value that asks for nothing is
-/// taken, another is refused; without effect (`accept`, and what the endpoint does not know): taken, and told in the log
-/// and in the answer's "warnings" (request_notes.h); refused (`refuse`), with what to do instead.
+/// taken, another is refused; without effect (`accept`, and what the endpoint does not know): taken, and told in the
+/// log and in the answer's "warnings" (request_notes.h); refused (`refuse`), with what to do instead.
 #pragma once
 
 #include <cstdint>

@@ -89,8 +89,9 @@ TEST(RequestFields, WhatHasNoEffectIsTakenAndToldOnce) {
   fields.accept("keep_alive", "models stay loaded");
   EXPECT_TRUE(fields.finish().has_value());
   EXPECT_TRUE(fields.finish().has_value());
-  EXPECT_THAT(notes.all(), testing::ElementsAre("user has no effect here", "keep_alive has no effect here: models stay loaded",
-                                                "frob is not a field that this endpoint knows: it is ignored"));
+  EXPECT_THAT(notes.all(),
+              testing::ElementsAre("user has no effect here", "keep_alive has no effect here: models stay loaded",
+                                   "frob is not a field that this endpoint knows: it is ignored"));
   EXPECT_EQ(wanted_warnings(), "") << "nobody asks for them";
 }
 

@@ -10,6 +10,7 @@ namespace cairn::api {
 inline constexpr size_t kWarningsMax = 64;         ///< of one request; one more says how many there are besides
 inline constexpr size_t kWarningBytesMax = 300;    ///< of each
 inline constexpr size_t kNotedNamesMax = 512;      ///< names that the log is told of before it is told no more
+inline constexpr size_t kNotedOfRequestMax = 16;   ///< of these, from one request
 inline constexpr size_t kNotedNameBytesMax = 200;  ///< of such a name
 
 /// While it lives, the parsers that run on this thread tell it what they ignore. One at a time on a thread; made by
@@ -35,8 +36,10 @@ class RequestNotes {
   bool wanted_ = false;
   std::vector<std::string> warnings_;
   size_t dropped_ = 0;
+  size_t logged_ = 0;
 
   friend std::string wanted_warnings();
+  friend void note_ignored(std::string_view name, std::string_view warning);
 };
 
 /// Adds `warning` to this thread's request. The log has a line with it the first time that `name` is noted in this

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/chat/messages.h"
+#include "api/params/request_notes.h"
 #include "api/responses/transcript.h"
 
 namespace cairn::api::responses {
@@ -45,6 +46,7 @@ struct Bad {
   const char* words;
 };
 void expect_refused(const Bad& bad, const StoredItems& stored = {}) {
+  const RequestNotes strict(true);
   const auto request = parse_responses(json(bad.body), stored);
   ASSERT_FALSE(request.has_value()) << bad.body;
   EXPECT_EQ(request.error().at, bad.at) << bad.body;
@@ -224,7 +226,7 @@ TEST(ResponsesRequest, EveryBadFieldIsNamed) {
            {R"({"input":"x","reasoning":"high"})", "reasoning", "must be an object, not a string"},
            {R"({"input":"x","reasoning":{"effort":"huge"}})", "reasoning.effort", "not \"huge\""},
            {R"({"input":"x","reasoning":{"budget":1}})", "reasoning.budget", "not a known field"},
-           {R"({"input":"x","reasoning_effort":"low"})", "reasoning_effort", "use reasoning.effort"},
+           {R"({"input":"x","reasoning_effort":"huge"})", "reasoning_effort", "not \"huge\""},
            {R"({"input":"x","text":{"format":{"type":"json_schema"}}})", "text.format", "not supported"},
            {R"({"input":"x","text":[]})", "text", "must be an object"},
            {R"({"input":"x","stream_options":{"x":1}})", "stream_options.x", "not a known field"},

@@ -1,0 +1,125 @@
+#include "api/openai/request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
+
+namespace cairn::api::openai {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::ElementsAre;
+using testing::StartsWith;
+
+std::string body_with(std::string_view more) {
+  return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}], {}}})", more);
+}
+
+OpenAiChatRequest chat_of(std::string_view more) {
+  auto request = parse_chat(parse_object(body_with(more)).value());
+  EXPECT_TRUE(request.has_value()) << more << request.error().text();
+  return request.value_or(OpenAiChatRequest{});
+}
+
+void expect_refused(std::string_view more, const std::string& at, Code code) {
+  const auto request = parse_chat(parse_object(body_with(more)).value());
+  ASSERT_FALSE(request.has_value()) << more;
+  EXPECT_EQ(request.error().at, at) << request.error().message;
+  EXPECT_EQ(request.error().code, code) << request.error().message;
+}
+
+constexpr std::string_view kTools = R"("tools": [{"type": "function", "function": {"name": "read"}},
+  {"type": "function", "function": {"name": "write"}}, {"type": "custom", "custom": {"name": "code"}}])";
+
+TEST(ChatRequest, FieldsThatClientsCannotLeaveOutAreTakenAndTold) {
+  struct Told {
+    std::string_view more;
+    std::string path;
+  };
+  for (const Told& told : std::initializer_list<Told>{
+           {R"("verbosity": "low")", "verbosity"},
+           {R"("prediction": {"type": "content", "content": "x"})", "prediction"},
+           {R"("store": true)", "store"},
+           {R"("user": "u")", "user"},
+           {R"("stream_options": {"include_obfuscation": false})", "stream_options.include_obfuscation"},
+           {R"("frobnicate": [1])", "frobnicate"}}) {
+    const RequestNotes notes;
+    chat_of(told.more);
+    EXPECT_THAT(notes.all(), ElementsAre(StartsWith(told.path + " "))) << told.more;
+  }
+}
+
+TEST(ChatRequest, NeutralValuesAreTakenWithoutAWord) {
+  for (const char* neutral :
+       {R"("functions": [])", R"("functions": [], "function_call": "none")", R"("function_call": "auto")",
+        R"("modalities": ["text"])", R"("response_format": {"type": "text"})", R"("grammar": "")", R"("n": 1)",
+        R"("top_logprobs": 0)", R"("logprobs": false, "top_logprobs": 0)", R"("metadata": {"a": "b"})",
+        R"("store": false)", R"("audio": null)"}) {
+    const RequestNotes notes;
+    chat_of(neutral);
+    EXPECT_THAT(notes.all(), ElementsAre()) << neutral;
+  }
+}
+
+TEST(ChatRequest, WhatWouldChangeTheAnswerIsRefusedByName) {
+  expect_refused(R"("functions": [{"name": "f"}])", "functions", Code::kUnsupported);
+  expect_refused(R"("function_call": {"name": "f"})", "function_call", Code::kUnsupported);
+  expect_refused(R"("modalities": ["text", "audio"])", "modalities", Code::kUnsupported);
+  expect_refused(R"("response_format": {"type": "json_object"})", "response_format", Code::kUnsupported);
+  for (const std::string name : {"json_schema", "grammar", "structured_outputs", "guided_json", "guided_choice"})
+    expect_refused(fmt::format(R"("{}": {{"a": 1}})", name), name, Code::kUnsupported);
+  expect_refused(R"("top_logprobs": 2)", "top_logprobs", Code::kInvalidArgument);
+  expect_refused(R"("stream_options": {"include_usage": 1})", "stream_options.include_usage", Code::kInvalidArgument);
+}
+
+TEST(ChatRequest, AMissingOrNegativeLimitIsTheContext) {
+  EXPECT_EQ(chat_of(R"("stream": false)").chat.generate.max_tokens, -1);
+  EXPECT_EQ(chat_of(R"("max_tokens": -1)").chat.generate.max_tokens, -1);
+  EXPECT_EQ(chat_of(R"("max_completion_tokens": 7)").chat.generate.max_tokens, 7);
+  expect_refused(R"("max_tokens": 0)", "max_tokens", Code::kInvalidArgument);
+}
+
+TEST(ChatRequest, AllowedToolsAreThoseThatAreOffered) {
+  const auto allowed = [](std::string_view mode, std::string_view names) {
+    return chat_of(fmt::format(R"({}, "tool_choice": {{"type": "allowed_tools", "allowed_tools": {{"mode": "{}",
+      "tools": [{}]}}}})",
+                               kTools, mode, names))
+        .chat;
+  };
+  const auto read = allowed("auto", R"({"type": "function", "function": {"name": "read"}})");
+  ASSERT_EQ(read.input.tools.size(), 1u);
+  EXPECT_EQ(read.input.tools[0]["function"]["name"], "read");
+  EXPECT_EQ(read.tool_use, ToolUse::kAuto);
+  const auto two = allowed("required", R"({"type": "function", "name": "read"}, {"type": "custom",
+    "custom": {"name": "code"}})");
+  EXPECT_EQ(two.input.tools.size(), 2u);
+  EXPECT_EQ(two.tool_use, ToolUse::kRequired);
+}
+
+TEST(ChatRequest, CustomToolsAreFunctionsWhoseCallsAreCustom) {
+  const auto request = chat_of(kTools);
+  EXPECT_THAT(request.custom_tools, ElementsAre("code"));
+  EXPECT_EQ(request.chat.input.tools[2]["function"]["name"], "code");
+  const auto named =
+      chat_of(fmt::format(R"({}, "tool_choice": {{"type": "custom", "custom": {{"name": "code"}}}})", kTools));
+  EXPECT_EQ(named.chat.tool_name, "code");
+  EXPECT_EQ(chat_of(fmt::format(R"({}, "tool_choice": "any")", kTools)).chat.tool_use, ToolUse::kRequired);
+}
+
+TEST(ChatRequest, ThinkingIsAskedForInManyWords) {
+  const auto reasoning = [](std::string_view more) { return chat_of(more).chat.reasoning; };
+  EXPECT_EQ(reasoning(R"("reasoning": {"effort": "low"})").effort, "low");
+  EXPECT_EQ(reasoning(R"("reasoning": {"enabled": false})").enabled, false);
+  EXPECT_EQ(reasoning(R"("thinking": {"type": "disabled"})").enabled, false);
+  EXPECT_EQ(reasoning(R"("thinking": {"type": "enabled", "budget_tokens": 99})").tokens_max, 99);
+  EXPECT_EQ(reasoning(R"("reasoning_effort": "none")").enabled, false);
+  expect_refused(R"("reasoning": {"effort": "huge"})", "reasoning.effort", Code::kInvalidArgument);
+  expect_refused(R"("thinking": {})", "thinking.type", Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace cairn::api::openai
