@@ -21,8 +21,8 @@ struct InfillFile {
 struct InfillInput {
   std::string prefix;
   std::string suffix;
-  std::string prompt;  ///< goes on with the prefix
-  std::vector<InfillFile> files;
+  std::string prompt{};  ///< goes on with the prefix
+  std::vector<InfillFile> files{};
 };
 
 /// Tokens of [files] prefix-token prefix prompt suffix-token suffix middle-token, with the beginning token once. No

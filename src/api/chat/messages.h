@@ -29,7 +29,7 @@ void read_template_variables(RequestFields& fields, nlohmann::ordered_json& vari
 ChatInput read_chat_input(RequestFields& fields);
 /// `tool_choice`, also in other forms (tool_forms.h), and `parallel_tool_calls`; "allowed_tools" leaves only those.
 void read_tool_choice(RequestFields& fields, ChatRequest& request);
-/// `reasoning_effort`, `thinking_budget` and `enable_thinking`.
+/// `reasoning_effort`, `thinking_budget` (and llama.cpp's names for it), `enable_thinking` and `reasoning_format`.
 void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning);
 /// `reasoning` ({"effort", "enabled"}) and `thinking` ({"type", "budget_tokens"}), as other servers have them on chat.
 void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning);
