@@ -93,7 +93,6 @@ void refuse_fields(RequestFields& fields) {
   refuse_structured_output(fields);
   fields.only_empty("grammar_lazy", kNoGrammar);
   fields.only_empty("grammar_triggers", kNoGrammar);
-  fields.only("n_indent", 0, "ask for the indentation in the prompt");
   fields.accept("stream_options", "the last event has all counts");
 }
 

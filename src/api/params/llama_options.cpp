@@ -41,6 +41,7 @@ void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
   generate.reports_prefill = fields.boolean("return_progress", false);
   const int64_t time = fields.integer("t_max_predict_ms", 0, -kTimeMsMax, kTimeMsMax);
   generate.line_time_max = std::chrono::milliseconds(std::max<int64_t>(0, time));
+  generate.line_indent_min = static_cast<int32_t>(fields.integer("n_indent", 0, 0, kTokensMax));
   refuse_what_is_on(fields);
   fields.accept("id_slot", "any slot may answer");
   fields.accept("n_cache_reuse", "beginnings of prompts are found again by themselves");

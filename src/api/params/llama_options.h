@@ -12,8 +12,8 @@
 
 namespace cairn::api {
 
-/// `cache_prompt`, `return_progress` and `t_max_predict_ms`, and those that may say only that something is off or
-/// change nothing here.
+/// `cache_prompt`, `return_progress`, `t_max_predict_ms` and `n_indent`, and those that may say only that something is
+/// off or change nothing here.
 void read_llama_fields(RequestFields& fields, GenerateRequest& generate);
 
 /// The length of an answer, which has several names that must agree: -1 to the end of the context, as every negative

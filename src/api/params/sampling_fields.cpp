@@ -87,7 +87,7 @@ void read_steps(RequestFields& fields, SamplingParams& sampling) {
   const auto add = [&](std::optional<SamplerStep> step, std::string_view shown) {
     if (step) return sampling.steps.push_back(*step);
     fields.reject("samplers", fmt::format("has no step {}; there are penalties, dry, top_n_sigma, top_k, typ_p, top_p, "
-                                          "min_p, xtc, temperature, or letters of \"edskypmxt\"",
+                                          "min_p, xtc, temperature, infill, or letters of \"edskypmxti\"",
                                           shown));
   };
   const bool is_list = value->is_array();
