@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <future>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +44,7 @@ struct ServeFlags {
   std::vector<std::string> allow_hosts;
   bool strict_fields = false;
   std::string tool_calls = "lenient";  ///< or "strict"
+  api::GenerationDefaults defaults;
 };
 
 /// Time for answers in progress to end after the first Ctrl-C; the second one ends the program at once.
@@ -159,6 +161,7 @@ Result<void> serve(const ServeFlags& flags) {
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   api::Service service(registry, request_bytes);
   service.set_strict_fields(flags.strict_fields);
+  service.set_generation_defaults(flags.defaults);
   const net::HttpLimits limits = http_limits(service.bytes());
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
@@ -194,6 +197,24 @@ Result<void> serve(const ServeFlags& flags) {
   service.stop();
   registry.clear();
   return loaded;
+}
+
+/// What requests get that leave it out, whatever their protocol's own default is.
+void add_default_flags(CLI::App& command, api::GenerationDefaults& defaults) {
+  const std::string group = "For requests that leave it out";
+  const auto add = [&](const char* name, auto& value, const char* what, const CLI::Validator& range) {
+    command.add_option(name, value, what)->check(range)->group(group);
+  };
+  constexpr int kMost = std::numeric_limits<int32_t>::max();
+  add("--temp,--temperature", defaults.temperature, "Temperature", CLI::Range(0.0f, kTemperatureMax));
+  add("--top-k", defaults.top_k, "Tokens to choose from; 0: all", CLI::Range(0, kMost));
+  add("--top-p", defaults.top_p, "Probability of the tokens to choose from", CLI::Range(0.0f, 1.0f));
+  add("--min-p", defaults.min_p, "Least probability, as a share of the likeliest token's", CLI::Range(0.0f, 1.0f));
+  add("--repeat-penalty", defaults.repetition_penalty, "What the logits of repeated tokens are divided by",
+      CLI::Range(0.01f, 10.0f));
+  command.add_option("-s,--seed", defaults.seed, "Seed of all such requests; -1: another one for each")->group(group);
+  add("-n,--predict,--n-predict", defaults.predict, "Tokens of an answer; -1: to the end of the context",
+      CLI::Range(-1, kMost));
 }
 
 }  // namespace
@@ -271,6 +292,7 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "Memory for cached keys and values that --kv-bytes has no room for, e.g. 8GiB (default: none)")
       ->transform(CLI::AsSizeValue(false))
       ->excludes(no_cache);
+  add_default_flags(*command, flags->defaults);
   flags->load.add_to(*command, true);
   command->callback([flags, &exit_code] {
     if (const auto done = serve(*flags); !done) exit_code = report(done.error());

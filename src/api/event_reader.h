@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/engine.h"
@@ -20,12 +21,16 @@ class EventReader {
   TokenEvent* next() {
     // Until the stream has nothing: it tells of events when they come, and not again because some are left.
     while (next_ == events_.tokens.size() && !events_.finished) {
+      auto prefill = std::move(events_.prefill);  // not taken yet
       events_ = stream_->drain();
+      if (!events_.prefill) events_.prefill = std::move(prefill);
       next_ = 0;
       if (events_.tokens.empty()) break;
     }
     return next_ < events_.tokens.size() ? &events_.tokens[next_] : nullptr;
   }
+  /// How far the prompt is, once for each time that it is told. Called after next().
+  std::optional<PrefillProgress> take_prefill() { return std::exchange(events_.prefill, std::nullopt); }
   /// There was a next one.
   TokenEvent take() { return std::move(events_.tokens[next_++]); }
   /// After the last token; null: more may come.

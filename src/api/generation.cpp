@@ -104,12 +104,17 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
   // One event is often all that there is: then its text is not copied.
   const auto append = [&](std::string&& text) { bytes.empty() ? bytes = std::move(text) : bytes += text; };
   EventReader& events = choice.events;
+  const auto tell_prefill = [&] {
+    if (const auto progress = events.take_prefill()) append(serializer_.prefill(static_cast<int>(index), *progress));
+  };
   while (const TokenEvent* event = error_ ? nullptr : events.next()) {
+    tell_prefill();
     if (bytes.size() >= room) return Progress::kNoRoom;
     if (slice.over()) return Progress::kNoTime;
     hold(*event);
     append(serializer_.token(static_cast<int>(index), events.take()));
   }
+  tell_prefill();
   Finish* finish = error_ ? nullptr : events.finish();
   if (finish == nullptr) return Progress::kWaits;
   if (bytes.size() >= room) return Progress::kNoRoom;

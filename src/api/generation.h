@@ -41,6 +41,8 @@ class ResponseSerializer {
   virtual int64_t kept_logprob_bytes() const { return streams() ? 0 : kLogprobTextBytes; }
   /// What goes out before any token, e.g. the role.
   virtual std::string begin() = 0;
+  /// Comes before the first token, of a request that asked for it (GenerateRequest::reports_prefill).
+  virtual std::string prefill(int /*choice*/, const PrefillProgress& /*progress*/) { return {}; }
   virtual std::string token(int choice, TokenEvent&& event) = 0;
   virtual std::string finish(int choice, Finish&& finish) = 0;
   /// Nothing follows but `done`, or of a stream `failure(*error)`. True: something is to be done before that which

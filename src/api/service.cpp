@@ -78,7 +78,7 @@ void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpRespo
     answer_throws(*response, format, [&] {
       ByteShare share(bytes_);
       if (!share.grow_to(working_bytes(request.body))) return send_error(*response, no_request_bytes(), format);
-      const RequestNotes notes(strict_fields_);
+      const RequestNotes notes(strict_fields_, generation_defaults_);
       handler(*this, request, response);
     });
   };

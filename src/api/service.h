@@ -11,6 +11,7 @@
 #include <string>
 
 #include "api/errors.h"
+#include "api/params/generation_defaults.h"
 #include "api/running_responses.h"
 #include "api/store/response_store.h"
 #include "api/workers.h"
@@ -48,6 +49,9 @@ class Service {
   /// Whether calls in another dress are read where a request does not say. Set before serving.
   void set_lenient_calls(bool lenient) { lenient_calls_ = lenient; }
   bool lenient_calls() const { return lenient_calls_; }
+  /// For requests that say nothing. Before serving.
+  void set_generation_defaults(const GenerationDefaults& defaults) { generation_defaults_ = defaults; }
+  const GenerationDefaults& generation_defaults() const { return generation_defaults_; }
   /// Server's thread only.
   RunningResponses& running_responses() { return running_responses_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
@@ -86,6 +90,7 @@ class Service {
   std::mutex call_bans_mutex_;
   std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_bans_;
   bool strict_fields_ = false;
+  GenerationDefaults generation_defaults_;
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()
   std::atomic<bool> trims_again_ = false;  // at the next idle moment
   // Last, so that they end first.

@@ -157,6 +157,7 @@ TEST_F(EngineMemory, PreemptedSequencesAnswerTheSame) {
       GenerateRequest request = request_of(prompt_of(5 + i * 3, i), 120, 0.9f, i);
       request.ignore_eos = true;
       request.sampling.repetition_penalty = 1.2f;
+      add_steps(request.sampling, i);
       request.priority = i % 3 == 0 ? Priority::kBatch : Priority::kInteractive;
       requests.push_back(std::move(request));
       streams.push_back(submit(requests.back()));
@@ -316,6 +317,7 @@ TEST_F(EngineMemory, RandomLoadNeverChangesAnAnswer) {
       request.priority = pick(0, 2) == 0 ? Priority::kBatch : Priority::kInteractive;
       request.target_tbt = std::chrono::milliseconds(pick(0, 1) * pick(1, 100));
       if (pick(0, 2) == 0) request.sampling.repetition_penalty = 1.3f;
+      add_steps(request.sampling, static_cast<size_t>(pick(0, 9)));
       requests.push_back(std::move(request));
       streams.push_back(submit(requests.back()));
       if (i == 8) runner_->release();

@@ -26,6 +26,7 @@ class EngineAnswers : public EngineTest {
       if (i % 4 == 2) request.sampling.repetition_penalty = 1.3f;
       if (i % 4 == 3) request.sampling.top_p = 0.8f;
       if (i % 5 == 0) request.ignore_eos = true;
+      add_steps(request.sampling, i);
       if (i % 7 == 0) request.render_special = true;
       if (i % 6 == 0) request.max_tokens = -1;
       requests.push_back(std::move(request));

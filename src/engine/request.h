@@ -48,6 +48,7 @@ struct GenerateRequest {
   std::vector<std::pair<std::string, float>> text_bias;
   /// After this time from the first token on, the answer ends with its next line; 0: never.
   std::chrono::milliseconds line_time_max{0};
+  int32_t line_indent_min = 0;   ///< the answer ends before a line, other than its first, with fewer blanks
   bool reports_prefill = false;  ///< whether Events::prefill is told
   bool text_at_start = false;    ///< whether the answer begins a text (see Detokenizer)
   bool render_special = false;   ///< whether special tokens show as text

@@ -41,6 +41,7 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       sampler_(submission.request.sampling, vocabulary, tokens_, &scratch, &tokenizer),
       detokenizer_(tokenizer, submission.request.text_at_start, submission.request.render_special),
       stop_matcher_(stops_),
+      indent_matcher_(submission.request.line_indent_min),
       embed_(submission.request.embed),
       constraint_(std::move(submission.request.constraint)) {
   tokens_.reserve(static_cast<size_t>(tokens_max_));
@@ -275,9 +276,14 @@ void Sequence::add_event(Sampled&& sampled, Events& events) {
     if (static_cast<size_t>(stop) < shown_stops_) event.text += events.finish.stop;
     return;
   }
-  line_ended_ |= event.text.find('\n') != std::string::npos;
+  if (const size_t indented = indent_matcher_.push(event.text); indented < event.text.size()) {
+    event.text.resize(indented);
+    events.finished = true;
+    events.finish = finish(FinishReason::kLength);
+    return;
+  }
   if (constraint_ != nullptr) constraint_->token(event.token, event.text, rule_);
-  const bool late = line_ended_ && line_time_max_.count() > 0 && timings_.decode > line_time_max_;
+  const bool late = indent_matcher_.line_ended() && line_time_max_.count() > 0 && timings_.decode > line_time_max_;
   const bool full = late || static_cast<int32_t>(tokens_.size()) >= tokens_max_;
   if (!rule_.end && !full) return;
   events.finished = true;

@@ -154,7 +154,6 @@ class Sequence {
   bool ignore_eos_;
   bool shows_stop_tokens_;
   bool reports_prefill_;
-  bool line_ended_ = false;  // the answer holds a line's end
   size_t shown_stops_;
   int32_t min_tokens_;
   std::chrono::nanoseconds line_time_max_;
@@ -184,6 +183,7 @@ class Sequence {
   Sampler sampler_;
   Detokenizer detokenizer_;
   StopMatcher stop_matcher_;
+  IndentMatcher indent_matcher_;
   std::optional<EmbeddingOptions> embed_;
   std::optional<PoolingAccumulator> pooled_;  // set if embed_ is
   std::shared_ptr<DecodingConstraint> constraint_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 #include "base/check.h"
@@ -50,6 +51,8 @@ bool does_something(const SamplingParams& params, SamplerStep step, int32_t voca
       return params.xtc_probability > 0 && params.xtc_threshold <= 0.5f;
     case SamplerStep::kTemperature:
       return params.temperature != 1 || params.dynatemp_range > 0;
+    case SamplerStep::kInfill:
+      return true;
   }
   return false;
 }
@@ -78,7 +81,11 @@ double log_sum_exp(std::span<const float> logits, float largest, SamplerScratch&
 
 Sampler::Sampler(const SamplingParams& params, int32_t vocabulary, std::span<const TokenId> prompt,
                  SamplerScratch* scratch, const Tokenizer* tokenizer)
-    : params_(params), vocabulary_(vocabulary), mirostat_limit_(2.0 * params.mirostat_tau), scratch_(scratch) {
+    : params_(params),
+      vocabulary_(vocabulary),
+      tokenizer_(tokenizer),
+      mirostat_limit_(2.0 * params.mirostat_tau),
+      scratch_(scratch) {
   if (scratch_ == nullptr) {
     own_scratch_ = std::make_unique<SamplerScratch>();
     scratch_ = own_scratch_.get();
@@ -96,11 +103,6 @@ Sampler::Sampler(const SamplingParams& params, int32_t vocabulary, std::span<con
 
 // What the steps come to.
 void Sampler::settle_steps() {
-  if (params_.top_p <= 0) {
-    params_.top_k = 1;
-    params_.top_p = 1;
-    std::ranges::replace(params_.steps, SamplerStep::kTopP, SamplerStep::kTopK);
-  }
   for (const SamplerStep step : params_.steps)
     if (does_something(params_, step, vocabulary_)) steps_.push_back(step);
   const auto begins_with = [&](SamplerStep step) {
@@ -117,12 +119,13 @@ void Sampler::settle_steps() {
     default_order_ = false;
     return;
   }
-  takes_largest_ = is_greedy && has(SamplerStep::kTemperature) && !has(SamplerStep::kXtc) &&
-                   !has(SamplerStep::kPenalties) && !has(SamplerStep::kDry);
+  const auto has_any = [&](std::initializer_list<SamplerStep> steps) { return std::ranges::any_of(steps, has); };
+  const bool changes_later = has_any({SamplerStep::kPenalties, SamplerStep::kDry, SamplerStep::kInfill});
+  takes_largest_ = is_greedy && has(SamplerStep::kTemperature) && !has(SamplerStep::kXtc) && !changes_later;
   const bool is_dynamic = has(SamplerStep::kTemperature) && params_.dynatemp_range > 0;
-  default_order_ = steps_.empty() ||
-                   (std::ranges::is_sorted(steps_, std::ranges::less_equal{}, {}) && !has(SamplerStep::kTopNSigma) &&
-                    !has(SamplerStep::kXtc) && !is_dynamic && params_.min_keep <= 1);
+  const bool has_others = changes_later || is_dynamic || has_any({SamplerStep::kTopNSigma, SamplerStep::kXtc});
+  const bool in_order = std::ranges::is_sorted(steps_, std::ranges::less_equal{}, {});
+  default_order_ = steps_.empty() || (in_order && !has_others && params_.min_keep <= 1);
   if (!default_order_) return;
   if (!has(SamplerStep::kTopK)) params_.top_k = 0;
   if (!has(SamplerStep::kTypicalP)) params_.typical_p = 1;
@@ -261,6 +264,9 @@ void Sampler::apply(SamplerStep step, bool last) {
       return;
     case SamplerStep::kTemperature:
       return apply_temperature(last);
+    case SamplerStep::kInfill:
+      if (tokenizer_ != nullptr) keep_infill(candidates, *tokenizer_);
+      return;
   }
 }
 

@@ -96,6 +96,7 @@ class Sampler {
 
   SamplingParams params_;
   int32_t vocabulary_;
+  const Tokenizer* tokenizer_;
   std::vector<TokenId> recent_;  // ring buffer of the last penalty_last tokens
   size_t recent_max_ = 0;        // 0: no penalties
   size_t recent_next_ = 0;

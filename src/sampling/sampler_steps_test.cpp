@@ -18,7 +18,9 @@ namespace {
 // A vocabulary of given texts.
 class Pieces final : public Tokenizer {
  public:
-  explicit Pieces(std::vector<std::string> pieces) : pieces_(std::move(pieces)) {}
+  explicit Pieces(std::vector<std::string> pieces, TokenId end = kNoToken) : pieces_(std::move(pieces)) {
+    special_.eot = end;
+  }
   Result<std::vector<TokenId>> encode(std::string_view, EncodeOptions) const override {
     return fail(Code::kUnsupported, "not needed here");
   }
@@ -26,7 +28,7 @@ class Pieces final : public Tokenizer {
   std::string decode(std::span<const TokenId>, bool) const override { return {}; }
   int32_t size() const override { return static_cast<int32_t>(pieces_.size()); }
   const SpecialTokens& special() const override { return special_; }
-  bool ends_generation(TokenId) const override { return false; }
+  bool ends_generation(TokenId id) const override { return id == special_.eot; }
   bool is_special(TokenId) const override { return false; }
   std::string_view entry(TokenId id) const override { return piece(id, true); }
 
@@ -143,7 +145,7 @@ struct Reference {
     if (params.typical_p >= 1) return;
     softmax(entries);
     double entropy = 0;
-    for (const Entry& entry : entries) entropy -= entry.p * std::log(entry.p);
+    for (const Entry& entry : entries) entropy -= entry.p > 0 ? entry.p * std::log(entry.p) : 0;
     std::ranges::stable_sort(entries, {}, [&](const Entry& entry) { return std::abs(-std::log(entry.p) - entropy); });
     cut(entries, params.typical_p, static_cast<size_t>(params.min_keep));
   }
@@ -445,6 +447,33 @@ TEST(SamplerSteps, ReportedProbabilitiesDoNotChangeWhatIsSampled) {
       ASSERT_GT(std::exp(sampled.logprob), 0) << round;
     }
   }
+}
+
+TEST(SamplerSteps, InfillPrefersAnEndAndMergesBeginnings) {
+  SamplingParams params;
+  params.steps = {SamplerStep::kTopK, SamplerStep::kInfill};
+  params.top_k = 40;
+  const Pieces tokenizer({"hel", "hell", "hello", "dummy", "</s>"}, TokenId{4});
+  const auto kept = [&](const std::vector<float>& p) {
+    std::vector<float> logits;
+    for (const float each : p) logits.push_back(std::log(each));
+    return Sampler(params, 5, {}, nullptr, &tokenizer).distribution(logits);
+  };
+  // 3 * 0.1 * 5 tokens is more than 0.9: it ends.
+  const auto ended = kept({0.4f, 0.2f, 0.1f, 0.2f, 0.1f});
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].first, TokenId{4});
+  // "hel" has the probability of what it begins, 0.799; the dummy is below 0.2, and an end stays.
+  const auto merged = kept({0.5f, 0.2f, 0.099f, 0.181f, 0.02f});
+  ASSERT_EQ(merged.size(), 2U);
+  EXPECT_EQ(merged[0].first, TokenId{0});
+  EXPECT_NEAR(merged[0].second, 0.799 / 0.819, 1e-5);
+  EXPECT_EQ(merged[1].first, TokenId{4});
+  // Nothing is likely: it ends.
+  const Pieces apart({"a", "b", "c", "d", "e", "f", "</s>"}, TokenId{6});
+  std::vector<float> even(7, std::log(0.166f));
+  even[6] = std::log(0.004f);
+  EXPECT_EQ(Sampler(params, 7, {}, nullptr, &apart).sample(even).token, TokenId{6});
 }
 
 TEST(SamplerSteps, OnlyWhatTheDeviceKnowsIsLeftToIt) {

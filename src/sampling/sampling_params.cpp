@@ -31,9 +31,9 @@ constexpr StepName kStepNames[] = {
     {"xtc", SamplerStep::kXtc},
     {"temperature", SamplerStep::kTemperature},
     {"temp", SamplerStep::kTemperature},
+    {"infill", SamplerStep::kInfill},
 };
-constexpr std::string_view kStepLetters = "edskypmxt";
-static_assert(kStepLetters.size() == kDefaultSamplerSteps.size());
+constexpr std::string_view kStepLetters = "edskypmxti";  // in the order of SamplerStep
 
 // Checks inclusive bounds. NaN is in no range.
 Result<void> check_range(const char* field, float value, float low, float high) {
@@ -97,7 +97,7 @@ std::optional<SamplerStep> sampler_step_named(std::string_view name) {
 
 std::optional<SamplerStep> sampler_step_of_letter(char letter) {
   const size_t at = kStepLetters.find(letter);
-  return at == std::string_view::npos ? std::nullopt : std::optional(kDefaultSamplerSteps[at]);
+  return at == std::string_view::npos ? std::nullopt : std::optional(static_cast<SamplerStep>(at));
 }
 
 Result<void> SamplingParams::validate(int32_t vocabulary) const {

@@ -22,7 +22,7 @@ inline constexpr size_t kSamplerStepsMax = 32;
 inline constexpr size_t kDryBreakersMax = 64;
 inline constexpr size_t kDryBreakerBytesMax = 256;
 
-/// A step of the chain, in the default order.
+/// A step of the chain, in the default order; infill is in none.
 enum class SamplerStep : uint8_t {
   kPenalties,
   kDry,
@@ -33,6 +33,7 @@ enum class SamplerStep : uint8_t {
   kMinP,
   kXtc,
   kTemperature,
+  kInfill,
 };
 inline constexpr std::array kDefaultSamplerSteps = {
     SamplerStep::kPenalties, SamplerStep::kDry,      SamplerStep::kTopNSigma,
@@ -44,7 +45,7 @@ inline constexpr std::array kDefaultSamplerSteps = {
 std::string_view sampler_step_name(SamplerStep step);
 /// The step with one of llama.cpp's names ("typ_p", "typical", "top-k", ...).
 std::optional<SamplerStep> sampler_step_named(std::string_view name);
-/// The step with llama.cpp's letter: "edskypmxt" is the default order.
+/// The step with llama.cpp's letter: "edskypmxt" is the default order, and "i" infill.
 std::optional<SamplerStep> sampler_step_of_letter(char letter);
 
 /// Discourages tokens that would go on with a sequence that occurred already ("don't repeat yourself").

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <string_view>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -52,6 +54,22 @@ void keep_mass(std::vector<Candidate>& candidates, double mass, size_t min_keep,
         candidates.resize(done);
         return;
       }
+    }
+  }
+}
+
+// Gives the probability of a candidate to a likelier one where the text of one begins that of the other.
+void merge_beginnings(std::vector<Candidate>& candidates, const Tokenizer& tokenizer) {
+  const auto takes_part = [&](const Candidate& candidate) {
+    return candidate.probability > 0 && !tokenizer.ends_generation(candidate.token);
+  };
+  for (Candidate& shorter : candidates) {
+    const std::string_view text = tokenizer.piece(shorter.token, true);
+    for (Candidate& longer : candidates) {
+      if (&shorter == &longer || text.empty() || !takes_part(shorter) || !takes_part(longer)) continue;
+      if (!tokenizer.piece(longer.token, true).starts_with(text)) continue;
+      Candidate& kept = longer.probability > shorter.probability ? longer : shorter;
+      kept.probability += std::exchange((&kept == &longer ? shorter : longer).probability, 0);
     }
   }
 }
@@ -121,6 +139,41 @@ void drop_top_choices(std::vector<Candidate>& candidates, double threshold, size
   const auto top = static_cast<size_t>(below - candidates.begin());
   if (top < 2 || candidates.size() - (top - 1) < min_keep) return;
   candidates.erase(candidates.begin(), below - 1);
+}
+
+void keep_infill(std::vector<Candidate>& candidates, const Tokenizer& tokenizer) {
+  constexpr double kLeast = 0.2;
+  constexpr double kEndWeight = 3;      // how much likelier than its share an end must be
+  constexpr size_t kComparedMax = 256;  // without top-k before it, the rest is left out
+  if (candidates.empty()) return;
+  keep_top_k(candidates, kComparedMax);
+  normalise(candidates);
+  const auto ends = [&](const Candidate& candidate) { return tokenizer.ends_generation(candidate.token); };
+  const auto drop = [&](double least) {
+    std::erase_if(candidates, [&](const Candidate& c) { return c.probability < least && !ends(c); });
+  };
+  double ending = 0;
+  for (const Candidate& candidate : candidates) ending += ends(candidate) ? candidate.probability : 0;
+  if (kEndWeight * ending * static_cast<double>(candidates.size()) > 1 - ending) {
+    std::erase_if(candidates, [&](const Candidate& candidate) { return !ends(candidate); });
+    return;
+  }
+  const TokenId likeliest = candidates.front().token;
+  merge_beginnings(candidates, tokenizer);
+  drop(kLeast);
+  const SpecialTokens& special = tokenizer.special();
+  const auto others = std::ranges::count_if(candidates, [&](const Candidate& candidate) { return !ends(candidate); });
+  if (others == 0) {
+    const TokenId end = special.eot != kNoToken ? special.eot : special.eos;
+    candidates.assign(1, {end != kNoToken ? end : likeliest, 0, 1});
+    return;
+  }
+  double sum = 0;
+  for (const Candidate& candidate : candidates) sum += candidate.probability;
+  drop(sum / static_cast<double>(others + 1));
+  constexpr double kFloor = 1e-30;  // logits stay finite
+  for (Candidate& candidate : candidates)
+    candidate.logit = static_cast<float>(std::log(std::max(candidate.probability, kFloor)));
 }
 
 double dynamic_temperature(std::vector<Candidate>& candidates, double temperature, double range, double exponent) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sampling/candidates.h"
+#include "tokenizer/tokenizer.h"
 
 namespace cairn {
 
@@ -43,6 +44,12 @@ void keep_within_sigmas(std::vector<Candidate>& candidates, double sigmas);
 /// XTC: of the candidates with a probability of at least `threshold`, all but the least likely go, if there are two or
 /// more. Sets probabilities first; the result is in order, most likely first.
 void drop_top_choices(std::vector<Candidate>& candidates, double threshold, size_t min_keep);
+
+/// For filling in the middle, after top-k and top-p (llama.cpp's "infill"): where ending is likely, only tokens that
+/// end are kept; else of two tokens of which one begins the other's text, the likelier has the probability of both, and
+/// of what then has less than 0.2, or less than an even share, only tokens that end are kept. Probabilities become
+/// logits.
+void keep_infill(std::vector<Candidate>& candidates, const Tokenizer& tokenizer);
 
 /// A temperature within `range` of the given one, never below 0: the more even the probabilities, the higher. Sets
 /// probabilities.

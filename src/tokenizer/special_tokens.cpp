@@ -52,25 +52,37 @@ const Texts kEndOfGeneration = {
 // its text.
 struct FillInMiddle {
   std::string_view key;
+  std::string_view older_key;  // of files from before July 2024
+  TokenId FillInMiddleTokens::* token;
   bool ends_generation;
   Texts texts;
 };
 const FillInMiddle kFillInMiddle[] = {
     {"tokenizer.ggml.fim_pre_token_id",
+     "tokenizer.ggml.prefix_token_id",
+     &FillInMiddleTokens::prefix,
      false,
      {"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>",
       "<|prefix|>"}},
     {"tokenizer.ggml.fim_suf_token_id",
+     "tokenizer.ggml.suffix_token_id",
+     &FillInMiddleTokens::suffix,
      false,
      {"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>",
       "<|suffix|>"}},
     {"tokenizer.ggml.fim_mid_token_id",
+     "tokenizer.ggml.middle_token_id",
+     &FillInMiddleTokens::middle,
      false,
      {"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>",
       "<|middle|>"}},
-    {"tokenizer.ggml.fim_pad_token_id", true, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
-    {"tokenizer.ggml.fim_rep_token_id", true, {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
-    {"tokenizer.ggml.fim_sep_token_id", true, {"<|file_sep|>"}},
+    {"tokenizer.ggml.fim_pad_token_id", "", nullptr, true, {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"}},
+    {"tokenizer.ggml.fim_rep_token_id",
+     "",
+     &FillInMiddleTokens::repository,
+     true,
+     {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"}},
+    {"tokenizer.ggml.fim_sep_token_id", "", &FillInMiddleTokens::file, true, {"<|file_sep|>"}},
 };
 
 // The id under `key`; `missing` if there is none or it is outside the vocabulary.
@@ -109,17 +121,22 @@ void mark_end(Vocabulary& vocabulary, TokenId id) {
   vocabulary.set_ends_generation(id, true);
 }
 
-Result<void> mark_fill_in_middle(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
+Result<FillInMiddleTokens> mark_fill_in_middle(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
+  FillInMiddleTokens tokens;
   for (const FillInMiddle& part : kFillInMiddle) {
     CAIRN_TRY(TokenId id, id_or(metadata, part.key, kNoToken, vocabulary));
+    if (id == kNoToken && !part.older_key.empty()) {
+      CAIRN_TRY(id, id_or(metadata, part.older_key, kNoToken, vocabulary));
+    }
     if (id == kNoToken) {
       id = first_of(vocabulary, part.texts);
       if (id == kNoToken || !may_control(vocabulary, id)) continue;
       vocabulary.set_type(id, TokenType::kControl);
     }
     if (part.ends_generation) vocabulary.set_ends_generation(id, true);
+    if (part.token != nullptr) tokens.*part.token = id;
   }
-  return {};
+  return tokens;
 }
 
 bool ends(const Vocabulary& vocabulary, std::string_view text) {
@@ -219,7 +236,7 @@ Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const 
     out.add_eos = true;
   }
 
-  CAIRN_TRY_VOID(mark_fill_in_middle(metadata, vocabulary));
+  CAIRN_TRY(out.fim, mark_fill_in_middle(metadata, vocabulary));
   for (const std::string_view text : kEndOfTurn) mark_end(vocabulary, vocabulary.find(text));
   for (const std::string_view text : kEndOfGeneration) mark_end(vocabulary, vocabulary.find(text));
   if (out.eot == kNoToken) {

@@ -29,6 +29,15 @@ struct EncodeOptions {
   std::span<const ByteRange> foreign = {};
 };
 
+/// Tokens of fill-in-the-middle prompts; kNoToken where there is none.
+struct FillInMiddleTokens {
+  TokenId prefix = kNoToken;
+  TokenId suffix = kNoToken;
+  TokenId middle = kNoToken;
+  TokenId repository = kNoToken;  ///< before a repository's name
+  TokenId file = kNoToken;        ///< before a file's name
+};
+
 /// Special tokens of a vocabulary; kNoToken where there is none.
 ///
 /// A text is [bos] text [eos], two texts that are scored together are [bos] first [eos] [separator] second [eos]; the
@@ -53,6 +62,7 @@ struct SpecialTokens {
   TokenId separator = kNoToken;
   TokenId padding = kNoToken;
   TokenId mask = kNoToken;
+  FillInMiddleTokens fim;
   bool add_bos = false;
   bool add_eos = false;
   bool add_separator = false;  ///< between the texts of a pair

@@ -1,7 +1,7 @@
 // llama.cpp's own endpoints, as its clients call them.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { serve, storyTrainedFor } from './server.mjs';
+import { serve, storyTrainedFor, storyWith } from './server.mjs';
 
 let server;
 const name = 'story';
@@ -121,8 +121,12 @@ test('props and slots tell what the server is', async () => {
 });
 
 test('OpenAI\'s endpoints are there without /v1', async () => {
-  const completion = await (await server.post('/completions', { prompt, max_tokens: 4 })).json();
-  assert.equal(completion.object, 'text_completion');
+  const native = await (await server.post('/completions', { prompt, n_predict: 4 })).json();
+  assert.deepEqual([native.stop_type, native.tokens_predicted, typeof native.content], ['limit', 4, 'string']);
+  const response = await (await server.post('/responses', { input: 'Hi', max_output_tokens: 4 })).json();
+  assert.equal(response.object, 'response');
+  assert.deepEqual(await get('/lora-adapters'), []);
+  const completion = await (await server.post('/v1/completions', { prompt, max_tokens: 4 })).json();
   const chat = await (await server.post('/chat/completions', { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 4 })).json();
   assert.equal(chat.object, 'chat.completion');
   assert.equal((await get('/models')).data[0].id, name);
@@ -133,8 +137,162 @@ test('OpenAI\'s endpoints are there without /v1', async () => {
   assert.deepEqual(await get('/v1/health'), { status: 'ok' });
 });
 
+const events = async (reply) => (await reply.text()).split('\n\n').filter((event) => event.startsWith('data: {')).map((event) => JSON.parse(event.slice(6)));
+
+test('samplers are honoured, and the seed gives the same answer again', async () => {
+  const settings = [
+    { dry_multiplier: 0.8, dry_allowed_length: 1 }, { xtc_probability: 1, xtc_threshold: 0.05 }, { top_n_sigma: 1 },
+    { dynatemp_range: 0.5 }, { mirostat: 1 }, { mirostat: 2, mirostat_tau: 3 }, { samplers: ['temperature', 'top_k'] },
+    { samplers: 'kt', min_keep: 2 }, { typ_p: 0.5 }, { temperature: 5, top_k: 3 },
+  ];
+  const plain = await complete({ temperature: 1, seed: 4, n_predict: 40, repeat_penalty: 1 });
+  for (const each of settings) {
+    const body = { temperature: 1, seed: 4, n_predict: 40, ...each };
+    const answer = await complete(body);
+    assert.equal((await complete(body)).content, answer.content, JSON.stringify(each));
+    if (!('samplers' in each)) assert.notEqual(answer.content, plain.content, JSON.stringify(each));
+  }
+  const { generation_settings } = await complete({ samplers: 'kt', dry_base: 2 });
+  assert.deepEqual([generation_settings.samplers, generation_settings.dry_base], [['top_k', 'temperature'], 2]);
+  assert.equal((await complete({ temperature: 3, top_p: 0 })).content, (await complete({})).content);
+  assert.match((await complete({ samplers: ['frobnicate'] }, 400)).error.message, /no step "frobnicate"/);
+});
+
+test('DRY keeps a text from repeating itself', async () => {
+  const loop = 'one two three four. one two three four. one two three four. one two';
+  const free = await complete({ prompt: loop, n_predict: 3, return_tokens: true });
+  const dry = await complete({ prompt: loop, n_predict: 3, return_tokens: true, dry_multiplier: 100, dry_sequence_breakers: [] });
+  assert.notEqual(dry.tokens[0], free.tokens[0]);
+});
+
+test('progress of a prompt goes from what was cached to the whole of it', async () => {
+  const long = 'There was a boy who had a red ball and a blue box. '.repeat(60);
+  for (const [path, more] of [['/completion', { prompt: long }], ['/v1/completions', { prompt: `${long}!` }], ['/v1/chat/completions', { messages: [{ role: 'user', content: long }] }]]) {
+    const told = (await events(await server.post(path, { ...more, n_predict: 2, stream: true, return_progress: true })))
+      .map((event) => event.prompt_progress).filter(Boolean);
+    assert.ok(told.length >= 2, path);
+    assert.equal(told[0].processed, told[0].cache, path);
+    assert.equal(told.at(-1).processed, told.at(-1).total, path);
+    assert.ok(told.every((each, i) => i === 0 || each.processed > told[i - 1].processed), path);
+    assert.ok(told.every((each) => each.time_ms >= 0 && each.total > 600), path);
+  }
+  const silent = await events(await server.post('/completion', { prompt, n_predict: 2, stream: true }));
+  assert.ok(silent.every((event) => !('prompt_progress' in event)));
+});
+
+test('the web interface\'s settings are taken on a chat', async () => {
+  const body = {
+    messages: [{ role: 'system', content: 'You are kind.' }, { role: 'user', content: 'Hello!' }], stream: true, max_tokens: 6,
+    return_progress: true, reasoning_format: 'auto', reasoning_control: true, sse_ping_interval: 30, cache_prompt: true, samplers: 'edkypmxt',
+    temperature: 0.8, dynatemp_range: 0, dynatemp_exponent: 1, top_k: 40, top_p: 0.95, min_p: 0.05, typ_p: 1, xtc_probability: 0, xtc_threshold: 0.1,
+    repeat_last_n: 64, repeat_penalty: 1, presence_penalty: 0, frequency_penalty: 0, dry_multiplier: 0, dry_base: 1.75, dry_allowed_length: 2,
+    dry_penalty_last_n: -1, timings_per_token: true, backend_sampling: false,
+  };
+  const reply = await server.post('/v1/chat/completions', body);
+  assert.equal(reply.status, 200);
+  const all = await events(reply);
+  const texts = all.filter((event) => event.choices[0]?.delta.content);
+  assert.ok(texts.length > 0);
+  assert.ok(texts.every((event) => event.timings.predicted_n > 0 && event.timings.predicted_n <= 6));
+  const whole = await (await server.post('/v1/chat/completions', { ...body, stream: false, max_tokens: undefined, n_predict: 3, n_probs: 2 })).json();
+  assert.equal(whole.usage.completion_tokens, 3);
+  assert.equal(whole.choices[0].logprobs.content[0].top_logprobs.length, 2);
+});
+
+test('several choices of a prompt are an array', async () => {
+  const several = await complete({ n_cmpl: 3, temperature: 1, seed: 3, n_predict: 12 });
+  assert.deepEqual(several.map((each) => each.index), [0, 1, 2]);
+  assert.ok(new Set(several.map((each) => each.content)).size > 1);
+  const alone = await complete({ temperature: 1, seed: 4, n_predict: 12 });
+  assert.equal(several[1].content, alone.content);
+});
+
+test('an answer has only the fields asked for, and probabilities after the filters', async () => {
+  const some = await complete({ response_fields: ['content', 'timings/prompt_n', 'generation_settings/n_predict'] });
+  assert.deepEqual(Object.keys(some), ['content', 'timings/prompt_n', 'generation_settings/n_predict']);
+  assert.equal(some['generation_settings/n_predict'], 16);
+  const { completion_probabilities: list } = await complete({ n_probs: 5, post_sampling_probs: true, temperature: 1, top_k: 2, n_predict: 3 });
+  for (const each of list) {
+    assert.ok(each.top_probs.length <= 2 && !('logprob' in each));
+    assert.ok(Math.abs(each.top_probs.reduce((sum, { prob }) => sum + prob, 0) - 1) < 1e-5);
+  }
+});
+
+test('vLLM\'s ends of an answer: stop tokens, the stop string in the text, a least length', async () => {
+  const free = await complete({ n_predict: 12, return_tokens: true });
+  const at = free.tokens.findIndex((id, i) => i > 3 && !free.tokens.slice(0, i).includes(id));
+  const stopped = await complete({ n_predict: 12, stop_token_ids: [free.tokens[at]], return_tokens: true });
+  assert.deepEqual([stopped.tokens, stopped.stop_type], [free.tokens.slice(0, at), 'eos']);
+  const shown = await complete({ n_predict: 12, stop_token_ids: [free.tokens[at]], include_stop_str_in_output: true });
+  assert.ok(free.content.startsWith(shown.content) && shown.content.length > stopped.content.length);
+  const later = await complete({ n_predict: 12, stop_token_ids: [free.tokens[at]], min_tokens: at + 3, return_tokens: true });
+  assert.ok(later.tokens.length >= at + 3 && !later.tokens.slice(0, at + 3).includes(free.tokens[at]));
+  const word = free.content.slice(8, 12);
+  const told = await complete({ n_predict: 12, stop: [word], include_stop_str_in_output: true });
+  assert.equal(told.content, free.content.slice(0, free.content.indexOf(word) + word.length));
+  assert.equal(told.stopping_word, word);
+});
+
+test('a bias may name a text', async () => {
+  const free = await complete({ n_predict: 4, return_tokens: true });
+  const text = (await (await server.post('/detokenize', { tokens: [free.tokens[0]] })).json()).content;
+  const { tokens } = await (await server.post('/tokenize', { content: text })).json();
+  for (const logit_bias of [[[text, false]], { [text]: -100 }]) {
+    const without = await complete({ n_predict: 4, return_tokens: true, logit_bias });
+    assert.ok(without.tokens.every((id) => !tokens.includes(id)), JSON.stringify(logit_bias));
+  }
+});
+
+test('an answer that ends with the context is truncated', async () => {
+  const whole = await complete({ prompt: 'once upon a time there was a cat. '.repeat(360), n_predict: -1, ignore_eos: true });
+  assert.deepEqual([whole.truncated, whole.stop_type], [true, 'limit']);
+  assert.equal((await complete({ n_predict: 5 })).truncated, false);
+});
+
+test('a completion can begin with its prompt', async () => {
+  const ask = async (more) => (await server.post('/v1/completions', { prompt, max_tokens: 5, temperature: 0, ...more })).json();
+  const plain = await ask({});
+  assert.equal((await ask({ echo: true })).choices[0].text, prompt + plain.choices[0].text);
+  const streamed = await events(await server.post('/v1/completions', { prompt, max_tokens: 5, temperature: 0, echo: true, stream: true }));
+  assert.equal(streamed.map((event) => event.choices[0]?.text ?? '').join(''), prompt + plain.choices[0].text);
+});
+
+test('the middle is filled in by models that have the tokens for it', async () => {
+  const refused = await server.post('/infill', { input_prefix: 'a', input_suffix: 'b' });
+  assert.equal(refused.status, 400);
+  assert.match((await refused.json()).error.message, /cannot fill in the middle/);
+  const [pre, suf, mid] = [500, 501, 502];
+  const filler = await serve(storyWith({ 'tokenizer.ggml.prefix_token_id': pre, 'tokenizer.ggml.fim_suf_token_id': suf, 'tokenizer.ggml.fim_mid_token_id': mid }),
+    ['--temp', '0', '-n', '7', '--seed', '5', '--top-k', '3']);
+  try {
+    const post = async (route, body) => (await filler.post(route, body)).json();
+    const ids = async (content) => (await post('/tokenize', { content })).tokens;
+    const answer = await post('/infill', { input_prefix: 'One day', input_suffix: 'the end.', prompt: ' a cat', return_tokens: true });
+    const plain = await post('/completion', { prompt: [1, pre, ...await ids('One day'), ...(await ids(' a cat')).slice(-2), suf], n_predict: 0 });
+    assert.equal(answer.tokens_predicted, 7);
+    assert.ok(answer.tokens_evaluated > plain.tokens_evaluated);
+    const suffix = await post('/v1/completions', { prompt: 'One day', suffix: 'the end.' });
+    const same = await post('/infill', { input_prefix: 'One day', input_suffix: 'the end.' });
+    assert.deepEqual([suffix.choices[0].text, suffix.usage.completion_tokens], [same.content, 7]);
+    const extra = await post('/infill', { input_prefix: 'One day', input_suffix: 'the end.', input_extra: [{ filename: 'cat.txt', text: 'A cat sat.' }] });
+    assert.ok(extra.tokens_evaluated > same.tokens_evaluated);
+    assert.match(extra.prompt, /--- snippet ---\s+A cat sat\./);
+    // What is too long of other files is left out.
+    const long = await post('/infill', { input_prefix: 'One day', input_suffix: 'the end.', input_extra: [{ text: 'A cat sat. '.repeat(500) }] });
+    assert.ok(long.tokens_predicted > 0 && long.tokens_evaluated <= 512 - 7);
+    // Defaults of the server's are those of requests that leave them out.
+    const { params } = (await (await fetch(`${filler.url}/props`)).json()).default_generation_settings;
+    assert.deepEqual([params.temperature, params.n_predict, params.seed, params.top_k], [0, 7, 5, 3]);
+    const warm = { prompt: 'Once', temperature: 1 };
+    assert.equal((await post('/completion', warm)).content, (await post('/completion', warm)).content);
+    assert.equal((await post('/v1/completions', { prompt: 'Once' })).usage.completion_tokens, 7);
+  } finally {
+    await filler.stop();
+  }
+});
+
 test('what is not available is refused by name', async () => {
-  for (const [field, value] of Object.entries({ grammar: 'root ::= "x"', json_schema: {}, mirostat: 2, samplers: ['top_k'], lora: [{ id: 0 }] })) {
+  for (const [field, value] of Object.entries({ grammar: 'root ::= "x"', json_schema: {}, lora: [{ id: 0 }] })) {
     const { error } = await complete({ [field]: value }, 400);
     assert.equal(error.param, field);
     assert.match(error.message, new RegExp(`^${field} is not supported`));
@@ -144,7 +302,4 @@ test('what is not available is refused by name', async () => {
     const { error } = await (await server.post(path, more)).json();
     assert.deepEqual([error.type, error.code, error.n_ctx, error.n_prompt_tokens > 4096], ['exceed_context_size_error', 'context_length_exceeded', 4096, true]);
   }
-  const infill = await server.post('/infill', { input_prefix: 'a', input_suffix: 'b' });
-  assert.equal(infill.status, 400);
-  assert.match((await infill.json()).error.message, /not available/);
 });

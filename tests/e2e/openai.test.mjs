@@ -216,7 +216,7 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
       return true;
     });
   await rejects(client.models.retrieve('gpt-9'), OpenAI.NotFoundError, /stories260K-f32/, 'model');
-  await rejects(ask({ temperature: 9 }), OpenAI.BadRequestError, /temperature must be from 0 to 2/, 'temperature');
+  await rejects(ask({ temperature: 9000 }), OpenAI.BadRequestError, /temperature must be from 0 to 1000/, 'temperature');
   await rejects(ask({ messages: [] }), OpenAI.BadRequestError, /messages/, 'messages');
   await rejects(ask({ messages: [{ role: 'robot', content: 'x' }] }), OpenAI.BadRequestError, /robot/, 'messages[0].role');
   await rejects(ask({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }), OpenAI.BadRequestError, /image_url/, 'messages[0].content[0].type');
@@ -230,7 +230,7 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
   const full = await ask({ messages: [{ role: 'user', content: 'word '.repeat(2000) }] }).catch((error) => error);
   assert.match(full.message, /This model's maximum context length is 512 tokens\. However, your messages resulted in \d{4,} tokens\. Please reduce/);
   assert.deepEqual([full.status, full.code, full.type, full.error.n_ctx, full.error.n_prompt_tokens > 512], [400, 'context_length_exceeded', 'invalid_request_error', 512, true]);
-  await rejects(client.completions.create({ model: name, prompt: 'x', suffix: 'y' }), OpenAI.BadRequestError, /suffix/, 'suffix');
-  await rejects(client.completions.create({ model: name, prompt: 'x', echo: true }), OpenAI.BadRequestError, /echo/, 'echo');
+  await rejects(client.completions.create({ model: name, prompt: 'x', suffix: 'y' }), OpenAI.BadRequestError, /cannot fill in the middle/, 'model');
+  await rejects(client.completions.create({ model: name, prompt: 'x', echo: true, logprobs: 1 }), OpenAI.BadRequestError, /echo/, 'echo');
   await rejects(client.completions.create({ model: name, prompt: [1, 99999999] }), OpenAI.BadRequestError, /99999999/);
 });

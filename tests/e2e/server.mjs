@@ -27,6 +27,37 @@ export function storyTrainedFor(tokens) {
   return copy;
 }
 
+// A copy of the story model with further metadata: integers by their keys.
+export function storyWith(numbers) {
+  const entry = (key, type, value) => {
+    const name = Buffer.from(key);
+    const head = Buffer.alloc(8 + name.length + 4);
+    head.writeBigUInt64LE(BigInt(name.length), 0);
+    name.copy(head, 8);
+    head.writeUInt32LE(type, 8 + name.length);
+    return Buffer.concat([head, value]);
+  };
+  const u32 = (number) => {
+    const value = Buffer.alloc(4);
+    value.writeUInt32LE(number);
+    return value;
+  };
+  const text = (length) => Buffer.concat([u32(length), u32(0), Buffer.alloc(length, 'x')]);
+  const entries = Object.entries(numbers).map(([key, number]) => entry(key, 4, u32(number)));
+  // Tensors stay where alignment wants them.
+  const bytesOf = (list) => list.reduce((sum, each) => sum + each.length, 0);
+  const padding = (32 - ((bytesOf(entries) + bytesOf([entry('test.padding', 8, text(0))])) % 32)) % 32;
+  entries.push(entry('test.padding', 8, text(padding)));
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-story-'));
+  process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+  const bytes = fs.readFileSync(story);
+  const kHeaderBytes = 24;
+  bytes.writeBigUInt64LE(bytes.readBigUInt64LE(16) + BigInt(entries.length), 16);
+  const copy = path.join(folder, 'with.gguf');
+  fs.writeFileSync(copy, Buffer.concat([bytes.subarray(0, kHeaderBytes), ...entries, bytes.subarray(kHeaderBytes)]));
+  return copy;
+}
+
 // Why tests of hollow files cannot run in this folder, or false: where files have no holes, they would fill the disk.
 export function withoutHoles(folder) {
   const probe = path.join(folder, 'holes');

@@ -48,7 +48,7 @@ const cases = {
   'chat': ['/v1/chat/completions', `{${user},${short}}`],
   'chat-stream': ['/v1/chat/completions', `{${user},${short},"stream":true,"stream_options":{"include_usage":true}}`],
   'chat-tools-stream': ['/v1/chat/completions', `{${user},${short},${tools},"tool_choice":{"type":"function","function":{"name":"look"}},"stream":true}`],
-  'chat-error': ['/v1/chat/completions', `{${user},"temperature":9}`],
+  'chat-error': ['/v1/chat/completions', `{${user},"temperature":9000}`],
   'completions': ['/v1/completions', `{"prompt":"Once upon a time",${short}}`],
   'completions-stream': ['/v1/completions', `{"prompt":"Once upon a time",${short},"stream":true}`],
   'responses': ['/v1/responses', '{"input":"Tell me a story.","max_output_tokens":4,"temperature":0}'],

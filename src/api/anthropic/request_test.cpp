@@ -72,7 +72,7 @@ TEST(MessagesRequest, NamesTheFieldThatItCannotUse) {
   expect_refused(R"({"max_tokens": -2})", "max_tokens", "from -1");
   expect_refused(R"({"max_tokens": "1"})", "max_tokens", "must be an integer, not a string");
   expect_refused(R"({"messages": null})", "messages", "is missing");
-  expect_refused(R"({"temperature": 3})", "temperature", "from 0 to 2");
+  expect_refused(R"({"temperature": 3000})", "temperature", "from 0 to 1000");
   expect_refused(R"({"stop_sequences": "x"})", "stop_sequences", "must be an array of at most 16 strings");
   expect_refused(R"({"stop_sequences": ["x", 1]})", "stop_sequences[1]", "at most 1024 bytes");
   expect_refused(R"({"service_tier": "gold"})", "service_tier", "\"gold\"");

@@ -44,6 +44,7 @@ class ChatSerializer {
   virtual void on_start(std::function<void()> /*cancel*/) {}
   virtual bool finishes_cancelled() const { return false; }
   virtual std::string begin() = 0;
+  virtual std::string prefill(int /*choice*/, const PrefillProgress& /*progress*/) { return {}; }
   /// What became certain with `event`; null: at the beginning, for what was forced, and at the end. Every call's begin
   /// has an id. Called for every token, also with no parts.
   virtual std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) = 0;
@@ -91,6 +92,9 @@ class ChatOutput final : public ResponseSerializer {
   void on_start(std::function<void()> cancel) override { serializer_->on_start(std::move(cancel)); }
   bool finishes_cancelled() const override { return serializer_->finishes_cancelled(); }
   std::string begin() override;
+  std::string prefill(int choice, const PrefillProgress& progress) override {
+    return serializer_->prefill(choice, progress);
+  }
   std::string token(int choice, TokenEvent&& event) override;
   std::string finish(int choice, Finish&& finish) override;
   bool settle(const Error* error, std::function<void()> ready) override;

@@ -393,6 +393,22 @@ void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning) {
   reasoning.tokens_max = budget->get<int32_t>();
 }
 
+namespace {
+
+// llama.cpp's.
+void read_reasoning_format(RequestFields& fields, ReasoningOptions& reasoning) {
+  const std::string format = fields.string("reasoning_format", "auto");
+  reasoning.as_content = format == "none";
+  if (format == "deepseek-legacy") {
+    fields.refuse("reasoning_format", "thinking is in reasoning_content alone, or with \"none\" in content alone");
+  } else if (format != "none" && format != "auto" && format != "deepseek") {
+    fields.reject("reasoning_format",
+                  fmt::format("must be \"none\", \"auto\" or \"deepseek\", not {}", quoted_value(format)));
+  }
+}
+
+}  // namespace
+
 void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning) {
   if (const ordered_json* effort = fields.get("reasoning_effort")) {
     if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning)) {
@@ -400,8 +416,11 @@ void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning) {
     }
   }
   if (fields.get("enable_thinking") != nullptr) reasoning.enabled = fields.boolean("enable_thinking", true);
-  if (const auto budget = fields.optional_integer("thinking_budget", -1, kTokensMax); budget && *budget >= 0)
-    reasoning.tokens_max = static_cast<int32_t>(*budget);
+  for (const auto* name : {"thinking_budget", "thinking_budget_tokens", "reasoning_budget_tokens"}) {
+    if (const auto budget = fields.optional_integer(name, -1, kTokensMax); budget && *budget >= 0)
+      reasoning.tokens_max = static_cast<int32_t>(*budget);
+  }
+  read_reasoning_format(fields, reasoning);
 }
 
 }  // namespace cairn::api

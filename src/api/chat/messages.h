@@ -38,7 +38,7 @@ ChatInput read_chat_input(RequestFields& fields);
 void read_tool_choice(RequestFields& fields, ChatRequest& request);
 /// `tool_call_parsing`: "strict" or "lenient". Done by read_tool_choice.
 void read_tool_call_parsing(RequestFields& fields, ChatRequest& request);
-/// `reasoning_effort`, `thinking_budget` and `enable_thinking`.
+/// `reasoning_effort`, `thinking_budget` (and llama.cpp's names for it), `enable_thinking` and `reasoning_format`.
 void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning);
 /// `reasoning` ({"effort", "enabled"}) and `thinking` ({"type", "budget_tokens"}), as other servers have them on chat;
 /// each may be true, false or an effort as well.

@@ -21,6 +21,7 @@ struct ReasoningOptions {
   std::optional<bool> enabled{};
   std::string effort{};                 ///< "minimal" ... "xhigh", "max", or empty
   std::optional<int32_t> tokens_max{};  ///< the thinking is closed at so many tokens
+  bool as_content = false;              ///< it stands in the answer as the model writes it
 };
 
 struct ChatRequest {

@@ -154,6 +154,8 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
   auto& [prompt, context, forced_prefix, budget] = made;
   CAIRN_TRY(context.prefill, add_prefill(model, request, prompt));
   context.format = model.output_format;
+  if (request.reasoning.as_content && context.format.reasoning != ReasoningFormat::kHarmony)
+    context.format.reasoning = ReasoningFormat::kNone;
   const bool calls = !request.input.tools.is_null() && request.tool_use != ToolUse::kNone;
   if (!calls) context.format.tools = ToolFormat::kNone;
   if (calls) {

@@ -6,6 +6,7 @@
 #include "api/chat/messages.h"
 #include "api/errors.h"
 #include "api/params/generation_params.h"
+#include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
 #include "api/params/unsupported_fields.h"
 
@@ -31,9 +32,7 @@ std::string read_id(RequestFields& fields, bool required) {
 
 void read_generate(RequestFields& fields, std::string_view id, GenerateRequest& request) {
   read_generation_params(fields, request);
-  request.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", -1, -1, kTokensMax));
-  if (request.max_tokens == 0)
-    fields.reject("max_tokens", "must be 1 or more, or -1 to go on to the end of the context, not 0");
+  request.max_tokens = read_answer_limit(fields, {"max_tokens", "n_predict"}, -1);
   fields.only("n", 1, "ask again for another answer");
   refuse_structured_output(fields);
   request.id = id;

@@ -106,7 +106,7 @@ Incoming read(Service& service, std::string_view text) {
   try {
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
-    const RequestNotes notes(service.strict_fields());
+    const RequestNotes notes(service.strict_fields(), service.generation_defaults());
     Incoming read{parse_message(text), {}};
     if (!read.message) return read;
     if (auto* generate = std::get_if<Generate>(&*read.message))

@@ -38,10 +38,26 @@ Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const Mixed
   return tokens;
 }
 
+Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(const LoadedModel& model,
+                                                            const CompletionRequest& request) {
+  std::vector<std::vector<TokenId>> all;
+  if (request.infill) {
+    const int32_t answer = request.only_prompt ? 1 : request.generate.max_tokens;
+    CAIRN_TRY(auto tokens, infill_prompt_tokens(model.prompt_context(), *request.infill, answer));
+    all.push_back(std::move(tokens));
+  }
+  for (const MixedPrompt& prompt : request.prompts) {
+    CAIRN_TRY(auto tokens, prompt_tokens(model, prompt));
+    all.push_back(std::move(tokens));
+  }
+  return all;
+}
+
 Result<void> complete(Service& service, const net::HttpRequest& http,
-                      const std::shared_ptr<net::HttpResponse>& response) {
+                      const std::shared_ptr<net::HttpResponse>& response,
+                      Result<CompletionRequest> (*parse)(const ordered_json& body)) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(CompletionRequest request, parse_completion(body));
+  CAIRN_TRY(CompletionRequest request, parse(body));
   CAIRN_TRY(LoadedModel * model, service.registry().find(request.model));
   set_tenant(http, request.generate);
   ResponseOptions options;
@@ -56,15 +72,18 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
   options.return_tokens = request.return_tokens;
   options.timings_per_token = request.timings_per_token;
   options.probabilities = request.generate.sampling.logprobs;
+  options.filtered_probabilities = request.generate.sampling.filtered_logprobs;
+  options.response_fields = std::move(request.response_fields);
 
-  std::vector<std::vector<TokenId>> prompts;
-  for (const MixedPrompt& prompt : request.prompts) {
-    CAIRN_TRY(auto tokens, prompt_tokens(*model, prompt));
-    options.prompts.push_back(utf8_replace_invalid(model->tokenizer->decode(tokens, true)));
-    options.prompt_tokens.push_back(static_cast<int32_t>(tokens.size()));
-    prompts.push_back(std::move(tokens));
+  CAIRN_TRY(auto prompts, all_prompt_tokens(*model, request));
+  for (const std::vector<TokenId>& tokens : prompts) {
+    const std::string text = utf8_replace_invalid(model->tokenizer->decode(tokens, true));
+    for (int i = 0; i < request.choices; ++i) {
+      options.prompts.push_back(text);
+      options.prompt_tokens.push_back(static_cast<int32_t>(tokens.size()));
+    }
   }
-  auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), 1);
+  auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), request.choices);
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
   Generation::start({model->engine.get(), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
                     response);
@@ -87,19 +106,26 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
   CAIRN_TRY(const LoadedModel* model, asked_model(service, http));
   GenerateRequest defaults;
   defaults.sampling = default_sampling();
+  service.generation_defaults().apply(defaults.sampling);
+  defaults.max_tokens = service.generation_defaults().predict.value_or(-1);
   ordered_json settings = slot_json(*model, 0, false);
   settings["params"] = settings_json(defaults, model->engine->context_tokens());
-  settings["params"]["seed"] = -1;
+  settings["params"]["seed"] = service.generation_defaults().seed.value_or(-1);
   const ChatCapabilities& can = model->chat_template.capabilities();
   const SpecialTokens& special = model->tokenizer->special();
   return ordered_json{{"default_generation_settings", std::move(settings)},
                       {"total_slots", model->sequences_max},
                       {"model_alias", model->name},
                       {"model_path", model->file_name},
+                      {"model_ftype", model->quantisation},
                       {"modalities", {{"vision", false}, {"audio", false}}},
+                      {"endpoint_slots", true},
+                      {"endpoint_props", false},
+                      {"endpoint_metrics", false},
                       {"chat_template", model->template_source},
                       {"chat_template_caps",
                        {{"supports_tools", can.tools || can.generic_tools},
+                        {"supports_tool_calls", can.tools},
                         {"supports_system_role", can.system_role},
                         {"supports_typed_content", can.list_content},
                         {"supports_object_arguments", can.object_arguments}}},
@@ -131,15 +157,17 @@ void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
 }  // namespace
 
 void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = complete(service, request, response); !done)
+  if (const auto done = complete(service, request, response, parse_completion); !done)
     send_error(*response, done.error(), ErrorFormat::kLlamaCpp);
 }
 
-void handle_infill(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  send_error(*response, {Code::kUnsupported,
-                         "filling in the middle is not available; use /completion with a prompt in the model's own "
-                         "fill-in tokens",
-                         {}});
+void handle_infill(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = complete(service, request, response, parse_infill); !done)
+    send_error(*response, done.error(), ErrorFormat::kLlamaCpp);
+}
+
+void handle_lora_adapters(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+  send_json(*response, ordered_json::array());
 }
 
 void handle_props(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {

@@ -12,6 +12,9 @@ void handle_completion(Service& service, const net::HttpRequest& request, std::s
 /// Refuses: filling in the middle is not available.
 void handle_infill(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 /// What the server serves, and how it samples where /completion says nothing; ?model=NAME, or the first one.
+/// GET /lora-adapters: there are none.
+void handle_lora_adapters(Service& service, const net::HttpRequest& request,
+                          std::shared_ptr<net::HttpResponse> response);
 void handle_props(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 /// One entry for each request that may run at once, those that run first: requests have no slots of their own here.
 /// With ?fail_on_no_slot=1 an Error (503) while all are in use.

@@ -1,48 +1,18 @@
 #include "api/llama_cpp/request.h"
 
-#include <cmath>
-#include <limits>
-#include <random>
+#include <algorithm>
 
 #include "api/generation.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
+#include "api/params/sampling_fields.h"
+#include "api/params/unsupported_fields.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr double kMost = std::numeric_limits<double>::max();
-constexpr OffField kUnsupported[] = {
-    {"n_indent", 0, 0, "ask for the indentation in the prompt"},
-    {"min_keep", 0, 1, "one token is always kept"},
-    {"t_max_predict_ms", -kMost, 0, "use n_predict, or close the connection"},
-    {"n_cmpl", 1, 1, "send the prompt several times, as an array"},
-    {"n", 1, 1, "send the prompt several times, as an array"},
-    {"n_cache_reuse", -kMost, 0, "only beginnings of prompts are found again"},
-};
-
-std::string_view pair_error(const ordered_json& pair) {
-  if (!pair.is_array() || pair.size() != 2) return "must hold pairs of a token id and a number";
-  if (pair[0].is_string()) return "must name tokens by their ids, which POST /tokenize tells";
-  if (!is_token_id(pair[0])) return "must hold pairs of a token id and a number";
-  if (pair[1] != false && (!pair[1].is_number() || std::abs(pair[1].get<double>()) > 100))
-    return "must hold numbers from -100 to 100, or false";
-  return {};
-}
-
-// [[id, bias], [id, false], ...]; OpenAI's object is read_generation_params's.
-void read_bias_pairs(RequestFields& fields, const ordered_json& pairs, SamplingParams& sampling) {
-  if (pairs.size() > kLogitBiasMax)
-    return fields.reject("logit_bias", fmt::format("may have at most {} entries", kLogitBiasMax));
-  constexpr float kNever = -100;
-  for (const auto& pair : pairs) {
-    if (const auto error = pair_error(pair); !error.empty()) return fields.reject("logit_bias", std::string(error));
-    sampling.logit_bias.emplace_back(TokenId{pair[0].get<int32_t>()}, pair[1] == false ? kNever : pair[1].get<float>());
-  }
-}
 
 /// Elements are texts and token ids.
 Result<MixedPrompt> read_mixed(const ordered_json& pieces, const std::string& path) {
@@ -73,7 +43,7 @@ Result<MixedPrompt> read_prompt(const ordered_json& value, const std::string& pa
   RequestFields fields(value, path + ".");
   if (fields.get("prompt_string") == nullptr) fields.reject("prompt_string", "is missing");
   std::string text = fields.string("prompt_string", "");
-  refuse_unless_empty(fields, "multimodal_data", "this model reads text only");
+  fields.only_empty("multimodal_data", "this model reads text only");
   CAIRN_TRY_VOID(fields.finish());
   return MixedPrompt{std::move(text)};
 }
@@ -106,28 +76,69 @@ Result<void> read_prompts(const ordered_json* value, CompletionRequest& request)
   return {};
 }
 
-void read_length(RequestFields& fields, GenerateRequest& generate) {
-  read_predict(fields, "n_predict", 0, generate);
-  const int32_t predict = generate.max_tokens;
-  const bool both = fields.get("n_predict") != nullptr && fields.get("max_tokens") != nullptr;
-  read_predict(fields, "max_tokens", 0, generate);
-  if (both && predict != generate.max_tokens) fields.reject("max_tokens", "contradicts n_predict");
+// llama.cpp's "a/b" is b of a.
+std::vector<std::string> read_response_fields(RequestFields& fields) {
+  const ordered_json* value = fields.get("response_fields");
+  if (value == nullptr) return {};
+  const auto is_text = [](const ordered_json& text) { return text.is_string(); };
+  if (value->is_array() && value->size() <= kResponseFieldsMax && std::ranges::all_of(*value, is_text))
+    return value->get<std::vector<std::string>>();
+  fields.reject("response_fields", fmt::format("must be an array of at most {} strings", kResponseFieldsMax));
+  return {};
 }
 
 void refuse_fields(RequestFields& fields) {
   constexpr std::string_view kNoGrammar = "answers cannot be held to a grammar yet; ask for the form in the prompt";
-  refuse_unless_empty(fields, "grammar", kNoGrammar);
-  fields.refuse("json_schema", kNoGrammar);
-  refuse_unless_empty(fields, "grammar_lazy", kNoGrammar);
-  refuse_unless_empty(fields, "grammar_triggers", kNoGrammar);
-  refuse_unless_empty(fields, "lora", "this server has no adapters");
-  refuse_unless_empty(fields, "response_fields", "take what you need from the whole answer");
-  refuse_unless_empty(fields, "post_sampling_probs", "n_probs tells the model's own probabilities");
-  refuse_unless_empty(fields, "return_progress", "leave it out");
-  refuse_unless_off(fields, kUnsupported);
-  refuse_samplers(fields);
-  // Hints about slots, about a context that shifts (here an answer ends with it), and about pings.
-  fields.accept({"id_slot", "n_keep", "n_discard", "sse_ping_interval"});
+  fields.refuse("json_schema", kNoGrammar);  // an empty one, too, asks for JSON
+  refuse_structured_output(fields);
+  fields.only_empty("grammar_lazy", kNoGrammar);
+  fields.only_empty("grammar_triggers", kNoGrammar);
+  fields.accept("stream_options", "the last event has all counts");
+}
+
+// What /completion and /infill share; all but the prompts.
+CompletionRequest read_common(RequestFields& fields) {
+  CompletionRequest request;
+  GenerateRequest& generate = request.generate;
+  generate.sampling = default_sampling();
+  request.model = fields.string("model", "");
+  request.stream = fields.boolean("stream", false);
+  request.return_tokens = fields.boolean("return_tokens", false);
+  request.timings_per_token = fields.boolean("timings_per_token", false);
+  request.response_fields = read_response_fields(fields);
+  request.choices = static_cast<int>(fields.integer_alias("n_cmpl", "n", 1, 1, kChoicesMax));
+  read_generation_params(fields, generate);
+  read_probabilities(fields, generate.sampling);
+  generate.max_tokens = read_token_limit(fields, {"n_predict", "max_tokens", "max_completion_tokens"}).value_or(-1);
+  request.only_prompt = generate.max_tokens == 0;
+  if (request.only_prompt) generate.max_tokens = 1;  // the engine's least, of which nothing is shown
+  fields.accept({"thinking_budget_tokens", "reasoning_budget_tokens", "reasoning_format", "chat_template_kwargs"});
+  refuse_fields(fields);
+  return request;
+}
+
+Result<InfillFile> read_file(const ordered_json& value, const std::string& path) {
+  if (!value.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(value)));
+  RequestFields fields(value, path + ".");
+  InfillFile file;
+  file.name = fields.string("filename", "");
+  if (fields.get("text") == nullptr) fields.reject("text", "is missing");
+  file.text = fields.string("text", "");
+  fields.accept({"time", "t"});  // of llama.vscode
+  CAIRN_TRY_VOID(fields.finish());
+  return file;
+}
+
+Result<std::vector<InfillFile>> read_files(const ordered_json* value) {
+  std::vector<InfillFile> files;
+  if (value == nullptr) return files;
+  if (!value->is_array() || value->size() > kInfillFilesMax)
+    return invalid_field("input_extra", fmt::format("must be an array of at most {} objects", kInfillFilesMax));
+  for (size_t i = 0; i < value->size(); ++i) {
+    CAIRN_TRY(InfillFile file, read_file((*value)[i], fmt::format("input_extra[{}]", i)));
+    files.push_back(std::move(file));
+  }
+  return files;
 }
 
 }  // namespace
@@ -142,37 +153,32 @@ SamplingParams default_sampling() {
 }
 
 Result<CompletionRequest> parse_completion(const ordered_json& body) {
-  ordered_json object = without_any_seed(body);
-  ordered_json bias_pairs = ordered_json::array();
-  if (const auto bias = object.find("logit_bias"); bias != object.end() && bias->is_array()) {
-    bias_pairs = std::move(*bias);
-    object.erase("logit_bias");
-  }
-  CompletionRequest request;
-  GenerateRequest& generate = request.generate;
-  generate.sampling = default_sampling();
-
-  RequestFields fields(object);
-  request.model = fields.string("model", "");
-  request.stream = fields.boolean("stream", false);
-  request.return_tokens = fields.boolean("return_tokens", false);
-  request.timings_per_token = fields.boolean("timings_per_token", false);
-  read_generation_params(fields, generate);
-  read_bias_pairs(fields, bias_pairs, generate.sampling);
-  read_length(fields, generate);
-  request.only_prompt = generate.max_tokens == 0;
-  if (request.only_prompt) generate.max_tokens = 1;  // the engine's least, of which nothing is shown
-  generate.sampling.top_logprobs = static_cast<int32_t>(fields.integer("n_probs", 0, 0, kTopLogprobsMax));
-  generate.sampling.logprobs = generate.sampling.top_logprobs > 0;
-  if (!fields.boolean("cache_prompt", true)) {
-    // A salt that nobody else has: nothing cached is found, and nobody finds this.
-    std::random_device random;
-    generate.salt = (static_cast<uint64_t>(random()) << 32 | random()) | 1;
-  }
-  refuse_fields(fields);
+  RequestFields fields(body);
+  CompletionRequest request = read_common(fields);
   const ordered_json* prompt = fields.get("prompt");
   CAIRN_TRY_VOID(fields.finish());
   CAIRN_TRY_VOID(read_prompts(prompt, request));
+  request.several |= request.choices > 1;
+  if (request.prompts.size() * static_cast<size_t>(request.choices) > kChoicesMax) {
+    return fail_at("n_cmpl", Code::kInvalidArgument, "{} prompts with n_cmpl = {} make more than {} choices",
+                   request.prompts.size(), request.choices, kChoicesMax);
+  }
+  return request;
+}
+
+Result<CompletionRequest> parse_infill(const ordered_json& body) {
+  RequestFields fields(body);
+  CompletionRequest request = read_common(fields);
+  request.several = request.choices > 1;
+  InfillInput& infill = request.infill.emplace();
+  for (const auto* name : {"input_prefix", "input_suffix"})
+    if (fields.get(name) == nullptr) fields.reject(name, "is missing");
+  infill.prefix = fields.string("input_prefix", "");
+  infill.suffix = fields.string("input_suffix", "");
+  infill.prompt = fields.string("prompt", "");
+  const ordered_json* files = fields.get("input_extra");
+  CAIRN_TRY_VOID(fields.finish());
+  CAIRN_TRY(infill.files, read_files(files));
   return request;
 }
 

@@ -1,20 +1,24 @@
-/// llama.cpp's POST /completion -> what the engine takes.
+/// llama.cpp's POST /completion and POST /infill -> what the engine takes.
 ///
 /// Source: llama.cpp, tools/server/README.md, "POST /completion". docs/api/llama_cpp.md lists every field.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "chat/infill_prompt.h"
 #include "engine/engine.h"
 
 namespace cairn::api::llama_cpp {
 
 inline constexpr size_t kPromptPiecesMax = 1 << 20;  ///< token ids and texts of one prompt
+inline constexpr size_t kResponseFieldsMax = 256;
+inline constexpr size_t kInfillFilesMax = 1'024;
 
 /// Text and token ids, in order.
 using PromptPiece = std::variant<std::string, std::vector<TokenId>>;
@@ -23,15 +27,19 @@ using MixedPrompt = std::vector<PromptPiece>;
 struct CompletionRequest {
   std::string model;
   std::vector<MixedPrompt> prompts;
-  bool several = false;  ///< the answer is an array, also of one
+  std::optional<InfillInput> infill{};  ///< in place of prompts
+  int choices = 1;                      ///< of each prompt
+  bool several = false;                 ///< the answer is an array, also of one
   bool stream = false;
   bool only_prompt = false;  ///< what was asked for is that the prompt is cached
   bool return_tokens = false;
   bool timings_per_token = false;
-  GenerateRequest generate;  ///< everything but the prompt, the id and the tenant
+  std::vector<std::string> response_fields{};  ///< all that is answered, "a/b" for b of a; empty: everything
+  GenerateRequest generate;                    ///< everything but the prompt, the id and the tenant
 };
 
 Result<CompletionRequest> parse_completion(const nlohmann::ordered_json& body);
+Result<CompletionRequest> parse_infill(const nlohmann::ordered_json& body);
 
 /// What a request has that says nothing: llama.cpp's defaults, which are not docs/sampling.md's.
 SamplingParams default_sampling();

@@ -47,8 +47,14 @@ TEST(LlamaCppRequest, FieldsAreHonoured) {
   const auto request = request_of(with(R"("n_predict": 5, "stream": true, "temperature": 0, "top_k": 3, "top_p": 0.5,
     "min_p": 0.25, "typical_p": 0.75, "repeat_penalty": 1.5, "repeat_last_n": 8, "presence_penalty": 1,
     "frequency_penalty": 0.5, "seed": 7, "stop": ["a"], "ignore_eos": true, "n_probs": 4, "return_tokens": true,
-    "timings_per_token": true, "cache_prompt": false, "id_slot": 3, "n_keep": -1, "mirostat": 0, "samplers": [],
-    "dry_multiplier": 0.0, "xtc_probability": 0, "t_max_predict_ms": 0, "grammar": "", "lora": [])"));
+    "timings_per_token": true, "cache_prompt": false, "id_slot": 3, "n_keep": -1, "mirostat": 2, "samplers": "kt",
+    "dry_multiplier": 0.5, "xtc_probability": 0.25, "t_max_predict_ms": 50, "grammar": "", "lora": [], "n_cmpl": 2,
+    "response_fields": ["content", "timings/prompt_n"], "post_sampling_probs": true, "return_progress": true)"));
+  EXPECT_EQ(request.choices, 2);
+  EXPECT_TRUE(request.several);
+  EXPECT_THAT(request.response_fields, ElementsAre("content", "timings/prompt_n"));
+  EXPECT_TRUE(request.generate.reports_prefill);
+  EXPECT_EQ(request.generate.line_time_max.count(), 50);
   EXPECT_TRUE(request.stream && request.return_tokens && request.timings_per_token);
   EXPECT_EQ(request.generate.max_tokens, 5);
   EXPECT_TRUE(request.generate.ignore_eos);
@@ -56,6 +62,11 @@ TEST(LlamaCppRequest, FieldsAreHonoured) {
   EXPECT_NE(request.generate.salt, 0u);
   const auto& sampling = request.generate.sampling;
   EXPECT_EQ(sampling.temperature, 0);
+  EXPECT_EQ(sampling.mirostat, 2);
+  EXPECT_THAT(sampling.steps, ElementsAre(SamplerStep::kTopK, SamplerStep::kTemperature));
+  EXPECT_EQ(sampling.dry.multiplier, 0.5f);
+  EXPECT_EQ(sampling.xtc_probability, 0.25f);
+  EXPECT_TRUE(sampling.filtered_logprobs);
   EXPECT_EQ(sampling.top_k, 3);
   EXPECT_EQ(sampling.top_p, 0.5f);
   EXPECT_EQ(sampling.min_p, 0.25f);
@@ -89,9 +100,8 @@ TEST(LlamaCppRequest, LogitBiasIsPairsOrAnObject) {
   EXPECT_THAT(request_of(with(R"("logit_bias": {"5": 2})")).generate.sampling.logit_bias,
               ElementsAre(Pair{TokenId{5}, 2.0f}));
   EXPECT_TRUE(request_of(with(R"("logit_bias": [])")).generate.sampling.logit_bias.empty());
-  for (const std::string_view bad : {"[5]", "[[5]]", "[[-1, 1]]", "[[5, true]]", "[[5, 101]]", "[[1e10, 1]]"})
-    expect_refused(with(fmt::format(R"("logit_bias": {})", bad)), Code::kInvalidArgument, "logit_bias", "must hold");
-  expect_refused(with(R"("logit_bias": [["Hello", 1]])"), Code::kInvalidArgument, "logit_bias", "/tokenize");
+  for (const std::string_view bad : {"[5]", "[[5]]", "[[-1, 1]]", "[[5, true]]", "[[5, 101]]", "[[1e10, 1]]", "5"})
+    expect_refused(with(fmt::format(R"("logit_bias": {})", bad)), Code::kInvalidArgument, "logit_bias", "must");
 }
 
 // "text 'x', ids 1 2 | text 'y'": pieces and prompts.
@@ -128,11 +138,8 @@ TEST(LlamaCppRequest, PromptsAreTextIdsOrBoth) {
 }
 
 TEST(LlamaCppRequest, WhatIsNotAvailableIsRefusedByName) {
-  for (const std::string field :
-       {R"("grammar": "root ::= x")", R"("json_schema": {})", R"("mirostat": 1)", R"("samplers": ["top_k"])",
-        R"("dry_multiplier": 0.8)", R"("xtc_probability": 0.5)", R"("dynatemp_range": 1)", R"("top_n_sigma": 1)",
-        R"("t_max_predict_ms": 5)", R"("n_indent": 4)", R"("min_keep": 3)", R"("n_cmpl": 2)", R"("lora": [{"id": 0}])",
-        R"("response_fields": ["content"])", R"("post_sampling_probs": true)", R"("return_progress": true)"}) {
+  for (const std::string field : {R"("grammar": "root ::= x")", R"("json_schema": {})", R"("lora": [{"id": 0}])",
+                                  R"("adaptive_target": 0.5)", R"("tfs_z": 0.5)", R"("image_data": [{}])"}) {
     const std::string name = field.substr(1, field.find('"', 1) - 1);
     expect_refused(with(field), Code::kUnsupported, name, name + " is not supported");
   }
@@ -141,6 +148,53 @@ TEST(LlamaCppRequest, WhatIsNotAvailableIsRefusedByName) {
   expect_refused(with(R"("temprature": 1)"), Code::kInvalidArgument, "temprature", "not a known field");
   EXPECT_EQ(request_of(with(R"("n_predict": 4, "max_tokens": 4)")).generate.max_tokens, 4);
   EXPECT_EQ(request_of(with(R"("n_predict": -1, "top_n_sigma": -1, "n_cmpl": 1)")).generate.max_tokens, -1);
+}
+
+TEST(LlamaCppRequest, ChoicesOfAllPromptsAreLimited) {
+  EXPECT_EQ(request_of(R"({"prompt": ["x", "y"], "n": 3})").choices, 3);
+  expect_refused(R"({"prompt": ["x", "y"], "n_cmpl": 100})", Code::kInvalidArgument, "n_cmpl", "128 choices");
+  expect_refused(with(R"("n": 2, "n_cmpl": 3)"), Code::kInvalidArgument, "n", "contradicts n_cmpl");
+}
+
+// Settings of SillyTavern for llama.cpp, which it always sends.
+TEST(LlamaCppRequest, FieldsOfOtherServersWithoutAMeaningHereAreTaken) {
+  const auto request = request_of(R"({"prompt": "User: hi", "max_new_tokens": 8, "max_tokens": 8, "n_predict": 8,
+    "num_predict": 8, "top_a": 0, "tfs": 1, "typical": 1, "typical_p": 1, "smoothing_factor": 0, "add_bos_token": true,
+    "truncation_length": 2048, "ban_eos_token": false, "mirostat_mode": 0, "mirostat": 0, "mirostat_tau": 5,
+    "dry_sequence_breakers": ["\n", ":"], "dry_penalty_last_n": 0, "rep_pen": 1, "guidance_scale": 1,
+    "negative_prompt": "", "custom_token_bans": "", "banned_strings": [], "nsigma": 0, "top_n_sigma": 0, "min_keep": 0,
+    "samplers": ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]})");
+  EXPECT_EQ(request.generate.max_tokens, 8);
+  EXPECT_EQ(request.generate.sampling.steps.size(), kDefaultSamplerSteps.size());
+  EXPECT_THAT(request.generate.sampling.dry.breakers, ElementsAre("\n", ":"));
+}
+
+TEST(LlamaCppRequest, InfillHasAPrefixASuffixAndFiles) {
+  const auto parsed = parse_infill(parse_object(R"({"input_prefix": "a", "input_suffix": "b", "prompt": "c",
+    "input_extra": [{"filename": "x.h", "text": "int x;"}, {"text": "y"}], "n_predict": 4})")
+                                       .value());
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().text();
+  ASSERT_TRUE(parsed->infill.has_value());
+  EXPECT_EQ(parsed->infill->prefix, "a");
+  EXPECT_EQ(parsed->infill->suffix, "b");
+  EXPECT_EQ(parsed->infill->prompt, "c");
+  ASSERT_EQ(parsed->infill->files.size(), 2U);
+  EXPECT_EQ(parsed->infill->files[0].name, "x.h");
+  EXPECT_EQ(parsed->infill->files[1].text, "y");
+  EXPECT_EQ(parsed->generate.max_tokens, 4);
+  const std::pair<const char*, const char*> bad[] = {
+      {R"({"input_suffix": "b"})", "input_prefix"},
+      {R"({"input_prefix": "b"})", "input_suffix"},
+      {R"({"input_prefix": "", "input_suffix": "", "input_extra": {}})", "input_extra"},
+      {R"({"input_prefix": "", "input_suffix": "", "input_extra": [1]})", "input_extra[0]"},
+      {R"({"input_prefix": "", "input_suffix": "", "input_extra": [{}]})", "input_extra[0].text"},
+      {R"({"input_prefix": "", "input_suffix": "", "prompt": [1]})", "prompt"},
+  };
+  for (const auto& [body, at] : bad) {
+    const auto refused = parse_infill(parse_object(body).value());
+    ASSERT_FALSE(refused.has_value()) << body;
+    EXPECT_EQ(refused.error().at, at) << body;
+  }
 }
 
 }  // namespace

@@ -18,11 +18,27 @@ std::string_view stop_type(const Finish& finish) {
   return finish.stop.empty() ? "eos" : "word";
 }
 
-ordered_json probability(const Tokenizer& tokenizer, TokenId id, float logprob) {
-  return {{"id", index(id)},
-          {"token", token_text(tokenizer, id)},
-          {"bytes", token_bytes_json(tokenizer, id)},
-          {"logprob", logprob}};
+ordered_json probability(const Tokenizer& tokenizer, TokenId id, float logprob, bool filtered) {
+  ordered_json value = {
+      {"id", index(id)}, {"token", token_text(tokenizer, id)}, {"bytes", token_bytes_json(tokenizer, id)}};
+  filtered ? value["prob"] = std::exp(static_cast<double>(logprob)) : value["logprob"] = logprob;
+  return value;
+}
+
+// Of the answer only the fields that were asked for, in which "a/b" keeps that name.
+ordered_json only_fields(const ordered_json& answer, const std::vector<std::string>& names) {
+  ordered_json some = ordered_json::object();
+  for (const std::string& name : names) {
+    const ordered_json* at = &answer;
+    for (std::string_view rest = name; at != nullptr && !rest.empty();) {
+      const std::string_view first = rest.substr(0, rest.find('/'));
+      rest.remove_prefix(std::min(rest.size(), first.size() + 1));
+      const auto found = at->is_object() ? at->find(first) : at->end();
+      at = found == at->end() ? nullptr : &*found;
+    }
+    if (at != nullptr) some[name] = *at;
+  }
+  return some;
 }
 
 ordered_json per_token(double ms, int32_t count) { return count > 0 ? ms / count : 0.0; }
@@ -42,18 +58,6 @@ double as_written(float value) { return std::round(static_cast<double>(value) * 
 CompletionSerializer::CompletionSerializer(ResponseOptions options, const Tokenizer& tokenizer)
     : options_(std::move(options)), tokenizer_(tokenizer), choices_(options_.prompts.size()) {}
 
-ordered_json CompletionSerializer::timings_so_far(const Choice& choice) const {
-  using Milliseconds = std::chrono::duration<double, std::milli>;
-  const double prompt_ms = Milliseconds(choice.first - begun_).count();
-  const double ms = Milliseconds(Clock::now() - choice.first).count();
-  const int32_t after_first = std::max(0, choice.predicted - 1);
-  return {{"prompt_ms", prompt_ms},
-          {"predicted_n", choice.predicted},
-          {"predicted_ms", ms},
-          {"predicted_per_token_ms", per_token(ms, after_first)},
-          {"predicted_per_second", ms > 0 ? after_first / ms * 1000 : 0.0}};
-}
-
 // Takes what has gathered.
 ordered_json CompletionSerializer::delta_json(int index, Choice& choice) const {
   ordered_json value = {{"index", index}, {"content", std::exchange(choice.text, {})}};
@@ -64,16 +68,42 @@ ordered_json CompletionSerializer::delta_json(int index, Choice& choice) const {
   return value;
 }
 
+ordered_json CompletionSerializer::probability_json(const TokenEvent& event) const {
+  const bool filtered = options_.filtered_probabilities;
+  ordered_json entry = probability(tokenizer_, event.token, event.logprob, filtered);
+  ordered_json& top = entry[filtered ? "top_probs" : "top_logprobs"] = ordered_json::array();
+  for (const auto& each : event.top) top.push_back(probability(tokenizer_, each.token, each.logprob, filtered));
+  return entry;
+}
+
+std::string CompletionSerializer::prefill_event(int index, const PrefillProgress& progress) const {
+  return sse_event({{"index", index},
+                    {"content", ""},
+                    {"tokens", ordered_json::array()},
+                    {"stop", false},
+                    {"id_slot", -1},
+                    {"tokens_predicted", 0},
+                    {"tokens_evaluated", progress.total},
+                    {"prompt_progress", prefill_json(progress)}});
+}
+
+std::string CompletionSerializer::prefill(int index, const PrefillProgress& progress) {
+  std::string bytes;
+  if (!options_.stream) return bytes;
+  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress))
+    bytes += prefill_event(index, each);
+  return bytes;
+}
+
 std::string CompletionSerializer::token(int index, TokenEvent&& event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (options_.only_prompt) return {};
-  if (choice.predicted++ == 0) choice.first = Clock::now();
+  choice.so_far.token();
+  choice.has_new_line |= event.text.find('\n') != std::string::npos;
   choice.text += event.text;
   choice.tokens.push_back(cairn::index(event.token));
   if (options_.probabilities) {
-    ordered_json entry = probability(tokenizer_, event.token, event.logprob);
-    entry["top_logprobs"] = ordered_json::array();
-    for (const auto& top : event.top) entry["top_logprobs"].push_back(probability(tokenizer_, top.token, top.logprob));
+    ordered_json entry = probability_json(event);
     if (options_.stream) {
       choice.probabilities.push_back(std::move(entry));
     } else {
@@ -84,9 +114,9 @@ std::string CompletionSerializer::token(int index, TokenEvent&& event) {
   ordered_json value = delta_json(index, choice);
   value["stop"] = false;
   value["id_slot"] = -1;
-  value["tokens_predicted"] = choice.predicted;
+  value["tokens_predicted"] = choice.so_far.predicted();
   value["tokens_evaluated"] = options_.prompt_tokens[static_cast<size_t>(index)];
-  if (options_.timings_per_token) value["timings"] = timings_so_far(choice);
+  if (options_.timings_per_token) value["timings"] = choice.so_far.json();
   return sse_event(value);
 }
 
@@ -96,6 +126,7 @@ std::string CompletionSerializer::finish(int index, Finish&& finish) {
     finish.reason = FinishReason::kLength;
     finish.usage.completion_tokens = 0;
   } else {
+    choice.has_new_line |= finish.text.find('\n') != std::string::npos;
     choice.text += finish.text;
   }
   std::string bytes;
@@ -112,14 +143,17 @@ std::string CompletionSerializer::finish(int index, Finish&& finish) {
   value["tokens_evaluated"] = finish.usage.prompt_tokens;
   value["generation_settings"] = options_.settings;
   value["prompt"] = options_.prompts[static_cast<size_t>(index)];
-  value["truncated"] = false;
+  value["has_new_line"] = choice.has_new_line;
+  value["truncated"] = finish.context_full;
   value["stop_type"] = stop_type(finish);
   value["stopping_word"] = finish.stop;
   value["tokens_cached"] = finish.usage.cached_tokens;
   value["timings"] = timings_per_token_json(finish.usage, finish.timings);
   if (options_.stream) return bytes + sse_event(value);
-  choice.full_body = dump(value);
-  if (options_.probabilities)
+  const auto asked = std::ranges::find(options_.response_fields, "completion_probabilities");
+  const bool all = options_.response_fields.empty();
+  choice.full_body = dump(all ? value : only_fields(value, options_.response_fields));
+  if (options_.probabilities && (all || asked != options_.response_fields.end()))
     choice.full_body =
         with_member(std::move(choice.full_body), "completion_probabilities", choice.all_probabilities.take());
   return {};
@@ -143,6 +177,8 @@ ordered_json settings_json(const GenerateRequest& generate, int32_t context_toke
   ordered_json bias = ordered_json::array();
   for (const auto& [token, amount] : sampling.logit_bias)
     bias.push_back(ordered_json::array({index(token), as_written(amount)}));
+  ordered_json steps = ordered_json::array();
+  for (const SamplerStep step : sampling.steps) steps.push_back(sampler_step_name(step));
   return {{"n_ctx", context_tokens},
           {"n_predict", generate.max_tokens},
           {"max_tokens", generate.max_tokens},
@@ -160,7 +196,28 @@ ordered_json settings_json(const GenerateRequest& generate, int32_t context_toke
           {"ignore_eos", generate.ignore_eos},
           {"n_probs", sampling.top_logprobs},
           {"logit_bias", std::move(bias)},
-          {"samplers", {"penalties", "top_k", "typ_p", "top_p", "min_p", "temperature"}}};
+          {"min_tokens", generate.min_tokens},
+          {"min_keep", sampling.min_keep},
+          {"t_max_predict_ms", generate.line_time_max.count()},
+          {"top_n_sigma", as_written(sampling.top_n_sigma)},
+          {"xtc_probability", as_written(sampling.xtc_probability)},
+          {"xtc_threshold", as_written(sampling.xtc_threshold)},
+          {"dynatemp_range", as_written(sampling.dynatemp_range)},
+          {"dynatemp_exponent", as_written(sampling.dynatemp_exponent)},
+          {"dry_multiplier", as_written(sampling.dry.multiplier)},
+          {"dry_base", as_written(sampling.dry.base)},
+          {"dry_allowed_length", sampling.dry.allowed_length},
+          {"dry_penalty_last_n", sampling.dry.last},
+          {"dry_sequence_breakers", sampling.dry.breakers},
+          {"mirostat", sampling.mirostat},
+          {"mirostat_tau", as_written(sampling.mirostat_tau)},
+          {"mirostat_eta", as_written(sampling.mirostat_eta)},
+          {"n_keep", 0},
+          {"n_discard", 0},
+          {"post_sampling_probs", sampling.filtered_logprobs},
+          {"lora", ordered_json::array()},
+          {"grammar", ""},
+          {"samplers", std::move(steps)}};
 }
 
 }  // namespace cairn::api::llama_cpp

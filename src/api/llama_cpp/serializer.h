@@ -2,13 +2,13 @@
 /// text.
 #pragma once
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "api/generation.h"
 #include "api/serialization/json_text.h"
+#include "api/serialization/usage.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api::llama_cpp {
@@ -24,6 +24,8 @@ struct ResponseOptions {
   bool return_tokens = false;
   bool timings_per_token = false;
   bool probabilities = false;
+  bool filtered_probabilities = false;         ///< they are prob and top_probs, of what was sampled from
+  std::vector<std::string> response_fields{};  ///< of the whole answer; empty: all
 };
 
 /// `tokenizer` outlives it.
@@ -33,6 +35,7 @@ class CompletionSerializer final : public ResponseSerializer {
 
   bool streams() const override { return options_.stream; }
   std::string begin() override { return {}; }
+  std::string prefill(int choice, const PrefillProgress& progress) override;
   std::string token(int choice, TokenEvent&& event) override;
   std::string finish(int choice, Finish&& finish) override;
   std::string done() override;
@@ -40,23 +43,23 @@ class CompletionSerializer final : public ResponseSerializer {
   std::string failure(const Error& error) override;
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Choice {
     // What no event has said yet.
     std::string text;
     nlohmann::ordered_json tokens = nlohmann::ordered_json::array();
     nlohmann::ordered_json probabilities = nlohmann::ordered_json::array();
     JsonList all_probabilities;  // of an answer that does not stream
-    int32_t predicted = 0;
-    Clock::time_point first{};  // token
-    std::string full_body;      // as JSON text
+    TimingsSoFar so_far;
+    bool has_new_line = false;
+    PrefillTold prefill;
+    std::string full_body;  // as JSON text
   };
   nlohmann::ordered_json delta_json(int index, Choice& choice) const;
-  nlohmann::ordered_json timings_so_far(const Choice& choice) const;
+  nlohmann::ordered_json probability_json(const TokenEvent& event) const;
+  std::string prefill_event(int index, const PrefillProgress& progress) const;
 
   ResponseOptions options_;
   const Tokenizer& tokenizer_;
-  Clock::time_point begun_ = Clock::now();
   std::vector<Choice> choices_;
 };
 

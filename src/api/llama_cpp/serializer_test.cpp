@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace cairn::api::llama_cpp {
 namespace {
 
@@ -77,6 +79,7 @@ TEST_F(LlamaCppAnswerTest, AWholeAnswerIsOneObject) {
   EXPECT_EQ(whole["tokens_evaluated"], 3);
   EXPECT_EQ(whole["tokens_cached"], 1);
   EXPECT_EQ(whole["truncated"], false);
+  EXPECT_EQ(whole["has_new_line"], false);
   EXPECT_EQ(whole["timings"]["prompt_n"], 2);
   EXPECT_EQ(whole["timings"]["prompt_per_token_ms"], 2.0);
   EXPECT_EQ(whole["timings"]["predicted_per_token_ms"], 3.0);
@@ -135,6 +138,39 @@ TEST_F(LlamaCppAnswerTest, ProbabilitiesNameTheToken) {
   EXPECT_EQ(all[0]["completion_probabilities"].size(), 2u);
 }
 
+TEST_F(LlamaCppAnswerTest, ProbabilitiesAfterTheFiltersHaveNamesOfTheirOwn) {
+  const auto list =
+      ordered_json::parse(answer({.probabilities = true, .filtered_probabilities = true}))["completion_probabilities"];
+  EXPECT_NEAR(list[0]["prob"].get<double>(), std::exp(-1), 1e-6);
+  EXPECT_NEAR(list[0]["top_probs"][0]["prob"].get<double>(), std::exp(-0.5), 1e-6);
+  EXPECT_FALSE(list[0].contains("logprob") || list[0].contains("top_logprobs"));
+}
+
+TEST_F(LlamaCppAnswerTest, OnlyTheFieldsAskedForAreAnswered) {
+  const auto some =
+      ordered_json::parse(answer({.response_fields = {"content", "timings/prompt_n", "nothing", "timings/a/b"}}));
+  EXPECT_EQ(some.dump(), R"({"content":"Hi end","timings/prompt_n":2})");
+  const auto list =
+      ordered_json::parse(answer({.probabilities = true, .response_fields = {"completion_probabilities"}}));
+  EXPECT_EQ(list.size(), 1u);
+  EXPECT_EQ(list["completion_probabilities"].size(), 2u);
+}
+
+TEST_F(LlamaCppAnswerTest, ProgressOfThePromptGoesFromWhatWasCachedToTheWhole) {
+  CompletionSerializer serializer({.prompts = {"p"}, .prompt_tokens = {9}, .stream = true}, *tokenizer_);
+  std::string bytes;
+  for (const int32_t computed : {5, 5, 7, 9}) bytes += serializer.prefill(0, {9, 2, computed, 3ms});
+  std::vector<int> processed;
+  for (const auto& event : events(bytes)) {
+    EXPECT_EQ(event["prompt_progress"]["total"], 9);
+    EXPECT_EQ(event["prompt_progress"]["cache"], 2);
+    EXPECT_EQ(event["prompt_progress"]["time_ms"], 3);
+    EXPECT_EQ(event["stop"], false);
+    processed.push_back(event["prompt_progress"]["processed"]);
+  }
+  EXPECT_EQ(processed, (std::vector<int>{2, 5, 7, 9}));
+}
+
 TEST_F(LlamaCppAnswerTest, SettingsAreWrittenAsTheyWereSaid) {
   GenerateRequest generate;
   generate.sampling.temperature = 0.8f;
@@ -145,6 +181,9 @@ TEST_F(LlamaCppAnswerTest, SettingsAreWrittenAsTheyWereSaid) {
   EXPECT_EQ(settings["n_ctx"], 512);
   EXPECT_EQ(settings["n_predict"], -1);
   EXPECT_EQ(settings["stop"].dump(), "[]");
+  EXPECT_EQ(settings["samplers"].dump(),
+            R"(["penalties","dry","top_n_sigma","top_k","typ_p","top_p","min_p","xtc","temperature"])");
+  EXPECT_EQ(settings["dry_base"].dump(), "1.75");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "api/chat/messages.h"
 #include "api/chat/unreadable.h"
 #include "api/errors.h"
-#include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 

@@ -30,14 +30,13 @@ Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
     if (!given->is_object()) {
       return fail_at("options", Code::kInvalidArgument, "options must be an object, not {}", json_kind(*given));
     }
-    options = without_any_seed(*given);
+    options = *given;
     // Ollama takes 0 for no limit.
     if (const auto limit = options.find("num_predict"); limit != options.end() && *limit == 0) options.erase(limit);
   }
   RequestFields fields(options, "options.");
   read_generation_params(fields, generate);
-  read_predict(fields, "num_predict", 1, generate);
-  refuse_samplers(fields);
+  generate.max_tokens = read_answer_limit(fields, {"num_predict", "n_predict"}, -1);
   fields.only("penalize_newline", true, "penalties look at every token; use logit_bias");
   fields.only("embedding_only", false, "use /api/embed");
   fields.only("vocab_only", false, "the whole model is loaded");
@@ -70,8 +69,8 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   sampling.logprobs = fields.boolean("logprobs", false);
   sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, kTopLogprobsMax));
   if (sampling.top_logprobs > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
-  refuse_unless_empty(fields, "format", "answers cannot be held to a form yet; ask for it in the prompt");
-  refuse_unless_empty(fields, "_debug_render_only", "use POST /apply-template");
+  fields.only_empty("format", "answers cannot be held to a form yet; ask for it in the prompt");
+  fields.only_empty("_debug_render_only", "use POST /apply-template");
   // Models stay loaded; a prompt that does not fit is refused with both counts, whatever `truncate` says; an answer
   // ends with the context, whatever `shift` says.
   fields.accept("keep_alive", "models stay loaded");
@@ -128,12 +127,12 @@ Result<OllamaRequest> parse_generate(const ordered_json& body) {
   std::string system = fields.string("system", "");
   const bool raw = fields.boolean("raw", false);
   if (raw && !system.empty()) fields.reject("system", "has no place in a raw prompt; put it into the prompt");
-  refuse_unless_empty(fields, "images", "this model reads text only");
-  refuse_unless_empty(fields, "suffix",
+  fields.only_empty("images", "this model reads text only");
+  fields.only_empty("suffix",
                       "filling in the middle is not available; use raw with a prompt in the model's "
                       "own fill-in tokens");
-  refuse_unless_empty(fields, "template", "start the server with --chat-template, or use raw");
-  refuse_unless_empty(fields, "context", "send the whole conversation to /api/chat");
+  fields.only_empty("template", "start the server with --chat-template, or use raw");
+  fields.only_empty("context", "send the whole conversation to /api/chat");
   for (const auto* name : {"width", "height", "steps"}) fields.refuse(name, "this server makes text");
   CAIRN_TRY_VOID(fields.finish());
   request.only_load = prompt.empty();

@@ -99,7 +99,7 @@ ordered_json OpenAiChatSerializer::envelope(std::string_view object) const {
 }
 
 std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_json logprobs,
-                                        const ordered_json& finish) const {
+                                        const ordered_json& finish, const ordered_json& prompt_progress) const {
   ordered_json value = envelope("chat.completion.chunk");
   ordered_json item = {{"index", choice}, {"delta", std::move(delta)}, {"logprobs", std::move(logprobs)}};
   item["finish_reason"] = nullptr;
@@ -108,6 +108,8 @@ std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_
   if (options_.include_usage) value["usage"] = nullptr;
   // Beside the usage if there is one.
   if (!finish.is_null() && choice == 0 && !options_.include_usage) value["timings"] = timings_;
+  if (!prompt_progress.is_null()) value["prompt_progress"] = prompt_progress;
+  if (options_.timings_per_token && finish.is_null() && so_far_.predicted() > 0) value["timings"] = so_far_.json();
   return sse_event(value);
 }
 
@@ -115,6 +117,14 @@ std::string OpenAiChatSerializer::begin() {
   std::string bytes;
   for (size_t i = 0; i < choices_.size() && stream_; ++i)
     bytes += chunk(static_cast<int>(i), {{"role", "assistant"}, {"content", ""}}, nullptr);
+  return bytes;
+}
+
+std::string OpenAiChatSerializer::prefill(int index, const PrefillProgress& progress) {
+  std::string bytes;
+  if (!stream_) return bytes;
+  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress))
+    bytes += chunk(index, ordered_json::object(), nullptr, nullptr, prefill_json(each));
   return bytes;
 }
 
@@ -127,6 +137,7 @@ void OpenAiChatSerializer::add_logprobs(Choice& choice, const TokenEvent& event)
 std::string OpenAiChatSerializer::parts(int index, std::span<const Part> parts, const TokenEvent* event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (options_.logprobs && event != nullptr) add_logprobs(choice, *event);
+  if (event != nullptr) so_far_.token();
   if (!stream_) return {};
   std::string bytes;
   for (const Part& part : parts) {

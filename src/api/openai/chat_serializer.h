@@ -11,12 +11,14 @@
 #include "api/chat/chat_output.h"
 #include "api/chat/run.h"
 #include "api/serialization/json_text.h"
+#include "api/serialization/usage.h"
 
 namespace cairn::api::openai {
 
 struct OpenAiChatOptions {
   bool include_usage = false;
   bool logprobs = false;
+  bool timings_per_token = false;
   ErrorFormat errors = ErrorFormat::kOpenAi;
   std::set<std::string, std::less<>> custom_tools{};  ///< whose calls are custom calls
 };
@@ -28,6 +30,7 @@ class OpenAiChatSerializer final : public ChatSerializer {
   ErrorFormat error_format() const override { return options_.errors; }
   bool streams() const override { return stream_; }
   std::string begin() override;
+  std::string prefill(int choice, const PrefillProgress& progress) override;
   std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
   std::string finish(int choice, ChatFinish&& finish) override;
   std::string done() override;
@@ -39,10 +42,12 @@ class OpenAiChatSerializer final : public ChatSerializer {
     JsonList all_logprobs;                            // of an answer that does not stream
     std::string full_body;                            // as it stands in that, as JSON text
     std::map<int32_t, std::string> custom_arguments;  // of a stream's custom calls, by their index
+    PrefillTold prefill;
   };
   nlohmann::ordered_json envelope(std::string_view object) const;
   std::string chunk(int choice, nlohmann::ordered_json delta, nlohmann::ordered_json logprobs,
-                    const nlohmann::ordered_json& finish = nullptr) const;
+                    const nlohmann::ordered_json& finish = nullptr,
+                    const nlohmann::ordered_json& prompt_progress = nullptr) const;
   /// Of a part of a custom call; null: nothing is to be said of it now, or it is of another call.
   nlohmann::ordered_json custom_delta(Choice& choice, const Part& part) const;
   void add_logprobs(Choice& choice, const TokenEvent& event) const;
@@ -53,6 +58,7 @@ class OpenAiChatSerializer final : public ChatSerializer {
   const Tokenizer& tokenizer_;
   bool stream_;
   OpenAiChatOptions options_;
+  TimingsSoFar so_far_;  // of all choices
   int64_t created_;
   std::vector<Choice> choices_;
   Usage usage_;

@@ -26,7 +26,7 @@ ordered_json CompletionSerializer::envelope() const {
 }
 
 std::string CompletionSerializer::chunk(int choice, std::string text, ordered_json logprobs, ordered_json finish_reason,
-                                        const ordered_json& timings) const {
+                                        const ordered_json& timings, const ordered_json& prompt_progress) const {
   ordered_json value = envelope();
   ordered_json item = {{"index", choice}, {"text", std::move(text)}};
   item["logprobs"] = std::move(logprobs);
@@ -34,7 +34,29 @@ std::string CompletionSerializer::chunk(int choice, std::string text, ordered_js
   value["choices"] = ordered_json::array({std::move(item)});
   if (options_.include_usage) value["usage"] = nullptr;
   if (!timings.is_null()) value["timings"] = timings;
+  if (!prompt_progress.is_null()) value["prompt_progress"] = prompt_progress;
   return sse_event(value);
+}
+
+std::string CompletionSerializer::begin() {
+  std::string bytes;
+  for (size_t i = 0; i < choices_.size() && !options_.echoed.empty(); ++i) {
+    std::string text = options_.echoed[i / static_cast<size_t>(options_.choices_per_prompt)];
+    if (options_.stream) {
+      bytes += chunk(static_cast<int>(i), std::move(text), nullptr, nullptr);
+    } else {
+      choices_[i].text = std::move(text);
+    }
+  }
+  return bytes;
+}
+
+std::string CompletionSerializer::prefill(int index, const PrefillProgress& progress) {
+  std::string bytes;
+  if (!options_.stream) return bytes;
+  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress))
+    bytes += chunk(index, "", nullptr, nullptr, nullptr, prefill_json(each));
+  return bytes;
 }
 
 void CompletionSerializer::add_logprobs(Choice& choice, const TokenEvent& event) const {
@@ -64,12 +86,14 @@ void CompletionSerializer::add_logprobs(Choice& choice, const TokenEvent& event)
 std::string CompletionSerializer::token(int index, TokenEvent&& event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (options_.logprobs) add_logprobs(choice, event);
+  so_far_.token();
   if (!options_.stream) {
     choice.text += event.text;
     return {};
   }
   if (event.text.empty() && !options_.logprobs) return {};
-  return chunk(index, std::move(event.text), std::exchange(choice.logprobs, nullptr), nullptr);
+  return chunk(index, std::move(event.text), std::exchange(choice.logprobs, nullptr), nullptr,
+               options_.timings_per_token ? so_far_.json() : ordered_json(nullptr));
 }
 
 std::string CompletionSerializer::finish(int index, Finish&& finish) {

@@ -7,6 +7,7 @@
 
 #include "api/generation.h"
 #include "api/serialization/json_text.h"
+#include "api/serialization/usage.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api::openai {
@@ -19,6 +20,8 @@ struct CompletionOptions {
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
+  bool timings_per_token = false;
+  std::vector<std::string> echoed{};  ///< of each prompt, what its texts begin with; empty: nothing
   ErrorFormat errors = ErrorFormat::kOpenAi;
 };
 
@@ -29,7 +32,8 @@ class CompletionSerializer final : public ResponseSerializer {
 
   bool streams() const override { return options_.stream; }
   ErrorFormat error_format() const override { return options_.errors; }
-  std::string begin() override { return {}; }
+  std::string begin() override;
+  std::string prefill(int choice, const PrefillProgress& progress) override;
   std::string token(int choice, TokenEvent&& event) override;
   std::string finish(int choice, Finish&& finish) override;
   std::string done() override;
@@ -41,11 +45,13 @@ class CompletionSerializer final : public ResponseSerializer {
     nlohmann::ordered_json logprobs;                                  // of a stream: the object so far, null without
     JsonList tokens, token_logprobs, top_logprobs, text_offset_list;  // of an answer that does not stream
     std::string finish_reason;
+    PrefillTold prefill;
     size_t text_offset = 0;  // characters before, for log-probabilities
   };
   nlohmann::ordered_json envelope() const;
   std::string chunk(int choice, std::string text, nlohmann::ordered_json logprobs, nlohmann::ordered_json finish_reason,
-                    const nlohmann::ordered_json& timings = nullptr) const;
+                    const nlohmann::ordered_json& timings = nullptr,
+                    const nlohmann::ordered_json& prompt_progress = nullptr) const;
   void add_logprobs(Choice& choice, const TokenEvent& event) const;
   /// Of an answer that does not stream, as JSON text.
   std::string whole(size_t index, Choice& choice) const;
@@ -54,6 +60,7 @@ class CompletionSerializer final : public ResponseSerializer {
   const Tokenizer& tokenizer_;
   int64_t created_;
   std::vector<Choice> choices_;
+  TimingsSoFar so_far_;  // of all choices
   Usage usage_;
   nlohmann::ordered_json timings_;  // of the first choice, once it has finished
 };

@@ -12,7 +12,9 @@
 #include "api/params/choices.h"
 #include "api/params/request_fields.h"
 #include "base/system/random_id.h"
+#include "base/text/utf8.h"
 #include "chat/completion_prompt.h"
+#include "chat/infill_prompt.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -31,22 +33,37 @@ Result<void> chat(Service& service, const net::HttpRequest& http, const std::sha
   });
 }
 
+Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const CompletionPrompt& prompt,
+                                           const CompletionRequest& request) {
+  const auto* text = std::get_if<std::string>(&prompt);
+  if (!request.suffix.empty()) {
+    if (text == nullptr)
+      return fail_at("suffix", Code::kUnsupported, "suffix is not supported with token ids; send the prompt as text");
+    return infill_prompt_tokens(model.prompt_context(), {.prefix = *text, .suffix = request.suffix},
+                                request.common.generate.max_tokens);
+  }
+  if (text == nullptr) return std::get<std::vector<TokenId>>(prompt);
+  return completion_prompt_tokens(model.prompt_context(), *text);
+}
+
+std::string echo_of(const LoadedModel& model, const CompletionPrompt& prompt, std::span<const TokenId> tokens) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  return utf8_replace_invalid(model.tokenizer->decode(tokens, true));
+}
+
 Result<void> completion(Service& service, const net::HttpRequest& http,
                         const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(CompletionRequest request, parse_completion(body));
   CAIRN_TRY(LoadedModel * model, service.registry().find(request.common.model));
   set_tenant(http, request.common.generate);
-  std::vector<std::vector<TokenId>> prompts;
-  for (auto& prompt : request.prompts) {
-    if (auto* tokens = std::get_if<std::vector<TokenId>>(&prompt)) {
-      prompts.push_back(std::move(*tokens));
-    } else {
-      CAIRN_TRY(auto encoded, completion_prompt_tokens(model->prompt_context(), std::get<std::string>(prompt)));
-      prompts.push_back(std::move(encoded));
-    }
-  }
   CompletionOptions options;
+  std::vector<std::vector<TokenId>> prompts;
+  for (const auto& prompt : request.prompts) {
+    CAIRN_TRY(auto tokens, prompt_tokens(*model, prompt, request));
+    if (request.echo) options.echoed.push_back(echo_of(*model, prompt, tokens));
+    prompts.push_back(std::move(tokens));
+  }
   options.id = random_id("cmpl-");
   options.model = model->name;
   options.choices = static_cast<int>(prompts.size()) * request.common.choices;
@@ -54,6 +71,7 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   options.stream = request.common.stream;
   options.include_usage = request.common.include_usage;
   options.logprobs = request.common.generate.sampling.logprobs;
+  options.timings_per_token = request.common.timings_per_token;
   options.errors = openai_format(http.path);
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);

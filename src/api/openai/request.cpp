@@ -4,6 +4,8 @@
 #include "api/chat/tool_forms.h"
 #include "api/generation.h"
 #include "api/params/generation_params.h"
+#include "api/params/llama_options.h"
+#include "api/params/sampling_fields.h"
 #include "api/params/unsupported_fields.h"
 
 namespace cairn::api::openai {
@@ -22,16 +24,13 @@ Result<void> read_common(RequestFields& fields, CommonFields& common) {
     CAIRN_TRY_VOID(inner.finish());
   }
   read_generation_params(fields, common.generate);
+  read_probabilities(fields, common.generate.sampling);
+  common.timings_per_token = fields.boolean("timings_per_token", false);
+  fields.accept({"return_tokens", "response_fields"});
   refuse_structured_output(fields);
   // Hints that change nothing about the answer here.
   fields.accept({"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
   return {};
-}
-
-// -1: to the end of the context, as llama.cpp and LM Studio have it.
-int32_t checked_max_tokens(RequestFields& fields, std::string_view name, int64_t tokens) {
-  if (tokens == 0) fields.reject(name, "must be 1 or more, or -1 to go on to the end of the context, not 0");
-  return static_cast<int32_t>(tokens);
 }
 
 // What this server cannot do, and says so.
@@ -68,6 +67,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   CommonFields common;
   CAIRN_TRY_VOID(read_common(fields, common));
   request.include_usage = common.include_usage;
+  request.timings_per_token = common.timings_per_token;
   ChatRequest& chat = request.chat;
   chat.model = std::move(common.model);
   chat.choices = common.choices;
@@ -77,12 +77,12 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   read_tool_choice(fields, chat);
   read_thinking_objects(fields, chat.reasoning);
   read_reasoning(fields, chat.reasoning);
-  chat.generate.max_tokens = checked_max_tokens(
-      fields, "max_tokens", fields.integer_alias("max_completion_tokens", "max_tokens", -1, -1, kTokensMax));
-  chat.generate.sampling.logprobs = fields.boolean("logprobs", false);
+  chat.generate.max_tokens = read_answer_limit(fields, {"max_completion_tokens", "max_tokens", "n_predict"}, -1);
+  SamplingParams& sampling = chat.generate.sampling;
+  sampling.logprobs = fields.boolean("logprobs", sampling.logprobs);
   const auto top = fields.optional_integer("top_logprobs", 0, kTopLogprobsMax);
-  chat.generate.sampling.top_logprobs = static_cast<int32_t>(top.value_or(0));
-  if (top.value_or(0) > 0 && !chat.generate.sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
+  sampling.top_logprobs = static_cast<int32_t>(top.value_or(sampling.top_logprobs));
+  if (top.value_or(0) > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   refuse_fields(fields);
   chat.stored = read_store(fields);
   CAIRN_TRY_VOID(fields.finish());
@@ -148,16 +148,18 @@ Result<CompletionRequest> parse_completion(const ordered_json& body) {
   CAIRN_TRY_VOID(read_common(fields, request.common));
   auto& generate = request.common.generate;
   // OpenAI's default for this endpoint.
-  constexpr int64_t kMaxTokensMissing = 16;
+  constexpr int32_t kMaxTokensMissing = 16;
   generate.max_tokens =
-      checked_max_tokens(fields, "max_tokens", fields.integer("max_tokens", kMaxTokensMissing, -1, kTokensMax));
+      read_answer_limit(fields, {"max_tokens", "max_completion_tokens", "n_predict"}, kMaxTokensMissing);
   if (const auto top = fields.optional_integer("logprobs", 0, kTopLogprobsMax)) {
     generate.sampling.logprobs = true;
     generate.sampling.top_logprobs = static_cast<int32_t>(*top);
   }
   const ordered_json* prompt = fields.get("prompt");
-  if (fields.boolean("echo", false)) fields.refuse("echo", "put the prompt before the answer yourself");
-  fields.refuse("suffix", "filling in the middle is not available; use a prompt with the model's own fill-in tokens");
+  request.echo = fields.boolean("echo", false);
+  if (request.echo && generate.sampling.logprobs)
+    fields.refuse("echo", "the prompt's log-probabilities are not known; leave out logprobs");
+  request.suffix = fields.string("suffix", "");
   if (fields.integer("best_of", 1, 1, kChoicesMax) != request.common.choices) {
     if (fields.get("best_of") != nullptr) fields.refuse("best_of", "use n and choose yourself");
   }

@@ -22,6 +22,7 @@ struct CommonFields {
   int choices = 1;  ///< n
   bool stream = false;
   bool include_usage = false;
+  bool timings_per_token = false;
   GenerateRequest generate;  ///< everything but the prompt, the id and the tenant
 };
 
@@ -29,12 +30,15 @@ struct OpenAiChatRequest {
   ChatRequest chat;
   std::set<std::string, std::less<>> custom_tools;  ///< names of those whose calls are answered as custom calls
   bool include_usage = false;
+  bool timings_per_token = false;
 };
 
 using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;
 struct CompletionRequest {
   CommonFields common;
   std::vector<CompletionPrompt> prompts;
+  bool echo = false;   ///< the text begins with the prompt
+  std::string suffix;  ///< what comes after the text: the middle is filled in; empty: nothing
 };
 
 Result<OpenAiChatRequest> parse_chat(const nlohmann::ordered_json& body);

@@ -1,12 +1,14 @@
 #include "api/params/generation_params.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "api/errors.h"
+#include "api/params/llama_options.h"
+#include "api/params/sampling_fields.h"
 #include "api/serialization/json_text.h"
 #include "base/hash.h"
 
@@ -21,10 +23,9 @@ void read_stop(RequestFields& fields, std::vector<std::string>& stop) {
   const auto add = [&](const ordered_json& text) {
     if (!text.is_string()) return fields.reject("stop", "must be a string or an array of strings");
     const auto& string = text.get_ref<const std::string&>();
-    if (string.empty() || string.size() > kStopBytesMax) {
-      return fields.reject("stop", fmt::format("strings must have 1 to {} bytes", kStopBytesMax));
-    }
-    stop.push_back(string);
+    if (string.size() > kStopBytesMax)
+      return fields.reject("stop", fmt::format("strings may have at most {} bytes", kStopBytesMax));
+    if (!string.empty()) stop.push_back(string);  // an empty one stops nothing
   };
   if (!value->is_array()) return add(*value);
   if (value->size() > kStopsMax) {
@@ -33,53 +34,23 @@ void read_stop(RequestFields& fields, std::vector<std::string>& stop) {
   for (const auto& text : *value) add(text);
 }
 
-void read_logit_bias(RequestFields& fields, std::vector<std::pair<TokenId, float>>& bias) {
-  const ordered_json* value = fields.get("logit_bias");
+// vLLM's.
+void read_stop_tokens(RequestFields& fields, std::vector<TokenId>& tokens) {
+  const ordered_json* value = fields.get("stop_token_ids");
   if (value == nullptr) return;
-  if (!value->is_object()) return fields.reject("logit_bias", "must be an object of token id to number");
-  if (value->size() > kLogitBiasMax) {
-    return fields.reject("logit_bias", fmt::format("may have at most {} entries", kLogitBiasMax));
-  }
-  for (const auto& [key, amount] : value->items()) {
-    int32_t id = 0;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc() || end != key.data() + key.size() || id < 0) {
-      return fields.reject("logit_bias", fmt::format("has the key {}, which is not a token id", quoted_value(key)));
-    }
-    if (!amount.is_number() || std::abs(amount.get<double>()) > 100) {
-      return fields.reject("logit_bias", fmt::format("of token {} must be a number from -100 to 100", id));
-    }
-    bias.emplace_back(TokenId{id}, amount.get<float>());
-  }
+  if (!value->is_array() || value->size() > kStopTokensMax || !std::ranges::all_of(*value, is_token_id))
+    return fields.reject("stop_token_ids", fmt::format("must be an array of at most {} token ids", kStopTokensMax));
+  for (const ordered_json& id : *value) tokens.push_back(TokenId{id.get<int32_t>()});
 }
 
-void read_sampling(RequestFields& fields, SamplingParams& sampling) {
-  const auto number = [&](std::string_view name, float& field, double low, double high) {
-    field = static_cast<float>(fields.number(name, field, low, high));
-  };
-  number("temperature", sampling.temperature, 0, 2);
-  number("top_p", sampling.top_p, 0, 1);
-  number("min_p", sampling.min_p, 0, 1);
-  number("typical_p", sampling.typical_p, 0, 1);
-  number("frequency_penalty", sampling.frequency_penalty, -2, 2);
-  number("presence_penalty", sampling.presence_penalty, -2, 2);
-  for (const char* name : {"repeat_penalty", "repetition_penalty"}) {  // the first is llama.cpp's
-    number(name, sampling.repetition_penalty, 0, 10);
-    if (fields.get(name) != nullptr && sampling.repetition_penalty == 0)
-      fields.reject(name, "must be above 0 and at most 10, not 0");
-  }
-  sampling.top_k = static_cast<int32_t>(fields.integer("top_k", sampling.top_k, -1, kTokensMax));
-  if (sampling.top_k < 0) sampling.top_k = 0;  // vLLM's "off"
-  sampling.penalty_last = static_cast<int32_t>(
-      fields.integer_alias("penalty_last_n", "repeat_last_n", sampling.penalty_last, -1, kPenaltyLastMax));
-  read_logit_bias(fields, sampling.logit_bias);
-  if (const auto seed =
-          fields.optional_integer("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max())) {
-    sampling.seed = static_cast<uint64_t>(*seed);
-  } else {
-    std::random_device random;
-    sampling.seed = static_cast<uint64_t>(random()) << 32 | random();
-  }
+// What ends an answer, besides its length.
+void read_ends(RequestFields& fields, GenerateRequest& generate) {
+  read_stop(fields, generate.stop);
+  read_stop_tokens(fields, generate.stop_tokens);
+  generate.shows_stop_tokens = fields.boolean("include_stop_str_in_output", false);
+  if (generate.shows_stop_tokens) generate.shown_stops = generate.stop.size();
+  generate.ignore_eos = fields.boolean("ignore_eos", false);
+  generate.min_tokens = static_cast<int32_t>(fields.integer("min_tokens", 0, 0, kTokensMax));
 }
 
 Priority read_priority(RequestFields& fields) {
@@ -130,10 +101,10 @@ void read_service(RequestFields& fields, GenerateRequest& generate) {
 }  // namespace
 
 void read_generation_params(RequestFields& fields, GenerateRequest& generate) {
-  read_stop(fields, generate.stop);
-  read_sampling(fields, generate.sampling);
-  generate.ignore_eos = fields.boolean("ignore_eos", false);
+  read_ends(fields, generate);
+  read_sampling(fields, generate);
   read_service(fields, generate);
+  read_llama_fields(fields, generate);
 }
 
 void refuse_unless_text_format(RequestFields& fields, std::string_view name) {

@@ -17,8 +17,9 @@ inline constexpr size_t kCacheSaltBytesMax = 256;
 inline constexpr int64_t kTargetMsMax = 3'600'000;  ///< of metadata.target_ttft_ms and target_tbt_ms: an hour
 inline constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();  ///< of a field that counts tokens
 
-/// Reads `stop`, the sampling parameters, `ignore_eos`, `priority`, `cache_salt` and the latency targets of `metadata`.
-/// What the body leaves out stays as it is in `generate`, but for the seed, which is then drawn at random.
+/// Reads `stop` and what else ends an answer, the sampling parameters (sampling_fields.h), `priority`, `cache_salt`,
+/// the latency targets of `metadata`, and llama.cpp's fields (llama_options.h). What the body leaves out stays as it is
+/// in `generate`, but for the seed, which is then drawn at random.
 void read_generation_params(RequestFields& fields, GenerateRequest& generate);
 /// Refuses a response format other than {"type": "text"} in the field that the protocol has for it.
 void refuse_unless_text_format(RequestFields& fields, std::string_view name);

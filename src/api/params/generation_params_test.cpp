@@ -5,6 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/params/llama_options.h"
+#include "api/params/request_notes.h"
+
 namespace cairn::api {
 namespace {
 
@@ -69,6 +72,108 @@ TEST(GenerationParams, RequestsWithUnlikeCacheSaltsGetUnlikeSalts) {
   expect_refused({{"cache_salt", ""}}, "cache_salt", "1 to 256 bytes");
   expect_refused({{"cache_salt", std::string(kCacheSaltBytesMax + 1, 'a')}}, "cache_salt", "1 to 256 bytes");
   expect_refused({{"cache_salt", 7}}, "cache_salt", "must be a string");
+}
+
+TEST(GenerationParams, NumbersWithTwoNamesMustAgree) {
+  EXPECT_EQ(request_of({{"typ_p", 0.5}}).sampling.typical_p, 0.5f);
+  EXPECT_EQ(request_of({{"repeat_penalty", 1.5}, {"repetition_penalty", 1.5}}).sampling.repetition_penalty, 1.5f);
+  expect_refused({{"typical_p", 0.5}, {"typ_p", 0.25}}, "typ_p", "contradicts typical_p");
+  expect_refused({{"repeat_penalty", 1.5}, {"repetition_penalty", 2}}, "repeat_penalty", "contradicts");
+  expect_refused({{"repeat_penalty", 0}}, "repeat_penalty", "above 0");
+}
+
+TEST(GenerationParams, TheLeastAndTheMostOfOtherServersAreTaken) {
+  const auto request = request_of({{"top_p", 0}, {"min_p", 1}, {"temperature", 5}, {"stop", {"", "x"}}, {"top_k", -1}});
+  EXPECT_EQ(request.sampling.top_p, 0);
+  EXPECT_EQ(request.sampling.min_p, 1);
+  EXPECT_EQ(request.sampling.temperature, 5);
+  EXPECT_EQ(request.sampling.top_k, 0);
+  EXPECT_THAT(request.stop, testing::ElementsAre("x"));
+  EXPECT_TRUE(request_of({{"stop", ""}}).stop.empty());
+}
+
+TEST(GenerationParams, EndsOfAnAnswerAreVllms) {
+  const auto request = request_of({{"stop", {"a", "b"}},
+                                   {"stop_token_ids", {7, 9}},
+                                   {"include_stop_str_in_output", true},
+                                   {"min_tokens", 4},
+                                   {"ignore_eos", true}});
+  EXPECT_THAT(request.stop_tokens, testing::ElementsAre(TokenId{7}, TokenId{9}));
+  EXPECT_TRUE(request.shows_stop_tokens);
+  EXPECT_EQ(request.shown_stops, 2U);
+  EXPECT_EQ(request.min_tokens, 4);
+  EXPECT_TRUE(request.ignore_eos);
+  expect_refused({{"stop_token_ids", {-1}}}, "stop_token_ids", "token ids");
+  expect_refused({{"stop_token_ids", 5}}, "stop_token_ids", "token ids");
+  expect_refused({{"min_tokens", -1}}, "min_tokens", "from 0");
+}
+
+TEST(GenerationParams, BiasesNameTokensOrTexts) {
+  const auto pairs = request_of({{"logit_bias", {{"Hello", -5}, {15, false}}}});
+  ASSERT_EQ(pairs.text_bias.size(), 1U);
+  EXPECT_EQ(pairs.text_bias[0], (std::pair<std::string, float>{"Hello", -5}));
+  EXPECT_EQ(pairs.sampling.logit_bias, (std::vector<std::pair<TokenId, float>>{{TokenId{15}, -100.0f}}));
+  const auto object = request_of({{"logit_bias", ordered_json::parse(R"({"Hello": 1, "15": false})")}});
+  EXPECT_EQ(object.text_bias.size(), 1U);
+  EXPECT_EQ(object.sampling.logit_bias, pairs.sampling.logit_bias);
+  expect_refused({{"logit_bias", ordered_json::parse(R"({"15": 101})")}}, "logit_bias", "from -100 to 100");
+  expect_refused({{"logit_bias", ordered_json::parse(R"({"": 1})")}}, "logit_bias", "ids or texts");
+}
+
+TEST(GenerationParams, SamplersAreNamesOrLetters) {
+  using enum SamplerStep;
+  EXPECT_THAT(request_of({{"samplers", "tk"}}).sampling.steps, testing::ElementsAre(kTemperature, kTopK));
+  EXPECT_THAT(request_of({{"samplers", {"nucleus", "xtc"}}}).sampling.steps, testing::ElementsAre(kTopP, kXtc));
+  EXPECT_TRUE(request_of({{"samplers", ordered_json::array()}}).sampling.steps.empty());
+  EXPECT_EQ(request_of(kNothing).sampling.steps.size(), kDefaultSamplerSteps.size());
+  expect_refused({{"samplers", {"frobnicate"}}}, "samplers", "no step \"frobnicate\"");
+  expect_refused({{"samplers", "kz"}}, "samplers", "no step \"z\"");
+  expect_refused({{"samplers", 5}}, "samplers", "array of names");
+  expect_refused({{"samplers", std::string(kSamplerStepsMax + 1, 'k')}}, "samplers", "at most 32");
+}
+
+TEST(GenerationParams, ABaseBelowOneIsTheDefault) {
+  EXPECT_EQ(request_of({{"dry_base", 0.5}}).sampling.dry.base, DryParams().base);
+  EXPECT_EQ(request_of({{"dry_base", 2}}).sampling.dry.base, 2);
+  expect_refused({{"dry_sequence_breakers", {""}}}, "dry_sequence_breakers", "1 to 256 bytes");
+}
+
+TEST(GenerationParams, WithoutTheCacheTheSaltIsNobodyElses) {
+  EXPECT_EQ(request_of({{"cache_prompt", true}}).salt, 0U);
+  EXPECT_NE(request_of({{"cache_prompt", false}}).salt, request_of({{"cache_prompt", false}}).salt);
+}
+
+TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
+  GenerationDefaults defaults;
+  defaults.temperature = 0.25f;
+  defaults.seed = 42;
+  defaults.predict = 7;
+  const RequestNotes notes(false, defaults);
+  EXPECT_EQ(request_of(kNothing).sampling.temperature, 0.25f);
+  EXPECT_EQ(request_of(kNothing).sampling.seed, 42U);
+  EXPECT_EQ(request_of({{"temperature", 1}, {"seed", 5}}).sampling.temperature, 1);
+  EXPECT_EQ(request_of({{"seed", 5}}).sampling.seed, 5U);
+  EXPECT_NE(request_of({{"seed", -1}}).sampling.seed, 42U);
+  const auto limit_of = [](const ordered_json& body) {
+    RequestFields fields(body);
+    return read_answer_limit(fields, {"max_tokens", "n_predict"}, 16);
+  };
+  EXPECT_EQ(limit_of(kNothing), 7);
+  EXPECT_EQ(limit_of({{"n_predict", -2}}), -1);
+  EXPECT_EQ(limit_of({{"max_tokens", 3}}), 3);
+}
+
+TEST(GenerationParams, NamesOfALimitMustAgree) {
+  const ordered_json body = {{"max_tokens", 3}, {"n_predict", 4}};
+  RequestFields fields(body);
+  (void)read_answer_limit(fields, {"max_tokens", "n_predict"}, -1);
+  const auto done = fields.finish();
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(done.error().message, "n_predict contradicts max_tokens");
+  const ordered_json none = {{"max_tokens", 0}};
+  RequestFields nothing(none);
+  (void)read_answer_limit(nothing, {"max_tokens"}, -1);
+  EXPECT_FALSE(nothing.finish().has_value());
 }
 
 }  // namespace

@@ -1,59 +1,79 @@
 #include "api/params/llama_options.h"
 
-#include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
+
+#include "api/params/generation_params.h"
+#include "api/params/request_notes.h"
+#include "api/params/sampling_fields.h"
 
 namespace cairn::api {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kMost = std::numeric_limits<double>::max();
-constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
+// A number that asks for nothing.
+auto number_in(double low, double high) {
+  return [low, high](const ordered_json& value) {
+    return value.is_number() && value.get<double>() >= low && value.get<double>() <= high;
+  };
+}
 
-constexpr OffField kSamplers[] = {
-    {"mirostat", 0, 0, kOtherFilters},
-    {"tfs_z", 1, kMost, kOtherFilters},
-    {"dry_multiplier", 0, 0, "use repeat_penalty, presence_penalty or frequency_penalty"},
-    {"xtc_probability", 0, 0, kOtherFilters},
-    {"top_n_sigma", -kMost, 0, kOtherFilters},
-    {"adaptive_target", -kMost, 0, kOtherFilters},
-    {"dynatemp_range", 0, 0, "use temperature"},
-};
+void refuse_what_is_on(RequestFields& fields) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
+  fields.only_if("tfs_z", number_in(1, kMost), kOtherFilters);
+  fields.only_if("adaptive_target", number_in(-kMost, 0), kOtherFilters);
+  fields.only_empty("lora", "this server has no adapters");
+  fields.only_empty("image_data", "this model reads text only");
+  fields.only("reasoning_in_content", false, "thinking is in a field of its own");
+  fields.only("parse_tool_calls", true, "leave tools out, or read the model's text with /completion");
+}
 
 }  // namespace
 
-void refuse_unless_off(RequestFields& fields, std::span<const OffField> table) {
-  for (const OffField& field : table) {
-    const double off = std::clamp(0.0, field.low, field.high);
-    const double value = fields.number(field.name, off, -kMost, kMost);
-    if (value < field.low || value > field.high) fields.refuse(field.name, field.why);
+void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
+  constexpr int64_t kTimeMsMax = 86'400'000;
+  if (!fields.boolean("cache_prompt", true)) {
+    // A salt that nobody else has: nothing cached is found, and nobody finds this.
+    generate.salt = random_seed() | 1;
   }
+  generate.reports_prefill = fields.boolean("return_progress", false);
+  const int64_t time = fields.integer("t_max_predict_ms", 0, -kTimeMsMax, kTimeMsMax);
+  generate.line_time_max = std::chrono::milliseconds(std::max<int64_t>(0, time));
+  generate.line_indent_min = static_cast<int32_t>(fields.integer("n_indent", 0, 0, kTokensMax));
+  refuse_what_is_on(fields);
+  fields.accept("id_slot", "any slot may answer");
+  fields.accept("n_cache_reuse", "beginnings of prompts are found again by themselves");
+  for (const auto* name : {"n_keep", "n_discard"}) fields.accept(name, "an answer ends with the context");
+  fields.accept("n_ctx", "the context is as the server has been started");
+  fields.accept({"sse_ping_interval", "verbose", "penalize_nl", "penalty_prompt", "adaptive_decay", "backend_sampling",
+                 "t_max_prompt_ms", "reasoning_control", "thinking_forced_open", "speculative", "speculative.n_max",
+                 "speculative.n_min", "speculative.p_min", "speculative.type"});
 }
 
-void refuse_unless_empty(RequestFields& fields, std::string_view name, std::string_view why) {
-  fields.only_empty(name, why);
+std::optional<int32_t> read_token_limit(RequestFields& fields, std::initializer_list<std::string_view> names) {
+  std::optional<int32_t> limit;
+  std::string_view first;
+  for (const std::string_view name : names) {
+    const auto tokens = fields.optional_integer(name, std::numeric_limits<int32_t>::min(), kTokensMax);
+    if (!tokens) continue;
+    const int32_t value = *tokens < 0 ? -1 : static_cast<int32_t>(*tokens);
+    if (limit && value != *limit) fields.reject(name, fmt::format("contradicts {}", first));
+    if (!limit) first = name;
+    limit = limit.value_or(value);
+  }
+  return limit ? limit : generation_defaults().predict;
 }
 
-ordered_json without_any_seed(ordered_json object) {
-  constexpr int64_t kAny = -1;
-  constexpr int64_t kAnyOf32Bits = std::numeric_limits<uint32_t>::max();
-  const auto seed = object.find("seed");
-  if (seed != object.end() && (*seed == kAny || *seed == kAnyOf32Bits)) object.erase("seed");
-  return object;
-}
-
-void refuse_samplers(RequestFields& fields) {
-  refuse_unless_off(fields, kSamplers);
-  refuse_unless_empty(fields, "samplers", "the order of the filters is fixed, see docs/sampling.md");
-  fields.accept({"mirostat_tau", "mirostat_eta", "dry_base", "dry_allowed_length", "dry_penalty_last_n",
-                 "dry_sequence_breakers", "xtc_threshold", "adaptive_decay", "dynatemp_exponent"});
-}
-
-void read_predict(RequestFields& fields, std::string_view name, int32_t low, GenerateRequest& generate) {
-  const auto tokens = fields.optional_integer(name, -2, std::numeric_limits<int32_t>::max());
-  if (tokens == 0 && low > 0) fields.reject(name, "must be 1 or more, or -1 to go on to the end of the context, not 0");
-  if (tokens) generate.max_tokens = *tokens < 0 ? -1 : static_cast<int32_t>(*tokens);
+int32_t read_answer_limit(RequestFields& fields, std::initializer_list<std::string_view> names, int32_t missing) {
+  const auto limit = read_token_limit(fields, names);
+  if (limit != 0) return limit.value_or(missing);
+  for (const std::string_view name : names) {
+    if (const ordered_json* value = fields.get(name); value != nullptr && *value == 0)
+      fields.reject(name, "must be 1 or more, or -1 to go on to the end of the context, not 0");
+  }
+  return missing;
 }
 
 }  // namespace cairn::api

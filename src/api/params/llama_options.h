@@ -1,8 +1,10 @@
-/// Options that llama.cpp and Ollama, which is built on it, take in the same words.
+/// Fields that llama.cpp's server takes wherever it generates, besides those of sampling (sampling_fields.h).
+///
+/// Source: llama.cpp, tools/server/README.md, "POST /completion".
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <span>
+#include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "api/params/request_fields.h"
@@ -10,22 +12,14 @@
 
 namespace cairn::api {
 
-/// A field that may say only that something is off: a number from `low` to `high`.
-struct OffField {
-  std::string_view name;
-  double low;
-  double high;
-  std::string_view why;  ///< what to do instead
-};
-void refuse_unless_off(RequestFields& fields, std::span<const OffField> table);
-/// Refuses what is neither absent nor an empty string, array or object, nor false.
-void refuse_unless_empty(RequestFields& fields, std::string_view name, std::string_view why);
+/// `cache_prompt`, `return_progress`, `t_max_predict_ms` and `n_indent`, and those that may say only that something is
+/// off or change nothing here.
+void read_llama_fields(RequestFields& fields, GenerateRequest& generate);
 
-/// `object` as read_generation_params takes it: without a seed that says "any" (-1, or its 32 bits).
-nlohmann::ordered_json without_any_seed(nlohmann::ordered_json object);
-/// mirostat, dry, xtc and the like, which are not available, and what only tunes them.
-void refuse_samplers(RequestFields& fields);
-/// `low` and more; -1 and -2 both go on to the end of the context, as does a missing one.
-void read_predict(RequestFields& fields, std::string_view name, int32_t low, GenerateRequest& generate);
+/// The length of an answer, which has several names that must agree: -1 to the end of the context, as every negative
+/// number says. Without any of the names, the server's default, which may be nothing.
+std::optional<int32_t> read_token_limit(RequestFields& fields, std::initializer_list<std::string_view> names);
+/// The same where an answer has at least one token, with `missing` for nothing.
+int32_t read_answer_limit(RequestFields& fields, std::initializer_list<std::string_view> names, int32_t missing);
 
 }  // namespace cairn::api

@@ -46,7 +46,7 @@ std::string without_numbers(std::string_view path) {
 
 }  // namespace
 
-RequestNotes::RequestNotes(bool strict) : strict_(strict) {
+RequestNotes::RequestNotes(bool strict, const GenerationDefaults& defaults) : strict_(strict), defaults_(defaults) {
   CAIRN_CHECK(listener == nullptr);
   listener = this;
 }
@@ -54,6 +54,8 @@ RequestNotes::RequestNotes(bool strict) : strict_(strict) {
 RequestNotes::~RequestNotes() { listener = nullptr; }
 
 RequestNotes* RequestNotes::current() { return listener; }
+
+GenerationDefaults generation_defaults() { return listener == nullptr ? GenerationDefaults() : listener->defaults(); }
 
 void RequestNotes::add(std::string_view warning) {
   std::string text = cut_text(warning, kWarningBytesMax);

@@ -1,9 +1,12 @@
-/// What of a request has no effect: told once to the log, and to the client that asks for it.
+/// What parsers know besides the request itself, and what of a request has no effect: that is told once to the log, and
+/// to the client that asks for it.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "api/params/generation_defaults.h"
 
 namespace cairn::api {
 
@@ -18,7 +21,7 @@ inline constexpr size_t kNotedNameBytesMax = 200;  ///< of such a name
 class RequestNotes {
  public:
   /// `strict`: a field that the endpoint does not know is an error (--strict-fields).
-  explicit RequestNotes(bool strict = false);
+  explicit RequestNotes(bool strict = false, const GenerationDefaults& defaults = {});
   ~RequestNotes();
   RequestNotes(const RequestNotes&) = delete;
   RequestNotes& operator=(const RequestNotes&) = delete;
@@ -26,6 +29,8 @@ class RequestNotes {
   /// This thread's; null: nobody listens.
   static RequestNotes* current();
   bool strict() const { return strict_; }
+  /// For what the request leaves out.
+  const GenerationDefaults& defaults() const { return defaults_; }
   /// The request says "warnings": true.
   void want() { wanted_ = true; }
   void add(std::string_view warning);
@@ -33,6 +38,7 @@ class RequestNotes {
 
  private:
   bool strict_;
+  GenerationDefaults defaults_;
   bool wanted_ = false;
   std::vector<std::string> warnings_;
   size_t dropped_ = 0;
@@ -45,6 +51,9 @@ class RequestNotes {
 /// Adds `warning` to this thread's request. The log has a line with it the first time that `name` is noted in this
 /// process; numbers in brackets do not make another name of it (messages[2].x is messages[].x).
 void note_ignored(std::string_view name, std::string_view warning);
+
+/// What the server was started with, if this thread reads a request of one; else nothing is set.
+GenerationDefaults generation_defaults();
 
 /// The warnings of this thread's request as a JSON array; empty if it does not ask for them.
 std::string wanted_warnings();

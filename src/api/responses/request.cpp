@@ -5,6 +5,7 @@
 #include "api/chat/messages.h"
 #include "api/errors.h"
 #include "api/params/generation_params.h"
+#include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
 #include "api/responses/transcript.h"
 #include "api/serialization/json_text.h"
@@ -288,8 +289,7 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", false);
   read_generation_params(fields, chat.generate);
-  chat.generate.max_tokens =
-      static_cast<int32_t>(fields.optional_integer("max_output_tokens", 1, kTokensMax).value_or(-1));
+  chat.generate.max_tokens = read_answer_limit(fields, {"max_output_tokens", "max_tokens", "n_predict"}, -1);
   read_truncation(fields);
   read_include(fields, request);
   read_top_logprobs(fields, chat.generate.sampling);

@@ -32,6 +32,41 @@ ordered_json usage_json(const Usage& usage) {
           {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
 }
 
+ordered_json prefill_json(const PrefillProgress& progress) {
+  return {{"total", progress.total},
+          {"cache", progress.cached},
+          {"processed", progress.computed},
+          {"time_ms", static_cast<int64_t>(milliseconds(progress.time))}};
+}
+
+std::vector<PrefillProgress> PrefillTold::next(const PrefillProgress& progress) {
+  std::vector<PrefillProgress> now;
+  if (told_ < 0) {
+    now.push_back(progress);
+    now.back().computed = progress.cached;
+    told_ = progress.cached;
+  }
+  if (progress.computed > told_) {
+    now.push_back(progress);
+    told_ = progress.computed;
+  }
+  return now;
+}
+
+void TimingsSoFar::token() {
+  if (predicted_++ == 0) first_ = Clock::now();
+}
+
+ordered_json TimingsSoFar::json() const {
+  const double ms = milliseconds(Clock::now() - first_);
+  const int32_t after_first = std::max(0, predicted_ - 1);
+  return {{"prompt_ms", milliseconds(first_ - begun_)},
+          {"predicted_n", predicted_},
+          {"predicted_ms", ms},
+          {"predicted_per_token_ms", after_first > 0 ? ms / after_first : 0.0},
+          {"predicted_per_second", ms > 0 ? after_first / ms * 1000 : 0.0}};
+}
+
 ordered_json timings_json(const Usage& usage, const Timings& timings) {
   const int32_t prompt = usage.prompt_tokens - usage.cached_tokens;
   return {{"queue_ms", milliseconds(timings.queue)},

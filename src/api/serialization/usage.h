@@ -1,7 +1,10 @@
 /// Token counts and times of a response, as JSON.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <vector>
 
 #include "engine/engine.h"
 
@@ -10,6 +13,35 @@ namespace cairn::api {
 /// Adds one choice's; choices of one prompt share it, so that `counts_prompt` is true for one of them.
 void add_usage(Usage& sum, const Usage& usage, bool counts_prompt);
 nlohmann::ordered_json usage_json(const Usage& usage);
+
+/// llama.cpp's prompt_progress: {"total", "cache", "processed", "time_ms"}.
+nlohmann::ordered_json prefill_json(const PrefillProgress& progress);
+
+/// Which progress of a prompt a client is told: from what was cached to the whole of it, and each step forward once.
+class PrefillTold {
+ public:
+  /// What is told now, in order.
+  std::vector<PrefillProgress> next(const PrefillProgress& progress);
+
+ private:
+  int32_t told_ = -1;
+};
+
+/// The timings of an answer that goes on, for llama.cpp's timings_per_token.
+class TimingsSoFar {
+ public:
+  /// A token has come.
+  void token();
+  int32_t predicted() const { return predicted_; }
+  /// {"prompt_ms", "predicted_n", "predicted_ms", "predicted_per_token_ms", "predicted_per_second"}
+  nlohmann::ordered_json json() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begun_ = Clock::now();
+  Clock::time_point first_{};  // token
+  int32_t predicted_ = 0;
+};
 
 /// llama.cpp's names where it has one. The first token belongs to the prompt's time, so that one fewer is counted.
 nlohmann::ordered_json timings_json(const Usage& usage, const Timings& timings);

@@ -59,18 +59,17 @@ Result<void> Emitter::emit_hidden(std::unique_ptr<Sequence>& sequence, const Sch
 Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const ScheduledTokens& share,
                                   const StepBatch& batch, int64_t now_ns, Outputs& outputs) {
   const bool decode = batch.decodes(share);
+  Events events;
   if (!decode) {
     counters_.prompt_tokens += share.rows;
     sequence->memory().computed += share.rows;
-    if (auto progress = sequence->prefill(now_ns)) {
-      Events events;
-      events.prefill = progress;
-      sequence->publish(std::move(events), unnotified_);
+    events.prefill = sequence->prefill(now_ns);
+    if (!share.logits) {
+      if (events.prefill) sequence->publish(std::move(events), unnotified_);
+      return {};
     }
-    if (!share.logits) return {};
   }
   sequence->token_at(now_ns);
-  Events events;
   CAIRN_TRY_VOID(add_tokens(*sequence, share, batch, outputs, events));
   outputs.row += decode ? share.rows : 1;
   if (events.finished) {

@@ -56,6 +56,21 @@ int32_t StopMatcher::push(std::string_view text, std::string& out) {
   return -1;
 }
 
+size_t IndentMatcher::push(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool blank = text[i] == ' ' || text[i] == '\t';
+    if (indent_ >= 0 && blank) ++indent_;
+    if (indent_ >= 0 && !blank) {
+      if (indent_ < least_) return i;
+      indent_ = -1;
+    }
+    if (text[i] != '\n') continue;
+    line_ended_ = true;
+    indent_ = 0;
+  }
+  return text.size();
+}
+
 std::string StopMatcher::take_held() { return std::exchange(held_, {}); }
 
 }  // namespace cairn

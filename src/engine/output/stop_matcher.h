@@ -36,4 +36,22 @@ class StopMatcher {
   std::string held_;  // text held back, as long as the longest `matched`
 };
 
+/// Finds the line that is indented less than it must be. The first line may be as it is.
+class IndentMatcher {
+ public:
+  /// 0: any line may be as it is.
+  explicit IndentMatcher(int32_t least) : least_(least) {}
+
+  /// Reads the text that comes next. Gives how many bytes of it come before the first character of such a line, of
+  /// which even an empty one is; all of them if there is none.
+  size_t push(std::string_view text);
+  /// Whether a line has ended.
+  bool line_ended() const { return line_ended_; }
+
+ private:
+  int32_t least_;
+  int32_t indent_ = -1;  // blanks of the line so far; -1: the line is further than that
+  bool line_ended_ = false;
+};
+
 }  // namespace cairn

@@ -111,5 +111,21 @@ TEST(StopMatcher, TextWithoutAStopStringIsNotHeldBack) {
   EXPECT_EQ(matcher.take_held(), "");
 }
 
+TEST(IndentMatcher, FindsTheFirstLineThatIsIndentedLessHoweverTheTextIsCut) {
+  const std::string text = "x = 1;\n    y;\n\t\t\t z;\n  }\n";
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    for (const auto& [least, expected] :
+         {std::pair<int32_t, size_t>{0, text.size()}, {2, text.size()}, {3, text.find('}')}}) {
+      IndentMatcher matcher(least);
+      size_t found = matcher.push(text.substr(0, cut));
+      if (found == cut) found += matcher.push(text.substr(cut));
+      EXPECT_EQ(found, expected) << least << " " << cut;
+      EXPECT_TRUE(matcher.line_ended());
+    }
+  }
+  EXPECT_EQ(IndentMatcher(1).push("a\n\n"), 2U);
+  EXPECT_EQ(IndentMatcher(4).push("no line"), 7U);
+}
+
 }  // namespace
 }  // namespace cairn

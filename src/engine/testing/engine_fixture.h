@@ -75,6 +75,13 @@ class EngineTest : public testing::Test {
     request.sampling.seed = seed;
     return request;
   }
+  /// Steps of the sampler that keep something of the tokens before, or need random numbers of their own.
+  static void add_steps(SamplingParams& sampling, size_t which) {
+    if (which % 5 == 1) sampling.dry = {.multiplier = 1, .allowed_length = 1};
+    if (which % 5 == 2) sampling.mirostat = 2;
+    if (which % 5 == 3) sampling.xtc_probability = 0.5f, sampling.xtc_threshold = 0.01f, sampling.top_n_sigma = 2;
+    if (which % 5 == 4) sampling.dynatemp_range = 0.5f, sampling.min_keep = 3;
+  }
   /// A model that answers a prompt of `prompt_tokens` with these tokens and then endlessly with `last`.
   static FakeRunner::Model script(size_t prompt_tokens, const std::vector<TokenId>& answer, TokenId last) {
     return [=](std::span<const TokenId> history, std::span<float> logits) {
@@ -90,7 +97,7 @@ class EngineTest : public testing::Test {
     Answer answer;
     std::vector<TokenId> history = request.prompt;
     std::vector<float> logits(static_cast<size_t>(runner_options_.vocabulary));
-    Sampler sampler(request.sampling, runner_options_.vocabulary, request.prompt);
+    Sampler sampler(request.sampling, runner_options_.vocabulary, request.prompt, nullptr, shared_tokenizer.get());
     const size_t context = static_cast<size_t>(runner_options_.context_tokens);
     const size_t room = request.max_tokens < 0 ? context : static_cast<size_t>(request.max_tokens);
     answer.finish.reason = FinishReason::kLength;
