@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,7 @@ struct ServeFlags {
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
   int64_t response_bytes = api::kRecentResponseBytes;
   std::vector<std::string> allow_hosts;
+  net::Compression compression = net::Compression::kWhole;
 };
 
 /// Time for answers in progress to end after the first Ctrl-C; the second one ends the program at once.
@@ -156,7 +158,8 @@ Result<void> serve(const ServeFlags& flags) {
           ? flags.request_bytes
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   api::Service service(registry, request_bytes);
-  const net::HttpLimits limits = http_limits(service.bytes());
+  net::HttpLimits limits = http_limits(service.bytes());
+  limits.compression = flags.compression;
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
   say_who_may_come(*server, flags);
@@ -205,6 +208,15 @@ void add_serve(CLI::App& app, int& exit_code) {
           "Name under which clients and web pages may ask a server on a loopback address, beside localhost and "
           "--host (once for each name)")
       ->allow_extra_args(false);
+  static const std::map<std::string, net::Compression> kCompressions = {
+      {"none", net::Compression::kNone}, {"whole", net::Compression::kWhole}, {"all", net::Compression::kAll}};
+  command
+      ->add_option(
+          "--compress", flags->compression,
+          "Answers that are sent gzipped to clients that take it: none, whole (large ones that are no streams, "
+          "default), all (streams too)")
+      ->transform(CLI::CheckedTransformer(kCompressions))
+      ->default_str("whole");
   command
       ->add_option("--frames", flags->frames,
                    "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
