@@ -10,6 +10,7 @@
 
 #include "base/system/byte_budget.h"
 #include "net/http/authority.h"
+#include "net/http/content_coding.h"
 #include "net/http/host_policy.h"
 #include "net/http/http_request_parser.h"
 
@@ -18,7 +19,7 @@ using namespace cairn::net;  // NOLINT
 
 namespace {
 
-constexpr size_t kHeaderBytesMax = 2'048, kBodyBytesMax = 4'096, kMessageBytesMax = 600;
+constexpr size_t kHeaderBytesMax = 2'048, kBodyBytesMax = 4'096, kMessageBytesMax = 600, kDecodedBytesMax = 1 << 20;
 
 void require(bool condition) {
   if (!condition) std::abort();
@@ -85,7 +86,32 @@ void check(const HttpRequest& request) {
   require(!request.method.empty() && !request.path.empty());
   require(bytes <= kHeaderBytesMax && request.body.size() <= kBodyBytesMax && request.headers.size() <= kFieldsMax + 1);
   require(std::ranges::count(request.headers, std::string("host"), [](const auto& field) { return field.first; }) <= 1);
-  (void)HostPolicy::loopback({"example.org"}).refusal(request);
+  const HostPolicy policy = HostPolicy::loopback({"example.org"});
+  (void)policy.refusal(request);
+  const std::string origin = policy.readable_by(request);
+  require(origin.empty() || origin == request.header("origin"));
+  (void)accepts_gzip(request.header("accept-encoding"));
+  if (content_coding(request.header("content-encoding")).value_or(ContentCoding::kIdentity) != ContentCoding::kIdentity)
+    check_coding(request.body);
+}
+
+/// A compressed body stays within its bounds, and what is compressed here is read again.
+void check_coding(std::string_view body) {
+  for (const ContentCoding coding : {ContentCoding::kGzip, ContentCoding::kZstd}) {
+    size_t asked = 0;
+    const auto decoded = decode_body(coding, body, kDecodedBytesMax, [&](size_t bytes) {
+      asked = std::max(asked, bytes);
+      return true;
+    });
+    require(asked <= 3 * kDecodedBytesMax);
+    if (decoded) require(decoded->size() <= kDecodedBytesMax);
+  }
+  GzipWriter writer;
+  std::string packed =
+      writer.add(body.substr(0, body.size() / 2), true) + writer.add(body.substr(body.size() / 2), false);
+  packed += writer.finish();
+  const auto again = decode_body(ContentCoding::kGzip, packed, body.size(), [](size_t) { return true; });
+  require(again && *again == body);
 }
 
 /// The request, formatted in an unusual but valid way.
@@ -118,6 +144,7 @@ void check_again(const HttpRequest& request, bool modern) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const HttpLimits roomy = limits(1 << 30);
+  check_coding(bytes);
   {
     const Outcome whole = read_all(bytes, bytes.size() + 1, roomy);
     const size_t piece = size == 0 ? 1 : 1 + data[size - 1] % 16;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <future>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,7 @@ struct ServeFlags {
   bool strict_fields = false;
   std::string tool_calls = "lenient";  ///< or "strict"
   api::GenerationDefaults defaults;
+  net::Compression compression = net::Compression::kWhole;
 };
 
 /// Time for answers in progress to end after the first Ctrl-C; the second one ends the program at once.
@@ -162,7 +164,8 @@ Result<void> serve(const ServeFlags& flags) {
   api::Service service(registry, request_bytes);
   service.set_strict_fields(flags.strict_fields);
   service.set_generation_defaults(flags.defaults);
-  const net::HttpLimits limits = http_limits(service.bytes());
+  net::HttpLimits limits = http_limits(service.bytes());
+  limits.compression = flags.compression;
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
   say_who_may_come(*server, flags);
@@ -230,6 +233,15 @@ void add_serve(CLI::App& app, int& exit_code) {
           "Name under which clients and web pages may ask a server on a loopback address, beside localhost and "
           "--host (once for each name)")
       ->allow_extra_args(false);
+  static const std::map<std::string, net::Compression> kCompressions = {
+      {"none", net::Compression::kNone}, {"whole", net::Compression::kWhole}, {"all", net::Compression::kAll}};
+  command
+      ->add_option(
+          "--compress", flags->compression,
+          "Answers that are sent gzipped to clients that take it: none, whole (large ones that are no streams, "
+          "default), all (streams too)")
+      ->transform(CLI::CheckedTransformer(kCompressions))
+      ->default_str("whole");
   command
       ->add_option("--frames", flags->frames,
                    "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "

@@ -20,6 +20,7 @@
 #include "api/tokenize_endpoints.h"
 #include "base/log.h"
 #include "base/text/printable.h"
+#include "net/http/content_coding.h"
 
 namespace cairn::api {
 namespace {
@@ -139,18 +140,11 @@ void answer_loading(const net::HttpRequest& request, net::HttpResponse& response
   response.send(503, "application/json", dump(body), {{"Retry-After", "1"}});
 }
 
-/// An empty coding is none. Compressed bodies would have limits of their own.
-bool is_compressed(const net::HttpRequest& request) {
-  const std::string_view coding = request.header("content-encoding");
-  return !coding.empty() && coding != "identity";
-}
-
 void refuse_coding(const net::HttpRequest& request, net::HttpResponse& response) {
-  const std::string message =
-      fmt::format("compressed bodies are not taken (Content-Encoding: {}); send the JSON as it is",
-                  printable(request.header("content-encoding")));
+  const std::string message = fmt::format("bodies with the Content-Encoding {} are not taken; {} are",
+                                          printable(request.header("content-encoding")), net::kContentCodings);
   response.send(415, "application/json", error_body(415, message, error_format_for(request)),
-                {{"Accept-Encoding", "identity"}});
+                {{"Accept-Encoding", std::string(net::kContentCodings)}});
 }
 
 /// What takes time, or may wait for a disk, goes to the workers: bodies, and stored responses.
@@ -160,7 +154,7 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
   if (!client_id) return send_error(*response, client_id.error(), format);
   if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
   if (service.registry().loading()) return answer_loading(request, *response);
-  if (is_compressed(request)) return refuse_coding(request, *response);
+  if (!net::content_coding(request.header("content-encoding"))) return refuse_coding(request, *response);
   const bool get = request.method == "GET" || request.method == "HEAD";
   for (const Route& route : kRoutes) {
     if (route.path != request.path) continue;

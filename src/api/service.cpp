@@ -12,6 +12,7 @@
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
 #include "chat/tool_calls/format.h"
+#include "net/http/content_coding.h"
 
 namespace cairn::api {
 namespace {
@@ -24,6 +25,23 @@ constexpr int64_t kWorkingBytesPerByte = 8;
 constexpr int64_t kRequestBytesMin = 16 << 20;
 constexpr int64_t kRequestBytesMax = 1 << 30;
 constexpr int64_t kAvailablePart = 8;
+
+/// What a compressed body is taken for until it is read, so that it does not go for a small request.
+constexpr int64_t kDecodedBytesPerByte = 8;
+
+/// Unknown codings have been refused.
+net::ContentCoding coding_of(const net::HttpRequest& request) {
+  return net::content_coding(request.header("content-encoding")).value_or(net::ContentCoding::kIdentity);
+}
+
+/// Puts the body in the place of the compressed one. `share` is its memory.
+Result<void> decode(net::HttpRequest& request, ByteShare& share) {
+  const auto room_for = [&](size_t bytes) { return share.grow_to(static_cast<int64_t>(bytes)); };
+  CAIRN_TRY(request.body,
+            net::decode_body(coding_of(request), request.body, net::HttpLimits{}.body_bytes_max, room_for));
+  share.shrink_to(static_cast<int64_t>(request.body.size()));
+  return {};
+}
 
 }  // namespace
 
@@ -72,10 +90,14 @@ std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {
 
 void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
                         Handler handler) {
-  const auto bytes = static_cast<int64_t>(request.body.size());
-  auto job = [this, request = std::move(request), response, format, handler = std::move(handler)] {
+  const bool compressed = coding_of(request) != net::ContentCoding::kIdentity;
+  const auto bytes = static_cast<int64_t>(request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
+  auto job = [this, compressed, request = std::move(request), response, format, handler = std::move(handler)] mutable {
     if (response->closed()) return;
     answer_throws(*response, format, [&] {
+      ByteShare decoded(bytes_);
+      if (const auto done = compressed ? decode(request, decoded) : Result<void>(); !done)
+        return send_error(*response, done.error(), format);
       ByteShare share(bytes_);
       if (!share.grow_to(working_bytes(request.body))) return send_error(*response, no_request_bytes(), format);
       const RequestNotes notes(strict_fields_, generation_defaults_);

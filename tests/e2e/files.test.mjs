@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -299,11 +300,15 @@ test('errors name cause and remedy, and repeat little of what was sent', async (
     assert.ok(text.length < 4_000, `${text.length} bytes`);
     return JSON.parse(text);
   };
-  const gzip = { 'content-encoding': 'gzip' };
-  const taken = /compressed bodies are not taken \(Content-Encoding: gzip\)/;
-  assert.equal((await refused('/v1/messages', new Uint8Array([0x1f, 0x8b, 8]), 415, taken, gzip)).type, 'error');
-  await refused('/v1/chat/completions', '{}', 415, taken, gzip);
-  await refused('/api/chat', '{}', 415, taken, gzip);
+  const coding = (name) => ({ 'content-encoding': name });
+  const taken = /Content-Encoding br are not taken; gzip, zstd, identity are/;
+  assert.equal((await refused('/v1/messages', new Uint8Array([0x1f, 0x8b, 8]), 415, taken, coding('br'))).type, 'error');
+  await refused('/v1/chat/completions', '{}', 415, taken, coding('br'));
+  await refused('/api/chat', '{}', 400, /not valid gzip, which Content-Encoding says/, coding('gzip'));
+  await refused('/v1/chat/completions', '{}', 400, /not valid zstd, which Content-Encoding says/, coding('zstd'));
+  await refused('/v1/chat/completions', gzipSync(' '.repeat(40 << 20)), 400, /more than 33554432 bytes once it is decompressed/, coding('gzip'));
+  const zipped = await server.post('/v1/completions', gzipSync(JSON.stringify(once)), { headers: { 'content-type': 'application/json', ...coding('gzip') } });
+  assert.equal(zipped.status, 200, await zipped.text());
   await refused('/v1/completions', { ...once, repeat_penalty: 0 }, 400, /"repeat_penalty must be above 0/);
   await refused('/v1/completions', { ...once, repetition_penalty: 0 }, 400, /"repetition_penalty must be above 0/);
   const long = 'x'.repeat(1 << 20);

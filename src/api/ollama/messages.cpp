@@ -91,7 +91,7 @@ void convert_images(RequestFields& fields, ordered_json& converted, bool after_t
   if (images == nullptr || (images->is_array() && images->empty())) return;
   const bool of_tool =
       converted["role"] == "tool" || (after_tool && converted["role"] == "user" && converted["content"] == "");
-  if (!of_tool || !images->is_array()) return refuse_unless_empty(fields, "images", "this model reads text only");
+  if (!of_tool || !images->is_array()) return fields.only_empty("images", "this model reads text only");
   std::string text = converted["content"];
   for (size_t i = 0; i < images->size(); ++i) text += (text.empty() ? "" : "\n") + unreadable_part({{"type", "image"}});
   converted["content"] = std::move(text);

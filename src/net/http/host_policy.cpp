@@ -9,7 +9,8 @@
 namespace cairn::net {
 namespace {
 
-constexpr size_t kEchoMax = 100;  // bytes of the request's header that an error repeats
+constexpr size_t kOriginMax = 512;  // bytes of an origin that is let in
+constexpr size_t kEchoMax = 100;    // bytes of the request's header that an error repeats
 
 std::string without_last_dot(std::string host) {
   if (host.ends_with('.')) host.pop_back();
@@ -27,6 +28,12 @@ bool is_loopback_name(const std::string& host) {
 /// Whether this is a name by which containers call their host, such as host.docker.internal. No public name ends in
 /// ".internal" (reserved by ICANN, 2024), so an attacker cannot make one point here.
 bool is_private_name(const std::string& host) { return host.ends_with(".internal") || host.ends_with(".internal."); }
+
+/// Of an origin such as "https://example.org:8443".
+std::optional<Authority> web_site(std::string_view origin) {
+  const size_t colon = origin.find("://");
+  return colon == std::string_view::npos ? std::nullopt : parse_authority(origin.substr(colon + 3));
+}
 
 std::string how_to_allow(std::string_view host) {
   return fmt::format("; if \"{}\" is to be let in, start the server with --allow-host {}", host, host);
@@ -59,19 +66,26 @@ std::optional<std::string> HostPolicy::refusal(const HttpRequest& request) const
            (asked ? how_to_allow(std::string_view(asked->host).substr(0, kEchoMax)) : "");
   }
   const std::string_view origin = request.header("origin");
+  if (!readable_by(request).empty()) return std::nullopt;
   if (origin.empty()) {
     if (request.header("sec-fetch-site") != "cross-site") return std::nullopt;
     return "a web page of another site sent this request (Sec-Fetch-Site: cross-site)";
   }
   const std::string refused = fmt::format(
       "a web page of the origin \"{}\" sent this request, which is not of this machine", origin.substr(0, kEchoMax));
-  const size_t colon = origin.find("://");
-  if (colon == std::string_view::npos) return refused;
-  const std::string scheme = lower_case(origin.substr(0, colon));
-  if (scheme != "http" && scheme != "https") return std::nullopt;
-  const auto site = parse_authority(origin.substr(colon + 3));
-  if (site && names_us(site->host)) return std::nullopt;
+  const auto site = web_site(origin);
   return refused + (site ? how_to_allow(std::string_view(site->host).substr(0, kEchoMax)) : "");
+}
+
+std::string HostPolicy::readable_by(const HttpRequest& request) const {
+  const std::string_view origin = request.header("origin");
+  if (origin.size() > kOriginMax) return {};
+  const size_t colon = origin.find("://");
+  if (colon == std::string_view::npos) return {};
+  const std::string scheme = lower_case(origin.substr(0, colon));
+  if (scheme != "http" && scheme != "https") return std::string(origin);
+  const auto site = web_site(origin);
+  return site && names_us(site->host) ? std::string(origin) : std::string();
 }
 
 }  // namespace cairn::net

@@ -25,6 +25,9 @@ class HostPolicy {
   /// frame, and is refused. Without an Origin, `Sec-Fetch-Site: cross-site` shows a page of another site. Requests
   /// without these headers come from programs.
   std::optional<std::string> refusal(const HttpRequest& request) const;
+  /// The request's Origin, if a browser may show its pages the answer (CORS): a page of this machine, or one of those
+  /// programs. Empty: it may not, or no page asks.
+  std::string readable_by(const HttpRequest& request) const;
 
  private:
   bool names_us(const std::string& host) const;

@@ -89,6 +89,18 @@ TEST(HostPolicy, TheRefusalNamesTheFlagThatAllowsTheName) {
   EXPECT_LT(policy().refusal(with({{"host", std::string(60'000, 'a')}}))->size(), 500u);
 }
 
+TEST(HostPolicy, OnlyPagesThatAreLetInMayReadAnswers) {
+  for (const HostPolicy& one : {policy(), HostPolicy()}) {
+    for (const auto* origin : {"http://localhost:3000", "https://127.0.0.1", "app://obsidian.md", "tauri://localhost",
+                               "vscode-webview://0a1b2c", "file://", "chrome-extension://abcdef"})
+      EXPECT_EQ(one.readable_by(with({{"origin", origin}})), origin);
+    for (const auto* origin : {"", "null", "http://evil.example", "https://localhost.evil.example", "http://"})
+      EXPECT_EQ(one.readable_by(with({{"origin", origin}})), "") << origin;
+    EXPECT_EQ(one.readable_by(with({{"origin", "app://" + std::string(1'000, 'a')}})), "");
+  }
+  EXPECT_EQ(policy().readable_by(with({{"origin", "http://box.lan"}})), "http://box.lan");
+}
+
 TEST(HostPolicy, TheDefaultPolicyAcceptsEverything) {
   EXPECT_EQ(HostPolicy().refusal(with({{"host", "evil.example"}, {"origin", "null"}})), std::nullopt);
 }

@@ -4,6 +4,8 @@
 #include <poll.h>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/status.hpp>
 #include <cstring>
 #include <exception>
@@ -38,6 +40,29 @@ using NotSentMax = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT
 constexpr std::chrono::milliseconds kDrainTime{1'000};
 /// An interim answer, which every HTTP/1.1 client has to skip, expected or not (RFC 9110, section 15.2).
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Smaller answers are not compressed, and of others so much at once, in a millisecond or so.
+constexpr size_t kCompressedBytesMin = 16 << 10;
+constexpr size_t kCompressedSliceBytes = 64 << 10;
+constexpr std::string_view kGzipLines = "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n";
+/// Header names that a preflight asks for are repeated up to this length.
+constexpr size_t kAskedHeadersMax = 1'024;
+
+/// Whether a browser asks what a page may send (Fetch standard, "CORS-preflight request").
+bool is_preflight(const HttpRequest& request) {
+  return request.method == "OPTIONS" && !request.header("access-control-request-method").empty();
+}
+
+HeaderList preflight_headers(const HttpRequest& request) {
+  const std::string_view asked = request.header("access-control-request-headers");
+  HeaderList headers = {
+      {"Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE"},
+      {"Access-Control-Allow-Headers", asked.empty() || asked.size() > kAskedHeadersMax ? "*" : std::string(asked)},
+      {"Access-Control-Max-Age", "3600"}};
+  if (request.header("access-control-request-private-network") == "true")
+    headers.emplace_back("Access-Control-Allow-Private-Network", "true");
+  return headers;
+}
 
 class CloseAtEnd {
  public:
@@ -140,7 +165,9 @@ asio::awaitable<bool> HttpConnection::feed(HttpRequestParser& parser, bool whole
 
 asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
   request_id_ = make_request_id();
-  keep_alive_ = answer_begun_ = answer_whole_ = head_only_ = false;
+  keep_alive_ = answer_begun_ = answer_whole_ = head_only_ = gzip_ = false;
+  origin_.clear();
+  writer_.reset();
   HttpRequestParser parser(service_.limits);
   const auto begun = co_await within<bool>(service_.limits.idle_timeout, feed(parser, false));
   if (!begun || !*begun) co_return std::nullopt;
@@ -164,10 +191,12 @@ asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
   request.remote = remote_;
   chunked_ = parser.modern();
   head_only_ = request.method == "HEAD";
+  gzip_ = chunked_ && accepts_gzip(request.header("accept-encoding"));
   if (auto refusal = service_.hosts.refusal(request)) {
     co_await answer_error(403, std::move(*refusal));
     co_return std::nullopt;
   }
+  origin_ = service_.hosts.readable_by(request);
   keep_alive_ = parser.keep_alive();
   co_return std::optional<HttpRequest>(std::move(request));
 }
@@ -211,6 +240,10 @@ void HttpConnection::call_handler(HttpRequest request, const std::shared_ptr<Res
 }
 
 asio::awaitable<bool> HttpConnection::exchange(HttpRequest request) {
+  if (!origin_.empty() && is_preflight(request)) {
+    const FullResponse permission{204, {}, {}, preflight_headers(request)};
+    co_return co_await respond_whole(permission);
+  }
   auto response = std::make_shared<ResponseState>(socket_.get_executor(), service_.limits.unsent_bytes_max,
                                                   service_.limits.budget, &service_.error_body, request_id_);
   // However the exchange ends (the answer is complete, the client left, or the server stops), nothing more can be sent,
@@ -316,7 +349,7 @@ asio::awaitable<bool> HttpConnection::respond_stream(ResponseState& response, Pe
     if (!work.bytes.empty() && !co_await write_chunk(work.bytes)) co_return false;
     response.sent(work.bytes.size());
   }
-  if (chunked_) co_return co_await write_all("0\r\n\r\n");
+  if (chunked_) co_return co_await end_chunks();
   co_return false;
 }
 
@@ -326,14 +359,22 @@ std::string HttpConnection::head(int status, const HeaderList& headers) {
   std::string text = fmt::format("HTTP/1.1 {} {}\r\nServer: cairn\r\nConnection: {}\r\n", status,
                                  std::string_view(reason.data(), reason.size()), keep_alive_ ? "keep-alive" : "close");
   text += request_id_lines(request_id_);
+  if (!origin_.empty())
+    text +=
+        fmt::format("Access-Control-Allow-Origin: {}\r\nAccess-Control-Expose-Headers: *\r\nVary: Origin\r\n", origin_);
   for (const auto& [name, value] : headers) text += fmt::format("{}: {}\r\n", name, value);
   return text;
 }
 
 asio::awaitable<bool> HttpConnection::respond_whole(const FullResponse& answer) {
+  const bool compressed = gzip_ && service_.limits.compression != Compression::kNone && !head_only_ &&
+                          answer.body.size() >= kCompressedBytesMin;
+  if (compressed) co_return co_await respond_compressed(answer);
   std::string text = head(answer.status, answer.headers);
   if (!answer.content_type.empty()) text += fmt::format("Content-Type: {}\r\n", answer.content_type);
-  text += fmt::format("Content-Length: {}\r\n\r\n", answer.body.size());
+  constexpr int kNoContent = 204;  // whose length is not said
+  if (answer.status != kNoContent) text += fmt::format("Content-Length: {}\r\n", answer.body.size());
+  text += "\r\n";
   const std::string_view body = head_only_ ? std::string_view() : std::string_view(answer.body);
   const bool joined = body.size() <= kJoinBytesMax;
   if (joined) text += body;
@@ -342,19 +383,54 @@ asio::awaitable<bool> HttpConnection::respond_whole(const FullResponse& answer) 
   co_return co_await write_all(body);
 }
 
+// A slice at a time: other connections have their turn between two.
+asio::awaitable<bool> HttpConnection::respond_compressed(const FullResponse& answer) {
+  std::string text = head(answer.status, answer.headers);
+  text += fmt::format("Content-Type: {}\r\n{}Transfer-Encoding: chunked\r\n\r\n", answer.content_type, kGzipLines);
+  if (!co_await write_all(text)) co_return false;
+  writer_ = std::make_unique<GzipWriter>();
+  for (std::string_view rest = answer.body; !rest.empty();) {
+    const std::string_view slice = rest.substr(0, kCompressedSliceBytes);
+    rest.remove_prefix(slice.size());
+    if (!co_await write_chunk(slice)) co_return false;
+    co_await asio::post(socket_.get_executor(), asio::use_awaitable);
+  }
+  co_return co_await end_chunks();
+}
+
 asio::awaitable<bool> HttpConnection::begin_stream(const HeaderList& headers, StreamFormat form) {
   if (!chunked_) keep_alive_ = false;
   std::string text = head(200, headers);
   text += fmt::format("Content-Type: {}\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n", form.content_type);
+  if (gzip_ && service_.limits.compression == Compression::kAll) {
+    writer_ = std::make_unique<GzipWriter>();
+    text += kGzipLines;
+  }
   text += chunked_ ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
   co_return co_await write_all(text);
 }
 
 asio::awaitable<bool> HttpConnection::write_chunk(std::string_view bytes) {
   if (!chunked_) co_return co_await write_all(bytes);
+  std::string compressed;
+  if (writer_) {
+    compressed = writer_->add(bytes, true);
+    bytes = compressed;
+  }
   std::string text = fmt::format("{:x}\r\n", bytes.size());
   text += bytes;
   text += "\r\n";
+  co_return co_await write_all(text);
+}
+
+asio::awaitable<bool> HttpConnection::end_chunks() {
+  std::string text;
+  if (writer_) {
+    const std::string rest = writer_->finish();
+    writer_.reset();
+    text = fmt::format("{:x}\r\n{}\r\n", rest.size(), rest);
+  }
+  text += "0\r\n\r\n";
   co_return co_await write_all(text);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "net/http/content_coding.h"
 #include "net/http/host_policy.h"
 #include "net/http/http_request_parser.h"
 #include "net/http/http_response.h"
@@ -76,9 +77,13 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   bool hung_up();
   Awaitable<bool> respond(ResponseState& response);
   Awaitable<bool> respond_whole(const FullResponse& answer);
+  Awaitable<bool> respond_compressed(const FullResponse& answer);
   Awaitable<bool> respond_stream(ResponseState& response, PendingResponse work);
   Awaitable<bool> begin_stream(const HeaderList& headers, StreamFormat form);
+  /// Compressed, if the answer is.
   Awaitable<bool> write_chunk(std::string_view bytes);
+  /// The chunk behind the last one, and what the compression still holds.
+  Awaitable<bool> end_chunks();
   Awaitable<bool> write_all(std::string_view bytes);
   Awaitable<bool> wait_writable();
   Awaitable<void> drain();
@@ -88,7 +93,10 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   const HttpService& service_;
   ReadAhead ahead_;
   std::string remote_;
-  std::string request_id_;  // id of the current exchange
+  std::string request_id_;              // id of the current exchange
+  std::string origin_;                  // of the request, if its page may read the answer (CORS)
+  bool gzip_ = false;                   // the request takes compressed answers
+  std::unique_ptr<GzipWriter> writer_;  // of an answer that is being compressed
   bool keep_alive_ = true;
   bool chunked_ = true;     // false for HTTP/1.0 clients, whose streams end with the connection
   bool head_only_ = false;  // the request was HEAD

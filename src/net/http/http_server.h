@@ -24,15 +24,23 @@ namespace cairn::net {
 /// Bytes of a request, or of an unsent answer, that do not count against the budget, so that small ones always pass.
 inline constexpr int64_t kUncountedBytes = 16 << 10;
 
+/// Which answers are compressed for clients that take gzip.
+enum class Compression {
+  kNone,
+  kWhole,  ///< large ones that are not streams
+  kAll,    ///< streams too, each event by itself
+};
+
 struct HttpLimits {
   size_t header_bytes_max = 64 << 10;       ///< including trailers and chunk extensions; over it: 431
   size_t body_bytes_max = 32 << 20;         ///< over it: 413
   std::shared_ptr<ByteBudget> budget = {};  ///< for requests and answers in memory; over it: 503. Null: unlimited
-  size_t connections_max = 16'384;          ///< over it: 503, and the connection is closed
-  size_t unsent_bytes_max = 4 << 20;        ///< per stream; a client that leaves more unread is dropped
-  std::chrono::seconds read_timeout{60};    ///< time for sending a request, once begun
-  std::chrono::seconds idle_timeout{300};   ///< time between requests of a connection
-  std::chrono::seconds write_timeout{120};  ///< maximum time in which the client reads no byte
+  Compression compression = Compression::kWhole;
+  size_t connections_max = 16'384;                    ///< over it: 503, and the connection is closed
+  size_t unsent_bytes_max = 4 << 20;                  ///< per stream; a client that leaves more unread is dropped
+  std::chrono::seconds read_timeout{60};              ///< time for sending a request, once begun
+  std::chrono::seconds idle_timeout{300};             ///< time between requests of a connection
+  std::chrono::seconds write_timeout{120};            ///< maximum time in which the client reads no byte
   std::chrono::milliseconds comment_interval{4'000};  ///< an event stream that is silent for this long gets a comment
 };
 

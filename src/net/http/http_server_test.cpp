@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "net/http/content_coding.h"
 #include "net/http/http_client.h"
 #include "net/http/http_test_support.h"
 
@@ -356,6 +357,112 @@ TEST(EventSplitter, AnySplitGivesTheSameEvents) {
     for (auto& event : splitter.push(std::string_view(text).substr(cut))) events.push_back(event);
     ASSERT_THAT(events, testing::ElementsAre("a\nb", "c")) << cut;
   }
+}
+
+TEST_F(HttpServerTest, ABrowserIsToldWhichPagesMayAskAndRead) {
+  start({}, echo);
+  RawClient client(port());
+  client.send(
+      "OPTIONS /v1/x HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:3000\r\n"
+      "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization,content-type\r\n"
+      "Access-Control-Request-Private-Network: true\r\n\r\n"
+      "POST /v1/x HTTP/1.1\r\nHost: localhost\r\nOrigin: app://obsidian.md\r\nContent-Length: 4\r\n\r\nbody");
+  const std::string got = client.read_until("POST /v1/x? body");
+  EXPECT_THAT(got, StartsWith("HTTP/1.1 204 No Content\r\n"));
+  const size_t second = got.find("HTTP/1.1 200");
+  ASSERT_NE(second, std::string::npos) << got;
+  const std::string preflight = got.substr(0, second);
+  EXPECT_THAT(preflight, HasSubstr("Access-Control-Allow-Origin: http://localhost:3000\r\n"));
+  EXPECT_THAT(preflight, HasSubstr("Access-Control-Allow-Headers: authorization,content-type\r\n"));
+  EXPECT_THAT(preflight, HasSubstr("Access-Control-Allow-Methods: GET, HEAD, POST, DELETE\r\n"));
+  EXPECT_THAT(preflight, HasSubstr("Access-Control-Allow-Private-Network: true\r\n"));
+  EXPECT_THAT(preflight, HasSubstr("Vary: Origin\r\n"));
+  EXPECT_THAT(preflight, testing::Not(HasSubstr("Content-Length")));
+  EXPECT_THAT(got.substr(second), HasSubstr("Access-Control-Allow-Origin: app://obsidian.md\r\n"));
+  // Without an Origin, an OPTIONS is a request like any other.
+  RawClient plain(port());
+  plain.send("OPTIONS /v1/x HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(plain.read_until("OPTIONS /v1/x"), testing::Not(HasSubstr("Access-Control")));
+}
+
+TEST_F(HttpServerTest, PagesOfOtherSitesGetNoPermission) {
+  auto listening =
+      HttpServer::listen("127.0.0.1", 0, {}, echo, [](int, std::string_view) { return std::string("no"); });
+  ASSERT_TRUE(listening.has_value());
+  server_ = std::move(*listening);
+  server_->allow_hosts({});
+  thread_ = std::thread([this] { server_->run(); });
+  RawClient client(port());
+  client.send(
+      "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example\r\nAccess-Control-Request-Method: POST\r\n"
+      "\r\n");
+  const std::string got = client.read_until("");
+  EXPECT_THAT(got, StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(got, testing::Not(HasSubstr("Access-Control")));
+}
+
+/// The body of a chunked answer, decompressed.
+std::string unzipped(std::string_view answer) {
+  std::string_view rest = answer.substr(answer.find("\r\n\r\n") + 4);
+  std::string bytes;
+  for (;;) {
+    const size_t line = rest.find("\r\n");
+    const size_t size = std::stoul(std::string(rest.substr(0, line)), nullptr, 16);
+    if (size == 0) break;
+    bytes += rest.substr(line + 2, size);
+    rest.remove_prefix(line + 2 + size + 2);
+  }
+  return decode_body(ContentCoding::kGzip, bytes, 16 << 20, [](size_t) { return true; }).value();
+}
+
+TEST_F(HttpServerTest, ALargeAnswerIsCompressedForWhoTakesIt) {
+  std::string large;
+  while (large.size() < 1'000'000) large += fmt::format("{},", large.size() * large.size());
+  start({}, [&](const HttpRequest& request, const std::shared_ptr<HttpResponse>& response) {
+    if (request.path == "/stream") {
+      response->begin_events();
+      response->write("data: 1\n\n");
+      response->end();
+    } else {
+      response->send(200, "text/plain", request.path == "/large" ? large : "small");
+    }
+  });
+  const auto ask = [&](std::string_view path, std::string_view more, std::string_view version = "1.1") {
+    RawClient client(port());
+    client.send(fmt::format("GET {} HTTP/{}\r\nHost: localhost\r\nConnection: close\r\n{}\r\n", path, version, more));
+    return client.read_until("");
+  };
+  const std::string zipped = ask("/large", "Accept-Encoding: gzip, br\r\n");
+  EXPECT_THAT(zipped, HasSubstr("Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"));
+  EXPECT_LT(zipped.size(), large.size() * 3 / 4);
+  EXPECT_TRUE(unzipped(zipped) == large);
+  for (const std::string& plain :
+       {ask("/large", ""), ask("/large", "Accept-Encoding: gzip;q=0\r\n"),
+        ask("/large", "Accept-Encoding: gzip\r\n", "1.0"), ask("/small", "Accept-Encoding: gzip\r\n"),
+        ask("/stream", "Accept-Encoding: gzip\r\n")})
+    EXPECT_THAT(plain.substr(0, 1'000), testing::Not(HasSubstr("Content-Encoding")));
+}
+
+TEST_F(HttpServerTest, AStreamIsCompressedWhereThatIsSwitchedOn) {
+  HttpLimits limits;
+  limits.compression = Compression::kAll;
+  std::shared_ptr<HttpResponse> open;
+  std::atomic<bool> begun{false};
+  start(limits, [&](const HttpRequest&, const std::shared_ptr<HttpResponse>& response) {
+    response->begin_events();
+    response->write("data: 1\n\n");
+    open = response;
+    begun = true;
+  });
+  RawClient client(port());
+  client.send("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n");
+  while (!begun) std::this_thread::sleep_for(1ms);
+  // The first event comes before the second is written.
+  EXPECT_THAT(client.read_until("\r\n\x1f\x8b"), HasSubstr("Content-Encoding: gzip\r\n"));
+  open->write("data: 2\n\n");
+  open->end();
+  EXPECT_EQ(unzipped(client.read_until("")), "data: 1\n\ndata: 2\n\n");
+  open.reset();
 }
 
 }  // namespace
