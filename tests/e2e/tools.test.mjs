@@ -319,7 +319,7 @@ test('calls that are cut, broken or in another dress, in every protocol, in a st
       await partly('long', 'I write.', `${header}${long}`, long, ends[name].cut, { max_tokens: 15 });
       await partly('ended', 'I look.', `${header}{"command": "rm -r`, '{"command": "rm -r', ends[name].cut);
       const { raw } = scripts.broken.calls[0];
-      await partly('broken', 'I try.', `${header}${raw}\n</tool_call>`, `${raw}\n`, ends[name].stop);
+      await partly('broken', 'I try.', `${header}${raw}}\n</tool_call>`, `${raw}}\n`, ends[name].stop);
       await whole('fence', 'I look.');
       await whole('bare', '');
       await whole('tags', '');

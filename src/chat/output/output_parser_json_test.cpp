@@ -42,6 +42,8 @@ const std::vector<OutputCase> kJsonCases = {
     // Too many braces, too few, or no end tag.
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}}</tool_call>Done.", {"f{\"a\": 1}", "C Done."}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}</tool_call>Done.", {"f{\"a\": 1}", "C Done."}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": {}}\n{\"name\": \"g\", \"arguments\": {}<b>",
+           {"f{}", "g{}", "C <b>"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {}}\n<tool_call>{\"name\": \"g\", \"arguments\": {}}",
            {"f{}", "g{}"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {}} and more", {"f{}", "C and more"}),

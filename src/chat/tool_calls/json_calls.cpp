@@ -118,6 +118,8 @@ ToolCallParser::Step JsonCalls::push_structure(char byte, PartWriter& parts) {
     // The object's own brace is missing.
     if (!ended_ || style_.closer.empty() || byte != style_.closer[0]) return Step::kBad;
     state_ = State::kAfter;
+    after_bytes_ = 0;
+    closer_seen_ = 0;
     return push_after(byte);
   }
   if (byte != '"') return Step::kBad;
