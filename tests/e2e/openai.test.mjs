@@ -1,11 +1,13 @@
 // The real `openai` client from npm against the real server.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
-import { guide, serve, story } from './server.mjs';
+import { serve, story } from './server.mjs';
 
 let server, client;
 const name = 'stories260K-f32';
+const guide = fileURLToPath(new URL('../../models/guide/guide.gguf', import.meta.url));
 before(async () => {
   server = await serve(story, ['--queue-max', '64']);
   client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
