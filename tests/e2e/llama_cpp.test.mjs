@@ -137,7 +137,8 @@ test('OpenAI\'s endpoints are there without /v1', async () => {
   assert.deepEqual(await get('/v1/health'), { status: 'ok' });
 });
 
-const events = async (reply) => (await reply.text()).split('\n\n').filter((event) => event.startsWith('data: {')).map((event) => JSON.parse(event.slice(6)));
+const events = async (reply) => (await reply.text()).split('\n\n').map((event) => event.slice(event.indexOf('data: '))).filter((event) => event.startsWith('data: {'))
+  .map((event) => JSON.parse(event.slice(6)));
 
 test('samplers are honoured, and the seed gives the same answer again', async () => {
   const settings = [
@@ -167,8 +168,9 @@ test('DRY keeps a text from repeating itself', async () => {
 
 test('progress of a prompt goes from what was cached to the whole of it', async () => {
   const long = 'There was a boy who had a red ball and a blue box. '.repeat(60);
-  for (const [path, more] of [['/completion', { prompt: long }], ['/v1/completions', { prompt: `${long}!` }], ['/v1/chat/completions', { messages: [{ role: 'user', content: long }] }]]) {
-    const told = (await events(await server.post(path, { ...more, n_predict: 2, stream: true, return_progress: true })))
+  for (const [path, more] of [['/completion', { prompt: long }], ['/v1/completions', { prompt: `${long}!` }], ['/v1/chat/completions', { messages: [{ role: 'user', content: long }] }],
+    ['/v1/responses', { input: `${long}?`, max_output_tokens: 2 }]]) {
+    const told = (await events(await server.post(path, { ...(more.input ? {} : { n_predict: 2 }), ...more, stream: true, return_progress: true })))
       .map((event) => event.prompt_progress).filter(Boolean);
     assert.ok(told.length >= 2, path);
     assert.equal(told[0].processed, told[0].cache, path);
