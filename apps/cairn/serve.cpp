@@ -212,7 +212,7 @@ void add_default_flags(CLI::App& command, api::GenerationDefaults& defaults) {
   add("--temp,--temperature", defaults.temperature, "Temperature", CLI::Range(0.0f, kTemperatureMax));
   add("--top-k", defaults.top_k, "Tokens to choose from; 0: all", CLI::Range(0, kMost));
   add("--top-p", defaults.top_p, "Probability of the tokens to choose from", CLI::Range(0.0f, 1.0f));
-  add("--min-p", defaults.min_p, "Least probability, as a share of the likeliest token's", CLI::Range(0.0f, 1.0f));
+  add("--min-p", defaults.min_p, "Least probability, as a share of the most likely token's", CLI::Range(0.0f, 1.0f));
   add("--repeat-penalty", defaults.repetition_penalty, "What the logits of repeated tokens are divided by",
       CLI::Range(0.01f, 10.0f));
   command.add_option("-s,--seed", defaults.seed, "Seed of all such requests; -1: another one for each")->group(group);

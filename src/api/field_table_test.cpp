@@ -78,6 +78,8 @@ std::vector<Endpoint> answering() {
        [](const ordered_json& body) { return forget(ollama::parse_embeddings(body)); }},
       {"/completion", R"({"prompt": "x"})",
        [](const ordered_json& body) { return forget(llama_cpp::parse_completion(body)); }},
+      {"/infill", R"({"input_prefix": "x", "input_suffix": "y"})",
+       [](const ordered_json& body) { return forget(llama_cpp::parse_infill(body)); }},
       {"frames", chat_body(R"(, "id": "1")"),
        [](const ordered_json& body) -> Result<void> {
          const auto message = frames::parse_message(body.dump());

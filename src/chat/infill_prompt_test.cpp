@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "chat/completion_prompt.h"
-#include "gguf/reader.h"
 
 namespace cairn {
 namespace {

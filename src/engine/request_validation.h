@@ -15,7 +15,7 @@ struct AdmissionLimits {
   int32_t vocabulary = 0;
   int32_t context_tokens = 0;
   EmbeddingAbility embedding;
-  int32_t pool_tokens = 0;  ///< positions that the pages of one sequence could hold if it had all of them
+  int32_t pool_tokens = 0;               ///< positions that the pages of one sequence could hold if it had all of them
   const Tokenizer* tokenizer = nullptr;  ///< of the texts of GenerateRequest::text_bias
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 static_assert(kTopLogprobsMax <= kSampleTopMax);
 
+constexpr double kLeastMass = 1e-9;  // of which the most likely token has more
 constexpr float kLogitMost = 1e30f;  // of what a step changes: it stays finite
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -488,7 +489,7 @@ SampleRequest Sampler::request_for(int32_t row, int32_t ahead, std::span<const T
   request.repetition = params_.repetition_penalty;
   request.temperature = greedy ? 0 : params_.temperature;
   request.top_k = params_.top_k;
-  if (params_.top_p < 1) request.top_p = params_.top_p - kProbabilitySlack;
+  if (params_.top_p < 1) request.top_p = std::max(kLeastMass, params_.top_p - kProbabilitySlack);
   if (params_.min_p > 0) request.min_logit_offset = std::log(static_cast<double>(params_.min_p)) - kProbabilitySlack;
   request.random = uniform(params_.seed, sampled_ + static_cast<uint64_t>(ahead));
   if (reports()) request.top_logprobs = params_.top_logprobs;

@@ -44,6 +44,11 @@ BENCHMARK_CAPTURE(run, top_p_9999, with([](SamplingParams& p) { p.top_p = 0.9999
 BENCHMARK_CAPTURE(run, min_p_05, with([](SamplingParams& p) { p.min_p = 0.05f; }));
 BENCHMARK_CAPTURE(run, typical_95, with([](SamplingParams& p) { p.typical_p = 0.95f; }));
 BENCHMARK_CAPTURE(run, penalties, with([](SamplingParams& p) { p.top_k = 40, p.repetition_penalty = 1.1f; }));
+BENCHMARK_CAPTURE(run, dry, with([](SamplingParams& p) { p.top_k = 40, p.dry.multiplier = 0.8f; }));
+BENCHMARK_CAPTURE(run, xtc, with([](SamplingParams& p) { p.top_k = 40, p.xtc_probability = 0.5f; }));
+BENCHMARK_CAPTURE(run, xtc_of_all, with([](SamplingParams& p) { p.xtc_probability = 0.5f; }));
+BENCHMARK_CAPTURE(run, top_n_sigma, with([](SamplingParams& p) { p.top_n_sigma = 1; }));
+BENCHMARK_CAPTURE(run, mirostat_2, with([](SamplingParams& p) { p.mirostat = 2; }));
 BENCHMARK_CAPTURE(run, logprobs_20, with([](SamplingParams& p) { p.logprobs = true, p.top_logprobs = 20; }));
 
 }  // namespace

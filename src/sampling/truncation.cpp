@@ -158,14 +158,14 @@ void keep_infill(std::vector<Candidate>& candidates, const Tokenizer& tokenizer)
     std::erase_if(candidates, [&](const Candidate& candidate) { return !ends(candidate); });
     return;
   }
-  const TokenId likeliest = candidates.front().token;
+  const TokenId most_likely = candidates.front().token;
   merge_beginnings(candidates, tokenizer);
   drop(kLeast);
   const SpecialTokens& special = tokenizer.special();
   const auto others = std::ranges::count_if(candidates, [&](const Candidate& candidate) { return !ends(candidate); });
   if (others == 0) {
     const TokenId end = special.eot != kNoToken ? special.eot : special.eos;
-    candidates.assign(1, {end != kNoToken ? end : likeliest, 0, 1});
+    candidates.assign(1, {end != kNoToken ? end : most_likely, 0, 1});
     return;
   }
   double sum = 0;
@@ -210,9 +210,9 @@ void keep_mirostat2(std::vector<Candidate>& candidates, double limit, double tem
   normalise(candidates, temperature);
   if (candidates.empty()) return;
   const double least = std::exp2(-limit);
-  const Candidate likeliest = *std::ranges::min_element(candidates, more_likely);
+  const Candidate most_likely = *std::ranges::min_element(candidates, more_likely);
   std::erase_if(candidates, [least](const Candidate& candidate) { return candidate.probability < least; });
-  if (candidates.empty()) candidates.push_back(likeliest);
+  if (candidates.empty()) candidates.push_back(most_likely);
 }
 
 }  // namespace cairn

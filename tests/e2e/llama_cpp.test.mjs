@@ -137,11 +137,12 @@ test('OpenAI\'s endpoints are there without /v1', async () => {
   assert.deepEqual(await get('/v1/health'), { status: 'ok' });
 });
 
-const events = async (reply) => (await reply.text()).split('\n\n').filter((event) => event.startsWith('data: {')).map((event) => JSON.parse(event.slice(6)));
+const events = async (reply) => (await reply.text()).split('\n\n').map((event) => event.slice(event.indexOf('data: '))).filter((event) => event.startsWith('data: {'))
+  .map((event) => JSON.parse(event.slice(6)));
 
 test('samplers are honoured, and the seed gives the same answer again', async () => {
   const settings = [
-    { dry_multiplier: 0.8, dry_allowed_length: 1 }, { xtc_probability: 1, xtc_threshold: 0.05 }, { top_n_sigma: 1 },
+    { dry_multiplier: 5, dry_allowed_length: 0 }, { xtc_probability: 1, xtc_threshold: 0.05 }, { top_n_sigma: 0.2 },
     { dynatemp_range: 0.5 }, { mirostat: 1 }, { mirostat: 2, mirostat_tau: 3 }, { samplers: ['temperature', 'top_k'] },
     { samplers: 'kt', min_keep: 2 }, { typ_p: 0.5 }, { temperature: 5, top_k: 3 },
   ];
@@ -167,8 +168,9 @@ test('DRY keeps a text from repeating itself', async () => {
 
 test('progress of a prompt goes from what was cached to the whole of it', async () => {
   const long = 'There was a boy who had a red ball and a blue box. '.repeat(60);
-  for (const [path, more] of [['/completion', { prompt: long }], ['/v1/completions', { prompt: `${long}!` }], ['/v1/chat/completions', { messages: [{ role: 'user', content: long }] }]]) {
-    const told = (await events(await server.post(path, { ...more, n_predict: 2, stream: true, return_progress: true })))
+  for (const [path, more] of [['/completion', { prompt: long }], ['/v1/completions', { prompt: `${long}!` }], ['/v1/chat/completions', { messages: [{ role: 'user', content: long }] }],
+    ['/v1/responses', { input: `${long}?`, max_output_tokens: 2 }]]) {
+    const told = (await events(await server.post(path, { ...(more.input ? {} : { n_predict: 2 }), ...more, stream: true, return_progress: true })))
       .map((event) => event.prompt_progress).filter(Boolean);
     assert.ok(told.length >= 2, path);
     assert.equal(told[0].processed, told[0].cache, path);
@@ -244,7 +246,8 @@ test('a bias may name a text', async () => {
 });
 
 test('an answer that ends with the context is truncated', async () => {
-  const whole = await complete({ prompt: 'once upon a time there was a cat. '.repeat(360), n_predict: -1, ignore_eos: true });
+  const { tokens } = await (await server.post('/tokenize', { content: 'once upon a time there was a cat. '.repeat(500) })).json();
+  const whole = await complete({ prompt: tokens.slice(0, 4080), n_predict: -1, ignore_eos: true });
   assert.deepEqual([whole.truncated, whole.stop_type], [true, 'limit']);
   assert.equal((await complete({ n_predict: 5 })).truncated, false);
 });

@@ -209,6 +209,10 @@ TEST(ReadReasoning, EffortsAndBudgets) {
   EXPECT_EQ(read({{"reasoning_effort", "low"}}).enabled, true);
   EXPECT_EQ(read({{"reasoning_effort", "low"}}).effort, "low");
   EXPECT_EQ(read({{"thinking_budget", 100}}).tokens_max, 100);
+  EXPECT_EQ(read({{"thinking_budget_tokens", 64}}).tokens_max, 64);
+  EXPECT_EQ(read({{"reasoning_budget_tokens", 64}}).tokens_max, 64);
+  EXPECT_TRUE(read({{"reasoning_format", "none"}}).as_content);
+  for (const auto* format : {"auto", "deepseek"}) EXPECT_FALSE(read({{"reasoning_format", format}}).as_content);
   EXPECT_EQ(read({{"thinking_budget", -1}}).tokens_max, std::nullopt);
   EXPECT_EQ(read({{"enable_thinking", false}}).enabled, false);
   read({{"reasoning_effort", "much"}, {"bad", 1}});

@@ -129,8 +129,8 @@ Result<OllamaRequest> parse_generate(const ordered_json& body) {
   if (raw && !system.empty()) fields.reject("system", "has no place in a raw prompt; put it into the prompt");
   fields.only_empty("images", "this model reads text only");
   fields.only_empty("suffix",
-                      "filling in the middle is not available; use raw with a prompt in the model's "
-                      "own fill-in tokens");
+                    "filling in the middle is not available; use raw with a prompt in the model's "
+                    "own fill-in tokens");
   fields.only_empty("template", "start the server with --chat-template, or use raw");
   fields.only_empty("context", "send the whole conversation to /api/chat");
   for (const auto* name : {"width", "height", "steps"}) fields.refuse(name, "this server makes text");

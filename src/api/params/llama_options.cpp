@@ -48,8 +48,7 @@ void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
   for (const auto* name : {"n_keep", "n_discard"}) fields.accept(name, "an answer ends with the context");
   fields.accept("n_ctx", "the context is as the server has been started");
   fields.accept({"sse_ping_interval", "verbose", "penalize_nl", "penalty_prompt", "adaptive_decay", "backend_sampling",
-                 "t_max_prompt_ms", "reasoning_control", "thinking_forced_open", "speculative", "speculative.n_max",
-                 "speculative.n_min", "speculative.p_min", "speculative.type"});
+                 "t_max_prompt_ms", "reasoning_control", "thinking_forced_open"});
 }
 
 std::optional<int32_t> read_token_limit(RequestFields& fields, std::initializer_list<std::string_view> names) {

@@ -77,6 +77,15 @@ std::string ResponsesSerializer::lifecycle(std::string_view type) {
   return options_.stream ? event(type, {{"response", response_}}) : std::string();
 }
 
+// As llama.cpp's server has it, with return_progress.
+std::string ResponsesSerializer::prefill(int, const PrefillProgress& progress) {
+  std::string bytes;
+  if (!options_.stream) return bytes;
+  for (const PrefillProgress& each : prefill_.next(progress))
+    bytes += event("response.in_progress", {{"response", response_}, {"prompt_progress", prefill_json(each)}});
+  return bytes;
+}
+
 std::string ResponsesSerializer::begin() {
   std::string bytes = lifecycle("response.created");
   return bytes + lifecycle("response.in_progress");

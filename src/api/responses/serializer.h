@@ -12,6 +12,7 @@
 #include "api/responses/text_tokens.h"
 #include "api/responses/tools.h"
 #include "api/running_responses.h"
+#include "api/serialization/usage.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api::responses {
@@ -45,6 +46,7 @@ class ResponsesSerializer final : public ChatSerializer, public RunningResponse 
   int64_t kept_logprob_bytes() const override { return 3 * kLogprobDocumentBytes; }  // in an item, and as it is sent
   void on_start(std::function<void()> cancel) override;
   std::string begin() override;
+  std::string prefill(int choice, const PrefillProgress& progress) override;
   std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
   std::string finish(int choice, ChatFinish&& finish) override;
   std::function<void()> settle(const Error* error) override;
@@ -96,6 +98,7 @@ class ResponsesSerializer final : public ChatSerializer, public RunningResponse 
   bool listed_ = false;  // in running_
   bool cancelled_ = false;
   std::shared_ptr<bool> kept_ = std::make_shared<bool>(false);
+  PrefillTold prefill_;
   std::string final_items_;  // of a response that was cut short, to be sent with its end
   std::function<void()> cancel_;
 };
