@@ -76,25 +76,6 @@ Outcome read_all(std::string_view bytes, size_t piece, const HttpLimits& limits)
   return outcome;
 }
 
-void check(const HttpRequest& request) {
-  size_t bytes = 0;
-  for (const auto& [name, value] : request.headers) {
-    require(!name.empty() && lower_case(name) == name);
-    require(value.find_first_of(std::string_view("\r\n\0", 3)) == std::string::npos);
-    bytes += name.size() + value.size();
-  }
-  require(!request.method.empty() && !request.path.empty());
-  require(bytes <= kHeaderBytesMax && request.body.size() <= kBodyBytesMax && request.headers.size() <= kFieldsMax + 1);
-  require(std::ranges::count(request.headers, std::string("host"), [](const auto& field) { return field.first; }) <= 1);
-  const HostPolicy policy = HostPolicy::loopback({"example.org"});
-  (void)policy.refusal(request);
-  const std::string origin = policy.readable_by(request);
-  require(origin.empty() || origin == request.header("origin"));
-  (void)accepts_gzip(request.header("accept-encoding"));
-  if (content_coding(request.header("content-encoding")).value_or(ContentCoding::kIdentity) != ContentCoding::kIdentity)
-    check_coding(request.body);
-}
-
 /// A compressed body stays within its bounds, and what is compressed here is read again.
 void check_coding(std::string_view body) {
   for (const ContentCoding coding : {ContentCoding::kGzip, ContentCoding::kZstd}) {
@@ -112,6 +93,25 @@ void check_coding(std::string_view body) {
   packed += writer.finish();
   const auto again = decode_body(ContentCoding::kGzip, packed, body.size(), [](size_t) { return true; });
   require(again && *again == body);
+}
+
+void check(const HttpRequest& request) {
+  size_t bytes = 0;
+  for (const auto& [name, value] : request.headers) {
+    require(!name.empty() && lower_case(name) == name);
+    require(value.find_first_of(std::string_view("\r\n\0", 3)) == std::string::npos);
+    bytes += name.size() + value.size();
+  }
+  require(!request.method.empty() && !request.path.empty());
+  require(bytes <= kHeaderBytesMax && request.body.size() <= kBodyBytesMax && request.headers.size() <= kFieldsMax + 1);
+  require(std::ranges::count(request.headers, std::string("host"), [](const auto& field) { return field.first; }) <= 1);
+  const HostPolicy policy = HostPolicy::loopback({"example.org"});
+  (void)policy.refusal(request);
+  const std::string origin = policy.readable_by(request);
+  require(origin.empty() || origin == request.header("origin"));
+  (void)accepts_gzip(request.header("accept-encoding"));
+  if (content_coding(request.header("content-encoding")).value_or(ContentCoding::kIdentity) != ContentCoding::kIdentity)
+    check_coding(request.body);
 }
 
 /// The request, formatted in an unusual but valid way.

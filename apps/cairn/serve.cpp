@@ -41,7 +41,7 @@ struct ServeFlags {
   std::string frames;                ///< path of a socket; empty: none
   std::optional<std::string> store;  ///< path of a file
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
-  int64_t response_bytes = api::kRecentResponseBytes;
+  int64_t response_bytes = 0;        ///< 0: kRecentResponseBytes, at most request_bytes
   std::vector<std::string> allow_hosts;
   bool strict_fields = false;
   std::string tool_calls = "lenient";  ///< or "strict"
@@ -175,7 +175,8 @@ Result<void> serve(const ServeFlags& flags) {
     CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(service)));
   }
   block_signals();
-  service.keep_recent_responses(flags.response_bytes);
+  service.keep_recent_responses(flags.response_bytes > 0 ? flags.response_bytes
+                                                         : std::min(api::kRecentResponseBytes, request_bytes));
   service.set_lenient_calls(flags.tool_calls == "lenient");
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
   log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));
@@ -255,7 +256,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   command
       ->add_option("--response-bytes", flags->response_bytes,
                    "Memory for recent answers of /v1/responses that previous_response_id and item_reference find "
-                   "without --store, the least recently used go first (default: 64MiB)")
+                   "without --store, the least recently used go first (default: 64MiB, at most --request-bytes)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber);
   command

@@ -45,12 +45,6 @@ std::string chat_body(std::string_view more = "") {
   return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}]{}}})", more);
 }
 
-// Of whatever a request may refer to nothing is kept.
-responses::StoredItems nothing_stored() {
-  const auto none = [](const std::string&) -> Result<ordered_json> { return fail(Code::kNotFound, "is not kept"); };
-  return {.history = none, .item = none};
-}
-
 std::vector<Endpoint> answering() {
   return {
       {"/v1/chat/completions", chat_body(R"(, "stream_options": {}, "metadata": {})"),
@@ -58,7 +52,7 @@ std::vector<Endpoint> answering() {
       {"/v1/completions", R"({"prompt": "x", "stream_options": {}})",
        [](const ordered_json& body) { return forget(openai::parse_completion(body)); }},
       {"/v1/responses", R"({"input": "x", "reasoning": {}, "text": {}, "stream_options": {}})",
-       [](const ordered_json& body) { return forget(responses::parse_responses(body, nothing_stored())); }},
+       [](const ordered_json& body) { return forget(responses::parse_responses(body, {})); }},
       {"/v1/messages",
        chat_body(R"(, "max_tokens": 5, "metadata": {}, "thinking": {"type": "enabled", "budget_tokens": 2000},
                    "output_config": {}, "context_management": {})"),

@@ -71,7 +71,7 @@ const cases = {
   'detokenize': ['/detokenize', '{"tokens":[1,2,3]}'],
   'apply-template': ['/apply-template', `{${user}}`],
   'embeddings': ['/v1/embeddings', '{"input":["a dog","a cat"]}', 'bert'],
-  'embeddings-error': ['/v1/embeddings', '{"input":["a dog",5]}', 'bert'],
+  'embeddings-error': ['/v1/embeddings', '{"input":["a dog",{}]}', 'bert'],
   'chat-of-an-encoder': ['/v1/chat/completions', `{${user}}`, 'bert'],
 };
 

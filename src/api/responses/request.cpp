@@ -281,6 +281,10 @@ ordered_json echo_of(const ordered_json& body, const ResponsesRequest& request) 
 
 }  // namespace
 
+Result<ordered_json> nothing_kept(const std::string& id) {
+  return fail(Code::kNotFound, "nothing \"{}\" is kept", cut_text(id, kQuotedBytesMax));
+}
+
 Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredItems& stored) {
   RequestFields fields(body);
   ResponsesRequest request;

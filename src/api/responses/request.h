@@ -14,11 +14,14 @@
 
 namespace cairn::api::responses {
 
+/// kNotFound: nothing has the id.
+Result<nlohmann::ordered_json> nothing_kept(const std::string& id);
+
 /// What a request may refer to by id. Errors: kNotFound and others, without `at`.
 struct StoredItems {
   /// Input and output items of a response and of all before it, oldest first.
-  std::function<Result<nlohmann::ordered_json>(const std::string& response_id)> history;
-  std::function<Result<nlohmann::ordered_json>(const std::string& item_id)> item;
+  std::function<Result<nlohmann::ordered_json>(const std::string& response_id)> history = nothing_kept;
+  std::function<Result<nlohmann::ordered_json>(const std::string& item_id)> item = nothing_kept;
 };
 
 struct ResponsesRequest {

@@ -9,16 +9,18 @@ namespace {
 using nlohmann::ordered_json;
 using testing::HasSubstr;
 
-ordered_json item(const std::string& id, size_t bytes = 10) { return {{"id", id}, {"text", std::string(bytes, 'x')}}; }
-
-StoredResponse response(const std::string& id, const std::string& previous = "", size_t bytes = 10) {
-  return {.tenant = "me",
-          .previous_id = previous,
-          .response = {{"id", id}, {"output", ordered_json::array({item("out_" + id, bytes)})}},
-          .input = ordered_json::array({item("in_" + id, bytes)})};
+ordered_json recent_item(const std::string& id, size_t bytes = 10) {
+  return {{"id", id}, {"text", std::string(bytes, 'x')}};
 }
 
-std::vector<std::string> ids(const Result<ordered_json>& items) {
+StoredResponse recent(const std::string& id, const std::string& previous = "", size_t bytes = 10) {
+  return {.tenant = "me",
+          .previous_id = previous,
+          .response = {{"id", id}, {"output", ordered_json::array({recent_item("out_" + id, bytes)})}},
+          .input = ordered_json::array({recent_item("in_" + id, bytes)})};
+}
+
+std::vector<std::string> ids_of(const Result<ordered_json>& items) {
   std::vector<std::string> found;
   if (items)
     for (const auto& one : *items) found.push_back(one["id"]);
@@ -27,9 +29,9 @@ std::vector<std::string> ids(const Result<ordered_json>& items) {
 
 TEST(RecentResponses, AreFoundByTheirTenantAlone) {
   const auto store = make_recent_responses();
-  ASSERT_TRUE(store->put(response("a")).has_value());
+  ASSERT_TRUE(store->put(recent("a")).has_value());
   EXPECT_EQ(store->response("me", "a").value()["id"], "a");
-  EXPECT_THAT(ids(store->input("me", "a")), testing::ElementsAre("in_a"));
+  EXPECT_THAT(ids_of(store->input("me", "a")), testing::ElementsAre("in_a"));
   size_t bytes = 0;
   EXPECT_EQ(store->item("me", "in_a", bytes).value()["id"], "in_a");
   EXPECT_EQ(store->item("me", "out_a", bytes).value()["id"], "out_a");
@@ -48,11 +50,12 @@ TEST(RecentResponses, AreFoundByTheirTenantAlone) {
 
 TEST(RecentResponses, AConversationIsTheItemsOfAllItsResponses) {
   const auto store = make_recent_responses({.chain_max = 3});
-  ASSERT_TRUE(store->put(response("a")).has_value());
-  ASSERT_TRUE(store->put(response("b", "a")).has_value());
-  ASSERT_TRUE(store->put(response("c", "b")).has_value());
-  EXPECT_THAT(ids(store->history("me", "c")), testing::ElementsAre("in_a", "out_a", "in_b", "out_b", "in_c", "out_c"));
-  ASSERT_TRUE(store->put(response("d", "c")).has_value());
+  ASSERT_TRUE(store->put(recent("a")).has_value());
+  ASSERT_TRUE(store->put(recent("b", "a")).has_value());
+  ASSERT_TRUE(store->put(recent("c", "b")).has_value());
+  EXPECT_THAT(ids_of(store->history("me", "c")),
+              testing::ElementsAre("in_a", "out_a", "in_b", "out_b", "in_c", "out_c"));
+  ASSERT_TRUE(store->put(recent("d", "c")).has_value());
   EXPECT_EQ(store->history("me", "d").error().code, Code::kTooLarge);
   ASSERT_TRUE(store->remove("me", "a").has_value());
   EXPECT_THAT(store->history("me", "b").error().message, HasSubstr("\"a\""));
@@ -60,10 +63,10 @@ TEST(RecentResponses, AConversationIsTheItemsOfAllItsResponses) {
 
 TEST(RecentResponses, TheLeastRecentlyUsedGoFirst) {
   const auto store = make_recent_responses({.responses_max = 2});
-  ASSERT_TRUE(store->put(response("a")).has_value());
-  ASSERT_TRUE(store->put(response("b")).has_value());
+  ASSERT_TRUE(store->put(recent("a")).has_value());
+  ASSERT_TRUE(store->put(recent("b")).has_value());
   EXPECT_TRUE(store->response("me", "a").has_value());
-  ASSERT_TRUE(store->put(response("c")).has_value());
+  ASSERT_TRUE(store->put(recent("c")).has_value());
   EXPECT_FALSE(store->response("me", "b").has_value());
   EXPECT_TRUE(store->response("me", "a").has_value());
   EXPECT_TRUE(store->response("me", "c").has_value());
@@ -71,21 +74,21 @@ TEST(RecentResponses, TheLeastRecentlyUsedGoFirst) {
 
 TEST(RecentResponses, TheirBytesHaveABound) {
   const auto store = make_recent_responses({.bytes_max = 10'000});
-  for (int i = 0; i < 50; ++i) ASSERT_TRUE(store->put(response(std::to_string(i), "", 1'000)).has_value());
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(store->put(recent(std::to_string(i), "", 1'000)).has_value());
   int found = 0;
   for (int i = 0; i < 50; ++i) found += store->response("me", std::to_string(i)).has_value() ? 1 : 0;
   EXPECT_GE(found, 2);
   EXPECT_LE(found, 4);
-  const auto large = store->put(response("large", "", 6'000));
+  const auto large = store->put(recent("large", "", 6'000));
   ASSERT_FALSE(large.has_value());
   EXPECT_EQ(large.error().code, Code::kTooLarge);
 }
 
 TEST(RecentResponses, AnItemIsThatOfTheNewestResponseThatHasIt) {
   const auto store = make_recent_responses();
-  StoredResponse first = response("a"), second = response("b");
-  first.input = ordered_json::array({item("msg", 1)});
-  second.input = ordered_json::array({item("msg", 2)});
+  StoredResponse first = recent("a"), second = recent("b");
+  first.input = ordered_json::array({recent_item("msg", 1)});
+  second.input = ordered_json::array({recent_item("msg", 2)});
   ASSERT_TRUE(store->put(first).has_value());
   ASSERT_TRUE(store->put(second).has_value());
   ASSERT_TRUE(store->remove("me", "a").has_value());
