@@ -156,7 +156,7 @@ Result<std::optional<ChatPrompt>> prompt_with_known(const PromptContext& context
   for (const KnownTurn& turn : known) {
     auto& message = marked.messages[turn.message];
     message["content"] = mark("text", turn.message);
-    message.erase("tool_calls");
+    marked.sampled.push_back(turn.message);
     message.erase("reasoning_content");
     if (!turn.sampled->turn.reasoning.empty()) message["reasoning_content"] = mark("thinking", turn.message);
   }

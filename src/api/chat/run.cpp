@@ -80,15 +80,6 @@ ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& reque
   return {std::move(text), {begin, std::min(begin + name.size(), text.size())}};
 }
 
-Result<void> check_tools(const LoadedModel& model, const ChatRequest& request) {
-  const ChatCapabilities& can = model.chat_template.capabilities();
-  if (request.input.tools.is_null() || can.tools || can.generic_tools) return {};
-  return fail_at("tools", Code::kUnsupported,
-                 "the chat template of {} has no place for tools; leave them out, or give the model another template "
-                 "with --chat-template",
-                 model.name);
-}
-
 TurnRecorder turn_recorder(Service& service, const LoadedModel& model, const ChatRequest& request,
                            std::vector<TokenId> forced_prefix) {
   return [&turns = service.turns(), &tokenizer = *model.tokenizer, scope = scope_of(model, request.generate),
@@ -141,7 +132,6 @@ struct Prepared {
 };
 
 Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest& request) {
-  CAIRN_TRY_VOID(check_tools(model, request));
   Prepared made;
   made.reasoning_tokens_max = resolve_reasoning(request.reasoning, model.chat_template.capabilities(),
                                                 model.engine->context_tokens(), request.input.variables);

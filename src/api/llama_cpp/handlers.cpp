@@ -99,7 +99,7 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
                       {"modalities", {{"vision", false}, {"audio", false}}},
                       {"chat_template", model->template_source},
                       {"chat_template_caps",
-                       {{"supports_tools", can.tools || can.generic_tools},
+                       {{"supports_tools", true},
                         {"supports_system_role", can.system_role},
                         {"supports_typed_content", can.list_content},
                         {"supports_object_arguments", can.object_arguments}}},
