@@ -179,6 +179,7 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   made.capabilities_ = probe_template(
       [&](ordered_json messages, const ordered_json& tools) { return made.render_probe(std::move(messages), tools); });
   made.capabilities_.effort = has("reasoning_effort");
+  made.capabilities_.thinks_in_tags = has("</think>");
   const auto styles = tool_call::tool_styles();
   const auto style = std::ranges::find_if(styles, [&](const auto* each) { return each->matches(source); });
   if (style != styles.end()) made.style_ = *style;

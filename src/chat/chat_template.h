@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,12 @@ struct ChatInput {
   /// Messages of the assistant, ascending, whose content stands for the whole turn: their calls only say what the
   /// results after them answer (chat_prompt.cpp).
   std::vector<size_t> sampled{};
+};
+
+/// What a server gives to its templates where a request says nothing.
+struct TemplateDefaults {
+  nlohmann::ordered_json variables = nlohmann::ordered_json::object();
+  std::optional<bool> reasoning{};  ///< whether models think; unset: those whose templates have a switch do
 };
 
 /// What a template showed of the probe conversations, each of which has a form that some templates refuse or drop.
@@ -62,7 +69,8 @@ struct ChatCapabilities {
   bool bare_properties = true;    ///< tools with parameters that have no description
   bool thinking_field = false;    ///< an assistant's `thinking`, and not its `reasoning_content`
 
-  bool effort = false;  ///< uses the variable reasoning_effort
+  bool thinks_in_tags = false;  ///< writes </think>, so that its variable `thinking` is the switch of that
+  bool effort = false;          ///< uses the variable reasoning_effort
   /// Minimum context of its effort "max", which is "high" in smaller ones; 0: it has no such effort.
   int32_t max_effort_tokens = 0;
 };

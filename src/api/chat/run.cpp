@@ -34,18 +34,12 @@ std::string thinking_close(const LoadedModel& model, const std::string& prompt) 
 
 /// Appends the text that the answer goes on from, and what must come before an answer's text. Returns the text.
 Result<std::string> add_prefill(const LoadedModel& model, const ChatRequest& request, ChatPrompt& prompt) {
-  // Answers do not begin with whitespace, whatever the template ends with.
-  const size_t begin = request.prefill.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return std::string();
-  std::string before = thinking_close(model, prompt.text);
-  if (before.empty() && model.output_format.reasoning == ReasoningFormat::kHarmony)
-    before = "<|channel|>final<|message|>";
-  std::string text = request.prefill.substr(begin);
+  Prefill prefill = prefill_of(model, request.prefill, prompt.text);
   // What a client writes is text, also where it looks like a special token.
-  CAIRN_TRY_VOID(append_text(*model.tokenizer, before, {.parse_special = true}, prompt.tokens));
-  CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {}, prompt.tokens));
-  prompt.text += before;
-  return text;
+  CAIRN_TRY_VOID(append_text(*model.tokenizer, prefill.before, {.parse_special = true}, prompt.tokens));
+  CAIRN_TRY_VOID(append_text(*model.tokenizer, prefill.text, {}, prompt.tokens));
+  prompt.text += prefill.before;
+  return std::move(prefill.text);
 }
 
 /// What `required` or a named tool puts at the answer's beginning.
@@ -133,8 +127,9 @@ struct Prepared {
 
 Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest& request) {
   Prepared made;
-  made.reasoning_tokens_max = resolve_reasoning(request.reasoning, model.chat_template.capabilities(),
-                                                model.engine->context_tokens(), request.input.variables);
+  made.reasoning_tokens_max =
+      resolve_reasoning(request.reasoning, model.chat_template.capabilities(), model.template_defaults,
+                        model.engine->context_tokens(), request.input.variables);
   CAIRN_TRY(made.prompt,
             chat_prompt(model.prompt_context(), request.input, &service.turns(), scope_of(model, request.generate)));
   auto& [prompt, context, forced_prefix, budget] = made;
@@ -158,6 +153,16 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
 }
 
 }  // namespace
+
+Prefill prefill_of(const LoadedModel& model, std::string_view text, const std::string& prompt) {
+  // Answers do not begin with whitespace, whatever the template ends with.
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  std::string before = thinking_close(model, prompt);
+  if (before.empty() && model.output_format.reasoning == ReasoningFormat::kHarmony)
+    before = "<|channel|>final<|message|>";
+  return {std::move(before), std::string(text.substr(begin))};
+}
 
 Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http) {
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));

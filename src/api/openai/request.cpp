@@ -54,7 +54,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& body) {
   chat.choices = common.choices;
   chat.stream = common.stream;
   chat.generate = std::move(common.generate);
-  chat.input = read_chat_input(fields);
+  chat.input = read_chat_input(fields, chat.prefill);
   read_tool_choice(fields, chat);
   read_reasoning(fields, chat.reasoning);
   chat.generate.max_tokens =
