@@ -87,13 +87,26 @@ std::optional<size_t> begin_of_turn(std::string_view text, size_t end, std::stri
   return std::nullopt;
 }
 
-/// The text that the template appends for the model to continue.
-Result<std::string> generation_prompt_of(const PromptContext& context, ChatInput input, const std::string& with) {
+/// What the rendering with a generation prompt has more than that without one. Some templates end a conversation that
+/// is not continued with a token of their own.
+Result<std::string> added_prompt(const PromptContext& context, ChatInput input, std::string_view with) {
   input.add_generation_prompt = false;
   CAIRN_TRY(const Rendering without, context.chat_template.render(input, std::time(nullptr)));
-  // Some templates end a conversation that is not continued with a token of their own.
   const auto differs = std::ranges::mismatch(with, without.text);
   return std::string(differs.in1, with.end());
+}
+
+/// The text that the template appends for the model to continue: that of the last message alone, if the rendering ends
+/// with it, because a whole conversation takes long to render again.
+Result<std::string> generation_prompt_of(const PromptContext& context, const ChatInput& input, std::string_view with) {
+  ChatInput last;
+  last.messages.push_back(input.messages.back());
+  last.variables = input.variables;
+  if (const auto alone = context.chat_template.render(last, std::time(nullptr))) {
+    const auto added = added_prompt(context, std::move(last), alone->text);
+    if (added && !added->empty() && with.ends_with(*added)) return *added;
+  }
+  return added_prompt(context, input, with);
 }
 
 /// Cuts the rendering at known turns; nullopt if the template does something unexpected with them.

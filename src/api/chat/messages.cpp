@@ -321,7 +321,8 @@ ChatInput read_chat_input(RequestFields& fields, std::string& prefill) {
   input.tools = read_tools(fields);
   read_template_variables(fields, input.variables);
   input.add_generation_prompt = fields.boolean("add_generation_prompt", true);
-  if (!fields.failed() && fields.boolean("continue_final_message", input.add_generation_prompt)) {
+  const bool continues = fields.boolean("continue_final_message", input.add_generation_prompt);
+  if (continues && !fields.failed()) {
     take_prefill(input.messages, prefill);
     if (!prefill.empty()) input.add_generation_prompt = true;
   }
