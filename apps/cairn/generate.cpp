@@ -45,7 +45,6 @@ Result<void> generate(GenerateFlags& flags) {
     return fail(Code::kInvalidArgument, "the prompt is not valid UTF-8 at byte {}", valid);
   }
   flags.load.options.sequences = 1;
-  flags.load.options.needs_template = false;
   CAIRN_TRY(const auto model, flags.load.load());
   GenerateRequest request;
   CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), flags.prompt));

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/log.h"
+#include "base/text/json.h"
 #include "loader/device.h"
 #include "loader/memory_plan.h"
 #include "model/model.h"
@@ -76,6 +77,15 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
                   "Small GGUF model of the same vocabulary that drafts tokens (speculative decoding), or a file of "
                   "DeepSeek V4's MTP module")
       ->check(CLI::ExistingFile);
+  command
+      .add_option("--chat-template-kwargs", template_variables,
+                  "JSON object of variables that the chat template gets where a request does not set them")
+      ->check(not_empty());
+  command
+      .add_option("--reasoning", reasoning,
+                  "Whether models think where a request does not say: on, off, or auto, as the template has a switch")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->capture_default_str();
   command.add_option("--chat-template", chat_template_file, "Jinja file that replaces the model's chat template")
       ->check(CLI::ExistingFile);
 }
@@ -117,6 +127,12 @@ Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
     if (!file) return fail(Code::kIo, "cannot read {}", chat_template_file);
     wanted.chat_template = text.str();
   }
+  if (!template_variables.empty()) {
+    CAIRN_TRY(wanted.template_defaults.variables, read_json(template_variables));
+    if (!wanted.template_defaults.variables.is_object())
+      return fail(Code::kInvalidArgument, "--chat-template-kwargs must be a JSON object");
+  }
+  if (reasoning != "auto") wanted.template_defaults.reasoning = reasoning == "on";
   return load_model_file(model, wanted);
 }
 

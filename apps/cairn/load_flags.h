@@ -35,6 +35,8 @@ struct LoadedRunner {
 struct LoadFlags {
   std::string model;  ///< path of the file
   std::string chat_template_file;
+  std::string template_variables;
+  std::string reasoning = "auto";
   std::string kv_type = "f16";
   LoadOptions options;
 

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/messages.h"
+#include "api/chat/reasoning.h"
+#include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/params/request_fields.h"
 #include "api/params/request_notes.h"
@@ -99,9 +101,13 @@ Result<std::string> detokenize(Service& service, const net::HttpRequest& http, B
 
 Result<std::string> apply_template(Service& service, const net::HttpRequest& http, ByteShare& share) {
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
-  CAIRN_TRY(const TemplateRequest request, parse_apply_template(document));
+  CAIRN_TRY(TemplateRequest request, parse_apply_template(document));
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  resolve_reasoning(request.reasoning, model->chat_template.capabilities(), model->template_defaults,
+                    model->engine->context_tokens(), request.input.variables);
   CAIRN_TRY(std::string text, render_chat(model->prompt_context(), request.input));
+  const Prefill prefill = prefill_of(*model, request.prefill, text);
+  text += prefill.before + prefill.text;
   if (!share.grow_to((1 + kEscapedByteBytes) * static_cast<int64_t>(text.size())))
     return std::unexpected(no_request_bytes());
   return dump({{"prompt", std::move(text)}});
@@ -152,7 +158,8 @@ Result<TemplateRequest> parse_apply_template(const ordered_json& body) {
   RequestFields fields(body);
   TemplateRequest request;
   request.model = fields.string("model", "");
-  request.input = read_chat_input(fields);
+  request.input = read_chat_input(fields, request.prefill);
+  read_reasoning(fields, request.reasoning);
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/chat/request.h"
 #include "api/service.h"
 #include "base/ids.h"
 #include "chat/chat_template.h"
@@ -30,6 +31,8 @@ struct DetokenizeRequest {
 struct TemplateRequest {
   std::string model;
   ChatInput input;
+  std::string prefill;
+  ReasoningOptions reasoning;
 };
 Result<TokenizeRequest> parse_tokenize(const nlohmann::ordered_json& body);
 Result<DetokenizeRequest> parse_detokenize(const nlohmann::ordered_json& body);

@@ -87,13 +87,26 @@ std::optional<size_t> begin_of_turn(std::string_view text, size_t end, std::stri
   return std::nullopt;
 }
 
-/// The text that the template appends for the model to continue.
-Result<std::string> generation_prompt_of(const PromptContext& context, ChatInput input, const std::string& with) {
+/// What the rendering with a generation prompt has more than that without one. Some templates end a conversation that
+/// is not continued with a token of their own.
+Result<std::string> added_prompt(const PromptContext& context, ChatInput input, std::string_view with) {
   input.add_generation_prompt = false;
   CAIRN_TRY(const Rendering without, context.chat_template.render(input, std::time(nullptr)));
-  // Some templates end a conversation that is not continued with a token of their own.
   const auto differs = std::ranges::mismatch(with, without.text);
   return std::string(differs.in1, with.end());
+}
+
+/// The text that the template appends for the model to continue: that of the last message alone, if the rendering ends
+/// with it, because a whole conversation takes long to render again.
+Result<std::string> generation_prompt_of(const PromptContext& context, const ChatInput& input, std::string_view with) {
+  ChatInput last;
+  last.messages.push_back(input.messages.back());
+  last.variables = input.variables;
+  if (const auto alone = context.chat_template.render(last, std::time(nullptr))) {
+    const auto added = added_prompt(context, std::move(last), alone->text);
+    if (added && !added->empty() && with.ends_with(*added)) return *added;
+  }
+  return added_prompt(context, input, with);
 }
 
 /// Cuts the rendering at known turns; nullopt if the template does something unexpected with them.
@@ -149,6 +162,23 @@ Result<ChatPrompt> encode(const PromptContext& context, const Rendering& renderi
   return prompt;
 }
 
+/// Whether the rendering of the turns' own texts has the same text around them as that of their placeholders.
+bool same_around(std::string_view plain, std::string_view marked, std::span<const Piece> pieces) {
+  const auto text_of = [&](const Piece& piece) {
+    return marked.substr(piece.text.begin, piece.text.end - piece.text.begin);
+  };
+  const std::string_view first = text_of(pieces.front()), last = text_of(pieces.back());
+  if (!plain.starts_with(first) || plain.size() < first.size() + last.size() || !plain.ends_with(last)) return false;
+  size_t at = first.size();
+  for (const Piece& piece : pieces.subspan(1, pieces.size() - 2)) {
+    const std::string_view text = text_of(piece);
+    at = plain.find(text, at);
+    if (at == std::string_view::npos) return false;
+    at += text.size();
+  }
+  return at <= plain.size() - last.size();
+}
+
 /// The prompt with known turns in it; nullopt: render as usual.
 Result<std::optional<ChatPrompt>> prompt_with_known(const PromptContext& context, const ChatInput& input,
                                                     const std::vector<KnownTurn>& known) {
@@ -156,17 +186,26 @@ Result<std::optional<ChatPrompt>> prompt_with_known(const PromptContext& context
   for (const KnownTurn& turn : known) {
     auto& message = marked.messages[turn.message];
     message["content"] = mark("text", turn.message);
-    message.erase("tool_calls");
+    marked.sampled.push_back(turn.message);
     message.erase("reasoning_content");
     if (!turn.sampled->turn.reasoning.empty()) message["reasoning_content"] = mark("thinking", turn.message);
   }
   const auto rendering = context.chat_template.render(marked, std::time(nullptr));
   if (!rendering) return std::nullopt;  // such a turn cannot be rendered without its calls
   CAIRN_TRY(const std::string generation_prompt, generation_prompt_of(context, marked, rendering->text));
+  // A template may look into old answers: for </think>, for a word. Then it decides by the placeholder.
+  for (const KnownTurn& turn : known) {
+    auto& content = marked.messages[turn.message]["content"];
+    const ordered_json& own = input.messages[turn.message]["content"];
+    if (own.is_array() ||
+        (own.is_string() && own.get_ref<const std::string&>().find_first_not_of(" \t\r\n") != std::string::npos))
+      content = own;
+  }
+  const auto plain = context.chat_template.render(marked, std::time(nullptr));
   const ReasoningStyle* style = find_style(context.output_format.reasoning);
   const auto pieces =
       cut(rendering->text, known, generation_prompt, style == nullptr ? std::string_view() : style->open);
-  if (!pieces) return std::nullopt;
+  if (!pieces || !plain || !same_around(plain->text, rendering->text, *pieces)) return std::nullopt;
   CAIRN_TRY(ChatPrompt prompt, encode(context, *rendering, *pieces));
   return prompt;
 }

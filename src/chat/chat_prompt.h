@@ -18,7 +18,8 @@ struct ChatPrompt {
 };
 
 /// Turns found in `turns` are inserted as they were sampled: the whole turn if the template shows its thinking, else
-/// the part after the thinking. Errors: the template's.
+/// the part after the thinking. If what the template writes around a turn depends on the turn's text, the conversation
+/// is rendered as it came. Errors: the template's.
 Result<ChatPrompt> chat_prompt(const PromptContext& context, const ChatInput& input, SampledTurnCache* turns = nullptr,
                                const CacheScope& scope = {});
 

@@ -1,12 +1,15 @@
 #include "chat/chat_template.h"
 
 #include <algorithm>
-#include <initializer_list>
+#include <array>
+#include <map>
 #include <unordered_set>
 #include <utility>
 
 #include "base/text/json.h"
-#include "chat/generic_tools.h"
+#include "base/text/printable.h"
+#include "chat/history.h"
+#include "chat/template_probe.h"
 #include "chat/tool_calls/dsml_escape.h"
 #include "chat/tool_calls/format.h"
 
@@ -25,28 +28,16 @@ constexpr std::string_view kChatMl = R"({%- for message in messages -%}
 {% endfor -%}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif -%})";
 
-// Marker words of the probes: they occur in a rendering only if the template showed them.
-constexpr std::string_view kUserWord = "cairnuser";
-constexpr std::string_view kSystemWord = "cairnsystem";
-constexpr std::string_view kToolWord = "cairntool";
-constexpr std::string_view kKeyWord = "cairnkey";
+constexpr std::string_view kHarmonyChannel = "<|channel|>";
+
+// Roles of one conversation that are looked for in the template; messages of others are the user's.
+constexpr size_t kRolesProbedMax = 8;
 
 // Minimum context of DeepSeek V4's effort "max".
 constexpr int32_t kMaxEffortTokens = 393'216;
 
-// Limits for probes: a probe is tiny, and a template that needs more than this for it is not supported.
-constexpr JinjaLimits kProbeLimits{.steps_max = 1'000'000, .output_bytes_max = 4 << 20, .memory_bytes_max = 16 << 20};
-
-ordered_json message_of(std::string_view role, ordered_json content) {
-  return {{"role", role}, {"content", std::move(content)}};
-}
-
 ordered_json text_parts(std::string_view text) {
   return ordered_json::array({ordered_json{{"type", "text"}, {"text", text}}});
-}
-
-bool shows(const Result<Rendering>& rendered, std::string_view word) {
-  return rendered.has_value() && rendered->text.find(word) != std::string::npos;
 }
 
 // Known roles. Templates write `<|` + role + `|>`, so a known role counts as the template's own text, whoever sent it.
@@ -83,45 +74,6 @@ std::string content_place(size_t message) { return "messages[" + std::to_string(
 
 bool has_role(const ordered_json& message, std::string_view role) {
   return message.is_object() && message.contains("role") && message["role"] == role;
-}
-
-// Removes a leading system message and puts its text before that of the first user message.
-Result<void> fold_system(ordered_json& messages) {
-  if (messages.empty() || !has_role(messages[0], "system") || !messages[0].contains("content")) return {};
-  size_t user = 1;
-  while (user < messages.size() && !has_role(messages[user], "user")) ++user;
-  if (user == messages.size() || !messages[user].contains("content")) return {};
-  const ordered_json& content = messages[0]["content"];
-  if (!content.is_string() && !content.is_array()) return {};
-  CAIRN_TRY(std::string text, plain_text(content, content_place(0)));
-  ordered_json& user_content = messages[user]["content"];
-  if (user_content.is_array()) {
-    user_content.insert(user_content.begin(), ordered_json{{"type", "text"}, {"text", text + "\n\n"}});
-  } else if (user_content.is_string()) {
-    user_content = text + "\n\n" + user_content.get<std::string>();
-  } else {
-    return {};
-  }
-  messages.erase(messages.begin());
-  return {};
-}
-
-void shape_arguments(ordered_json& message, bool as_object) {
-  const auto calls = message.find("tool_calls");
-  if (calls == message.end() || !calls->is_array()) return;
-  for (ordered_json& call : *calls) {
-    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
-    ordered_json& function = call["function"];
-    const auto arguments = function.find("arguments");
-    if (arguments == function.end()) continue;
-    if (as_object && arguments->is_string()) {
-      // A model's arguments may be invalid JSON; then the template gets them as a string.
-      auto parsed = read_json(arguments->get_ref<const std::string&>());
-      if (parsed && parsed->is_object()) *arguments = std::move(*parsed);
-    } else if (!as_object && !arguments->is_string()) {
-      *arguments = arguments->dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-    }
-  }
 }
 
 ordered_json escaped_value(const ordered_json& value) {
@@ -166,6 +118,50 @@ void escape_result(ordered_json& message) {
   if (written > 0) text = escaped.append(text, written);
 }
 
+// gpt-oss' template refuses an answer that has its channels' marks as text.
+void write_harmony(ordered_json& message) {
+  if (!has_role(message, "assistant")) return;
+  for (const char* field : {"content", "reasoning_content"}) {
+    const auto found = message.find(field);
+    if (found == message.end() || !found->is_string()) continue;
+    auto& text = found->get_ref<std::string&>();
+    for (size_t at = text.find(kHarmonyChannel); at != std::string::npos; at = text.find(kHarmonyChannel, at))
+      text.replace(at, kHarmonyChannel.size(), "<channel>");
+  }
+}
+
+// The thinking for templates that know it as `thinking`. Beside a text and calls, gpt-oss' has no place for it.
+void write_thinking(ordered_json& message) {
+  const auto thinking = message.find("reasoning_content");
+  if (thinking == message.end() || message.contains("thinking")) return;
+  const auto content = message.find("content");
+  const bool has_text = content != message.end() && content->is_string() && *content != "";
+  if (!has_text || !message.contains("tool_calls")) message["thinking"] = ordered_json(*thinking);
+}
+
+std::string date_text(const char* format, std::time_t now) {
+  std::tm local{};
+  std::array<char, 64> text{};
+  if (localtime_r(&now, &local) == nullptr) return {};
+  return {text.data(), std::strftime(text.data(), text.size(), format, &local)};
+}
+
+// What a template was given, for an error: "3 messages (system, user, tool) and 2 tools".
+std::string description_of(const ChatInput& input) {
+  constexpr size_t kRolesNamedMax = 8;
+  std::string roles;
+  const size_t count = input.messages.size();
+  for (size_t i = count - std::min(count, kRolesNamedMax); i < count; ++i) {
+    const ordered_json& message = input.messages[i];
+    const bool has_role = message.is_object() && message.contains("role") && message["role"].is_string();
+    if (!roles.empty()) roles += ", ";
+    roles += has_role ? printable(message["role"].get_ref<const std::string&>()) : "no role";
+    if (has_role && message.contains("tool_calls")) roles += " with calls";
+  }
+  return fmt::format("{} messages ({}{}) and {} tools", count, count > kRolesNamedMax ? "the last ones: " : "", roles,
+                     input.tools.is_array() ? input.tools.size() : 0);
+}
+
 }  // namespace
 
 ChatTemplate::ChatTemplate(JinjaTemplate parsed, std::string bos, std::string eos, bool is_fallback)
@@ -175,15 +171,20 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   const bool is_fallback = source.empty();
   CAIRN_TRY(JinjaTemplate parsed, JinjaTemplate::parse(is_fallback ? kChatMl : source));
   ChatTemplate made(std::move(parsed), std::move(bos), std::move(eos), is_fallback);
-  made.capabilities_ = made.probe();
-  made.is_dsml_ = source.find(tool_call::kDsmlMark) != std::string_view::npos;
-  made.capabilities_.effort = source.find("reasoning_effort") != std::string_view::npos;
+  const auto has = [&](std::string_view text) { return source.find(text) != std::string_view::npos; };
+  made.is_dsml_ = has(tool_call::kDsmlMark);
+  made.is_harmony_ = has(kHarmonyChannel);
+  const auto plain = made.render_probe(ordered_json::array({{{"role", "user"}, {"content", "x"}}}), nullptr);
+  made.reads_functions_ = !plain && plain.error().message == "'functions' is undefined";
+  made.capabilities_ = probe_template(
+      [&](ordered_json messages, const ordered_json& tools) { return made.render_probe(std::move(messages), tools); });
+  made.capabilities_.effort = has("reasoning_effort");
+  made.capabilities_.thinks_in_tags = has("</think>");
   const auto styles = tool_call::tool_styles();
   const auto style = std::ranges::find_if(styles, [&](const auto* each) { return each->matches(source); });
-  const bool has_format = style != styles.end();
-  if (made.capabilities_.effort && has_format && (*style)->format == ToolFormat::kDsmlV4)
+  if (style != styles.end()) made.style_ = *style;
+  if (made.capabilities_.effort && made.style_ != nullptr && made.style_->format == ToolFormat::kDsmlV4)
     made.capabilities_.max_effort_tokens = kMaxEffortTokens;
-  made.capabilities_.generic_tools = !made.capabilities_.tools && !has_format;
   return made;
 }
 
@@ -191,11 +192,15 @@ Result<Rendering> ChatTemplate::render_plain(ordered_json messages, const ordere
                                              bool add_generation_prompt, const ordered_json& variables, std::time_t now,
                                              const JinjaLimits& limits) const {
   ordered_json all = {{"messages", std::move(messages)},
-                      {"tools", tools},
                       {"documents", nullptr},
                       {"add_generation_prompt", add_generation_prompt},
                       {"bos_token", bos_},
-                      {"eos_token", eos_}};
+                      {"eos_token", eos_},
+                      {"date_string", date_text("%d %b %Y", now)},
+                      {"datetime", date_text("%b %d %Y", now)}};
+  // Without tools the variable is undefined: templates that take None for a list are many.
+  if (!tools.is_null()) all["tools"] = tools;
+  if (reads_functions_) all["functions"] = tools.is_null() ? std::string() : tools.dump(2);
   if (variables.is_object())
     for (const auto& [name, value] : variables.items()) all[name] = value;
   std::unordered_set<const ordered_json*> own;
@@ -205,54 +210,25 @@ Result<Rendering> ChatTemplate::render_plain(ordered_json messages, const ordere
   return template_.render(all, [&](const ordered_json& string) { return own.contains(&string); }, now, limits);
 }
 
-ChatCapabilities ChatTemplate::probe() const {
-  const ordered_json none = nullptr;
-  const auto render_probe = [&](std::initializer_list<ordered_json> messages, const ordered_json& tools) {
-    ordered_json list = ordered_json::array();
-    for (const ordered_json& message : messages) list.push_back(message);
-    return render_plain(std::move(list), tools, false, none, 0, kProbeLimits);
-  };
-  ChatCapabilities can;
-  const bool shows_string = shows(render_probe({message_of("user", kUserWord)}, none), kUserWord);
-  const Result<Rendering> with_list = render_probe({message_of("user", text_parts(kUserWord))}, none);
-  // A template that prints the list itself, as Python or as JSON, does not support lists.
-  can.list_content = shows(with_list, kUserWord) && !shows(with_list, "'type'") && !shows(with_list, "\"type\"");
-  can.string_content = shows_string || !can.list_content;
-
-  const auto content = [&](std::string_view word) {
-    return can.string_content ? ordered_json(word) : text_parts(word);
-  };
-  const ordered_json user = message_of("user", content(kUserWord));
-  const ordered_json system = message_of("system", content(kSystemWord));
-  // If not even the user's message alone can be rendered, the probes show nothing.
-  can.system_role =
-      shows(render_probe({system, user}, none), kSystemWord) || !shows(render_probe({user}, none), kUserWord);
-
-  const ordered_json function = {{"name", kToolWord},
-                                 {"description", "A tool."},
-                                 {"parameters", {{"type", "object"}, {"properties", ordered_json::object()}}}};
-  const ordered_json tools = ordered_json::array({ordered_json{{"type", "function"}, {"function", function}}});
-  can.tools = shows(render_probe({user}, tools), kToolWord) || shows(render_probe({system, user}, tools), kToolWord);
-
-  ordered_json call = message_of("assistant", content(""));
-  call["tool_calls"] =
-      ordered_json::array({ordered_json{{"id", "call00001"},
-                                        {"type", "function"},
-                                        {"function", {{"name", kToolWord}, {"arguments", {{kKeyWord, "value"}}}}}}});
-  for (const ordered_json& given : {tools, none}) {
-    const Result<Rendering> with_object = render_probe({user, call}, given);
-    can.object_arguments |= shows(with_object, kKeyWord) && !shows(with_object, fmt::format("'{}'", kKeyWord));
-  }
-  return can;
+Result<Rendering> ChatTemplate::render_probe(ordered_json messages, const ordered_json& tools) const {
+  return render_plain(std::move(messages), tools, false, nullptr, 0, kProbeLimits);
 }
 
 Result<Rendering> ChatTemplate::render(const ChatInput& input, std::time_t now) const {
-  if (capabilities_.generic_tools && speaks_of_tools(input)) return render(with_generic_tools(input), now);
-  ordered_json messages = input.messages;
-  if (!messages.is_array()) return fail(Code::kInvalidArgument, "messages must be an array");
-  if (!capabilities_.system_role) CAIRN_TRY_VOID(fold_system(messages));
-  for (size_t i = 0; i < messages.size(); ++i) {
-    ordered_json& message = messages[i];
+  if (!input.messages.is_array()) return fail(Code::kInvalidArgument, "messages must be an array");
+  ChatInput fitted = input;
+  std::map<std::string, bool> roles;  // shown by the template, of those that are in this conversation
+  const auto shows_role = [&](const std::string& role) {
+    if (const auto known = roles.find(role); known != roles.end()) return known->second;
+    if (roles.size() == kRolesProbedMax) return false;
+    const auto probe = [&](ordered_json messages, const ordered_json& tools) {
+      return render_probe(std::move(messages), tools);
+    };
+    return roles[role] = probe_role(probe, capabilities_, role);
+  };
+  fit_history(fitted, {capabilities_, style_, shows_role});
+  for (size_t i = 0; i < fitted.messages.size(); ++i) {
+    ordered_json& message = fitted.messages[i];
     if (!message.is_object()) continue;
     if (const auto content = message.find("content"); content != message.end()) {
       if (content->is_array() && !capabilities_.list_content) {
@@ -261,12 +237,21 @@ Result<Rendering> ChatTemplate::render(const ChatInput& input, std::time_t now) 
         *content = text_parts(content->get_ref<const std::string&>());
       }
     }
-    shape_arguments(message, capabilities_.object_arguments);
+    if (is_harmony_) write_harmony(message);
+    if (capabilities_.thinking_field) write_thinking(message);
     if (!is_dsml_) continue;
     escape_arguments(message);
     escape_result(message);
   }
-  return render_plain(std::move(messages), input.tools, input.add_generation_prompt, input.variables, now, {});
+  const std::string given = description_of(fitted);
+  auto rendered =
+      render_plain(std::move(fitted.messages), fitted.tools, fitted.add_generation_prompt, fitted.variables, now, {});
+  if (rendered) return rendered;
+  const Error& error = rendered.error();
+  return fail_at("messages", error.code,
+                 "the model's chat template cannot render this conversation: {}{}{}. It was given {}. Start the server "
+                 "with --chat-template FILE to give the model another template",
+                 error.at, error.at.empty() ? "" : ": ", error.message, given);
 }
 
 }  // namespace cairn

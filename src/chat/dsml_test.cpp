@@ -187,7 +187,6 @@ class RandomCalls {
                                           "\t",
                                           " ",
                                           "  ",
-                                          std::string(1, '\0'),
                                           "\x01",
                                           "\x7f",
                                           "{",

@@ -1,92 +1,61 @@
 #include "chat/generic_tools.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string_view>
 
 namespace cairn {
 namespace {
 
 using nlohmann::ordered_json;
 
-std::string written(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
-std::string tools_text(const ordered_json& tools) {
-  std::string text = "You can call functions. These are their signatures, one JSON object a line:\n<tools>\n";
-  for (const auto& tool : tools) text += written(tool.contains("function") ? tool["function"] : tool) + "\n";
-  return text +
-         "</tools>\nTo call one, answer with its name and its arguments as JSON between these tags, once for every "
-         "call:\n<tool_call>\n{\"name\": \"NAME\", \"arguments\": {}}\n</tool_call>";
-}
-
-// Appends text to a content that is a string, a list of parts, or null, or puts it in front.
-void add_text(ordered_json& content, const std::string& text, bool in_front = false) {
-  if (content.is_array()) {
-    content.insert(in_front ? content.begin() : content.end(), ordered_json{{"type", "text"}, {"text", text}});
-  } else {
-    const std::string old = content.is_string() ? content.get<std::string>() : std::string();
-    const std::string_view between = old.empty() ? "" : "\n";
-    content = in_front ? fmt::format("{}{}{}", text, between, old) : fmt::format("{}{}{}", old, between, text);
+// Hermes, or the template's own format if its arguments are JSON.
+std::string written_call(const tool_call::ToolStyle* style, const std::string& name, std::string_view arguments) {
+  if (style == nullptr || style->syntax.form != tool_call::ArgumentForm::kJson) {
+    return fmt::format("<tool_call>\n{{\"name\": {}, \"arguments\": {}}}\n</tool_call>", written_json(name), arguments);
   }
-}
-
-std::string call_text(const ordered_json& call) {
-  const ordered_json function = call.value("function", ordered_json::object());
-  const ordered_json arguments = function.value("arguments", ordered_json::object());
-  // Arguments that are not JSON stay as they were written.
-  return fmt::format("<tool_call>\n{{\"name\": {}, \"arguments\": {}}}\n</tool_call>",
-                     written(function.value("name", ordered_json(""))),
-                     arguments.is_string() ? arguments.get<std::string>() : written(arguments));
-}
-
-bool is_role(const ordered_json& message, std::string_view role) {
-  return message.is_object() && message.contains("role") && message["role"] == role;
+  const std::string id(static_cast<size_t>(style->id_bytes), '0');
+  return fmt::format("{}{}{}{}", tool_call::forced_opening(*style, name, 0, id), arguments, style->syntax.call_close,
+                     style->syntax.block_close);
 }
 
 }  // namespace
 
-bool speaks_of_tools(const ChatInput& input) {
-  if (input.tools.is_array() && !input.tools.empty()) return true;
-  return input.messages.is_array() && std::ranges::any_of(input.messages, [](const auto& message) {
-           return is_role(message, "tool") || (message.is_object() && message.contains("tool_calls"));
-         });
+std::string written_json(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-ChatInput with_generic_tools(const ChatInput& input) {
-  ChatInput output = input;
-  output.tools = nullptr;
-  output.messages = ordered_json::array();
-  if (input.tools.is_array() && !input.tools.empty()) {
-    if (input.messages.empty() || !is_role(input.messages[0], "system"))
-      output.messages.push_back({{"role", "system"}, {"content", ""}});
+std::string tools_as_text(const ordered_json& tools, const tool_call::ToolStyle* style) {
+  std::string text = "You can call functions. These are their signatures, one JSON object a line:\n<tools>\n";
+  for (const auto& tool : tools) text += written_json(tool.contains("function") ? tool["function"] : tool) + "\n";
+  return text + "</tools>\nTo call one, answer in this form, with its name and its arguments as JSON, once for every " +
+         "call:\n" + written_call(style, "NAME", "{}");
+}
+
+std::string call_as_text(const ordered_json& call, const tool_call::ToolStyle* style) {
+  const ordered_json function = call.value("function", ordered_json::object());
+  const ordered_json arguments = function.value("arguments", ordered_json::object());
+  const ordered_json name = function.value("name", ordered_json(""));
+  return written_call(style, name.is_string() ? name.get<std::string>() : "",
+                      arguments.is_string() ? arguments.get<std::string>() : written_json(arguments));
+}
+
+ordered_json result_as_text(ordered_json content) {
+  constexpr std::string_view kOpen = "<tool_response>\n";
+  constexpr std::string_view kClose = "\n</tool_response>";
+  if (content.is_array()) {
+    std::string text;
+    const bool is_text = std::ranges::all_of(content, [&](const ordered_json& part) {
+      if (!part.is_object() || !part.contains("text") || !part["text"].is_string()) return false;
+      if (!text.empty()) text += '\n';
+      text += part["text"].get_ref<const std::string&>();
+      return true;
+    });
+    if (!is_text) return content;  // the template says what it cannot show
+    content = std::move(text);
   }
-  bool after_result = false;
-  for (const ordered_json& message : input.messages) {
-    if (is_role(message, "tool")) {
-      // Results of several calls become one message, since many templates require user and assistant to alternate.
-      if (!after_result) output.messages.push_back({{"role", "user"}, {"content", ""}});
-      ordered_json text = message.value("content", ordered_json(""));
-      add_text(text, "<tool_response>", true);
-      add_text(text, "</tool_response>");
-      auto& content = output.messages.back()["content"];
-      if (text.is_string()) {
-        add_text(content, text.get<std::string>());
-      } else {
-        for (const auto& part : text) add_text(content, part.value("text", ""));
-      }
-      after_result = true;
-      continue;
-    }
-    output.messages.push_back(message);
-    ordered_json& added = output.messages.back();
-    if (const auto calls = message.find("tool_calls"); calls != message.end() && calls->is_array()) {
-      for (const auto& call : *calls) add_text(added["content"], call_text(call));
-      added.erase("tool_calls");
-    }
-    after_result = false;
-  }
-  if (input.tools.is_array() && !input.tools.empty()) add_text(output.messages[0]["content"], tools_text(input.tools));
-  return output;
+  return fmt::format("{}{}{}", kOpen, content.is_string() ? content.get_ref<const std::string&>() : "", kClose);
 }
 
 }  // namespace cairn

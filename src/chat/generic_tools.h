@@ -1,16 +1,23 @@
-/// Tools for models whose chat template does not support them: the system message describes the tools, and calls and
-/// results in the history become text, in the Hermes format that most models have seen.
+/// Tools, calls and results as text, for chat templates without a place for them. Calls are in the format that the
+/// template shows elsewhere, if its arguments are JSON, or else as results in the Hermes format, which most models have
+/// seen.
 #pragma once
 
-#include "chat/chat_template.h"
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "chat/tool_calls/format.h"
 
 namespace cairn {
 
-/// Whether a conversation has tools, calls or results in it.
-bool speaks_of_tools(const ChatInput& input);
+/// A description of the tools for the system message. `style`: of calls; null: Hermes.
+std::string tools_as_text(const nlohmann::ordered_json& tools, const tool_call::ToolStyle* style);
+/// A call of an assistant's message. Arguments that are not JSON stay as they were written.
+std::string call_as_text(const nlohmann::ordered_json& call, const tool_call::ToolStyle* style);
+/// A result's content, a string or a list of text parts, for a user's message.
+nlohmann::ordered_json result_as_text(nlohmann::ordered_json content);
 
-/// The same conversation with messages of the roles system, user and assistant only. `input` as for
-/// ChatTemplate::render.
-ChatInput with_generic_tools(const ChatInput& input);
+/// A value as JSON text on one line.
+std::string written_json(const nlohmann::ordered_json& value);
 
 }  // namespace cairn

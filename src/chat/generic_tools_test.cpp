@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "chat/chat_template.h"
 #include "chat/output/output_parser.h"
 
 namespace cairn {
@@ -32,62 +33,59 @@ ChatInput conversation() {
   return input;
 }
 
-TEST(GenericTools, ToolsCallsAndResultsBecomeText) {
-  const ChatInput made = with_generic_tools(conversation());
-  EXPECT_TRUE(made.tools.is_null());
-  ASSERT_EQ(made.messages.size(), 4u);
-  EXPECT_EQ(made.messages[0]["role"], "system");
-  EXPECT_THAT(made.messages[0]["content"].get<std::string>(), HasSubstr(R"({"name":"add","description":"Adds.")"));
-  EXPECT_EQ(made.messages[2]["content"],
-            "I add.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\":  2}}\n</tool_call>\n"
-            "<tool_call>\n{\"name\": \"add\", \"arguments\": {no json}\n</tool_call>");
-  EXPECT_FALSE(made.messages[2].contains("tool_calls"));
-  EXPECT_EQ(made.messages[3]["role"], "user");
-  EXPECT_EQ(made.messages[3]["content"],
-            "<tool_response>\n4\n</tool_response>\n<tool_response>\nbad\n</tool_response>");
+const char* const kBare = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}";
+
+std::string rendered(const char* source, const ChatInput& input) {
+  const auto made = ChatTemplate::create(source, "", "");
+  EXPECT_TRUE(made.has_value()) << made.error().text();
+  const auto text = made->render(input, 0);
+  return text ? text->text : "error: " + text.error().text();
+}
+
+TEST(GenericTools, ToolsCallsAndResultsBecomeTextForTemplatesWithoutAPlaceForThem) {
+  const std::string text = rendered(kBare, conversation());
+  EXPECT_THAT(text, HasSubstr(R"({"name":"add","description":"Adds.")"));
+  EXPECT_THAT(
+      text, HasSubstr("[assistant] I add.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\":  2}}\n</tool_call>\n"
+                      "<tool_call>\n{\"name\": \"add\", \"arguments\": {no json}\n</tool_call>\n[user]"));
+  EXPECT_THAT(text, HasSubstr("[user] <tool_response>\n4\n</tool_response>\n<tool_response>\nbad\n</tool_response>\n"));
+  EXPECT_THAT(text, Not(HasSubstr("[tool]")));
+  // Without tools nothing changes.
+  ChatInput plain;
+  plain.messages = {{{"role", "user"}, {"content", "x"}}};
+  EXPECT_EQ(rendered(kBare, plain), "[user] x\n");
 }
 
 TEST(GenericTools, TheDescriptionOfToolsFollowsTheSystemMessagesText) {
   ChatInput input = conversation();
   input.messages.insert(input.messages.begin(), ordered_json{{"role", "system"}, {"content", "Be brief."}});
-  const ChatInput made = with_generic_tools(input);
-  EXPECT_EQ(made.messages.size(), 4u);
-  EXPECT_THAT(made.messages[0]["content"].get<std::string>(), testing::StartsWith("Be brief.\nYou can call"));
+  EXPECT_THAT(rendered(kBare, input), testing::StartsWith("[system] Be brief.\nYou can call"));
 }
 
-TEST(GenericTools, AreUsedOnlyForTemplatesWithoutToolSupport) {
-  const auto bare = ChatTemplate::create("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", "", "");
-  ASSERT_TRUE(bare.has_value());
-  EXPECT_TRUE(bare->capabilities().generic_tools);
-  const auto text = bare->render(conversation(), 0);
-  ASSERT_TRUE(text.has_value()) << text.error().text();
-  EXPECT_THAT(text->text, HasSubstr("[user] <tool_response>\n4"));
-  EXPECT_THAT(text->text, Not(HasSubstr("[tool]")));
-  // The fallback template has generic tools too, and the parser reads what it writes.
-  const auto fallback = ChatTemplate::create("", "", "");
-  ASSERT_TRUE(fallback.has_value());
-  EXPECT_TRUE(fallback->capabilities().generic_tools);
-  ChatInput said = conversation();
-  said.messages[1]["tool_calls"].erase(1);  // the other call's arguments are not JSON
-  OutputParser parser(detect_output_format(""), kTools, "");
-  std::vector<Part> parts;
-  parser.feed(with_generic_tools(said).messages[2]["content"].get<std::string>(), parts);
-  parser.finish(parts);
-  std::string arguments;
-  for (const Part& part : parts)
-    if (part.kind == PartKind::kArguments) arguments += part.text;
-  EXPECT_EQ(ordered_json::parse(arguments), ordered_json::parse(R"({"a": 2})"));
-  EXPECT_EQ(std::ranges::count(parts, PartKind::kCallEnd, &Part::kind), 1);
+TEST(GenericTools, TheParserReadsCallsInTheFormThatTheModelIsShown) {
+  for (const tool_call::ToolStyle* style :
+       {static_cast<const tool_call::ToolStyle*>(nullptr), tool_call::find_style(ToolFormat::kDeepSeekV31)}) {
+    OutputFormat format = detect_output_format("");
+    if (style != nullptr) format.tools = style->format;
+    OutputParser parser(format, kTools, "");
+    std::vector<Part> parts;
+    parser.feed(call_as_text(call("1", "{\"a\": 2}"), style), parts);
+    parser.finish(parts);
+    std::string arguments;
+    for (const Part& part : parts)
+      if (part.kind == PartKind::kArguments) arguments += part.text;
+    EXPECT_EQ(ordered_json::parse(arguments), ordered_json::parse(R"({"a": 2})"));
+    EXPECT_EQ(std::ranges::count(parts, PartKind::kCallEnd, &Part::kind), 1);
+  }
+}
 
-  const auto knows = ChatTemplate::create(
-      "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}",
-      "", "");
-  ASSERT_TRUE(knows.has_value());
-  EXPECT_FALSE(knows->capabilities().generic_tools);
-  // Without tools nothing changes.
-  ChatInput plain;
-  plain.messages = {{{"role", "user"}, {"content", "x"}}};
-  EXPECT_EQ(bare->render(plain, 0).value().text, "[user] x\n");
+TEST(GenericTools, AreNotUsedWhereTheTemplateShowsTools) {
+  const char* knows =
+      "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}";
+  ChatInput input;
+  input.tools = kTools;
+  input.messages = {{{"role", "user"}, {"content", "x"}}};
+  EXPECT_THAT(rendered(knows, input), testing::AllOf(HasSubstr("\"add\""), Not(HasSubstr("You can call"))));
 }
 
 }  // namespace

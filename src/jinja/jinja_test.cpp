@@ -77,8 +77,8 @@ TEST(JinjaErrors, SyntaxErrorsNameTheLine) {
 TEST(Jinja, AppendsToListsThatTheTemplateWrote) {
   const ordered_json variables = {{"given", {1, 2}}};
   EXPECT_EQ(rendered("{% set l = [1] %}{% for x in given %}{% set _ = l.append(x) %}{% endfor %}{{ l }}{{ l.append(3) "
-                   "}}{{ l[3] }}",
-                   variables),
+                     "}}{{ l[3] }}",
+                     variables),
             "[1, 1, 2]None3");
   EXPECT_EQ(
       render("{% set ns = namespace(l=[]) %}{% for x in given %}{% set _ = ns.l.append([x]) %}{% endfor %}{{ ns.l }}",

@@ -83,11 +83,10 @@ Result<TemplateChoice> choose_template(const std::filesystem::path& path, const 
   const Error& error = made.error();
   if (!own) return fail(error.code, "the chat template that --chat-template gives: {}", error.text());
   const std::string name = utf8_replace_invalid(path.filename().string());
-  if (options.needs_template) {
-    return fail(error.code, "the chat template of {}: {}; give the model another one with --chat-template FILE", name,
-                error.text());
-  }
-  log_warning("the chat template of {} is left out: {}", name, error.text());
+  log_warning(
+      "the chat template of {} cannot be read: {}. Conversations are written in ChatML, which the model may not know: "
+      "give it another template with --chat-template FILE",
+      name, error.text());
   CAIRN_TRY(ChatTemplate fallback, make_template("", tokenizer));
   return TemplateChoice{std::move(fallback), ""};
 }
@@ -278,6 +277,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .tokenizer = std::move(tokenizer),
       .chat_template = std::move(chat_template.made),
       .template_source = std::string(chat_template.source),
+      .template_defaults = options.template_defaults,
       .output_format = detect_output_format(chat_template.source),
       .device = std::move(device),
       .pack_cache = nullptr,

@@ -55,7 +55,7 @@ struct LoadOptions {
   bool simulate_rounding = true;  ///< see ModelOptions
   bool pack_cache = false;        ///< weights as the kernels read them are kept in a file beside the model
   std::string chat_template;      ///< replaces the file's; empty: the file's
-  bool needs_template = true;     ///< false: one of the file's that cannot be used is left out, with a warning
+  TemplateDefaults template_defaults{};
 };
 
 /// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
@@ -74,7 +74,8 @@ struct LoadedModel {
   std::unique_ptr<Tokenizer> tokenizer;
   ChatTemplate chat_template;
   std::string template_source;  ///< of chat_template; empty: it has one of its own
-  OutputFormat output_format;   ///< how its chat answers are written
+  TemplateDefaults template_defaults;
+  OutputFormat output_format;  ///< how its chat answers are written
   Device device;
   std::unique_ptr<PackCache> pack_cache;   ///< null: none
   std::unique_ptr<gguf::Reader> mtp_file;  ///< file of an MTP module; null: none of its own

@@ -322,22 +322,36 @@ test('errors name cause and remedy, and repeat little of what was sent', async (
   await server.stop();
 });
 
-test('a broken template of a file is named, with the remedy, and stops no plain completion', () => {
+test('a broken template of a file is named, with the remedy, and ChatML takes its place', async () => {
   const bytes = fs.readFileSync(guide);
   const at = bytes.indexOf('{%- macro', bytes.indexOf('tokenizer.chat_template'));
   bytes.write('{{- \u001b[3m', at);
   const broken = path.join(folder, 'broken.gguf');
   fs.writeFileSync(broken, bytes);
-  const refused = cairn(['serve', broken, '--port', '0']);
-  assert.equal(refused.status, 1);
-  assert.match(refused.stderr, /cairn: the chat template of broken\.gguf: .*--chat-template FILE/);
-  assert.ok(!refused.stderr.includes('\u001b'));
+  const server = await start(broken);
+  const { prompt } = await (await server.post('/apply-template', { messages: [{ role: 'user', content: 'Hi' }] })).json();
+  assert.equal(prompt, '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n');
+  const { log } = await server.stop();
+  assert.match(log, /warning the chat template of broken\.gguf cannot be read: .*ChatML.*--chat-template FILE/);
+  assert.ok(!log.includes('\u001b'));
   const done = cairn(['generate', broken, '-p', 'Once', '-n', '2', '-t', '1']);
   assert.equal(done.status, 0, done.stderr);
-  assert.match(done.stderr, /warning the chat template of broken\.gguf is left out/);
+  assert.match(done.stderr, /warning the chat template of broken\.gguf cannot be read/);
   const given = path.join(folder, 'broken.jinja');
   fs.writeFileSync(given, '{% for');
   assert.match(cairn(['serve', story, '--port', '0', '--chat-template', given]).stderr, /the chat template that --chat-template gives: /);
+});
+
+test('a template that cannot render a conversation is named, with its line and what it was given', async () => {
+  const strict = path.join(folder, 'strict.jinja');
+  fs.writeFileSync(strict, "{% for m in messages %}{% if 'x' in m.content %}\n{{ raise_exception('no x') }}{% endif %}{{ m.content }}{% endfor %}{{ word }}{{ enable_thinking }}");
+  const server = await start(story, ["--chat-template", strict, '--chat-template-kwargs', '{"word": "W"}', '--reasoning', 'off']);
+  const render = async (content) => (await server.post('/apply-template', { messages: [{ role: 'user', content }] })).json();
+  assert.equal((await render('a')).prompt, 'aWFalse');
+  const { error } = await render('x');
+  assert.equal(error.param, 'messages');
+  assert.match(error.message, /chat template cannot render this conversation: line 2: no x\. It was given 1 messages \(user\) and 0 tools\..*--chat-template FILE/);
+  await server.stop();
 });
 
 test('a limit on memory that leaves no room for threads is named', (context) => {

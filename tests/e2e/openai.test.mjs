@@ -57,6 +57,24 @@ test('a chat completion has text, usage and a finish reason', async () => {
   assert.equal(answer.usage.total_tokens, answer.usage.prompt_tokens + 16);
 });
 
+test('a last message of the assistant is continued, unless the request says otherwise', async () => {
+  const begun = { role: 'assistant', content: 'Once upon a time, there was a little' };
+  const render = async (more) => (await (await server.post('/apply-template', { messages: [...messages, begun], ...more })).json()).prompt;
+  const plain = (await (await server.post('/apply-template', { messages })).json()).prompt;
+  assert.equal(await render({}), plain + begun.content);
+  assert.equal(await render({ continue_final_message: true, add_generation_prompt: false }), plain + begun.content);
+  const closed = await render({ add_generation_prompt: false });
+  assert.ok(closed.startsWith(plain + begun.content) && closed.length > plain.length + begun.content.length);
+  const next = await render({ continue_final_message: false });
+  assert.ok(next.startsWith(closed) && next.length > closed.length);
+
+  const answer = await client.chat.completions.create({ model: name, messages: [...messages, begun], max_tokens: 24, temperature: 0 });
+  const { tokens: whole } = await (await server.post('/tokenize', { content: plain + begun.content, add_special: true })).json();
+  const completion = await client.completions.create({ model: name, prompt: whole, max_tokens: 24, temperature: 0 });
+  assert.equal(answer.choices[0].message.content.trim(), completion.choices[0].text.trim());
+  assert.equal(answer.usage.prompt_tokens, whole.length);
+});
+
 test('a stream gives the same text as the whole answer, then usage', async () => {
   const whole = await client.chat.completions.create({ model: name, messages, max_tokens: 40, temperature: 0 });
   const stream = await client.chat.completions.create({

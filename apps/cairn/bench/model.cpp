@@ -91,7 +91,6 @@ Result<void> bench_model(ModelBenchFlags& flags) {
     options.context_tokens = std::max(flags.prompt + flags.answer + extra, kContextMin);
   }
   options.sequences = options.sequences_max = options.queue_max = flags.sequences;
-  options.needs_template = false;
   CAIRN_TRY(const auto model, flags.load.load());
   if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
   if (const int32_t most = model->runner->logits_max(); flags.sequences > most)

@@ -332,12 +332,39 @@ void read_tool_choice(RequestFields& fields, ChatRequest& request) {
   }
 }
 
-ChatInput read_chat_input(RequestFields& fields) {
+namespace {
+
+void take_prefill(ordered_json& messages, std::string& prefill) {
+  const auto asks = [](const ordered_json& message) {
+    return is(message, "role", "user") || is(message, "role", "tool");
+  };
+  ordered_json& last = messages.back();
+  if (!is(last, "role", "assistant") || last.contains("tool_calls") || std::ranges::none_of(messages, asks)) return;
+  ordered_json& content = last["content"];
+  if (content.is_string()) {
+    prefill = std::move(content.get_ref<std::string&>());
+  } else {
+    for (const ordered_json& part : content) {
+      if (!prefill.empty()) prefill += '\n';
+      prefill += part["text"].get_ref<const std::string&>();
+    }
+  }
+  messages.erase(messages.size() - 1);
+}
+
+}  // namespace
+
+ChatInput read_chat_input(RequestFields& fields, std::string& prefill) {
   ChatInput input;
   input.messages = read_messages(fields);
   input.tools = read_tools(fields);
   read_template_variables(fields, input.variables);
   input.add_generation_prompt = fields.boolean("add_generation_prompt", true);
+  const bool continues = fields.boolean("continue_final_message", input.add_generation_prompt);
+  if (continues && !fields.failed()) {
+    take_prefill(input.messages, prefill);
+    if (!prefill.empty()) input.add_generation_prompt = true;
+  }
   return input;
 }
 

@@ -121,6 +121,35 @@ TEST(ReadMessages, CallsOfCustomToolsAreFunctionsOfOneString) {
   EXPECT_EQ((*done)[1]["tool_calls"][0]["function"], (ordered_json{{"name", "f"}, {"arguments", {{"input", "raw"}}}}));
 }
 
+TEST(ReadChatInput, ALastAnswerIsTheBeginningOfTheNext) {
+  const auto read_input = [](ordered_json body) {
+    RequestFields fields(body);
+    std::pair<ChatInput, std::string> made;
+    made.first = read_chat_input(fields, made.second);
+    const auto done = fields.finish();
+    EXPECT_TRUE(done.has_value()) << done.error().text();
+    return made;
+  };
+  const ordered_json begun = {user("Hi"), {{"role", "assistant"}, {"content", "Once upon"}}};
+  const auto [input, prefill] = read_input({{"messages", begun}});
+  EXPECT_EQ(prefill, "Once upon");
+  EXPECT_EQ(input.messages.size(), 1u);
+  EXPECT_TRUE(input.add_generation_prompt);
+  const auto vllm =
+      read_input({{"messages", begun}, {"continue_final_message", true}, {"add_generation_prompt", false}});
+  EXPECT_EQ(vllm.second, "Once upon");
+  EXPECT_TRUE(vllm.first.add_generation_prompt);
+  EXPECT_EQ(read_input({{"messages", begun}, {"continue_final_message", false}}).first.messages.size(), 2u);
+  const auto closed = read_input({{"messages", begun}, {"add_generation_prompt", false}});
+  EXPECT_EQ(closed.first.messages.size(), 2u);
+  EXPECT_FALSE(closed.first.add_generation_prompt);
+  const ordered_json parts = {user("Hi"), {{"role", "assistant"}, {"content", {{{"type", "text"}, {"text", "a"}}}}}};
+  EXPECT_EQ(read_input({{"messages", parts}}).second, "a");
+  // Calls are no beginning of a text, and a lone answer answers nobody.
+  EXPECT_EQ(read_input({{"messages", {user("Hi"), calls({"1"})}}}).first.messages.size(), 2u);
+  EXPECT_EQ(read_input({{"messages", {begun[1]}}}).first.messages.size(), 1u);
+}
+
 struct Choice {
   Result<void> done;
   ChatRequest request;

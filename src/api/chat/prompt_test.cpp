@@ -36,8 +36,11 @@ class ChatPromptTest : public testing::Test {
     std::ifstream file(kTemplates / (name + ".jinja"), std::ios::binary);
     std::ostringstream source;
     source << file.rdbuf();
+    load_source(source.str(), path);
+  }
+  void load_source(const std::string& source, const char* path = kTiny) {
     LoadOptions options;
-    options.chat_template = source.str();
+    options.chat_template = source;
     options.threads = 1;
     auto model = load_model_file(path, options);
     ASSERT_TRUE(model.has_value()) << model.error().text();
@@ -183,6 +186,31 @@ std::vector<TokenId> letters(const Tokenizer& tokenizer, std::string_view text) 
   }
   tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(before));
   return tokens;
+}
+
+TEST_F(ChatPromptTest, ATurnWhoseTextSteersTheTemplateIsRenderedAsItCame) {
+  load_source(
+      "{% for m in messages %}{% if m.role == 'assistant' and 'cat' in m.content %}[a cat]{% endif %}"
+      "<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}"
+      "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}");
+  for (const std::string text : {"Once there was a cat.", "Once there was a dog."}) {
+    const ChatPrompt first = prompt(ordered_json::array({kUser}));
+    SampledTurn turn;
+    turn.turn.content = text;
+    turn.tokens = letters(*model_->tokenizer, text);
+    const auto sampled = turn.tokens;
+    turns_.keep(kScope, turn);
+    ChatInput input;
+    input.messages = {kUser, {{"role", "assistant"}, {"content", text}}, kUser};
+    input.tools = tools();
+    const ChatPrompt second = prompt(input.messages);
+    const auto plain = chat_prompt(model_->prompt_context(), input);
+    ASSERT_TRUE(plain.has_value()) << plain.error().text();
+    const bool steers = text.find("cat") != std::string::npos;
+    EXPECT_EQ(second.tokens == plain->tokens, steers) << text;
+    EXPECT_EQ(begins_with(second.tokens, first.tokens, sampled), !steers) << text;
+    EXPECT_EQ(model_->tokenizer->decode(second.tokens, true), model_->tokenizer->decode(plain->tokens, true));
+  }
 }
 
 TEST_F(ChatPromptTest, ASentencePiecePromptHasNoSpacesWhereItWasCut) {

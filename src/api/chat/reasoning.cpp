@@ -24,15 +24,25 @@ std::string_view known_effort(std::string_view effort, const ChatCapabilities& c
 
 }  // namespace
 
-int32_t resolve_reasoning(const ReasoningOptions& options, const ChatCapabilities& can, int32_t context_tokens,
-                          ordered_json& variables) {
+int32_t resolve_reasoning(ReasoningOptions options, const ChatCapabilities& can, const TemplateDefaults& defaults,
+                          int32_t context_tokens, ordered_json& variables) {
   const auto set = [&](const char* name, ordered_json value) {
     if (!variables.contains(name)) variables[name] = std::move(value);
   };
-  if (options.enabled) {
-    set("enable_thinking", *options.enabled);
-    set("thinking", *options.enabled);
+  const auto set_thinking = [&](bool on, bool as_thinking) {
+    set("enable_thinking", on);
+    if (as_thinking) set("thinking", on);
+  };
+  if (options.enabled) set_thinking(*options.enabled, true);
+  for (const auto& [name, value] : defaults.variables.items()) set(name.c_str(), value);
+  if (!options.enabled && defaults.reasoning) {
+    options.enabled = defaults.reasoning;
+    set_thinking(*defaults.reasoning, true);
   }
+  // As llama.cpp's server has it: on, where the template has a switch that nobody has touched.
+  const bool off = variables.value("enable_thinking", ordered_json(true)) == false ||
+                   variables.value("thinking", ordered_json(true)) == false;
+  set_thinking(!off, can.thinks_in_tags);
   if (!options.effort.empty() && can.effort) set("reasoning_effort", known_effort(options.effort, can));
   const auto effort = variables.find("reasoning_effort");
   if (effort != variables.end() && *effort == "max" && context_tokens < can.max_effort_tokens) *effort = "high";

@@ -10,9 +10,10 @@
 namespace cairn::api {
 
 /// Adds to the template's `variables`, in the names that templates have for it; those that the client has set stay, but
-/// for an effort that the context is too small for: ChatCapabilities::max_effort_tokens. Returns after how many tokens
-/// the thinking is closed, -1: never. An effort that the template knows nothing of becomes such a budget.
-int32_t resolve_reasoning(const ReasoningOptions& options, const ChatCapabilities& can, int32_t context_tokens,
-                          nlohmann::ordered_json& variables);
+/// for an effort that the context is too small for: ChatCapabilities::max_effort_tokens. What neither the client nor
+/// the server's `defaults` say is on. Returns after how many tokens the thinking is closed, -1: never. An effort that
+/// the template knows nothing of becomes such a budget.
+int32_t resolve_reasoning(ReasoningOptions options, const ChatCapabilities& can, const TemplateDefaults& defaults,
+                          int32_t context_tokens, nlohmann::ordered_json& variables);
 
 }  // namespace cairn::api

@@ -20,7 +20,7 @@ ChatTemplate template_of(std::string_view source) {
 // What the template is told.
 ordered_json told(const ReasoningOptions& options, const ChatTemplate& chat, int32_t context_tokens,
                   ordered_json variables = ordered_json::object()) {
-  resolve_reasoning(options, chat.capabilities(), context_tokens, variables);
+  resolve_reasoning(options, chat.capabilities(), {}, context_tokens, variables);
   return variables;
 }
 
@@ -58,13 +58,34 @@ TEST(Reasoning, OtherTemplatesGetTheirHighestOrABudget) {
   EXPECT_FALSE(told({.enabled = true, .effort = "max"}, plain, 4'096).contains("reasoning_effort"));
   ordered_json variables = ordered_json::object();
   const auto budget = [&](const ReasoningOptions& options, const ChatTemplate& chat) {
-    return resolve_reasoning(options, chat.capabilities(), 4'096, variables);
+    return resolve_reasoning(options, chat.capabilities(), {}, 4'096, variables);
   };
   EXPECT_EQ(budget({.enabled = true, .effort = "low"}, plain), 2'048);
   EXPECT_EQ(budget({.enabled = true, .effort = "low"}, knowing), -1);
   EXPECT_EQ(budget({.enabled = true, .effort = "max"}, plain), -1);
   EXPECT_EQ(budget({.enabled = false}, plain), 0);
   EXPECT_EQ(budget({.enabled = true, .effort = "low", .tokens_max = 7}, plain), 7);
+}
+
+TEST(Reasoning, IsOnUnlessTheRequestOrTheServerSaysOtherwise) {
+  const ChatTemplate tagged = template_of("{{ messages[0].content }}</think>");
+  const ChatTemplate plain = template_of("{{ messages[0].content }}");
+  const auto all = [](const ReasoningOptions& options, const ChatTemplate& chat, const TemplateDefaults& defaults,
+                      ordered_json variables = ordered_json::object()) {
+    resolve_reasoning(options, chat.capabilities(), defaults, 4'096, variables);
+    return variables;
+  };
+  EXPECT_EQ(all({}, tagged, {}), (ordered_json{{"enable_thinking", true}, {"thinking", true}}));
+  // Granite's `thinking` asks for another form of answers, which nobody has asked for.
+  EXPECT_EQ(all({}, plain, {}), (ordered_json{{"enable_thinking", true}}));
+  EXPECT_EQ(all({.enabled = false}, tagged, {.reasoning = true})["thinking"], false);
+  EXPECT_EQ(all({}, tagged, {.reasoning = false}), (ordered_json{{"enable_thinking", false}, {"thinking", false}}));
+  EXPECT_EQ(all({}, tagged, {}, {{"enable_thinking", false}})["thinking"], false);
+  EXPECT_EQ(all({}, tagged, {.variables = {{"thinking", false}, {"x", 1}}}),
+            (ordered_json{{"thinking", false}, {"x", 1}, {"enable_thinking", false}}));
+  EXPECT_EQ(all({}, tagged, {.variables = {{"x", 1}}}, {{"x", 2}})["x"], 2);
+  ordered_json variables = ordered_json::object();
+  EXPECT_EQ(resolve_reasoning({}, tagged.capabilities(), {.reasoning = false}, 4'096, variables), 0);
 }
 
 }  // namespace

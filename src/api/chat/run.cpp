@@ -34,18 +34,12 @@ std::string thinking_close(const LoadedModel& model, const std::string& prompt) 
 
 /// Appends the text that the answer goes on from, and what must come before an answer's text. Returns the text.
 Result<std::string> add_prefill(const LoadedModel& model, const ChatRequest& request, ChatPrompt& prompt) {
-  // Answers do not begin with whitespace, whatever the template ends with.
-  const size_t begin = request.prefill.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return std::string();
-  std::string before = thinking_close(model, prompt.text);
-  if (before.empty() && model.output_format.reasoning == ReasoningFormat::kHarmony)
-    before = "<|channel|>final<|message|>";
-  std::string text = request.prefill.substr(begin);
+  Prefill prefill = prefill_of(model, request.prefill, prompt.text);
   // What a client writes is text, also where it looks like a special token.
-  CAIRN_TRY_VOID(append_text(*model.tokenizer, before, {.parse_special = true}, prompt.tokens));
-  CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {}, prompt.tokens));
-  prompt.text += before;
-  return text;
+  CAIRN_TRY_VOID(append_text(*model.tokenizer, prefill.before, {.parse_special = true}, prompt.tokens));
+  CAIRN_TRY_VOID(append_text(*model.tokenizer, prefill.text, {}, prompt.tokens));
+  prompt.text += prefill.before;
+  return std::move(prefill.text);
 }
 
 /// What `required` or a named tool puts at the answer's beginning.
@@ -81,15 +75,6 @@ ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& reque
   // A space belongs to the token after it, which is the model's to choose.
   while (text.ends_with(' ')) text.pop_back();
   return {std::move(text), {begin, std::min(begin + name.size(), text.size())}};
-}
-
-Result<void> check_tools(const LoadedModel& model, const ChatRequest& request) {
-  const ChatCapabilities& can = model.chat_template.capabilities();
-  if (request.input.tools.is_null() || can.tools || can.generic_tools) return {};
-  return fail_at("tools", Code::kUnsupported,
-                 "the chat template of {} has no place for tools; leave them out, or give the model another template "
-                 "with --chat-template",
-                 model.name);
 }
 
 TurnRecorder turn_recorder(Service& service, const LoadedModel& model, const ChatRequest& request,
@@ -145,10 +130,10 @@ struct Prepared {
 };
 
 Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest& request) {
-  CAIRN_TRY_VOID(check_tools(model, request));
   Prepared made;
-  made.reasoning_tokens_max = resolve_reasoning(request.reasoning, model.chat_template.capabilities(),
-                                                model.engine->context_tokens(), request.input.variables);
+  made.reasoning_tokens_max =
+      resolve_reasoning(request.reasoning, model.chat_template.capabilities(), model.template_defaults,
+                        model.engine->context_tokens(), request.input.variables);
   CAIRN_TRY(made.prompt,
             chat_prompt(model.prompt_context(), request.input, &service.turns(), scope_of(model, request.generate)));
   auto& [prompt, context, forced_prefix, budget] = made;
@@ -180,6 +165,16 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
 }
 
 }  // namespace
+
+Prefill prefill_of(const LoadedModel& model, std::string_view text, const std::string& prompt) {
+  // Answers do not begin with whitespace, whatever the template ends with.
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  std::string before = thinking_close(model, prompt);
+  if (before.empty() && model.output_format.reasoning == ReasoningFormat::kHarmony)
+    before = "<|channel|>final<|message|>";
+  return {std::move(before), std::string(text.substr(begin))};
+}
 
 Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http) {
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));

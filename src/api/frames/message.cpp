@@ -53,7 +53,7 @@ Chat read_chat(RequestFields& fields, const std::string& id) {
   ChatRequest& request = chat.request;
   request.model = fields.string("model", "");
   request.stream = fields.boolean("stream", true);
-  request.input = read_chat_input(fields);
+  request.input = read_chat_input(fields, request.prefill);
   read_tool_choice(fields, request);
   read_thinking_objects(fields, request.reasoning);
   read_reasoning(fields, request.reasoning);

@@ -124,7 +124,7 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
                       {"endpoint_metrics", false},
                       {"chat_template", model->template_source},
                       {"chat_template_caps",
-                       {{"supports_tools", can.tools || can.generic_tools},
+                       {{"supports_tools", true},
                         {"supports_tool_calls", can.tools},
                         {"supports_system_role", can.system_role},
                         {"supports_typed_content", can.list_content},

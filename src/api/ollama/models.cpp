@@ -80,9 +80,8 @@ ordered_json model_info(const LoadedModel& model, bool verbose) {
 ordered_json capabilities(const LoadedModel& model) {
   ordered_json list = ordered_json::array();
   if (model.runner != nullptr) {
-    const ChatCapabilities& can = model.chat_template.capabilities();
     list.push_back("completion");
-    if (can.tools || can.generic_tools) list.push_back("tools");
+    list.push_back("tools");
     if (thinks(model)) list.push_back("thinking");
   }
   if (model.embedding.dimensions > 0) list.push_back("embedding");

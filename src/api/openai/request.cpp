@@ -73,7 +73,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   chat.choices = common.choices;
   chat.stream = common.stream;
   chat.generate = std::move(common.generate);
-  chat.input = read_chat_input(fields);
+  chat.input = read_chat_input(fields, chat.prefill);
   read_tool_choice(fields, chat);
   read_thinking_objects(fields, chat.reasoning);
   read_reasoning(fields, chat.reasoning);
