@@ -221,7 +221,7 @@ TEST(MessagesSerializer, NoAnswerIsWantedWithMaxTokensNought) {
 TEST(MessagesSerializer, BadArgumentsOfACallAreNoReasonToFail) {
   Script script({});
   script.say({call("f", "t1"), arguments("{\"a\": \"\xff")}).finish(ChatFinishReason::kLength);
-  EXPECT_EQ(script.body()["content"][0]["input"], ordered_json::object());
+  EXPECT_EQ(script.body()["content"][0], ordered_json({{"type", "text"}, {"text", "f {\"a\": \"\xEF\xBF\xBD"}}));
 }
 
 TEST(MessagesSerializer, AFailureIsAnEventOfTheStream) {

@@ -109,6 +109,23 @@ TEST_F(ChatConstraintTest, OneCallIsTheLast) {
   EXPECT_EQ(end_, std::nullopt);
 }
 
+TEST_F(ChatConstraintTest, OneCallInAnotherDressIsTheLastToo) {
+  const auto tools = std::make_shared<const ordered_json>(
+      ordered_json::parse(R"([{"type": "function", "function": {"name": "f", "parameters": {}}}])"));
+  ChatConstraint constraint({.one_call = true}, OutputParser(kHermes, *tools, "", {tools, 1}), *tokenizer_, kNoToken);
+  NextTokenRule next;
+  constraint.begin(next);
+  const std::string call = "{\"name\": \"f\", \"arguments\": {\"a\": 1}}";
+  std::string said;
+  for (const TokenId token : encode(call + "\n" + call)) {
+    if (next.end) break;
+    said += tokenizer_->piece(token, true);
+    constraint.token(token, tokenizer_->piece(token, true), next);
+  }
+  EXPECT_EQ(next.end, FinishReason::kStop);
+  EXPECT_EQ(said, call);
+}
+
 TEST_F(ChatConstraintTest, WhatIsBannedFollowsTheText) {
   const std::string_view block_start = "<tool_call>";
   const auto ban = std::make_shared<const TextBan>(*tokenizer_, std::span(&block_start, 1));
