@@ -25,6 +25,7 @@ Result<void> read_common(RequestFields& fields, CommonFields& common) {
   }
   read_generation_params(fields, common.generate);
   read_probabilities(fields, common.generate.sampling);
+  common.generate.reports_prefill = fields.boolean("return_progress", false);
   common.timings_per_token = fields.boolean("timings_per_token", false);
   fields.accept({"return_tokens", "response_fields"});
   refuse_structured_output(fields);

@@ -38,7 +38,6 @@ void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
     // A salt that nobody else has: nothing cached is found, and nobody finds this.
     generate.salt = random_seed() | 1;
   }
-  generate.reports_prefill = fields.boolean("return_progress", false);
   const int64_t time = fields.integer("t_max_predict_ms", 0, -kTimeMsMax, kTimeMsMax);
   generate.line_time_max = std::chrono::milliseconds(std::max<int64_t>(0, time));
   generate.line_indent_min = static_cast<int32_t>(fields.integer("n_indent", 0, 0, kTokensMax));

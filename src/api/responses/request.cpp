@@ -293,6 +293,7 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", false);
   read_generation_params(fields, chat.generate);
+  chat.generate.reports_prefill = fields.boolean("return_progress", false);
   chat.generate.max_tokens = read_answer_limit(fields, {"max_output_tokens", "max_tokens", "n_predict"}, -1);
   read_truncation(fields);
   read_include(fields, request);
