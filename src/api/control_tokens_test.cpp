@@ -176,7 +176,7 @@ constexpr std::string_view kShowsAll = R"({{ bos_token }}{% for m in messages %}
 {%- for key, value in m.items() %}{{ key }}={{ value }}{% endfor %}
 {%- for call in m.tool_calls or [] %}{{ call.id }}{{ call.function.name ~ ':' ~ call.function.arguments | tojson }}
 {%- endfor %}{{ (m | tojson)[1:-1] | upper | lower }}C
-{% endfor %}{{ tools | tojson(indent=2) }}{{ tools }}{% for t in tools or [] %}{{ '%s' | format(t.function.name) }}{{
+{% endfor %}{{ tools | default(none) | tojson(indent=2) }}{{ tools }}{% for t in tools or [] %}{{ '%s' | format(t.function.name) }}{{
 t.function.description | replace('x', 'y') }}{% for k, v in t.function.parameters.properties | items %}{{ k }}{{ v }}{%
 endfor %}{% endfor %}{{ mood }}{{ notes }}C)";
 

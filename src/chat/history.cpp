@@ -94,7 +94,8 @@ class Fitter {
 
   void fit() {
     const auto is_result = [](const ordered_json& message) { return message.is_object() && is_role(message, "tool"); };
-    system_in_user_ = !can_.system_role || (!can_.system_with_results && std::ranges::any_of(given_, is_result));
+    system_in_user_ =
+        !can_.system_role || (can_.results && !can_.system_with_results && std::ranges::any_of(given_, is_result));
     fit_tools();
     for (next_ = 0; next_ < given_.size();) {
       const bool sampled = sampled_at(next_);
