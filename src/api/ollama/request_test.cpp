@@ -194,7 +194,7 @@ TEST(OllamaMessages, HistoryIsData) {
             R"([{"role":"tool","content":"x","tool_call_id":"call00001"}])");
   EXPECT_THAT(answered(R"({"role": "tool", "tool_name": "other", "content": "x"},
                           {"role": "tool", "tool_call_id": "theirs", "content": "x"})"),
-              testing::ElementsAre("call00003", "theirs"));
+              testing::ElementsAre("call00004", "theirs"));
   EXPECT_THAT(messages_of(R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}])"),
               testing::HasSubstr(R"("arguments":"[1]")"));
   EXPECT_EQ(messages_of(R"([{"role": "boss", "content": "x"}])"), R"([{"role":"boss","content":"x"}])");
