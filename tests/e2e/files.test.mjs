@@ -345,7 +345,7 @@ test('a broken template of a file is named, with the remedy, and ChatML takes it
 test('a template that cannot render a conversation is named, with its line and what it was given', async () => {
   const strict = path.join(folder, 'strict.jinja');
   fs.writeFileSync(strict, "{% for m in messages %}{% if 'x' in m.content %}\n{{ raise_exception('no x') }}{% endif %}{{ m.content }}{% endfor %}{{ word }}{{ enable_thinking }}");
-  const server = await start(story, ["--chat-template", strict, '--chat-template-kwargs', '{"word": "W"}', '--reasoning', 'off']);
+  const server = await start(story, ['--chat-template', strict, '--chat-template-kwargs', '{"word": "W"}', '--reasoning', 'off']);
   const render = async (content) => (await server.post('/apply-template', { messages: [{ role: 'user', content }] })).json();
   assert.equal((await render('a')).prompt, 'aWFalse');
   const { error } = await render('x');
