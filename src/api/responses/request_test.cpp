@@ -218,7 +218,7 @@ TEST(ResponsesRequest, EveryBadFieldIsNamed) {
            {R"({"input":"x","instructions":"a\u0000"})", "instructions", "NUL"},
            {R"({"input":"x","instructions":[]})", "instructions", "must be a string"},
            {R"({"input":"x","messages":[]})", "messages", "not a known field"},
-           {R"({"input":"x","max_output_tokens":0})", "max_output_tokens", "must be from 1"},
+           {R"({"input":"x","max_output_tokens":0})", "max_output_tokens", "must be 1 or more"},
            {R"({"input":"x","top_logprobs":21})", "top_logprobs", "from 0 to 20"},
            {R"({"input":"x","top_logprobs":true})", "top_logprobs", "must be an integer"},
            {R"({"input":"x","include":"x"})", "include", "array of strings"},
