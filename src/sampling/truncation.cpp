@@ -133,12 +133,17 @@ void keep_within_sigmas(std::vector<Candidate>& candidates, double sigmas) {
 
 void drop_top_choices(std::vector<Candidate>& candidates, double threshold, size_t min_keep) {
   normalise(candidates);
-  std::sort(candidates.begin(), candidates.end(), more_likely);
-  const auto below = std::ranges::find_if(
-      candidates, [least = threshold - kProbabilitySlack](const Candidate& c) { return c.probability < least; });
-  const auto top = static_cast<size_t>(below - candidates.begin());
+  const auto is_top = [least = threshold - kProbabilitySlack](const Candidate& c) { return c.probability >= least; };
+  const Candidate* last = nullptr;  // the least likely of the top choices
+  size_t top = 0;
+  for (const Candidate& candidate : candidates) {
+    if (!is_top(candidate)) continue;
+    ++top;
+    if (last == nullptr || more_likely(*last, candidate)) last = &candidate;
+  }
   if (top < 2 || candidates.size() - (top - 1) < min_keep) return;
-  candidates.erase(candidates.begin(), below - 1);
+  const TokenId kept = last->token;
+  std::erase_if(candidates, [&](const Candidate& candidate) { return is_top(candidate) && candidate.token != kept; });
 }
 
 void keep_infill(std::vector<Candidate>& candidates, const Tokenizer& tokenizer) {

@@ -42,7 +42,7 @@ double least_within_sigmas(std::span<const float> logits, double largest, double
 void keep_within_sigmas(std::vector<Candidate>& candidates, double sigmas);
 
 /// XTC: of the candidates with a probability of at least `threshold`, all but the least likely go, if there are two or
-/// more. Sets probabilities first; the result is in order, most likely first.
+/// more. Sets probabilities first. Order is kept.
 void drop_top_choices(std::vector<Candidate>& candidates, double threshold, size_t min_keep);
 
 /// For filling in the middle, after top-k and top-p (llama.cpp's "infill"): where ending is likely, only tokens that

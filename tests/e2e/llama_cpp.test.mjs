@@ -160,10 +160,16 @@ test('samplers are honoured, and the seed gives the same answer again', async ()
 });
 
 test('DRY keeps a text from repeating itself', async () => {
-  const loop = 'one two three four. one two three four. one two three four. one two';
-  const free = await complete({ prompt: loop, n_predict: 3, return_tokens: true });
-  const dry = await complete({ prompt: loop, n_predict: 3, return_tokens: true, dry_multiplier: 100, dry_sequence_breakers: [] });
-  assert.notEqual(dry.tokens[0], free.tokens[0]);
+  const ids = async (content) => (await (await server.post('/tokenize', { content })).json()).tokens;
+  const phrase = 'one two three four. ';
+  const tokens = await ids(`${phrase.repeat(3)}one two`);
+  const period = (await ids(phrase.repeat(3))).length - (await ids(phrase.repeat(2))).length;
+  const next = tokens[tokens.length - period];
+  const ask = { prompt: tokens, n_predict: 1, return_tokens: true, logit_bias: [[next, 90]] };
+  assert.deepEqual((await complete(ask)).tokens, [next]);
+  const dry = { ...ask, dry_multiplier: 1000, dry_sequence_breakers: [] };
+  assert.notEqual((await complete(dry)).tokens[0], next);
+  assert.deepEqual((await complete({ ...dry, dry_penalty_last_n: 4 })).tokens, [next]);
 });
 
 test('progress of a prompt goes from what was cached to the whole of it', async () => {

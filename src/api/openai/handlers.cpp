@@ -26,6 +26,7 @@ Result<void> chat(Service& service, const net::HttpRequest& http, const std::sha
   CAIRN_TRY(OpenAiChatRequest request, parse_chat(body));
   OpenAiChatOptions options{.include_usage = request.include_usage,
                             .logprobs = request.chat.generate.sampling.logprobs,
+                            .timings_per_token = request.timings_per_token,
                             .errors = openai_format(http.path),
                             .custom_tools = std::move(request.custom_tools)};
   return run_chat(service, std::move(request.chat), "chatcmpl-", http, response, [&](const ChatStart& start) {
