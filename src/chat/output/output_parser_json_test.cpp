@@ -79,6 +79,8 @@ const std::vector<OutputCase> kJsonCases = {
            {"f{\"a\": 1}", "C and so on, to the end."}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\" 1} and so on</tool", {"f{\"a\" 1} and so on</tool!"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": 5}</tool_call>", {"f5}!"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": \"I'm here", {"f\"I'm here!"}),
+    hermes("<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1} x\"}</tool_call>", {"f{\"a\": 1} x\"}!"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": nothing}</tool_call>", {"fnothing}!"}),
     hermes("<tool_call>{\"name\": \"f\", say}</tool_call>", {"f, say}!"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1\"}</tool_call>", {"f{\"a\": 1\"}!"}),

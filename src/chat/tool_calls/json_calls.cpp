@@ -130,6 +130,8 @@ ToolCallParser::Step JsonCalls::push_structure(char byte, PartWriter& parts) {
 
 ToolCallParser::Step JsonCalls::begin_value(char byte, PartWriter& parts) {
   value_ = ArgumentWriter();
+  encoded_done_ = false;
+  value_bytes_ = 0;
   text_.clear();
   const bool wants_arguments = !has_arguments_ && (style_.name_is_key || is_arguments_key(key_));
   if (key_ == "function" && byte == '{' && !nested_ && !begun_) {
@@ -144,12 +146,13 @@ ToolCallParser::Step JsonCalls::begin_value(char byte, PartWriter& parts) {
     state_ = State::kId;
   } else if (wants_arguments && byte == '"') {
     encoded_ = ArgumentWriter();
-    encoded_done_ = string_ended_ = false;
+    string_ended_ = false;
     decoder_ = StringDecoder();
     state_ = State::kEncoded;
   } else if (wants_arguments && (byte == '{' || byte == '[')) {
     state_ = State::kArguments;
   } else if (wants_arguments && byte != 'n' && byte != 'N') {  // null is the only other value that means none
+    value_bytes_ = 1;
     return Step::kBad;
   } else {
     state_ = State::kSkipped;
@@ -159,6 +162,7 @@ ToolCallParser::Step JsonCalls::begin_value(char byte, PartWriter& parts) {
 
 ToolCallParser::Step JsonCalls::push_value(char byte, PartWriter& parts) {
   std::string out;
+  ++value_bytes_;
   const Result result = value_.push(byte, out);
   if (result == Result::kBad) return Step::kBad;
   const bool done = result != Result::kMore;
@@ -288,12 +292,13 @@ void JsonCalls::cut_call(PartWriter& parts) {
 
 std::string JsonCalls::unsent(std::string_view since_part) const {
   if (state_ == State::kArguments) return value_.unwritten();
-  // A string that ends before the object within it ends with its quote, which is no JSON there.
-  if (state_ == State::kEncoded) return encoded_.unwritten() + (string_ended_ ? "\"" : "");
-  if (!is_arguments_key(key_)) return std::string(since_part);
-  // Neither an object nor null.
-  if (state_ == State::kValue) return std::string(since_part.substr(since_part.size() - 1));
-  return state_ == State::kSkipped ? value_.unwritten() : std::string(since_part);
+  if (state_ == State::kEncoded && encoded_.started() && !encoded_done_) {
+    // A string that ends before the object within it ends with its quote, which is no JSON there.
+    return encoded_.unwritten() + (string_ended_ ? "\"" : "");
+  }
+  const bool in_value = state_ == State::kValue || state_ == State::kSkipped || state_ == State::kEncoded;
+  const bool of_arguments = in_value && !encoded_done_ && is_arguments_key(key_) && value_bytes_ <= since_part.size();
+  return std::string(of_arguments ? since_part.substr(since_part.size() - value_bytes_) : since_part);
 }
 
 }  // namespace cairn::tool_call

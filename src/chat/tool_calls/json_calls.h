@@ -79,6 +79,7 @@ class JsonCalls final : public ToolCallParser {
   std::string early_;  // arguments that came before the name
   std::string text_;   // a name or id, as JSON
   ArgumentWriter value_;
+  size_t value_bytes_ = 0;  // read of it
   ArgumentWriter encoded_;
   bool encoded_done_ = false;
   bool string_ended_ = false;  // that of the encoded arguments
