@@ -90,7 +90,6 @@ std::vector<std::string> read_response_fields(RequestFields& fields) {
 void refuse_fields(RequestFields& fields) {
   constexpr std::string_view kNoGrammar = "answers cannot be held to a grammar yet; ask for the form in the prompt";
   refuse_structured_output(fields);
-  fields.refuse("json_schema", kNoGrammar);  // an empty one, too, asks for JSON
   fields.only_empty("grammar_lazy", kNoGrammar);
   fields.only_empty("grammar_triggers", kNoGrammar);
   fields.accept("stream_options", "the last event has all counts");
