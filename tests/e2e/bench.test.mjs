@@ -100,7 +100,7 @@ test('what cannot be measured is said in one line', async () => {
     [[], 'http://127.0.0.1:1', /cannot connect/],
     [['--mix', 'novel'], server.url, /"novel" is not one of chat, agent, long, shared/],
     [['--extra', '[]'], server.url, /--extra/],
-    [['--requests', '3', '--extra', '{"temperature": 9}'], server.url, /no request was answered/],
+    [['--requests', '3', '--extra', '{"temperature": -9}'], server.url, /no request was answered/],
   ]) {
     const run = await bench(flags, url);
     assert.notEqual(run.code, 0, flags.join(' '));

@@ -127,7 +127,7 @@ test('thinking and answer come apart, and thinking can be switched off', async (
     }
     assert.deepEqual({ reasoning, content }, { reasoning: message.reasoning_content, content: message.content });
     const { output } = await openai.responses.create({ model: 'guide', input: question, max_output_tokens: 200, temperature: 0 });
-    assert.deepEqual(output.map(({ type, content }) => [type, content[0].text]), [['reasoning', reasoning], ['message', content]]);
+    assert.deepEqual(output.map(({ type, content, summary }) => [type, (content ?? summary)[0].text]), [['reasoning', reasoning], ['message', content]]);
     const blocks = (await anthropic.messages.create({ model: 'guide', messages: user(question), max_tokens: 200, temperature: 0 })).content;
     assert.deepEqual(blocks.map(({ type, thinking, text }) => [type, thinking ?? text]), [['thinking', reasoning], ['text', content]]);
 

@@ -238,7 +238,7 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
   await rejects(client.models.retrieve('gpt-9'), OpenAI.NotFoundError, /stories260K-f32/, 'model');
   await rejects(ask({ temperature: 9000 }), OpenAI.BadRequestError, /temperature must be from 0 to 1000/, 'temperature');
   await rejects(ask({ messages: [] }), OpenAI.BadRequestError, /messages/, 'messages');
-  await rejects(ask({ messages: [{ role: 'robot', content: 'x' }] }), OpenAI.BadRequestError, /robot/, 'messages[0].role');
+  await rejects(ask({ messages: [{ role: 5, content: 'x' }] }), OpenAI.BadRequestError, /role/, 'messages[0].role');
   await rejects(ask({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }), OpenAI.BadRequestError, /image_url/, 'messages[0].content[0].type');
   await rejects(ask({ tools: [{ type: 'web_search' }] }), OpenAI.BadRequestError, /"function"/, 'tools[0].type');
   await rejects(ask({ tool_choice: 'required' }), OpenAI.BadRequestError, /no tools/, 'tool_choice');
@@ -246,7 +246,6 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
   await rejects(ask({ response_format: { type: 'json_object' } }), OpenAI.BadRequestError, /response_format/, 'response_format');
   await rejects(ask({ response_format: { type: 5 } }), OpenAI.BadRequestError, /response_format/, 'response_format');
   await rejects(ask({ reasoning_effort: 'much' }), OpenAI.BadRequestError, /medium/, 'reasoning_effort');
-  await rejects(ask({ messages: [...messages, { role: 'tool', tool_call_id: 'x', content: '1' }] }), OpenAI.BadRequestError, /no call/, 'messages[1].tool_call_id');
   const full = await ask({ messages: [{ role: 'user', content: 'word '.repeat(2000) }] }).catch((error) => error);
   assert.match(full.message, /This model's maximum context length is 512 tokens\. However, your messages resulted in \d{4,} tokens\. Please reduce/);
   assert.deepEqual([full.status, full.code, full.type, full.error.n_ctx, full.error.n_prompt_tokens > 512], [400, 'context_length_exceeded', 'invalid_request_error', 512, true]);

@@ -40,12 +40,12 @@ test('bodies that are not what they should be', async () => {
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], n: 1e9 }, 400, /n must be from 1 to 128/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], stop: Array(99).fill('a') }, 400, /stop/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], stream: 'yes' }, 400, /stream must be true or false/);
-  await refused(chat, { messages: [{ role: 'user', content: 'x' }], logit_bias: { abc: 1 } }, 400, /logit_bias/);
+  await refused(chat, { messages: [{ role: 'user', content: 'x' }], logit_bias: 5 }, 400, /logit_bias/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], logit_bias: { 999999: 1 } }, 400, /999999/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], seed: 1e300 }, 400, /seed/);
   await refused('/v1/completions', { prompt: {} }, 400, /prompt/);
   await refused('/v1/completions', { prompt: [] }, 400, /prompt/);
-  await refused('/v1/completions', { prompt: 'x', max_tokens: -5 }, 400, /max_tokens/);
+  await refused('/v1/completions', { prompt: 'x', max_tokens: 0.5 }, 400, /max_tokens/);
   await refused('/detokenize', { tokens: [5000000] }, 400, /out of range: the vocabulary has 512/);
   await refused('/v1/nothing', {}, 404, /there is POST \/v1\/chat\/completions/);
   await refused('/v1/models', {}, 405, /takes GET, not POST/);

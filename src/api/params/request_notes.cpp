@@ -74,7 +74,7 @@ void note_ignored(std::string_view name, std::string_view warning) {
   const auto told = noted.add(without_numbers(name));
   if (told == NotedNames::Told::kBefore) return;
   if (listener != nullptr) ++listener->logged_;
-  log_info("a request is taken, but {} (said once for each name)", cut_text(warning, kWarningBytesMax));
+  log_info("{} (told once)", cut_text(warning, kWarningBytesMax));
   if (told == NotedNames::Told::kLast)
     log_warning("requests had {} names without effect: the log is told of no more of them", kNotedNamesMax);
 }
