@@ -185,7 +185,8 @@ void Probe::probe_tools() {
       both_shown({user, answer, answered, message("assistant", kAnswer2), user2}, {kAnswer, kResult, kAnswer2, kUser2});
   can_.text_before_calls =
       both_shown({user, answer, called, answered, message("assistant", kAnswer2)}, {kAnswer, kKey, kResult, kAnswer2});
-  can_.system_with_results = both_shown({message("system", kSystem), user, called, answered}, {kSystem, kResult});
+  can_.system_with_results =
+      !can_.results || both_shown({message("system", kSystem), user, called, answered}, {kSystem, kResult});
   can_.text_beside_calls =
       both_shown({user, calling(called["tool_calls"], kAnswer), answered}, {kUser, kAnswer, kKey, kResult});
   const ordered_json both =
