@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/text/utf8.h"
 #include "chat/testing/output_parser_fixture.h"
+#include "chat/tool_calls/characters.h"
 
 namespace cairn {
 namespace {
@@ -65,7 +66,7 @@ Input read(std::string_view data) {
   for (const auto& block_start : tools.block_starts) input.markup.push_back(block_start.text);
   const auto& syntax = tools.syntax;
   for (const auto text : {syntax.block_open, syntax.call_open, syntax.name_close, syntax.call_close, syntax.separator,
-                          syntax.block_close, thinking.open, thinking.close})
+                          syntax.block_close, tool_call::trim(syntax.block_close), thinking.open, thinking.close})
     input.markup.push_back(text);
   input.markup.insert(input.markup.end(), thinking.answer_open.begin(), thinking.answer_open.end());
   input.markup.insert(input.markup.end(), thinking.answer_close.begin(), thinking.answer_close.end());
