@@ -221,6 +221,36 @@ void add_default_flags(CLI::App& command, api::GenerationDefaults& defaults) {
       CLI::Range(-1, kMost));
 }
 
+/// How requests are read, and what of them and of their answers is kept.
+void add_request_flags(CLI::App& command, ServeFlags& flags) {
+  command
+      .add_option("--store", flags.store,
+                  "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
+                  "tool calls token for token; made if it is not there (default: none; see --response-bytes)")
+      ->check(not_empty());
+  command
+      .add_option("--response-bytes", flags.response_bytes,
+                  "Memory for recent answers of /v1/responses that previous_response_id and item_reference find "
+                  "without --store, the least recently used go first (default: 64MiB, at most --request-bytes)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--request-bytes", flags.request_bytes,
+                  "Memory for requests and their answers at a time, e.g. 512MiB; over it they are answered 503 "
+                  "(default: an eighth of what is free at the start, from 16MiB to 1GiB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--strict-fields", flags.strict_fields,
+                   "Refuse a request with a field that its endpoint does not know (default: the field is ignored, "
+                   "with a line in the log)");
+  command
+      .add_option("--tool-calls", flags.tool_calls,
+                  "strict: tool calls are read in the model's own format alone; lenient: also in other common ones, "
+                  "where they are certain (requests: tool_call_parsing)")
+      ->check(CLI::IsMember({"strict", "lenient"}))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_serve(CLI::App& app, int& exit_code) {
@@ -248,32 +278,7 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
                    "(default: none)")
       ->check(not_empty());
-  command
-      ->add_option("--store", flags->store,
-                   "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
-                   "tool calls token for token; made if it is not there (default: none; see --response-bytes)")
-      ->check(not_empty());
-  command
-      ->add_option("--response-bytes", flags->response_bytes,
-                   "Memory for recent answers of /v1/responses that previous_response_id and item_reference find "
-                   "without --store, the least recently used go first (default: 64MiB, at most --request-bytes)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--request-bytes", flags->request_bytes,
-                   "Memory for requests and their answers at a time, e.g. 512MiB; over it they are answered 503 "
-                   "(default: an eighth of what is free at the start, from 16MiB to 1GiB)")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--strict-fields", flags->strict_fields,
-                    "Refuse a request with a field that its endpoint does not know (default: the field is ignored, "
-                    "with a line in the log)");
-  command
-      ->add_option("--tool-calls", flags->tool_calls,
-                   "strict: tool calls are read in the model's own format alone; lenient: also in other common ones, "
-                   "where they are certain (requests: tool_call_parsing)")
-      ->check(CLI::IsMember({"strict", "lenient"}))
-      ->capture_default_str();
+  add_request_flags(*command, *flags);
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());
   command

@@ -23,6 +23,25 @@ SamplingParams default_sampling() {
   return sampling;
 }
 
+// Clients of several protocols put sampling parameters beside `options`. There they count where `options` has none.
+Result<void> read_options_beside(RequestFields& body, const ordered_json& options, GenerateRequest& generate) {
+  const bool limited = options.contains("num_predict") || options.contains("n_predict");
+  ordered_json beside = ordered_json::object();
+  for (const auto* name :
+       {"temperature", "top_p", "top_k", "min_p", "seed", "stop", "max_tokens", "max_output_tokens"}) {
+    const ordered_json* value = body.get(name);
+    if (value != nullptr && !options.contains(name)) beside[name] = *value;
+  }
+  if (beside.empty()) return {};
+  RequestFields fields(beside);
+  const uint64_t seed = generate.sampling.seed;
+  read_generation_params(fields, generate);
+  if (!beside.contains("seed")) generate.sampling.seed = seed;
+  const int32_t limit = read_answer_limit(fields, {"max_tokens", "max_output_tokens"}, generate.max_tokens);
+  if (!limited) generate.max_tokens = limit;
+  return fields.finish();
+}
+
 Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
   generate.sampling = default_sampling();
   ordered_json options = ordered_json::object();
@@ -31,9 +50,9 @@ Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
       return fail_at("options", Code::kInvalidArgument, "options must be an object, not {}", json_kind(*given));
     }
     options = *given;
-    // Ollama takes 0 for no limit.
-    if (const auto limit = options.find("num_predict"); limit != options.end() && *limit == 0) options.erase(limit);
   }
+  // Ollama takes 0 for no limit.
+  if (const auto limit = options.find("num_predict"); limit != options.end() && *limit == 0) options.erase(limit);
   RequestFields fields(options, "options.");
   read_generation_params(fields, generate);
   generate.max_tokens = read_answer_limit(fields, {"num_predict", "n_predict"}, -1);
@@ -43,7 +62,8 @@ Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
   // How a model is loaded, and what of a context to keep that shifts: here it was loaded before, and nothing shifts.
   fields.accept({"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "num_keep", "numa", "use_mmap",
                  "use_mlock", "low_vram", "f16_kv", "logits_all"});
-  return fields.finish();
+  CAIRN_TRY_VOID(fields.finish());
+  return read_options_beside(body, options, generate);
 }
 
 void read_think(RequestFields& fields, ReasoningOptions& reasoning) {
@@ -76,10 +96,6 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   fields.accept("keep_alive", "models stay loaded");
   fields.accept("truncate", "too long a prompt is refused");
   fields.accept("shift", "an answer ends with the context");
-  // Ollama passes over them as well. Clients of several protocols send them from habit.
-  fields.accept({"tool_choice", "parallel_tool_calls"});
-  for (const auto* name : {"temperature", "top_p", "top_k", "min_p", "seed", "stop", "max_tokens", "max_output_tokens"})
-    fields.accept(name, "it belongs into options");
   return {};
 }
 
@@ -108,7 +124,7 @@ Result<OllamaRequest> parse_chat(const ordered_json& body) {
   OllamaRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.chat));
   request.chat.input.tools = read_tools(fields);
-  read_tool_call_parsing(fields, request.chat);
+  read_tool_choice(fields, request.chat);
   const ordered_json* messages = fields.get("messages");
   CAIRN_TRY_VOID(fields.finish());
   request.only_load = messages == nullptr || (messages->is_array() && messages->empty());
@@ -123,6 +139,7 @@ Result<OllamaRequest> parse_generate(const ordered_json& body) {
   RequestFields fields(body);
   OllamaRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.chat));
+  fields.accept({"tool_choice", "parallel_tool_calls"});
   std::string prompt = fields.string("prompt", "");
   std::string system = fields.string("system", "");
   const bool raw = fields.boolean("raw", false);

@@ -110,18 +110,32 @@ TEST(OllamaRequest, WhatOllamaPassesOverIsTaken) {
     std::string_view more;
     std::string path;
   };
-  for (const Told& told : std::initializer_list<Told>{{R"("tool_choice": "auto")", "tool_choice"},  // Cline
-                                                      {R"("temperature": 0.5)", "temperature"},
-                                                      {R"("max_output_tokens": 5)", "max_output_tokens"},
-                                                      {R"("options": {"foo": 1})", "options.foo"},
+  for (const Told& told : std::initializer_list<Told>{{R"("options": {"foo": 1})", "options.foo"},
                                                       {R"("options": {"num_ctx": 4096})", "options.num_ctx"},
                                                       {R"("keep_alive": "5m")", "keep_alive"},
                                                       {R"("frobnicate": {})", "frobnicate"}}) {
     const RequestNotes notes;
-    const float temperature = chat_of(with(told.more)).chat.generate.sampling.temperature;
-    EXPECT_FLOAT_EQ(temperature, 0.8F) << "the option's, not the field's";
+    chat_of(with(told.more));
     EXPECT_THAT(notes.all(), testing::ElementsAre(testing::StartsWith(told.path + " "))) << told.more;
   }
+}
+
+TEST(OllamaRequest, OptionsBesideTheObjectCountWhereItHasNone) {
+  const ChatRequest chat =
+      chat_of(with(R"("temperature": 0.5, "max_output_tokens": 5, "stop": ["x"], "seed": 7)")).chat;
+  EXPECT_FLOAT_EQ(chat.generate.sampling.temperature, 0.5F);
+  EXPECT_EQ(chat.generate.max_tokens, 5);
+  EXPECT_THAT(chat.generate.stop, testing::ElementsAre("x"));
+  EXPECT_EQ(chat.generate.sampling.seed, 7u);
+  const ChatRequest both = chat_of(with(R"("temperature": 0.5, "options": {"temperature": 0.2})")).chat;
+  EXPECT_FLOAT_EQ(both.generate.sampling.temperature, 0.2F);
+}
+
+TEST(OllamaRequest, ToolChoiceIsAsOnChatCompletions) {
+  const std::string tools = R"("tools": [{"type": "function", "function": {"name": "add"}}])";
+  EXPECT_EQ(chat_of(with(tools + R"(, "tool_choice": "required")")).chat.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(chat_of(with(tools + R"(, "tool_choice": "auto")")).chat.tool_use, ToolUse::kAuto);
+  EXPECT_EQ(chat_of(with(R"("tool_choice": "auto")")).chat.tool_use, ToolUse::kAuto);  // Cline, without tools
 }
 
 TEST(OllamaRequest, APullNamesItsModel) {
