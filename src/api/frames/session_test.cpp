@@ -295,13 +295,13 @@ TEST_F(FramesSessionTest, WhatFailsIsSaid) {
   EXPECT_THAT(said(), ElementsAre("a token A", "a error internal_error"));
   message("{", "frame 7");
   EXPECT_EQ(sender_->sent[0]["at"], "frame 7");
-  message({{"id", "b"}, {"prompt", "x"}, {"model", std::string(100'000, 'm')}});
+  message({{"id", "b"}, {"prompt", "x"}, {"priority", std::string(100'000, 'm')}});
   EXPECT_LT(sender_->sent[1].dump().size(), 10'000u);
-  message({{"id", "c"}, {"messages", {{{"role", "nobody"}, {"content", "x"}}}}});
-  EXPECT_EQ(sender_->sent[2]["at"], "messages[0].role");
+  message({{"id", "c"}, {"messages", {{{"role", "user"}, {"content", 5}}}}});
+  EXPECT_EQ(sender_->sent[2]["at"], "messages[0].content");
   session_->failed({Code::kTooLarge, "too much", "frame 8"});
-  EXPECT_THAT(said(),
-              ElementsAre("- error invalid_value", "b error not_found", "c error invalid_value", "- error too_large"));
+  EXPECT_THAT(said(), ElementsAre("- error invalid_value", "b error invalid_value", "c error invalid_value",
+                                  "- error too_large"));
 }
 
 TEST_F(FramesSessionTest, AConversationGoesThroughTheTemplate) {

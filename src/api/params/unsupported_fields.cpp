@@ -7,8 +7,9 @@ namespace cairn::api {
 void refuse_structured_output(RequestFields& fields) {
   constexpr std::string_view kWhy = "answers cannot be held to a form yet; ask for it in the prompt";
   refuse_unless_text_format(fields, "response_format");
-  for (const auto* name : {"json_schema", "grammar", "structured_outputs", "guided_json", "guided_regex",
-                           "guided_choice", "guided_grammar"})
+  fields.refuse("json_schema", kWhy);  // an empty one asks for JSON
+  for (const auto* name :
+       {"grammar", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"})
     fields.only_empty(name, kWhy);
 }
 
