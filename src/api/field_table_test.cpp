@@ -138,7 +138,7 @@ FieldUse use_of(const Outcomes& seen) {
   return seen.taken ? FieldUse::kNeutral : FieldUse::kRefused;
 }
 
-std::map<std::string, FieldUse> uses_of(const Endpoint& endpoint) {
+std::map<std::string, FieldUse> find_uses(const Endpoint& endpoint) {
   const auto body = ordered_json::parse(endpoint.body);
   std::map<std::string, FieldUse> uses;
   {
@@ -152,6 +152,14 @@ std::map<std::string, FieldUse> uses_of(const Endpoint& endpoint) {
     if (use == FieldUse::kHonoured) use = use_of(outcomes(endpoint, body, name));
   }
   return uses;
+}
+
+/// Found once: it takes thousands of requests.
+const std::map<std::string, FieldUse>& uses_of(const Endpoint& endpoint) {
+  static std::map<std::string, std::map<std::string, FieldUse>> known;
+  const auto [found, made] = known.try_emplace(endpoint.name);
+  if (made) found->second = find_uses(endpoint);
+  return found->second;
 }
 
 std::string_view word_of(FieldUse use) {

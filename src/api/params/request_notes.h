@@ -11,7 +11,7 @@
 namespace cairn::api {
 
 inline constexpr size_t kWarningsMax = 64;         ///< of one request; one more says how many there are besides
-inline constexpr size_t kWarningBytesMax = 300;    ///< of each
+inline constexpr size_t kWarningBytesMax = 800;    ///< of each
 inline constexpr size_t kNotedNamesMax = 512;      ///< names that the log is told of before it is told no more
 inline constexpr size_t kNotedOfRequestMax = 16;   ///< of these, from one request
 inline constexpr size_t kNotedNameBytesMax = 200;  ///< of such a name
