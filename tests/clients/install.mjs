@@ -20,9 +20,15 @@ function once(folder, wanted, install) {
   fs.writeFileSync(stamp, wanted);
 }
 
+// A download may fail by chance.
+const ATTEMPTS = 3;
+
 function run(command, args, cwd) {
-  const { status, error } = spawnSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'], timeout: 900_000 });
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')} in ${cwd}: ${error ?? `ended with ${status}`}`);
+  for (let left = ATTEMPTS; ; --left) {
+    const { status, error } = spawnSync(command, args, { cwd, stdio: ['ignore', 'ignore', 'inherit'], timeout: 900_000 });
+    if (status === 0) return;
+    if (left === 1) throw new Error(`${command} ${args.join(' ')} in ${cwd}: ${error ?? `ended with ${status}`}`);
+  }
 }
 
 // Returns the folder whose node_modules hold `packages`.
