@@ -7,6 +7,7 @@
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
+#include "api/params/unsupported_fields.h"
 #include "api/responses/transcript.h"
 #include "api/serialization/json_text.h"
 #include "base/system/random_id.h"
@@ -25,6 +26,7 @@ void read_others(RequestFields& fields) {
   fields.refuse("context_management", "send a shorter input when the context is full");
   fields.refuse("moderation", "this server judges nothing");
   fields.refuse("response_format", "use text.format");
+  refuse_grammars(fields);
   fields.accept({"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
                  "service_tier", "client_metadata", "max_tool_calls", "access_programs"});
 }
