@@ -73,7 +73,10 @@ struct Wish {
 std::vector<Wish> wishes() {
   std::vector<Wish> all;
   const auto add = [&](std::string name, auto set) {
-    set(all.emplace_back(Wish{std::move(name), {}, {}, false}).params);
+    Wish wish;
+    wish.name = std::move(name);
+    set(wish.params);
+    all.push_back(std::move(wish));
   };
   add("plain", [](SamplingParams&) {});
   add("greedy", [](SamplingParams& params) { params.temperature = 0; });
