@@ -3,7 +3,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { serve, storyTrainedFor } from './server.mjs';
+import { logged, serve, storyTrainedFor } from './server.mjs';
 
 let server, client;
 const name = 'story';
@@ -257,8 +257,8 @@ test('fields that Anthropic\'s clients cannot leave out are taken, under any mod
   assert.equal(taken.model, name);
   for (const field of ['thinking.display', 'context_management.edits[1]', 'output_config.format', 'frobnicate'])
     assert.ok(taken.warnings.some((warning) => warning.startsWith(`${field} `)), `${field}: ${taken.warnings}`);
-  assert.match(server.log(), /requests for the model "claude-haiku-5-5" are answered by/);
-  assert.match(server.log(), /frobnicate is not a field that this endpoint knows/);
+  await logged(server, /requests for the model "claude-haiku-5-5" are answered by/);
+  await logged(server, /frobnicate is not a field that this endpoint knows/);
   const thread = await ask({ thread: { type: 'create' } }).catch((error) => error);
   assert.deepEqual(thread.error.error.details, { error_code: 'thread_unsupported_request', unsupported: ['thread'] });
   await assert.rejects(client.models.retrieve('claude-haiku-5-5'), Anthropic.NotFoundError);

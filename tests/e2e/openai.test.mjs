@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
-import { serve, story } from './server.mjs';
+import { logged, serve, story } from './server.mjs';
 
 let server, client;
 const name = 'stories260K-f32';
@@ -38,8 +38,8 @@ test('every answer has a request id; the client may name its request too', async
   const ids = [named._request_id, request_id, failed.requestID, proxied._request_id];
   for (const id of ids) assert.match(id, /^req_[0-9a-f]{32}$/);
   assert.equal(new Set(ids).size, 4);
-  assert.match(server.log(), new RegExp(`${named._request_id} .*"my request \\{1\\}"`));
-  assert.match(server.log(), new RegExp(`${proxied._request_id} .*"proxy-1"`));
+  await logged(server, new RegExp(`${named._request_id} .*"my request \\{1\\}"`));
+  await logged(server, new RegExp(`${proxied._request_id} .*"proxy-1"`));
 
   const refused = await ask({ 'X-Client-Request-Id': 'x'.repeat(513) }).catch((error) => error);
   assert.ok(refused instanceof OpenAI.BadRequestError);
@@ -183,6 +183,7 @@ test('fields without effect are taken and told, and one model answers every name
   for await (const chunk of await ask({ warnings: true, stream: true })) chunks.push(chunk);
   assert.deepEqual(chunks[0].warnings, warnings);
   assert.ok(chunks.slice(1).every((chunk) => chunk.warnings === undefined));
+  await logged(server, /frobnicate is not a field/);
   assert.equal(server.log().match(/frobnicate is not a field/g).length, 1, 'the log is told once');
   const vectors = await (await server.post('/v1/embeddings', { input: 'x', frobnicate: 1, warnings: true })).json();
   assert.match(vectors.warnings[0], /^frobnicate/);

@@ -112,3 +112,9 @@ export async function serve(model, flags = [], before = []) {
       }),
   };
 }
+
+// Waits for a text of the log, which comes through a pipe of its own; fails after 10 s.
+export async function logged(server, pattern) {
+  for (let tries = 0; tries < 200 && !pattern.test(server.log()); ++tries) await new Promise((done) => { setTimeout(done, 50); });
+  assert.match(server.log(), pattern);
+}
