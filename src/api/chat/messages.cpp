@@ -360,7 +360,9 @@ ChatInput read_chat_input(RequestFields& fields, std::string& prefill) {
   input.tools = read_tools(fields);
   read_template_variables(fields, input.variables);
   input.add_generation_prompt = fields.boolean("add_generation_prompt", true);
-  const bool continues = fields.boolean("continue_final_message", input.add_generation_prompt);
+  // Agents end with a message of the assistant's after they have summed up, and wait for a new one.
+  const bool is_prefill = input.add_generation_prompt && input.tools.is_null();
+  const bool continues = fields.boolean("continue_final_message", is_prefill);
   if (continues && !fields.failed()) {
     take_prefill(input.messages, prefill);
     if (!prefill.empty()) input.add_generation_prompt = true;

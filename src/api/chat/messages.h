@@ -34,7 +34,8 @@ nlohmann::ordered_json read_tools(RequestFields& fields);
 void read_template_variables(RequestFields& fields, nlohmann::ordered_json& variables);
 /// `messages`, `tools`, `chat_template_kwargs`, `add_generation_prompt` and `continue_final_message`. A last message of
 /// the assistant that is text, and answers somebody, is the answer's beginning: it goes into `prefill` instead of the
-/// messages, unless `continue_final_message` is false, or `add_generation_prompt` is and the other one does not say so.
+/// messages, unless `continue_final_message` is false, or, where it is not said, `add_generation_prompt` is false or
+/// there are tools.
 ChatInput read_chat_input(RequestFields& fields, std::string& prefill);
 /// `tool_choice`, also in other forms (tool_forms.h), and `parallel_tool_calls`; "allowed_tools" leaves only those.
 void read_tool_choice(RequestFields& fields, ChatRequest& request);

@@ -140,6 +140,9 @@ TEST(ReadChatInput, ALastAnswerIsTheBeginningOfTheNext) {
   EXPECT_EQ(vllm.second, "Once upon");
   EXPECT_TRUE(vllm.first.add_generation_prompt);
   EXPECT_EQ(read_input({{"messages", begun}, {"continue_final_message", false}}).first.messages.size(), 2u);
+  const ordered_json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
+  EXPECT_EQ(read_input({{"messages", begun}, {"tools", tools}}).second, "") << "an agent waits for a new turn";
+  EXPECT_NE(read_input({{"messages", begun}, {"tools", tools}, {"continue_final_message", true}}).second, "");
   const auto closed = read_input({{"messages", begun}, {"add_generation_prompt", false}});
   EXPECT_EQ(closed.first.messages.size(), 2u);
   EXPECT_FALSE(closed.first.add_generation_prompt);
