@@ -125,7 +125,7 @@ std::optional<bool> RegexPool::Nodes::decide_empty(uint32_t node, int32_t& fuel)
   for (; at(node).kind == RegexKind::kSequence && result == false; node = at(node).second) {
     result = decide_empty(at(node).first, fuel);
   }
-  if (result == false) {
+  if (result == false && !at(node).nullable) {
     if (at(node).kind == RegexKind::kRepeat) {
       result = decide_empty(at(node).first, fuel);
     } else if (at(node).kind == RegexKind::kAnyOf) {
@@ -135,8 +135,7 @@ std::optional<bool> RegexPool::Nodes::decide_empty(uint32_t node, int32_t& fuel)
         result = decide_empty(children[parts.first + i], fuel);
       }
     } else {
-      result = at(node).has_conditions ? (at(node).nullable ? false : search_text(node, fuel))
-                                       : std::optional(node == kNothing);
+      result = at(node).has_conditions ? search_text(node, fuel) : std::optional(node == kNothing);
     }
   }
   if (result.has_value()) nodes[self].emptiness = *result ? 2 : 1;
