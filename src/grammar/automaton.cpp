@@ -118,7 +118,7 @@ RowId Automaton::after_terminal(RowId row, size_t which) {
   const Item item = items_[terminal_item(row, which)];
   add_dot(item.position + 1, resolve(item.origin, index(row)));
   drain();
-  if (kernel_.size() > kRowItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
+  if (kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
   return intern();
 }
 
@@ -150,7 +150,7 @@ RowId Automaton::compute(uint32_t id, uint8_t byte) {
   scan(row.kernel + row.waiting, row.end);
   if (undecided) return kTooLargeRow;
   drain();
-  if (regexes_.full() || kernel_.size() > kRowItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
+  if (regexes_.full() || kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
   return intern();
 }
 

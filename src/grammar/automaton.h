@@ -17,6 +17,7 @@
 namespace cairn::grammar {
 
 inline constexpr size_t kRowItemsMax = 20'000;   ///< items of one row: the work for one byte
+inline constexpr size_t kKernelItemsMax = 2'000;   ///< those of them that are not at the beginning of a rule
 inline constexpr uint32_t kRowDepthMax = 2'048;  ///< rules within each other that began at different places of a text
 
 struct MaskCache;
@@ -24,7 +25,7 @@ class WalkedVocabulary;
 
 enum class RowId : uint32_t {};
 inline constexpr RowId kNoRow{0xFFFF'FFFF};   ///< no text goes on so
-inline constexpr RowId kTooLargeRow{0xFFFF'FFFE};  ///< over kRowItemsMax or kRowDepthMax, or a regex pool's limits
+inline constexpr RowId kTooLargeRow{0xFFFF'FFFE};  ///< over kRowItemsMax, kKernelItemsMax or kRowDepthMax, or a regex pool's limits
 
 /// Rows of one grammar. Not thread-safe. What it answers depends on the grammar and the bytes alone, never on what it
 /// was asked before.
@@ -55,6 +56,9 @@ class Automaton {
   RowId after_terminal(RowId row, size_t which);
   /// What is kept of the masks of a vocabulary.
   MaskCache& masks_for(const WalkedVocabulary& vocabulary);
+
+  /// The work that a row is, for limits: items that are not at the beginning of a rule.
+  size_t weight(RowId row) const { return rows_[index(row)].kernel; }
 
   /// Approximate memory that grows with what was asked.
   size_t bytes_used() const;

@@ -11,10 +11,15 @@
 namespace cairn::grammar {
 namespace {
 
+// Rows, each with its kernel's items, that the walk for one mask may step to.
+constexpr int64_t kMaskWorkMax = 1'000'000;
+
 // Sets the bits of what is below a node of the vocabulary's tree for a text whose row at the node is `row`.
 class RowWalk {
  public:
   RowWalk(Automaton& automaton, std::span<uint64_t> mask) : automaton_(automaton), mask_(mask) {}
+
+  bool exhausted() const { return work_ < 0; }
 
   void below(const VocabularyTrie& trie, uint32_t node, RowId row) {
     if (rows_.size() < trie.longest() + 1) rows_.resize(trie.longest() + 1);
@@ -27,6 +32,9 @@ class RowWalk {
         i = trie.end(i);
         continue;
       }
+      // Counted alike for rows that were there before, so that the limit depends on the text alone.
+      work_ -= 1 + static_cast<int64_t>(automaton_.weight(next));
+      if (work_ < 0) return;
       rows_[depth] = next;
       for (TokenId token : trie.tokens(i)) add_token(mask_, token);
       ++i;
@@ -37,6 +45,7 @@ class RowWalk {
   Automaton& automaton_;
   std::span<uint64_t> mask_;
   std::vector<RowId> rows_;
+  int64_t work_ = kMaskWorkMax;
 };
 
 std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
@@ -60,7 +69,8 @@ void unite(std::span<uint64_t> mask, const TokenBits& bits) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] |= bits[i];
 }
 
-void compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskCache& cache, RowId row,
+// False: over kMaskWorkMax.
+bool compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskCache& cache, RowId row,
                  std::span<uint64_t> mask) {
   RowWalk rows(automaton, mask);
   const size_t count = automaton.terminals(row);
@@ -82,11 +92,12 @@ void compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskC
     if (walk->plain_exits && PlainTokens::begins(next)) {
       // Plain tokens may leave the terminal half-way, and be neither too long for what follows nor for the terminal.
       rows.below(vocabulary.all(), 0, row);
-      return;
+      break;
     }
     const VocabularyTrie& trie = vocabulary.trie_of(*walk);
     for (uint32_t node : walk->exits) rows.below(trie, node, after);
   }
+  return !rows.exhausted();
 }
 
 }  // namespace
@@ -134,7 +145,11 @@ void TokenMasks::compute(Matcher& matcher, std::span<uint64_t> mask) const {
   MaskCache& cache = state.automaton->masks_for(*vocabulary_);
   const RowId row = state.rows.back();
   if (!cache.get(row, mask)) {
-    compute_row(*vocabulary_, *state.automaton, cache, row, mask);
+    if (!compute_row(*vocabulary_, *state.automaton, cache, row, mask)) {
+      state.failure = Error{Code::kTooLarge, fmt::format("a token mask needs more than {} steps", kMaskWorkMax), {}};
+      std::ranges::fill(mask, 0);
+      return;
+    }
     cache.put(row, mask);
   }
   if (!matcher.may_end()) return;

@@ -27,7 +27,8 @@ class TokenMasks {
 
   /// Sets the bits of the tokens whose bytes may come next, and clears all others. Tokens that end generation are set
   /// exactly where the text may end; control and unknown tokens, and those without bytes, never. The mask depends on
-  /// the grammar and the bytes taken alone. No bit is set if the matcher has failed.
+  /// the grammar and the bytes taken alone. No bit is set if the matcher has failed, which it also does
+  /// when the mask is over a limit on its work.
   void compute(Matcher& matcher, std::span<uint64_t> mask) const;
 
   /// Whether the token's bit would be set.
