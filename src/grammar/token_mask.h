@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "grammar/matcher.h"
@@ -37,6 +38,9 @@ class TokenMasks {
   bool push(Matcher& matcher, TokenId token) const;
 
   bool ends_generation(TokenId token) const;
+  size_t tokens() const { return pieces_.size(); }
+  /// Nothing for tokens that no text has.
+  std::string_view piece(TokenId token) const { return pieces_[static_cast<size_t>(index(token))]; }
 
  private:
   std::vector<std::string> pieces_;

@@ -10,6 +10,7 @@
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
 #include "grammar/testing/drawn_grammar.h"
+#include "grammar/token_walks.h"
 
 namespace cairn::grammar {
 namespace {
@@ -138,6 +139,39 @@ TEST(TokenMasks, HaveEndTokensExactlyWhereTheTextMayEnd) {
   EXPECT_EQ(mask[0], 0b001000U);
   EXPECT_FALSE(masks.push(matcher, TokenId{5}));
   EXPECT_EQ(matcher.position(), 2U);
+}
+
+TEST(TokenWalks, DrawTextsOfTheLanguage) {
+  const std::vector<std::string> pieces = drawn_pieces(3, 500);
+  const TokenMasks masks(pieces, {kEndToken});
+  GrammarBuilder builder;
+  const SymbolId value = builder.rule("value");
+  builder.add(value, {builder.terminal(builder.regexes().repeat(builder.regexes().bytes(ByteSet::of("ab1")), 1, 9))});
+  builder.add(value, {builder.literal("{\""), value, builder.literal("\"}")});
+  const auto grammar = builder.finish(value).value();
+  int ended = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    Matcher matcher(grammar);
+    const DrawnText drawn = draw_text(masks, matcher, seed, 50);
+    Matcher again(grammar);
+    EXPECT_EQ(again.push(drawn.text), drawn.text.size());
+    EXPECT_TRUE(!drawn.ended || again.may_end()) << drawn.text;
+    ended += drawn.ended;
+    Matcher repeated(grammar);
+    EXPECT_EQ(draw_text(masks, repeated, seed, 50).text, drawn.text);
+  }
+  EXPECT_GT(ended, 50);
+}
+
+TEST(TokenWalks, KnowForcedText) {
+  GrammarBuilder builder;
+  const SymbolId choices[] = {builder.literal("{\"order\":1"), builder.literal("{\"orderId\":1")};
+  Matcher matcher(builder.finish(builder.any_of(choices)).value());
+  EXPECT_EQ(forced_text(matcher, 100), "{\"order");
+  EXPECT_EQ(forced_text(matcher, 3), "{\"o");
+  EXPECT_EQ(matcher.position(), 0U);
+  matcher.push("{\"orderI");
+  EXPECT_EQ(forced_text(matcher, 100), "d\":1");
 }
 
 }  // namespace
