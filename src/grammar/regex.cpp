@@ -7,8 +7,6 @@
 namespace cairn::grammar {
 namespace {
 
-constexpr uint32_t kNothing = static_cast<uint32_t>(kNoMatch);
-constexpr uint32_t kEmpty = static_cast<uint32_t>(kEmptyText);
 constexpr uint32_t kFactorDepthMax = 8;  // of common beginnings that are taken out of choices; the rest stays as it is
 
 uint32_t raw(RegexId id) { return static_cast<uint32_t>(id); }

@@ -6,11 +6,6 @@
 #include "grammar/regex_nodes.h"
 
 namespace cairn::grammar {
-namespace {
-
-constexpr uint32_t kNothing = static_cast<uint32_t>(kNoMatch);
-
-}  // namespace
 
 uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
   const RegexNode self = at(node);
@@ -19,7 +14,7 @@ uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
     case RegexKind::kEpsilon:
       return kNothing;
     case RegexKind::kBytes:
-      return sets[self.first].contains(byte) ? static_cast<uint32_t>(kEmptyText) : kNothing;
+      return sets[self.first].contains(byte) ? kEmpty : kNothing;
     case RegexKind::kSequence: {
       std::vector<uint32_t> parts;
       for (; at(node).kind == RegexKind::kSequence; node = at(node).second) {

@@ -26,6 +26,8 @@ struct RegexNode {
 };
 
 inline constexpr uint32_t kNoBound = 0xFFFF'FFFF;
+inline constexpr uint32_t kNothing = static_cast<uint32_t>(kNoMatch);
+inline constexpr uint32_t kEmpty = static_cast<uint32_t>(kEmptyText);
 
 struct RegexPool::Nodes {
   std::vector<RegexNode> nodes;
