@@ -14,7 +14,7 @@ namespace {
 
 constexpr char32_t kLastCharacter = 0x10FFFF;
 /// Derivatives that may be spent to see that an expression matches nothing.
-constexpr int32_t kEmptinessFuel = 20'000;
+constexpr int32_t kNoneFuel = 20'000;
 constexpr uint32_t kPrettyIndentMax = 20;
 
 /// The letter of a short escape of JSON, or 0.
@@ -185,7 +185,7 @@ bool JsonText::none(RegexId regex) {
   if (regex == kNoMatch) return true;
   const auto known = none_.find(regex);
   if (known != none_.end()) return known->second;
-  const bool none = pool_.matches_nothing(regex, kEmptinessFuel).value_or(false);
+  const bool none = pool_.matches_nothing(regex, kNoneFuel).value_or(false);
   none_.emplace(regex, none);
   return none;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "grammar/json_schema/json_schema.h"
 #include "grammar/json_schema/json_text.h"
 #include "grammar/json_schema/normal_form.h"
 #include "grammar/json_schema/number.h"
@@ -19,12 +20,6 @@
 
 namespace cairn::grammar {
 
-struct SchemaError {
-  Code code = Code::kInternal;
-  std::string at;       ///< JSON Pointer
-  std::string keyword;  ///< may be empty
-  std::string message;
-};
 
 /// Not for two schemas at once. The first error is kept; what is returned after it has no meaning.
 class Normalizer {
