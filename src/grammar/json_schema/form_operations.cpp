@@ -20,6 +20,11 @@ void append_new(std::vector<T>& to, const std::vector<T>& from) {
   }
 }
 
+template <class T>
+bool holds_all(const std::vector<T>& set, const std::vector<T>& of) {
+  return std::ranges::all_of(of, [&](const T& value) { return std::ranges::find(set, value) != set.end(); });
+}
+
 /// False: one side needs the member and the other forbids it.
 bool merge(Member& to, const Member& from) {
   using enum Member::Presence;
@@ -29,6 +34,41 @@ bool merge(Member& to, const Member& from) {
 }
 
 }  // namespace
+
+bool Normalizer::stronger(GoalId a, GoalId b) const {
+  if (a == b || b == kAnyValue || a == kNoValue) return true;
+  return std::ranges::includes(goals_[static_cast<size_t>(a)].literals, goals_[static_cast<size_t>(b)].literals);
+}
+
+/// Whether it is plain to see that all that `a` allows is allowed by `b`.
+bool Normalizer::within(const ObjectForm& a, const ObjectForm& b) const {
+  using enum Member::Presence;
+  if (a.min < b.min || (b.max.has_value() && (!a.max.has_value() || *a.max > *b.max))) return false;
+  if (!holds_all(a.witnesses, b.witnesses)) return false;
+  const auto rule = [&](const KeyRule& one) {
+    return std::ranges::any_of(a.rules, [&](const KeyRule& other) { return other.keys == one.keys && stronger(other.goal, one.goal); });
+  };
+  if (!std::ranges::all_of(b.rules, rule)) return false;
+  for (const Member& member : b.members) {
+    if (member.presence == kOptional && member.goal == kAnyValue) continue;
+    const auto known = std::ranges::find(a.members, member.name, &Member::name);
+    if (known == a.members.end()) return false;
+    if (known->presence == kAbsent && member.presence != kRequired) continue;
+    if (member.presence != kOptional && known->presence != member.presence) return false;
+    if (!stronger(known->goal, member.goal)) return false;
+  }
+  return a.evaluated_all == b.evaluated_all && a.evaluated_keys == b.evaluated_keys && a.evaluated_names == b.evaluated_names;
+}
+
+bool Normalizer::within(const ArrayForm& a, const ArrayForm& b) const {
+  if (a.min < b.min || (b.max.has_value() && (!a.max.has_value() || *a.max > *b.max))) return false;
+  if ((b.unique && !a.unique) || !holds_all(a.contains, b.contains) || !stronger(a.rest, b.rest)) return false;
+  for (size_t i = 0; i < std::max(a.prefix.size(), b.prefix.size()); ++i) {
+    if (!stronger(i < a.prefix.size() ? a.prefix[i] : a.rest, i < b.prefix.size() ? b.prefix[i] : b.rest)) return false;
+  }
+  return a.evaluated_all == b.evaluated_all && a.evaluated_prefix == b.evaluated_prefix &&
+         a.evaluated_contains == b.evaluated_contains;
+}
 
 bool Normalizer::spend() {
   if (++work_ > kWorkMax) {
@@ -187,8 +227,10 @@ NormalForm Normalizer::intersect(const NormalForm& a, const NormalForm& b) {
       for (const Form& other : y) {
         if (error_.has_value()) return;
         std::optional<Form> both = intersect(one, other);
-        if (!both.has_value() || (many && (std::ranges::find(z, *both) != z.end() || empty(*both, kEmptinessDepthMax - 4)))) {
-          continue;
+        if (!both.has_value() || (many && empty(*both, kEmptinessDepthMax - 4))) continue;
+        if (many) {
+          if (std::ranges::any_of(z, [&](const Form& known) { return within(*both, known); })) continue;
+          std::erase_if(z, [&](const Form& known) { return within(known, *both); });
         }
         z.push_back(std::move(*both));
         if (z.size() > kAlternativesMax) {

@@ -54,7 +54,16 @@ NormalForm Normalizer::schema_form(const Json& value) {
   const Schema schema{value, index_.at(value)};
   NormalForm out = any_form();
   const bool reference_only = schema.place.draft <= Draft::k7 && value.contains("$ref") && value["$ref"].is_string();
-  for (const auto& [keyword, argument] : value.items()) {
+  // Conditions come last: their names have places in the order only where no other keyword gives them one.
+  std::vector<std::pair<std::string_view, const Json*>> keywords;
+  for (const bool conditions : {false, true}) {
+    for (const auto& [keyword, argument] : value.items()) {
+      const bool condition = keyword == "if" || keyword == "not" || keyword.starts_with("depend");
+      if (condition == conditions) keywords.emplace_back(keyword, &argument);
+    }
+  }
+  for (const auto& [keyword, pointer] : keywords) {
+    const Json& argument = *pointer;
     if (error_.has_value()) break;
     if (reference_only && keyword != "$ref") continue;
     NormalForm one = any_form();
@@ -256,7 +265,8 @@ bool Normalizer::string_keyword(const Schema& schema, std::string_view keyword, 
     fail(Code::kInternal, schema.place, keyword, strings.error().text());
     return true;
   }
-  out.string = {*strings, false, false};
+  const auto& name = value.get_ref<const std::string&>();
+  out.string = {*strings, false, name != "email" && !name.starts_with("iri")};
   return true;
 }
 

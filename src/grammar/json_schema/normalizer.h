@@ -104,6 +104,9 @@ class Normalizer {
   NormalForm negate(const NormalForm& form);
   std::vector<ObjectForm> negations(const ObjectForm& object);
   std::vector<ArrayForm> negations(const ArrayForm& array);
+  bool stronger(GoalId a, GoalId b) const;
+  bool within(const ObjectForm& a, const ObjectForm& b) const;
+  bool within(const ArrayForm& a, const ArrayForm& b) const;
   bool spend();
 
   // Keywords (keywords.cpp, object_keywords.cpp, applicators.cpp).

@@ -45,10 +45,17 @@ void GrammarWriter::add_array(SymbolId rule, GoalId goal, const ArrayForm& given
   }
 }
 
+/// An item as a rule of its own, which begins behind the comma: see write_objects.cpp.
+SymbolId GrammarWriter::item(GoalId goal) {
+  const SymbolId self = rule("item");
+  builder_.add(self, {symbol(goal)});
+  return self;
+}
+
 void GrammarWriter::add_plain_array(SymbolId rule, const ArrayForm& array) {
   const uint64_t prefix = array.prefix.size();
   const bool more = !array.max.has_value() || *array.max > prefix;
-  const SymbolId rest = more ? symbol(array.rest) : nothing();
+  const SymbolId rest = more ? item(array.rest) : nothing();
   const SymbolId next[] = {comma_, rest};
   const SymbolId one_more = builder_.sequence(next);
   const auto count = [&](uint64_t used) { return static_cast<uint32_t>(array.min > used ? array.min - used : 0); };
@@ -64,15 +71,9 @@ void GrammarWriter::add_plain_array(SymbolId rule, const ArrayForm& array) {
   SymbolId later = more ? builder_.repeat(one_more, count(prefix), repeats(array.max, prefix))
                         : (array.min > prefix ? nothing() : empty_);
   for (uint64_t i = prefix; i-- > 0;) {  // from the item at i on
-    const SymbolId item = symbol(array.prefix[i]);
     const SymbolId from_here = this->rule("items");
-    if (i == 0) {
-      builder_.add(from_here, {item, later});
-    } else {
-      builder_.add(from_here, {comma_, item, later});
-      if (array.min <= i) builder_.add(from_here, {});
-    }
-    later = from_here;
+    builder_.add(from_here, {symbol(array.prefix[i]), later});
+    later = i == 0 ? from_here : after(from_here, array.min <= i);
   }
   add_brackets(rule, later, array.min == 0);
 }
@@ -112,10 +113,13 @@ void GrammarWriter::add_counted_array(SymbolId rule, GoalId goal, const ArrayFor
     const State state = open.back();
     open.pop_back();
     const SymbolId self = rules.at(state);
+    const SymbolId begin = state == first ? self : this->rule("items");
     bool complete = state[0] >= array.min;
     for (size_t i = 0; i < caps.size(); ++i) complete &= state[i + 1] >= array.contains[i].min;
     if (complete && state == first) maybe_empty = true;
+    if (state != first) builder_.add(self, {comma_, begin});
     if (complete && state != first) builder_.add(self, {});
+    builder_.add(begin, {nothing()});
     if (array.max.has_value() && state[0] >= *array.max) continue;
     for (size_t set = 0; set < size_t{1} << caps.size(); ++set) {
       GoalId item = state[0] < array.prefix.size() ? array.prefix[state[0]] : array.rest;
@@ -147,14 +151,9 @@ void GrammarWriter::add_counted_array(SymbolId rule, GoalId goal, const ArrayFor
       }
       for (const GoalId one : items) {
         if (normalizer_.empty(one)) continue;
-        if (state == first) {
-          builder_.add(self, {symbol(one), rule_of(next)});
-        } else {
-          builder_.add(self, {comma_, symbol(one), rule_of(next)});
-        }
+        builder_.add(begin, {symbol(one), rule_of(next)});
       }
     }
-    builder_.add(self, {nothing()});
   }
   add_brackets(rule, start, maybe_empty);
 }
@@ -189,22 +188,16 @@ bool GrammarWriter::add_unique_array(SymbolId rule, GoalId goal, const ArrayForm
   std::vector<SymbolId> symbols;
   for (const std::string& value : values) symbols.push_back(builder_.literal(value));
   const size_t sets = size_t{1} << values.size();
-  std::vector<SymbolId> rules(sets);
-  for (size_t set = sets; set-- > 0;) {  // what may follow when these have been
+  std::vector<SymbolId> rules(sets), after_set(sets);
+  for (size_t set = sets; set-- > 0;) {  // at least one more, when these have been
     const auto used = static_cast<uint64_t>(std::popcount(set));
     rules[set] = this->rule("items");
-    if (used >= array.min && used > 0) builder_.add(rules[set], {});
     builder_.add(rules[set], {nothing()});
     if (array.max.has_value() && used >= *array.max) continue;
     for (size_t i = 0; i < values.size(); ++i) {
-      if ((set >> i & 1) != 0) continue;
-      const SymbolId next = rules[set | size_t{1} << i];
-      if (set == 0) {
-        builder_.add(rules[set], {symbols[i], next});
-      } else {
-        builder_.add(rules[set], {comma_, symbols[i], next});
-      }
+      if ((set >> i & 1) == 0) builder_.add(rules[set], {symbols[i], after_set[set | size_t{1} << i]});
     }
+    if (set != 0) after_set[set] = after(rules[set], used >= array.min);
   }
   add_brackets(rule, rules[0], array.min == 0);
   return true;

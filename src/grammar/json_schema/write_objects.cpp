@@ -112,16 +112,29 @@ void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectFor
     if (choices.empty()) return;
     plan.final.push_back(builder_.any_of(choices));
   }
-  if (plan.final.size() > 1) {
-    fail(goal, Code::kUnsupported, "not", "several conditions that some member or other must break");
-    return;
+  if (plan.final.size() > 1) {  // one member for both, or two in either order
+    if (plan.final.size() > 2) {
+      fail(goal, Code::kUnsupported, "not", "more than two conditions that some member or other must break");
+      return;
+    }
+    ObjectForm together = object;
+    const KeyRule last = together.witnesses.back();
+    together.witnesses.pop_back();
+    together.witnesses[0] = {text_.both(together.witnesses[0].keys, last.keys),
+                             normalizer_.both(together.witnesses[0].goal, last.goal)};
+    add_plain_object(rule, goal, together);
+    const SymbolId orders[][3] = {{plan.final[0], comma_, plan.final[1]}, {plan.final[1], comma_, plan.final[0]}};
+    plan.final = {builder_.any_of(std::initializer_list<SymbolId>{builder_.sequence(orders[0]), builder_.sequence(orders[1])})};
+    plan.final_members = 2;
+  } else {
+    plan.final_members = plan.final.size();
   }
   const auto required = [](const std::vector<Field>& fields) {
     return static_cast<uint64_t>(std::ranges::count(fields, true, &Field::required));
   };
-  const uint64_t sure = required(plan.fields) + required(plan.free) + plan.final.size();
+  const uint64_t sure = required(plan.fields) + required(plan.free) + plan.final_members;
   if (plan.min <= sure) plan.min = 0;
-  if (plan.max.has_value() && plan.others.empty() && plan.fields.size() + plan.free.size() + plan.final.size() <= *plan.max) {
+  if (plan.max.has_value() && plan.others.empty() && plan.fields.size() + plan.free.size() + plan.final_members <= *plan.max) {
     plan.max.reset();
   }
   if (plan.max.has_value() && *plan.max < sure) return;
@@ -132,61 +145,58 @@ void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectFor
     builder_.add(rule, {builder_.terminal(text_.then(pool.literal("{"), text_.then(space_, pool.literal("}"))))});
   }
   const bool counts = plan.min > 0 || plan.max.has_value();
-  const SymbolId members = counts ? counted_fields(plan, goal) : fields(plan, goal);
+  const SymbolId members = counts ? counted_fields(plan, goal) : fields(plan);
   builder_.add(rule, {open, members, close});
 }
 
-/// What may follow the declared fields: others and free names, then the final ones. `seen`: the free names that have been.
-SymbolId GrammarWriter::tail(const ObjectPlan& plan, bool first, size_t seen,
-                             std::map<std::pair<bool, size_t>, SymbolId>& made) {
-  const auto known = made.find({first, seen});
-  if (known != made.end()) return known->second;
-  const SymbolId self = rule("members");
-  made.emplace(std::pair(first, seen), self);
-  const SymbolId other = builder_.any_of(plan.others);
-  const SymbolId next[] = {comma_, other};
-  const SymbolId more = plan.others.empty() ? empty_ : builder_.repeat(builder_.sequence(next), 0, std::nullopt);
-  if (first && !plan.others.empty()) builder_.add(self, {other, tail(plan, false, seen, made)});
-  const SymbolId others = first ? empty_ : more;
-  bool complete = true;
-  for (size_t i = 0; i < plan.free.size(); ++i) {
-    if ((seen >> i & 1) != 0) continue;
-    complete &= !plan.free[i].required;
-    const SymbolId rest = tail(plan, false, seen | size_t{1} << i, made);
-    if (first) {
-      builder_.add(self, {plan.free[i].member, rest});
-    } else {
-      builder_.add(self, {others, comma_, plan.free[i].member, rest});
-    }
-  }
-  if (!complete) return self;
-  if (plan.final.empty()) {
-    if (!first) builder_.add(self, {others});
-  } else if (first) {
-    builder_.add(self, {plan.final[0]});
-  } else {
-    builder_.add(self, {others, comma_, plan.final[0]});
-  }
+// A rule that begins behind a comma begins where no number goes on, so that the parser's rows are alike for all members:
+// what follows a member is the end, or a comma and one symbol for all the rest.
+
+/// What may follow when something was written: the end, or a comma and more.
+SymbolId GrammarWriter::after(SymbolId more, bool may_end) {
+  const SymbolId self = rule("more members");
+  builder_.add(self, {comma_, more});
+  if (may_end) builder_.add(self, {});
   return self;
 }
 
+/// At least one of the members that come behind the declared ones: others and free names, then the final ones. `seen`: the
+/// free names that have been.
+SymbolId GrammarWriter::tail(const ObjectPlan& plan, size_t seen, std::map<size_t, SymbolId>& made) {
+  const auto known = made.find(seen);
+  if (known != made.end()) return known->second;
+  const SymbolId self = rule("members");
+  made.emplace(seen, self);
+  const SymbolId other = builder_.any_of(plan.others);
+  builder_.add(self, {other, after(self, tail_may_end(plan, seen))});
+  for (size_t i = 0; i < plan.free.size(); ++i) {
+    if ((seen >> i & 1) != 0) continue;
+    const size_t next = seen | size_t{1} << i;
+    builder_.add(self, {plan.free[i].member, after(tail(plan, next, made), tail_may_end(plan, next))});
+  }
+  if (!plan.final.empty() && tail_may_end(plan, seen, false)) builder_.add(self, {plan.final[0]});
+  return self;
+}
+
+bool GrammarWriter::tail_may_end(const ObjectPlan& plan, size_t seen, bool final_too) const {
+  for (size_t i = 0; i < plan.free.size(); ++i) {
+    if (plan.free[i].required && (seen >> i & 1) == 0) return false;
+  }
+  return !final_too || plan.final.empty();
+}
+
 /// At least one member; the order is that of the plan.
-SymbolId GrammarWriter::fields(const ObjectPlan& plan, GoalId goal) {
-  static_cast<void>(goal);
-  std::map<std::pair<bool, size_t>, SymbolId> tails;
-  SymbolId later = tail(plan, false, 0, tails);
-  const bool nothing_else = plan.others.empty() && plan.free.empty() && plan.final.empty();
-  SymbolId begin = nothing_else ? nothing() : tail(plan, true, 0, tails);
+SymbolId GrammarWriter::fields(const ObjectPlan& plan) {
+  std::map<size_t, SymbolId> tails;
+  SymbolId begin = tail(plan, 0, tails);
+  bool may_end = tail_may_end(plan, 0);
   for (size_t i = plan.fields.size(); i-- > 0;) {
     const Field& field = plan.fields[i];
     const SymbolId from_here = rule(field.name);
-    builder_.add(from_here, {field.member, later});
+    builder_.add(from_here, {field.member, after(begin, may_end)});
     if (!field.required) builder_.add(from_here, {begin});
-    const SymbolId after = rule(field.name);
-    builder_.add(after, {comma_, field.member, later});
-    if (!field.required) builder_.add(after, {later});
+    may_end &= !field.required;
     begin = from_here;
-    later = after;
   }
   return begin;
 }
@@ -195,59 +205,49 @@ SymbolId GrammarWriter::fields(const ObjectPlan& plan, GoalId goal) {
 SymbolId GrammarWriter::counted_fields(const ObjectPlan& plan, GoalId goal) {
   std::vector<Field> all = plan.fields;
   all.insert(all.end(), plan.free.begin(), plan.free.end());
-  const uint64_t cap = std::min<uint64_t>(std::max(plan.min, plan.max.value_or(0)), all.size() + 1);
-  if (all.size() * (cap + 1) > kStatesMax) {
+  if (all.size() * all.size() > kStatesMax) {
     return fail(goal, Code::kTooLarge, plan.min > 0 ? "minProperties" : "maxProperties",
                 "counting members among these properties takes more than " + std::to_string(kStatesMax) + " states");
   }
   const SymbolId other = builder_.any_of(plan.others);
   const SymbolId next[] = {comma_, other};
   const SymbolId one_more = builder_.sequence(next);
-  const uint64_t final_count = plan.final.size();
-  const auto end = [&](uint64_t count) -> SymbolId {
-    if (plan.max.has_value() && count + final_count > *plan.max) return nothing();
-    const uint64_t least = plan.min > count + final_count ? plan.min - count - final_count : 0;
-    std::optional<uint32_t> most;
-    if (plan.max.has_value()) most = static_cast<uint32_t>(*plan.max - count - final_count);
-    if (plan.others.empty() && least > 0) return nothing();
-    if (least > 1) {  // two of them might have the same key
+  // What may come behind the declared members when `count` of them have been: nothing, or a comma and `begin`.
+  std::vector<SymbolId> begin(all.size() + 2, nothing());
+  std::vector<bool> may_end(all.size() + 2, false);
+  for (uint64_t count = 0; count <= all.size(); ++count) {
+    const uint64_t sure = count + plan.final_members;
+    if (plan.max.has_value() && sure > *plan.max) continue;
+    const uint64_t least = plan.min > sure ? plan.min - sure : 0;
+    may_end[count] = least == 0 && plan.final.empty();
+    if (least > 1 && !plan.others.empty()) {  // two of them might have the same key
       return fail(goal, Code::kUnsupported, "minProperties",
                   "more than one member beyond those in required: keys that are not declared may repeat");
     }
-    std::vector<SymbolId> parts;
-    if (count > 0) {
-      if (!plan.others.empty()) parts.push_back(builder_.repeat(one_more, static_cast<uint32_t>(least), most));
-      if (final_count > 0) parts.insert(parts.end(), {comma_, plan.final[0]});
-      return builder_.sequence(parts);
-    }
     std::vector<SymbolId> choices;
-    if (!plan.others.empty() && (!most.has_value() || *most > 0)) {
-      std::optional<uint32_t> rest = most;
-      if (rest.has_value()) --*rest;
-      parts = {other, builder_.repeat(one_more, least > 0 ? static_cast<uint32_t>(least - 1) : 0, rest)};
-      if (final_count > 0) parts.insert(parts.end(), {comma_, plan.final[0]});
+    if (!plan.others.empty() && (!plan.max.has_value() || *plan.max > sure)) {
+      std::optional<uint32_t> rest;
+      if (plan.max.has_value()) rest = static_cast<uint32_t>(*plan.max - sure - 1);
+      std::vector<SymbolId> parts{other, builder_.repeat(one_more, 0, rest)};
+      if (!plan.final.empty()) parts.insert(parts.end(), {comma_, plan.final[0]});
       choices.push_back(builder_.sequence(parts));
     }
-    if (final_count > 0 && least == 0) choices.push_back(plan.final[0]);
-    return builder_.any_of(choices);
-  };
-  std::vector<SymbolId> after(all.size() + 2);
-  for (uint64_t count = 0; count <= all.size(); ++count) after[count] = end(count);
-  after[all.size() + 1] = nothing();
+    if (!plan.final.empty() && least == 0) choices.push_back(plan.final[0]);
+    begin[count] = builder_.any_of(choices);
+  }
   for (size_t i = all.size(); i-- > 0;) {
     std::vector<SymbolId> here(all.size() + 2, nothing());
+    std::vector<bool> here_end(all.size() + 2, false);
     for (uint64_t count = 0; count <= i; ++count) {
       here[count] = rule(all[i].name);
-      if (count == 0) {
-        builder_.add(here[count], {all[i].member, after[1]});
-      } else {
-        builder_.add(here[count], {comma_, all[i].member, after[count + 1]});
-      }
-      if (!all[i].required) builder_.add(here[count], {after[count]});
+      builder_.add(here[count], {all[i].member, after(begin[count + 1], may_end[count + 1])});
+      if (!all[i].required) builder_.add(here[count], {begin[count]});
+      here_end[count] = may_end[count] && !all[i].required;
     }
-    after = std::move(here);
+    begin = std::move(here);
+    may_end = std::move(here_end);
   }
-  return after[0];
+  return begin[0];
 }
 
 }  // namespace cairn::grammar

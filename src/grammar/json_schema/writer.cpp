@@ -50,7 +50,11 @@ RegexId GrammarWriter::scalars(const NormalForm& form) {
   if (form.no) choices.push_back(pool.literal("false"));
   if (form.yes) choices.push_back(pool.literal("true"));
   if (form.number.values.has_value()) {
-    for (const std::string& value : *form.number.values) choices.push_back(pool.literal(value));
+    const RegexId point_zero = pool.repeat(pool.literal(".0"), 0, 1);
+    for (const std::string& value : *form.number.values) {
+      const bool whole = value.find_first_of(".e") == std::string::npos && !form.number.whole;
+      choices.push_back(whole ? text_.then(pool.literal(value), point_zero) : pool.literal(value));
+    }
   } else if (form.number.whole) {
     choices.push_back(text_.both(form.number.text, normalizer_.numbers().written_integers()));
   } else {

@@ -40,6 +40,7 @@ class GrammarWriter {
     std::vector<Field> free{};    ///< in any order, after those and among the others
     std::vector<SymbolId> others{};
     std::vector<SymbolId> final{};  ///< members of which each must come, after all others
+    uint64_t final_members = 0;   ///< how many members `final` writes
     uint64_t min = 0;
     std::optional<uint64_t> max{};
   };
@@ -55,12 +56,15 @@ class GrammarWriter {
   bool split_witness(SymbolId rule, GoalId goal, const ObjectForm& object);
   std::vector<Key> key_classes(const ObjectForm& object, RegexId all, GoalId goal);
   SymbolId member(RegexId quoted_key, GoalId goal);
-  SymbolId fields(const ObjectPlan& plan, GoalId goal);
+  SymbolId after(SymbolId more, bool may_end);
+  SymbolId fields(const ObjectPlan& plan);
   SymbolId counted_fields(const ObjectPlan& plan, GoalId goal);
-  SymbolId tail(const ObjectPlan& plan, bool first, size_t seen, std::map<std::pair<bool, size_t>, SymbolId>& made);
+  SymbolId tail(const ObjectPlan& plan, size_t seen, std::map<size_t, SymbolId>& made);
+  bool tail_may_end(const ObjectPlan& plan, size_t seen, bool final_too = true) const;
 
   // write_arrays.cpp
   void add_array(SymbolId rule, GoalId goal, const ArrayForm& array);
+  SymbolId item(GoalId goal);
   void add_plain_array(SymbolId rule, const ArrayForm& array);
   void add_counted_array(SymbolId rule, GoalId goal, const ArrayForm& array);
   bool add_unique_array(SymbolId rule, GoalId goal, const ArrayForm& array);
