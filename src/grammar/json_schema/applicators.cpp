@@ -21,7 +21,8 @@ bool Normalizer::applicator(const Schema& schema, std::string_view keyword, cons
   } else if (keyword == "not") {
     const NormalForm inner = form_of(value);
     if (error_.has_value()) return true;
-    if (tracks_ && value.is_object() && (value.contains("unevaluatedProperties") || value.contains("unevaluatedItems"))) {
+    if (tracks_ && value.is_object() &&
+        (value.contains("unevaluatedProperties") || value.contains("unevaluatedItems"))) {
       fail(Code::kUnsupported, schema.place, keyword, "the complement of unevaluatedProperties or unevaluatedItems");
       return true;
     }
@@ -43,15 +44,16 @@ void Normalizer::any_of(const Schema& schema, const Json& value, NormalForm& out
     unite(out, *branches.back());
     if (error_.has_value()) return;
   }
-  const bool evaluates = tracks_ && std::ranges::any_of(branches, [](const NormalForm* form) {
-    const auto array = [](const ArrayForm& one) {
-      return one.evaluated_prefix > 0 || one.evaluated_all || !one.evaluated_contains.empty();
-    };
-    const auto object = [](const ObjectForm& one) {
-      return !one.evaluated_names.empty() || !one.evaluated_keys.empty() || one.evaluated_all;
-    };
-    return std::ranges::any_of(form->arrays, array) || std::ranges::any_of(form->objects, object);
-  });
+  const bool evaluates =
+      tracks_ && std::ranges::any_of(branches, [](const NormalForm* form) {
+        const auto array = [](const ArrayForm& one) {
+          return one.evaluated_prefix > 0 || one.evaluated_all || !one.evaluated_contains.empty();
+        };
+        const auto object = [](const ObjectForm& one) {
+          return !one.evaluated_names.empty() || !one.evaluated_keys.empty() || one.evaluated_all;
+        };
+        return std::ranges::any_of(form->arrays, array) || std::ranges::any_of(form->objects, object);
+      });
   if (!evaluates) return;
   // A value that several branches allow has what each of them evaluates.
   if (branches.size() > kTrackedBranchesMax) {

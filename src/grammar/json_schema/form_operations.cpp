@@ -46,7 +46,8 @@ bool Normalizer::within(const ObjectForm& a, const ObjectForm& b) const {
   if (a.min < b.min || (b.max.has_value() && (!a.max.has_value() || *a.max > *b.max))) return false;
   if (!holds_all(a.witnesses, b.witnesses)) return false;
   const auto rule = [&](const KeyRule& one) {
-    return std::ranges::any_of(a.rules, [&](const KeyRule& other) { return other.keys == one.keys && stronger(other.goal, one.goal); });
+    return std::ranges::any_of(
+        a.rules, [&](const KeyRule& other) { return other.keys == one.keys && stronger(other.goal, one.goal); });
   };
   if (!std::ranges::all_of(b.rules, rule)) return false;
   for (const Member& member : b.members) {
@@ -57,7 +58,8 @@ bool Normalizer::within(const ObjectForm& a, const ObjectForm& b) const {
     if (member.presence != kOptional && known->presence != member.presence) return false;
     if (!stronger(known->goal, member.goal)) return false;
   }
-  return a.evaluated_all == b.evaluated_all && a.evaluated_keys == b.evaluated_keys && a.evaluated_names == b.evaluated_names;
+  return a.evaluated_all == b.evaluated_all && a.evaluated_keys == b.evaluated_keys &&
+         a.evaluated_names == b.evaluated_names;
 }
 
 bool Normalizer::within(const ArrayForm& a, const ArrayForm& b) const {

@@ -7,7 +7,8 @@ namespace {
 std::string date() {
   const std::string leap_year = "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)";
   return "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"
-         "02-(?:0[1-9]|1[0-9]|2[0-8]))|" + leap_year + "-02-29)";
+         "02-(?:0[1-9]|1[0-9]|2[0-8]))|" +
+         leap_year + "-02-29)";
 }
 
 std::string time() {
@@ -72,7 +73,8 @@ std::string uri(bool relative, const std::string& more) {
 }
 
 std::string uri_template() {
-  const std::string variable = "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\\*)?";
+  const std::string variable =
+      "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\\*)?";
   const std::string expression = "\\{[+#./;?&=,!@|]?" + variable + "(?:," + variable + ")*\\}";
   return "(?:[^\\x00-\\x20\"'%<>\\\\^`{|}]|%[0-9A-Fa-f]{2}|" + expression + ")*";
 }

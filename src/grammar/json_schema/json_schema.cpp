@@ -17,7 +17,8 @@ bool has_unevaluated(const Json& document) {
   while (!open.empty()) {
     const Json& value = *open.back();
     open.pop_back();
-    if (value.is_object() && (value.contains("unevaluatedProperties") || value.contains("unevaluatedItems"))) return true;
+    if (value.is_object() && (value.contains("unevaluatedProperties") || value.contains("unevaluatedItems")))
+      return true;
     if (!value.is_structured()) continue;
     for (const Json& child : value) open.push_back(&child);
   }
@@ -51,7 +52,8 @@ SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const Json& sche
   for (const auto& [uri, document] : options.remotes) {
     tracks |= has_unevaluated(document);
     const std::string name = uri.substr(0, uri.find('#'));
-    if (const Result<void> added = index.add(document, name, draft_of_document(document, options)); !added.has_value()) {
+    if (const Result<void> added = index.add(document, name, draft_of_document(document, options));
+        !added.has_value()) {
       return failed(added.error());
     }
   }

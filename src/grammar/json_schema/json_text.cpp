@@ -20,15 +20,24 @@ constexpr uint32_t kPrettyIndentMax = 20;
 /// The letter of a short escape of JSON, or 0.
 char short_escape(char32_t character) {
   switch (character) {
-    case '"': return '"';
-    case '\\': return '\\';
-    case '/': return '/';
-    case '\b': return 'b';
-    case '\f': return 'f';
-    case '\n': return 'n';
-    case '\r': return 'r';
-    case '\t': return 't';
-    default: return 0;
+    case '"':
+      return '"';
+    case '\\':
+      return '\\';
+    case '/':
+      return '/';
+    case '\b':
+      return 'b';
+    case '\f':
+      return 'f';
+    case '\n':
+      return 'n';
+    case '\r':
+      return 'r';
+    case '\t':
+      return 't';
+    default:
+      return 0;
   }
 }
 
@@ -60,7 +69,8 @@ std::vector<CharacterRange> inverted_ranges(std::span<const CharacterRange> rang
 }
 
 JsonText::JsonText(RegexPool& pool) : pool_(pool) {
-  const RegexId raw[] = {pool.characters(0x20, 0x21), pool.characters(0x23, 0x5B), pool.characters(0x5D, kLastCharacter)};
+  const RegexId raw[] = {pool.characters(0x20, 0x21), pool.characters(0x23, 0x5B),
+                         pool.characters(0x5D, kLastCharacter)};
   const RegexId short_one = then(pool.literal("\\"), pool.bytes(ByteSet::of("\"\\/bfnrt")));
   any_character_ = pool.any_of(std::initializer_list<RegexId>{pool.any_of(raw), short_one, escaped(0, kLastCharacter)});
   any_string_ = pool.repeat(any_character_, 0, std::nullopt);
@@ -164,12 +174,15 @@ RegexId JsonText::quoted(RegexId body) {
 
 RegexId JsonText::whitespace(Whitespace which) {
   switch (which) {
-    case Whitespace::kNone: return kEmptyText;
-    case Whitespace::kAny: return pool_.repeat(pool_.bytes(ByteSet::of(" \t\r\n")), 0, std::nullopt);
-    case Whitespace::kPretty: break;
+    case Whitespace::kNone:
+      return kEmptyText;
+    case Whitespace::kAny:
+      return pool_.repeat(pool_.bytes(ByteSet::of(" \t\r\n")), 0, std::nullopt);
+    case Whitespace::kPretty:
+      break;
   }
-  const RegexId lines = then(pool_.repeat(pool_.literal("\n"), 1, 2),
-                             pool_.repeat(pool_.bytes(ByteSet::of(" \t")), 0, kPrettyIndentMax));
+  const RegexId lines =
+      then(pool_.repeat(pool_.literal("\n"), 1, 2), pool_.repeat(pool_.bytes(ByteSet::of(" \t")), 0, kPrettyIndentMax));
   return pool_.any_of(std::initializer_list<RegexId>{kEmptyText, pool_.literal(" "), lines});
 }
 

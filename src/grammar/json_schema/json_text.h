@@ -1,9 +1,9 @@
 /// JSON spellings as regular expressions: strings, numbers and white space.
 ///
-/// Sets of strings are sets of *decoded* strings. Where a string is constrained, its expression ranges over the canonical
-/// spellings: printable ASCII stands for itself, `"` and `\` come behind a backslash, control characters as escapes, and
-/// all others as themselves or as `\u` escapes. Each spelling decodes to one string, so intersections and complements
-/// of expressions, taken among the canonical spellings, are those of the sets.
+/// Sets of strings are sets of *decoded* strings. Where a string is constrained, its expression ranges over the
+/// canonical spellings: printable ASCII stands for itself, `"` and `\` come behind a backslash, control characters as
+/// escapes, and all others as themselves or as `\u` escapes. Each spelling decodes to one string, so intersections and
+/// complements of expressions, taken among the canonical spellings, are those of the sets.
 #pragma once
 
 #include <map>

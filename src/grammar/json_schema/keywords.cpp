@@ -36,7 +36,8 @@ NormalForm Normalizer::array_only(ArrayForm array) const {
 
 const NormalForm& Normalizer::form_of(const Json& schema) {
   static const NormalForm kNothing;
-  if (schema.is_boolean() || (schema.is_object() && schema.empty())) return *goals_[static_cast<size_t>(goal_of(schema))].form;
+  if (schema.is_boolean() || (schema.is_object() && schema.empty()))
+    return *goals_[static_cast<size_t>(goal_of(schema))].form;
   if (!index_.knows(schema)) {
     fail(Code::kInvalidArgument, current_place_, "", "a schema must be an object or a boolean");
     return kNothing;
@@ -68,7 +69,8 @@ NormalForm Normalizer::schema_form(const Json& value) {
     if (reference_only && keyword != "$ref") continue;
     NormalForm one = any_form();
     const bool known = type_keyword(schema, keyword, argument, one) || number_keyword(schema, keyword, argument, one) ||
-                       string_keyword(schema, keyword, argument, one) || array_keyword(schema, keyword, argument, one) ||
+                       string_keyword(schema, keyword, argument, one) ||
+                       array_keyword(schema, keyword, argument, one) ||
                        object_keyword(schema, keyword, argument, one) || applicator(schema, keyword, argument, one) ||
                        reference(schema, keyword, argument, one);
     if (known) out = intersect(out, one);
@@ -81,8 +83,12 @@ NormalForm Normalizer::schema_form(const Json& value) {
 NormalForm Normalizer::value_form(const Json& value) {
   NormalForm out;
   switch (value.type()) {
-    case Json::value_t::null: out.null = true; break;
-    case Json::value_t::boolean: (value.get<bool>() ? out.yes : out.no) = true; break;
+    case Json::value_t::null:
+      out.null = true;
+      break;
+    case Json::value_t::boolean:
+      (value.get<bool>() ? out.yes : out.no) = true;
+      break;
     case Json::value_t::string: {
       const auto& text = value.get_ref<const std::string&>();
       out.string = {text_.literal(text), false, true, false, std::vector{text}};
@@ -104,8 +110,8 @@ NormalForm Normalizer::value_form(const Json& value) {
         object.members.push_back({name, constant_goal(member), Member::Presence::kRequired, true});
         names.push_back(text_.literal(name));
       }
-      const RegexId others = names.empty() ? text_.any_string()
-                                           : text_.except(text_.canonical_string(), text_.pool().any_of(names));
+      const RegexId others =
+          names.empty() ? text_.any_string() : text_.except(text_.canonical_string(), text_.pool().any_of(names));
       object.rules.push_back({others, kNoValue});
       out.objects.push_back(std::move(object));
       break;
@@ -164,7 +170,8 @@ bool Normalizer::type_keyword(const Schema& schema, std::string_view keyword, co
     } else if (name == "integer") {
       const bool written = schema.place.draft == Draft::k4;  // to which 1.0 is no integer
       out.number = unite(out.number, {written ? numbers_.written_integers() : numbers_.integers(), false, true, true});
-      if (out.number.text != numbers_.integers() && out.number.text != numbers_.written_integers()) out.number = any.number;
+      if (out.number.text != numbers_.integers() && out.number.text != numbers_.written_integers())
+        out.number = any.number;
     } else if (name == "string") {
       out.string = any.string;
     } else if (name == "array") {
@@ -185,17 +192,20 @@ bool Normalizer::type_keyword(const Schema& schema, std::string_view keyword, co
   return true;
 }
 
-bool Normalizer::bound(const Schema& schema, std::string_view keyword, const Json& value, bool exclusive, NormalForm& out) {
+bool Normalizer::bound(const Schema& schema, std::string_view keyword, const Json& value, bool exclusive,
+                       NormalForm& out) {
   if (!value.is_number()) return bad(schema, keyword, "a number");
   const bool lower = keyword == "minimum" || keyword == "exclusiveMinimum";
   const std::string text = number_text(value);
   const std::optional<Decimal> limit = read_decimal(text);
   if (!limit.has_value()) {
     const bool negative = text.starts_with('-');
-    if (text.find("e-") != std::string::npos || text.find('.') != std::string::npos || text.find("e+") == std::string::npos) {
+    if (text.find("e-") != std::string::npos || text.find('.') != std::string::npos ||
+        text.find("e+") == std::string::npos) {
       fail(Code::kTooLarge, schema.place, keyword, "a bound with more than 40 digits before or behind the point");
     }
-    out.number = lower == negative ? TextSet{numbers_.plain(), false} : TextSet{};  // farther than any number that is written
+    out.number =
+        lower == negative ? TextSet{numbers_.plain(), false} : TextSet{};  // farther than any number that is written
     return true;
   }
   out.number = {lower ? numbers_.at_least(*limit, exclusive) : numbers_.at_most(*limit, exclusive), false};
@@ -233,7 +243,8 @@ bool Normalizer::number_keyword(const Schema& schema, std::string_view keyword, 
 
 std::optional<uint64_t> Normalizer::count(const Schema& schema, std::string_view keyword, const Json& value) {
   if (value.is_number_unsigned()) return std::min(value.get<uint64_t>(), kCountMax);
-  if (value.is_number_float() && value.get<double>() >= 0 && value.get<double>() == static_cast<double>(static_cast<int64_t>(std::min(value.get<double>(), 1e15)))) {
+  if (value.is_number_float() && value.get<double>() >= 0 &&
+      value.get<double>() == static_cast<double>(static_cast<int64_t>(std::min(value.get<double>(), 1e15)))) {
     return std::min(static_cast<uint64_t>(std::min(value.get<double>(), 1e15)), kCountMax);
   }
   if (value.is_number_float() && value.get<double>() > 1e15) return kCountMax;
@@ -318,8 +329,10 @@ bool Normalizer::array_keyword(const Schema& schema, std::string_view keyword, c
   } else if (keyword == "contains" && schema.place.draft >= Draft::k6) {
     Contains contains{.goal = goal_of(value)};
     if (schema.place.draft >= Draft::k2019) {
-      if (schema.value.contains("minContains")) contains.min = count(schema, "minContains", schema.value["minContains"]).value_or(1);
-      if (schema.value.contains("maxContains")) contains.max = count(schema, "maxContains", schema.value["maxContains"]);
+      if (schema.value.contains("minContains"))
+        contains.min = count(schema, "minContains", schema.value["minContains"]).value_or(1);
+      if (schema.value.contains("maxContains"))
+        contains.max = count(schema, "maxContains", schema.value["maxContains"]);
     }
     if (schema.place.draft >= Draft::k2020) array.evaluated_contains.push_back(contains.goal);
     array.contains.push_back(contains);

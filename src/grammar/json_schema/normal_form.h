@@ -1,8 +1,9 @@
-/// What a schema allows, as a union over the types of JSON: sets of texts for scalars, alternatives for arrays and objects.
+/// What a schema allows, as a union over the types of JSON: sets of texts for scalars, alternatives for arrays and
+/// objects.
 ///
-/// A form describes one level of a value. What is below it is a goal: a conjunction of schemas and of negated schemas, which
-/// has a form of its own when somebody asks. So recursive schemas have finite forms. Forms are exact: they can be intersected,
-/// united and negated.
+/// A form describes one level of a value. What is below it is a goal: a conjunction of schemas and of negated schemas,
+/// which has a form of its own when somebody asks. So recursive schemas have finite forms. Forms are exact: they can be
+/// intersected, united and negated.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct TextSet {
   RegexId text = kNoMatch;
   /// The set is taken among all spellings, not among the canonical (strings) or plain (numbers) ones.
   bool every_spelling = true;
-  bool exact = true;  ///< else some values are left out, and the set has no complement
+  bool exact = true;   ///< else some values are left out, and the set has no complement
   bool whole = false;  ///< integers, which are written without a point
   /// The values, if they are listed: strings decoded, numbers as they are written.
   std::optional<std::vector<std::string>> values{};

@@ -58,7 +58,9 @@ GoalId Normalizer::goal_of(const Json& schema) {
   return conjunction({{node_of(schema, NodeKind::kSchema), false}});
 }
 
-GoalId Normalizer::constant_goal(const Json& value) { return conjunction({{node_of(value, NodeKind::kConstant), false}}); }
+GoalId Normalizer::constant_goal(const Json& value) {
+  return conjunction({{node_of(value, NodeKind::kConstant), false}});
+}
 
 GoalId Normalizer::union_goal(std::vector<GoalId> goals) {
   std::ranges::sort(goals);

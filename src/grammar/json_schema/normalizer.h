@@ -20,7 +20,6 @@
 
 namespace cairn::grammar {
 
-
 /// Not for two schemas at once. The first error is kept; what is returned after it has no meaning.
 class Normalizer {
  public:
@@ -30,7 +29,7 @@ class Normalizer {
   static constexpr int kEmptinessDepthMax = 16;      ///< of values that are looked into to see that nothing fits
   static constexpr size_t kEnumValuesMax = 10'000;
   static constexpr size_t kOneOfBranchesMax = 500;
-  static constexpr size_t kTrackedBranchesMax = 6;   ///< of anyOf below unevaluatedProperties or unevaluatedItems
+  static constexpr size_t kTrackedBranchesMax = 6;  ///< of anyOf below unevaluatedProperties or unevaluatedItems
 
   /// `tracks`: the documents have unevaluatedProperties or unevaluatedItems.
   Normalizer(SchemaIndex& index, JsonText& text, NumberText& numbers, bool assert_formats, bool tracks);

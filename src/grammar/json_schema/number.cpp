@@ -7,9 +7,7 @@
 
 namespace cairn::grammar {
 
-std::string Decimal::text() const {
-  return (negative ? "-" : "") + integer + (fraction.empty() ? "" : "." + fraction);
-}
+std::string Decimal::text() const { return (negative ? "-" : "") + integer + (fraction.empty() ? "" : "." + fraction); }
 
 std::optional<Decimal> read_decimal(std::string_view text) {
   Decimal out;
@@ -71,15 +69,16 @@ RegexId NumberText::fraction_beyond(std::string_view fraction, Side side) {
   std::vector<RegexId> choices;
   const auto used = static_cast<uint32_t>(fraction.size());
   for (uint32_t i = 0; i < used; ++i) {  // the first i digits equal, the next one decides
-    const RegexId next =
-        side == Side::kAbove ? digit(static_cast<char>(fraction[i] + 1), '9') : digit('0', static_cast<char>(fraction[i] - 1));
+    const RegexId next = side == Side::kAbove ? digit(static_cast<char>(fraction[i] + 1), '9')
+                                              : digit('0', static_cast<char>(fraction[i] - 1));
     const RegexId parts[] = {pool_.literal("."), pool_.literal(fraction.substr(0, i)), next,
                              digits(0, kFractionDigitsMax - i - 1)};
     choices.push_back(pool_.sequence(parts));
   }
   if (side == Side::kAbove && used < kFractionDigitsMax) {  // all equal, then a digit that is not 0
     const RegexId more[] = {pool_.literal("."), pool_.literal(fraction), digits(1, kFractionDigitsMax - used)};
-    const RegexId zeros = text_.then(pool_.literal("." + std::string(fraction)), pool_.repeat(pool_.literal("0"), 0, std::nullopt));
+    const RegexId zeros =
+        text_.then(pool_.literal("." + std::string(fraction)), pool_.repeat(pool_.literal("0"), 0, std::nullopt));
     choices.push_back(text_.except(pool_.sequence(more), zeros));
   }
   if (side == Side::kBelow && used > 0) {  // shorter: a beginning of the bound's digits, whose last one is not 0
@@ -108,7 +107,8 @@ RegexId NumberText::magnitude(const Decimal& bound, Side side) {
     const char lowest = i == 0 && length > 1 ? '1' : '0';
     const RegexId next = side == Side::kAbove ? digit(static_cast<char>(integer[i] + 1), '9')
                                               : digit(lowest, static_cast<char>(integer[i] - 1));
-    const RegexId parts[] = {pool_.literal(integer.substr(0, i)), next, digits(length - i - 1, length - i - 1), all_fractions};
+    const RegexId parts[] = {pool_.literal(integer.substr(0, i)), next, digits(length - i - 1, length - i - 1),
+                             all_fractions};
     choices.push_back(pool_.sequence(parts));
   }
   choices.push_back(text_.then(pool_.literal(integer), fraction_beyond(bound.fraction, side)));
@@ -142,8 +142,12 @@ RegexId NumberText::signed_compare(const Decimal& bound, bool exclusive, Side si
   return pool_.any_of(choices);
 }
 
-RegexId NumberText::at_least(const Decimal& bound, bool exclusive) { return signed_compare(bound, exclusive, Side::kAbove); }
-RegexId NumberText::at_most(const Decimal& bound, bool exclusive) { return signed_compare(bound, exclusive, Side::kBelow); }
+RegexId NumberText::at_least(const Decimal& bound, bool exclusive) {
+  return signed_compare(bound, exclusive, Side::kAbove);
+}
+RegexId NumberText::at_most(const Decimal& bound, bool exclusive) {
+  return signed_compare(bound, exclusive, Side::kBelow);
+}
 
 RegexId NumberText::equal(const Decimal& value) {
   const RegexId magnitude = magnitude_equal(value);

@@ -1,8 +1,8 @@
 /// JSON numbers as regular expressions over their text.
 ///
 /// Sets of numbers range over the plain spellings: an optional minus, at most kIntegerDigitsMax digits, and perhaps a
-/// point with at most kFractionDigitsMax digits. Only the set of all numbers has spellings with an exponent, which would
-/// carry a value past a bound.
+/// point with at most kFractionDigitsMax digits. Only the set of all numbers has spellings with an exponent, which
+/// would carry a value past a bound.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -36,7 +36,8 @@ void Normalizer::pattern_properties(const Schema& schema, const Json& value, Nor
     place.pointer += "/patternProperties" + pointer_token(pattern);
     const size_t before = place.pointer.size();
     const RegexId keys = key_pattern(place, "", pattern);
-    if (error_.has_value() && error_->keyword.empty() && error_->at.size() == before) error_->keyword = "patternProperties";
+    if (error_.has_value() && error_->keyword.empty() && error_->at.size() == before)
+      error_->keyword = "patternProperties";
     object.evaluated_keys.push_back(keys);
     const GoalId goal = goal_of(member);
     if (goal != kAnyValue) object.rules.push_back({keys, goal});
@@ -82,8 +83,8 @@ void Normalizer::property_names(const Json& value, NormalForm& out) {
   out = object_only(std::move(object));
 }
 
-/// One member of `dependencies`, `dependentRequired` or `dependentSchemas`: the name is absent, or it is there and so is
-/// what depends on it.
+/// One member of `dependencies`, `dependentRequired` or `dependentSchemas`: the name is absent, or it is there and so
+/// is what depends on it.
 void Normalizer::dependency(const Schema& schema, std::string_view keyword, const Json& value, NormalForm& out) {
   using enum Member::Presence;
   if (!value.is_object()) {
@@ -145,7 +146,8 @@ bool Normalizer::object_keyword(const Schema& schema, std::string_view keyword, 
     ObjectForm object;
     for (const Json& name : value) {
       if (!name.is_string()) return bad(schema, keyword, "a list of names");
-      if (std::ranges::find(object.members, name.get_ref<const std::string&>(), &Member::name) != object.members.end()) continue;
+      if (std::ranges::find(object.members, name.get_ref<const std::string&>(), &Member::name) != object.members.end())
+        continue;
       object.members.push_back({name.get<std::string>(), kAnyValue, Member::Presence::kRequired, false});
     }
     out = object_only(std::move(object));

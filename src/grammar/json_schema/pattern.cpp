@@ -207,18 +207,30 @@ class PatternReader {
     }
     ++at_;
     switch (c) {
-      case 'd': return kDigits;
-      case 'D': return inverted_ranges(kDigits);
-      case 'w': return kWord;
-      case 'W': return inverted_ranges(kWord);
-      case 's': return kSpaces;
-      case 'S': return inverted_ranges(kSpaces);
-      case 't': return one('\t');
-      case 'n': return one('\n');
-      case 'r': return one('\r');
-      case 'v': return one('\v');
-      case 'f': return one('\f');
-      case '0': return one(0);
+      case 'd':
+        return kDigits;
+      case 'D':
+        return inverted_ranges(kDigits);
+      case 'w':
+        return kWord;
+      case 'W':
+        return inverted_ranges(kWord);
+      case 's':
+        return kSpaces;
+      case 'S':
+        return inverted_ranges(kSpaces);
+      case 't':
+        return one('\t');
+      case 'n':
+        return one('\n');
+      case 'r':
+        return one('\r');
+      case 'v':
+        return one('\v');
+      case 'f':
+        return one('\f');
+      case '0':
+        return one(0);
       case 'c': {
         const char letter = static_cast<char>(peek() | 0x20);
         if (letter < 'a' || letter > 'z') return bad("\\c without a letter");
@@ -226,10 +238,13 @@ class PatternReader {
         return one(static_cast<char32_t>(letter - 'a' + 1));
       }
       case 'x':
-      case 'u': return numbered(c == 'x' ? 2 : 4);
+      case 'u':
+        return numbered(c == 'x' ? 2 : 4);
       case 'p':
-      case 'P': return unsupported("a Unicode property");
-      default: break;
+      case 'P':
+        return unsupported("a Unicode property");
+      default:
+        break;
     }
     if (c == 'b' && in_class) return one('\b');
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '1' && c <= '9')) return bad("an unknown escape");
@@ -313,7 +328,8 @@ class PatternCompiler {
   Result<Rest> compile(size_t index, const Rest& rest) {
     const Node& node = nodes_[index];
     switch (node.kind) {
-      case Node::Kind::kEmpty: return rest;
+      case Node::Kind::kEmpty:
+        return rest;
       case Node::Kind::kCharacters: {
         const RegexId all = text_.then(text_.characters(node.ranges), rest.later);
         return Rest{all, all};
@@ -325,10 +341,14 @@ class PatternCompiler {
         }
         return all;
       }
-      case Node::Kind::kAlternatives: return alternatives(node, rest);
-      case Node::Kind::kRepeat: return repeat(node, rest);
-      case Node::Kind::kBegin: return Rest{rest.at_begin, kNoMatch};
-      case Node::Kind::kEnd: return Rest{end(rest.at_begin), end(rest.later)};
+      case Node::Kind::kAlternatives:
+        return alternatives(node, rest);
+      case Node::Kind::kRepeat:
+        return repeat(node, rest);
+      case Node::Kind::kBegin:
+        return Rest{rest.at_begin, kNoMatch};
+      case Node::Kind::kEnd:
+        return Rest{end(rest.at_begin), end(rest.later)};
       case Node::Kind::kAhead:
       case Node::Kind::kNotAhead: {
         CAIRN_TRY(Rest inner, compile(node.children[0], Rest{text_.canonical_string(), text_.canonical_string()}));

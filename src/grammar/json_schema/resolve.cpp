@@ -78,7 +78,10 @@ std::string without_dots(std::string_view path) {
 std::string percent_decoded(std::string_view text) {
   std::string out;
   const auto value = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
   };
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%' && i + 2 < text.size() && value(text[i + 1]) >= 0 && value(text[i + 2]) >= 0) {
@@ -107,17 +110,28 @@ enum class Holds { kNothing, kSchema, kList, kMap, kSchemaOrList, kMapOrLists };
 
 Holds holds(std::string_view keyword) {
   static const std::map<std::string_view, Holds> kHolds{
-      {"additionalItems", Holds::kSchema},       {"additionalProperties", Holds::kSchema},
-      {"contains", Holds::kSchema},              {"contentSchema", Holds::kSchema},
-      {"else", Holds::kSchema},                  {"if", Holds::kSchema},
-      {"not", Holds::kSchema},                   {"propertyNames", Holds::kSchema},
-      {"then", Holds::kSchema},                  {"unevaluatedItems", Holds::kSchema},
-      {"unevaluatedProperties", Holds::kSchema}, {"allOf", Holds::kList},
-      {"anyOf", Holds::kList},                   {"oneOf", Holds::kList},
-      {"prefixItems", Holds::kList},             {"$defs", Holds::kMap},
-      {"definitions", Holds::kMap},              {"dependentSchemas", Holds::kMap},
-      {"patternProperties", Holds::kMap},        {"properties", Holds::kMap},
-      {"items", Holds::kSchemaOrList},           {"dependencies", Holds::kMap},
+      {"additionalItems", Holds::kSchema},
+      {"additionalProperties", Holds::kSchema},
+      {"contains", Holds::kSchema},
+      {"contentSchema", Holds::kSchema},
+      {"else", Holds::kSchema},
+      {"if", Holds::kSchema},
+      {"not", Holds::kSchema},
+      {"propertyNames", Holds::kSchema},
+      {"then", Holds::kSchema},
+      {"unevaluatedItems", Holds::kSchema},
+      {"unevaluatedProperties", Holds::kSchema},
+      {"allOf", Holds::kList},
+      {"anyOf", Holds::kList},
+      {"oneOf", Holds::kList},
+      {"prefixItems", Holds::kList},
+      {"$defs", Holds::kMap},
+      {"definitions", Holds::kMap},
+      {"dependentSchemas", Holds::kMap},
+      {"patternProperties", Holds::kMap},
+      {"properties", Holds::kMap},
+      {"items", Holds::kSchemaOrList},
+      {"dependencies", Holds::kMap},
   };
   const auto found = kHolds.find(keyword);
   return found == kHolds.end() ? Holds::kNothing : found->second;
@@ -151,7 +165,8 @@ std::string resolve_uri(std::string_view base_text, std::string_view reference) 
     }
   } else if (!uri.path.starts_with('/') && (base.has_authority || !base.path.empty()) && base.scheme != "urn") {
     const size_t slash = base.path.rfind('/');
-    const std::string folder = slash == std::string::npos ? (base.has_authority ? "/" : "") : base.path.substr(0, slash + 1);
+    const std::string folder =
+        slash == std::string::npos ? (base.has_authority ? "/" : "") : base.path.substr(0, slash + 1);
     uri.path = without_dots(folder + uri.path);
   } else {
     uri.path = without_dots(uri.path);
@@ -264,7 +279,8 @@ const Json* SchemaIndex::follow(const Json& root, std::string_view pointer) {
     }
     pointer = pointer.substr(end);
     if (value->is_array()) {
-      const bool number = !token.empty() && token.size() < 8 && token.find_first_not_of("0123456789") == std::string::npos;
+      const bool number =
+          !token.empty() && token.size() < 8 && token.find_first_not_of("0123456789") == std::string::npos;
       const size_t index = number ? std::stoul(token) : value->size();
       if (index >= value->size()) return nullptr;
       value = &(*value)[index];

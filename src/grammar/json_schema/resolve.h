@@ -67,10 +67,10 @@ class SchemaIndex {
   const nlohmann::ordered_json* follow(const nlohmann::ordered_json& root, std::string_view pointer);
 
   std::unordered_map<const nlohmann::ordered_json*, SchemaPlace> places_;
-  std::map<std::string, const nlohmann::ordered_json*, std::less<>> resources_;        ///< by absolute URI
-  std::map<std::string, const nlohmann::ordered_json*, std::less<>> anchors_;          ///< by "base#name"
+  std::map<std::string, const nlohmann::ordered_json*, std::less<>> resources_;             ///< by absolute URI
+  std::map<std::string, const nlohmann::ordered_json*, std::less<>> anchors_;               ///< by "base#name"
   std::map<std::string, std::vector<const nlohmann::ordered_json*>, std::less<>> dynamic_;  ///< by name
-  std::vector<const nlohmann::ordered_json*> recursive_;                               ///< with $recursiveAnchor
+  std::vector<const nlohmann::ordered_json*> recursive_;                                    ///< with $recursiveAnchor
   size_t nodes_ = 0;
 };
 

@@ -35,8 +35,9 @@ void GrammarWriter::add_array(SymbolId rule, GoalId goal, const ArrayForm& given
   if (array.max.has_value() && array.prefix.size() > *array.max) array.prefix.resize(*array.max);
   if (array.unique) {
     if (!array.contains.empty() || !add_unique_array(rule, goal, array)) {
-      fail(goal, Code::kUnsupported, "uniqueItems", "items that are not from a list of at most " +
-                                                        std::to_string(kUniqueValuesMax) + " values cannot be kept apart");
+      fail(goal, Code::kUnsupported, "uniqueItems",
+           "items that are not from a list of at most " + std::to_string(kUniqueValuesMax) +
+               " values cannot be kept apart");
     }
   } else if (array.contains.empty()) {
     add_plain_array(rule, array);

@@ -97,10 +97,10 @@ void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectFor
     (one.declared || !free_order ? plan.fields : plan.free).push_back(std::move(field));
   }
   const bool every_spelling = names.empty() && std::ranges::all_of(object.rules, [&](const KeyRule& one) {
-    return one.keys == text_.any_string();
-  });
-  const RegexId all = every_spelling ? text_.any_string()
-                                     : text_.except(text_.canonical_string(), text_.pool().any_of(names));
+                                return one.keys == text_.any_string();
+                              });
+  const RegexId all =
+      every_spelling ? text_.any_string() : text_.except(text_.canonical_string(), text_.pool().any_of(names));
   for (const Key& key : key_classes(object, all, kAnyValue)) {
     plan.others.push_back(member(text_.quoted(key.keys), key.goal));
   }
@@ -124,7 +124,8 @@ void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectFor
                              normalizer_.both(together.witnesses[0].goal, last.goal)};
     add_plain_object(rule, goal, together);
     const SymbolId orders[][3] = {{plan.final[0], comma_, plan.final[1]}, {plan.final[1], comma_, plan.final[0]}};
-    plan.final = {builder_.any_of(std::initializer_list<SymbolId>{builder_.sequence(orders[0]), builder_.sequence(orders[1])})};
+    plan.final = {
+        builder_.any_of(std::initializer_list<SymbolId>{builder_.sequence(orders[0]), builder_.sequence(orders[1])})};
     plan.final_members = 2;
   } else {
     plan.final_members = plan.final.size();
@@ -134,7 +135,8 @@ void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectFor
   };
   const uint64_t sure = required(plan.fields) + required(plan.free) + plan.final_members;
   if (plan.min <= sure) plan.min = 0;
-  if (plan.max.has_value() && plan.others.empty() && plan.fields.size() + plan.free.size() + plan.final_members <= *plan.max) {
+  if (plan.max.has_value() && plan.others.empty() &&
+      plan.fields.size() + plan.free.size() + plan.final_members <= *plan.max) {
     plan.max.reset();
   }
   if (plan.max.has_value() && *plan.max < sure) return;
@@ -149,8 +151,8 @@ void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectFor
   builder_.add(rule, {open, members, close});
 }
 
-// A rule that begins behind a comma begins where no number goes on, so that the parser's rows are alike for all members:
-// what follows a member is the end, or a comma and one symbol for all the rest.
+// A rule that begins behind a comma begins where no number goes on, so that the parser's rows are alike for all
+// members: what follows a member is the end, or a comma and one symbol for all the rest.
 
 /// What may follow when something was written: the end, or a comma and more.
 SymbolId GrammarWriter::after(SymbolId more, bool may_end) {
@@ -160,8 +162,8 @@ SymbolId GrammarWriter::after(SymbolId more, bool may_end) {
   return self;
 }
 
-/// At least one of the members that come behind the declared ones: others and free names, then the final ones. `seen`: the
-/// free names that have been.
+/// At least one of the members that come behind the declared ones: others and free names, then the final ones. `seen`:
+/// the free names that have been.
 SymbolId GrammarWriter::tail(const ObjectPlan& plan, size_t seen, std::map<size_t, SymbolId>& made) {
   const auto known = made.find(seen);
   if (known != made.end()) return known->second;

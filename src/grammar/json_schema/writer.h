@@ -15,10 +15,10 @@ namespace cairn::grammar {
 /// Errors are given to the normaliser.
 class GrammarWriter {
  public:
-  static constexpr size_t kKeyClassesMax = 200;    ///< of an object's keys, by which schemas they meet
-  static constexpr uint64_t kStatesMax = 20'000;   ///< of an array or object with counts
-  static constexpr size_t kFreeNamesMax = 4;       ///< names without a declared place that may come in any order
-  static constexpr size_t kUniqueValuesMax = 12;   ///< values among which uniqueItems tells
+  static constexpr size_t kKeyClassesMax = 200;   ///< of an object's keys, by which schemas they meet
+  static constexpr uint64_t kStatesMax = 20'000;  ///< of an array or object with counts
+  static constexpr size_t kFreeNamesMax = 4;      ///< names without a declared place that may come in any order
+  static constexpr size_t kUniqueValuesMax = 12;  ///< values among which uniqueItems tells
 
   GrammarWriter(GrammarBuilder& builder, Normalizer& normalizer, Whitespace whitespace);
 
@@ -40,7 +40,7 @@ class GrammarWriter {
     std::vector<Field> free{};    ///< in any order, after those and among the others
     std::vector<SymbolId> others{};
     std::vector<SymbolId> final{};  ///< members of which each must come, after all others
-    uint64_t final_members = 0;   ///< how many members `final` writes
+    uint64_t final_members = 0;     ///< how many members `final` writes
     uint64_t min = 0;
     std::optional<uint64_t> max{};
   };
