@@ -1,6 +1,7 @@
 /// Sets of characters, and the bytes that they are spelled with.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -26,7 +27,7 @@ enum class Spelling : uint8_t {
 struct CharacterRange {
   char32_t first = 0;
   char32_t last = 0;
-  bool operator==(const CharacterRange&) const = default;
+  auto operator<=>(const CharacterRange&) const = default;
 };
 
 /// A set of Unicode scalar values; surrogates are in no set.
@@ -46,6 +47,8 @@ class CharacterSet {
   CharacterSet operator&(const CharacterSet& other) const;
   CharacterSet operator-(const CharacterSet& other) const { return *this & ~other; }
   CharacterSet operator~() const;
+  /// In some order, for maps.
+  auto operator<=>(const CharacterSet&) const = default;
   bool operator==(const CharacterSet&) const = default;
 
   /// With every character also those that differ from it in case only (by one-to-one mappings).
@@ -55,8 +58,8 @@ class CharacterSet {
   std::vector<CharacterRange> ranges_;
 };
 
-/// The characters with a property as `\p{..}` names it: a general category (L, Lu, Letter, ...), Any, ASCII, Assigned,
-/// Alphabetic, Uppercase, Lowercase, White_Space, also as gc=.. and General_Category=... Nullopt: no such property
+/// The characters with a property as `\p{..}` names it: a general category by its short or long name, also after `gc=`
+/// or `General_Category=`; Any, ASCII, Assigned, ASCII_Hex_Digit or White_Space. Nullopt: no property that is known
 /// here.
 std::optional<CharacterSet> characters_with_property(std::string_view name);
 
