@@ -28,6 +28,7 @@ class ByteSet {
   ByteSet operator&(const ByteSet& other) const;
   ByteSet operator~() const;
   bool operator==(const ByteSet&) const = default;
+  const std::array<uint64_t, 4>& words() const { return words_; }
 
  private:
   std::array<uint64_t, 4> words_{};
@@ -39,12 +40,22 @@ inline constexpr RegexId kNoMatch{0};
 /// Matches the empty text.
 inline constexpr RegexId kEmptyText{1};
 
+/// A derivative of which kEmptinessFuel steps do not tell whether it matches anything.
+inline constexpr RegexId kUndecided{0xFFFF'FFFF};
+inline constexpr int32_t kEmptinessFuel = 200'000;  ///< derivatives that a search for a text of an expression may take
+
 /// Nodes of a pool; more is an error of whoever builds (GrammarBuilder::finish says so).
 inline constexpr size_t kRegexNodesMax = 1'000'000;
 
-/// Owns nodes. Not thread-safe; a grammar's pool is used by one matcher at a time through a lock, or copied.
+/// How deeply repetitions, choices, conditions and complements may be nested in each other.
+inline constexpr uint32_t kRegexDepthMax = 2'000;
+
+/// Owns nodes. Not thread-safe; matchers work on copies of their grammar's.
 class RegexPool {
  public:
+  /// The derivatives by each byte.
+  using Derivatives = std::array<RegexId, 256>;
+
   RegexPool();
   RegexPool(RegexPool&&) noexcept;
   RegexPool& operator=(RegexPool&&) noexcept;
@@ -63,11 +74,23 @@ class RegexPool {
   /// One Unicode scalar value as UTF-8, of [first, last] (surrogates are left out).
   RegexId characters(char32_t first, char32_t last);
 
+  /// The same nodes with the same ids, without what was found out of them.
+  RegexPool copy() const;
+  size_t size() const;
+
   bool matches_empty(RegexId node) const;
-  /// What may follow `byte` in a text that `node` matches.
-  RegexId derivative(RegexId node, uint8_t byte);
+  /// What may follow `byte` in a text that `node` matches; kNoMatch exactly if nothing may, or
+  /// kUndecided.
+  RegexId derivative(RegexId node, uint8_t byte) { return derivatives(node)[byte]; }
+  /// Computed at the first call for a node; valid as long as the pool.
+  const Derivatives& derivatives(RegexId node);
+  /// The bytes that texts of `node` begin with.
+  const ByteSet& first_bytes(RegexId node);
+  /// Approximate memory of what was found out of the nodes.
+  size_t memory_used() const;
   /// Whether no text matches. Nullopt: `fuel` derivatives did not suffice to tell.
   std::optional<bool> matches_nothing(RegexId node, int32_t fuel);
+  /// More than kRegexNodesMax nodes, or deeper than kRegexDepthMax: what the pool gives since then may be wrong.
   bool full() const;
 
  private:

@@ -1,0 +1,106 @@
+/// An Earley parser (Earley 1970) over bytes whose rows are shared: equal rows are one row, and steps are remembered.
+///
+/// A row is what the parser knows after some bytes. Its items refer to the rows in which their rules began, and a row
+/// is named by its items; so two texts after which the same texts may follow in the same way mostly end in the same
+/// row. Where a grammar needs no stack, a row is a state of a deterministic automaton that is built as far as texts
+/// need it; where it does, rows of the outer rules are the stack. An item whose rule ends with the awaited symbol gives
+/// way to those that wait for its rule (Leo 1991, but when the item is made): right recursion repeats rows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "grammar/grammar_tables.h"
+#include "grammar/regex.h"
+
+namespace cairn::grammar {
+
+inline constexpr size_t kRowItemsMax = 20'000;   ///< items of one row: the work for one byte
+inline constexpr uint32_t kRowDepthMax = 2'048;  ///< rules within each other that began at different places of a text
+
+enum class RowId : uint32_t {};
+inline constexpr RowId kNoRow{0xFFFF'FFFF};   ///< no text goes on so
+inline constexpr RowId kTooLargeRow{0xFFFF'FFFE};  ///< over kRowItemsMax or kRowDepthMax, or a regex pool's limits
+
+/// Rows of one grammar. Not thread-safe. What it answers depends on the grammar and the bytes alone, never on what it
+/// was asked before.
+class Automaton {
+ public:
+  /// An item of a row. It waits for a rule or repetition to end that begins at the row, or it is within a terminal.
+  struct Item {
+    uint32_t symbol;  ///< what it waits for, or kWithin
+    uint32_t position;
+    uint32_t origin;  ///< the row where its rule began, or kSelf
+    uint32_t extra;   ///< kWithin: the expression that the terminal's rest must match. A repetition: those counted
+    auto operator<=>(const Item&) const = default;
+  };
+  static constexpr uint32_t kWithin = 0xFFFF'FFFF;
+  static constexpr uint32_t kSelf = 0xFFFF'FFFF;
+
+  explicit Automaton(const Grammar& grammar);
+
+  RowId start() const { return RowId{0}; }
+  RowId step(RowId row, uint8_t byte);
+  bool may_end(RowId row) const { return rows_[index(row)].may_end; }
+  const ByteSet& next_bytes(RowId row);
+  /// Approximate memory that grows with what was asked.
+  size_t bytes_used() const;
+  /// Forgets all rows but the first.
+  void clear();
+
+ private:
+  static constexpr uint32_t kUnknown = 0xFFFF'FFFD;
+
+  // Items from `begin`: first the kernel, which names the row, then those that follow from it, whose origin is kSelf.
+  // Both are ascending, so that those kWithin come last.
+  struct Row {
+    ByteSet next;
+    size_t begin = 0;
+    uint32_t kernel_waiting = 0;  // counts
+    uint32_t kernel = 0;
+    uint32_t waiting = 0;  // from the kernel's end
+    uint32_t end = 0;
+    size_t steps = 0;  // of its next bytes, from here in steps_
+    uint32_t depth = 0;
+    bool may_end = false;
+    bool looked_ahead = false;
+  };
+
+  static uint32_t index(RowId row) { return static_cast<uint32_t>(row); }
+  static uint32_t resolve(uint32_t origin, uint32_t row) { return origin == kSelf ? row : origin; }
+
+  RowId compute(uint32_t row, uint8_t byte);
+  bool remember(const Item& item);
+  void add(const Item& item);
+  void add_dot(uint32_t position, uint32_t origin);
+  void wait(uint32_t symbol, uint32_t position, uint32_t origin);
+  void complete(uint32_t rule, uint32_t origin);
+  void drain();
+  void ended(const Item& waiting, uint32_t origin);
+  template <class Visit>
+  void each_waiting(uint32_t row, uint32_t symbol, Visit visit) const;
+  RowId intern();
+  void predict(uint32_t symbol);
+  void predict_all();
+
+  const Grammar* grammar_;
+  RegexPool regexes_;
+  std::vector<Item> items_;
+  std::vector<Row> rows_;
+  std::vector<uint32_t> steps_;
+  std::vector<uint32_t> table_;  // open addressing: row + 1, by kernel
+
+  // Of the row that is being computed.
+  std::vector<Item> kernel_;
+  std::vector<Item> predicted_;
+  std::vector<uint32_t> open_symbols_;
+  std::vector<Item> open_;  // what ended and whose waiting items have not been looked at
+  bool may_end_ = false;
+  std::vector<Item> seen_;  // open addressing
+  std::vector<uint32_t> seen_stamps_;
+  std::vector<uint32_t> symbol_stamps_;
+  uint32_t stamp_ = 0;
+  size_t seen_count_ = 0;
+};
+
+}  // namespace cairn::grammar

@@ -1,0 +1,279 @@
+#include "grammar/grammar.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "grammar/automaton.h"
+#include "grammar/grammar_tables.h"
+
+namespace cairn::grammar {
+namespace {
+
+constexpr int32_t kTerminalFuel = 1'000'000;  // derivatives to tell whether a terminal matches anything
+
+uint32_t raw(SymbolId id) { return static_cast<uint32_t>(id); }
+
+struct DraftSymbol {
+  SymbolKind kind = SymbolKind::kTerminal;
+  RegexId regex = kNoMatch;
+  std::vector<std::vector<uint32_t>> alternatives{};  // kRule
+  std::string name{};                                 // kRule
+  uint32_t inner = 0;                               // kRepeat
+  uint32_t min = 0;
+  uint32_t max = 0;
+  bool defined = false;
+  bool productive = false;
+  bool nullable = false;
+};
+
+}  // namespace
+
+Grammar::Grammar() = default;
+Grammar::~Grammar() = default;
+
+struct GrammarBuilder::State {
+  RegexPool regexes;
+  std::vector<DraftSymbol> symbols;
+  std::map<RegexId, SymbolId> terminals;
+  std::map<std::vector<uint32_t>, SymbolId> made;  // rules and repetitions made of others, by kind and parts
+  size_t size = 0;                                 // symbols, and those of all alternatives
+
+  SymbolId push(DraftSymbol symbol) {
+    if (++size > kSymbolsMax && !symbols.empty()) return SymbolId{0};
+    symbols.push_back(std::move(symbol));
+    return SymbolId{static_cast<uint32_t>(symbols.size() - 1)};
+  }
+
+  Result<void> find_productive();
+  bool productive(const DraftSymbol& symbol) const;
+  bool nullable(const DraftSymbol& symbol) const;
+  template <class Test, class Flag>
+  void spread(Test test, Flag flag);
+  std::shared_ptr<Grammar> number(uint32_t start);
+};
+
+GrammarBuilder::GrammarBuilder() : state_(std::make_unique<State>()) {}
+GrammarBuilder::~GrammarBuilder() = default;
+
+RegexPool& GrammarBuilder::regexes() { return state_->regexes; }
+
+SymbolId GrammarBuilder::terminal(RegexId regex) {
+  const auto found = state_->terminals.find(regex);
+  if (found != state_->terminals.end()) return found->second;
+  const SymbolId id = state_->push({.kind = SymbolKind::kTerminal, .regex = regex, .defined = true});
+  state_->terminals.emplace(regex, id);
+  return id;
+}
+
+SymbolId GrammarBuilder::rule(std::string name) {
+  return state_->push({.kind = SymbolKind::kRule, .name = std::move(name)});
+}
+
+void GrammarBuilder::add(SymbolId rule, std::span<const SymbolId> symbols) {
+  state_->size += symbols.size() + 1;
+  if (state_->size > kSymbolsMax) return;
+  std::vector<uint32_t> parts;
+  parts.reserve(symbols.size());
+  for (SymbolId symbol : symbols) parts.push_back(raw(symbol));
+  DraftSymbol& target = state_->symbols[raw(rule)];
+  target.alternatives.push_back(std::move(parts));
+  target.defined = true;
+}
+
+SymbolId GrammarBuilder::sequence(std::span<const SymbolId> symbols) {
+  if (symbols.empty()) return terminal(kEmptyText);
+  if (symbols.size() == 1) return symbols[0];
+  std::vector<uint32_t> key{0};
+  for (SymbolId symbol : symbols) key.push_back(raw(symbol));
+  const auto [entry, added] = state_->made.try_emplace(std::move(key));
+  if (added) {
+    entry->second = rule({});
+    add(entry->second, symbols);
+  }
+  return entry->second;
+}
+
+SymbolId GrammarBuilder::any_of(std::span<const SymbolId> choices) {
+  std::vector<RegexId> terminals;
+  std::vector<uint32_t> key;
+  for (SymbolId choice : choices) {
+    const DraftSymbol& symbol = state_->symbols[raw(choice)];
+    if (symbol.kind == SymbolKind::kTerminal) {
+      terminals.push_back(symbol.regex);
+    } else {
+      key.push_back(raw(choice));
+    }
+  }
+  if (!terminals.empty() || key.empty()) key.push_back(raw(terminal(state_->regexes.any_of(terminals))));
+  std::ranges::sort(key);
+  key.erase(std::ranges::unique(key).begin(), key.end());
+  if (key.size() == 1) return SymbolId{key[0]};
+  const std::vector<uint32_t> parts = key;
+  key.insert(key.begin(), 1);
+  const auto [entry, added] = state_->made.try_emplace(std::move(key));
+  if (added) {
+    entry->second = rule({});
+    for (uint32_t part : parts) add(entry->second, {SymbolId{part}});
+  }
+  return entry->second;
+}
+
+SymbolId GrammarBuilder::optional(SymbolId symbol) {
+  const SymbolId choices[] = {terminal(kEmptyText), symbol};
+  return any_of(choices);
+}
+
+SymbolId GrammarBuilder::repeat(SymbolId symbol, uint32_t min, std::optional<uint32_t> max) {
+  const DraftSymbol& inner = state_->symbols[raw(symbol)];
+  if (inner.kind == SymbolKind::kTerminal) return terminal(state_->regexes.repeat(inner.regex, min, max));
+  const uint32_t most = max.value_or(kNoCount);
+  if (min > most) return terminal(kNoMatch);
+  if (most == 0) return terminal(kEmptyText);
+  if (min == 1 && most == 1) return symbol;
+  if (min == 0 && most == 1) return optional(symbol);
+  const auto [entry, added] = state_->made.try_emplace({2, raw(symbol), min, most});
+  if (added) {
+    entry->second = state_->push(
+        {.kind = SymbolKind::kRepeat, .inner = raw(symbol), .min = min, .max = most, .defined = true});
+  }
+  return entry->second;
+}
+
+// Sets a flag of symbols that follows from the flags of others, until nothing changes: a queue of symbols whose users
+// are looked at again.
+template <class Test, class Flag>
+void GrammarBuilder::State::spread(Test test, Flag flag) {
+  std::vector<std::vector<uint32_t>> users(symbols.size());
+  std::vector<uint32_t> open;
+  for (uint32_t i = 0; i < symbols.size(); ++i) {
+    open.push_back(i);
+    if (symbols[i].kind == SymbolKind::kRepeat) users[symbols[i].inner].push_back(i);
+    for (const auto& alternative : symbols[i].alternatives) {
+      for (uint32_t part : alternative) users[part].push_back(i);
+    }
+  }
+  while (!open.empty()) {
+    const uint32_t current = open.back();
+    open.pop_back();
+    if (symbols[current].*flag || !test(symbols[current])) continue;
+    symbols[current].*flag = true;
+    for (uint32_t user : users[current]) {
+      if (!(symbols[user].*flag)) open.push_back(user);
+    }
+  }
+}
+
+bool GrammarBuilder::State::nullable(const DraftSymbol& symbol) const {
+  if (symbol.kind == SymbolKind::kTerminal) return regexes.matches_empty(symbol.regex);
+  if (symbol.kind == SymbolKind::kRepeat) return symbol.min == 0 || symbols[symbol.inner].nullable;
+  return std::ranges::any_of(symbol.alternatives, [&](const auto& alternative) {
+    return std::ranges::all_of(alternative, [&](uint32_t part) { return symbols[part].nullable; });
+  });
+}
+
+bool GrammarBuilder::State::productive(const DraftSymbol& symbol) const {
+  if (symbol.kind == SymbolKind::kTerminal) return symbol.productive;
+  if (symbol.kind == SymbolKind::kRepeat) return symbol.min == 0 || symbols[symbol.inner].productive;
+  return std::ranges::any_of(symbol.alternatives, [&](const auto& alternative) {
+    return std::ranges::all_of(alternative, [&](uint32_t part) { return symbols[part].productive; });
+  });
+}
+
+Result<void> GrammarBuilder::State::find_productive() {
+  std::vector<bool> matches(symbols.size());
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    if (symbols[i].kind != SymbolKind::kTerminal) continue;
+    const std::optional<bool> nothing = regexes.matches_nothing(symbols[i].regex, kTerminalFuel);
+    if (!nothing.has_value() || regexes.full()) {
+      return fail(Code::kTooLarge, "a regular expression with conditions takes more than {} steps to decide", kTerminalFuel);
+    }
+    matches[i] = !*nothing;
+  }
+  spread(
+      [&](const DraftSymbol& symbol) {
+        if (symbol.kind != SymbolKind::kTerminal) return productive(symbol);
+        return static_cast<bool>(matches[static_cast<size_t>(&symbol - symbols.data())]);
+      },
+      &DraftSymbol::productive);
+  return {};
+}
+
+// Gives numbers to what the start symbol reaches, and leaves out alternatives that match nothing.
+std::shared_ptr<Grammar> GrammarBuilder::State::number(uint32_t start) {
+  auto grammar = std::make_shared<Grammar>();
+  std::vector<uint32_t> numbers(symbols.size(), kEnd);
+  std::vector<uint32_t> order;
+  const auto number_of = [&](uint32_t symbol) {
+    if (numbers[symbol] == kEnd) {
+      numbers[symbol] = static_cast<uint32_t>(order.size());
+      order.push_back(symbol);
+    }
+    return numbers[symbol];
+  };
+  const auto empty = [&](uint32_t part) {  // matches only the empty text
+    const DraftSymbol& symbol = symbols[part];
+    return (symbol.kind == SymbolKind::kTerminal && symbol.regex == kEmptyText) ||
+           (symbol.kind == SymbolKind::kRepeat && !symbols[symbol.inner].productive);
+  };
+  const auto add_alternative = [&](uint32_t rule, std::span<const uint32_t> parts) {
+    grammar->starts.push_back(static_cast<uint32_t>(grammar->positions.size()));
+    for (uint32_t part : parts) {
+      if (!empty(part)) grammar->positions.push_back({.symbol = number_of(part), .rule = rule});
+    }
+    if (grammar->positions.size() > grammar->starts.back()) grammar->positions.back().last = true;
+    grammar->positions.push_back({.symbol = kEnd, .rule = rule});
+  };
+  number_of(start);
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    const DraftSymbol& draft = symbols[order[i]];
+    Symbol symbol{.kind = draft.kind, .nullable = draft.nullable, .regex = draft.regex};
+    if (draft.kind == SymbolKind::kRepeat) {
+      symbol.first = static_cast<uint32_t>(grammar->positions.size());
+      symbol.inner = number_of(draft.inner);
+      symbol.min = symbols[draft.inner].nullable ? 0 : draft.min;
+      symbol.max = draft.max;
+      grammar->positions.push_back({.symbol = symbol.inner, .rule = i, .repeat = true});
+    } else if (draft.kind == SymbolKind::kRule) {
+      symbol.first = static_cast<uint32_t>(grammar->starts.size());
+      for (const auto& alternative : draft.alternatives) {
+        if (std::ranges::all_of(alternative, [&](uint32_t part) { return symbols[part].productive; })) {
+          add_alternative(i, alternative);
+        }
+      }
+      symbol.count = static_cast<uint32_t>(grammar->starts.size()) - symbol.first;
+    }
+    grammar->symbols.push_back(symbol);
+  }
+  grammar->accept = static_cast<uint32_t>(grammar->symbols.size());
+  const auto first = static_cast<uint32_t>(grammar->starts.size());
+  const uint32_t whole[] = {start};
+  add_alternative(grammar->accept, whole);
+  grammar->symbols.push_back(
+      {.kind = SymbolKind::kRule, .nullable = symbols[start].nullable, .first = first, .count = 1});
+  return grammar;
+}
+
+Result<std::shared_ptr<const Grammar>> GrammarBuilder::finish(SymbolId start) {
+  State& state = *state_;
+  if (state.size > kSymbolsMax) return fail(Code::kTooLarge, "a grammar of more than {} symbols", kSymbolsMax);
+  if (state.regexes.full()) {
+    return fail(Code::kTooLarge, "regular expressions of more than {} nodes or nested more than {} deep", kRegexNodesMax,
+                kRegexDepthMax);
+  }
+  for (const DraftSymbol& symbol : state.symbols) {
+    if (!symbol.defined) return fail(Code::kInvalidArgument, "the rule {} has no definition", symbol.name);
+  }
+  CAIRN_TRY_VOID(state.find_productive());
+  if (!state.symbols[raw(start)].productive) {
+    return fail(Code::kInvalidArgument, "no text is in the grammar's language");
+  }
+  state.spread([&](const DraftSymbol& symbol) { return state.nullable(symbol); }, &DraftSymbol::nullable);
+  std::shared_ptr<Grammar> grammar = state.number(raw(start));
+  grammar->regexes = std::move(state.regexes);
+  state.regexes = RegexPool();
+  state = State();
+  return grammar;
+}
+
+}  // namespace cairn::grammar

@@ -1,0 +1,111 @@
+#include "grammar/matcher.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grammar/automaton.h"
+#include "grammar/grammar_tables.h"
+#include "grammar/matcher_state.h"
+
+namespace cairn::grammar {
+namespace {
+
+constexpr size_t kAutomatonBytes = size_t{16} << 20;      // after which it is cleared and the answer read again
+constexpr size_t kAutomatonBytesMax = size_t{512} << 20;  // that one answer may need
+constexpr size_t kIdleAutomata = 4;                       // that a grammar keeps
+
+}  // namespace
+
+Matcher::State::State(std::shared_ptr<const Grammar> of) : grammar(std::move(of)) {
+  {
+    const std::lock_guard lock(grammar->mutex);
+    if (!grammar->idle.empty()) {
+      automaton = std::move(grammar->idle.back());
+      grammar->idle.pop_back();
+    }
+  }
+  if (automaton == nullptr) automaton = std::make_unique<Automaton>(*grammar);
+  rows.push_back(automaton->start());
+  budget = kAutomatonBytes;
+}
+
+Matcher::State::~State() {
+  if (automaton->bytes_used() > kAutomatonBytes) return;
+  const std::lock_guard lock(grammar->mutex);
+  if (grammar->idle.size() < kIdleAutomata) grammar->idle.push_back(std::move(automaton));
+}
+
+// Forgets what was found out beside the answer, when it is too much to keep.
+void Matcher::State::collect() {
+  if (automaton->bytes_used() <= budget) return;
+  automaton->clear();
+  rows.resize(1);
+  for (char byte : taken) rows.push_back(automaton->step(rows.back(), static_cast<uint8_t>(byte)));
+  budget = std::max(kAutomatonBytes, automaton->bytes_used() * 2);
+  if (budget > kAutomatonBytesMax) {
+    failure = Error{Code::kTooLarge, fmt::format("an answer's grammar needs more than {} bytes", kAutomatonBytesMax / 2), {}};
+  }
+}
+
+bool Matcher::State::push(uint8_t byte) {
+  if (failure.has_value()) return false;
+  const RowId next = automaton->step(rows.back(), byte);
+  if (next == kNoRow) return false;
+  if (next == kTooLargeRow) {
+    failure = Error{Code::kTooLarge,
+                    fmt::format("the grammar needs more than {} items for a byte, or {} rules within each other",
+                                kRowItemsMax, kRowDepthMax),
+                    {}};
+    return false;
+  }
+  rows.push_back(next);
+  taken.push_back(static_cast<char>(byte));
+  return true;
+}
+
+Matcher::Matcher(std::shared_ptr<const Grammar> grammar) : state_(std::make_unique<State>(std::move(grammar))) {}
+Matcher::Matcher(Matcher&&) noexcept = default;
+Matcher& Matcher::operator=(Matcher&&) noexcept = default;
+Matcher::~Matcher() = default;
+
+bool Matcher::push(uint8_t byte) {
+  state_->collect();
+  return state_->push(byte);
+}
+
+size_t Matcher::push(std::string_view bytes) {
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (!push(static_cast<uint8_t>(bytes[i]))) return i;
+  }
+  return bytes.size();
+}
+
+bool Matcher::may_end() const { return state_->automaton->may_end(state_->rows.back()); }
+
+ByteSet Matcher::next_bytes() const { return state_->automaton->next_bytes(state_->rows.back()); }
+
+std::optional<uint8_t> Matcher::forced() const {
+  if (may_end()) return std::nullopt;
+  std::optional<uint8_t> only;
+  const ByteSet next = next_bytes();
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    if (!next.contains(static_cast<uint8_t>(byte))) continue;
+    if (only.has_value()) return std::nullopt;
+    only = static_cast<uint8_t>(byte);
+  }
+  return only;
+}
+
+size_t Matcher::position() const { return state_->taken.size(); }
+
+void Matcher::rewind(size_t position) {
+  if (position >= state_->taken.size()) return;
+  state_->taken.resize(position);
+  state_->rows.resize(position + 1);
+  state_->failure.reset();
+}
+
+const std::optional<Error>& Matcher::failure() const { return state_->failure; }
+
+}  // namespace cairn::grammar

@@ -1,0 +1,27 @@
+/// What a Matcher holds.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grammar/automaton.h"
+#include "grammar/matcher.h"
+
+namespace cairn::grammar {
+
+struct Matcher::State {
+  std::shared_ptr<const Grammar> grammar;
+  std::unique_ptr<Automaton> automaton;
+  std::vector<RowId> rows;  ///< before each byte, and after the last
+  std::string taken;
+  size_t budget = 0;  ///< bytes of the automaton
+  std::optional<Error> failure;
+
+  explicit State(std::shared_ptr<const Grammar> of);
+  ~State();
+  void collect();
+  bool push(uint8_t byte);
+};
+
+}  // namespace cairn::grammar

@@ -1,0 +1,354 @@
+#include "grammar/regex.h"
+
+#include <algorithm>
+
+#include "grammar/regex_nodes.h"
+
+namespace cairn::grammar {
+namespace {
+
+constexpr uint32_t kNothing = static_cast<uint32_t>(kNoMatch);
+constexpr uint32_t kEmpty = static_cast<uint32_t>(kEmptyText);
+constexpr uint32_t kFactorDepthMax = 8;  // of common beginnings that are taken out of choices; the rest stays as it is
+
+uint32_t raw(RegexId id) { return static_cast<uint32_t>(id); }
+
+std::vector<uint32_t> raw(std::span<const RegexId> ids) {
+  std::vector<uint32_t> result;
+  result.reserve(ids.size());
+  for (RegexId id : ids) result.push_back(raw(id));
+  return result;
+}
+
+uint32_t add_counts(uint32_t a, uint32_t b) {
+  if (a == kNoBound || b == kNoBound) return kNoBound;
+  return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} + b, kNoBound));
+}
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E37'79B9'7F4A'7C15;
+  return hash ^ (hash >> 29);
+}
+
+}  // namespace
+
+ByteSet ByteSet::of(std::string_view bytes) {
+  ByteSet result;
+  for (char byte : bytes) result.add(static_cast<uint8_t>(byte));
+  return result;
+}
+
+ByteSet ByteSet::range(uint8_t first, uint8_t last) {
+  ByteSet result;
+  for (uint32_t byte = first; byte <= last; ++byte) result.add(static_cast<uint8_t>(byte));
+  return result;
+}
+
+ByteSet ByteSet::all() { return ~ByteSet(); }
+
+bool ByteSet::empty() const { return (words_[0] | words_[1] | words_[2] | words_[3]) == 0; }
+
+ByteSet ByteSet::operator|(const ByteSet& other) const {
+  ByteSet result;
+  for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = words_[i] | other.words_[i];
+  return result;
+}
+
+ByteSet ByteSet::operator&(const ByteSet& other) const {
+  ByteSet result;
+  for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = words_[i] & other.words_[i];
+  return result;
+}
+
+ByteSet ByteSet::operator~() const {
+  ByteSet result;
+  for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = ~words_[i];
+  return result;
+}
+
+RegexPool::Nodes::Nodes() {
+  table.resize(64);
+  intern({.kind = RegexKind::kVoid, .emptiness = 2}, {});
+  intern({.kind = RegexKind::kEpsilon, .nullable = true, .emptiness = 1}, {});
+  everything = repeat(bytes(ByteSet::all()), 0, kNoBound);
+}
+
+uint64_t RegexPool::Nodes::hash(const RegexNode& node, std::span<const uint32_t> list) const {
+  uint64_t result = mix(0, static_cast<uint64_t>(node.kind));
+  if (node.kind == RegexKind::kBytes) {
+    for (uint64_t word : sets[node.first].words()) result = mix(result, word);
+  } else if (node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf) {
+    for (uint32_t child : list) result = mix(result, child);
+  } else {
+    result = mix(mix(result, node.first), uint64_t{node.second} << 32 | node.most);
+  }
+  return result;
+}
+
+bool RegexPool::Nodes::equal(const RegexNode& a, std::span<const uint32_t> list, uint32_t b) const {
+  const RegexNode& other = nodes[b];
+  if (a.kind != other.kind) return false;
+  if (a.kind == RegexKind::kBytes) return sets[a.first] == sets[other.first];
+  if (a.kind == RegexKind::kAnyOf || a.kind == RegexKind::kAllOf) return std::ranges::equal(list, this->list(b));
+  return a.first == other.first && a.second == other.second && a.most == other.most;
+}
+
+void RegexPool::Nodes::grow_table() {
+  std::vector<uint32_t> larger(table.size() * 2);
+  for (uint32_t entry : table) {
+    if (entry == 0) continue;
+    const RegexNode& node = nodes[entry - 1];
+    const bool listed = node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf;
+    size_t slot = hash(node, listed ? list(entry - 1) : std::span<const uint32_t>()) & (larger.size() - 1);
+    while (larger[slot] != 0) slot = (slot + 1) & (larger.size() - 1);
+    larger[slot] = entry;
+  }
+  table = std::move(larger);
+}
+
+uint32_t RegexPool::Nodes::intern(RegexNode node, std::span<const uint32_t> list) {
+  size_t slot = hash(node, list) & (table.size() - 1);
+  for (; table[slot] != 0; slot = (slot + 1) & (table.size() - 1)) {
+    if (equal(node, list, table[slot] - 1)) return table[slot] - 1;
+  }
+  if (nodes.size() >= kRegexNodesMax || node.depth > kRegexDepthMax) {
+    overflow = true;
+    return kNothing;
+  }
+  if (node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf) {
+    node.first = static_cast<uint32_t>(children.size());
+    node.second = static_cast<uint32_t>(list.size());
+    children.insert(children.end(), list.begin(), list.end());
+  }
+  const auto id = static_cast<uint32_t>(nodes.size());
+  nodes.push_back(node);
+  table[slot] = id + 1;
+  if (nodes.size() * 2 > table.size()) grow_table();
+  return id;
+}
+
+uint32_t RegexPool::Nodes::bytes(const ByteSet& set) {
+  if (set.empty()) return kNothing;
+  sets.push_back(set);
+  const size_t before = nodes.size();
+  const uint32_t id = intern({.kind = RegexKind::kBytes, .first = static_cast<uint32_t>(sets.size() - 1)}, {});
+  if (nodes.size() == before) sets.pop_back();
+  return id;
+}
+
+uint32_t RegexPool::Nodes::cons(uint32_t head, uint32_t tail) {
+  if (head == everything && (tail == everything || (at(tail).kind == RegexKind::kSequence && at(tail).first == head))) {
+    return tail;
+  }
+  return intern({.kind = RegexKind::kSequence,
+                 .nullable = at(head).nullable && at(tail).nullable,
+                 .has_conditions = at(head).has_conditions || at(tail).has_conditions,
+                 .depth = std::max(at(head).depth + 1, at(tail).depth),
+                 .first = head,
+                 .second = tail},
+                {});
+}
+
+uint32_t RegexPool::Nodes::sequence(uint32_t head, uint32_t tail) {
+  if (head == kNothing || tail == kNothing) return kNothing;
+  if (head == kEmpty) return tail;
+  if (tail == kEmpty) return head;
+  if (at(head).kind != RegexKind::kSequence) return cons(head, tail);
+  std::vector<uint32_t> spine;
+  for (; at(head).kind == RegexKind::kSequence; head = at(head).second) spine.push_back(at(head).first);
+  spine.push_back(head);
+  for (size_t i = spine.size(); i-- > 0;) tail = cons(spine[i], tail);
+  return tail;
+}
+
+void RegexPool::Nodes::flatten(RegexKind kind, std::vector<uint32_t>& parts) const {
+  std::vector<uint32_t> flat;
+  flat.reserve(parts.size());
+  for (uint32_t part : parts) {
+    if (at(part).kind == kind) {
+      const auto inner = list(part);  // holds none of its own kind
+      flat.insert(flat.end(), inner.begin(), inner.end());
+    } else {
+      flat.push_back(part);
+    }
+  }
+  std::ranges::sort(flat);
+  flat.erase(std::ranges::unique(flat).begin(), flat.end());
+  parts = std::move(flat);
+}
+
+void RegexPool::Nodes::merge_bytes(std::vector<uint32_t>& parts, bool unite) {
+  ByteSet merged = unite ? ByteSet() : ByteSet::all();
+  size_t count = 0;
+  for (uint32_t part : parts) {
+    if (at(part).kind != RegexKind::kBytes) continue;
+    ++count;
+    merged = unite ? merged | sets[at(part).first] : merged & sets[at(part).first];
+  }
+  if (count < 2) return;
+  std::erase_if(parts, [&](uint32_t part) { return at(part).kind == RegexKind::kBytes; });
+  parts.push_back(bytes(merged));
+}
+
+// r{a,b} | r{c,d} is one repetition if the counts touch.
+void RegexPool::Nodes::merge_repeats(std::vector<uint32_t>& parts) {
+  std::vector<uint32_t> repeats;
+  for (uint32_t part : parts) {
+    if (at(part).kind == RegexKind::kRepeat) repeats.push_back(part);
+  }
+  if (repeats.size() < 2) return;
+  std::ranges::sort(repeats, [&](uint32_t a, uint32_t b) {
+    return std::pair(at(a).first, at(a).second) < std::pair(at(b).first, at(b).second);
+  });
+  std::erase_if(parts, [&](uint32_t part) { return at(part).kind == RegexKind::kRepeat; });
+  RegexNode current = at(repeats[0]);
+  for (size_t i = 1; i < repeats.size(); ++i) {
+    const RegexNode next = at(repeats[i]);
+    if (next.first == current.first && next.second <= add_counts(current.most, 1)) {
+      current.most = std::max(current.most, next.most);
+      continue;
+    }
+    parts.push_back(repeat(current.first, current.second, current.most));
+    current = next;
+  }
+  parts.push_back(repeat(current.first, current.second, current.most));
+}
+
+// ab | ac is a(b | c): keeps derivatives of long lists of texts few.
+void RegexPool::Nodes::factor_heads(std::vector<uint32_t>& parts, uint32_t factor_depth) {
+  std::vector<std::pair<uint32_t, uint32_t>> sequences;  // head, tail
+  for (uint32_t part : parts) {
+    if (at(part).kind == RegexKind::kSequence) sequences.emplace_back(at(part).first, at(part).second);
+  }
+  std::ranges::sort(sequences);
+  const auto same_head = [](const auto& a, const auto& b) { return a.first == b.first; };
+  if (std::ranges::adjacent_find(sequences, same_head) == sequences.end()) return;
+  std::erase_if(parts, [&](uint32_t part) { return at(part).kind == RegexKind::kSequence; });
+  for (size_t i = 0; i < sequences.size();) {
+    std::vector<uint32_t> tails;
+    const uint32_t head = sequences[i].first;
+    for (; i < sequences.size() && sequences[i].first == head; ++i) tails.push_back(sequences[i].second);
+    parts.push_back(sequence(head, tails.size() == 1 ? tails[0] : any_of(std::move(tails), factor_depth + 1)));
+  }
+}
+
+uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_depth) {
+  flatten(RegexKind::kAnyOf, parts);
+  merge_bytes(parts, true);
+  merge_repeats(parts);
+  if (factor_depth < kFactorDepthMax) factor_heads(parts, factor_depth);
+  flatten(RegexKind::kAnyOf, parts);
+  std::erase(parts, kNothing);
+  if (std::ranges::binary_search(parts, everything)) return everything;
+  const auto nullable = std::ranges::count_if(parts, [&](uint32_t part) { return at(part).nullable; });
+  if (nullable > 1) std::erase(parts, kEmpty);
+  if (parts.empty()) return kNothing;
+  if (parts.size() == 1) return parts[0];
+  RegexNode node{.kind = RegexKind::kAnyOf};
+  for (uint32_t part : parts) {
+    if (at(part).kind == RegexKind::kComplement && std::ranges::binary_search(parts, at(part).first)) return everything;
+    node.nullable = node.nullable || at(part).nullable;
+    node.has_conditions = node.has_conditions || at(part).has_conditions;
+    node.depth = std::max(node.depth, at(part).depth + 1);
+  }
+  return intern(node, parts);
+}
+
+uint32_t RegexPool::Nodes::all_of(std::vector<uint32_t> parts) {
+  flatten(RegexKind::kAllOf, parts);
+  merge_bytes(parts, false);
+  flatten(RegexKind::kAllOf, parts);
+  std::erase(parts, everything);
+  if (parts.empty()) return everything;
+  if (parts.size() == 1) return parts[0];
+  if (parts[0] == kNothing) return kNothing;
+  if (parts[0] == kEmpty) {
+    return std::ranges::all_of(parts, [&](uint32_t part) { return at(part).nullable; }) ? kEmpty : kNothing;
+  }
+  RegexNode node{.kind = RegexKind::kAllOf, .nullable = true, .has_conditions = true};
+  for (uint32_t part : parts) {
+    if (at(part).kind == RegexKind::kComplement && std::ranges::binary_search(parts, at(part).first)) return kNothing;
+    node.nullable = node.nullable && at(part).nullable;
+    node.depth = std::max(node.depth, at(part).depth + 1);
+  }
+  return intern(node, parts);
+}
+
+uint32_t RegexPool::Nodes::complement(uint32_t inner) {
+  if (inner == kNothing) return everything;
+  if (inner == everything) return kNothing;
+  if (at(inner).kind == RegexKind::kComplement) return at(inner).first;
+  return intern({.kind = RegexKind::kComplement,
+                 .nullable = !at(inner).nullable,
+                 .has_conditions = true,
+                 .depth = at(inner).depth + 1,
+                 .first = inner},
+                {});
+}
+
+uint32_t RegexPool::Nodes::repeat(uint32_t inner, uint32_t min, uint32_t max) {
+  if (min > max) return kNothing;
+  if (max == 0 || inner == kEmpty) return kEmpty;
+  if (inner == kNothing) return min == 0 ? kEmpty : kNothing;
+  if (at(inner).nullable) min = 0;
+  if (max == 1) return min == 1 || at(inner).nullable ? inner : any_of({kEmpty, inner});
+  if (inner == everything) return inner;
+  // (r{0,}){m,} is r{0,}
+  if (at(inner).kind == RegexKind::kRepeat && at(inner).second == 0 && at(inner).most == kNoBound) return inner;
+  return intern({.kind = RegexKind::kRepeat,
+                 .nullable = min == 0,
+                 .has_conditions = at(inner).has_conditions,
+                 .depth = at(inner).depth + 1,
+                 .first = inner,
+                 .second = min,
+                 .most = max},
+                {});
+}
+
+RegexPool::RegexPool() : nodes_(std::make_unique<Nodes>()) {}
+RegexPool::RegexPool(RegexPool&&) noexcept = default;
+RegexPool& RegexPool::operator=(RegexPool&&) noexcept = default;
+RegexPool::~RegexPool() = default;
+
+RegexPool RegexPool::copy() const {
+  RegexPool result;
+  Nodes& copy = *result.nodes_;
+  copy.nodes = nodes_->nodes;
+  copy.sets = nodes_->sets;
+  copy.children = nodes_->children;
+  copy.table = nodes_->table;
+  copy.overflow = nodes_->overflow;
+  copy.everything = nodes_->everything;
+  for (RegexNode& node : copy.nodes) node.derivatives = 0;
+  return result;
+}
+
+size_t RegexPool::size() const { return nodes_->nodes.size(); }
+
+RegexId RegexPool::bytes(const ByteSet& set) { return RegexId{nodes_->bytes(set)}; }
+
+RegexId RegexPool::literal(std::string_view text) {
+  uint32_t result = kEmpty;
+  for (size_t i = text.size(); i-- > 0;) result = nodes_->sequence(nodes_->bytes(ByteSet::of(text.substr(i, 1))), result);
+  return RegexId{result};
+}
+
+RegexId RegexPool::sequence(std::span<const RegexId> parts) {
+  uint32_t result = kEmpty;
+  for (size_t i = parts.size(); i-- > 0;) result = nodes_->sequence(raw(parts[i]), result);
+  return RegexId{result};
+}
+
+RegexId RegexPool::any_of(std::span<const RegexId> choices) { return RegexId{nodes_->any_of(raw(choices))}; }
+RegexId RegexPool::all_of(std::span<const RegexId> conditions) { return RegexId{nodes_->all_of(raw(conditions))}; }
+RegexId RegexPool::complement(RegexId inner) { return RegexId{nodes_->complement(raw(inner))}; }
+
+RegexId RegexPool::repeat(RegexId inner, uint32_t min, std::optional<uint32_t> max) {
+  return RegexId{nodes_->repeat(raw(inner), min, max.value_or(kNoBound))};
+}
+
+bool RegexPool::matches_empty(RegexId node) const { return nodes_->at(raw(node)).nullable; }
+
+bool RegexPool::full() const { return nodes_->overflow; }
+
+}  // namespace cairn::grammar

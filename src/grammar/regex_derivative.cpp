@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/text/utf8.h"
+#include "grammar/regex.h"
+#include "grammar/regex_nodes.h"
+
+namespace cairn::grammar {
+namespace {
+
+constexpr uint32_t kNothing = static_cast<uint32_t>(kNoMatch);
+
+}  // namespace
+
+uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
+  const RegexNode self = at(node);
+  switch (self.kind) {
+    case RegexKind::kVoid:
+    case RegexKind::kEpsilon:
+      return kNothing;
+    case RegexKind::kBytes:
+      return sets[self.first].contains(byte) ? static_cast<uint32_t>(kEmptyText) : kNothing;
+    case RegexKind::kSequence: {
+      std::vector<uint32_t> parts;
+      for (; at(node).kind == RegexKind::kSequence; node = at(node).second) {
+        const uint32_t head = at(node).first;
+        parts.push_back(sequence(derive(head, byte), at(node).second));
+        if (!at(head).nullable) return parts.size() == 1 ? parts[0] : any_of(std::move(parts));
+      }
+      parts.push_back(derive(node, byte));
+      return any_of(std::move(parts));
+    }
+    case RegexKind::kAnyOf:
+    case RegexKind::kAllOf: {
+      std::vector<uint32_t> parts;
+      for (uint32_t i = 0; i < self.second; ++i) parts.push_back(derive(children[self.first + i], byte));
+      return self.kind == RegexKind::kAnyOf ? any_of(std::move(parts)) : all_of(std::move(parts));
+    }
+    case RegexKind::kComplement:
+      return complement(derive(self.first, byte));
+    case RegexKind::kRepeat: {
+      // Right for a nullable inner expression, too: it is counted only where it takes a byte.
+      const uint32_t rest = repeat(self.first, self.second == 0 ? 0 : self.second - 1,
+                                   self.most == kNoBound ? kNoBound : self.most - 1);
+      return sequence(derive(self.first, byte), rest);
+    }
+  }
+  return kNothing;
+}
+
+void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& found) const {
+  for (; at(node).kind == RegexKind::kSequence; node = at(node).second) {
+    collect_first_sets(at(node).first, found);
+    if (!at(at(node).first).nullable) return;
+  }
+  const RegexNode& self = at(node);
+  switch (self.kind) {
+    case RegexKind::kBytes: found.push_back(self.first); return;
+    case RegexKind::kAnyOf:
+    case RegexKind::kAllOf:
+      for (uint32_t child : list(node)) collect_first_sets(child, found);
+      return;
+    case RegexKind::kComplement:
+    case RegexKind::kRepeat: collect_first_sets(self.first, found); return;
+    default: return;
+  }
+}
+
+std::vector<uint8_t> RegexPool::Nodes::classes(uint32_t node, std::array<uint8_t, 256>& class_of) const {
+  std::vector<uint32_t> found;
+  collect_first_sets(node, found);
+  std::ranges::sort(found);
+  found.erase(std::ranges::unique(found).begin(), found.end());
+  class_of.fill(0);
+  uint32_t count = 1;
+  for (uint32_t set : found) {
+    std::array<uint16_t, 256> split{};  // class -> its part within the set + 1
+    std::array<uint16_t, 256> size{};
+    for (uint32_t byte = 0; byte < 256; ++byte) ++size[class_of[byte]];
+    std::array<uint16_t, 256> inside{};
+    for (uint32_t byte = 0; byte < 256; ++byte) inside[class_of[byte]] += sets[set].contains(static_cast<uint8_t>(byte));
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const uint8_t old = class_of[byte];
+      if (!sets[set].contains(static_cast<uint8_t>(byte)) || inside[old] == size[old]) continue;
+      if (split[old] == 0) split[old] = static_cast<uint16_t>(++count);
+      class_of[byte] = static_cast<uint8_t>(split[old] - 1);
+    }
+  }
+  std::vector<uint8_t> representatives(count);
+  for (uint32_t byte = 256; byte-- > 0;) representatives[class_of[byte]] = static_cast<uint8_t>(byte);
+  return representatives;
+}
+
+// Looks for a text that `node` matches, depth first over derivatives.
+std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) {
+  std::unordered_map<uint32_t, uint32_t> parents{{node, node}};
+  std::vector<uint32_t> open{node};
+  while (!open.empty()) {
+    const uint32_t current = open.back();
+    open.pop_back();
+    if (at(current).emptiness == 2) continue;
+    if (at(current).nullable || at(current).emptiness == 1 || !at(current).has_conditions) {
+      for (uint32_t step = current;; step = parents.at(step)) {
+        nodes[step].emptiness = 1;
+        if (step == parents.at(step)) return false;
+      }
+    }
+    std::array<uint8_t, 256> class_of;
+    for (uint8_t byte : classes(current, class_of)) {
+      if (--fuel < 0) return std::nullopt;
+      const uint32_t next = derive(current, byte);
+      if (next != kNothing && parents.emplace(next, current).second) open.push_back(next);
+    }
+  }
+  for (const auto& [visited, parent] : parents) nodes[visited].emptiness = 2;
+  return true;
+}
+
+std::optional<bool> RegexPool::Nodes::decide_empty(uint32_t node, int32_t& fuel) {
+  if (!at(node).has_conditions) return node == kNothing;
+  if (at(node).nullable || at(node).emptiness == 1) return false;
+  if (at(node).emptiness == 2) return true;
+  std::optional<bool> result = false;
+  const uint32_t self = node;
+  for (; at(node).kind == RegexKind::kSequence && result == false; node = at(node).second) {
+    result = decide_empty(at(node).first, fuel);
+  }
+  if (result == false && !at(node).nullable) {
+    if (at(node).kind == RegexKind::kRepeat) {
+      result = decide_empty(at(node).first, fuel);
+    } else if (at(node).kind == RegexKind::kAnyOf) {
+      result = true;
+      const RegexNode parts = at(node);
+      for (uint32_t i = 0; i < parts.second && result == true; ++i) {
+        result = decide_empty(children[parts.first + i], fuel);
+      }
+    } else {
+      result = at(node).has_conditions ? search_text(node, fuel) : std::optional(node == kNothing);
+    }
+  }
+  if (result.has_value()) nodes[self].emptiness = *result ? 2 : 1;
+  return result;
+}
+
+const RegexPool::Derivatives& RegexPool::derivatives(RegexId id) {
+  const auto node = static_cast<uint32_t>(id);
+  if (nodes_->at(node).derivatives != 0) return nodes_->derivatives[nodes_->at(node).derivatives - 1];
+  std::array<uint8_t, 256> class_of;
+  const std::vector<uint8_t> representatives = nodes_->classes(node, class_of);
+  std::vector<RegexId> of_class(representatives.size(), kNoMatch);
+  for (size_t i = 0; i < representatives.size(); ++i) {
+    const uint32_t next = nodes_->derive(node, representatives[i]);
+    int32_t fuel = kEmptinessFuel;
+    const std::optional<bool> nothing = nodes_->decide_empty(next, fuel);
+    of_class[i] = !nothing.has_value() ? kUndecided : *nothing ? kNoMatch : RegexId{next};
+  }
+  Derivatives& table = nodes_->derivatives.emplace_back();
+  ByteSet& first_bytes = nodes_->first_bytes.emplace_back();
+  for (size_t byte = 0; byte < 256; ++byte) {
+    table[byte] = of_class[class_of[byte]];
+    if (table[byte] != kNoMatch) first_bytes.add(static_cast<uint8_t>(byte));
+  }
+  nodes_->nodes[node].derivatives = static_cast<uint32_t>(nodes_->derivatives.size());
+  return table;
+}
+
+const ByteSet& RegexPool::first_bytes(RegexId node) {
+  derivatives(node);
+  return nodes_->first_bytes[nodes_->at(static_cast<uint32_t>(node)).derivatives - 1];
+}
+
+size_t RegexPool::memory_used() const {
+  return nodes_->derivatives.size() * (sizeof(Derivatives) + sizeof(ByteSet)) +
+         nodes_->nodes.size() * (sizeof(RegexNode) + 2 * sizeof(uint32_t));
+}
+
+std::optional<bool> RegexPool::matches_nothing(RegexId node, int32_t fuel) {
+  return nodes_->decide_empty(static_cast<uint32_t>(node), fuel);
+}
+
+// A range of characters whose UTF-8 has the same length is a choice of sequences of byte ranges: it is cut where the
+// trailing bytes do not run over all of 80 to BF.
+RegexId RegexPool::characters(char32_t first, char32_t last) {
+  std::vector<std::pair<char32_t, char32_t>> open{{first, std::min<char32_t>(last, 0x10FFFF)}};
+  std::vector<RegexId> choices;
+  while (!open.empty()) {
+    auto [from, to] = open.back();
+    open.pop_back();
+    if (from > to) continue;
+    const auto cut = [&](char32_t upto) {  // into [from, upto] and what is above
+      open.emplace_back(upto + 1, to);
+      open.emplace_back(from, upto);
+    };
+    if (from <= 0xDFFF && to >= 0xD800) {
+      if (from < 0xD800) open.emplace_back(from, 0xD7FF);
+      if (to > 0xDFFF) open.emplace_back(0xE000, to);
+      continue;
+    }
+    const char32_t of_length[] = {0x7F, 0x7FF, 0xFFFF};
+    const auto* limit = std::ranges::find_if(of_length, [&](char32_t most) { return from <= most && to > most; });
+    if (limit != std::end(of_length)) {
+      cut(*limit);
+      continue;
+    }
+    bool whole = true;
+    for (int shift = 6; shift <= 18 && whole; shift += 6) {
+      const char32_t low = (char32_t{1} << shift) - 1;
+      if (from > 0x7F && (from & ~low) != (to & ~low)) {
+        if ((from & low) != 0) {
+          cut(from | low);
+          whole = false;
+        } else if ((to & low) != low) {
+          cut((to & ~low) - 1);
+          whole = false;
+        }
+      }
+    }
+    if (!whole) continue;
+    std::string lowest, highest;
+    utf8_append(lowest, from);
+    utf8_append(highest, to);
+    std::vector<RegexId> ranges;
+    for (size_t i = 0; i < lowest.size(); ++i) {
+      ranges.push_back(bytes(ByteSet::range(static_cast<uint8_t>(lowest[i]), static_cast<uint8_t>(highest[i]))));
+    }
+    choices.push_back(sequence(ranges));
+  }
+  return any_of(choices);
+}
+
+}  // namespace cairn::grammar

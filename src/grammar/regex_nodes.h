@@ -1,0 +1,72 @@
+/// What a RegexPool holds.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "grammar/regex.h"
+
+namespace cairn::grammar {
+
+enum class RegexKind : uint8_t { kVoid, kEpsilon, kBytes, kSequence, kAnyOf, kAllOf, kComplement, kRepeat };
+
+struct RegexNode {
+  RegexKind kind = RegexKind::kVoid;
+  bool nullable = false;
+  bool has_conditions = false;  ///< an intersection or complement is in it: it may match nothing without being kNoMatch
+  uint32_t depth = 0;
+  /// kBytes: the set. kSequence: head and the rest, which no head is a sequence. kAnyOf, kAllOf: children from `first`,
+  /// `second` of them, ascending. kComplement, kRepeat: the inner one.
+  uint32_t first = 0;
+  uint32_t second = 0;        ///< kRepeat: at least so often
+  uint32_t most = 0;          ///< kRepeat: at most so often, or kNoBound
+  uint32_t derivatives = 0;   ///< index of its table + 1; 0: not computed
+  uint8_t emptiness = 0;      ///< 0: unknown, 1: matches something, 2: matches nothing
+};
+
+inline constexpr uint32_t kNoBound = 0xFFFF'FFFF;
+
+struct RegexPool::Nodes {
+  std::vector<RegexNode> nodes;
+  std::vector<ByteSet> sets;
+  std::vector<uint32_t> children;
+  std::vector<uint32_t> table;  ///< open addressing: node + 1, by hash
+  std::deque<Derivatives> derivatives;
+  std::vector<ByteSet> first_bytes;  ///< beside `derivatives`
+  bool overflow = false;
+  uint32_t everything = 0;  ///< matches all texts
+
+  Nodes();
+  const RegexNode& at(uint32_t node) const { return nodes[node]; }
+  std::span<const uint32_t> list(uint32_t node) const {
+    return std::span(children).subspan(nodes[node].first, nodes[node].second);
+  }
+
+  uint32_t bytes(const ByteSet& set);
+  uint32_t sequence(uint32_t head, uint32_t tail);
+  uint32_t any_of(std::vector<uint32_t> parts, uint32_t factor_depth = 0);
+  uint32_t all_of(std::vector<uint32_t> parts);
+  uint32_t complement(uint32_t inner);
+  uint32_t repeat(uint32_t inner, uint32_t min, uint32_t max);
+
+  uint32_t derive(uint32_t node, uint8_t byte);
+  /// One byte of each class of bytes that `node` does not tell apart, and the class of each byte.
+  std::vector<uint8_t> classes(uint32_t node, std::array<uint8_t, 256>& class_of) const;
+  void collect_first_sets(uint32_t node, std::vector<uint32_t>& found) const;
+  /// Sets `emptiness`; nullopt: out of fuel.
+  std::optional<bool> decide_empty(uint32_t node, int32_t& fuel);
+  std::optional<bool> search_text(uint32_t node, int32_t& fuel);
+
+ private:
+  uint32_t intern(RegexNode node, std::span<const uint32_t> list);
+  uint32_t cons(uint32_t head, uint32_t tail);
+  void flatten(RegexKind kind, std::vector<uint32_t>& parts) const;
+  void merge_bytes(std::vector<uint32_t>& parts, bool unite);
+  void merge_repeats(std::vector<uint32_t>& parts);
+  void factor_heads(std::vector<uint32_t>& parts, uint32_t factor_depth);
+  void grow_table();
+  uint64_t hash(const RegexNode& node, std::span<const uint32_t> list) const;
+  bool equal(const RegexNode& a, std::span<const uint32_t> list, uint32_t b) const;
+};
+
+}  // namespace cairn::grammar
