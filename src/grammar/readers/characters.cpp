@@ -75,6 +75,7 @@ RegexId numbers(RegexPool& pool, std::span<const CharacterRange> ranges, std::sp
   uint32_t unit = 1;
   for (const Place& place : places.subspan(1)) unit *= place.radix;
   std::vector<std::pair<RegexId, ByteSet>> groups;  // what follows -> digits
+  std::optional<RegexId> all_below;                 // what may follow a digit after which there is no limit
   size_t begin = 0;
   for (uint32_t digit = ranges.front().first / unit; digit <= ranges.back().last / unit; ++digit) {
     const char32_t first = digit * unit;
@@ -83,7 +84,9 @@ RegexId numbers(RegexPool& pool, std::span<const CharacterRange> ranges, std::sp
     std::vector<CharacterRange> below;
     for (size_t i = begin; i < ranges.size() && ranges[i].first <= last; ++i)
       below.push_back({std::max(ranges[i].first, first) - first, std::min(ranges[i].last, last) - first});
-    const RegexId rest = numbers(pool, below, places.subspan(1));
+    const bool every = below.size() == 1 && below.front() == CharacterRange{0, unit - 1};
+    if (every && !all_below) all_below = numbers(pool, below, places.subspan(1));
+    const RegexId rest = every ? *all_below : numbers(pool, below, places.subspan(1));
     if (rest == kNoMatch) continue;
     const auto found = std::ranges::find(groups, rest, &std::pair<RegexId, ByteSet>::first);
     if (found == groups.end()) {

@@ -55,7 +55,8 @@ class EbnfRules {
   };
   std::optional<Undefined> undefined() const;
 
-  /// The first of the rules that refers to itself, directly or through others. Needs: no rule is undefined.
+  /// The first of the rules that refers to itself, directly or through others. Needs: all rules are defined, and
+  /// nothing is added from now on.
   std::optional<RuleId> recursive(std::span<const RuleId> rules);
   /// Errors: kTooLarge (kExpressionsMax), those of GrammarBuilder::finish. Needs: no rule is undefined.
   Result<std::shared_ptr<const Grammar>> finish(RuleId start);

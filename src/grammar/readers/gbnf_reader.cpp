@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -163,7 +164,9 @@ class Reader {
   }
 
   ExpressionId characters(const CharacterSet& set) {
-    return rules_.regex(spell(rules_.regexes(), set, Spelling::kUtf8));
+    const auto [known, is_new] = spelled_.try_emplace(set);
+    if (is_new) known->second = spell(rules_.regexes(), set, Spelling::kUtf8);
+    return rules_.regex(known->second);
   }
 
   Result<ExpressionId> group(int depth) {
@@ -308,6 +311,7 @@ class Reader {
   GrammarBuilder builder_;
   EbnfRules rules_;
   std::set<std::string_view> names_;
+  std::map<CharacterSet, RegexId> spelled_;
   size_t root_ = 0;  // where it is defined
 };
 

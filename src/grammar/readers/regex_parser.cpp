@@ -1,4 +1,4 @@
-// The text of a regular expression -> its tree. A descent with kRegexDepthMax groups within each other.
+// The text of a regular expression -> its tree. A descent with kRegexGroupsMax groups within each other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -174,8 +174,8 @@ class Parser {
 
   Result<std::optional<RegexNodeId>> group(int depth) {
     const size_t begin = at_;
-    if (depth >= kRegexDepthMax)
-      return error(begin, Code::kTooLarge, fmt::format("groups are nested deeper than {}", kRegexDepthMax));
+    if (depth >= kRegexGroupsMax)
+      return error(begin, Code::kTooLarge, fmt::format("groups are nested deeper than {}", kRegexGroupsMax));
     ++at_;
     std::optional<Kind> around;
     bool negative = false;

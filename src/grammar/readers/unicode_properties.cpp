@@ -106,13 +106,25 @@ const std::vector<std::vector<char32_t>>& case_groups() {
   return groups;
 }
 
+// Each character with its group, in order.
+const std::map<char32_t, size_t>& cased_characters() {
+  static const std::map<char32_t, size_t> characters = [] {
+    std::map<char32_t, size_t> out;
+    for (size_t i = 0; i < case_groups().size(); ++i)
+      for (const char32_t c : case_groups()[i]) out.emplace(c, i);
+    return out;
+  }();
+  return characters;
+}
+
 }  // namespace
 
 CharacterSet CharacterSet::with_case_variants() const {
   std::vector<CharacterRange> out = ranges_;
-  for (const std::vector<char32_t>& group : case_groups()) {
-    if (!std::ranges::any_of(group, [this](char32_t c) { return contains(c); })) continue;
-    for (const char32_t c : group) out.push_back({c, c});
+  for (const CharacterRange& range : ranges_) {
+    const auto end = cased_characters().upper_bound(range.last);
+    for (auto cased = cased_characters().lower_bound(range.first); cased != end; ++cased)
+      for (const char32_t other : case_groups()[cased->second]) out.push_back({other, other});
   }
   return CharacterSet(out);
 }
