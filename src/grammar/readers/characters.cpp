@@ -12,23 +12,22 @@ namespace cairn::grammar {
 
 namespace {
 
-constexpr char32_t kLast = 0x10FFFF;
-constexpr CharacterRange kSurrogates{0xD800, 0xDFFF};
+constexpr CodePointRange kSurrogates{0xD800, 0xDFFF};
 
 // Sorts, joins what overlaps or touches, and takes surrogates out.
-std::vector<CharacterRange> normalized(std::span<const CharacterRange> ranges) {
-  std::vector<CharacterRange> cut;
+std::vector<CodePointRange> normalized(std::span<const CodePointRange> ranges) {
+  std::vector<CodePointRange> cut;
   cut.reserve(ranges.size() + 1);
   const auto add = [&cut](char32_t first, char32_t last) {
     if (first <= last) cut.push_back({first, last});
   };
   for (const auto& [first, last] : ranges) {
     add(first, std::min<char32_t>(last, kSurrogates.first - 1));
-    add(std::max<char32_t>(first, kSurrogates.last + 1), std::min(last, kLast));
+    add(std::max<char32_t>(first, kSurrogates.last + 1), std::min(last, kLastCodePoint));
   }
-  std::ranges::sort(cut, {}, &CharacterRange::first);
-  std::vector<CharacterRange> out;
-  for (const CharacterRange& range : cut) {
+  std::ranges::sort(cut, {}, &CodePointRange::first);
+  std::vector<CodePointRange> out;
+  for (const CodePointRange& range : cut) {
     if (!out.empty() && range.first <= out.back().last + 1) {
       out.back().last = std::max(out.back().last, range.last);
     } else {
@@ -69,7 +68,7 @@ constexpr std::array<Place, 4> kFourBytes{{{8, byte_from<0xF0>}, kNext, kNext, k
 
 // The texts of the numbers in `ranges` (in order, disjoint), all of them below the product of the places' radixes.
 // Digits that are followed by the same are one alternative. Recursive by places: four at most.
-RegexId numbers(RegexPool& pool, std::span<const CharacterRange> ranges, std::span<const Place> places) {
+RegexId numbers(RegexPool& pool, std::span<const CodePointRange> ranges, std::span<const Place> places) {
   if (ranges.empty()) return kNoMatch;
   if (places.empty()) return kEmptyText;
   uint32_t unit = 1;
@@ -81,10 +80,10 @@ RegexId numbers(RegexPool& pool, std::span<const CharacterRange> ranges, std::sp
     const char32_t first = digit * unit;
     const char32_t last = first + unit - 1;
     while (begin < ranges.size() && ranges[begin].last < first) ++begin;
-    std::vector<CharacterRange> below;
+    std::vector<CodePointRange> below;
     for (size_t i = begin; i < ranges.size() && ranges[i].first <= last; ++i)
       below.push_back({std::max(ranges[i].first, first) - first, std::min(ranges[i].last, last) - first});
-    const bool every = below.size() == 1 && below.front() == CharacterRange{0, unit - 1};
+    const bool every = below.size() == 1 && below.front() == CodePointRange{0, unit - 1};
     if (every && !all_below) all_below = numbers(pool, below, places.subspan(1));
     const RegexId rest = every ? *all_below : numbers(pool, below, places.subspan(1));
     if (rest == kNoMatch) continue;
@@ -100,9 +99,9 @@ RegexId numbers(RegexPool& pool, std::span<const CharacterRange> ranges, std::sp
   return pool.any_of(choices);
 }
 
-std::vector<CharacterRange> clipped(std::span<const CharacterRange> ranges, char32_t first, char32_t last) {
-  std::vector<CharacterRange> out;
-  for (const CharacterRange& range : ranges)
+std::vector<CodePointRange> clipped(std::span<const CodePointRange> ranges, char32_t first, char32_t last) {
+  std::vector<CodePointRange> out;
+  for (const CodePointRange& range : ranges)
     if (range.first <= last && range.last >= first)
       out.push_back({std::max(range.first, first), std::min(range.last, last)});
   return out;
@@ -110,11 +109,11 @@ std::vector<CharacterRange> clipped(std::span<const CharacterRange> ranges, char
 
 // ---- UTF-8 ----
 
-RegexId utf8(RegexPool& pool, std::span<const CharacterRange> ranges) {
+RegexId utf8(RegexPool& pool, std::span<const CodePointRange> ranges) {
   const std::array choices{numbers(pool, clipped(ranges, 0, 0x7F), kOneByte),
                            numbers(pool, clipped(ranges, 0x80, 0x7FF), kTwoBytes),
                            numbers(pool, clipped(ranges, 0x800, 0xFFFF), kThreeBytes),
-                           numbers(pool, clipped(ranges, 0x10000, kLast), kFourBytes)};
+                           numbers(pool, clipped(ranges, 0x10000, kLastCodePoint), kFourBytes)};
   return pool.any_of(choices);
 }
 
@@ -126,43 +125,43 @@ const CharacterSet& must_be_escaped() {
 }
 
 // The escapes with a number: \uXXXX, or two of them for a character above U+FFFF.
-RegexId json_numbered(RegexPool& pool, std::span<const CharacterRange> ranges) {
+RegexId json_numbered(RegexPool& pool, std::span<const CodePointRange> ranges) {
   const RegexId escape = pool.literal("\\u");
   std::vector<RegexId> choices{numbers(pool, clipped(ranges, 0, 0xFFFF), kHex)};
-  std::map<RegexId, std::vector<CharacterRange>> groups;  // low surrogates -> high ones before them
-  const std::vector<CharacterRange> above = clipped(ranges, 0x10000, kLast);
-  const auto add = [&](std::span<const CharacterRange> low, char32_t first, char32_t last) {
+  std::map<RegexId, std::vector<CodePointRange>> groups;  // low surrogates -> high ones before them
+  const std::vector<CodePointRange> above = clipped(ranges, 0x10000, kLastCodePoint);
+  const auto add = [&](std::span<const CodePointRange> low, char32_t first, char32_t last) {
     const RegexId after = numbers(pool, low, kHex);
     if (after != kNoMatch) groups[after].push_back({0xD800 + first, 0xD800 + last});
   };
   // High surrogates at which a range begins or ends have their own lists of low ones; those between are alike.
   std::vector<char32_t> edges;
-  for (const CharacterRange& range : above)
+  for (const CodePointRange& range : above)
     for (const char32_t value : {range.first, range.last}) edges.push_back((value - 0x10000) >> 10);
   std::ranges::sort(edges);
   edges.erase(std::ranges::unique(edges).begin(), edges.end());
   for (size_t i = 0; i < edges.size(); ++i) {
     const auto low_of = [&above](char32_t high) {
       const char32_t first = 0x10000 + (high << 10);
-      std::vector<CharacterRange> low = clipped(above, first, first + 0x3FF);
-      for (CharacterRange& range : low) range = {0xDC00 + range.first - first, 0xDC00 + range.last - first};
+      std::vector<CodePointRange> low = clipped(above, first, first + 0x3FF);
+      for (CodePointRange& range : low) range = {0xDC00 + range.first - first, 0xDC00 + range.last - first};
       return low;
     };
     add(low_of(edges[i]), edges[i], edges[i]);
     if (i + 1 < edges.size() && edges[i] + 1 < edges[i + 1]) add(low_of(edges[i] + 1), edges[i] + 1, edges[i + 1] - 1);
   }
   for (const auto& [after, high] : groups) {
-    const CharacterRange* const begin = high.data();
+    const CodePointRange* const begin = high.data();
     choices.push_back(pool.sequence(std::array{numbers(pool, std::span(begin, high.size()), kHex), escape, after}));
   }
   return pool.sequence(std::array{escape, pool.any_of(choices)});
 }
 
 RegexId json(RegexPool& pool, const CharacterSet& set, bool plain) {
-  static constexpr std::pair<char32_t, char> kNames[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'\b', 'b'},
-                                                         {'\f', 'f'}, {'\n', 'n'},  {'\r', 'r'}, {'\t', 't'}};
+  static constexpr std::pair<char32_t, char> kJsonNames[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'\b', 'b'},
+                                                             {'\f', 'f'}, {'\n', 'n'},  {'\r', 'r'}, {'\t', 't'}};
   ByteSet names;
-  for (const auto& [character, name] : kNames)
+  for (const auto& [character, name] : kJsonNames)
     if (set.contains(character)) names.add(static_cast<uint8_t>(name));
   const CharacterSet numbered = plain ? set & must_be_escaped() : set;
   std::vector<RegexId> choices{utf8(pool, (set - must_be_escaped()).ranges())};
@@ -175,17 +174,17 @@ RegexId json(RegexPool& pool, const CharacterSet& set, bool plain) {
 
 // ---- CharacterSet ----
 
-CharacterSet::CharacterSet(std::span<const CharacterRange> ranges) : ranges_(normalized(ranges)) {}
+CharacterSet::CharacterSet(std::span<const CodePointRange> ranges) : ranges_(normalized(ranges)) {}
 
-CharacterSet CharacterSet::all() { return {{0, kLast}}; }
+CharacterSet CharacterSet::all() { return {{0, kLastCodePoint}}; }
 
 bool CharacterSet::contains(char32_t character) const {
-  const auto after = std::ranges::upper_bound(ranges_, character, {}, &CharacterRange::first);
+  const auto after = std::ranges::upper_bound(ranges_, character, {}, &CodePointRange::first);
   return after != ranges_.begin() && std::prev(after)->last >= character;
 }
 
 CharacterSet CharacterSet::operator|(const CharacterSet& other) const {
-  std::vector<CharacterRange> both = ranges_;
+  std::vector<CodePointRange> both = ranges_;
   both.insert(both.end(), other.ranges_.begin(), other.ranges_.end());
   return CharacterSet(both);
 }
@@ -193,13 +192,13 @@ CharacterSet CharacterSet::operator|(const CharacterSet& other) const {
 CharacterSet CharacterSet::operator&(const CharacterSet& other) const { return ~(~*this | ~other); }
 
 CharacterSet CharacterSet::operator~() const {
-  std::vector<CharacterRange> out;
+  std::vector<CodePointRange> out;
   char32_t next = 0;
-  for (const CharacterRange& range : ranges_) {
+  for (const CodePointRange& range : ranges_) {
     if (range.first > next) out.push_back({next, range.first - 1});
     next = range.last + 1;
   }
-  if (next <= kLast) out.push_back({next, kLast});
+  if (next <= kLastCodePoint) out.push_back({next, kLastCodePoint});
   return CharacterSet(out);
 }
 

@@ -23,23 +23,25 @@ enum class Spelling : uint8_t {
   kJsonPlain,
 };
 
+inline constexpr char32_t kLastCodePoint = 0x10FFFF;
+
 /// Unicode scalar values from `first` to `last`, both included.
-struct CharacterRange {
+struct CodePointRange {
   char32_t first = 0;
   char32_t last = 0;
-  auto operator<=>(const CharacterRange&) const = default;
+  auto operator<=>(const CodePointRange&) const = default;
 };
 
 /// A set of Unicode scalar values; surrogates are in no set.
 class CharacterSet {
  public:
   CharacterSet() = default;
-  CharacterSet(std::initializer_list<CharacterRange> ranges) : CharacterSet(std::span(ranges.begin(), ranges.size())) {}
-  explicit CharacterSet(std::span<const CharacterRange> ranges);
+  CharacterSet(std::initializer_list<CodePointRange> ranges) : CharacterSet(std::span(ranges.begin(), ranges.size())) {}
+  explicit CharacterSet(std::span<const CodePointRange> ranges);
   static CharacterSet all();
 
   /// In order, neither overlapping nor touching.
-  std::span<const CharacterRange> ranges() const { return ranges_; }
+  std::span<const CodePointRange> ranges() const { return ranges_; }
   bool empty() const { return ranges_.empty(); }
   bool contains(char32_t character) const;
 
@@ -55,7 +57,7 @@ class CharacterSet {
   CharacterSet with_case_variants() const;
 
  private:
-  std::vector<CharacterRange> ranges_;
+  std::vector<CodePointRange> ranges_;
 };
 
 /// The characters with a property as `\p{..}` names it: a general category by its short or long name, also after `gc=`

@@ -19,13 +19,15 @@ namespace cairn::grammar {
 namespace {
 
 /// Operators such as `*` after one item.
-constexpr int kOperatorsMax = 8;
+constexpr int kGbnfOperatorsMax = 8;
 
-bool is_name_character(char c) { return is_ascii_letter(c) || is_ascii_digit(c) || c == '-' || c == '_' || c == '.'; }
+bool is_gbnf_name_character(char c) {
+  return is_ascii_letter(c) || is_ascii_digit(c) || c == '-' || c == '_' || c == '.';
+}
 
-class Reader {
+class GbnfReader {
  public:
-  explicit Reader(std::string_view text) : cursor_(text), rules_(builder_) {}
+  explicit GbnfReader(std::string_view text) : cursor_(text), rules_(builder_) {}
 
   Result<std::shared_ptr<const Grammar>> read() {
     CAIRN_TRY_VOID(cursor_.check());
@@ -64,14 +66,14 @@ class Reader {
       size_t end = at;
       while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == '\t')) --end;
       size_t begin = end;
-      while (begin > 0 && is_name_character(text[begin - 1])) --begin;
+      while (begin > 0 && is_gbnf_name_character(text[begin - 1])) --begin;
       names_.insert(text.substr(begin, end - begin));
     }
   }
 
   std::string_view take_name() {
     const size_t begin = cursor_.offset();
-    std::string_view name = cursor_.take_while(is_name_character);
+    std::string_view name = cursor_.take_while(is_gbnf_name_character);
     if (const size_t dot = name.find('.'); dot != std::string_view::npos && !names_.contains(name)) {
       name = name.substr(0, dot);
       cursor_.move_to(begin + dot);
@@ -241,7 +243,7 @@ class Reader {
     const size_t begin = cursor_.offset();
     cursor_.take("[");
     const bool negated = cursor_.take("^");
-    std::vector<CharacterRange> ranges;
+    std::vector<CodePointRange> ranges;
     while (!cursor_.take("]")) {
       if (cursor_.at_end()) return cursor_.error(begin, "the class does not end");
       const size_t first_begin = cursor_.offset();
@@ -272,8 +274,8 @@ class Reader {
         cursor_.move_to(item_end);
         return inner;
       }
-      if (operators == kOperatorsMax)
-        return cursor_.error(begin, fmt::format("more than {} operators follow an item", kOperatorsMax),
+      if (operators == kGbnfOperatorsMax)
+        return cursor_.error(begin, fmt::format("more than {} operators follow an item", kGbnfOperatorsMax),
                              Code::kTooLarge);
       if (cursor_.take("*")) {
         inner = rules_.repeat(inner, 0, std::nullopt);
@@ -317,6 +319,6 @@ class Reader {
 
 }  // namespace
 
-Result<std::shared_ptr<const Grammar>> read_gbnf(std::string_view text) { return Reader(text).read(); }
+Result<std::shared_ptr<const Grammar>> read_gbnf(std::string_view text) { return GbnfReader(text).read(); }
 
 }  // namespace cairn::grammar

@@ -20,7 +20,7 @@ namespace cairn::grammar {
 namespace {
 
 /// The terminals of Lark's library `common`.
-constexpr std::pair<std::string_view, std::string_view> kCommon[] = {
+constexpr std::pair<std::string_view, std::string_view> kLarkCommon[] = {
     {"DIGIT", "[0-9]"},
     {"HEXDIGIT", "[0-9a-fA-F]"},
     {"INT", "[0-9]+"},
@@ -48,18 +48,19 @@ constexpr std::pair<std::string_view, std::string_view> kCommon[] = {
 };
 
 /// The rule of what may stand between terminals; no name of a grammar begins so.
-constexpr std::string_view kIgnored = "%ignore";
+constexpr std::string_view kLarkIgnored = "%ignore";
 
-bool is_name_character(char c) { return is_ascii_letter(c) || is_ascii_digit(c) || c == '_'; }
+bool is_lark_name_character(char c) { return is_ascii_letter(c) || is_ascii_digit(c) || c == '_'; }
 
-bool is_terminal_name(std::string_view name) {
+bool is_lark_terminal(std::string_view name) {
   const auto letter = std::ranges::find_if(name, [](char c) { return c != '_'; });
   return letter != name.end() && is_ascii_upper(*letter);
 }
 
-class Reader {
+class LarkReader {
  public:
-  explicit Reader(std::string_view text) : cursor_(text), rules_(builder_), ignored_(rules_.rule(kIgnored, 0)) {}
+  explicit LarkReader(std::string_view text)
+      : cursor_(text), rules_(builder_), ignored_(rules_.rule(kLarkIgnored, 0)) {}
 
   Result<std::shared_ptr<const Grammar>> read() {
     CAIRN_TRY_VOID(cursor_.check());
@@ -90,7 +91,7 @@ class Reader {
 
   Result<std::string_view> take_name() {
     const size_t begin = cursor_.offset();
-    const std::string_view name = cursor_.take_while(is_name_character);
+    const std::string_view name = cursor_.take_while(is_lark_name_character);
     const auto letter = std::ranges::find_if(name, [](char c) { return c != '_'; });
     if (letter == name.end() || is_ascii_digit(*letter)) return cursor_.error(begin, "expected a name");
     return name;
@@ -107,7 +108,7 @@ class Reader {
     if (cursor_.take("%ignore")) return ignore();
     if (cursor_.take("%import")) return import();
     if (cursor_.take("%")) {
-      const std::string_view name = cursor_.take_while(is_name_character);
+      const std::string_view name = cursor_.take_while(is_lark_name_character);
       return unsupported(begin, fmt::format("the directive %{} is not read", name));
     }
     return definition();
@@ -151,9 +152,11 @@ class Reader {
   }
 
   Result<void> import_as(std::string_view name, std::string_view as, size_t offset) {
-    const auto* const found = std::ranges::find(kCommon, name, &std::pair<std::string_view, std::string_view>::first);
-    if (found == std::end(kCommon)) return unsupported(offset, fmt::format("the library common has no {} here", name));
-    if (!is_terminal_name(as)) return cursor_.error(offset, "a terminal's name is in capital letters");
+    const auto* const found =
+        std::ranges::find(kLarkCommon, name, &std::pair<std::string_view, std::string_view>::first);
+    if (found == std::end(kLarkCommon))
+      return unsupported(offset, fmt::format("the library common has no {} here", name));
+    if (!is_lark_terminal(as)) return cursor_.error(offset, "a terminal's name is in capital letters");
     const RuleId id = rules_.rule(as, offset);
     if (rules_.is_defined(id)) return cursor_.error(offset, fmt::format("{} is defined twice", as));
     CAIRN_TRY(const RegexId regex, read_regex(rules_.regexes(), found->second));
@@ -176,7 +179,7 @@ class Reader {
     if (!cursor_.take(":")) return cursor_.error(cursor_.offset(), fmt::format("expected : after {}", name));
     const RuleId id = rules_.rule(name, begin);
     if (rules_.is_defined(id)) return cursor_.error(begin, fmt::format("{} is defined twice", name));
-    in_terminal_ = is_terminal_name(name);
+    in_terminal_ = is_lark_terminal(name);
     if (in_terminal_) terminals_.emplace_back(id, begin);
     skip_space(false);
     CAIRN_TRY(const ExpressionId body, alternatives(0));
@@ -269,7 +272,7 @@ class Reader {
     if (cursor_.peek() == '{' && !is_ascii_digit(cursor_.peek(1)) && cursor_.peek(1) != ',')
       return unsupported(begin, "templates are not read");
     const ExpressionId reference = rules_.reference(rules_.rule(name, begin));
-    if (is_terminal_name(name)) return terminal(reference);
+    if (is_lark_terminal(name)) return terminal(reference);
     if (in_terminal_) return cursor_.error(begin, fmt::format("a terminal cannot refer to the rule {}", name));
     return reference;
   }
@@ -352,7 +355,7 @@ class Reader {
       return terminal(
           rules_.regex(spell(rules_.regexes(), CharacterSet{{text.front(), last.front()}}, Spelling::kUtf8)));
     }
-    if (cursor_.peek() == 'i' && !is_name_character(cursor_.peek(1))) {
+    if (cursor_.peek() == 'i' && !is_lark_name_character(cursor_.peek(1))) {
       cursor_.take("i");
       std::vector<RegexId> parts;
       for (const char32_t c : text) parts.push_back(in_any_case(c));
@@ -453,6 +456,6 @@ class Reader {
 
 }  // namespace
 
-Result<std::shared_ptr<const Grammar>> read_lark(std::string_view text) { return Reader(text).read(); }
+Result<std::shared_ptr<const Grammar>> read_lark(std::string_view text) { return LarkReader(text).read(); }
 
 }  // namespace cairn::grammar

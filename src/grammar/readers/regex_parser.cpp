@@ -10,6 +10,7 @@
 
 #include "base/text/utf8.h"
 #include "grammar/readers/regex_syntax.h"
+#include "grammar/readers/text_cursor.h"
 
 namespace cairn::grammar {
 
@@ -17,52 +18,43 @@ namespace {
 
 using Kind = RegexNode::Kind;
 
-constexpr std::string_view kQuantifiers = "*+?{";
+constexpr std::string_view kRegexQuantifiers = "*+?{";
 
-const CharacterSet& digits() {
+const CharacterSet& digit_characters() {
   static const CharacterSet set{{'0', '9'}};
   return set;
 }
 
-const CharacterSet& spaces() {
+const CharacterSet& space_characters() {
   static const CharacterSet set{{0x9, 0xD},       {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680},
                                 {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
                                 {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
   return set;
 }
 
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_high_surrogate(char32_t c) { return c >= 0xD800 && c <= 0xDBFF; }
 bool is_low_surrogate(char32_t c) { return c >= 0xDC00 && c <= 0xDFFF; }
 
-struct Flags {
+struct RegexFlags {
   bool ignore_case;
   bool multiline;
   bool dot_all;
 };
 
 // What an escape, or a character of a class, stands for: one character, or a set.
-struct Atom {
+struct RegexAtom {
   std::optional<char32_t> character;
   CharacterSet set;
 };
 
-struct Counts {
+struct RegexCounts {
   uint32_t min;
   uint32_t max;
 };
 
-class Parser {
+class RegexParser {
  public:
-  Parser(std::string_view text, const RegexOptions& options)
+  RegexParser(std::string_view text, const RegexOptions& options)
       : text_(text), options_(options), flags_{options.ignore_case, options.multiline, options.dot_all} {}
 
   Result<RegexSyntax> parse() {
@@ -130,7 +122,7 @@ class Parser {
 
   Result<RegexNodeId> choice(int depth) {
     const size_t begin = at_;
-    const Flags outer = flags_;
+    const RegexFlags outer = flags_;
     std::vector<RegexNodeId> choices;
     do {
       CAIRN_TRY(const RegexNodeId next, sequence(depth));
@@ -161,7 +153,7 @@ class Parser {
     } else {
       CAIRN_TRY(node, atom());
     }
-    CAIRN_TRY(const std::optional<Counts> counts, quantifier());
+    CAIRN_TRY(const std::optional<RegexCounts> counts, quantifier());
     if (!counts) return node;
     if (syntax_[node].kind >= Kind::kTextBegin && syntax_[node].offset == begin)
       return invalid(begin, "an assertion cannot be repeated");
@@ -179,7 +171,7 @@ class Parser {
     ++at_;
     std::optional<Kind> around;
     bool negative = false;
-    const Flags outer = flags_;
+    const RegexFlags outer = flags_;
     if (take("?=") || take("?!")) {
       around = Kind::kLookahead;
       negative = text_[at_ - 1] == '!';
@@ -207,12 +199,12 @@ class Parser {
   Result<void> group_name() {
     const size_t begin = at_;
     while (!at_end() && peek() != '>') {
-      if (!is_letter(peek()) && !is_digit(peek()) && peek() != '_' && peek() != '$' &&
+      if (!is_ascii_letter(peek()) && !is_ascii_digit(peek()) && peek() != '_' && peek() != '$' &&
           static_cast<unsigned char>(peek()) < 0x80)
         return invalid(at_, "not a character of a group's name");
       ++at_;
     }
-    if (at_ == begin || is_digit(text_[begin])) return invalid(begin, "the group's name is missing");
+    if (at_ == begin || is_ascii_digit(text_[begin])) return invalid(begin, "the group's name is missing");
     if (!take(">")) return invalid(begin, "the group's name does not end");
     return {};
   }
@@ -253,28 +245,28 @@ class Parser {
   // ---- Quantifiers ----
 
   // The {..} at `at_`, if it is one; it is left where it is not.
-  Result<std::optional<Counts>> braces() {
+  Result<std::optional<RegexCounts>> braces() {
     const size_t begin = at_;
-    if (!is_digit(peek(1)) && !(peek(1) == ',' && is_digit(peek(2)))) return std::nullopt;
+    if (!is_ascii_digit(peek(1)) && !(peek(1) == ',' && is_ascii_digit(peek(2)))) return std::nullopt;
     ++at_;
     if (peek() == ',') return invalid(begin, "the minimum of the repetition is missing");
     CAIRN_TRY(const uint32_t min, count());
     uint32_t max = min;
     if (take(",")) {
       max = kUnbounded;
-      if (is_digit(peek())) {
+      if (is_ascii_digit(peek())) {
         CAIRN_TRY(max, count());
       }
     }
     if (!take("}")) return invalid(begin, "the counts of the repetition do not end");
     if (max < min) return invalid(begin, "the maximum of the repetition is below its minimum");
-    return Counts{min, max};
+    return RegexCounts{min, max};
   }
 
   Result<uint32_t> count() {
     const size_t begin = at_;
     uint64_t value = 0;
-    for (; is_digit(peek()); ++at_) {
+    for (; is_ascii_digit(peek()); ++at_) {
       value = value * 10 + static_cast<uint64_t>(peek() - '0');
       if (value > kRegexCountMax)
         return error(begin, Code::kTooLarge, fmt::format("a count of repetitions is above {}", kRegexCountMax));
@@ -282,8 +274,8 @@ class Parser {
     return static_cast<uint32_t>(value);
   }
 
-  Result<std::optional<Counts>> quantifier() {
-    std::optional<Counts> counts;
+  Result<std::optional<RegexCounts>> quantifier() {
+    std::optional<RegexCounts> counts;
     if (take("*")) {
       counts = {0, kUnbounded};
     } else if (take("+")) {
@@ -302,9 +294,9 @@ class Parser {
   Result<RegexNodeId> atom() {
     const size_t begin = at_;
     if (peek() == '{') {
-      CAIRN_TRY(const std::optional<Counts> counts, braces());
+      CAIRN_TRY(const std::optional<RegexCounts> counts, braces());
       if (counts) return invalid(begin, "there is nothing to repeat");
-    } else if (kQuantifiers.contains(peek())) {
+    } else if (kRegexQuantifiers.contains(peek())) {
       return invalid(begin, "there is nothing to repeat");
     }
     if (peek() == '[') return character_class();
@@ -319,32 +311,32 @@ class Parser {
       if (take("\\B")) return assertion(Kind::kWordBoundary, begin, /*negative=*/true);
       if (take("\\A")) return assertion(Kind::kTextBegin, begin);
       if (take("\\z") || take("\\Z")) return assertion(Kind::kTextEnd, begin);
-      CAIRN_TRY(const Atom escaped, escape(/*in_class=*/false));
+      CAIRN_TRY(const RegexAtom escaped, escape(/*in_class=*/false));
       return characters(begin, escaped.set);
     }
     const char32_t character = take_character();
     return characters(begin, {{character, character}});
   }
 
-  static Atom one(char32_t character) { return {character, {{character, character}}}; }
+  static RegexAtom one(char32_t character) { return {character, {{character, character}}}; }
 
-  Result<Atom> escape(bool in_class) {
+  Result<RegexAtom> escape(bool in_class) {
     const size_t begin = at_++;
     if (at_end()) return invalid(begin, "nothing follows the backslash");
     const char32_t c = take_character();
     switch (c) {
       case 'd':
-        return Atom{{}, digits()};
+        return RegexAtom{{}, digit_characters()};
       case 'D':
-        return Atom{{}, ~digits()};
+        return RegexAtom{{}, ~digit_characters()};
       case 'w':
-        return Atom{{}, word_characters()};
+        return RegexAtom{{}, word_characters()};
       case 'W':
-        return Atom{{}, ~word_characters()};
+        return RegexAtom{{}, ~word_characters()};
       case 's':
-        return Atom{{}, spaces()};
+        return RegexAtom{{}, space_characters()};
       case 'S':
-        return Atom{{}, ~spaces()};
+        return RegexAtom{{}, ~space_characters()};
       case 't':
         return one('\t');
       case 'n':
@@ -369,10 +361,10 @@ class Parser {
         if (in_class) return one('\b');
         break;
       case 'c':
-        if (!is_letter(peek())) return invalid(begin, "\\c is followed by a letter");
+        if (!is_ascii_letter(peek())) return invalid(begin, "\\c is followed by a letter");
         return one(static_cast<char32_t>(text_[at_++]) % 32);
       case '0':
-        if (is_digit(peek())) return invalid(begin, "octal escapes are not read; \\xHH is");
+        if (is_ascii_digit(peek())) return invalid(begin, "octal escapes are not read; \\xHH is");
         return one(0);
       case 'k':
         if (peek() == '<') return error(begin, Code::kUnsupported, "a backreference is not a regular language");
@@ -384,7 +376,7 @@ class Parser {
       if (in_class) return invalid(begin, "a backreference in a class");
       return error(begin, Code::kUnsupported, "a backreference is not a regular language");
     }
-    if (c < 0x80 && is_letter(static_cast<char>(c)))
+    if (c < 0x80 && is_ascii_letter(static_cast<char>(c)))
       return invalid(begin, fmt::format("\\{} is no escape", static_cast<char>(c)));
     return one(c);
   }
@@ -392,7 +384,7 @@ class Parser {
   Result<char32_t> hex_digits(size_t begin, int count) {
     uint64_t value = 0;
     for (int i = 0; i < count; ++i, ++at_) {
-      const int digit = hex_value(peek());
+      const int digit = hex_digit_value(peek());
       if (digit < 0) return invalid(begin, fmt::format("the escape has {} hexadecimal digits", count));
       value = value * 16 + static_cast<uint64_t>(digit);
     }
@@ -400,15 +392,15 @@ class Parser {
     return static_cast<char32_t>(value);
   }
 
-  Result<Atom> hex(size_t begin, int count) {
+  Result<RegexAtom> hex(size_t begin, int count) {
     CAIRN_TRY(const char32_t value, hex_digits(begin, count));
     return one(value);
   }
 
-  Result<Atom> braced_hex(size_t begin) {
+  Result<RegexAtom> braced_hex(size_t begin) {
     ++at_;
     int count = 0;
-    while (count < 8 && hex_value(peek(static_cast<size_t>(count))) >= 0) ++count;
+    while (count < 8 && hex_digit_value(peek(static_cast<size_t>(count))) >= 0) ++count;
     if (count == 0) return invalid(begin, "the escape has no hexadecimal digits");
     CAIRN_TRY(const char32_t value, hex_digits(begin, count));
     if (!take("}")) return invalid(begin, "the escape does not end");
@@ -416,7 +408,7 @@ class Parser {
   }
 
   // \uXXXX, two of them that are a surrogate pair, or \u{X...}.
-  Result<Atom> unicode(size_t begin) {
+  Result<RegexAtom> unicode(size_t begin) {
     if (peek() == '{') return braced_hex(begin);
     CAIRN_TRY(const char32_t first, hex_digits(begin, 4));
     if (!is_high_surrogate(first) || peek() != '\\' || peek(1) != 'u') return one(first);
@@ -428,14 +420,14 @@ class Parser {
     return one(first);
   }
 
-  Result<Atom> property(size_t begin, bool negated) {
+  Result<RegexAtom> property(size_t begin, bool negated) {
     std::string_view name;
     if (take("{")) {
       const size_t end = text_.find('}', at_);
       if (end == std::string_view::npos) return invalid(begin, "the name of the property does not end");
       name = text_.substr(at_, end - at_);
       at_ = end + 1;
-    } else if (is_letter(peek())) {
+    } else if (is_ascii_letter(peek())) {
       name = text_.substr(at_++, 1);
     }
     if (name.starts_with('^')) {
@@ -448,12 +440,12 @@ class Parser {
     if (!set)
       return error(begin, Code::kUnsupported,
                    fmt::format("the property {} is not known; general categories are, as \\p{{L}} or \\p{{Lu}}", name));
-    return Atom{{}, negated ? ~*set : *set};
+    return RegexAtom{{}, negated ? ~*set : *set};
   }
 
   // ---- Classes ----
 
-  Result<Atom> class_atom() {
+  Result<RegexAtom> class_atom() {
     if (peek() == '\\') return escape(/*in_class=*/true);
     return one(take_character());
   }
@@ -461,20 +453,20 @@ class Parser {
   Result<RegexNodeId> character_class() {
     const size_t begin = at_++;
     const bool negated = take("^");
-    std::vector<CharacterRange> ranges;
+    std::vector<CodePointRange> ranges;
     const auto add_all = [&ranges](const CharacterSet& set) {
       ranges.insert(ranges.end(), set.ranges().begin(), set.ranges().end());
     };
     while (!take("]")) {
       if (at_end()) return invalid(begin, "the class does not end");
       const size_t first_begin = at_;
-      CAIRN_TRY(const Atom first, class_atom());
+      CAIRN_TRY(const RegexAtom first, class_atom());
       if (peek() != '-' || peek(1) == ']' || at_ + 1 >= text_.size()) {
         add_all(first.set);
         continue;
       }
       ++at_;
-      CAIRN_TRY(const Atom last, class_atom());
+      CAIRN_TRY(const RegexAtom last, class_atom());
       if (first.character && last.character) {
         if (*first.character > *last.character) return invalid(first_begin, "the range's ends are out of order");
         ranges.push_back({*first.character, *last.character});
@@ -489,7 +481,7 @@ class Parser {
 
   std::string_view text_;
   const RegexOptions& options_;
-  Flags flags_;
+  RegexFlags flags_;
   size_t at_ = 0;
   RegexSyntax syntax_;
   // What was asked for before, because an expression asks for the same thing again and again.
@@ -510,7 +502,7 @@ const CharacterSet& line_ends() {
 }
 
 Result<RegexSyntax> parse_regex(std::string_view pattern, const RegexOptions& options) {
-  return Parser(pattern, options).parse();
+  return RegexParser(pattern, options).parse();
 }
 
 }  // namespace cairn::grammar

@@ -23,9 +23,9 @@ namespace {
 using Kind = RegexNode::Kind;
 
 /// Contexts beyond this are refused.
-constexpr size_t kContextsMax = 32;
+constexpr size_t kRegexContextsMax = 32;
 /// How often what is repeated without bound is put before itself in search of a rest that stays as it is.
-constexpr int kFixpointSteps = 4;
+constexpr int kRegexFixpointSteps = 4;
 
 // A language for each context: what may follow where the last character is of that context.
 using Rest = std::vector<RegexId>;
@@ -36,9 +36,9 @@ bool uniform(std::span<const RegexId> rest) {
   return std::ranges::all_of(rest, [&](RegexId id) { return id == rest.front(); });
 }
 
-class Compiler {
+class RegexCompiler {
  public:
-  Compiler(RegexPool& pool, const RegexSyntax& syntax, const RegexOptions& options)
+  RegexCompiler(RegexPool& pool, const RegexSyntax& syntax, const RegexOptions& options)
       : pool_(pool),
         syntax_(syntax),
         options_(options),
@@ -111,9 +111,9 @@ class Compiler {
       if (node.kind == Kind::kWordBoundary) divide(word_characters());
       if (node.kind == Kind::kLineBegin) divide(line_ends());
       if (node.kind == Kind::kLookbehind) CAIRN_TRY_VOID(divide_by(node.children.front(), node.offset));
-      if (sets_.size() > kContextsMax)
+      if (sets_.size() > kRegexContextsMax)
         return fail_at(fmt::format("{}", node.offset), Code::kTooLarge,
-                       "lookbehinds tell more than {} kinds of characters apart", kContextsMax);
+                       "lookbehinds tell more than {} kinds of characters apart", kRegexContextsMax);
     }
     return {};
   }
@@ -299,7 +299,7 @@ class Compiler {
     const bool unbounded = node.max == kUnbounded;
     bool settled = node.max == node.min;
     for (uint32_t i = node.min; !settled && i < node.max; ++i) {
-      if (unbounded && i - node.min == kFixpointSteps)
+      if (unbounded && i - node.min == kRegexFixpointSteps)
         return fail_at(fmt::format("{}", node.offset), Code::kUnsupported,
                        "an assertion within what is repeated without bound is not read here");
       CAIRN_TRY(Rest next, before(inner, out));
@@ -356,7 +356,7 @@ class Compiler {
 
 Result<RegexId> read_regex(RegexPool& pool, std::string_view pattern, const RegexOptions& options) {
   CAIRN_TRY(const RegexSyntax syntax, parse_regex(pattern, options));
-  CAIRN_TRY(const RegexId regex, Compiler(pool, syntax, options).compile());
+  CAIRN_TRY(const RegexId regex, RegexCompiler(pool, syntax, options).compile());
   if (pool.full()) return fail_at("0", Code::kTooLarge, "the expression needs more than {} nodes", kRegexNodesMax);
   return regex;
 }

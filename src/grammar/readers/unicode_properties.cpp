@@ -13,12 +13,11 @@ namespace cairn::grammar {
 
 namespace {
 
-constexpr char32_t kLast = 0x10FFFF;
 constexpr char32_t kLastCased = 0x1FFFF;  // no character above has case
-constexpr size_t kCategories = 30;
+constexpr size_t kCategoryCount = 30;
 
 // Short and long names of general categories, in utf8proc's order of them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, kCategories> kNames{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, kCategoryCount> kCategoryNames{{
     {"Cn", "Unassigned"},
     {"Lu", "Uppercase_Letter"},
     {"Ll", "Lowercase_Letter"},
@@ -50,16 +49,16 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, kCategories>
     {"Cs", "Surrogate"},
     {"Co", "Private_Use"},
 }};
-constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
+constexpr std::pair<std::string_view, std::string_view> kCategoryGroups[] = {
     {"L", "Letter"}, {"M", "Mark"},      {"N", "Number"}, {"P", "Punctuation"},
     {"S", "Symbol"}, {"Z", "Separator"}, {"C", "Other"},  {"LC", "Cased_Letter"},
 };
-static_assert(UTF8PROC_CATEGORY_CN == 0 && UTF8PROC_CATEGORY_CO == kCategories - 1 && UTF8PROC_CATEGORY_ZS == 23);
+static_assert(UTF8PROC_CATEGORY_CN == 0 && UTF8PROC_CATEGORY_CO == kCategoryCount - 1 && UTF8PROC_CATEGORY_ZS == 23);
 
-const std::array<CharacterSet, kCategories>& categories() {
-  static const std::array<CharacterSet, kCategories> sets = [] {
-    std::array<std::vector<CharacterRange>, kCategories> ranges;
-    for (char32_t c = 0; c <= kLast; ++c) {
+const std::array<CharacterSet, kCategoryCount>& categories() {
+  static const std::array<CharacterSet, kCategoryCount> sets = [] {
+    std::array<std::vector<CodePointRange>, kCategoryCount> ranges;
+    for (char32_t c = 0; c <= kLastCodePoint; ++c) {
       auto& list = ranges[static_cast<size_t>(utf8proc_category(static_cast<utf8proc_int32_t>(c)))];
       if (!list.empty() && list.back().last + 1 == c) {
         list.back().last = c;
@@ -67,21 +66,21 @@ const std::array<CharacterSet, kCategories>& categories() {
         list.push_back({c, c});
       }
     }
-    std::array<CharacterSet, kCategories> out;
-    for (size_t i = 0; i < kCategories; ++i) out[i] = CharacterSet(ranges[i]);
+    std::array<CharacterSet, kCategoryCount> out;
+    for (size_t i = 0; i < kCategoryCount; ++i) out[i] = CharacterSet(ranges[i]);
     return out;
   }();
   return sets;
 }
 
 std::optional<CharacterSet> category(std::string_view name) {
-  for (size_t i = 0; i < kCategories; ++i)
-    if (name == kNames[i].first || name == kNames[i].second) return categories()[i];
-  for (const auto& [brief, full] : kGroups) {
+  for (size_t i = 0; i < kCategoryCount; ++i)
+    if (name == kCategoryNames[i].first || name == kCategoryNames[i].second) return categories()[i];
+  for (const auto& [brief, full] : kCategoryGroups) {
     if (name != brief && name != full) continue;
     CharacterSet out;
-    for (size_t i = 0; i < kCategories; ++i) {
-      const std::string_view kind = kNames[i].first;
+    for (size_t i = 0; i < kCategoryCount; ++i) {
+      const std::string_view kind = kCategoryNames[i].first;
       const bool cased = kind == "Lu" || kind == "Ll" || kind == "Lt";
       if (brief == "LC" ? cased : kind[0] == brief[0]) out = out | categories()[i];
     }
@@ -90,17 +89,20 @@ std::optional<CharacterSet> category(std::string_view name) {
   return std::nullopt;
 }
 
-// Characters that differ in case only, each group in order.
+// Characters that differ in case only.
 const std::vector<std::vector<char32_t>>& case_groups() {
   static const std::vector<std::vector<char32_t>> groups = [] {
-    std::map<utf8proc_int32_t, std::vector<char32_t>> by_lower;
+    std::map<char32_t, std::vector<char32_t>> by_lower;
     for (char32_t c = 0; c <= kLastCased; ++c) {
       const auto value = static_cast<utf8proc_int32_t>(c);
-      by_lower[utf8proc_tolower(utf8proc_toupper(value))].push_back(c);
+      const auto lower = static_cast<char32_t>(utf8proc_tolower(utf8proc_toupper(value)));
+      if (lower != c) by_lower[lower].push_back(c);
     }
     std::vector<std::vector<char32_t>> out;
-    for (auto& [lower, members] : by_lower)
-      if (members.size() > 1) out.push_back(std::move(members));
+    for (auto& [lower, members] : by_lower) {
+      members.push_back(lower);
+      out.push_back(std::move(members));
+    }
     return out;
   }();
   return groups;
@@ -120,8 +122,8 @@ const std::map<char32_t, size_t>& cased_characters() {
 }  // namespace
 
 CharacterSet CharacterSet::with_case_variants() const {
-  std::vector<CharacterRange> out = ranges_;
-  for (const CharacterRange& range : ranges_) {
+  std::vector<CodePointRange> out = ranges_;
+  for (const CodePointRange& range : ranges_) {
     const auto end = cased_characters().upper_bound(range.last);
     for (auto cased = cased_characters().lower_bound(range.first); cased != end; ++cased)
       for (const char32_t other : case_groups()[cased->second]) out.push_back({other, other});
