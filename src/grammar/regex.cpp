@@ -305,6 +305,15 @@ uint32_t RegexPool::Nodes::repeat(uint32_t inner, uint32_t min, uint32_t max) {
                 {});
 }
 
+uint32_t RegexPool::Nodes::state(uint32_t automaton, uint32_t state) {
+  return intern({.kind = RegexKind::kAutomaton,
+                 .nullable = automata[automaton].automaton->states[state].accepts,
+                 .has_conditions = true,
+                 .first = automaton,
+                 .second = state},
+                {});
+}
+
 RegexPool::RegexPool() : nodes_(std::make_unique<Nodes>()) {}
 RegexPool::RegexPool(RegexPool&&) noexcept = default;
 RegexPool& RegexPool::operator=(RegexPool&&) noexcept = default;
@@ -316,6 +325,7 @@ RegexPool RegexPool::copy() const {
   copy.nodes = nodes_->nodes;
   copy.sets = nodes_->sets;
   copy.children = nodes_->children;
+  copy.automata = nodes_->automata;
   copy.table = nodes_->table;
   copy.overflow = nodes_->overflow;
   copy.everything = nodes_->everything;
@@ -342,6 +352,21 @@ RegexId RegexPool::sequence(std::span<const RegexId> parts) {
 RegexId RegexPool::any_of(std::span<const RegexId> choices) { return RegexId{nodes_->any_of(raw(choices))}; }
 RegexId RegexPool::all_of(std::span<const RegexId> conditions) { return RegexId{nodes_->all_of(raw(conditions))}; }
 RegexId RegexPool::complement(RegexId inner) { return RegexId{nodes_->complement(raw(inner))}; }
+
+RegexId RegexPool::automaton(Automaton automaton, uint32_t state) {
+  ByteSet named;
+  for (const Automaton::State& one : automaton.states) {
+    for (const auto& [byte, next] : one.next) named.add(byte);
+  }
+  Nodes::SharedAutomaton& shared = nodes_->automata.emplace_back();
+  shared.automaton = std::make_shared<const Automaton>(std::move(automaton));
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    if (!named.contains(static_cast<uint8_t>(byte))) continue;
+    shared.sets.push_back(static_cast<uint32_t>(nodes_->sets.size()));
+    nodes_->sets.push_back(ByteSet::range(static_cast<uint8_t>(byte), static_cast<uint8_t>(byte)));
+  }
+  return RegexId{nodes_->state(static_cast<uint32_t>(nodes_->automata.size() - 1), state)};
+}
 
 RegexId RegexPool::repeat(RegexId inner, uint32_t min, std::optional<uint32_t> max) {
   return RegexId{nodes_->repeat(raw(inner), min, max.value_or(kNoBound))};

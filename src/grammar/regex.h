@@ -11,6 +11,8 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace cairn::grammar {
 
@@ -70,6 +72,17 @@ class RegexPool {
   RegexId complement(RegexId inner);
   /// `max` missing: no upper bound. Counts cost no nodes.
   RegexId repeat(RegexId inner, uint32_t min, std::optional<uint32_t> max);
+
+  /// A deterministic automaton: bytes that a state does not name lead nowhere.
+  struct Automaton {
+    struct State {
+      std::vector<std::pair<uint8_t, uint32_t>> next{};  ///< byte and state
+      bool accepts = false;
+    };
+    std::vector<State> states;
+  };
+  /// Texts that lead from `state` to one that accepts.
+  RegexId automaton(Automaton automaton, uint32_t state);
 
   /// One Unicode scalar value as UTF-8, of [first, last] (surrogates are left out).
   RegexId characters(char32_t first, char32_t last);

@@ -38,6 +38,11 @@ uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
     }
     case RegexKind::kComplement:
       return complement(derive(self.first, byte));
+    case RegexKind::kAutomaton: {
+      const Automaton::State& state = automata[self.first].automaton->states[self.second];
+      const auto step = std::ranges::find(state.next, byte, &std::pair<uint8_t, uint32_t>::first);
+      return step == state.next.end() ? kNothing : this->state(self.first, step->second);
+    }
     case RegexKind::kRepeat: {
       // Right for a nullable inner expression, too: it is counted only where it takes a byte.
       const uint32_t rest = repeat(self.first, self.second == 0 ? 0 : self.second - 1,
@@ -62,6 +67,9 @@ void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& 
       return;
     case RegexKind::kComplement:
     case RegexKind::kRepeat: collect_first_sets(self.first, found); return;
+    case RegexKind::kAutomaton:
+      found.insert(found.end(), automata[self.first].sets.begin(), automata[self.first].sets.end());
+      return;
     default: return;
   }
 }

@@ -8,7 +8,7 @@
 
 namespace cairn::grammar {
 
-enum class RegexKind : uint8_t { kVoid, kEpsilon, kBytes, kSequence, kAnyOf, kAllOf, kComplement, kRepeat };
+enum class RegexKind : uint8_t { kVoid, kEpsilon, kBytes, kSequence, kAnyOf, kAllOf, kComplement, kRepeat, kAutomaton };
 
 struct RegexNode {
   RegexKind kind = RegexKind::kVoid;
@@ -17,6 +17,7 @@ struct RegexNode {
   uint32_t depth = 0;
   /// kBytes: the set. kSequence: head and the rest, which no head is a sequence. kAnyOf, kAllOf: children from `first`,
   /// `second` of them, ascending. kComplement, kRepeat: the inner one.
+  /// kAutomaton: the automaton; `second` is the state.
   uint32_t first = 0;
   uint32_t second = 0;        ///< kRepeat: at least so often
   uint32_t most = 0;          ///< kRepeat: at most so often, or kNoBound
@@ -30,6 +31,11 @@ struct RegexPool::Nodes {
   std::vector<RegexNode> nodes;
   std::vector<ByteSet> sets;
   std::vector<uint32_t> children;
+  struct SharedAutomaton {
+    std::shared_ptr<const Automaton> automaton;
+    std::vector<uint32_t> sets;  ///< one for each byte that its states name
+  };
+  std::vector<SharedAutomaton> automata;
   std::vector<uint32_t> table;  ///< open addressing: node + 1, by hash
   std::deque<Derivatives> derivatives;
   std::vector<ByteSet> first_bytes;  ///< beside `derivatives`
@@ -48,6 +54,8 @@ struct RegexPool::Nodes {
   uint32_t all_of(std::vector<uint32_t> parts);
   uint32_t complement(uint32_t inner);
   uint32_t repeat(uint32_t inner, uint32_t min, uint32_t max);
+
+  uint32_t state(uint32_t automaton, uint32_t state);
 
   uint32_t derive(uint32_t node, uint8_t byte);
   /// One byte of each class of bytes that `node` does not tell apart, and the class of each byte.

@@ -1,0 +1,334 @@
+// Intersection, union and complement of normal forms.
+#include <algorithm>
+#include <utility>
+
+#include "grammar/json_schema/normalizer.h"
+
+namespace cairn::grammar {
+
+namespace {
+
+std::optional<uint64_t> smaller(std::optional<uint64_t> a, std::optional<uint64_t> b) {
+  if (!a.has_value()) return b;
+  return b.has_value() ? std::min(*a, *b) : a;
+}
+
+template <class T>
+void append_new(std::vector<T>& to, const std::vector<T>& from) {
+  for (const T& value : from) {
+    if (std::ranges::find(to, value) == to.end()) to.push_back(value);
+  }
+}
+
+/// False: one side needs the member and the other forbids it.
+bool merge(Member& to, const Member& from) {
+  using enum Member::Presence;
+  to.declared |= from.declared;
+  if (to.presence == kOptional) to.presence = from.presence;
+  return from.presence == kOptional || from.presence == to.presence;
+}
+
+}  // namespace
+
+bool Normalizer::spend() {
+  if (++work_ > kWorkMax) {
+    fail(Code::kTooLarge, current_place_, "",
+         "the schema's alternatives take more than " + std::to_string(kWorkMax) + " steps to combine");
+  }
+  return !error_.has_value();
+}
+
+NormalForm Normalizer::any_form() const {
+  NormalForm form;
+  form.null = form.no = form.yes = true;
+  form.number.text = numbers_.any();
+  form.string.text = text_.any_string();
+  form.arrays.emplace_back();
+  form.objects.emplace_back();
+  return form;
+}
+
+TextSet Normalizer::intersect(const TextSet& a, const TextSet& b, bool numbers) {
+  TextSet out;
+  out.text = a.text == b.text ? a.text : text_.both(a.text, b.text);
+  out.every_spelling = a.every_spelling && b.every_spelling;
+  out.exact = a.exact && b.exact;
+  out.whole = a.whole || b.whole;
+  const TextSet& listed = a.values.has_value() ? a : b;
+  if (listed.values.has_value()) {
+    out.values.emplace();
+    for (const std::string& value : *listed.values) {
+      const bool fits = numbers ? text_.matches(out.text, value) : key_matches(out.text, value);
+      if (fits) out.values->push_back(value);
+    }
+    if (out.values->empty()) return {};
+  }
+  return out.text == kNoMatch ? TextSet{} : out;
+}
+
+TextSet Normalizer::unite(const TextSet& a, const TextSet& b) {
+  if (a.text == kNoMatch) return b;
+  if (b.text == kNoMatch) return a;
+  TextSet out;
+  out.text = text_.either(a.text, b.text);
+  out.every_spelling = a.every_spelling && b.every_spelling;
+  out.exact = a.exact && b.exact;
+  out.whole = a.whole && b.whole;
+  if (a.values.has_value() && b.values.has_value()) {
+    out.values = a.values;
+    append_new(*out.values, *b.values);
+  }
+  return out;
+}
+
+TextSet Normalizer::complement(const TextSet& set, bool numbers) {
+  if (!set.exact) {
+    fail(Code::kUnsupported, current_place_, "not",
+         "the complement of this schema cannot be held to, because of a format or a number in it");
+  }
+  const RegexId all = set.every_spelling ? (numbers ? numbers_.any() : text_.any_string())
+                                         : (numbers ? numbers_.plain() : text_.canonical_string());
+  TextSet out;
+  if (set.text == all) return out;
+  out.text = text_.except(all, set.text);
+  out.every_spelling = set.every_spelling;
+  return out;
+}
+
+std::optional<ArrayForm> Normalizer::intersect(const ArrayForm& a, const ArrayForm& b) {
+  if (!spend()) return std::nullopt;
+  ArrayForm out = a;
+  const size_t size = std::max(a.prefix.size(), b.prefix.size());
+  out.prefix.resize(size, a.rest);
+  for (size_t i = 0; i < size; ++i) out.prefix[i] = both(out.prefix[i], i < b.prefix.size() ? b.prefix[i] : b.rest);
+  out.rest = both(a.rest, b.rest);
+  out.min = std::max(a.min, b.min);
+  out.max = smaller(a.max, b.max);
+  out.unique |= b.unique;
+  append_new(out.contains, b.contains);
+  out.evaluated_prefix = std::max(a.evaluated_prefix, b.evaluated_prefix);
+  out.evaluated_all |= b.evaluated_all;
+  append_new(out.evaluated_contains, b.evaluated_contains);
+  // An item that nothing fits ends the array before it.
+  for (size_t i = 0; i < out.prefix.size(); ++i) {
+    if (out.prefix[i] == kNoValue) out.max = smaller(out.max, i);
+  }
+  if (out.rest == kNoValue) out.max = smaller(out.max, out.prefix.size());
+  if (out.max.has_value() && out.min > *out.max) return std::nullopt;
+  return out;
+}
+
+std::optional<ObjectForm> Normalizer::intersect(const ObjectForm& a, const ObjectForm& b) {
+  if (!spend()) return std::nullopt;
+  ObjectForm out;
+  out.members.reserve(a.members.size() + b.members.size());
+  std::map<std::string_view, size_t> places;
+  const auto add = [&](const Member& member) {
+    const auto [place, added] = places.emplace(member.name, out.members.size());
+    if (added) {
+      out.members.push_back(member);
+      return true;
+    }
+    Member& known = out.members[place->second];
+    known.goal = both(known.goal, member.goal);
+    return merge(known, member);
+  };
+  for (const bool declared : {true, false}) {
+    for (const ObjectForm* side : {&a, &b}) {
+      for (const Member& member : side->members) {
+        if (member.declared == declared && !add(member)) return std::nullopt;
+      }
+    }
+  }
+  for (const Member& member : out.members) {
+    if (member.presence == Member::Presence::kRequired && member.goal == kNoValue) return std::nullopt;
+  }
+  out.rules = a.rules;
+  for (const KeyRule& rule : b.rules) {
+    const auto same = std::ranges::find(out.rules, rule.keys, &KeyRule::keys);
+    if (same == out.rules.end()) {
+      out.rules.push_back(rule);
+    } else {
+      same->goal = both(same->goal, rule.goal);
+    }
+  }
+  out.witnesses = a.witnesses;
+  append_new(out.witnesses, b.witnesses);
+  out.min = std::max(a.min, b.min);
+  out.max = smaller(a.max, b.max);
+  if (out.max.has_value() && out.min > *out.max) return std::nullopt;
+  out.evaluated_names = a.evaluated_names;
+  append_new(out.evaluated_names, b.evaluated_names);
+  out.evaluated_keys = a.evaluated_keys;
+  append_new(out.evaluated_keys, b.evaluated_keys);
+  out.evaluated_all = a.evaluated_all || b.evaluated_all;
+  return out;
+}
+
+NormalForm Normalizer::intersect(const NormalForm& a, const NormalForm& b) {
+  NormalForm out;
+  out.null = a.null && b.null;
+  out.no = a.no && b.no;
+  out.yes = a.yes && b.yes;
+  out.number = intersect(a.number, b.number, true);
+  out.string = intersect(a.string, b.string, false);
+  const auto product = [&]<class Form>(const std::vector<Form>& x, const std::vector<Form>& y, std::vector<Form>& z) {
+    static const Form kAny{};
+    if (x.size() == 1 && x[0] == kAny) {
+      z = y;
+      return;
+    }
+    if (y.size() == 1 && y[0] == kAny) {
+      z = x;
+      return;
+    }
+    const bool many = x.size() > 1 && y.size() > 1;
+    for (const Form& one : x) {
+      for (const Form& other : y) {
+        if (error_.has_value()) return;
+        std::optional<Form> both = intersect(one, other);
+        if (!both.has_value() || (many && (std::ranges::find(z, *both) != z.end() || empty(*both, kEmptinessDepthMax - 4)))) {
+          continue;
+        }
+        z.push_back(std::move(*both));
+        if (z.size() > kAlternativesMax) {
+          fail(Code::kTooLarge, current_place_, "",
+               "more than " + std::to_string(kAlternativesMax) + " alternatives for one value; use fewer branches");
+        }
+      }
+    }
+  };
+  product(a.arrays, b.arrays, out.arrays);
+  product(a.objects, b.objects, out.objects);
+  return out;
+}
+
+void Normalizer::unite(NormalForm& form, const NormalForm& other) {
+  form.null |= other.null;
+  form.no |= other.no;
+  form.yes |= other.yes;
+  form.number = unite(form.number, other.number);
+  form.string = unite(form.string, other.string);
+  append_new(form.arrays, other.arrays);
+  append_new(form.objects, other.objects);
+  if (form.arrays.size() > kAlternativesMax || form.objects.size() > kAlternativesMax) {
+    fail(Code::kTooLarge, current_place_, "",
+         "more than " + std::to_string(kAlternativesMax) + " alternatives for one value; use fewer branches");
+  }
+}
+
+std::vector<ObjectForm> Normalizer::negations(const ObjectForm& object) {
+  using enum Member::Presence;
+  std::vector<ObjectForm> out;
+  const auto with_member = [&](const std::string& name, GoalId goal, Member::Presence presence) {
+    ObjectForm one;
+    one.members.push_back({name, goal, presence, false});
+    out.push_back(std::move(one));
+  };
+  for (const Member& member : object.members) {
+    if (member.presence == kRequired) with_member(member.name, kAnyValue, kAbsent);
+    if (member.presence == kAbsent) {
+      with_member(member.name, kAnyValue, kRequired);
+      continue;
+    }
+    for (const GoalId goal : negations(member.goal)) with_member(member.name, goal, kRequired);
+  }
+  for (const KeyRule& rule : object.rules) {
+    for (const GoalId goal : negations(rule.goal)) {
+      ObjectForm one;
+      one.witnesses.push_back({rule.keys, goal});
+      out.push_back(std::move(one));
+    }
+  }
+  for (const KeyRule& witness : object.witnesses) {
+    const std::vector<GoalId> goals = negations(witness.goal);
+    ObjectForm one;
+    one.rules.push_back({witness.keys, goals.empty() ? kNoValue : union_goal(goals)});
+    out.push_back(std::move(one));
+  }
+  if (object.min > 0) {
+    ObjectForm one;
+    one.max = object.min - 1;
+    out.push_back(std::move(one));
+  }
+  if (object.max.has_value()) {
+    ObjectForm one;
+    one.min = *object.max + 1;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::vector<ArrayForm> Normalizer::negations(const ArrayForm& array) {
+  std::vector<ArrayForm> out;
+  for (size_t i = 0; i < array.prefix.size(); ++i) {
+    for (const GoalId goal : negations(array.prefix[i])) {
+      ArrayForm one;
+      one.prefix.assign(i, kAnyValue);
+      one.prefix.push_back(goal);
+      one.min = i + 1;
+      out.push_back(std::move(one));
+    }
+  }
+  for (const GoalId goal : negations(array.rest)) {
+    ArrayForm one;
+    if (goal == kAnyValue) {
+      one.min = array.prefix.size() + 1;
+    } else {
+      one.contains.push_back({goal, array.prefix.size(), 1, std::nullopt});
+    }
+    out.push_back(std::move(one));
+  }
+  if (array.min > 0) {
+    ArrayForm one;
+    one.max = array.min - 1;
+    out.push_back(std::move(one));
+  }
+  if (array.max.has_value()) {
+    ArrayForm one;
+    one.min = *array.max + 1;
+    out.push_back(std::move(one));
+  }
+  for (const Contains& contains : array.contains) {
+    if (contains.min > 0) {
+      ArrayForm one;
+      one.contains.push_back({contains.goal, contains.from, 0, contains.min - 1});
+      out.push_back(std::move(one));
+    }
+    if (contains.max.has_value()) {
+      ArrayForm one;
+      one.contains.push_back({contains.goal, contains.from, *contains.max + 1, std::nullopt});
+      out.push_back(std::move(one));
+    }
+  }
+  if (array.unique) fail(Code::kUnsupported, current_place_, "not", "the complement of uniqueItems cannot be held to");
+  return out;
+}
+
+NormalForm Normalizer::negate(const NormalForm& form) {
+  NormalForm out;
+  out.null = !form.null;
+  out.no = !form.no;
+  out.yes = !form.yes;
+  out.number = complement(form.number, true);
+  out.string = complement(form.string, false);
+  out.arrays.emplace_back();
+  for (const ArrayForm& array : form.arrays) {
+    NormalForm one;
+    one.arrays = negations(array);
+    NormalForm before;
+    before.arrays = std::move(out.arrays);
+    out.arrays = intersect(before, one).arrays;
+  }
+  out.objects.emplace_back();
+  for (const ObjectForm& object : form.objects) {
+    NormalForm one;
+    one.objects = negations(object);
+    NormalForm before;
+    before.objects = std::move(out.objects);
+    out.objects = intersect(before, one).objects;
+  }
+  return out;
+}
+
+}  // namespace cairn::grammar

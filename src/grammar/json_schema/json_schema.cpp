@@ -1,0 +1,92 @@
+#include "grammar/json_schema/json_schema.h"
+
+#include <utility>
+#include <vector>
+
+#include "grammar/json_schema/normalizer.h"
+#include "grammar/json_schema/writer.h"
+
+namespace cairn::grammar {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool has_unevaluated(const Json& document) {
+  std::vector<const Json*> open{&document};
+  while (!open.empty()) {
+    const Json& value = *open.back();
+    open.pop_back();
+    if (value.is_object() && (value.contains("unevaluatedProperties") || value.contains("unevaluatedItems"))) return true;
+    if (!value.is_structured()) continue;
+    for (const Json& child : value) open.push_back(&child);
+  }
+  return false;
+}
+
+Draft draft_of_document(const Json& document, const SchemaOptions& options) {
+  if (document.is_object() && document.contains("$schema") && document["$schema"].is_string()) {
+    if (const auto draft = draft_of(document["$schema"].get<std::string>())) return *draft;
+  }
+  return options.draft.value_or(Draft::k2020);
+}
+
+std::unexpected<SchemaError> failed(const Error& error, std::string_view keyword = "") {
+  return std::unexpected(SchemaError{error.code, "", std::string(keyword), error.message});
+}
+
+}  // namespace
+
+Error SchemaError::error() const { return {code, message, at.empty() ? "the schema" : at}; }
+
+SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const Json& schema, const SchemaOptions& options) {
+  if (!schema.is_object() && !schema.is_boolean()) {
+    return std::unexpected(SchemaError{Code::kInvalidArgument, "", "", "a schema must be an object or a boolean"});
+  }
+  SchemaIndex index;
+  bool tracks = has_unevaluated(schema);
+  if (const Result<void> added = index.add(schema, "", draft_of_document(schema, options)); !added.has_value()) {
+    return failed(added.error());
+  }
+  for (const auto& [uri, document] : options.remotes) {
+    tracks |= has_unevaluated(document);
+    const std::string name = uri.substr(0, uri.find('#'));
+    if (const Result<void> added = index.add(document, name, draft_of_document(document, options)); !added.has_value()) {
+      return failed(added.error());
+    }
+  }
+  JsonText text(builder.regexes());
+  NumberText numbers(text);
+  Normalizer normalizer(index, text, numbers, options.assert_formats, tracks);
+  GrammarWriter writer(builder, normalizer, options.whitespace);
+  const GoalId goal = normalizer.goal_of(schema);
+  const bool nothing = normalizer.empty(goal);
+  if (normalizer.error().has_value()) return std::unexpected(*normalizer.error());
+  if (nothing) return std::unexpected(SchemaError{Code::kInvalidArgument, "", "", "no value fits the schema"});
+  const SymbolId start = writer.write(goal);
+  if (normalizer.error().has_value()) return std::unexpected(*normalizer.error());
+  return start;
+}
+
+SchemaResult<std::shared_ptr<const Grammar>> compile_json_schema(const Json& schema, const SchemaOptions& options) {
+  GrammarBuilder builder;
+  CAIRN_TRY(const SymbolId start, add_json_schema(builder, schema, options));
+  Result<std::shared_ptr<const Grammar>> grammar = builder.finish(start);
+  if (!grammar.has_value()) {
+    if (grammar.error().code == Code::kInvalidArgument) {
+      return std::unexpected(SchemaError{Code::kInvalidArgument, "", "", "no value fits the schema"});
+    }
+    return failed(grammar.error());
+  }
+  return *grammar;
+}
+
+SymbolId add_json_value(GrammarBuilder& builder, Whitespace whitespace) {
+  return add_json_schema(builder, Json(true), {.whitespace = whitespace}).value();
+}
+
+SymbolId add_json_object(GrammarBuilder& builder, Whitespace whitespace) {
+  return add_json_schema(builder, Json{{"type", "object"}}, {.whitespace = whitespace}).value();
+}
+
+}  // namespace cairn::grammar

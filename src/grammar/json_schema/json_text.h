@@ -1,0 +1,77 @@
+/// JSON spellings as regular expressions: strings, numbers and white space.
+///
+/// Sets of strings are sets of *decoded* strings. Where a string is constrained, its expression ranges over the canonical
+/// spellings: printable ASCII stands for itself, `"` and `\` come behind a backslash, control characters as escapes, and
+/// all others as themselves or as `\u` escapes. Each spelling decodes to one string, so intersections and complements
+/// of expressions, taken among the canonical spellings, are those of the sets.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/regex.h"
+
+namespace cairn::grammar {
+
+/// Unicode scalar values from `first` to `last`.
+struct CharacterRange {
+  char32_t first = 0;
+  char32_t last = 0;
+  auto operator<=>(const CharacterRange&) const = default;
+};
+
+enum class Whitespace {
+  kAny,     ///< All that JSON allows.
+  kPretty,  ///< At each place nothing, one space, or one or two line feeds and at most 20 spaces or tabs.
+  kNone,
+};
+
+/// Sorted, disjoint ranges with the same characters.
+std::vector<CharacterRange> normal_ranges(std::vector<CharacterRange> ranges);
+/// All other characters.
+std::vector<CharacterRange> inverted_ranges(std::span<const CharacterRange> ranges);
+
+/// Makes and shares the expressions of one pool, which must outlive it.
+class JsonText {
+ public:
+  explicit JsonText(RegexPool& pool);
+
+  RegexPool& pool() { return pool_; }
+  /// Canonical spellings of one character of normal ranges.
+  RegexId characters(const std::vector<CharacterRange>& ranges);
+  /// Canonical spellings of a text of UTF-8.
+  RegexId literal(std::string_view text);
+  /// What stands between the quotes of any string, in every spelling.
+  RegexId any_string() const { return any_string_; }
+  RegexId canonical_string() const { return canonical_string_; }
+  /// Strings of a number of characters, in every spelling.
+  RegexId length_between(uint32_t min, std::optional<uint32_t> max) { return pool_.repeat(any_character_, min, max); }
+  RegexId quoted(RegexId body);
+  RegexId whitespace(Whitespace which);
+
+  RegexId both(RegexId a, RegexId b) { return pool_.all_of(std::initializer_list<RegexId>{a, b}); }
+  RegexId either(RegexId a, RegexId b) { return pool_.any_of(std::initializer_list<RegexId>{a, b}); }
+  RegexId then(RegexId a, RegexId b) { return pool_.sequence(std::initializer_list<RegexId>{a, b}); }
+  RegexId except(RegexId a, RegexId b) { return both(a, pool_.complement(b)); }
+  /// Whether the expression matches the whole text.
+  bool matches(RegexId regex, std::string_view text);
+  /// Whether it is certain that nothing matches.
+  bool none(RegexId regex);
+
+  /// The spelling that is written for a text: escapes only where JSON needs them. With quotes.
+  static std::string spell(std::string_view text);
+
+ private:
+  RegexId escaped(char32_t first, char32_t last);
+  RegexId hexadecimal(uint32_t first, uint32_t last, int digits);
+
+  RegexPool& pool_;
+  RegexId any_character_{}, any_string_{}, canonical_string_{};
+  std::map<std::vector<CharacterRange>, RegexId> sets_;
+  std::map<RegexId, bool> none_;
+};
+
+}  // namespace cairn::grammar
