@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "grammar/json_schema/json_schema.h"
 #include "grammar/readers/gbnf_reader.h"
 #include "grammar/readers/lark_reader.h"
 #include "grammar/readers/text_readers.h"
@@ -25,16 +26,64 @@ CompiledLine without_keyword(Result<std::shared_ptr<const grammar::Grammar>> mad
   return *std::move(made);
 }
 
-// Whether a text is one of the option's values.
-Result<std::string> option_of(const ordered_json& options, const char* name,
-                              std::initializer_list<std::string_view> values) {
+// The option's value by its text; that of the first text where it is missing.
+template <class T>
+Result<T> option_of(const ordered_json& options, const char* name,
+                    std::initializer_list<std::pair<std::string_view, T>> values) {
   const auto found = options.find(name);
-  if (found == options.end()) return std::string(*values.begin());
-  if (found->is_string())
-    for (const std::string_view value : values)
-      if (found->get_ref<const std::string&>() == value) return std::string(value);
-  return fail_at(fmt::format("options.{}", name), Code::kInvalidArgument, "expected one of {}",
-                 fmt::join(values, ", "));
+  if (found == options.end()) return values.begin()->second;
+  std::string expected;
+  for (const auto& [text, value] : values) {
+    if (*found == text) return value;
+    expected += fmt::format("{}\"{}\"", expected.empty() ? "" : ", ", text);
+  }
+  return fail_at(fmt::format("options.{}", name), Code::kInvalidArgument, "expected one of {}", expected);
+}
+
+Result<grammar::SchemaOptions> schema_options(const ordered_json& line) {
+  using grammar::Draft;
+  using grammar::Whitespace;
+  grammar::SchemaOptions out{.whitespace = Whitespace::kAny};
+  if (const auto remotes = line.find("remotes"); remotes != line.end()) {
+    if (!remotes->is_object()) return fail_at("remotes", Code::kInvalidArgument, "expected an object");
+    for (const auto& [uri, document] : remotes->items()) out.remotes.emplace(uri, document);
+  }
+  const auto found = line.find("options");
+  if (found == line.end()) return out;
+  if (!found->is_object()) return fail_at("options", Code::kInvalidArgument, "expected an object");
+  CAIRN_TRY(
+      out.whitespace,
+      option_of<Whitespace>(*found, "whitespace",
+                            {{"any", Whitespace::kAny}, {"pretty", Whitespace::kPretty}, {"none", Whitespace::kNone}}));
+  CAIRN_TRY(out.assert_formats, option_of<bool>(*found, "format", {{"assert", true}, {"annotate", false}}));
+  CAIRN_TRY(out.draft, option_of<std::optional<Draft>>(*found, "draft",
+                                                       {{"", std::nullopt},
+                                                        {"4", Draft::k4},
+                                                        {"6", Draft::k6},
+                                                        {"7", Draft::k7},
+                                                        {"2019-09", Draft::k2019},
+                                                        {"2020-12", Draft::k2020}}));
+  CAIRN_TRY(const bool any_order, option_of<bool>(*found, "order", {{"schema", false}, {"any", true}}));
+  if (any_order)
+    return fail_at("options.order", Code::kUnsupported, "keys are written in the schema's order; \"any\" is not built");
+  return out;
+}
+
+CompiledLine compile_schema(const ordered_json& schema, const grammar::SchemaOptions& options) {
+  auto made = grammar::compile_json_schema(schema, options);
+  if (!made) {
+    grammar::SchemaError& error = made.error();
+    return std::unexpected(
+        LineError{{error.code, std::move(error.message), std::move(error.at)}, std::move(error.keyword)});
+  }
+  return *std::move(made);
+}
+
+CompiledLine compile_json(const ordered_json& value, const grammar::SchemaOptions& options) {
+  if (value != true) return line_error({Code::kInvalidArgument, "expected true", "json"});
+  grammar::GrammarBuilder builder;
+  const grammar::SymbolId object = grammar::add_json_object(builder, options.whitespace);
+  return without_keyword(builder.finish(object));
 }
 
 Result<std::vector<std::string>> texts_of(const ordered_json& value, const char* name) {
@@ -66,6 +115,10 @@ std::expected<std::shared_ptr<const grammar::Grammar>, LineError> compile_line(c
     if (!choices) return line_error(choices.error());
     return without_keyword(grammar::read_choice(*choices));
   }
+  const Result<grammar::SchemaOptions> options = schema_options(line);
+  if (!options) return line_error(options.error());
+  if (kind == "schema") return compile_schema(value, *options);
+  if (kind == "json") return compile_json(value, *options);
   if (!value.is_string())
     return line_error({Code::kInvalidArgument, fmt::format("expected a string for {}", kind), {}});
   const auto& text = value.get_ref<const std::string&>();
