@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -72,7 +74,11 @@ class RegexCompiler {
     return *spelled_[set];
   }
   // Texts that begin with a character of the set.
-  RegexId begins_with(const CharacterSet& set) { return sequence(spell(pool_, set, options_.spelling), any_text()); }
+  RegexId begins_with(const CharacterSet& set) {
+    const auto [known, is_new] = beginnings_.try_emplace(set);
+    if (is_new) known->second = sequence(spell(pool_, set, options_.spelling), any_text());
+    return known->second;
+  }
 
   // The language of a node without assertions. Recursive, as deep as groups are nested.
   RegexId language(RegexNodeId id) {
@@ -119,6 +125,7 @@ class RegexCompiler {
   }
 
   void divide(const CharacterSet& by) {
+    if (!divided_by_.insert(by).second) return;
     std::vector<CharacterSet> divided;
     for (const CharacterSet& set : sets_)
       for (CharacterSet part : {set & by, set - by})
@@ -348,7 +355,9 @@ class RegexCompiler {
   std::vector<std::optional<RegexId>> languages_;  // of nodes
   std::vector<std::optional<RegexId>> spelled_;    // sets
   std::optional<RegexId> any_text_;
-  std::vector<CharacterSet> sets_;  // of contexts but the first
+  std::vector<CharacterSet> sets_;     // of contexts but the first
+  std::set<CharacterSet> divided_by_;  // what told the contexts apart
+  std::map<CharacterSet, RegexId> beginnings_;
   size_t parts_ = 0;
 };
 
