@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "grammar/mask_cache.h"
+
 namespace cairn::grammar {
 namespace {
 
@@ -37,6 +39,7 @@ size_t size_of(const ByteSet& set) {
 Automaton::Automaton(const Grammar& grammar) : grammar_(&grammar) { clear(); }
 
 void Automaton::clear() {
+  masks_.reset();
   regexes_ = grammar_->regexes.copy();
   items_.clear();
   rows_.clear();
@@ -91,12 +94,44 @@ RowId Automaton::step(RowId id, uint8_t byte) {
   return RowId{steps_[slot]};
 }
 
-RowId Automaton::compute(uint32_t id, uint8_t byte) {
+void Automaton::begin_row() {
   ++stamp_;
   seen_count_ = 0;
   kernel_.clear();
   open_.clear();
   may_end_ = false;
+}
+
+size_t Automaton::terminals(RowId id) const {
+  const Row& row = rows_[index(id)];
+  return row.kernel - row.kernel_waiting + row.end - row.kernel - row.waiting;
+}
+
+size_t Automaton::terminal_item(RowId id, size_t which) const {
+  const Row& row = rows_[index(id)];
+  const size_t of_kernel = row.kernel - row.kernel_waiting;
+  return row.begin + (which < of_kernel ? row.kernel_waiting + which : row.kernel + row.waiting + which - of_kernel);
+}
+
+RowId Automaton::after_terminal(RowId row, size_t which) {
+  begin_row();
+  const Item item = items_[terminal_item(row, which)];
+  add_dot(item.position + 1, resolve(item.origin, index(row)));
+  drain();
+  if (kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
+  return intern();
+}
+
+MaskCache& Automaton::masks_for(const WalkedVocabulary& vocabulary) {
+  if (masks_ == nullptr || masks_->vocabulary != vocabulary.id()) {
+    masks_ = std::make_shared<MaskCache>();
+    masks_->vocabulary = vocabulary.id();
+  }
+  return *masks_;
+}
+
+RowId Automaton::compute(uint32_t id, uint8_t byte) {
+  begin_row();
   const Row row = rows_[id];
   bool undecided = false;
   const auto scan = [&](size_t first, size_t last) {
@@ -115,7 +150,7 @@ RowId Automaton::compute(uint32_t id, uint8_t byte) {
   scan(row.kernel + row.waiting, row.end);
   if (undecided) return kTooLargeRow;
   drain();
-  if (regexes_.full() || kernel_.size() > kRowItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
+  if (regexes_.full() || kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
   return intern();
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "grammar/grammar_tables.h"
@@ -16,11 +17,15 @@
 namespace cairn::grammar {
 
 inline constexpr size_t kRowItemsMax = 20'000;   ///< items of one row: the work for one byte
+inline constexpr size_t kKernelItemsMax = 2'000;   ///< those of them that are not at the beginning of a rule
 inline constexpr uint32_t kRowDepthMax = 2'048;  ///< rules within each other that began at different places of a text
+
+struct MaskCache;
+class WalkedVocabulary;
 
 enum class RowId : uint32_t {};
 inline constexpr RowId kNoRow{0xFFFF'FFFF};   ///< no text goes on so
-inline constexpr RowId kTooLargeRow{0xFFFF'FFFE};  ///< over kRowItemsMax or kRowDepthMax, or a regex pool's limits
+inline constexpr RowId kTooLargeRow{0xFFFF'FFFE};  ///< over kRowItemsMax, kKernelItemsMax or kRowDepthMax, or a regex pool's limits
 
 /// Rows of one grammar. Not thread-safe. What it answers depends on the grammar and the bytes alone, never on what it
 /// was asked before.
@@ -43,6 +48,18 @@ class Automaton {
   RowId step(RowId row, uint8_t byte);
   bool may_end(RowId row) const { return rows_[index(row)].may_end; }
   const ByteSet& next_bytes(RowId row);
+  RegexPool& regexes() { return regexes_; }
+  /// Terminals that a row is within, and what the rest of one must match.
+  size_t terminals(RowId row) const;
+  RegexId terminal(RowId row, size_t which) const { return RegexId{items_[terminal_item(row, which)].extra}; }
+  /// The row after a byte that ends the terminal, if the terminal could not go on. kNoRow: none follows.
+  RowId after_terminal(RowId row, size_t which);
+  /// What is kept of the masks of a vocabulary.
+  MaskCache& masks_for(const WalkedVocabulary& vocabulary);
+
+  /// The work that a row is, for limits: items that are not at the beginning of a rule.
+  size_t weight(RowId row) const { return rows_[index(row)].kernel; }
+
   /// Approximate memory that grows with what was asked.
   size_t bytes_used() const;
   /// Forgets all rows but the first.
@@ -69,6 +86,8 @@ class Automaton {
   static uint32_t index(RowId row) { return static_cast<uint32_t>(row); }
   static uint32_t resolve(uint32_t origin, uint32_t row) { return origin == kSelf ? row : origin; }
 
+  size_t terminal_item(RowId row, size_t which) const;
+  void begin_row();
   RowId compute(uint32_t row, uint8_t byte);
   bool remember(const Item& item);
   void add(const Item& item);
@@ -84,6 +103,7 @@ class Automaton {
   void predict_all();
 
   const Grammar* grammar_;
+  std::shared_ptr<MaskCache> masks_;
   RegexPool regexes_;
   std::vector<Item> items_;
   std::vector<Row> rows_;

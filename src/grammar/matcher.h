@@ -39,8 +39,11 @@ class Matcher {
   /// Set when a limit on the work for one byte was reached (kTooLarge, which one); nothing can be pushed then.
   const std::optional<Error>& failure() const;
 
- private:
   struct State;
+  /// For TokenMasks.
+  State& state() { return *state_; }
+
+ private:
   std::unique_ptr<State> state_;
 };
 

@@ -120,6 +120,14 @@ uint32_t RegexPool::Nodes::intern(RegexNode node, std::span<const uint32_t> list
     node.second = static_cast<uint32_t>(list.size());
     children.insert(children.end(), list.begin(), list.end());
   }
+  switch (node.kind) {
+    case RegexKind::kSequence: node.has_counts = at(node.first).has_counts || at(node.second).has_counts; break;
+    case RegexKind::kComplement: node.has_counts = at(node.first).has_counts; break;
+    case RegexKind::kRepeat:
+      node.has_counts = at(node.first).has_counts || node.second > 1 || node.most != kNoBound;
+      break;
+    default: node.has_counts = std::ranges::any_of(list, [&](uint32_t child) { return at(child).has_counts; });
+  }
   const auto id = static_cast<uint32_t>(nodes.size());
   nodes.push_back(node);
   table[slot] = id + 1;

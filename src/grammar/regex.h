@@ -37,6 +37,8 @@ class ByteSet {
 };
 
 enum class RegexId : uint32_t {};
+/// Equal for equal expressions of any pool of the process; others have others but with negligible probability.
+using RegexFingerprint = std::array<uint64_t, 2>;
 /// Matches nothing at all.
 inline constexpr RegexId kNoMatch{0};
 /// Matches the empty text.
@@ -89,6 +91,10 @@ class RegexPool {
 
   /// The same nodes with the same ids, without what was found out of them.
   RegexPool copy() const;
+  RegexFingerprint fingerprint(RegexId node);
+  /// An expression that matches the same texts of up to `bytes` bytes, of whose longer texts the same beginnings of up
+  /// to `bytes` bytes go on: counts above that are no bounds. An expression with conditions is left as it is.
+  RegexId without_large_counts(RegexId node, uint32_t bytes);
   size_t size() const;
 
   bool matches_empty(RegexId node) const;

@@ -14,6 +14,7 @@ struct RegexNode {
   RegexKind kind = RegexKind::kVoid;
   bool nullable = false;
   bool has_conditions = false;  ///< an intersection or complement is in it: it may match nothing without being kNoMatch
+  bool has_counts = false;      ///< a repetition with bounds other than 0, 1 and none is in it
   uint32_t depth = 0;
   /// kBytes: the set. kSequence: head and the rest, which no head is a sequence. kAnyOf, kAllOf: children from `first`,
   /// `second` of them, ascending. kComplement, kRepeat: the inner one.
@@ -39,6 +40,7 @@ struct RegexPool::Nodes {
   std::vector<uint32_t> table;  ///< open addressing: node + 1, by hash
   std::deque<Derivatives> derivatives;
   std::vector<ByteSet> first_bytes;  ///< beside `derivatives`
+  std::vector<RegexFingerprint> fingerprints;  ///< zero: not computed
   bool overflow = false;
   uint32_t everything = 0;  ///< matches all texts
 
@@ -57,6 +59,8 @@ struct RegexPool::Nodes {
 
   uint32_t state(uint32_t automaton, uint32_t state);
 
+  RegexFingerprint fingerprint(uint32_t node);
+  uint32_t without_large_counts(uint32_t node, uint32_t bytes);
   uint32_t derive(uint32_t node, uint8_t byte);
   /// One byte of each class of bytes that `node` does not tell apart, and the class of each byte.
   std::vector<uint8_t> classes(uint32_t node, std::array<uint8_t, 256>& class_of) const;
@@ -73,6 +77,7 @@ struct RegexPool::Nodes {
   void merge_repeats(std::vector<uint32_t>& parts);
   void factor_heads(std::vector<uint32_t>& parts, uint32_t factor_depth);
   void grow_table();
+  RegexFingerprint compute_fingerprint(uint32_t node);
   uint64_t hash(const RegexNode& node, std::span<const uint32_t> list) const;
   bool equal(const RegexNode& a, std::span<const uint32_t> list, uint32_t b) const;
 };

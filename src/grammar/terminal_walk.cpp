@@ -1,0 +1,217 @@
+#include "grammar/terminal_walk.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "base/text/utf8.h"
+
+namespace cairn::grammar {
+namespace {
+
+constexpr size_t kKeptBytesMax = size_t{64} << 20;  // of walks; then all are dropped
+constexpr uint32_t kKeptNodesMin = 64;              // walks over fewer nodes are made again
+constexpr size_t kPlainStatesMax = 16;              // that a terminal may be in after so many plain characters
+
+std::atomic<uint64_t> vocabularies = 0;
+
+bool plain_ascii(uint8_t byte) { return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\'; }
+
+std::vector<VocabularyTrie::Entry> not_plain_of(const std::vector<VocabularyTrie::Entry>& entries) {
+  std::vector<VocabularyTrie::Entry> result;
+  for (const VocabularyTrie::Entry& entry : entries) {
+    if (!PlainTokens::characters(entry.bytes).has_value()) result.push_back(entry);
+  }
+  return result;
+}
+
+PlainTokens plain_of(const std::vector<VocabularyTrie::Entry>& entries, size_t words) {
+  PlainTokens result;
+  result.upto.assign(PlainTokens::kCharactersMax + 1, TokenBits(words));
+  for (const VocabularyTrie::Entry& entry : entries) {
+    const std::optional<uint32_t> characters = PlainTokens::characters(entry.bytes);
+    if (!characters.has_value()) continue;
+    for (size_t i = *characters; i < result.upto.size(); ++i) add_token(result.upto[i], entry.token);
+  }
+  return result;
+}
+
+// The states of a terminal after plain characters.
+class PlainStates {
+ public:
+  explicit PlainStates(RegexPool& regexes) : regexes_(regexes) {}
+
+  enum class Takes { kAll, kNone, kSome };
+
+  // What the states take of one plain character; kAll: and then they are `next`.
+  Takes step(const std::vector<RegexId>& states, std::vector<RegexId>& next) {
+    next.clear();
+    size_t none = 0;
+    for (RegexId state : states) {
+      const Takes takes = step(state, next);
+      if (takes == Takes::kSome) return takes;
+      none += takes == Takes::kNone;
+    }
+    std::ranges::sort(next);
+    next.erase(std::ranges::unique(next).begin(), next.end());
+    if (none != 0) return none == states.size() ? Takes::kNone : Takes::kSome;
+    return next.size() > kPlainStatesMax ? Takes::kSome : Takes::kAll;
+  }
+
+ private:
+  // Byte ranges of UTF-8, leading byte first (Unicode 15, table 3-7).
+  struct Form {
+    uint8_t first, last;         // of the leading byte
+    uint8_t second, second_end;  // of the next; further ones are 80 to BF
+    int length;
+  };
+  static constexpr std::array<Form, 8> kForms{{{0xC2, 0xDF, 0x80, 0xBF, 2},
+                                               {0xE0, 0xE0, 0xA0, 0xBF, 3},
+                                               {0xE1, 0xEC, 0x80, 0xBF, 3},
+                                               {0xED, 0xED, 0x80, 0x9F, 3},
+                                               {0xEE, 0xEF, 0x80, 0xBF, 3},
+                                               {0xF0, 0xF0, 0x90, 0xBF, 4},
+                                               {0xF1, 0xF3, 0x80, 0xBF, 4},
+                                               {0xF4, 0xF4, 0x80, 0x8F, 4}}};
+
+  // Adds the states after a byte of the range; false: not every byte is taken.
+  bool over(RegexId state, uint32_t first, uint32_t last, std::vector<RegexId>& next) {
+    const RegexPool::Derivatives& table = regexes_.derivatives(state);
+    RegexId before = kNoMatch;
+    for (uint32_t byte = first; byte <= last; ++byte) {
+      if (table[byte] == kNoMatch || table[byte] == kUndecided) return false;
+      if (table[byte] != before && std::ranges::find(next, table[byte]) == next.end()) next.push_back(table[byte]);
+      before = table[byte];
+    }
+    return true;
+  }
+
+  Takes step(RegexId state, std::vector<RegexId>& next) {
+    const RegexPool::Derivatives& table = regexes_.derivatives(state);
+    size_t taken = 0;
+    size_t plain = 0;
+    for (uint32_t byte = 0x20; byte < 0xF5; ++byte) {
+      if ((byte >= 0x7F && byte < 0xC2) || (byte < 0x7F && !plain_ascii(static_cast<uint8_t>(byte)))) continue;
+      ++plain;
+      taken += table[byte] != kNoMatch;
+    }
+    if (taken == 0) return Takes::kNone;
+    if (taken != plain) return Takes::kSome;
+    for (uint32_t byte = 0x20; byte < 0x7F; ++byte) {
+      if (plain_ascii(static_cast<uint8_t>(byte)) && !over(state, byte, byte, next)) return Takes::kSome;
+    }
+    for (const Form& form : kForms) {
+      std::vector<RegexId> within;
+      if (!over(state, form.first, form.last, within)) return Takes::kSome;
+      for (int place = 1; place < form.length; ++place) {
+        std::vector<RegexId> further;
+        for (RegexId inner : within) {
+          const bool second = place == 1;
+          if (!over(inner, second ? form.second : 0x80, second ? form.second_end : 0xBF, further)) return Takes::kSome;
+          if (further.size() > kPlainStatesMax) return Takes::kSome;
+        }
+        within = std::move(further);
+      }
+      for (RegexId after : within) {
+        if (std::ranges::find(next, after) == next.end()) next.push_back(after);
+      }
+    }
+    return Takes::kAll;
+  }
+
+  RegexPool& regexes_;
+};
+
+// How many plain characters a terminal takes: all tokens up to so many, and no longer ones. Nullopt: it is not so
+// simple. Sets whether the terminal may be complete before the last of them.
+std::optional<uint32_t> plain_characters(RegexPool& regexes, RegexId terminal, bool& may_be_complete) {
+  PlainStates plain(regexes);
+  std::vector<RegexId> states{terminal};
+  std::vector<RegexId> next;
+  may_be_complete = false;
+  for (uint32_t count = 0; count < PlainTokens::kCharactersMax; ++count) {
+    const PlainStates::Takes takes = plain.step(states, next);
+    if (takes == PlainStates::Takes::kSome) return std::nullopt;
+    if (takes == PlainStates::Takes::kNone) return count;
+    if (next == states) break;
+    for (RegexId state : next) may_be_complete = may_be_complete || regexes.matches_empty(state);
+    std::swap(states, next);
+  }
+  may_be_complete = false;  // every plain token is taken as a whole
+  return PlainTokens::kCharactersMax;
+}
+
+}  // namespace
+
+std::optional<uint32_t> PlainTokens::characters(std::string_view bytes) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < bytes.size(); ++count) {
+    const Utf8Char character = utf8_decode(bytes, i);
+    if (!character.well_formed || count == kCharactersMax) return std::nullopt;
+    if (character.value < 0x80 && !plain_ascii(static_cast<uint8_t>(character.value))) return std::nullopt;
+    i += static_cast<size_t>(character.length);
+  }
+  return count;
+}
+
+bool PlainTokens::begins(const ByteSet& bytes) {
+  for (uint32_t byte = 0x20; byte < 256; ++byte) {
+    if (bytes.contains(static_cast<uint8_t>(byte)) && (byte > 0x7F || plain_ascii(static_cast<uint8_t>(byte)))) return true;
+  }
+  return false;
+}
+
+WalkedVocabulary::WalkedVocabulary(std::vector<VocabularyTrie::Entry> entries, size_t words)
+    : id_(++vocabularies), words_(words), all_(entries), not_plain_(not_plain_of(entries)), plain_(plain_of(entries, words)) {}
+
+std::shared_ptr<const TerminalWalk> WalkedVocabulary::walk(RegexPool& regexes, RegexId terminal) const {
+  // No token reaches the end of larger counts, so that they are all one.
+  terminal = regexes.without_large_counts(terminal, all_.longest() + 1);
+  const RegexFingerprint fingerprint = regexes.fingerprint(terminal);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(fingerprint);
+    if (found != kept_.end()) return found->second;
+  }
+  std::shared_ptr<const TerminalWalk> result = compute(regexes, terminal);
+  if (result->visited < kKeptNodesMin) return result;
+  const std::lock_guard lock(mutex_);
+  if (kept_bytes_ + result->bytes() > kKeptBytesMax) {
+    kept_.clear();
+    kept_bytes_ = 0;
+  }
+  if (kept_.emplace(fingerprint, result).second) kept_bytes_ += result->bytes();
+  return result;
+}
+
+std::shared_ptr<const TerminalWalk> WalkedVocabulary::compute(RegexPool& regexes, RegexId terminal) const {
+  auto result = std::make_shared<TerminalWalk>();
+  const std::optional<uint32_t> plain = plain_characters(regexes, terminal, result->plain_exits);
+  // Where only a few plain tokens are taken, and those are walked through anyway, nothing is gained.
+  if (plain.has_value() && *plain > 0) result->plain_characters = static_cast<int32_t>(*plain);
+  const VocabularyTrie& trie = trie_of(*result);
+  std::vector<RegexId> states(trie.longest() + 1);
+  std::vector<const RegexPool::Derivatives*> tables(trie.longest() + 1);
+  tables[0] = &regexes.derivatives(terminal);
+  for (uint32_t node = 1; node < trie.size();) {
+    ++result->visited;
+    const uint32_t depth = trie.depth(node);
+    const RegexId next = (*tables[depth - 1])[trie.byte(node)];
+    if (next == kNoMatch || next == kUndecided) {
+      node = trie.end(node);
+      continue;
+    }
+    tables[depth] = &regexes.derivatives(next);
+    for (TokenId token : trie.tokens(node)) result->few.push_back(token);
+    if (regexes.matches_empty(next) && trie.end(node) > node + 1) result->exits.push_back(node);
+    ++node;
+  }
+  if (result->few.size() * 32 > words_ * 64) {
+    result->many.assign(words_, 0);
+    for (TokenId token : result->few) add_token(result->many, token);
+    result->few = {};
+  }
+  return result;
+}
+
+}  // namespace cairn::grammar

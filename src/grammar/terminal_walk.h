@@ -1,0 +1,90 @@
+/// Which tokens keep within a terminal, and where in the vocabulary's tree the terminal may end.
+///
+/// Both depend on the terminal's expression alone, not on the grammar around it, so that they are kept by expression
+/// for all grammars that a model is used with.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "grammar/regex.h"
+#include "grammar/vocabulary_trie.h"
+
+namespace cairn::grammar {
+
+/// A set of tokens, a bit each.
+using TokenBits = std::vector<uint64_t>;
+
+inline void add_token(std::span<uint64_t> bits, TokenId token) {
+  bits[static_cast<size_t>(index(token)) / 64] |= uint64_t{1} << (static_cast<size_t>(index(token)) % 64);
+}
+
+/// Plain text: characters but control characters, quotes and backslashes. Immutable.
+///
+/// Most tokens are plain, and most strings take all plain text, or so many characters of it. So which plain tokens a
+/// terminal takes is mostly one of a few sets that are made once, and only the others are walked through.
+struct PlainTokens {
+  static constexpr uint32_t kCharactersMax = 32;  ///< longer tokens count as not plain
+  std::vector<TokenBits> upto;                    ///< [n]: those of at most n characters
+
+  static std::optional<uint32_t> characters(std::string_view bytes);  ///< nullopt: not plain
+  static bool begins(const ByteSet& bytes);  ///< whether plain text can begin with one of them
+};
+
+/// What a walk through the vocabulary found. Immutable.
+struct TerminalWalk {
+  /// Tokens of `plain_characters` plain characters at most, those in `few` and those in `many`, keep within the
+  /// terminal. -1: plain tokens are among the others.
+  int32_t plain_characters = -1;
+  std::vector<TokenId> few;
+  TokenBits many;  ///< or empty
+  /// Nodes after which the terminal may be complete, of the tree of all tokens or, with plain_characters, of those that
+  /// are not plain.
+  std::vector<uint32_t> exits;
+  /// With plain_characters: the terminal may be complete within plain text that it cannot go on with.
+  bool plain_exits = false;
+  uint32_t visited = 0;  ///< nodes
+
+  size_t bytes() const { return few.size() * 4 + many.size() * 8 + exits.size() * 4 + sizeof(*this); }
+};
+
+/// The vocabulary of a model, and what is kept by expression. Thread-safe.
+class WalkedVocabulary {
+ public:
+  WalkedVocabulary(std::vector<VocabularyTrie::Entry> entries, size_t words);
+
+  /// No other one of the process has it.
+  uint64_t id() const { return id_; }
+  size_t words() const { return words_; }
+  const VocabularyTrie& all() const { return all_; }
+  const VocabularyTrie& not_plain() const { return not_plain_; }
+  const PlainTokens& plain() const { return plain_; }
+  const VocabularyTrie& trie_of(const TerminalWalk& walk) const {
+    return walk.plain_characters >= 0 ? not_plain_ : all_;
+  }
+  /// The pool is that of one automaton.
+  std::shared_ptr<const TerminalWalk> walk(RegexPool& regexes, RegexId terminal) const;
+
+ private:
+  struct FingerprintHash {
+    size_t operator()(const RegexFingerprint& fingerprint) const { return fingerprint[0]; }
+  };
+
+  std::shared_ptr<const TerminalWalk> compute(RegexPool& regexes, RegexId terminal) const;
+
+  uint64_t id_;
+  size_t words_;
+  VocabularyTrie all_;
+  VocabularyTrie not_plain_;
+  PlainTokens plain_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<RegexFingerprint, std::shared_ptr<const TerminalWalk>, FingerprintHash> kept_;
+  mutable size_t kept_bytes_ = 0;
+};
+
+}  // namespace cairn::grammar

@@ -1,0 +1,159 @@
+#include "grammar/token_mask.h"
+
+#include <algorithm>
+#include <string>
+
+#include "grammar/automaton.h"
+#include "grammar/mask_cache.h"
+#include "grammar/matcher_state.h"
+#include "grammar/terminal_walk.h"
+
+namespace cairn::grammar {
+namespace {
+
+// Rows, each with its kernel's items, that the walk for one mask may step to.
+constexpr int64_t kMaskWorkMax = 1'000'000;
+
+// Sets the bits of what is below a node of the vocabulary's tree for a text whose row at the node is `row`.
+class RowWalk {
+ public:
+  RowWalk(Automaton& automaton, std::span<uint64_t> mask) : automaton_(automaton), mask_(mask) {}
+
+  bool exhausted() const { return work_ < 0; }
+
+  void below(const VocabularyTrie& trie, uint32_t node, RowId row) {
+    if (rows_.size() < trie.longest() + 1) rows_.resize(trie.longest() + 1);
+    const uint32_t end = trie.end(node);
+    rows_[trie.depth(node)] = row;
+    for (uint32_t i = node + 1; i < end;) {
+      const uint32_t depth = trie.depth(i);
+      const RowId next = automaton_.step(rows_[depth - 1], trie.byte(i));
+      if (next >= kTooLargeRow) {
+        i = trie.end(i);
+        continue;
+      }
+      // Counted alike for rows that were there before, so that the limit depends on the text alone.
+      work_ -= 1 + static_cast<int64_t>(automaton_.weight(next));
+      if (work_ < 0) return;
+      rows_[depth] = next;
+      for (TokenId token : trie.tokens(i)) add_token(mask_, token);
+      ++i;
+    }
+  }
+
+ private:
+  Automaton& automaton_;
+  std::span<uint64_t> mask_;
+  std::vector<RowId> rows_;
+  int64_t work_ = kMaskWorkMax;
+};
+
+std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
+  std::vector<std::string> result(static_cast<size_t>(tokenizer.size()));
+  for (size_t i = 0; i < result.size(); ++i) {
+    const TokenId token{static_cast<int32_t>(i)};
+    if (!tokenizer.is_control(token) && !tokenizer.ends_generation(token)) result[i] = tokenizer.piece(token, false);
+  }
+  return result;
+}
+
+std::vector<TokenId> ends_of(const Tokenizer& tokenizer) {
+  std::vector<TokenId> result;
+  for (int32_t i = 0; i < tokenizer.size(); ++i) {
+    if (tokenizer.ends_generation(TokenId{i})) result.push_back(TokenId{i});
+  }
+  return result;
+}
+
+void unite(std::span<uint64_t> mask, const TokenBits& bits) {
+  for (size_t i = 0; i < mask.size(); ++i) mask[i] |= bits[i];
+}
+
+// False: over kMaskWorkMax.
+bool compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskCache& cache, RowId row,
+                 std::span<uint64_t> mask) {
+  RowWalk rows(automaton, mask);
+  const size_t count = automaton.terminals(row);
+  for (size_t i = 0; i < count; ++i) {
+    const RegexId terminal = automaton.terminal(row, i);
+    auto& kept = cache.walks[terminal];
+    if (kept == nullptr) kept = vocabulary.walk(automaton.regexes(), terminal);
+    const std::shared_ptr<const TerminalWalk> walk = kept;
+    if (walk->plain_characters >= 0) {
+      unite(mask, vocabulary.plain().upto[static_cast<size_t>(walk->plain_characters)]);
+    }
+    if (!walk->many.empty()) unite(mask, walk->many);
+    for (TokenId token : walk->few) add_token(mask, token);
+    if (walk->exits.empty() && !walk->plain_exits) continue;
+    const RowId after = automaton.after_terminal(row, i);
+    if (after >= kTooLargeRow) continue;
+    const ByteSet next = automaton.next_bytes(after);
+    if (next.empty()) continue;
+    if (walk->plain_exits && PlainTokens::begins(next)) {
+      // Plain tokens may leave the terminal half-way, and be neither too long for what follows nor for the terminal.
+      rows.below(vocabulary.all(), 0, row);
+      break;
+    }
+    const VocabularyTrie& trie = vocabulary.trie_of(*walk);
+    for (uint32_t node : walk->exits) rows.below(trie, node, after);
+  }
+  return !rows.exhausted();
+}
+
+}  // namespace
+
+TokenMasks::TokenMasks(std::vector<std::string> pieces, std::vector<TokenId> ends)
+    : pieces_(std::move(pieces)), ends_(std::move(ends)) {
+  std::vector<VocabularyTrie::Entry> entries;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].size() > kTokenBytesMax) pieces_[i].clear();
+    if (!pieces_[i].empty()) entries.push_back({pieces_[i], TokenId{static_cast<int32_t>(i)}});
+  }
+  vocabulary_ = std::make_unique<WalkedVocabulary>(std::move(entries), (pieces_.size() + 63) / 64);
+}
+
+TokenMasks::TokenMasks(const Tokenizer& tokenizer) : TokenMasks(pieces_of(tokenizer), ends_of(tokenizer)) {}
+
+TokenMasks::~TokenMasks() = default;
+
+size_t TokenMasks::words() const { return vocabulary_->words(); }
+
+bool TokenMasks::ends_generation(TokenId token) const { return std::ranges::binary_search(ends_, token); }
+
+bool TokenMasks::push(Matcher& matcher, TokenId token) const {
+  const auto i = static_cast<size_t>(index(token));
+  if (i >= pieces_.size() || pieces_[i].empty()) return false;
+  const size_t before = matcher.position();
+  if (matcher.push(pieces_[i]) == pieces_[i].size()) return true;
+  matcher.rewind(before);
+  return false;
+}
+
+bool TokenMasks::allows(Matcher& matcher, TokenId token) const {
+  if (ends_generation(token)) return matcher.may_end();
+  const size_t before = matcher.position();
+  if (!push(matcher, token)) return false;
+  matcher.rewind(before);
+  return true;
+}
+
+void TokenMasks::compute(Matcher& matcher, std::span<uint64_t> mask) const {
+  std::ranges::fill(mask, 0);
+  Matcher::State& state = matcher.state();
+  if (state.failure.has_value()) return;
+  state.collect();
+  MaskCache& cache = state.automaton->masks_for(*vocabulary_);
+  const RowId row = state.rows.back();
+  if (!cache.get(row, mask)) {
+    if (!compute_row(*vocabulary_, *state.automaton, cache, row, mask)) {
+      state.failure = Error{Code::kTooLarge, fmt::format("a token mask needs more than {} steps", kMaskWorkMax), {}};
+      std::ranges::fill(mask, 0);
+      return;
+    }
+    cache.put(row, mask);
+  }
+  if (!matcher.may_end()) return;
+  for (TokenId token : ends_) add_token(mask, token);
+}
+
+}  // namespace cairn::grammar

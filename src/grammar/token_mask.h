@@ -1,0 +1,47 @@
+/// Which tokens may come next under a grammar.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "grammar/matcher.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn::grammar {
+
+class WalkedVocabulary;
+
+/// Makes masks for the vocabulary of one model. Thread-safe; a Matcher is not.
+class TokenMasks {
+ public:
+  explicit TokenMasks(const Tokenizer& tokenizer);
+  /// The bytes of each token, or none, and the tokens that end generation, ascending.
+  TokenMasks(std::vector<std::string> pieces, std::vector<TokenId> ends);
+  ~TokenMasks();
+
+  /// 64-bit words of a mask: a bit for each token, the lowest bit of the first word for token 0.
+  size_t words() const;
+
+  /// Sets the bits of the tokens whose bytes may come next, and clears all others. Tokens that end generation are set
+  /// exactly where the text may end; control and unknown tokens, and those without bytes, never. The mask depends on
+  /// the grammar and the bytes taken alone. No bit is set if the matcher has failed, which it also does
+  /// when the mask is over a limit on its work.
+  void compute(Matcher& matcher, std::span<uint64_t> mask) const;
+
+  /// Whether the token's bit would be set.
+  bool allows(Matcher& matcher, TokenId token) const;
+  /// Takes the token's bytes. False: they may not come next, and nothing was taken.
+  bool push(Matcher& matcher, TokenId token) const;
+
+  bool ends_generation(TokenId token) const;
+
+ private:
+  std::vector<std::string> pieces_;
+  std::vector<TokenId> ends_;
+  std::unique_ptr<WalkedVocabulary> vocabulary_;
+};
+
+}  // namespace cairn::grammar

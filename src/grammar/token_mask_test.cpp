@@ -1,0 +1,144 @@
+#include "grammar/token_mask.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <random>
+#include <set>
+#include <string>
+
+#include "grammar/grammar.h"
+#include "grammar/matcher.h"
+#include "grammar/testing/drawn_grammar.h"
+
+namespace cairn::grammar {
+namespace {
+
+// All bytes, an end token, a token without text, and texts of a few parts: some tokens have the same bytes.
+std::vector<std::string> drawn_pieces(uint32_t seed, size_t count) {
+  constexpr std::array<std::string_view, 15> kParts = {"a", "b", "ab", "\"", "\\", ",", "{\"", "}", " ",
+                                                       "1", "\xC3\xA9", "\xC3", "\xF0\x9F\x98\x80", "\n", "x"};
+  std::mt19937 random(seed);
+  std::vector<std::string> result{"", ""};
+  for (int byte = 0; byte < 256; ++byte) result.emplace_back(1, static_cast<char>(byte));
+  while (result.size() < count) {
+    std::string text;
+    for (uint32_t length = 1 + random() % 9; length > 0; --length) text += kParts[random() % (random() % 2 ? 3 : 15)];
+    if (random() % 20 == 0) text += std::string(random() % 40, 'a');
+    result.push_back(text);
+  }
+  return result;
+}
+
+constexpr TokenId kEndToken{1};
+
+bool bit(std::span<const uint64_t> mask, size_t token) { return (mask[token / 64] >> (token % 64) & 1) != 0; }
+
+// Walks through the language by tokens that the masks allow, and compares each mask with what single tokens do.
+void expect_masks(const TokenMasks& masks, const std::vector<std::string>& pieces,
+                  const std::shared_ptr<const Grammar>& grammar, uint32_t seed, int steps, const std::string& what) {
+  std::mt19937 random(seed);
+  Matcher matcher(grammar);
+  Matcher plain(grammar);
+  std::vector<uint64_t> mask(masks.words());
+  for (int step = 0; step < steps; ++step) {
+    masks.compute(matcher, mask);
+    if (matcher.failure().has_value()) return;  // ambiguous beyond the limits
+    std::vector<size_t> allowed;
+    for (size_t token = 0; token < pieces.size(); ++token) {
+      ASSERT_EQ(bit(mask, token), masks.allows(plain, TokenId{static_cast<int32_t>(token)}))
+          << what << " token " << token << " " << pieces[token] << " at " << matcher.position();
+      if (bit(mask, token) && TokenId{static_cast<int32_t>(token)} != kEndToken) allowed.push_back(token);
+    }
+    ASSERT_EQ(bit(mask, static_cast<size_t>(index(kEndToken))), matcher.may_end());
+    if (allowed.empty()) {
+      ASSERT_TRUE(matcher.may_end()) << what;
+      matcher.rewind(0);
+      plain.rewind(0);
+      continue;
+    }
+    const TokenId next{static_cast<int32_t>(allowed[random() % allowed.size()])};
+    ASSERT_TRUE(masks.push(matcher, next));
+    ASSERT_TRUE(masks.push(plain, next));
+    ASSERT_FALSE(matcher.failure().has_value());
+  }
+}
+
+TEST(TokenMasks, AllowWhatTheMatcherTakesOfDrawnGrammars) {
+  const std::vector<std::string> pieces = drawn_pieces(1, 600);
+  const TokenMasks masks(pieces, {kEndToken});
+  int built = 0;
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    GrammarBuilder builder;
+    const SymbolId start = drawn::draw_grammar(seed, builder).start;
+    const auto grammar = builder.finish(start);
+    if (!grammar.has_value()) continue;
+    ++built;
+    expect_masks(masks, pieces, *grammar, seed, 12, "seed " + std::to_string(seed));
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(built, 250);
+}
+
+RegexId characters_of_strings(RegexPool& regexes) {
+  const RegexId controls = regexes.bytes(ByteSet::range(0, 0x1F) | ByteSet::of("\"\\"));
+  const RegexId all[] = {regexes.characters(0, 0x10FFFF), regexes.complement(controls)};
+  const RegexId escape[] = {regexes.literal("\\"), regexes.bytes(ByteSet::of("\"\\nx"))};
+  const RegexId both[] = {regexes.all_of(all), regexes.sequence(escape)};
+  return regexes.any_of(both);
+}
+
+// Strings of all plain text, of so many characters, of a pattern, and without quotes of their own, in lists.
+TEST(TokenMasks, AllowWhatTheMatcherTakesOfStrings) {
+  const std::vector<std::string> pieces = drawn_pieces(2, 900);
+  const TokenMasks masks(pieces, {kEndToken});
+  for (uint32_t kind = 0; kind < 14; ++kind) {
+    GrammarBuilder builder;
+    RegexPool& regexes = builder.regexes();
+    const RegexId character = characters_of_strings(regexes);
+    RegexId content = regexes.repeat(character, 0, std::nullopt);
+    if (kind % 7 == 1) content = regexes.repeat(character, 0, 5);
+    if (kind % 7 == 2) content = regexes.repeat(character, 3, 7);
+    if (kind % 7 == 3) content = regexes.repeat(character, 300, 1000);
+    if (kind % 7 == 4) content = regexes.repeat(regexes.bytes(ByteSet::of("ab,")), 2, 40);
+    const RegexId ab[] = {content, regexes.complement(regexes.literal("ab"))};
+    if (kind % 7 == 5) content = regexes.all_of(ab);
+    if (kind % 7 == 6) content = regexes.repeat(regexes.characters(0x20, 0x10FFFF), 2, 6);
+    const RegexId quoted[] = {regexes.literal("\""), content, regexes.literal("\"")};
+    const SymbolId text =
+        kind < 7 ? builder.terminal(regexes.sequence(quoted))
+                 : builder.sequence(std::array{builder.terminal(content), builder.literal(kind % 2 ? "a" : "\"")});
+    const SymbolId blank = builder.terminal(regexes.repeat(regexes.bytes(ByteSet::of(" \n")), 0, std::nullopt));
+    const SymbolId more = builder.sequence(std::array{builder.literal(","), blank, text});
+    const SymbolId start = builder.rule("start");
+    builder.add(start, {text, builder.repeat(more, 0, std::nullopt), builder.literal("}")});
+    const auto grammar = builder.finish(start);
+    ASSERT_TRUE(grammar.has_value());
+    for (uint32_t seed = 0; seed < 4; ++seed) {
+      expect_masks(masks, pieces, *grammar, seed, 40, "kind " + std::to_string(kind));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(TokenMasks, HaveEndTokensExactlyWhereTheTextMayEnd) {
+  const std::vector<std::string> pieces{"", "", "a", "b", "", "ab"};
+  const TokenMasks masks(pieces, {kEndToken, TokenId{4}});
+  GrammarBuilder builder;
+  const SymbolId choices[] = {builder.literal("a"), builder.literal("abb")};
+  Matcher matcher(builder.finish(builder.any_of(choices)).value());
+  std::vector<uint64_t> mask(masks.words());
+  masks.compute(matcher, mask);
+  EXPECT_EQ(mask[0], 0b100100U);
+  EXPECT_TRUE(masks.push(matcher, TokenId{2}));
+  masks.compute(matcher, mask);
+  EXPECT_EQ(mask[0], 0b011010U);
+  EXPECT_TRUE(masks.push(matcher, TokenId{3}));
+  masks.compute(matcher, mask);
+  EXPECT_EQ(mask[0], 0b001000U);
+  EXPECT_FALSE(masks.push(matcher, TokenId{5}));
+  EXPECT_EQ(matcher.position(), 2U);
+}
+
+}  // namespace
+}  // namespace cairn::grammar

@@ -1,0 +1,50 @@
+/// The bytes of a vocabulary's tokens as a prefix tree, flat in depth-first order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/ids.h"
+
+namespace cairn::grammar {
+
+inline constexpr size_t kTokenBytesMax = 1'024;  ///< tokens of more bytes are in no mask
+
+/// Immutable. Node 0 is the root, the empty text; a node's descendants follow it.
+class VocabularyTrie {
+ public:
+  struct Entry {
+    std::string_view bytes;
+    TokenId token;
+  };
+  /// Of non-empty texts of at most kTokenBytesMax bytes; several tokens may have the same bytes.
+  explicit VocabularyTrie(std::vector<Entry> entries);
+
+  uint32_t size() const { return static_cast<uint32_t>(bytes_.size()); }
+  uint8_t byte(uint32_t node) const { return bytes_[node]; }
+  /// Bytes from the root.
+  uint32_t depth(uint32_t node) const { return depths_[node]; }
+  /// The first node behind `node` that is none of its descendants.
+  uint32_t end(uint32_t node) const { return ends_[node]; }
+  /// Tokens whose bytes end at the node.
+  std::span<const TokenId> tokens(uint32_t node) const {
+    return std::span(tokens_).subspan(first_tokens_[node], first_tokens_[node + 1] - first_tokens_[node]);
+  }
+  bool has_tokens(uint32_t node) const { return first_tokens_[node + 1] != first_tokens_[node]; }
+  /// Bytes of the longest text.
+  uint32_t longest() const { return longest_; }
+
+ private:
+  std::vector<uint8_t> bytes_;
+  std::vector<uint16_t> depths_;
+  std::vector<uint32_t> ends_;
+  std::vector<uint32_t> first_tokens_;
+  std::vector<TokenId> tokens_;
+  uint32_t longest_ = 0;
+};
+
+}  // namespace cairn::grammar
