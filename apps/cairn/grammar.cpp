@@ -209,7 +209,8 @@ Result<ordered_json> sample_line(const std::shared_ptr<const Grammar>& made, con
 
 // ---- Lines ----
 
-using Answer = Result<ordered_json> (*)(const std::shared_ptr<const Grammar>&, const ordered_json&, const Vocabulary*);
+using AnswerLine = Result<ordered_json> (*)(const std::shared_ptr<const Grammar>&, const ordered_json&,
+                                            const Vocabulary*);
 
 ordered_json error_json(const Error& error, std::string_view keyword) {
   ordered_json out{{"code", code_name(error.code)}, {"at", error.at}};
@@ -218,7 +219,7 @@ ordered_json error_json(const Error& error, std::string_view keyword) {
   return {{"error", std::move(out)}};
 }
 
-ordered_json answer_line(const ordered_json& line, const Vocabulary* vocabulary, Answer answer, bool timed) {
+ordered_json answer_line(const ordered_json& line, const Vocabulary* vocabulary, AnswerLine answer, bool timed) {
   const auto begin = std::chrono::steady_clock::now();
   const auto made = compile_line(line);
   const auto took = std::chrono::steady_clock::now() - begin;
@@ -231,7 +232,7 @@ ordered_json answer_line(const ordered_json& line, const Vocabulary* vocabulary,
   return out;
 }
 
-Result<void> answer_lines(const Vocabulary* vocabulary, Answer answer, bool timed) {
+Result<void> answer_lines(const Vocabulary* vocabulary, AnswerLine answer, bool timed) {
   std::ios::sync_with_stdio(false);
   for (InputLine input; read_line(std::cin, input);) {
     const JsonLine line = parse_line(input);
@@ -243,7 +244,7 @@ Result<void> answer_lines(const Vocabulary* vocabulary, Answer answer, bool time
   return {};
 }
 
-Result<void> run(const GrammarFlags& flags, Answer answer, bool timed) {
+Result<void> run(const GrammarFlags& flags, AnswerLine answer, bool timed) {
   std::optional<Vocabulary> vocabulary;
   if (!flags.model.empty()) {
     CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(flags.model));
@@ -260,7 +261,7 @@ void add_grammar(CLI::App& app, int& exit_code) {
       "grammar", "Show what a JSON Schema, a regular expression or a grammar allows, line by line for programs");
   command->require_subcommand(1);
   const auto flags = std::make_shared<GrammarFlags>();
-  const auto add = [&](const char* name, const char* what, bool needs_model, Answer answer) {
+  const auto add = [&](const char* name, const char* what, bool needs_model, AnswerLine answer) {
     auto* verb = command->add_subcommand(name, what);
     verb->add_option("model", flags->model, "GGUF file; a vocabulary is enough")->required(needs_model);
     verb->add_flag("--jsonl", flags->jsonl, "read and write a JSON object a line, the only form there is")->required();
