@@ -88,6 +88,13 @@ std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {
   return found->second;
 }
 
+std::shared_ptr<const AnswerVocabulary> Service::answer_vocabulary(const LoadedModel& model) {
+  const std::lock_guard lock(answer_vocabularies_mutex_);
+  std::shared_ptr<const AnswerVocabulary>& made = answer_vocabularies_[model.name];
+  if (made == nullptr) made = std::make_shared<const AnswerVocabulary>(*model.tokenizer);
+  return made;
+}
+
 void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
                         Handler handler) {
   const bool compressed = coding_of(request) != net::ContentCoding::kIdentity;

@@ -16,7 +16,9 @@
 #include "api/store/response_store.h"
 #include "api/workers.h"
 #include "base/system/byte_budget.h"
+#include "chat/constraints/answer_grammar.h"
 #include "chat/sampled_turns.h"
+#include "grammar/grammar_source.h"
 #include "loader/registry.h"
 #include "sampling/text_ban.h"
 
@@ -62,6 +64,9 @@ class Service {
   /// Forbids the beginning of a tool call in the model's format; made when it is asked for first. Null: the format has
   /// no text of its own that begins one.
   std::shared_ptr<const TextBan> call_ban(const LoadedModel& model);
+  /// Made when it is asked for first.
+  std::shared_ptr<const AnswerVocabulary> answer_vocabulary(const LoadedModel& model);
+  grammar::GrammarCache& grammars() { return grammars_; }
 
   using Handler =
       std::function<void(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response)>;
@@ -89,6 +94,9 @@ class Service {
   std::unique_ptr<ResponseStore> response_store_;
   std::mutex call_bans_mutex_;
   std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_bans_;
+  std::mutex answer_vocabularies_mutex_;
+  std::map<std::string, std::shared_ptr<const AnswerVocabulary>, std::less<>> answer_vocabularies_;
+  grammar::GrammarCache grammars_;
   bool strict_fields_ = false;
   GenerationDefaults generation_defaults_;
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()

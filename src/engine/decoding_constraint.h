@@ -2,10 +2,13 @@
 /// alone: thinking that must end, text that must not appear, text that has one right form, an answer that is over.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "base/ids.h"
 #include "engine/event.h"
 
@@ -16,10 +19,15 @@ struct NextTokenRule {
   std::vector<TokenId> forced;
   /// Tokens that may not come next; ignored while tokens are forced.
   std::vector<TokenId> banned;
+  /// A bit for each token, the lowest bit of the first word for token 0: only those with a set bit may come next.
+  /// Empty: all may. The constraint owns the words. Ignored while tokens are forced.
+  std::span<const uint64_t> allowed;
   /// The next token is the one that temperature 0 would give.
   bool greedy = false;
   /// The answer ends here.
   std::optional<FinishReason> end;
+  /// The answer fails here.
+  std::optional<Error> error;
 };
 
 /// The constraint of one request. It sees the answer only, so its decisions depend on nothing else. Called on the

@@ -216,7 +216,8 @@ TokenId Sequence::take_forced() {
 }
 
 Sampled Sequence::choose(std::span<const float> logits) {
-  return is_forced() ? sampler_.force(take_forced(), logits) : sampler_.sample(logits, banned(), rule_.greedy);
+  return is_forced() ? sampler_.force(take_forced(), logits)
+                     : sampler_.sample(logits, banned(), rule_.greedy, rule_.allowed);
 }
 
 bool Sequence::is_given() const { return is_forced() && !sampler_.reports(); }
@@ -229,7 +230,7 @@ bool Sequence::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
     return sampler_.reports();
   }
   const std::span<const TokenId> banned = this->banned();
-  if (!sampler_.can_sample_on_device(banned)) return false;
+  if (!rule_.allowed.empty() || !sampler_.can_sample_on_device(banned)) return false;
   samples.add(sampler_.request_for(row, ahead, banned, rule_.greedy, samples.changes()));
   return true;
 }
@@ -242,12 +243,12 @@ Sampled Sequence::take(const SampleResult& sampled) {
 bool Sequence::add_token(Sampled&& sampled, Events& events) {
   CAIRN_DCHECK(memory_.computed == static_cast<int32_t>(tokens_.size()));
   if (sampled.token == kNoToken) {
-    events.finished = true;
-    events.finish = finish(FinishReason::kError);
-    events.finish.error = Error{
-        Code::kInternal,
-        fmt::format("the model gave no usable logits (all are NaN or -infinity) after token {}", memory_.computed),
-        {}};
+    fail(rule_.error.value_or(
+             Error{Code::kInternal,
+                   fmt::format("the model gave no usable logits (all are NaN or -infinity{}) after token {}",
+                               rule_.allowed.empty() ? "" : ", or of tokens that may not come next", memory_.computed),
+                   {}}),
+         events);
     return true;
   }
   ++sampled_;
@@ -260,6 +261,12 @@ bool Sequence::add_token(Sampled&& sampled, Events& events) {
   }
   add_event(std::move(sampled), events);
   return events.finished;
+}
+
+void Sequence::fail(Error error, Events& events) {
+  events.finished = true;
+  events.finish = finish(FinishReason::kError);
+  events.finish.error = std::move(error);
 }
 
 void Sequence::add_event(Sampled&& sampled, Events& events) {
@@ -283,6 +290,7 @@ void Sequence::add_event(Sampled&& sampled, Events& events) {
     return;
   }
   if (constraint_ != nullptr) constraint_->token(event.token, event.text, rule_);
+  if (rule_.error) return fail(*rule_.error, events);
   const bool late = indent_matcher_.line_ended() && line_time_max_.count() > 0 && timings_.decode > line_time_max_;
   const bool full = late || static_cast<int32_t>(tokens_.size()) >= tokens_max_;
   if (!rule_.end && !full) return;

@@ -136,6 +136,7 @@ class Sequence {
   std::span<const TokenId> banned();
   bool is_forced() const { return forced_next_ < rule_.forced.size(); }
   TokenId take_forced();
+  void fail(Error error, Events& events);
   void add_event(Sampled&& sampled, Events& events);
   Finish finish(FinishReason reason) const;
   Finish finish_with_rest(FinishReason reason);

@@ -185,16 +185,30 @@ void Sampler::penalise(std::span<float> logits) {
 
 // Returns the logits after bias and penalties, and sets largest_ and the scratch's block_max. Without candidates
 // largest_ is -infinity; otherwise it is finite.
-std::span<const float> Sampler::prepare(std::span<const float> logits, std::span<const TokenId> banned) {
+// Logits of tokens without a set bit, and behind the last word, become -infinity.
+static void mask_others(std::span<float> logits, std::span<const uint64_t> allowed) {
+  for (size_t begin = 0; begin < logits.size(); begin += 64) {
+    const uint64_t word = begin / 64 < allowed.size() ? allowed[begin / 64] : 0;
+    if (word == ~uint64_t{0}) continue;
+    const size_t end = std::min(begin + 64, logits.size());
+    for (size_t i = begin; i < end; ++i)
+      if ((word >> (i - begin) & 1) == 0) logits[i] = -kInfinity;
+  }
+}
+
+std::span<const float> Sampler::prepare(std::span<const float> logits, std::span<const TokenId> banned,
+                                        std::span<const uint64_t> allowed) {
   CAIRN_DCHECK(logits.size() == static_cast<size_t>(vocabulary_));
   std::vector<float>& changed = scratch_->logits;
   bool copied = false;
-  if (!params_.logit_bias.empty() || (penalises_first_ && !recent_.empty()) || dry_first_ || !banned.empty()) {
+  if (!params_.logit_bias.empty() || (penalises_first_ && !recent_.empty()) || dry_first_ || !banned.empty() ||
+      !allowed.empty()) {
     changed.assign(logits.begin(), logits.end());
     for (const auto& [token, bias] : params_.logit_bias) changed[static_cast<size_t>(index(token))] += bias;
     penalise(changed);
     // Banned before any filter, so that filters choose among the allowed tokens.
     for (const TokenId token : banned) changed[static_cast<size_t>(index(token))] = -kInfinity;
+    if (!allowed.empty()) mask_others(changed, allowed);
     copied = true;
   }
   std::span<const float> in_play = copied ? std::span<const float>(changed) : logits;
@@ -457,8 +471,9 @@ void Sampler::count_sampled(TokenId token) {
   ++sampled_;
 }
 
-Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> banned, bool greedy) {
-  const std::span<const float> in_play = prepare(logits, banned);
+Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> banned, bool greedy,
+                        std::span<const uint64_t> allowed) {
+  const std::span<const float> in_play = prepare(logits, banned, allowed);
   const TokenId token = pick(in_play, greedy);
   if (token == kNoToken) return {};
   if (!reports() || !params_.filtered_logprobs) return force(token, logits);

@@ -46,8 +46,11 @@ class Sampler {
           SamplerScratch* scratch = nullptr, const Tokenizer* tokenizer = nullptr);
 
   /// logits [vocabulary] are not changed. NaN logits count as -infinity; if any are +infinity, only those are
-  /// candidates, with equal probability. `banned` tokens are masked. `greedy`: temperature 0 for this token.
-  Sampled sample(std::span<const float> logits, std::span<const TokenId> banned = {}, bool greedy = false);
+  /// candidates, with equal probability. `banned` tokens are masked, and those whose bit
+  /// is not set in `allowed` (64 tokens a word, lowest bit first; empty: all are). `greedy`: temperature 0 for this
+  /// token.
+  Sampled sample(std::span<const float> logits, std::span<const TokenId> banned = {}, bool greedy = false,
+                 std::span<const uint64_t> allowed = {});
   /// Proceeds as if `token` had been sampled: later samples are those that they would be.
   Sampled force(TokenId token, std::span<const float> logits);
 
@@ -72,7 +75,8 @@ class Sampler {
   std::vector<std::pair<TokenId, float>> distribution(std::span<const float> logits);
 
  private:
-  std::span<const float> prepare(std::span<const float> logits, std::span<const TokenId> banned = {});
+  std::span<const float> prepare(std::span<const float> logits, std::span<const TokenId> banned = {},
+                                 std::span<const uint64_t> allowed = {});
   void settle_steps();
   template <class Visit>
   void for_each_recent(Visit visit);

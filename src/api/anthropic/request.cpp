@@ -5,11 +5,11 @@
 
 #include "api/anthropic/content.h"
 #include "api/chat/messages.h"
+#include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/left_out.h"
 #include "api/params/request_fields.h"
 #include "api/params/request_notes.h"
-#include "api/params/unsupported_fields.h"
 
 namespace cairn::api::anthropic {
 namespace {
@@ -142,7 +142,7 @@ Result<void> read_thinking(const ordered_json* thinking, MessagesRequest& reques
   return fields.finish();
 }
 
-Result<void> read_output_config(const ordered_json* config, ReasoningOptions& options) {
+Result<void> read_output_config(const ordered_json* config, ReasoningOptions& options, AnswerForm& form) {
   if (config == nullptr) return {};
   if (!config->is_object())
     return invalid_field("output_config", fmt::format("must be an object, not {}", json_kind(*config)));
@@ -155,8 +155,7 @@ Result<void> read_output_config(const ordered_json* config, ReasoningOptions& op
                     fmt::format("must be one of low, medium, high, xhigh, max, not {}", quoted_value(effort)));
     options.effort = effort;
   }
-  // Claude Code asks for its sessions' titles so, and in the prompt as well.
-  fields.accept("format", "answers are not held to a form yet; say in the messages what form it is");
+  read_output_format(fields, "format", form);
   fields.accept("task_budget", "only max_tokens and thinking.budget_tokens limit an answer");
   return fields.finish();
 }
@@ -211,7 +210,7 @@ void read_service(RequestFields& fields) {
   fields.accept("fallbacks", "one model is served");
   fields.accept({"user_profile_id", "workspace_id", "billing_policy"});
   fields.only("n", 1, "ask again for another answer");
-  refuse_structured_output(fields);
+  refuse_answer_form(fields);
 }
 
 }  // namespace
@@ -239,12 +238,13 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
   read_template_variables(fields, chat.input.variables);
   read_reasoning(fields, chat.reasoning);
   read_tool_call_parsing(fields, chat);
+  read_output_format(fields, "output_format", chat.form);
   CAIRN_TRY_VOID(fields.finish());
 
   CAIRN_TRY_VOID(check_cache_control(fields.get("cache_control")));
   CAIRN_TRY_VOID(read_context_management(fields.get("context_management")));
   CAIRN_TRY_VOID(read_thinking(fields.get("thinking"), request));
-  CAIRN_TRY_VOID(read_output_config(fields.get("output_config"), chat.reasoning));
+  CAIRN_TRY_VOID(read_output_config(fields.get("output_config"), chat.reasoning, chat.form));
   CAIRN_TRY(Conversation conversation, read_conversation(fields.get("system"), *messages));
   CAIRN_TRY(chat.input.tools, read_tools(fields.get("tools")));
   CAIRN_TRY_VOID(read_tool_choice(fields.get("tool_choice"), chat));

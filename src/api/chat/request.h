@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "api/params/answer_form.h"
 #include "chat/chat_template.h"
 #include "engine/engine.h"
 
@@ -38,6 +39,7 @@ struct ChatRequest {
   std::optional<bool>
       lenient_calls{};  ///< whether calls in another dress are read (OfferedTools); unset: as the server does
   ReasoningOptions reasoning;
+  AnswerForm form;           ///< what the answer is held to
   bool stored = true;        ///< its calls may be kept in the file of --store
   int64_t kept_bytes = 0;    ///< about what the answer's serializer keeps of the request until its end
   GenerateRequest generate;  ///< everything but the prompt, the id, the tenant and the constraint

@@ -105,6 +105,37 @@ ChatConstraintRules rules_of(Service& service, const LoadedModel& model, const C
   return rules;
 }
 
+/// The token with which the model may begin to think, where its prompt has neither begun nor ended the thinking.
+TokenId thinking_open(const LoadedModel& model, const OutputContext& context) {
+  const ReasoningStyle* style = find_style(context.format.reasoning);
+  if (style == nullptr || style->open.empty() || prompt_end(*style, context.prompt) != PromptEnd::kElsewhere)
+    return kNoToken;
+  const auto tokens = model.tokenizer->encode(style->open, {.add_special = false, .parse_special = true});
+  return tokens && tokens->size() == 1 ? tokens->front() : kNoToken;
+}
+
+/// Errors: the form cannot be held to, or not together with what else the request asks for.
+Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatRequest& request,
+                         const OutputContext& context, ChatConstraintRules& rules) {
+  if (!request.form) return {};
+  const std::string& field = request.form->field;
+  if (context.format.tools != ToolFormat::kNone)
+    return invalid_field(field, "holds an answer without calls yet; leave out the tools, or set tool_choice to none");
+  if (context.format.reasoning == ReasoningFormat::kHarmony)
+    return invalid_field(field, "is not available yet for models that answer in Harmony's channels");
+  auto made = service.grammars().get(*request.form);
+  if (!made)
+    return made.error().code == Code::kInternal ? std::unexpected(std::move(made).error())
+                                                : invalid_field(field, made.error().message);
+  AnswerGrammarRules held{.grammar = *std::move(made), .vocabulary = service.answer_vocabulary(model)};
+  held.begun = request.prefill.substr(std::min(request.prefill.find_first_not_of(" \t\r\n"), request.prefill.size()));
+  if (grammar::Matcher matcher(held.grammar); matcher.push(held.begun) < held.begun.size())
+    return invalid_field(field, "does not fit how the last message has begun the answer");
+  if (rules.reasoning_tokens_max != 0 && held.begun.empty()) held.thinking_open = thinking_open(model, context);
+  rules.grammar = std::move(held);
+  return {};
+}
+
 /// One request for every choice, each with a constraint of its own.
 std::vector<GenerateRequest> constrained_requests(const ChatRequest& request, const std::string& id,
                                                   const ChatPrompt& prompt, const ChatConstraintRules& rules,
@@ -194,8 +225,9 @@ Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::st
 
   Answer answer;
   answer.engine = model->engine.get();
-  answer.requests =
-      constrained_requests(request, id, prompt, rules_of(service, *model, request, budget), context, *model);
+  ChatConstraintRules rules = rules_of(service, *model, request, budget);
+  CAIRN_TRY_VOID(add_grammar(service, *model, request, context, rules));
+  answer.requests = constrained_requests(request, id, prompt, rules, context, *model);
   auto serializer =
       make_serializer({id, *model, request.choices, request.stream, static_cast<int32_t>(prompt.tokens.size())});
   answer.serializer = std::make_unique<ChatOutput>(std::move(serializer), context, request.choices,

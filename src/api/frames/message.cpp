@@ -5,10 +5,10 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
+#include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
-#include "api/params/unsupported_fields.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -34,7 +34,6 @@ void read_generate(RequestFields& fields, std::string_view id, GenerateRequest& 
   read_generation_params(fields, request);
   request.max_tokens = read_answer_limit(fields, {"max_tokens", "n_predict"}, -1);
   fields.only("n", 1, "ask again for another answer");
-  refuse_structured_output(fields);
   request.id = id;
 }
 
@@ -45,6 +44,7 @@ Generate read_text(RequestFields& fields, const std::string& id) {
   generate.stream = fields.boolean("stream", true);
   generate.prompt = fields.string("prompt", "");
   read_generate(fields, id, generate.request);
+  refuse_answer_form(fields);
   return generate;
 }
 
@@ -55,6 +55,7 @@ Chat read_chat(RequestFields& fields, const std::string& id) {
   request.stream = fields.boolean("stream", true);
   request.input = read_chat_input(fields, request.prefill);
   read_tool_choice(fields, request);
+  read_answer_form(fields, request.form);
   read_thinking_objects(fields, request.reasoning);
   read_reasoning(fields, request.reasoning);
   request.stored = fields.boolean("store", true);  // what is sampled for calls: --store

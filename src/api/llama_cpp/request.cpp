@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "api/generation.h"
+#include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
 #include "api/params/sampling_fields.h"
-#include "api/params/unsupported_fields.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
@@ -88,10 +88,7 @@ std::vector<std::string> read_response_fields(RequestFields& fields) {
 }
 
 void refuse_fields(RequestFields& fields) {
-  constexpr std::string_view kNoGrammar = "answers cannot be held to a grammar yet; ask for the form in the prompt";
-  refuse_structured_output(fields);
-  fields.only_empty("grammar_lazy", kNoGrammar);
-  fields.only_empty("grammar_triggers", kNoGrammar);
+  refuse_answer_form(fields);
   fields.accept("stream_options", "the last event has all counts");
 }
 

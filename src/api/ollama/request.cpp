@@ -4,6 +4,7 @@
 
 #include "api/chat/messages.h"
 #include "api/ollama/messages.h"
+#include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
@@ -89,7 +90,7 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   sampling.logprobs = fields.boolean("logprobs", false);
   sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, kTopLogprobsMax));
   if (sampling.top_logprobs > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
-  fields.only_empty("format", "answers cannot be held to a form yet; ask for it in the prompt");
+  read_format(fields, "format", chat.form);
   fields.only_empty("_debug_render_only", "use POST /apply-template");
   // Models stay loaded; a prompt that does not fit is refused with both counts, whatever `truncate` says; an answer
   // ends with the context, whatever `shift` says.

@@ -3,10 +3,10 @@
 #include "api/chat/messages.h"
 #include "api/chat/tool_forms.h"
 #include "api/generation.h"
+#include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/sampling_fields.h"
-#include "api/params/unsupported_fields.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -28,7 +28,6 @@ Result<void> read_common(RequestFields& fields, CommonFields& common) {
   common.generate.reports_prefill = fields.boolean("return_progress", false);
   common.timings_per_token = fields.boolean("timings_per_token", false);
   fields.accept({"return_tokens", "response_fields"});
-  refuse_structured_output(fields);
   // Hints that change nothing about the answer here.
   fields.accept({"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
   return {};
@@ -76,6 +75,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   chat.generate = std::move(common.generate);
   chat.input = read_chat_input(fields, chat.prefill);
   read_tool_choice(fields, chat);
+  read_answer_form(fields, chat.form);
   read_thinking_objects(fields, chat.reasoning);
   read_reasoning(fields, chat.reasoning);
   chat.generate.max_tokens = read_answer_limit(fields, {"max_completion_tokens", "max_tokens", "n_predict"}, -1);
@@ -147,6 +147,7 @@ Result<CompletionRequest> parse_completion(const ordered_json& body) {
   RequestFields fields(body);
   CompletionRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.common));
+  refuse_answer_form(fields);
   auto& generate = request.common.generate;
   // OpenAI's default for this endpoint.
   constexpr int32_t kMaxTokensMissing = 16;

@@ -107,11 +107,4 @@ void read_generation_params(RequestFields& fields, GenerateRequest& generate) {
   read_llama_fields(fields, generate);
 }
 
-void refuse_unless_text_format(RequestFields& fields, std::string_view name) {
-  const ordered_json* format = fields.get(name);
-  if (format == nullptr) return;
-  const bool is_text = format->is_object() && format->contains("type") && (*format)["type"] == "text";
-  if (!is_text) fields.refuse(name, "only {\"type\": \"text\"} is available yet");
-}
-
 }  // namespace cairn::api

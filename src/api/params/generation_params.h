@@ -21,7 +21,5 @@ inline constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();  ///<
 /// the latency targets of `metadata`, and llama.cpp's fields (llama_options.h). What the body leaves out stays as it is
 /// in `generate`, but for the seed, which is then drawn at random.
 void read_generation_params(RequestFields& fields, GenerateRequest& generate);
-/// Refuses a response format other than {"type": "text"} in the field that the protocol has for it.
-void refuse_unless_text_format(RequestFields& fields, std::string_view name);
 
 }  // namespace cairn::api

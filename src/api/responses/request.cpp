@@ -4,10 +4,10 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
+#include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
-#include "api/params/unsupported_fields.h"
 #include "api/responses/transcript.h"
 #include "api/serialization/json_text.h"
 #include "base/system/random_id.h"
@@ -26,7 +26,6 @@ void read_others(RequestFields& fields) {
   fields.refuse("context_management", "send a shorter input when the context is full");
   fields.refuse("moderation", "this server judges nothing");
   fields.refuse("response_format", "use text.format");
-  refuse_grammars(fields);
   fields.accept({"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
                  "service_tier", "client_metadata", "max_tool_calls", "access_programs"});
 }
@@ -71,11 +70,11 @@ Result<void> read_effort(RequestFields& fields, ResponsesRequest& request) {
   return reasoning.finish();
 }
 
-Result<void> read_text(RequestFields& fields) {
+Result<void> read_text(RequestFields& fields, AnswerForm& form) {
   const ordered_json* value = fields.object("text");
   if (value == nullptr) return {};
   RequestFields text(*value, "text.");
-  refuse_unless_text_format(text, "format");
+  read_response_format(text, "format", form);
   text.accept({"verbosity"});
   return text.finish();
 }
@@ -303,7 +302,7 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   read_store(fields, request);
   read_reasoning(fields, chat.reasoning);
   CAIRN_TRY_VOID(read_effort(fields, request));
-  CAIRN_TRY_VOID(read_text(fields));
+  CAIRN_TRY_VOID(read_text(fields, request.chat.form));
   CAIRN_TRY_VOID(read_stream_options(fields));
   read_template_variables(fields, chat.input.variables);
   read_tool_call_parsing(fields, chat);

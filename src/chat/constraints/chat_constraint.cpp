@@ -20,7 +20,9 @@ std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& t
 }  // namespace
 
 ChatConstraint::ChatConstraint(ChatConstraintRules rules, OutputParser parser, const Tokenizer& tokenizer, TokenId last)
-    : rules_(std::move(rules)), parser_(std::move(parser)), tokenizer_(tokenizer), last_(last) {}
+    : rules_(std::move(rules)), parser_(std::move(parser)), tokenizer_(tokenizer), last_(last) {
+  if (rules_.grammar) grammar_.emplace(*rules_.grammar);
+}
 
 void ChatConstraint::close_thinking(NextTokenRule& next) {
   if (closed_ == kClosesMax || !next.forced.empty()) return;
@@ -36,9 +38,22 @@ void ChatConstraint::ban(TokenId token, NextTokenRule& next) {
   rules_.ban->next(tail_, next.banned);
 }
 
+// Called after the parser has read the token's text.
+void ChatConstraint::follow_grammar(TokenId token, NextTokenRule& next) {
+  if (grammar_->started()) {
+    if (grammar_->opens_thinking(token)) return grammar_->pause(next);
+    return grammar_->token(token, next);
+  }
+  if (parser_.in_reasoning()) return;
+  grammar_->start(/*space=*/true, next);
+  for (const Part& part : parts_)
+    if (part.kind == PartKind::kContent && !part.text.empty()) grammar_->text(part.text, next);
+}
+
 void ChatConstraint::begin(NextTokenRule& next) {
   ban(kNoToken, next);
   next.greedy = parser_.in_syntax();
+  if (grammar_ && !parser_.in_reasoning()) grammar_->start(/*space=*/false, next);
   if (rules_.reasoning_tokens_max == 0 && parser_.in_reasoning()) close_thinking(next);
 }
 
@@ -52,6 +67,7 @@ void ChatConstraint::token(TokenId token, std::string_view text, NextTokenRule& 
   const auto ends_call = [](const Part& part) { return part.kind == PartKind::kCallEnd; };
   if (rules_.one_call && (parser_.holds_calls() || std::ranges::any_of(parts_, ends_call)))
     next.end = FinishReason::kStop;
+  if (grammar_) follow_grammar(token, next);
   const int32_t circling = repetition_.push(token);
   if (parser_.in_reasoning()) {
     const bool spent = rules_.reasoning_tokens_max >= 0 && reasoning_tokens_ >= rules_.reasoning_tokens_max;

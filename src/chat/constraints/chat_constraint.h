@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/constraints/answer_grammar.h"
 #include "chat/constraints/repetition_loop.h"
 #include "chat/output/output_parser.h"
 #include "engine/decoding_constraint.h"
@@ -19,10 +20,11 @@ inline constexpr int32_t kThinkingCycleTokens = 256;
 inline constexpr int32_t kAnswerCycleTokens = 1'024;
 
 struct ChatConstraintRules {
-  int32_t reasoning_tokens_max = -1;     ///< -1: unlimited
-  bool one_call = false;                 ///< the answer ends after its first call
-  bool stops_on_loop = false;            ///< the answer itself may end when it repeats itself endlessly
-  std::shared_ptr<const TextBan> ban{};  ///< null: nothing is banned
+  int32_t reasoning_tokens_max = -1;            ///< -1: unlimited
+  bool one_call = false;                        ///< the answer ends after its first call
+  bool stops_on_loop = false;                   ///< the answer itself may end when it repeats itself endlessly
+  std::shared_ptr<const TextBan> ban{};         ///< null: nothing is banned
+  std::optional<AnswerGrammarRules> grammar{};  ///< what the answer behind the thinking is held to
 };
 
 class ChatConstraint final : public DecodingConstraint {
@@ -36,11 +38,13 @@ class ChatConstraint final : public DecodingConstraint {
  private:
   void close_thinking(NextTokenRule& next);
   void ban(TokenId token, NextTokenRule& next);
+  void follow_grammar(TokenId token, NextTokenRule& next);
 
   ChatConstraintRules rules_;
   OutputParser parser_;
   const Tokenizer& tokenizer_;
   TokenId last_;
+  std::optional<AnswerGrammar> grammar_;
   std::vector<Part> parts_;  // scratch
   RepetitionDetector repetition_;
   std::string tail_;

@@ -14,7 +14,7 @@ namespace {
 using Ranges = std::vector<CharacterRange>;
 
 /// Counts above this one are refused: the automaton of a pattern would have as many states.
-constexpr uint32_t kCountMax = 1'000'000;
+constexpr uint32_t kRepeatsMax = 1'000'000;
 /// How often a group with an assertion inside is written out.
 constexpr uint32_t kAssertionCopiesMax = 8;
 constexpr size_t kNodesMax = 100'000;
@@ -169,8 +169,8 @@ class PatternReader {
         return atom;
       }
       if (repeat.max.has_value() && *repeat.max < repeat.min) return bad("a count whose end is before its beginning");
-      if (repeat.min > kCountMax || repeat.max.value_or(0) > kCountMax) {
-        return fail_at(std::to_string(at_), Code::kTooLarge, "a count of more than {} in a pattern", kCountMax);
+      if (repeat.min > kRepeatsMax || repeat.max.value_or(0) > kRepeatsMax) {
+        return fail_at(std::to_string(at_), Code::kTooLarge, "a count of more than {} in a pattern", kRepeatsMax);
       }
     } else {
       return atom;

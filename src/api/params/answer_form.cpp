@@ -1,0 +1,158 @@
+#include "api/params/answer_form.h"
+
+#include <string>
+#include <utility>
+
+namespace cairn::api {
+namespace {
+
+using grammar::GrammarSource;
+using nlohmann::ordered_json;
+using Kind = GrammarSource::Kind;
+
+void put(RequestFields& fields, std::string_view name, GrammarSource source, AnswerForm& form) {
+  if (form) return fields.reject(name, "asks for a second form of the answer, beside " + form->field);
+  form = std::move(source);
+}
+
+void put_schema(RequestFields& fields, std::string_view name, const ordered_json& schema, AnswerForm& form) {
+  if (!schema.is_object() && !schema.is_boolean()) return fields.reject(name, "must be a JSON Schema, an object");
+  put(fields, name, {.kind = Kind::kJsonSchema, .field = fields.path_of(name), .schema = schema}, form);
+}
+
+// A schema, or its text.
+void read_schema(RequestFields& fields, std::string_view name, AnswerForm& form) {
+  const ordered_json* value = fields.get(name);
+  if (value == nullptr || value->is_null()) return;
+  if (!value->is_string()) return put_schema(fields, name, *value, form);
+  const auto& text = value->get_ref<const std::string&>();
+  if (text.empty()) return;
+  const ordered_json parsed = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (parsed.is_discarded()) return fields.reject(name, "must be a JSON Schema; its text is no JSON");
+  put_schema(fields, name, parsed, form);
+}
+
+void read_text(RequestFields& fields, std::string_view name, Kind kind, AnswerForm& form) {
+  const ordered_json* value = fields.get(name);
+  if (value == nullptr || value->is_null()) return;
+  std::string text = fields.string(name, "");
+  if (!text.empty()) put(fields, name, {.kind = kind, .field = fields.path_of(name), .text = std::move(text)}, form);
+}
+
+// vLLM takes GBNF and Lark in one field. Only the first has "::=" in each rule.
+void read_either_grammar(RequestFields& fields, std::string_view name, AnswerForm& form) {
+  const ordered_json* value = fields.get(name);
+  const bool gbnf = value != nullptr && value->is_string() && value->get_ref<const std::string&>().contains("::=");
+  read_text(fields, name, gbnf ? Kind::kGbnf : Kind::kLark, form);
+}
+
+void read_choices(RequestFields& fields, std::string_view name, AnswerForm& form) {
+  const ordered_json* value = fields.get(name);
+  if (value == nullptr || value->is_null()) return;
+  if (!value->is_array()) return fields.reject(name, "must be an array of strings");
+  if (value->empty()) return;
+  GrammarSource source{.kind = Kind::kChoice, .field = fields.path_of(name)};
+  for (const ordered_json& choice : *value) {
+    if (!choice.is_string()) return fields.reject(name, "must be an array of strings");
+    source.choices.push_back(choice.get<std::string>());
+  }
+  put(fields, name, std::move(source), form);
+}
+
+void read_structured_outputs(RequestFields& fields, AnswerForm& form) {
+  const ordered_json* value = fields.object("structured_outputs");
+  if (value == nullptr) return;
+  RequestFields inner(*value, fields.path_of("structured_outputs."));
+  read_schema(inner, "json", form);
+  read_text(inner, "regex", Kind::kRegex, form);
+  read_choices(inner, "choice", form);
+  read_either_grammar(inner, "grammar", form);
+  if (inner.boolean("json_object", false))
+    put(inner, "json_object", {.kind = Kind::kJsonObject, .field = inner.path_of("json_object")}, form);
+  inner.only_empty("structural_tag", "use json, regex, choice or grammar");
+  inner.only_empty("whitespace_pattern", "white space between JSON's parts is one space or an indented line");
+  inner.accept({"disable_any_whitespace", "disable_additional_properties", "disable_fallback"});
+  if (const Result<void> read = inner.finish(); !read) fields.reject("structured_outputs", read.error().message);
+}
+
+}  // namespace
+
+void read_answer_form(RequestFields& fields, AnswerForm& form) {
+  read_response_format(fields, "response_format", form);
+  read_text(fields, "grammar", Kind::kGbnf, form);
+  read_schema(fields, "json_schema", form);
+  read_structured_outputs(fields, form);
+  read_schema(fields, "guided_json", form);
+  read_text(fields, "guided_regex", Kind::kRegex, form);
+  read_choices(fields, "guided_choice", form);
+  read_either_grammar(fields, "guided_grammar", form);
+  read_text(fields, "regex", Kind::kRegex, form);
+  read_text(fields, "ebnf", Kind::kGbnf, form);
+  for (const auto* name : {"grammar_lazy", "grammar_triggers"})
+    fields.only_empty(name, "a grammar holds from the answer's beginning");
+}
+
+void refuse_answer_form(RequestFields& fields) {
+  constexpr std::string_view kWhy = "only chats are held to a form yet; use one, or ask for the form in the prompt";
+  fields.only_if(
+      "response_format",
+      [](const ordered_json& format) {
+        return format.is_null() || (format.is_object() && format.contains("type") && format["type"] == "text");
+      },
+      kWhy);
+  fields.refuse("json_schema", kWhy);  // an empty one, too, asks for JSON
+  for (const auto* name : {"grammar", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
+                           "guided_grammar", "regex", "ebnf", "grammar_lazy", "grammar_triggers"})
+    fields.only_empty(name, kWhy);
+}
+
+void read_response_format(RequestFields& fields, std::string_view name, AnswerForm& form) {
+  const ordered_json* value = fields.object(name);
+  if (value == nullptr) return;
+  RequestFields format(*value, fields.path_of(name) + ".");
+  const std::string type = format.string("type", "");
+  if (type == "json_object") {
+    const ordered_json* schema = format.object("schema");  // llama.cpp's form
+    if (schema == nullptr || schema->empty())
+      put(format, "type", {.kind = Kind::kJsonObject, .field = fields.path_of(name)}, form);
+    else
+      put_schema(format, "schema", *schema, form);
+  } else if (type == "json_schema") {
+    const ordered_json* inner = format.object("json_schema");
+    RequestFields place(inner == nullptr ? *value : *inner, format.path_of(inner == nullptr ? "" : "json_schema."));
+    RequestFields& holder = inner == nullptr ? format : place;
+    for (const auto* known : {"name", "description", "strict"}) holder.get(known);
+    if (holder.get("schema") == nullptr)
+      put(holder, "schema", {.kind = Kind::kJsonObject, .field = holder.path_of("schema")}, form);
+    else
+      read_schema(holder, "schema", form);
+    if (inner != nullptr) {
+      if (const Result<void> read = place.finish(); !read) return fields.reject(name, read.error().message);
+    }
+  } else if (type != "text") {
+    format.reject("type", "must be text, json_object or json_schema");
+  }
+  if (const Result<void> read = format.finish(); !read) fields.reject(name, read.error().message);
+}
+
+void read_format(RequestFields& fields, std::string_view name, AnswerForm& form) {
+  const ordered_json* value = fields.get(name);
+  if (value == nullptr || value->is_null() || *value == "") return;
+  if (*value == "json") return put(fields, name, {.kind = Kind::kJsonObject, .field = fields.path_of(name)}, form);
+  if (!value->is_object()) return fields.reject(name, "must be \"json\" or a JSON Schema");
+  put_schema(fields, name, *value, form);
+}
+
+void read_output_format(RequestFields& fields, std::string_view name, AnswerForm& form) {
+  const ordered_json* value = fields.object(name);
+  if (value == nullptr) return;
+  RequestFields format(*value, fields.path_of(name) + ".");
+  if (format.string("type", "") != "json_schema") format.reject("type", "must be json_schema");
+  if (format.get("schema") == nullptr)
+    format.reject("schema", "is missing");
+  else
+    read_schema(format, "schema", form);
+  if (const Result<void> read = format.finish(); !read) fields.reject(name, read.error().message);
+}
+
+}  // namespace cairn::api

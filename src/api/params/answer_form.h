@@ -1,0 +1,26 @@
+/// The form that a request asks its answer to have: response_format and what llama.cpp, vLLM and SGLang call the same.
+#pragma once
+
+#include <optional>
+
+#include "api/params/request_fields.h"
+#include "grammar/grammar_source.h"
+
+namespace cairn::api {
+
+using AnswerForm = std::optional<grammar::GrammarSource>;
+
+/// Reads every field but those of one protocol alone. Two forms in one request are refused.
+void read_answer_form(RequestFields& fields, AnswerForm& form);
+/// `response_format`, `grammar` and so on of what is no chat, which are refused.
+void refuse_answer_form(RequestFields& fields);
+
+/// {"type": "text" | "json_object" | "json_schema", ...}, where the schema stands in the object itself or, as on
+/// /v1/chat/completions, in its "json_schema".
+void read_response_format(RequestFields& fields, std::string_view name, AnswerForm& form);
+/// Ollama's "json" or a schema.
+void read_format(RequestFields& fields, std::string_view name, AnswerForm& form);
+/// {"type": "json_schema", "schema": {...}} of Messages.
+void read_output_format(RequestFields& fields, std::string_view name, AnswerForm& form);
+
+}  // namespace cairn::api

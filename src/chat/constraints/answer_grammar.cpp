@@ -1,0 +1,93 @@
+#include "chat/constraints/answer_grammar.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+Error unfit(std::string_view what) {
+  return Error{Code::kInternal, "the model's answer left its grammar with " + std::string(what), {}};
+}
+
+void set(std::span<uint64_t> mask, TokenId token) {
+  const auto at = static_cast<size_t>(index(token));
+  mask[at / 64] |= uint64_t{1} << (at % 64);
+}
+
+}  // namespace
+
+AnswerVocabulary::AnswerVocabulary(const Tokenizer& tokenizer) : masks(tokenizer) {
+  for (size_t i = 0; i < masks.tokens(); ++i) {
+    const TokenId token{static_cast<int32_t>(i)};
+    const std::string_view piece = masks.piece(token);
+    if (!piece.empty() && piece.size() <= kAnswerSpaceBytesMax &&
+        piece.find_first_not_of(kSpace) == std::string_view::npos)
+      spaces.push_back(token);
+  }
+}
+
+AnswerGrammar::AnswerGrammar(AnswerGrammarRules rules)
+    : rules_(std::move(rules)), matcher_(rules_.grammar), mask_(rules_.vocabulary->masks.words()) {
+  matcher_.push(rules_.begun);
+}
+
+bool AnswerGrammar::opens_thinking(TokenId token) const {
+  return token != kNoToken && token == rules_.thinking_open && started_ && matcher_.position() == 0;
+}
+
+void AnswerGrammar::start(bool space, NextTokenRule& next) {
+  started_ = true;
+  space_left_ = space ? kAnswerSpaceBytesMax : 0;
+  if (space) rules_.thinking_open = kNoToken;
+  allow_next(next);
+}
+
+void AnswerGrammar::pause(NextTokenRule& next) {
+  started_ = false;
+  next.allowed = {};
+}
+
+bool AnswerGrammar::takes_space(std::string_view text) {
+  if (matcher_.position() > 0 || text.size() > space_left_) return false;
+  if (text.find_first_not_of(kSpace) != std::string_view::npos) return false;
+  space_left_ -= text.size();
+  return true;
+}
+
+void AnswerGrammar::token(TokenId token, NextTokenRule& next) {
+  if (!takes_space(rules_.vocabulary->masks.piece(token)) && !rules_.vocabulary->masks.push(matcher_, token))
+    next.error = unfit("a token that was forced on it");
+  if (!next.error) allow_next(next);
+}
+
+void AnswerGrammar::text(std::string_view text, NextTokenRule& next) {
+  if (!takes_space(text) && matcher_.push(text) < text.size())
+    next.error = unfit("text in one token with the end of its thinking");
+  if (!next.error) allow_next(next);
+}
+
+void AnswerGrammar::allow_next(NextTokenRule& next) {
+  if (!matcher_.failure() && matcher_.may_end() && matcher_.next_bytes().empty()) {
+    next.allowed = {};
+    next.end = FinishReason::kStop;
+    return;
+  }
+  rules_.vocabulary->masks.compute(matcher_, mask_);
+  if (matcher_.failure()) {
+    next.error = *matcher_.failure();
+    return;
+  }
+  if (matcher_.position() == 0) {
+    if (rules_.thinking_open != kNoToken) set(mask_, rules_.thinking_open);
+    for (const TokenId space : rules_.vocabulary->spaces)
+      if (rules_.vocabulary->masks.piece(space).size() <= space_left_) set(mask_, space);
+  }
+  next.allowed = mask_;
+}
+
+}  // namespace cairn

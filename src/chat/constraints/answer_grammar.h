@@ -1,0 +1,62 @@
+/// Holds an answer to a grammar: which tokens may come next, and when the answer is over.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/decoding_constraint.h"
+#include "grammar/token_mask.h"
+
+namespace cairn {
+
+/// White space that models put between their thinking and the answer, which is no part of either.
+inline constexpr size_t kAnswerSpaceBytesMax = 4;
+
+/// What masks of a model's tokens are made from. Made once for a model.
+struct AnswerVocabulary {
+  explicit AnswerVocabulary(const Tokenizer& tokenizer);
+  grammar::TokenMasks masks;
+  std::vector<TokenId> spaces;  ///< tokens of white space alone, of at most kAnswerSpaceBytesMax bytes
+};
+
+/// What the answers of a request are held to.
+struct AnswerGrammarRules {
+  std::shared_ptr<const grammar::Grammar> grammar;
+  std::shared_ptr<const AnswerVocabulary> vocabulary;
+  std::string begun{};  ///< the answer's beginning, which the prompt ends with
+  /// The token with which the model may begin to think before it answers; kNoToken: it may not.
+  TokenId thinking_open = kNoToken;
+};
+
+/// The grammar's state in one answer. Not thread-safe. The masks depend on the answer's tokens alone.
+class AnswerGrammar {
+ public:
+  explicit AnswerGrammar(AnswerGrammarRules rules);
+
+  /// From now on the answer follows the grammar. `space`: white space may come first.
+  void start(bool space, NextTokenRule& next);
+  bool started() const { return started_; }
+  /// The model has begun to think: nothing is masked until the next start().
+  void pause(NextTokenRule& next);
+  bool opens_thinking(TokenId token) const;
+  /// Takes a token of the answer. `next.error` is set if it does not fit, or a limit on the work is reached.
+  void token(TokenId token, NextTokenRule& next);
+  /// The same for text that came in one token with the end of the thinking.
+  void text(std::string_view text, NextTokenRule& next);
+
+ private:
+  bool takes_space(std::string_view text);
+  void allow_next(NextTokenRule& next);
+
+  AnswerGrammarRules rules_;
+  grammar::Matcher matcher_;
+  std::vector<uint64_t> mask_;
+  size_t space_left_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace cairn
