@@ -24,6 +24,41 @@ Made compile_object() {
   return builder.finish(add_json_object(builder, Whitespace::kPretty));
 }
 
+// `plain`: for each alternative whether any object takes the place of its schema's values.
+Made compile_tagged(const std::vector<GrammarSource::Tagged>& all, const std::vector<bool>& plain) {
+  GrammarBuilder builder;
+  const SymbolId start = builder.rule("tagged");
+  for (size_t i = 0; i < all.size(); ++i) {
+    SymbolId value{};
+    if (plain[i]) {
+      value = add_json_object(builder, Whitespace::kPretty);
+    } else {
+      const auto made = add_json_schema(builder, all[i].schema, {});
+      if (!made) return std::unexpected(made.error().error());
+      value = *made;
+    }
+    const SymbolId before = builder.literal(all[i].before);
+    if (all[i].space)
+      builder.add(start, {before, builder.optional(builder.literal(" ")), value});
+    else
+      builder.add(start, {before, value});
+  }
+  return builder.finish(start);
+}
+
+Made compile_tagged(const std::vector<GrammarSource::Tagged>& all) {
+  std::vector<bool> plain(all.size());
+  if (Made made = compile_tagged(all, plain)) return made;
+  // Which of them cannot be held to?
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto made = compile_json_schema(all[i].schema, {});
+    if (made) continue;
+    if (all[i].strict) return fail_at(all[i].field, made.error().code, "{}", made.error().error().message);
+    plain[i] = true;
+  }
+  return compile_tagged(all, plain);
+}
+
 Made compile_kind(const GrammarSource& source) {
   switch (source.kind) {
     case GrammarSource::Kind::kJsonObject:
@@ -38,16 +73,22 @@ Made compile_kind(const GrammarSource& source) {
       return read_lark(source.text);
     case GrammarSource::Kind::kChoice:
       return read_choice(source.choices);
+    case GrammarSource::Kind::kTagged:
+      return compile_tagged(source.tagged);
   }
   return fail(Code::kInternal, "a grammar of no kind");
 }
 
 // Sources with equal keys have the same language.
 std::string key_of(const GrammarSource& source) {
-  using Json = nlohmann::ordered_json;
-  return std::to_string(static_cast<int>(source.kind)) + source.text +
-         source.schema.dump(-1, ' ', false, Json::error_handler_t::replace) +
-         Json(source.choices).dump(-1, ' ', false, Json::error_handler_t::replace);
+  nlohmann::ordered_json key{static_cast<int>(source.kind), source.text, source.schema, source.choices};
+  for (const GrammarSource::Tagged& one : source.tagged) {
+    key.push_back(one.before);
+    key.push_back(one.space);
+    key.push_back(one.strict);
+    key.push_back(one.schema);
+  }
+  return key.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace

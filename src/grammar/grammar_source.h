@@ -23,12 +23,22 @@ struct GrammarSource {
     kGbnf,        ///< `text`
     kLark,        ///< `text`
     kChoice,      ///< one of `choices`
+    kTagged,      ///< one of `tagged`
+  };
+  /// A text and, behind it, a JSON value.
+  struct Tagged {
+    std::string before{};
+    bool space = false;  ///< a space may come between them
+    nlohmann::ordered_json schema = nlohmann::ordered_json::object();
+    bool strict = false;  ///< a schema that cannot be held to is an error; else any object takes its place
+    std::string field{};  ///< for errors, in place of the source's
   };
   Kind kind = Kind::kJsonObject;
   std::string field{};  ///< of the request, for errors: "response_format.json_schema.schema"
   std::string text{};
   nlohmann::ordered_json schema{};
   std::vector<std::string> choices{};
+  std::vector<Tagged> tagged{};
 };
 
 /// Errors: those of the language's reader; `at` is the source's field, and the message names the place inside.

@@ -206,7 +206,6 @@ void read_service(RequestFields& fields) {
   fields.refuse("compaction", "nothing is summarised here; send what the model should read");
   fields.accept("diagnostics", "GET /debug/prefix?request=ID says where a prompt left what was cached");
   fields.accept("inference_geo", "the answer is computed where this server runs");
-  fields.accept("output_format", "answers are not held to a form yet; say in the messages what form it is");
   fields.accept("fallbacks", "one model is served");
   fields.accept({"user_profile_id", "workspace_id", "billing_policy"});
   fields.only("n", 1, "ask again for another answer");

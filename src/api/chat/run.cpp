@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/answer_rules.h"
+#include "api/chat/held_call.h"
 #include "api/chat/reasoning.h"
 #include "api/http/tenant.h"
 #include "api/params/choices.h"
@@ -117,17 +119,21 @@ TokenId thinking_open(const LoadedModel& model, const OutputContext& context) {
 /// Errors: the form cannot be held to, or not together with what else the request asks for.
 Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatRequest& request,
                          const OutputContext& context, ChatConstraintRules& rules) {
+  if (!context.forced_prefix.empty() && !request.form) {
+    const auto vocabulary = service.answer_vocabulary(model);
+    const auto call = held_call(model, request, context.tools, *vocabulary);
+    if (!call) return {};
+    CAIRN_TRY(AnswerGrammarRules held, answer_rules(service, model, *call));
+    held.whole_answer = false;
+    rules.grammar = std::move(held);
+  }
   if (!request.form) return {};
   const std::string& field = request.form->field;
   if (context.format.tools != ToolFormat::kNone)
     return invalid_field(field, "holds an answer without calls yet; leave out the tools, or set tool_choice to none");
   if (context.format.reasoning == ReasoningFormat::kHarmony)
     return invalid_field(field, "is not available yet for models that answer in Harmony's channels");
-  auto made = service.grammars().get(*request.form);
-  if (!made)
-    return made.error().code == Code::kInternal ? std::unexpected(std::move(made).error())
-                                                : invalid_field(field, made.error().message);
-  AnswerGrammarRules held{.grammar = *std::move(made), .vocabulary = service.answer_vocabulary(model)};
+  CAIRN_TRY(AnswerGrammarRules held, answer_rules(service, model, *request.form));
   held.begun = request.prefill.substr(std::min(request.prefill.find_first_not_of(" \t\r\n"), request.prefill.size()));
   if (grammar::Matcher matcher(held.grammar); matcher.push(held.begun) < held.begun.size())
     return invalid_field(field, "does not fit how the last message has begun the answer");

@@ -44,7 +44,7 @@ Generate read_text(RequestFields& fields, const std::string& id) {
   generate.stream = fields.boolean("stream", true);
   generate.prompt = fields.string("prompt", "");
   read_generate(fields, id, generate.request);
-  refuse_answer_form(fields);
+  read_answer_form(fields, generate.form);
   return generate;
 }
 

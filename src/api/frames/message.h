@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "api/chat/request.h"
+#include "api/params/answer_form.h"
 #include "base/error.h"
 #include "engine/engine.h"
 
@@ -20,6 +21,7 @@ struct Generate {
   std::string model;  ///< empty: the first one
   bool stream = true;
   std::string prompt;       ///< text to continue
+  AnswerForm form;          ///< what the answer is held to
   GenerateRequest request;  ///< everything but the prompt
 };
 /// {"id", "messages", ...}

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/answer_rules.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/frames/events.h"
@@ -91,6 +92,7 @@ Result<Answer> answer_of(Service& service, Generate&& generate) {
                 .serializer = std::make_unique<FramesTextSerializer>(generate.id, generate.stream),
                 .share = ByteShare(service.bytes())};
   answer.requests.push_back(std::move(request));
+  CAIRN_TRY_VOID(hold_to_form(service, *model, generate.form, answer.requests));
   return answer;
 }
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/answer_rules.h"
 #include "api/errors.h"
 #include "api/generation.h"
 #include "api/http/tenant.h"
@@ -84,6 +85,7 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
     }
   }
   auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), request.choices);
+  CAIRN_TRY_VOID(hold_to_form(service, *model, request.form, requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
   Generation::start({model->engine.get(), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
                     response);

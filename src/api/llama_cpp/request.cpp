@@ -87,10 +87,7 @@ std::vector<std::string> read_response_fields(RequestFields& fields) {
   return {};
 }
 
-void refuse_fields(RequestFields& fields) {
-  refuse_answer_form(fields);
-  fields.accept("stream_options", "the last event has all counts");
-}
+void refuse_fields(RequestFields& fields) { fields.accept("stream_options", "the last event has all counts"); }
 
 // What /completion and /infill share; all but the prompts.
 CompletionRequest read_common(RequestFields& fields) {
@@ -110,6 +107,7 @@ CompletionRequest read_common(RequestFields& fields) {
   request.only_prompt = generate.max_tokens == 0;
   if (request.only_prompt) generate.max_tokens = 1;  // the engine's least, of which nothing is shown
   fields.accept({"thinking_budget_tokens", "reasoning_budget_tokens", "reasoning_format", "chat_template_kwargs"});
+  read_answer_form(fields, request.form);
   refuse_fields(fields);
   return request;
 }

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/params/answer_form.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "chat/infill_prompt.h"
@@ -35,6 +36,7 @@ struct CompletionRequest {
   bool return_tokens = false;
   bool timings_per_token = false;
   std::vector<std::string> response_fields{};  ///< all that is answered, "a/b" for b of a; empty: everything
+  AnswerForm form;                             ///< what the answers are held to
   GenerateRequest generate;                    ///< everything but the prompt, the id and the tenant
 };
 

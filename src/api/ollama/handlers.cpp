@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/answer_rules.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/http/tenant.h"
@@ -30,6 +31,7 @@ Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest r
   set_tenant(http, generate);
   CAIRN_TRY(auto prompt, completion_prompt_tokens(model.prompt_context(), *request.raw));
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
+  CAIRN_TRY_VOID(hold_to_form(service, model, request.chat.form, requests));
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model.tokenizer);
   Generation::start({model.engine.get(), std::move(requests),
                      std::make_unique<RawPromptSerializer>(std::move(serializer)), ByteShare(service.bytes())},

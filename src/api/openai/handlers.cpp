@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/answer_rules.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/generation.h"
@@ -75,6 +76,7 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   options.timings_per_token = request.common.timings_per_token;
   options.errors = openai_format(http.path);
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
+  CAIRN_TRY_VOID(hold_to_form(service, *model, request.form, requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
   Generation::start({model->engine.get(), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
                     response);

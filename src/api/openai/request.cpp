@@ -147,7 +147,7 @@ Result<CompletionRequest> parse_completion(const ordered_json& body) {
   RequestFields fields(body);
   CompletionRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.common));
-  refuse_answer_form(fields);
+  read_answer_form(fields, request.form);
   auto& generate = request.common.generate;
   // OpenAI's default for this endpoint.
   constexpr int32_t kMaxTokensMissing = 16;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/chat/request.h"
+#include "api/params/answer_form.h"
 #include "base/error.h"
 #include "engine/engine.h"
 
@@ -35,6 +36,7 @@ struct OpenAiChatRequest {
 
 using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;
 struct CompletionRequest {
+  AnswerForm form;  ///< what the answers are held to
   CommonFields common;
   std::vector<CompletionPrompt> prompts;
   bool echo = false;   ///< the text begins with the prompt

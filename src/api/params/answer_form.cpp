@@ -93,7 +93,7 @@ void read_answer_form(RequestFields& fields, AnswerForm& form) {
 }
 
 void refuse_answer_form(RequestFields& fields) {
-  constexpr std::string_view kWhy = "only chats are held to a form yet; use one, or ask for the form in the prompt";
+  constexpr std::string_view kWhy = "use output_config.format";
   fields.only_if(
       "response_format",
       [](const ordered_json& format) {

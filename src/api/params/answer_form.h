@@ -12,7 +12,7 @@ using AnswerForm = std::optional<grammar::GrammarSource>;
 
 /// Reads every field but those of one protocol alone. Two forms in one request are refused.
 void read_answer_form(RequestFields& fields, AnswerForm& form);
-/// `response_format`, `grammar` and so on of what is no chat, which are refused.
+/// Refuses `response_format`, `grammar` and so on where a protocol has a field of its own for them.
 void refuse_answer_form(RequestFields& fields);
 
 /// {"type": "text" | "json_object" | "json_schema", ...}, where the schema stands in the object itself or, as on

@@ -5,20 +5,20 @@
 namespace cairn::api {
 namespace {
 
-thread_local FieldAudit* listener = nullptr;
+thread_local FieldAudit* current_audit = nullptr;
 
 }  // namespace
 
 FieldAudit::FieldAudit() {
-  CAIRN_CHECK(listener == nullptr);
-  listener = this;
+  CAIRN_CHECK(current_audit == nullptr);
+  current_audit = this;
 }
 
-FieldAudit::~FieldAudit() { listener = nullptr; }
+FieldAudit::~FieldAudit() { current_audit = nullptr; }
 
 void FieldAudit::note(const std::string& path, FieldUse use) {
-  if (listener == nullptr) return;
-  FieldUse& noted = listener->uses_.try_emplace(path, use).first->second;
+  if (current_audit == nullptr) return;
+  FieldUse& noted = current_audit->uses_.try_emplace(path, use).first->second;
   if (use != FieldUse::kHonoured) noted = use;
 }
 

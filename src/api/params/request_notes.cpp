@@ -13,7 +13,7 @@
 namespace cairn::api {
 namespace {
 
-thread_local RequestNotes* listener = nullptr;
+thread_local RequestNotes* current_notes = nullptr;
 
 constexpr std::string_view kMember = R"("warnings":)";
 
@@ -47,15 +47,17 @@ std::string without_numbers(std::string_view path) {
 }  // namespace
 
 RequestNotes::RequestNotes(bool strict, const GenerationDefaults& defaults) : strict_(strict), defaults_(defaults) {
-  CAIRN_CHECK(listener == nullptr);
-  listener = this;
+  CAIRN_CHECK(current_notes == nullptr);
+  current_notes = this;
 }
 
-RequestNotes::~RequestNotes() { listener = nullptr; }
+RequestNotes::~RequestNotes() { current_notes = nullptr; }
 
-RequestNotes* RequestNotes::current() { return listener; }
+RequestNotes* RequestNotes::current() { return current_notes; }
 
-GenerationDefaults generation_defaults() { return listener == nullptr ? GenerationDefaults() : listener->defaults(); }
+GenerationDefaults generation_defaults() {
+  return current_notes == nullptr ? GenerationDefaults() : current_notes->defaults();
+}
 
 void RequestNotes::add(std::string_view warning) {
   std::string text = cut_text(warning, kWarningBytesMax);
@@ -69,20 +71,20 @@ void RequestNotes::add(std::string_view warning) {
 
 void note_ignored(std::string_view name, std::string_view warning) {
   static NotedNames noted;
-  if (listener != nullptr) listener->add(warning);
-  if (listener != nullptr && listener->logged_ >= kNotedOfRequestMax) return;
+  if (current_notes != nullptr) current_notes->add(warning);
+  if (current_notes != nullptr && current_notes->logged_ >= kNotedOfRequestMax) return;
   const auto told = noted.add(without_numbers(name));
   if (told == NotedNames::Told::kBefore) return;
-  if (listener != nullptr) ++listener->logged_;
+  if (current_notes != nullptr) ++current_notes->logged_;
   log_info("{} (told once)", cut_text(warning, kWarningBytesMax));
   if (told == NotedNames::Told::kLast)
     log_warning("requests had {} names without effect: the log is told of no more of them", kNotedNamesMax);
 }
 
 std::string wanted_warnings() {
-  if (listener == nullptr || !listener->wanted_) return {};
-  nlohmann::ordered_json list = listener->warnings_;
-  if (listener->dropped_ > 0) list.push_back(fmt::format("and {} more", listener->dropped_));
+  if (current_notes == nullptr || !current_notes->wanted_) return {};
+  nlohmann::ordered_json list = current_notes->warnings_;
+  if (current_notes->dropped_ > 0) list.push_back(fmt::format("and {} more", current_notes->dropped_));
   return dump(list);
 }
 

@@ -60,6 +60,7 @@ bool AnswerGrammar::takes_space(std::string_view text) {
 }
 
 void AnswerGrammar::token(TokenId token, NextTokenRule& next) {
+  if (complete_) return;
   if (!takes_space(rules_.vocabulary->masks.piece(token)) && !rules_.vocabulary->masks.push(matcher_, token))
     next.error = unfit("a token that was forced on it");
   if (!next.error) allow_next(next);
@@ -74,7 +75,8 @@ void AnswerGrammar::text(std::string_view text, NextTokenRule& next) {
 void AnswerGrammar::allow_next(NextTokenRule& next) {
   if (!matcher_.failure() && matcher_.may_end() && matcher_.next_bytes().empty()) {
     next.allowed = {};
-    next.end = FinishReason::kStop;
+    if (rules_.whole_answer) next.end = FinishReason::kStop;
+    complete_ = true;
     return;
   }
   rules_.vocabulary->masks.compute(matcher_, mask_);

@@ -27,7 +27,8 @@ struct AnswerVocabulary {
 struct AnswerGrammarRules {
   std::shared_ptr<const grammar::Grammar> grammar;
   std::shared_ptr<const AnswerVocabulary> vocabulary;
-  std::string begun{};  ///< the answer's beginning, which the prompt ends with
+  std::string begun{};       ///< the answer's beginning, which the prompt ends with
+  bool whole_answer = true;  ///< else the model goes on as it likes once the grammar's text is complete
   /// The token with which the model may begin to think before it answers; kNoToken: it may not.
   TokenId thinking_open = kNoToken;
 };
@@ -57,6 +58,7 @@ class AnswerGrammar {
   std::vector<uint64_t> mask_;
   size_t space_left_ = 0;
   bool started_ = false;
+  bool complete_ = false;  // and the answer is held to nothing any more
 };
 
 }  // namespace cairn
