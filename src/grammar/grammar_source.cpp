@@ -53,7 +53,10 @@ Made compile_tagged(const std::vector<GrammarSource::Tagged>& all) {
   for (size_t i = 0; i < all.size(); ++i) {
     const auto made = compile_json_schema(all[i].schema, {});
     if (made) continue;
-    if (all[i].strict) return fail_at(all[i].field, made.error().code, "{}", made.error().error().message);
+    if (all[i].strict) {
+      const Error error = made.error().error();
+      return fail_at(all[i].field + error.at, error.code, "{}", error.message);
+    }
     plain[i] = true;
   }
   return compile_tagged(all, plain);

@@ -20,7 +20,7 @@ GrammarSource::Tagged tagged(const ordered_json& tool, std::string before, bool 
   if (!out.schema.contains("type")) out.schema["type"] = "object";
   const auto strict = function.find("strict");
   out.strict = strict != function.end() && *strict == true;
-  out.field = "tools: " + function.value("name", "") + ": parameters";
+  out.field = function.value("name", "") + ": parameters";
   return out;
 }
 
@@ -45,8 +45,8 @@ std::optional<GrammarSource> held_call(const LoadedModel& model, const ChatReque
   if (!named &&
       (style == nullptr || close.find('{') != std::string_view::npos || has_control_token(model, vocabulary, close)))
     return {};
-  const std::string name =
-      request.tool_name.empty() ? request.input.tools[0]["function"].value("name", "") : request.tool_name;
+  std::string name = request.tool_name;
+  if (named && name.empty()) name = request.input.tools[0]["function"].value("name", "");
   for (const ordered_json& tool : tools) {
     const std::string own = tool["function"].value("name", "");
     if (named && own != name) continue;

@@ -107,13 +107,18 @@ ChatConstraintRules rules_of(Service& service, const LoadedModel& model, const C
   return rules;
 }
 
+/// The token that the text is, or kNoToken.
+TokenId only_token(const LoadedModel& model, std::string_view text) {
+  const auto tokens = model.tokenizer->encode(text, {.add_special = false, .parse_special = true});
+  return tokens && tokens->size() == 1 ? tokens->front() : kNoToken;
+}
+
 /// The token with which the model may begin to think, where its prompt has neither begun nor ended the thinking.
 TokenId thinking_open(const LoadedModel& model, const OutputContext& context) {
   const ReasoningStyle* style = find_style(context.format.reasoning);
   if (style == nullptr || style->open.empty() || prompt_end(*style, context.prompt) != PromptEnd::kElsewhere)
     return kNoToken;
-  const auto tokens = model.tokenizer->encode(style->open, {.add_special = false, .parse_special = true});
-  return tokens && tokens->size() == 1 ? tokens->front() : kNoToken;
+  return only_token(model, style->open);
 }
 
 /// Errors: the form cannot be held to, or not together with what else the request asks for.
@@ -129,8 +134,17 @@ Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatR
   }
   if (!request.form) return {};
   const std::string& field = request.form->field;
-  if (context.format.tools != ToolFormat::kNone)
-    return invalid_field(field, "holds an answer without calls yet; leave out the tools, or set tool_choice to none");
+  TokenId call_open = kNoToken;
+  if (context.format.tools != ToolFormat::kNone) {
+    const auto* style = tool_call::find_style(context.format.tools);
+    if (style != nullptr && !style->block_starts.empty() && !style->block_starts[0].known_names_only)
+      call_open = only_token(model, style->block_starts[0].text);
+    if (call_open == kNoToken || request.tool_use == ToolUse::kRequired)
+      return invalid_field(field,
+                           "is not available beside tools in this model's format of calls, nor where a call is "
+                           "required; leave out the tools, or set tool_choice to none");
+    rules.one_call = true;  // or text that follows the grammar: what comes behind a call would not
+  }
   if (context.format.reasoning == ReasoningFormat::kHarmony)
     return invalid_field(field, "is not available yet for models that answer in Harmony's channels");
   CAIRN_TRY(AnswerGrammarRules held, answer_rules(service, model, *request.form));
@@ -138,6 +152,7 @@ Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatR
   if (grammar::Matcher matcher(held.grammar); matcher.push(held.begun) < held.begun.size())
     return invalid_field(field, "does not fit how the last message has begun the answer");
   if (rules.reasoning_tokens_max != 0 && held.begun.empty()) held.thinking_open = thinking_open(model, context);
+  held.call_open = call_open;
   rules.grammar = std::move(held);
   return {};
 }

@@ -36,10 +36,6 @@ AnswerGrammar::AnswerGrammar(AnswerGrammarRules rules)
   matcher_.push(rules_.begun);
 }
 
-bool AnswerGrammar::opens_thinking(TokenId token) const {
-  return token != kNoToken && token == rules_.thinking_open && started_ && matcher_.position() == 0;
-}
-
 void AnswerGrammar::start(bool space, NextTokenRule& next) {
   started_ = true;
   space_left_ = space ? kAnswerSpaceBytesMax : 0;
@@ -49,6 +45,11 @@ void AnswerGrammar::start(bool space, NextTokenRule& next) {
 
 void AnswerGrammar::pause(NextTokenRule& next) {
   started_ = false;
+  next.allowed = {};
+}
+
+void AnswerGrammar::give_way(NextTokenRule& next) {
+  complete_ = true;
   next.allowed = {};
 }
 
@@ -85,7 +86,8 @@ void AnswerGrammar::allow_next(NextTokenRule& next) {
     return;
   }
   if (matcher_.position() == 0) {
-    if (rules_.thinking_open != kNoToken) set(mask_, rules_.thinking_open);
+    for (const TokenId open : {rules_.thinking_open, rules_.call_open})
+      if (open != kNoToken) set(mask_, open);
     for (const TokenId space : rules_.vocabulary->spaces)
       if (rules_.vocabulary->masks.piece(space).size() <= space_left_) set(mask_, space);
   }

@@ -31,6 +31,8 @@ struct AnswerGrammarRules {
   bool whole_answer = true;  ///< else the model goes on as it likes once the grammar's text is complete
   /// The token with which the model may begin to think before it answers; kNoToken: it may not.
   TokenId thinking_open = kNoToken;
+  /// The token with which the model may begin a call in place of the answer; kNoToken: it may not.
+  TokenId call_open = kNoToken;
 };
 
 /// The grammar's state in one answer. Not thread-safe. The masks depend on the answer's tokens alone.
@@ -43,13 +45,19 @@ class AnswerGrammar {
   bool started() const { return started_; }
   /// The model has begun to think: nothing is masked until the next start().
   void pause(NextTokenRule& next);
-  bool opens_thinking(TokenId token) const;
+  bool opens_thinking(TokenId token) const { return opens(token, rules_.thinking_open); }
+  bool opens_call(TokenId token) const { return opens(token, rules_.call_open); }
+  /// A call has taken the answer's place: nothing is masked any more.
+  void give_way(NextTokenRule& next);
   /// Takes a token of the answer. `next.error` is set if it does not fit, or a limit on the work is reached.
   void token(TokenId token, NextTokenRule& next);
   /// The same for text that came in one token with the end of the thinking.
   void text(std::string_view text, NextTokenRule& next);
 
  private:
+  bool opens(TokenId token, TokenId opener) const {
+    return token != kNoToken && token == opener && matcher_.position() == 0 && !complete_;
+  }
   bool takes_space(std::string_view text);
   void allow_next(NextTokenRule& next);
 

@@ -42,6 +42,7 @@ void ChatConstraint::ban(TokenId token, NextTokenRule& next) {
 void ChatConstraint::follow_grammar(TokenId token, NextTokenRule& next) {
   if (grammar_->started()) {
     if (grammar_->opens_thinking(token)) return grammar_->pause(next);
+    if (grammar_->opens_call(token)) return grammar_->give_way(next);
     return grammar_->token(token, next);
   }
   if (parser_.in_reasoning()) return;
