@@ -271,7 +271,7 @@ void add_grammar(CLI::App& app, int& exit_code) {
     });
   };
   add("check", "Check which texts are in the language, as bytes or as a model's tokens", false, check_instances);
-  add("sample", "Draw texts of the language at random, from a model's vocabulary alone", true, sample_line);
+  add("sample", "Sample texts of the language at random, from a model's vocabulary alone", true, sample_line);
 }
 
 }  // namespace cairn

@@ -21,13 +21,13 @@ struct NextTokenRule {
   std::vector<TokenId> banned;
   /// A bit for each token, the lowest bit of the first word for token 0: only those with a set bit may come next.
   /// Empty: all may. The constraint owns the words. Ignored while tokens are forced.
-  std::span<const uint64_t> allowed;
+  std::span<const uint64_t> allowed{};
   /// The next token is the one that temperature 0 would give.
   bool greedy = false;
   /// The answer ends here.
   std::optional<FinishReason> end;
   /// The answer fails here.
-  std::optional<Error> error;
+  std::optional<Error> error{};
 };
 
 /// The constraint of one request. It sees the answer only, so its decisions depend on nothing else. Called on the

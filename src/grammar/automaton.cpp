@@ -57,8 +57,8 @@ void Automaton::clear() {
   predict_all();
   std::ranges::sort(predicted_);
   Row row;
-  row.waiting = static_cast<uint32_t>(
-      std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol != kWithin; }));
+  row.waiting =
+      static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol != kWithin; }));
   row.end = static_cast<uint32_t>(predicted_.size());
   row.may_end = grammar_->symbols[grammar_->accept].nullable;
   items_ = predicted_;
@@ -255,7 +255,8 @@ void Automaton::each_waiting(uint32_t id, uint32_t symbol, Visit visit) const {
   const auto look = [&](size_t first, size_t last) {
     const auto begin = items_.begin() + static_cast<ptrdiff_t>(row.begin + first);
     const auto end = items_.begin() + static_cast<ptrdiff_t>(row.begin + last);
-    for (auto item = std::lower_bound(begin, end, Item{symbol, 0, 0, 0}); item != end && item->symbol == symbol; ++item) {
+    for (auto item = std::lower_bound(begin, end, Item{symbol, 0, 0, 0}); item != end && item->symbol == symbol;
+         ++item) {
       visit(*item);
     }
   };
@@ -305,8 +306,7 @@ RowId Automaton::intern() {
   size_t slot = hash & (table_.size() - 1);
   for (; table_[slot] != 0; slot = (slot + 1) & (table_.size() - 1)) {
     const Row& row = rows_[table_[slot] - 1];
-    if (row.may_end == may_end_ &&
-        std::ranges::equal(kernel_, std::span(items_).subspan(row.begin, row.kernel))) {
+    if (row.may_end == may_end_ && std::ranges::equal(kernel_, std::span(items_).subspan(row.begin, row.kernel))) {
       return RowId{table_[slot] - 1};
     }
   }
@@ -326,8 +326,8 @@ RowId Automaton::intern() {
   predict_all();
   if (predicted_.size() + kernel_.size() > kRowItemsMax) return kTooLargeRow;
   std::ranges::sort(predicted_);
-  row.waiting = static_cast<uint32_t>(
-      std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol != kWithin; }));
+  row.waiting =
+      static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol != kWithin; }));
   row.end = static_cast<uint32_t>(kernel_.size() + predicted_.size());
   items_.insert(items_.end(), kernel_.begin(), kernel_.end());
   items_.insert(items_.end(), predicted_.begin(), predicted_.end());

@@ -16,16 +16,17 @@
 
 namespace cairn::grammar {
 
-inline constexpr size_t kRowItemsMax = 20'000;   ///< items of one row: the work for one byte
-inline constexpr size_t kKernelItemsMax = 2'000;   ///< those of them that are not at the beginning of a rule
-inline constexpr uint32_t kRowDepthMax = 2'048;  ///< rules within each other that began at different places of a text
+inline constexpr size_t kRowItemsMax = 20'000;    ///< items of one row: the work for one byte
+inline constexpr size_t kKernelItemsMax = 2'000;  ///< those of them that are not at the beginning of a rule
+inline constexpr uint32_t kRowDepthMax = 2'048;   ///< rules within each other that began at different places of a text
 
 struct MaskCache;
 class WalkedVocabulary;
 
 enum class RowId : uint32_t {};
-inline constexpr RowId kNoRow{0xFFFF'FFFF};   ///< no text goes on so
-inline constexpr RowId kTooLargeRow{0xFFFF'FFFE};  ///< over kRowItemsMax, kKernelItemsMax or kRowDepthMax, or a regex pool's limits
+inline constexpr RowId kNoRow{0xFFFF'FFFF};  ///< no text goes on so
+inline constexpr RowId kTooLargeRow{
+    0xFFFF'FFFE};  ///< over kRowItemsMax, kKernelItemsMax or kRowDepthMax, or a regex pool's limits
 
 /// Rows of one grammar. Not thread-safe. What it answers depends on the grammar and the bytes alone, never on what it
 /// was asked before.

@@ -19,7 +19,7 @@ struct DraftSymbol {
   RegexId regex = kNoMatch;
   std::vector<std::vector<uint32_t>> alternatives{};  // kRule
   std::string name{};                                 // kRule
-  uint32_t inner = 0;                               // kRepeat
+  uint32_t inner = 0;                                 // kRepeat
   uint32_t min = 0;
   uint32_t max = 0;
   bool defined = false;
@@ -134,8 +134,8 @@ SymbolId GrammarBuilder::repeat(SymbolId symbol, uint32_t min, std::optional<uin
   if (min == 0 && most == 1) return optional(symbol);
   const auto [entry, added] = state_->made.try_emplace({2, raw(symbol), min, most});
   if (added) {
-    entry->second = state_->push(
-        {.kind = SymbolKind::kRepeat, .inner = raw(symbol), .min = min, .max = most, .defined = true});
+    entry->second =
+        state_->push({.kind = SymbolKind::kRepeat, .inner = raw(symbol), .min = min, .max = most, .defined = true});
   }
   return entry->second;
 }
@@ -186,7 +186,8 @@ Result<void> GrammarBuilder::State::find_productive() {
     if (symbols[i].kind != SymbolKind::kTerminal) continue;
     const std::optional<bool> nothing = regexes.matches_nothing(symbols[i].regex, kTerminalFuel);
     if (!nothing.has_value() || regexes.full()) {
-      return fail(Code::kTooLarge, "a regular expression with conditions takes more than {} steps to decide", kTerminalFuel);
+      return fail(Code::kTooLarge, "a regular expression with conditions takes more than {} steps to decide",
+                  kTerminalFuel);
     }
     matches[i] = !*nothing;
   }
@@ -258,8 +259,8 @@ Result<std::shared_ptr<const Grammar>> GrammarBuilder::finish(SymbolId start) {
   State& state = *state_;
   if (state.size > kSymbolsMax) return fail(Code::kTooLarge, "a grammar of more than {} symbols", kSymbolsMax);
   if (state.regexes.full()) {
-    return fail(Code::kTooLarge, "regular expressions of more than {} nodes or nested more than {} deep", kRegexNodesMax,
-                kRegexDepthMax);
+    return fail(Code::kTooLarge, "regular expressions of more than {} nodes or nested more than {} deep",
+                kRegexNodesMax, kRegexDepthMax);
   }
   for (const DraftSymbol& symbol : state.symbols) {
     if (!symbol.defined) return fail(Code::kInvalidArgument, "the rule {} has no definition", symbol.name);

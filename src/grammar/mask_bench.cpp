@@ -59,7 +59,8 @@ struct Json {
   // {"name": text of at most 60 characters, "age": number, "tags": [text]}
   SymbolId person() {
     const auto field = [&](std::string_view key, SymbolId of) {
-      return builder.sequence(std::array{literal("\"" + std::string(key) + "\""), blank, literal(":"), blank, of, blank});
+      return builder.sequence(
+          std::array{literal("\"" + std::string(key) + "\""), blank, literal(":"), blank, of, blank});
     };
     const SymbolId tags =
         builder.sequence(std::array{literal("["), blank, builder.optional(list(string)), literal("]")});

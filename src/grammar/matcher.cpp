@@ -44,7 +44,8 @@ void Matcher::State::collect() {
   for (char byte : taken) rows.push_back(automaton->step(rows.back(), static_cast<uint8_t>(byte)));
   budget = std::max(kAutomatonBytes, automaton->bytes_used() * 2);
   if (budget > kAutomatonBytesMax) {
-    failure = Error{Code::kTooLarge, fmt::format("an answer's grammar needs more than {} bytes", kAutomatonBytesMax / 2), {}};
+    failure =
+        Error{Code::kTooLarge, fmt::format("an answer's grammar needs more than {} bytes", kAutomatonBytesMax / 2), {}};
   }
 }
 

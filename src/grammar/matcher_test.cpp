@@ -30,8 +30,8 @@ SymbolId add_lists(GrammarBuilder& builder) {
   const SymbolId value = builder.rule("value");
   const SymbolId items = builder.rule("items");
   builder.add(value, {builder.terminal(regexes.repeat(regexes.bytes(ByteSet::range('0', '9')), 1, std::nullopt))});
-  builder.add(value, {builder.literal("\""), builder.terminal(regexes.repeat(plain, 0, std::nullopt)),
-                      builder.literal("\"")});
+  builder.add(value,
+              {builder.literal("\""), builder.terminal(regexes.repeat(plain, 0, std::nullopt)), builder.literal("\"")});
   builder.add(value, {builder.literal("["), items, builder.literal("]")});
   builder.add(items, {value});
   builder.add(items, {value, builder.literal(","), items});
@@ -124,12 +124,14 @@ TEST(Matcher, TakesEveryCharacterOfARange) {
   struct Range {
     char32_t first, last;
   };
-  for (const Range range : {Range{0, 0x10FFFF}, Range{0x41, 0x41}, Range{0x7E, 0x801}, Range{0x3FF, 0x1234},
-                            Range{0xD123, 0xE456}, Range{0xFFFE, 0x10001}, Range{0x12345, 0x10ABCD}, Range{0x80, 0xBF}}) {
+  for (const Range range :
+       {Range{0, 0x10FFFF}, Range{0x41, 0x41}, Range{0x7E, 0x801}, Range{0x3FF, 0x1234}, Range{0xD123, 0xE456},
+        Range{0xFFFE, 0x10001}, Range{0x12345, 0x10ABCD}, Range{0x80, 0xBF}}) {
     GrammarBuilder builder;
     Matcher matcher(finish(builder, builder.terminal(builder.regexes().characters(range.first, range.last))));
     for (char32_t value = 0; value <= 0x10FFFF; value += (value < 0x3000 ? 1 : 61)) {
-      for (const uint32_t c : std::array<uint32_t, 5>{value, range.first, range.last, range.first - 1, range.last + 1}) {
+      for (const uint32_t c :
+           std::array<uint32_t, 5>{value, range.first, range.last, range.first - 1, range.last + 1}) {
         if ((c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF) continue;
         std::string text;
         utf8_append(text, char32_t{c});

@@ -60,7 +60,7 @@ TEST(RandomRegex, MatchesExactlyItsTexts) {
   int built = 0;
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     GrammarBuilder builder;
-    Draw draw(seed, builder);
+    GrammarPicker draw(seed, builder);
     const DrawnRegex regex = draw.regex(1 + static_cast<int>(seed % 4));
     const SymbolId start = builder.terminal(regex.id);
     const std::optional<bool> nothing = builder.regexes().matches_nothing(regex.id, 100'000);

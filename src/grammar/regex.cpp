@@ -119,12 +119,17 @@ uint32_t RegexPool::Nodes::intern(RegexNode node, std::span<const uint32_t> list
     children.insert(children.end(), list.begin(), list.end());
   }
   switch (node.kind) {
-    case RegexKind::kSequence: node.has_counts = at(node.first).has_counts || at(node.second).has_counts; break;
-    case RegexKind::kComplement: node.has_counts = at(node.first).has_counts; break;
+    case RegexKind::kSequence:
+      node.has_counts = at(node.first).has_counts || at(node.second).has_counts;
+      break;
+    case RegexKind::kComplement:
+      node.has_counts = at(node.first).has_counts;
+      break;
     case RegexKind::kRepeat:
       node.has_counts = at(node.first).has_counts || node.second > 1 || node.most != kNoBound;
       break;
-    default: node.has_counts = std::ranges::any_of(list, [&](uint32_t child) { return at(child).has_counts; });
+    default:
+      node.has_counts = std::ranges::any_of(list, [&](uint32_t child) { return at(child).has_counts; });
   }
   const auto id = static_cast<uint32_t>(nodes.size());
   nodes.push_back(node);
@@ -345,7 +350,8 @@ RegexId RegexPool::bytes(const ByteSet& set) { return RegexId{nodes_->bytes(set)
 
 RegexId RegexPool::literal(std::string_view text) {
   uint32_t result = kEmpty;
-  for (size_t i = text.size(); i-- > 0;) result = nodes_->sequence(nodes_->bytes(ByteSet::of(text.substr(i, 1))), result);
+  for (size_t i = text.size(); i-- > 0;)
+    result = nodes_->sequence(nodes_->bytes(ByteSet::of(text.substr(i, 1))), result);
   return RegexId{result};
 }
 

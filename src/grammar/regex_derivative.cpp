@@ -40,8 +40,8 @@ uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
     }
     case RegexKind::kRepeat: {
       // Right for a nullable inner expression, too: it is counted only where it takes a byte.
-      const uint32_t rest = repeat(self.first, self.second == 0 ? 0 : self.second - 1,
-                                   self.most == kNoBound ? kNoBound : self.most - 1);
+      const uint32_t rest =
+          repeat(self.first, self.second == 0 ? 0 : self.second - 1, self.most == kNoBound ? kNoBound : self.most - 1);
       return sequence(derive(self.first, byte), rest);
     }
   }
@@ -55,17 +55,22 @@ void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& 
   }
   const RegexNode& self = at(node);
   switch (self.kind) {
-    case RegexKind::kBytes: found.push_back(self.first); return;
+    case RegexKind::kBytes:
+      found.push_back(self.first);
+      return;
     case RegexKind::kAnyOf:
     case RegexKind::kAllOf:
       for (uint32_t child : list(node)) collect_first_sets(child, found);
       return;
     case RegexKind::kComplement:
-    case RegexKind::kRepeat: collect_first_sets(self.first, found); return;
+    case RegexKind::kRepeat:
+      collect_first_sets(self.first, found);
+      return;
     case RegexKind::kAutomaton:
       found.insert(found.end(), automata[self.first].sets.begin(), automata[self.first].sets.end());
       return;
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -81,7 +86,8 @@ std::vector<uint8_t> RegexPool::Nodes::classes(uint32_t node, std::array<uint8_t
     std::array<uint16_t, 256> size{};
     for (uint32_t byte = 0; byte < 256; ++byte) ++size[class_of[byte]];
     std::array<uint16_t, 256> inside{};
-    for (uint32_t byte = 0; byte < 256; ++byte) inside[class_of[byte]] += sets[set].contains(static_cast<uint8_t>(byte));
+    for (uint32_t byte = 0; byte < 256; ++byte)
+      inside[class_of[byte]] += sets[set].contains(static_cast<uint8_t>(byte));
     for (uint32_t byte = 0; byte < 256; ++byte) {
       const uint8_t old = class_of[byte];
       if (!sets[set].contains(static_cast<uint8_t>(byte)) || inside[old] == size[old]) continue;

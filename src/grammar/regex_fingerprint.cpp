@@ -11,9 +11,13 @@ namespace cairn::grammar {
 RegexFingerprint RegexPool::Nodes::compute_fingerprint(uint32_t id) {
   const RegexNode& node = at(id);
   std::vector<uint64_t> data{static_cast<uint64_t>(node.kind)};
-  const auto add = [&](uint32_t child) { data.insert(data.end(), fingerprints[child].begin(), fingerprints[child].end()); };
+  const auto add = [&](uint32_t child) {
+    data.insert(data.end(), fingerprints[child].begin(), fingerprints[child].end());
+  };
   switch (node.kind) {
-    case RegexKind::kBytes: data.insert(data.end(), sets[node.first].words().begin(), sets[node.first].words().end()); break;
+    case RegexKind::kBytes:
+      data.insert(data.end(), sets[node.first].words().begin(), sets[node.first].words().end());
+      break;
     case RegexKind::kSequence:
       add(node.first);
       add(node.second);
@@ -26,12 +30,15 @@ RegexFingerprint RegexPool::Nodes::compute_fingerprint(uint32_t id) {
       for (const RegexFingerprint& child : parts) data.insert(data.end(), child.begin(), child.end());
       break;
     }
-    case RegexKind::kComplement: add(node.first); break;
+    case RegexKind::kComplement:
+      add(node.first);
+      break;
     case RegexKind::kRepeat:
       add(node.first);
       data.push_back(uint64_t{node.second} << 32 | node.most);
       break;
-    default: break;
+    default:
+      break;
   }
   RegexFingerprint result{};
   for (uint64_t half = 0; half < result.size(); ++half) {
@@ -64,8 +71,11 @@ RegexFingerprint RegexPool::Nodes::fingerprint(uint32_t node) {
         for (uint32_t child : list(current)) need(child);
         break;
       case RegexKind::kComplement:
-      case RegexKind::kRepeat: need(at(current).first); break;
-      default: break;
+      case RegexKind::kRepeat:
+        need(at(current).first);
+        break;
+      default:
+        break;
     }
     if (open.size() == before) fingerprints[current] = compute_fingerprint(current);
   }
@@ -94,7 +104,8 @@ uint32_t RegexPool::Nodes::without_large_counts(uint32_t node, uint32_t bytes) {
     case RegexKind::kRepeat:
       return repeat(without_large_counts(self.first, bytes), std::min(self.second, bytes + 1),
                     self.most > bytes ? kNoBound : self.most);
-    default: return node;
+    default:
+      return node;
   }
 }
 

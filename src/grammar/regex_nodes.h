@@ -20,10 +20,10 @@ struct RegexNode {
   /// `second` of them, ascending. kComplement, kRepeat: the inner one.
   /// kAutomaton: the automaton; `second` is the state.
   uint32_t first = 0;
-  uint32_t second = 0;        ///< kRepeat: at least so often
-  uint32_t most = 0;          ///< kRepeat: at most so often, or kNoBound
-  uint32_t derivatives = 0;   ///< index of its table + 1; 0: not computed
-  uint8_t emptiness = 0;      ///< 0: unknown, 1: matches something, 2: matches nothing
+  uint32_t second = 0;       ///< kRepeat: at least so often
+  uint32_t most = 0;         ///< kRepeat: at most so often, or kNoBound
+  uint32_t derivatives = 0;  ///< index of its table + 1; 0: not computed
+  uint8_t emptiness = 0;     ///< 0: unknown, 1: matches something, 2: matches nothing
 };
 
 inline constexpr uint32_t kNoBound = 0xFFFF'FFFF;
@@ -41,7 +41,7 @@ struct RegexPool::Nodes {
   std::vector<SharedAutomaton> automata;
   std::vector<uint32_t> table;  ///< open addressing: node + 1, by hash
   std::deque<Derivatives> derivatives;
-  std::vector<ByteSet> first_bytes;  ///< beside `derivatives`
+  std::vector<ByteSet> first_bytes;            ///< beside `derivatives`
   std::vector<RegexFingerprint> fingerprints;  ///< zero: not computed
   bool overflow = false;
   uint32_t everything = 0;  ///< matches all texts

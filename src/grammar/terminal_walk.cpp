@@ -156,13 +156,18 @@ std::optional<uint32_t> PlainTokens::characters(std::string_view bytes) {
 
 bool PlainTokens::begins(const ByteSet& bytes) {
   for (uint32_t byte = 0x20; byte < 256; ++byte) {
-    if (bytes.contains(static_cast<uint8_t>(byte)) && (byte > 0x7F || plain_ascii(static_cast<uint8_t>(byte)))) return true;
+    if (bytes.contains(static_cast<uint8_t>(byte)) && (byte > 0x7F || plain_ascii(static_cast<uint8_t>(byte))))
+      return true;
   }
   return false;
 }
 
 WalkedVocabulary::WalkedVocabulary(std::vector<VocabularyTrie::Entry> entries, size_t words)
-    : id_(++vocabularies), words_(words), all_(entries), not_plain_(not_plain_of(entries)), plain_(plain_of(entries, words)) {}
+    : id_(++vocabularies),
+      words_(words),
+      all_(entries),
+      not_plain_(not_plain_of(entries)),
+      plain_(plain_of(entries, words)) {}
 
 std::shared_ptr<const TerminalWalk> WalkedVocabulary::walk(RegexPool& regexes, RegexId terminal) const {
   // No token reaches the end of larger counts, so that they are all one.

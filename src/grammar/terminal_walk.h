@@ -33,7 +33,7 @@ struct PlainTokens {
   std::vector<TokenBits> upto;                    ///< [n]: those of at most n characters
 
   static std::optional<uint32_t> characters(std::string_view bytes);  ///< nullopt: not plain
-  static bool begins(const ByteSet& bytes);  ///< whether plain text can begin with one of them
+  static bool begins(const ByteSet& bytes);                           ///< whether plain text can begin with one of them
 };
 
 /// What a walk through the vocabulary found. Immutable.

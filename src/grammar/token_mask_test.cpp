@@ -17,8 +17,8 @@ namespace {
 
 // All bytes, an end token, a token without text, and texts of a few parts: some tokens have the same bytes.
 std::vector<std::string> drawn_pieces(uint32_t seed, size_t count) {
-  constexpr std::array<std::string_view, 15> kParts = {"a", "b", "ab", "\"", "\\", ",", "{\"", "}", " ",
-                                                       "1", "\xC3\xA9", "\xC3", "\xF0\x9F\x98\x80", "\n", "x"};
+  constexpr std::array<std::string_view, 15> kParts = {
+      "a", "b", "ab", "\"", "\\", ",", "{\"", "}", " ", "1", "\xC3\xA9", "\xC3", "\xF0\x9F\x98\x80", "\n", "x"};
   std::mt19937 random(seed);
   std::vector<std::string> result{"", ""};
   for (int byte = 0; byte < 256; ++byte) result.emplace_back(1, static_cast<char>(byte));

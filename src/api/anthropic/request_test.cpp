@@ -133,7 +133,6 @@ TEST(MessagesRequest, FieldsThatClientsCannotLeaveOutAreTakenAndTold) {
            {R"({"thinking": {"type": "adaptive", "display": "updates"}})", "thinking.display"},
            {R"({"thinking": {"type": "adaptive", "block_binding": {}}})", "thinking.block_binding"},
            {R"({"output_config": {"task_budget": {"type": "tokens", "total": 5}}})", "output_config.task_budget"},
-           {R"({"output_config": {"format": {"type": "json_schema", "schema": {}}}})", "output_config.format"},
            {R"({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}})",
             "context_management.edits[0]"},
            {R"({"context_management": {"edits": [{"type": "clear_thinking_20251015",

@@ -90,8 +90,6 @@ TEST(OllamaRequest, WhatIsNotAvailableIsRefusedByName) {
   const auto refuse = [](std::string_view more, const std::string& at) {
     expect_refused(parse_chat, with(more), Code::kUnsupported, at, at + " is not supported");
   };
-  refuse(R"("format": "json")", "format");
-  refuse(R"("format": {"type": "object"})", "format");
   refuse(R"("options": {"tfs_z": 0.5})", "options.tfs_z");
   refuse(R"("options": {"penalize_newline": false})", "options.penalize_newline");
   expect_refused(parse_chat, with(R"("options": {"temprature": 1})"), Code::kInvalidArgument, "options.temprature",

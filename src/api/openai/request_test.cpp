@@ -69,9 +69,6 @@ TEST(ChatRequest, WhatWouldChangeTheAnswerIsRefusedByName) {
   expect_refused(R"("functions": [{"name": "f"}])", "functions", Code::kUnsupported);
   expect_refused(R"("function_call": {"name": "f"})", "function_call", Code::kUnsupported);
   expect_refused(R"("modalities": ["text", "audio"])", "modalities", Code::kUnsupported);
-  expect_refused(R"("response_format": {"type": "json_object"})", "response_format", Code::kUnsupported);
-  for (const std::string name : {"json_schema", "grammar", "structured_outputs", "guided_json", "guided_choice"})
-    expect_refused(fmt::format(R"("{}": {{"a": 1}})", name), name, Code::kUnsupported);
   expect_refused(R"("top_logprobs": 2)", "top_logprobs", Code::kInvalidArgument);
   expect_refused(R"("stream_options": {"include_usage": 1})", "stream_options.include_usage", Code::kInvalidArgument);
 }

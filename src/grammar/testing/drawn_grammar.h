@@ -68,9 +68,9 @@ struct DrawnRegex {
   std::string text{};
 };
 
-class Draw {
+class GrammarPicker {
  public:
-  Draw(uint32_t seed, GrammarBuilder& builder) : random_(seed), builder_(builder) {}
+  GrammarPicker(uint32_t seed, GrammarBuilder& builder) : random_(seed), builder_(builder) {}
 
   uint32_t below(uint32_t count) { return std::uniform_int_distribution<uint32_t>(0, count - 1)(random_); }
 
@@ -86,17 +86,21 @@ class Draw {
     const DrawnRegex b = regex(depth - 1);
     const RegexId both[] = {a.id, b.id};
     switch (below(7)) {
-      case 0: return {pool.complement(a.id), ~a.language, "~(" + a.text + ")"};
-      case 1: return {pool.all_of(both), a.language & b.language, "(" + a.text + "&" + b.text + ")"};
+      case 0:
+        return {pool.complement(a.id), ~a.language, "~(" + a.text + ")"};
+      case 1:
+        return {pool.all_of(both), a.language & b.language, "(" + a.text + "&" + b.text + ")"};
       case 2:
-      case 3: return {pool.any_of(both), a.language | b.language, "(" + a.text + "|" + b.text + ")"};
+      case 3:
+        return {pool.any_of(both), a.language | b.language, "(" + a.text + "|" + b.text + ")"};
       case 4: {
         const uint32_t min = below(4);
         const std::optional<uint32_t> max = below(3) == 0 ? std::nullopt : std::optional(min + below(3));
         return {pool.repeat(a.id, min, max), power(a.language, min, max),
                 "(" + a.text + "){" + std::to_string(min) + "," + (max ? std::to_string(*max) : "") + "}"};
       }
-      default: return {pool.sequence(both), join(a.language, b.language), a.text + b.text};
+      default:
+        return {pool.sequence(both), join(a.language, b.language), a.text + b.text};
     }
   }
 
@@ -112,7 +116,7 @@ struct DrawnGrammar {
 };
 
 inline DrawnGrammar draw_grammar(uint32_t seed, GrammarBuilder& builder) {
-  Draw draw(seed, builder);
+  GrammarPicker draw(seed, builder);
   std::vector<SymbolId> symbols;
   std::vector<std::function<Language(const std::vector<Language>&)>> meaning;
   const uint32_t rules = 1 + draw.below(4);
@@ -137,8 +141,8 @@ inline DrawnGrammar draw_grammar(uint32_t seed, GrammarBuilder& builder) {
                           draw.below(2) == 0 ? std::nullopt : std::optional(min + draw.below(3))};
     symbols.push_back(builder.repeat(symbols[counted.inner], counted.min, counted.max));
     repeats.push_back(counted);
-    what += "\n" + std::to_string(known.size()) + " = " + std::to_string(counted.inner) + "{" + std::to_string(min) + "," +
-            (counted.max ? std::to_string(*counted.max) : "") + "}";
+    what += "\n" + std::to_string(known.size()) + " = " + std::to_string(counted.inner) + "{" + std::to_string(min) +
+            "," + (counted.max ? std::to_string(*counted.max) : "") + "}";
     known.emplace_back();
   }
   std::vector<std::vector<std::vector<uint32_t>>> alternatives(rules);

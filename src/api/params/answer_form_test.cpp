@@ -1,0 +1,93 @@
+#include "api/params/answer_form.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+using Kind = grammar::GrammarSource::Kind;
+
+struct Read {
+  AnswerForm form;
+  Result<void> result;
+};
+
+Read read(std::string_view text) {
+  const ordered_json body = ordered_json::parse(text);
+  RequestFields fields(body);
+  Read out;
+  read_answer_form(fields, out.form);
+  out.result = fields.finish();
+  return out;
+}
+
+TEST(AnswerForm, EveryFieldThatAsksForAFormIsRead) {
+  struct Case {
+    std::string_view body;
+    Kind kind;
+    std::string_view field;
+  };
+  for (const Case& one : std::initializer_list<Case>{
+           {R"({"response_format": {"type": "json_object"}})", Kind::kJsonObject, "response_format"},
+           {R"({"response_format": {"type": "json_object", "schema": {"type": "array"}}})", Kind::kJsonSchema,
+            "response_format.schema"},
+           {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": null, "schema": {}}}})",
+            Kind::kJsonSchema, "response_format.json_schema.schema"},
+           {R"({"response_format": {"type": "json_schema", "schema": {}}})", Kind::kJsonSchema,
+            "response_format.schema"},
+           {R"({"grammar": "root ::= \"x\""})", Kind::kGbnf, "grammar"},
+           {R"({"json_schema": {}})", Kind::kJsonSchema, "json_schema"},
+           {R"({"structured_outputs": {"json": "{\"type\": \"string\"}"}})", Kind::kJsonSchema,
+            "structured_outputs.json"},
+           {R"({"structured_outputs": {"regex": "a+"}})", Kind::kRegex, "structured_outputs.regex"},
+           {R"({"structured_outputs": {"choice": ["a", "b"]}})", Kind::kChoice, "structured_outputs.choice"},
+           {R"({"structured_outputs": {"grammar": "root ::= \"x\""}})", Kind::kGbnf, "structured_outputs.grammar"},
+           {R"({"structured_outputs": {"grammar": "start: \"x\""}})", Kind::kLark, "structured_outputs.grammar"},
+           {R"({"structured_outputs": {"json_object": true}})", Kind::kJsonObject, "structured_outputs.json_object"},
+           {R"({"guided_json": {}})", Kind::kJsonSchema, "guided_json"},
+           {R"({"guided_regex": "a"})", Kind::kRegex, "guided_regex"},
+           {R"({"guided_choice": ["a"]})", Kind::kChoice, "guided_choice"},
+           {R"({"guided_grammar": "root ::= \"x\""})", Kind::kGbnf, "guided_grammar"},
+           {R"({"regex": "a"})", Kind::kRegex, "regex"},
+           {R"({"ebnf": "root ::= \"x\""})", Kind::kGbnf, "ebnf"}}) {
+    const Read found = read(one.body);
+    ASSERT_TRUE(found.result) << one.body << found.result.error().message;
+    ASSERT_TRUE(found.form) << one.body;
+    EXPECT_EQ(found.form->kind, one.kind) << one.body;
+    EXPECT_EQ(found.form->field, one.field);
+  }
+}
+
+TEST(AnswerForm, EmptyFieldsAndTextAskForNone) {
+  for (const std::string_view body :
+       {"{}", R"({"response_format": {"type": "text"}})", R"({"grammar": ""})", R"({"grammar": null})",
+        R"({"json_schema": null})", R"({"guided_choice": []})", R"({"structured_outputs": {}})"}) {
+    const Read found = read(body);
+    EXPECT_TRUE(found.result && !found.form) << body;
+  }
+}
+
+TEST(AnswerForm, WhatIsNoFormOrASecondOneIsRefusedByName) {
+  struct Case {
+    std::string_view body;
+    std::string_view field;
+  };
+  for (const Case& one : std::initializer_list<Case>{
+           {R"({"response_format": {"type": "xml"}})", "response_format"},
+           {R"({"response_format": {"type": "json_schema", "json_schema": {"schema": 5}}})", "response_format"},
+           {R"({"grammar": 5})", "grammar"},
+           {R"({"json_schema": "{"})", "json_schema"},
+           {R"({"guided_choice": [5]})", "guided_choice"},
+           {R"({"structured_outputs": {"structural_tag": {"a": 1}}})", "structured_outputs"},
+           {R"({"grammar_lazy": true})", "grammar_lazy"},
+           {R"({"grammar": "root ::= \"x\"", "regex": "x"})", "regex"}}) {
+    const Read found = read(one.body);
+    ASSERT_FALSE(found.result) << one.body;
+    EXPECT_EQ(found.result.error().at, one.field) << found.result.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::api
