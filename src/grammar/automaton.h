@@ -25,8 +25,8 @@ class WalkedVocabulary;
 
 enum class RowId : uint32_t {};
 inline constexpr RowId kNoRow{0xFFFF'FFFF};  ///< no text goes on so
-inline constexpr RowId kTooLargeRow{
-    0xFFFF'FFFE};  ///< over kRowItemsMax, kKernelItemsMax or kRowDepthMax, or a regex pool's limits
+/// Over kRowItemsMax, kKernelItemsMax or kRowDepthMax, or a regex pool's limits.
+inline constexpr RowId kTooLargeRow{0xFFFF'FFFE};
 
 /// Rows of one grammar. Not thread-safe. What it answers depends on the grammar and the bytes alone, never on what it
 /// was asked before.

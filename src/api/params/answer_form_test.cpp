@@ -29,29 +29,30 @@ TEST(AnswerForm, EveryFieldThatAsksForAFormIsRead) {
     Kind kind;
     std::string_view field;
   };
-  for (const Case& one : std::initializer_list<Case>{
-           {R"({"response_format": {"type": "json_object"}})", Kind::kJsonObject, "response_format"},
-           {R"({"response_format": {"type": "json_object", "schema": {"type": "array"}}})", Kind::kJsonSchema,
-            "response_format.schema"},
-           {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": null, "schema": {}}}})",
-            Kind::kJsonSchema, "response_format.json_schema.schema"},
-           {R"({"response_format": {"type": "json_schema", "schema": {}}})", Kind::kJsonSchema,
-            "response_format.schema"},
-           {R"({"grammar": "root ::= \"x\""})", Kind::kGbnf, "grammar"},
-           {R"({"json_schema": {}})", Kind::kJsonSchema, "json_schema"},
-           {R"({"structured_outputs": {"json": "{\"type\": \"string\"}"}})", Kind::kJsonSchema,
-            "structured_outputs.json"},
-           {R"({"structured_outputs": {"regex": "a+"}})", Kind::kRegex, "structured_outputs.regex"},
-           {R"({"structured_outputs": {"choice": ["a", "b"]}})", Kind::kChoice, "structured_outputs.choice"},
-           {R"({"structured_outputs": {"grammar": "root ::= \"x\""}})", Kind::kGbnf, "structured_outputs.grammar"},
-           {R"({"structured_outputs": {"grammar": "start: \"x\""}})", Kind::kLark, "structured_outputs.grammar"},
-           {R"({"structured_outputs": {"json_object": true}})", Kind::kJsonObject, "structured_outputs.json_object"},
-           {R"({"guided_json": {}})", Kind::kJsonSchema, "guided_json"},
-           {R"({"guided_regex": "a"})", Kind::kRegex, "guided_regex"},
-           {R"({"guided_choice": ["a"]})", Kind::kChoice, "guided_choice"},
-           {R"({"guided_grammar": "root ::= \"x\""})", Kind::kGbnf, "guided_grammar"},
-           {R"({"regex": "a"})", Kind::kRegex, "regex"},
-           {R"({"ebnf": "root ::= \"x\""})", Kind::kGbnf, "ebnf"}}) {
+  for (
+      const Case& one : std::initializer_list<Case>{
+          {R"({"response_format": {"type": "json_object"}})", Kind::kJsonObject, "response_format"},
+          {R"({"response_format": {"type": "json_object", "schema": {"type": "array"}}})", Kind::kJsonSchema,
+           "response_format.schema"},
+          {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": null, "schema": {}}}})",
+           Kind::kJsonSchema, "response_format.json_schema.schema"},
+          {R"({"response_format": {"type": "json_schema", "schema": {}}})", Kind::kJsonSchema,
+           "response_format.schema"},
+          {R"({"grammar": "root ::= \"x\""})", Kind::kGbnf, "grammar"},
+          {R"({"json_schema": {}})", Kind::kJsonSchema, "json_schema"},
+          {R"({"structured_outputs": {"json": "{\"type\": \"string\"}"}})", Kind::kJsonSchema,
+           "structured_outputs.json"},
+          {R"({"structured_outputs": {"regex": "a+"}})", Kind::kRegex, "structured_outputs.regex"},
+          {R"({"structured_outputs": {"choice": ["a", "b"]}})", Kind::kChoice, "structured_outputs.choice"},
+          {R"({"structured_outputs": {"grammar": "root ::= \"x\""}})", Kind::kGbnf, "structured_outputs.grammar"},
+          {R"({"structured_outputs": {"grammar": "start: \"x\""}})", Kind::kLark, "structured_outputs.grammar"},
+          {R"({"structured_outputs": {"json_object": true}})", Kind::kJsonObject, "structured_outputs.json_object"},
+          {R"({"guided_json": {}})", Kind::kJsonSchema, "guided_json"},
+          {R"({"guided_regex": "a"})", Kind::kRegex, "guided_regex"},
+          {R"({"guided_choice": ["a"]})", Kind::kChoice, "guided_choice"},
+          {R"({"guided_grammar": "root ::= \"x\""})", Kind::kGbnf, "guided_grammar"},
+          {R"({"regex": "a"})", Kind::kRegex, "regex"},
+          {R"({"ebnf": "root ::= \"x\""})", Kind::kGbnf, "ebnf"}}) {
     const Read found = read(one.body);
     ASSERT_TRUE(found.result) << one.body << found.result.error().message;
     ASSERT_TRUE(found.form) << one.body;

@@ -1,0 +1,97 @@
+// Answers that are held to a form, over every protocol: a model of random words obeys a schema at temperature 2.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { serve, storyTrainedFor } from './server.mjs';
+
+let server;
+before(async () => { server = await serve(storyTrainedFor(2048)); });
+after(async () => assert.equal((await server.stop()).code, 0));
+
+async function post(path, body) {
+  const response = await fetch(server.url + path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  return { status: response.status, text: await response.text() };
+}
+
+const schema = {
+  type: 'object',
+  properties: { colour: { enum: ['red', 'green'] }, count: { type: 'integer', minimum: 1, maximum: 99 }, known: { type: 'boolean' } },
+  required: ['colour', 'count', 'known'],
+  additionalProperties: false,
+};
+function assertFits(text) {
+  const value = JSON.parse(text);
+  assert.deepEqual(Object.keys(value), ['colour', 'count', 'known'], text);
+  assert.ok(['red', 'green'].includes(value.colour) && Number.isInteger(value.count) && value.count >= 1 && value.count <= 99, text);
+  assert.equal(typeof value.known, 'boolean');
+}
+
+const messages = [{ role: 'user', content: 'A colour, please.' }];
+const format = { type: 'json_schema', name: 'colour', schema, strict: true };
+const protocols = [
+  ['/v1/chat/completions', (seed) => ({ messages, seed, temperature: 2, max_tokens: 400, response_format: { type: 'json_schema', json_schema: format } }), (a) => a.choices[0].message.content],
+  ['/v1/responses', () => ({ input: messages, temperature: 2, max_output_tokens: 400, text: { format } }), (a) => a.output.at(-1).content[0].text],
+  ['/v1/messages', () => ({ messages, temperature: 1, max_tokens: 400, output_config: { format: { type: 'json_schema', schema } } }), (a) => a.content[0].text],
+  ['/api/chat', (seed) => ({ messages, stream: false, format: schema, options: { seed, temperature: 2, num_predict: 400 } }), (a) => a.message.content],
+  ['/api/generate', (seed) => ({ prompt: 'x', raw: true, stream: false, format: schema, options: { seed, temperature: 2, num_predict: 400 } }), (a) => a.response],
+  ['/completion', (seed) => ({ prompt: 'x', seed, temperature: 2, n_predict: 400, json_schema: schema }), (a) => a.content],
+  ['/v1/completions', (seed) => ({ prompt: 'x', seed, temperature: 2, max_tokens: 400, structured_outputs: { json: schema } }), (a) => a.choices[0].text],
+];
+
+test('an answer of every protocol fits its schema', async () => {
+  for (const [path, body, textOf] of protocols) {
+    for (let seed = 0; seed < 5; ++seed) {
+      const { status, text } = await post(path, body(seed));
+      assert.equal(status, 200, text);
+      assertFits(textOf(JSON.parse(text)));
+    }
+  }
+});
+
+test('a streamed answer fits its schema', async () => {
+  const { text } = await post('/v1/chat/completions', { ...protocols[0][1](7), stream: true });
+  const deltas = text.split('\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)));
+  assertFits(deltas.map((delta) => delta.choices[0]?.delta.content ?? '').join(''));
+});
+
+test('expressions, grammars and choices hold, and end the answer', async () => {
+  for (const [field, expected] of [
+    [{ regex: '[ab]{3}-[0-9]{2}' }, /^[ab]{3}-[0-9]{2}$/], [{ grammar: 'root ::= ("cat" | "dog") "s"' }, /^(cat|dog)s$/],
+    [{ guided_choice: ['yes', 'no'] }, /^(yes|no)$/], [{ structured_outputs: { grammar: 'start: "a"~2..3 "!"' } }, /^a{2,3}!$/],
+  ]) {
+    const { text } = await post('/v1/chat/completions', { messages, temperature: 2, ...field });
+    const [choice] = JSON.parse(text).choices;
+    assert.match(choice.message.content, expected);
+    assert.equal(choice.finish_reason, 'stop');
+  }
+});
+
+test('an answer that is cut says so', async () => {
+  const { text } = await post('/v1/chat/completions', { messages, max_tokens: 3, response_format: { type: 'json_object' } });
+  assert.equal(JSON.parse(text).choices[0].finish_reason, 'length');
+});
+
+test('a schema that cannot be held to is refused with its place, and never answered', async () => {
+  const bad = { type: 'object', properties: { a: { type: 'string', pattern: '(?<=x)y' } } };
+  for (const [path, body] of [
+    ['/v1/chat/completions', { messages, response_format: { type: 'json_schema', json_schema: { name: 'x', schema: bad } } }],
+    ['/v1/responses', { input: messages, text: { format: { type: 'json_schema', name: 'x', schema: bad } } }],
+    ['/v1/messages', { messages, max_tokens: 9, output_config: { format: { type: 'json_schema', schema: bad } } }],
+    ['/api/chat', { messages, format: bad }], ['/api/generate', { prompt: 'x', raw: true, format: bad }],
+    ['/completion', { prompt: 'x', json_schema: bad }], ['/v1/completions', { prompt: 'x', guided_json: bad }],
+  ]) {
+    const { status, text } = await post(path, body);
+    assert.equal(status, 400, text);
+    assert.match(text, /\/properties\/a\/pattern: lookbehind/);
+  }
+});
+
+test('a required call names a tool and follows its schema', async () => {
+  const tool = (name, properties) => ({ type: 'function', function: { name, parameters: { type: 'object', properties, required: Object.keys(properties), additionalProperties: false } } });
+  const tools = [tool('paint', { colour: { enum: ['red', 'green'] } }), tool('count', { to: { type: 'integer', minimum: 1, maximum: 9 } })];
+  for (let seed = 0; seed < 10; ++seed) {
+    const { text } = await post('/v1/chat/completions', { messages, tools, tool_choice: 'required', parallel_tool_calls: false, seed, temperature: 2, max_tokens: 300 });
+    const { name, arguments: given } = JSON.parse(text).choices[0].message.tool_calls[0].function;
+    const value = JSON.parse(given);
+    assert.ok(name === 'paint' ? ['red', 'green'].includes(value.colour) : value.to >= 1 && value.to <= 9, text);
+  }
+});
