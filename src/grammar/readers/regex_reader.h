@@ -12,7 +12,7 @@
 namespace cairn::grammar {
 
 inline constexpr size_t kRegexBytesMax = 64 << 10;
-inline constexpr int kRegexGroupsMax = 1'000;  ///< groups within groups
+inline constexpr int kRegexGroupsMax = 250;  ///< groups within groups
 inline constexpr size_t kRegexUnrolledMax =
     100'000;  ///< parts, with the copies of what is repeated around an assertion
 inline constexpr uint32_t kRegexCountMax = 2'147'483'647;  ///< the largest count of a repetition

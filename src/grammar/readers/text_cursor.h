@@ -13,7 +13,7 @@ namespace cairn::grammar {
 
 inline constexpr size_t kGrammarBytesMax = 1 << 20;
 inline constexpr size_t kGrammarRulesMax = 10'000;
-inline constexpr int kGrammarDepthMax = 500;  ///< groups within groups
+inline constexpr int kGrammarDepthMax = 250;  ///< groups within groups
 
 class TextCursor {
  public:

@@ -12,7 +12,8 @@ const ODD = { binary: 'a\0b \u001b[31m', 'half a face': 'x \ud83d y' };
 // A test for each of them: tests of `oddTests('x: ', (odd) => ...)` are "x: binary" and "x: half a face".
 export const oddTests = (prefix, body) => Object.fromEntries(Object.entries(ODD).map(([name, odd]) => [`${prefix}${name}`, () => body(odd)]));
 export const DOT = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC';
-export const WEATHER_SCHEMA = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+// Bounded: where a call is required, a scripted model writes on in whatever may go on.
+export const WEATHER_SCHEMA = { type: 'object', properties: { city: { type: 'string', maxLength: 20 } }, required: ['city'], additionalProperties: false };
 // Longer than the context that the tests' server has.
 export const tooLong = () => 'word '.repeat(300_000);
 
