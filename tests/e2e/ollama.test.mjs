@@ -234,7 +234,7 @@ test('errors arrive as the client\'s own class, with what is wrong', async () =>
   });
   assert.equal((await chat({ model: 'other', options: { num_predict: 1 } })).model, name, 'the one model answers every name');
   await rejects(ollama.show({ model: 'other' }), 404, /no model "other"/);
-  await rejects(chat({ format: 'json' }), 400, /^format is not supported/);
+  await rejects(chat({ format: 'xml' }), 400, /^format must be "json" or a JSON Schema/);
   await rejects(chat({ options: { tfs_z: 0.5 } }), 400, /^options.tfs_z is not supported/);
   await rejects(chat({ options: { top_p: 7 } }), 400, /^options.top_p must be from 0 to 1/);
   await rejects(chat({ messages: [{ role: 'user', content: 'x', images: ['aGk='] }] }), 400, /^messages\[0\].images is not supported/);

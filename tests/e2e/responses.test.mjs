@@ -292,7 +292,7 @@ describe('recent responses are kept in memory', () => {
       [{ input: [{ type: 'message', role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] }, 'input[0].content[0].type', /input_image/],
       [{ store: 'yes' }, 'store', /true or false/],
       [{ top_logprobs: 21 }, 'top_logprobs', /from 0 to 20/],
-      [{ text: { format: { type: 'json_object' } } }, 'text.format', /not supported/],
+      [{ text: { format: { type: 'xml' } } }, 'text.format', /must be text, json_object or json_schema/],
     ]) {
       const error = await ask(more).catch((caught) => caught);
       assert.ok(error instanceof BadRequestError, bytesOf(more));

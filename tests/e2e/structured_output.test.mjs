@@ -86,7 +86,7 @@ test('a schema that cannot be held to is refused with its place, and never answe
 });
 
 test('a required call names a tool and follows its schema', async () => {
-  const tool = (name, properties) => ({ type: 'function', function: { name, parameters: { type: 'object', properties, required: Object.keys(properties), additionalProperties: false } } });
+  const tool = (name, properties) => ({ type: 'function', function: { name, strict: true, parameters: { type: 'object', properties, required: Object.keys(properties), additionalProperties: false } } });
   const tools = [tool('paint', { colour: { enum: ['red', 'green'] } }), tool('count', { to: { type: 'integer', minimum: 1, maximum: 9 } })];
   for (let seed = 0; seed < 10; ++seed) {
     const { text } = await post('/v1/chat/completions', { messages, tools, tool_choice: 'required', parallel_tool_calls: false, seed, temperature: 2, max_tokens: 300 });

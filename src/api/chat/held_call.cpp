@@ -53,7 +53,7 @@ std::optional<GrammarSource> held_call(const LoadedModel& model, const ChatReque
     out.tagged.push_back(tagged(tool, named ? std::string() : own + std::string(close), space));
     if (named) break;
   }
-  if (out.tagged.empty()) return {};
+  if (out.tagged.empty() || !std::ranges::all_of(out.tagged, &GrammarSource::Tagged::strict)) return {};
   return out;
 }
 
