@@ -44,26 +44,6 @@ ByteSet ByteSet::range(uint8_t first, uint8_t last) {
 
 ByteSet ByteSet::all() { return ~ByteSet(); }
 
-bool ByteSet::empty() const { return (words_[0] | words_[1] | words_[2] | words_[3]) == 0; }
-
-ByteSet ByteSet::operator|(const ByteSet& other) const {
-  ByteSet result;
-  for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = words_[i] | other.words_[i];
-  return result;
-}
-
-ByteSet ByteSet::operator&(const ByteSet& other) const {
-  ByteSet result;
-  for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = words_[i] & other.words_[i];
-  return result;
-}
-
-ByteSet ByteSet::operator~() const {
-  ByteSet result;
-  for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = ~words_[i];
-  return result;
-}
-
 RegexPool::Nodes::Nodes() {
   table.resize(64);
   intern({.kind = RegexKind::kVoid, .emptiness = 2}, {});
@@ -173,19 +153,15 @@ uint32_t RegexPool::Nodes::sequence(uint32_t head, uint32_t tail) {
 }
 
 void RegexPool::Nodes::flatten(RegexKind kind, std::vector<uint32_t>& parts) const {
-  std::vector<uint32_t> flat;
-  flat.reserve(parts.size());
-  for (uint32_t part : parts) {
-    if (at(part).kind == kind) {
-      const auto inner = list(part);  // holds none of its own kind
-      flat.insert(flat.end(), inner.begin(), inner.end());
-    } else {
-      flat.push_back(part);
-    }
+  const size_t count = parts.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (at(parts[i]).kind != kind) continue;
+    const auto inner = list(parts[i]);  // holds none of its own kind
+    parts[i] = inner[0];
+    parts.insert(parts.end(), inner.begin() + 1, inner.end());
   }
-  std::ranges::sort(flat);
-  flat.erase(std::ranges::unique(flat).begin(), flat.end());
-  parts = std::move(flat);
+  std::ranges::sort(parts);
+  parts.erase(std::ranges::unique(parts).begin(), parts.end());
 }
 
 void RegexPool::Nodes::merge_bytes(std::vector<uint32_t>& parts, bool unite) {
@@ -244,12 +220,14 @@ void RegexPool::Nodes::factor_heads(std::vector<uint32_t>& parts, uint32_t facto
 }
 
 uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_depth) {
+  std::erase(parts, kNothing);
+  if (parts.empty()) return kNothing;
+  if (parts.size() == 1) return parts[0];
   flatten(RegexKind::kAnyOf, parts);
   merge_bytes(parts, true);
   merge_repeats(parts);
   if (factor_depth < kFactorDepthMax) factor_heads(parts, factor_depth);
   flatten(RegexKind::kAnyOf, parts);
-  std::erase(parts, kNothing);
   if (std::ranges::binary_search(parts, everything)) return everything;
   const auto nullable = std::ranges::count_if(parts, [&](uint32_t part) { return at(part).nullable; });
   if (nullable > 1) std::erase(parts, kEmpty);
@@ -265,10 +243,33 @@ uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_d
   return intern(node, parts);
 }
 
+// Within the other conditions, x & ~(x & y) is x & ~y.
+void RegexPool::Nodes::reduce_complements(std::vector<uint32_t>& parts) {
+  bool reduced = false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (at(parts[i]).kind != RegexKind::kComplement) continue;
+    const uint32_t inner = at(parts[i]).first;
+    if (at(inner).kind != RegexKind::kAllOf) continue;
+    std::vector<uint32_t> left;
+    for (uint32_t one : list(inner)) {
+      if (std::ranges::find(parts, one) == parts.end()) left.push_back(one);
+    }
+    if (left.size() == at(inner).second) continue;
+    parts[i] = complement(all_of(std::move(left)));
+    reduced = true;
+  }
+  if (reduced) flatten(RegexKind::kAllOf, parts);
+}
+
 uint32_t RegexPool::Nodes::all_of(std::vector<uint32_t> parts) {
+  if (std::ranges::find(parts, kNothing) != parts.end()) return kNothing;
+  std::erase(parts, everything);
+  if (parts.empty()) return everything;
+  if (parts.size() == 1) return parts[0];
   flatten(RegexKind::kAllOf, parts);
   merge_bytes(parts, false);
   flatten(RegexKind::kAllOf, parts);
+  reduce_complements(parts);
   std::erase(parts, everything);
   if (parts.empty()) return everything;
   if (parts.size() == 1) return parts[0];
@@ -367,10 +368,16 @@ RegexId RegexPool::complement(RegexId inner) { return RegexId{nodes_->complement
 
 RegexId RegexPool::automaton(Automaton automaton, uint32_t state) {
   ByteSet named;
+  uint64_t content = 0;
   for (const Automaton::State& one : automaton.states) {
-    for (const auto& [byte, next] : one.next) named.add(byte);
+    content = mix(content, one.accepts ? 1 : 2);
+    for (const auto& [byte, next] : one.next) {
+      named.add(byte);
+      content = mix(content, uint64_t{next} << 8 | byte);
+    }
   }
   Nodes::SharedAutomaton& shared = nodes_->automata.emplace_back();
+  shared.content = content;
   shared.automaton = std::make_shared<const Automaton>(std::move(automaton));
   for (uint32_t byte = 0; byte < 256; ++byte) {
     if (!named.contains(static_cast<uint8_t>(byte))) continue;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,14 +26,41 @@ class ByteSet {
   static ByteSet all();
   bool contains(uint8_t byte) const { return (words_[byte / 64] >> (byte % 64) & 1) != 0; }
   void add(uint8_t byte) { words_[byte / 64] |= uint64_t{1} << (byte % 64); }
-  bool empty() const;
-  ByteSet operator|(const ByteSet& other) const;
-  ByteSet operator&(const ByteSet& other) const;
-  ByteSet operator~() const;
+  /// The least byte of a set that is not empty.
+  uint8_t first() const {
+    size_t word = 0;
+    while (words_[word] == 0) ++word;
+    return static_cast<uint8_t>(word * 64 + static_cast<size_t>(std::countr_zero(words_[word])));
+  }
+  template <class Visit>
+  void each(Visit visit) const {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      for (uint64_t word = words_[i]; word != 0; word &= word - 1) {
+        visit(static_cast<uint8_t>(i * 64 + static_cast<size_t>(std::countr_zero(word))));
+      }
+    }
+  }
+  bool empty() const { return (words_[0] | words_[1] | words_[2] | words_[3]) == 0; }
+  ByteSet operator|(const ByteSet& other) const {
+    return combined(other, [](uint64_t a, uint64_t b) { return a | b; });
+  }
+  ByteSet operator&(const ByteSet& other) const {
+    return combined(other, [](uint64_t a, uint64_t b) { return a & b; });
+  }
+  ByteSet operator~() const {
+    return combined(*this, [](uint64_t a, uint64_t) { return ~a; });
+  }
   bool operator==(const ByteSet&) const = default;
   const std::array<uint64_t, 4>& words() const { return words_; }
 
  private:
+  template <class Operation>
+  ByteSet combined(const ByteSet& other, Operation operation) const {
+    ByteSet result;
+    for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = operation(words_[i], other.words_[i]);
+    return result;
+  }
+
   std::array<uint64_t, 4> words_{};
 };
 
@@ -98,13 +126,14 @@ class RegexPool {
   size_t size() const;
 
   bool matches_empty(RegexId node) const;
+  bool matches(RegexId node, std::string_view text);
   /// What may follow `byte` in a text that `node` matches; kNoMatch exactly if nothing may, or
   /// kUndecided.
-  RegexId derivative(RegexId node, uint8_t byte) { return derivatives(node)[byte]; }
+  RegexId derivative(RegexId node, uint8_t byte);
   /// Computed at the first call for a node; valid as long as the pool.
   const Derivatives& derivatives(RegexId node);
   /// The bytes that texts of `node` begin with.
-  const ByteSet& first_bytes(RegexId node);
+  ByteSet first_bytes(RegexId node);
   /// Approximate memory of what was found out of the nodes.
   size_t memory_used() const;
   /// Whether no text matches. Nullopt: `fuel` derivatives did not suffice to tell.

@@ -16,6 +16,7 @@ uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
     case RegexKind::kBytes:
       return sets[self.first].contains(byte) ? kEmpty : kNothing;
     case RegexKind::kSequence: {
+      if (!at(self.first).nullable) return sequence(derive(self.first, byte), self.second);
       std::vector<uint32_t> parts;
       for (; at(node).kind == RegexKind::kSequence; node = at(node).second) {
         const uint32_t head = at(node).first;
@@ -28,7 +29,11 @@ uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
     case RegexKind::kAnyOf:
     case RegexKind::kAllOf: {
       std::vector<uint32_t> parts;
-      for (uint32_t i = 0; i < self.second; ++i) parts.push_back(derive(children[self.first + i], byte));
+      for (uint32_t i = 0; i < self.second; ++i) {
+        const uint32_t part = derive(children[self.first + i], byte);
+        if (part != kNothing) parts.push_back(part);
+        if (part == kNothing && self.kind == RegexKind::kAllOf) return kNothing;
+      }
       return self.kind == RegexKind::kAnyOf ? any_of(std::move(parts)) : all_of(std::move(parts));
     }
     case RegexKind::kComplement:
@@ -74,30 +79,22 @@ void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& 
   }
 }
 
-std::vector<uint8_t> RegexPool::Nodes::classes(uint32_t node, std::array<uint8_t, 256>& class_of) const {
+std::vector<ByteSet> RegexPool::Nodes::classes(uint32_t node) const {
   std::vector<uint32_t> found;
   collect_first_sets(node, found);
   std::ranges::sort(found);
   found.erase(std::ranges::unique(found).begin(), found.end());
-  class_of.fill(0);
-  uint32_t count = 1;
+  std::vector<ByteSet> parts{ByteSet::all()};
   for (uint32_t set : found) {
-    std::array<uint16_t, 256> split{};  // class -> its part within the set + 1
-    std::array<uint16_t, 256> size{};
-    for (uint32_t byte = 0; byte < 256; ++byte) ++size[class_of[byte]];
-    std::array<uint16_t, 256> inside{};
-    for (uint32_t byte = 0; byte < 256; ++byte)
-      inside[class_of[byte]] += sets[set].contains(static_cast<uint8_t>(byte));
-    for (uint32_t byte = 0; byte < 256; ++byte) {
-      const uint8_t old = class_of[byte];
-      if (!sets[set].contains(static_cast<uint8_t>(byte)) || inside[old] == size[old]) continue;
-      if (split[old] == 0) split[old] = static_cast<uint16_t>(++count);
-      class_of[byte] = static_cast<uint8_t>(split[old] - 1);
+    const size_t before = parts.size();
+    for (size_t i = 0; i < before; ++i) {
+      const ByteSet inside = parts[i] & sets[set];
+      if (inside.empty() || inside == parts[i]) continue;
+      parts[i] = parts[i] & ~sets[set];
+      parts.push_back(inside);
     }
   }
-  std::vector<uint8_t> representatives(count);
-  for (uint32_t byte = 256; byte-- > 0;) representatives[class_of[byte]] = static_cast<uint8_t>(byte);
-  return representatives;
+  return parts;
 }
 
 // Looks for a text that `node` matches, depth first over derivatives.
@@ -114,10 +111,9 @@ std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) 
         if (step == parents.at(step)) return false;
       }
     }
-    std::array<uint8_t, 256> class_of;
-    for (uint8_t byte : classes(current, class_of)) {
+    for (const ByteSet& part : classes(current)) {
       if (--fuel < 0) return std::nullopt;
-      const uint32_t next = derive(current, byte);
+      const uint32_t next = derive(current, part.first());
       if (next != kNothing && parents.emplace(next, current).second) open.push_back(next);
     }
   }
@@ -151,31 +147,56 @@ std::optional<bool> RegexPool::Nodes::decide_empty(uint32_t node, int32_t& fuel)
   return result;
 }
 
+RegexId RegexPool::Nodes::possible(uint32_t node) {
+  int32_t fuel = kEmptinessFuel;
+  const std::optional<bool> nothing = decide_empty(node, fuel);
+  return !nothing.has_value() ? kUndecided : *nothing ? kNoMatch : RegexId{node};
+}
+
 const RegexPool::Derivatives& RegexPool::derivatives(RegexId id) {
   const auto node = static_cast<uint32_t>(id);
   if (nodes_->at(node).derivatives != 0) return nodes_->derivatives[nodes_->at(node).derivatives - 1];
-  std::array<uint8_t, 256> class_of;
-  const std::vector<uint8_t> representatives = nodes_->classes(node, class_of);
-  std::vector<RegexId> of_class(representatives.size(), kNoMatch);
-  for (size_t i = 0; i < representatives.size(); ++i) {
-    const uint32_t next = nodes_->derive(node, representatives[i]);
-    int32_t fuel = kEmptinessFuel;
-    const std::optional<bool> nothing = nodes_->decide_empty(next, fuel);
-    of_class[i] = !nothing.has_value() ? kUndecided : *nothing ? kNoMatch : RegexId{next};
-  }
+  const std::vector<ByteSet> parts = nodes_->classes(node);
+  std::vector<RegexId> of_part;
+  for (const ByteSet& part : parts) of_part.push_back(nodes_->possible(nodes_->derive(node, part.first())));
   Derivatives& table = nodes_->derivatives.emplace_back();
   ByteSet& first_bytes = nodes_->first_bytes.emplace_back();
-  for (size_t byte = 0; byte < 256; ++byte) {
-    table[byte] = of_class[class_of[byte]];
-    if (table[byte] != kNoMatch) first_bytes.add(static_cast<uint8_t>(byte));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (of_part[i] == kNoMatch) continue;
+    first_bytes = first_bytes | parts[i];
+    parts[i].each([&](uint8_t byte) { table[byte] = of_part[i]; });
   }
   nodes_->nodes[node].derivatives = static_cast<uint32_t>(nodes_->derivatives.size());
   return table;
 }
 
-const ByteSet& RegexPool::first_bytes(RegexId node) {
-  derivatives(node);
-  return nodes_->first_bytes[nodes_->at(static_cast<uint32_t>(node)).derivatives - 1];
+// Without conditions in the way, all first sets begin a text, and no table is needed to know them.
+ByteSet RegexPool::first_bytes(RegexId id) {
+  const auto node = static_cast<uint32_t>(id);
+  if (nodes_->at(node).has_conditions) {
+    derivatives(id);
+    return nodes_->first_bytes[nodes_->at(node).derivatives - 1];
+  }
+  std::vector<uint32_t> found;
+  nodes_->collect_first_sets(node, found);
+  ByteSet result;
+  for (uint32_t set : found) result = result | nodes_->sets[set];
+  return result;
+}
+
+RegexId RegexPool::derivative(RegexId id, uint8_t byte) {
+  const auto node = static_cast<uint32_t>(id);
+  if (nodes_->at(node).derivatives != 0 || nodes_->at(node).has_conditions) return derivatives(id)[byte];
+  return RegexId{nodes_->derive(node, byte)};
+}
+
+bool RegexPool::matches(RegexId node, std::string_view text) {
+  auto rest = static_cast<uint32_t>(node);
+  for (const char byte : text) {
+    rest = nodes_->derive(rest, static_cast<uint8_t>(byte));
+    if (rest == kNothing) return false;
+  }
+  return nodes_->at(rest).nullable;
 }
 
 size_t RegexPool::memory_used() const {

@@ -37,6 +37,10 @@ RegexFingerprint RegexPool::Nodes::compute_fingerprint(uint32_t id) {
       add(node.first);
       data.push_back(uint64_t{node.second} << 32 | node.most);
       break;
+    case RegexKind::kAutomaton:
+      data.push_back(automata[node.first].content);
+      data.push_back(node.second);
+      break;
     default:
       break;
   }

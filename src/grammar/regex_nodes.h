@@ -36,6 +36,7 @@ struct RegexPool::Nodes {
   std::vector<uint32_t> children;
   struct SharedAutomaton {
     std::shared_ptr<const Automaton> automaton;
+    uint64_t content = 0;         ///< a hash of it
     std::vector<uint32_t> sets;  ///< one for each byte that its states name
   };
   std::vector<SharedAutomaton> automata;
@@ -64,12 +65,14 @@ struct RegexPool::Nodes {
   RegexFingerprint fingerprint(uint32_t node);
   uint32_t without_large_counts(uint32_t node, uint32_t bytes);
   uint32_t derive(uint32_t node, uint8_t byte);
-  /// One byte of each class of bytes that `node` does not tell apart, and the class of each byte.
-  std::vector<uint8_t> classes(uint32_t node, std::array<uint8_t, 256>& class_of) const;
+  /// The classes of bytes that `node` does not tell apart.
+  std::vector<ByteSet> classes(uint32_t node) const;
   void collect_first_sets(uint32_t node, std::vector<uint32_t>& found) const;
   /// Sets `emptiness`; nullopt: out of fuel.
   std::optional<bool> decide_empty(uint32_t node, int32_t& fuel);
   std::optional<bool> search_text(uint32_t node, int32_t& fuel);
+  /// The node, or kNoMatch if it matches nothing, or kUndecided.
+  RegexId possible(uint32_t node);
 
  private:
   uint32_t intern(RegexNode node, std::span<const uint32_t> list);
@@ -77,6 +80,7 @@ struct RegexPool::Nodes {
   void flatten(RegexKind kind, std::vector<uint32_t>& parts) const;
   void merge_bytes(std::vector<uint32_t>& parts, bool unite);
   void merge_repeats(std::vector<uint32_t>& parts);
+  void reduce_complements(std::vector<uint32_t>& parts);
   void factor_heads(std::vector<uint32_t>& parts, uint32_t factor_depth);
   void grow_table();
   RegexFingerprint compute_fingerprint(uint32_t node);

@@ -57,7 +57,7 @@ class JsonText {
   RegexId then(RegexId a, RegexId b) { return pool_.sequence(std::initializer_list<RegexId>{a, b}); }
   RegexId except(RegexId a, RegexId b) { return both(a, pool_.complement(b)); }
   /// Whether the expression matches the whole text.
-  bool matches(RegexId regex, std::string_view text);
+  bool matches(RegexId regex, std::string_view text) { return pool_.matches(regex, text); }
   /// Whether it is certain that nothing matches.
   bool none(RegexId regex);
 
