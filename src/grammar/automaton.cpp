@@ -52,6 +52,10 @@ void Automaton::clear() {
   seen_count_ = 0;
   kernel_.clear();
   predicted_.clear();
+  states_.clear();
+  state_numbers_.clear();
+  state_words_ = 0;
+  state_number({});
   // The first row has no kernel: all begins with it. No other row may have that name: see intern().
   predict(grammar_->accept);
   predict_all();
@@ -67,7 +71,7 @@ void Automaton::clear() {
 
 size_t Automaton::bytes_used() const {
   return items_.size() * sizeof(Item) + rows_.size() * sizeof(Row) + steps_.size() * sizeof(uint32_t) +
-         regexes_.memory_used();
+         states_.size() * 128 + state_words_ * sizeof(uint64_t) + regexes_.memory_used();
 }
 
 const ByteSet& Automaton::next_bytes(RowId id) {
@@ -240,13 +244,45 @@ void Automaton::drain() {
 // What an item waits for has ended.
 void Automaton::ended(const Item& waiting, uint32_t origin) {
   const Position& dot = grammar_->positions[waiting.position];
-  if (!dot.repeat) return add_dot(waiting.position + 1, origin);
+  if (dot.role == Position::Role::kAlternative) return add_dot(waiting.position + 1, origin);
+  if (dot.role == Position::Role::kSeparator) return add({kBetween, waiting.position, origin, waiting.extra});
+  if (dot.role == Position::Role::kElement) return ended_element(waiting, origin);
   const Symbol& repeat = grammar_->symbols[dot.rule];
   uint32_t count = waiting.extra + 1;
   if (count >= repeat.min) complete(dot.rule, origin);
   if (count >= repeat.max) return;
   if (repeat.max == kNoCount) count = std::min(count, repeat.min);  // more make no difference
   add({dot.symbol, waiting.position, origin, count});
+}
+
+void Automaton::ended_element(const Item& waiting, uint32_t origin) {
+  const uint32_t rule = grammar_->positions[waiting.position].rule;
+  const Symbol& symbol = grammar_->symbols[rule];
+  const MemberList& list = grammar_->lists[symbol.inner];
+  const MemberList::State after = list.after(*states_[waiting.extra], waiting.position - symbol.first);
+  if (list.complete(after)) complete(rule, origin);
+  bool more = false;
+  list.each_next(after, [&](uint32_t) { more = true; });
+  const uint32_t separator = symbol.first + symbol.count;
+  if (more) add({grammar_->positions[separator].symbol, separator, origin, state_number(after)});
+}
+
+uint32_t Automaton::state_number(MemberList::State state) {
+  const auto [place, added] = state_numbers_.try_emplace(std::move(state), static_cast<uint32_t>(states_.size()));
+  if (added) {
+    states_.push_back(&place->first);
+    state_words_ += place->first.size();
+  }
+  return place->second;
+}
+
+void Automaton::predict_elements(uint32_t list, uint32_t origin, uint32_t state) {
+  const Symbol& symbol = grammar_->symbols[list];
+  grammar_->lists[symbol.inner].each_next(*states_[state], [&](uint32_t element) {
+    const uint32_t position = symbol.first + element;
+    predicted_.push_back({grammar_->positions[position].symbol, position, origin, state});
+    predict(grammar_->positions[position].symbol);
+  });
 }
 
 template <class Visit>
@@ -273,9 +309,14 @@ void Automaton::predict(uint32_t symbol) {
 // Adds the items at the beginnings of all rules that may begin at this row.
 void Automaton::predict_all() {
   while (!open_symbols_.empty()) {
-    const Symbol& symbol = grammar_->symbols[open_symbols_.back()];
+    const uint32_t id = open_symbols_.back();
+    const Symbol& symbol = grammar_->symbols[id];
     open_symbols_.pop_back();
     if (predicted_.size() > kRowItemsMax) continue;
+    if (symbol.kind == SymbolKind::kMembers) {
+      predict_elements(id, kSelf, 0);
+      continue;
+    }
     if (symbol.kind == SymbolKind::kRepeat) {
       predicted_.push_back({symbol.inner, symbol.first, kSelf, 0});
       predict(symbol.inner);
@@ -320,7 +361,11 @@ RowId Automaton::intern() {
     row.depth = std::max(row.depth, rows_[item.origin].depth + 1);
     if (item.symbol == kWithin) continue;
     ++row.kernel_waiting;
-    predict(item.symbol);
+    if (item.symbol == kBetween) {
+      predict_elements(grammar_->positions[item.position].rule, item.origin, item.extra);
+    } else {
+      predict(item.symbol);
+    }
   }
   if (row.depth > kRowDepthMax) return kTooLargeRow;
   predict_all();

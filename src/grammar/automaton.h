@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -34,13 +35,16 @@ class Automaton {
  public:
   /// An item of a row. It waits for a rule or repetition to end that begins at the row, or it is within a terminal.
   struct Item {
-    uint32_t symbol;  ///< what it waits for, or kWithin
+    uint32_t symbol;  ///< what it waits for, or kBetween, or kWithin
     uint32_t position;
     uint32_t origin;  ///< the row where its rule began, or kSelf
-    uint32_t extra;   ///< kWithin: the expression that the terminal's rest must match. A repetition: those counted
+    /// kWithin: the expression that the terminal's rest must match. A repetition: those counted. A list of members: its
+    /// state, by number.
+    uint32_t extra;
     auto operator<=>(const Item&) const = default;
   };
   static constexpr uint32_t kWithin = 0xFFFF'FFFF;
+  static constexpr uint32_t kBetween = 0xFFFF'FFFE;  ///< behind a separator of members: it stands for what may come
   static constexpr uint32_t kSelf = 0xFFFF'FFFF;
 
   explicit Automaton(const Grammar& grammar);
@@ -97,11 +101,14 @@ class Automaton {
   void complete(uint32_t rule, uint32_t origin);
   void drain();
   void ended(const Item& waiting, uint32_t origin);
+  void ended_element(const Item& waiting, uint32_t origin);
   template <class Visit>
   void each_waiting(uint32_t row, uint32_t symbol, Visit visit) const;
   RowId intern();
   void predict(uint32_t symbol);
   void predict_all();
+  void predict_elements(uint32_t list, uint32_t origin, uint32_t state);
+  uint32_t state_number(MemberList::State state);
 
   const Grammar* grammar_;
   std::shared_ptr<MaskCache> masks_;
@@ -110,6 +117,9 @@ class Automaton {
   std::vector<Row> rows_;
   std::vector<uint32_t> steps_;
   std::vector<uint32_t> table_;  // open addressing: row + 1, by kernel
+  std::map<MemberList::State, uint32_t> state_numbers_;
+  std::vector<const MemberList::State*> states_;  // by number; the first is empty
+  size_t state_words_ = 0;
 
   // Of the row that is being computed.
   std::vector<Item> kernel_;

@@ -17,9 +17,10 @@ uint32_t raw(SymbolId id) { return static_cast<uint32_t>(id); }
 struct DraftSymbol {
   SymbolKind kind = SymbolKind::kTerminal;
   RegexId regex = kNoMatch;
-  std::vector<std::vector<uint32_t>> alternatives{};  // kRule
+  std::vector<std::vector<uint32_t>> alternatives{};  // kRule. kMembers: one, the elements and then the separator
+  std::vector<MemberList::Element> elements{};        // kMembers
   std::string name{};                                 // kRule
-  uint32_t inner = 0;                                 // kRepeat
+  uint32_t inner = 0;                                 // kRepeat. kMembers: how many are ordered
   uint32_t min = 0;
   uint32_t max = 0;
   bool defined = false;
@@ -50,6 +51,7 @@ struct GrammarBuilder::State {
   bool nullable(const DraftSymbol& symbol) const;
   template <class Test, class Flag>
   void spread(Test test, Flag flag);
+  bool completable(const DraftSymbol& symbol) const;
   std::shared_ptr<Grammar> number(uint32_t start);
 };
 
@@ -140,6 +142,31 @@ SymbolId GrammarBuilder::repeat(SymbolId symbol, uint32_t min, std::optional<uin
   return entry->second;
 }
 
+SymbolId GrammarBuilder::members(std::span<const SymbolId> elements, std::span<const MemberList::Element> kinds,
+                                 uint32_t ordered, SymbolId separator, uint32_t least, std::optional<uint32_t> most) {
+  std::vector<uint32_t> parts;
+  parts.reserve(elements.size() + 1);
+  const auto add_rule = [&](SymbolId symbol) {  // the matcher waits for rules
+    if (state_->symbols[raw(symbol)].kind != SymbolKind::kTerminal) return parts.push_back(raw(symbol));
+    const auto [entry, added] = state_->made.try_emplace({0, raw(symbol)});
+    if (added) {
+      entry->second = rule({});
+      add(entry->second, {symbol});
+    }
+    parts.push_back(raw(entry->second));
+  };
+  for (SymbolId element : elements) add_rule(element);
+  add_rule(separator);
+  state_->size += parts.size();
+  return state_->push({.kind = SymbolKind::kMembers,
+                       .alternatives = {std::move(parts)},
+                       .elements = {kinds.begin(), kinds.end()},
+                       .inner = ordered,
+                       .min = least,
+                       .max = most.value_or(kNoCount),
+                       .defined = true});
+}
+
 // Sets a flag of symbols that follows from the flags of others, until nothing changes: a queue of symbols whose users
 // are looked at again.
 template <class Test, class Flag>
@@ -167,6 +194,7 @@ void GrammarBuilder::State::spread(Test test, Flag flag) {
 bool GrammarBuilder::State::nullable(const DraftSymbol& symbol) const {
   if (symbol.kind == SymbolKind::kTerminal) return regexes.matches_empty(symbol.regex);
   if (symbol.kind == SymbolKind::kRepeat) return symbol.min == 0 || symbols[symbol.inner].nullable;
+  if (symbol.kind == SymbolKind::kMembers) return false;
   return std::ranges::any_of(symbol.alternatives, [&](const auto& alternative) {
     return std::ranges::all_of(alternative, [&](uint32_t part) { return symbols[part].nullable; });
   });
@@ -175,9 +203,22 @@ bool GrammarBuilder::State::nullable(const DraftSymbol& symbol) const {
 bool GrammarBuilder::State::productive(const DraftSymbol& symbol) const {
   if (symbol.kind == SymbolKind::kTerminal) return symbol.productive;
   if (symbol.kind == SymbolKind::kRepeat) return symbol.min == 0 || symbols[symbol.inner].productive;
+  if (symbol.kind == SymbolKind::kMembers) return completable(symbol);
   return std::ranges::any_of(symbol.alternatives, [&](const auto& alternative) {
     return std::ranges::all_of(alternative, [&](uint32_t part) { return symbols[part].productive; });
   });
+}
+
+bool GrammarBuilder::State::completable(const DraftSymbol& list) const {
+  uint32_t possible = 0;
+  uint32_t required = 0;
+  for (size_t i = 0; i < list.elements.size(); ++i) {
+    const bool productive = symbols[list.alternatives[0][i]].productive;
+    if (list.elements[i].required && !productive) return false;
+    required += list.elements[i].required;
+    possible += productive;
+  }
+  return possible > 0 && possible >= list.min && list.min <= list.max && std::max(required, 1U) <= list.max;
 }
 
 Result<void> GrammarBuilder::State::find_productive() {
@@ -225,6 +266,22 @@ std::shared_ptr<Grammar> GrammarBuilder::State::number(uint32_t start) {
     if (grammar->positions.size() > grammar->starts.back()) grammar->positions.back().last = true;
     grammar->positions.push_back({.symbol = kEnd, .rule = rule});
   };
+  const auto add_list = [&](uint32_t rule, const DraftSymbol& list, Symbol& symbol) {
+    std::vector<MemberList::Element> elements;
+    uint32_t ordered = 0;
+    for (size_t i = 0; i < list.elements.size(); ++i) {
+      const uint32_t element = list.alternatives[0][i];
+      if (!symbols[element].productive) continue;
+      ordered += i < list.inner;
+      elements.push_back(list.elements[i]);
+      grammar->positions.push_back({.symbol = number_of(element), .rule = rule, .role = Position::Role::kElement});
+    }
+    const uint32_t separator = number_of(list.alternatives[0].back());
+    grammar->positions.push_back({.symbol = separator, .rule = rule, .role = Position::Role::kSeparator});
+    symbol.count = static_cast<uint32_t>(elements.size());
+    symbol.inner = static_cast<uint32_t>(grammar->lists.size());
+    grammar->lists.emplace_back(std::move(elements), ordered, list.min, list.max);
+  };
   number_of(start);
   for (uint32_t i = 0; i < order.size(); ++i) {
     const DraftSymbol& draft = symbols[order[i]];
@@ -234,7 +291,10 @@ std::shared_ptr<Grammar> GrammarBuilder::State::number(uint32_t start) {
       symbol.inner = number_of(draft.inner);
       symbol.min = symbols[draft.inner].nullable ? 0 : draft.min;
       symbol.max = draft.max;
-      grammar->positions.push_back({.symbol = symbol.inner, .rule = i, .repeat = true});
+      grammar->positions.push_back({.symbol = symbol.inner, .rule = i, .role = Position::Role::kRepeat});
+    } else if (draft.kind == SymbolKind::kMembers) {
+      symbol.first = static_cast<uint32_t>(grammar->positions.size());
+      add_list(i, draft, symbol);
     } else if (draft.kind == SymbolKind::kRule) {
       symbol.first = static_cast<uint32_t>(grammar->starts.size());
       for (const auto& alternative : draft.alternatives) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "grammar/member_list.h"
 #include "grammar/regex.h"
 
 namespace cairn::grammar {
@@ -51,6 +52,11 @@ class GrammarBuilder {
   SymbolId optional(SymbolId symbol);
   /// `max` missing: no upper bound. Counts cost nothing: the matcher counts.
   SymbolId repeat(SymbolId symbol, uint32_t min, std::optional<uint32_t> max);
+  /// At least one of the elements, with the separator between them; which may come when is MemberList's matter, whose
+  /// arguments the others are. Elements and separator match no empty text. A list that cannot be completed matches
+  /// nothing.
+  SymbolId members(std::span<const SymbolId> elements, std::span<const MemberList::Element> kinds, uint32_t ordered,
+                   SymbolId separator, uint32_t least, std::optional<uint32_t> most);
 
   /// Symbols that match no text at all are taken out with the alternatives that need them. Errors: kTooLarge (a limit,
   /// by name), kInvalidArgument (a rule without a definition, by name; `start` matches no text).

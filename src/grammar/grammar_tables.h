@@ -6,21 +6,24 @@
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/member_list.h"
 #include "grammar/regex.h"
 
 namespace cairn::grammar {
 
 class Automaton;
 
-enum class SymbolKind : uint8_t { kTerminal, kRule, kRepeat };
+enum class SymbolKind : uint8_t { kTerminal, kRule, kRepeat, kMembers };
 
 struct Symbol {
   SymbolKind kind = SymbolKind::kTerminal;
   bool nullable = false;
   RegexId regex = kNoMatch;  ///< kTerminal
-  uint32_t first = 0;        ///< kRule: its alternatives in Grammar::starts, `count` of them. kRepeat: its position
+  /// kRule: its alternatives in Grammar::starts, `count` of them. kRepeat: its position. kMembers: the positions of its
+  /// `count` elements, and then that of the separator.
+  uint32_t first = 0;
   uint32_t count = 0;
-  uint32_t inner = 0;  ///< kRepeat: what is repeated
+  uint32_t inner = 0;  ///< kRepeat: what is repeated. kMembers: its list in Grammar::lists
   uint32_t min = 0;    ///< kRepeat
   uint32_t max = 0;    ///< kRepeat, or kNoCount
 };
@@ -28,13 +31,14 @@ struct Symbol {
 inline constexpr uint32_t kNoCount = 0xFFFF'FFFF;
 inline constexpr uint32_t kEnd = 0xFFFF'FFFF;  ///< the symbol of the position after an alternative's last one
 
-/// A dot within an alternative; the next one is the dot behind its symbol. A kRepeat symbol has one position of its
-/// own.
+/// A dot within an alternative; the next one is the dot behind its symbol. Symbols of kRepeat and kMembers have
+/// positions of their own.
 struct Position {
+  enum class Role : uint8_t { kAlternative, kRepeat, kElement, kSeparator };
   uint32_t symbol = kEnd;
-  uint32_t rule = 0;    ///< what the alternative belongs to
-  bool last = false;    ///< no symbol follows this one
-  bool repeat = false;  ///< of a kRepeat symbol
+  uint32_t rule = 0;  ///< what the alternative belongs to
+  bool last = false;  ///< no symbol follows this one
+  Role role = Role::kAlternative;
 };
 
 class Grammar {
@@ -42,6 +46,7 @@ class Grammar {
   std::vector<Symbol> symbols;
   std::vector<uint32_t> starts;  ///< positions of the beginnings of alternatives
   std::vector<Position> positions;
+  std::vector<MemberList> lists;
   uint32_t accept = 0;  ///< a rule with one alternative, the start symbol, that nothing refers to
   RegexPool regexes;
 

@@ -36,7 +36,7 @@ struct RegexPool::Nodes {
   std::vector<uint32_t> children;
   struct SharedAutomaton {
     std::shared_ptr<const Automaton> automaton;
-    uint64_t content = 0;         ///< a hash of it
+    uint64_t content = 0;        ///< a hash of it
     std::vector<uint32_t> sets;  ///< one for each byte that its states name
   };
   std::vector<SharedAutomaton> automata;

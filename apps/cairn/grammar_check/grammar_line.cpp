@@ -63,9 +63,9 @@ Result<grammar::SchemaOptions> schema_options(const ordered_json& line) {
                                                         {"7", Draft::k7},
                                                         {"2019-09", Draft::k2019},
                                                         {"2020-12", Draft::k2020}}));
-  CAIRN_TRY(const bool any_order, option_of<bool>(*found, "order", {{"schema", false}, {"any", true}}));
-  if (any_order)
-    return fail_at("options.order", Code::kUnsupported, "keys are written in the schema's order; \"any\" is not built");
+  CAIRN_TRY(out.order,
+            option_of<grammar::KeyOrder>(*found, "order",
+                                         {{"schema", grammar::KeyOrder::kSchema}, {"any", grammar::KeyOrder::kAny}}));
   return out;
 }
 

@@ -92,7 +92,8 @@ NormalForm Normalizer::any_form() const {
 
 TextSet Normalizer::intersect(const TextSet& a, const TextSet& b, bool numbers) {
   TextSet out;
-  out.text = a.text == b.text ? a.text : text_.both(a.text, b.text);
+  const RegexId all = numbers ? numbers_.any() : text_.any_string();
+  out.text = a.text == b.text || b.text == all ? a.text : a.text == all ? b.text : text_.both(a.text, b.text);
   out.every_spelling = a.every_spelling && b.every_spelling;
   out.exact = a.exact && b.exact;
   out.whole = a.whole || b.whole;

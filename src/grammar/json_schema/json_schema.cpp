@@ -60,7 +60,7 @@ SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const Json& sche
   JsonText text(builder.regexes());
   NumberText numbers(text);
   Normalizer normalizer(index, text, numbers, options.assert_formats, tracks);
-  GrammarWriter writer(builder, normalizer, options.whitespace);
+  GrammarWriter writer(builder, normalizer, options.whitespace, options.order);
   const GoalId goal = normalizer.goal_of(schema);
   const bool nothing = normalizer.empty(goal);
   if (normalizer.error().has_value()) return std::unexpected(*normalizer.error());

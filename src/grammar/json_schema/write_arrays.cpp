@@ -24,8 +24,7 @@ void GrammarWriter::add_brackets(SymbolId rule, SymbolId items, bool maybe_empty
   if (maybe_empty) {
     builder_.add(rule, {builder_.terminal(text_.then(pool.literal("["), text_.then(space_, pool.literal("]"))))});
   }
-  builder_.add(rule, {builder_.terminal(text_.then(pool.literal("["), space_)), items,
-                      builder_.terminal(text_.then(space_, pool.literal("]")))});
+  builder_.add(rule, {builder_.literal("["), items, builder_.terminal(text_.then(space_, pool.literal("]")))});
 }
 
 void GrammarWriter::add_array(SymbolId rule, GoalId goal, const ArrayForm& given) {
@@ -46,10 +45,21 @@ void GrammarWriter::add_array(SymbolId rule, GoalId goal, const ArrayForm& given
   }
 }
 
-/// An item as a rule of its own, which begins behind the comma: see write_objects.cpp.
+/// An item and the white space before it, as a rule of its own, which begins behind the comma: see write_objects.cpp.
 SymbolId GrammarWriter::item(GoalId goal) {
+  const auto [place, added] = items_.try_emplace(goal);
+  if (!added) return place->second;
   const SymbolId self = rule("item");
-  builder_.add(self, {symbol(goal)});
+  place->second = self;
+  builder_.add(self, {builder_.terminal(space_), symbol(goal)});
+  return self;
+}
+
+/// What may follow when something was written: the end, or a comma and more.
+SymbolId GrammarWriter::after(SymbolId more, bool may_end) {
+  const SymbolId self = rule("more items");
+  builder_.add(self, {comma_, more});
+  if (may_end) builder_.add(self, {});
   return self;
 }
 
@@ -73,7 +83,7 @@ void GrammarWriter::add_plain_array(SymbolId rule, const ArrayForm& array) {
                         : (array.min > prefix ? nothing() : empty_);
   for (uint64_t i = prefix; i-- > 0;) {  // from the item at i on
     const SymbolId from_here = this->rule("items");
-    builder_.add(from_here, {symbol(array.prefix[i]), later});
+    builder_.add(from_here, {item(array.prefix[i]), later});
     later = i == 0 ? from_here : after(from_here, array.min <= i);
   }
   add_brackets(rule, later, array.min == 0);
@@ -123,7 +133,7 @@ void GrammarWriter::add_counted_array(SymbolId rule, GoalId goal, const ArrayFor
     builder_.add(begin, {nothing()});
     if (array.max.has_value() && state[0] >= *array.max) continue;
     for (size_t set = 0; set < size_t{1} << caps.size(); ++set) {
-      GoalId item = state[0] < array.prefix.size() ? array.prefix[state[0]] : array.rest;
+      GoalId next_item = state[0] < array.prefix.size() ? array.prefix[state[0]] : array.rest;
       State next = state;
       next[0] = std::min(state[0] + 1, positions);
       bool possible = true;
@@ -135,14 +145,14 @@ void GrammarWriter::add_counted_array(SymbolId rule, GoalId goal, const ArrayFor
           possible = here && !(contains.max.has_value() && state[i + 1] >= *contains.max);
           // Without a maximum nothing is to be counted beyond the minimum.
           if (!contains.max.has_value() && state[i + 1] >= contains.min) possible = false;
-          item = normalizer_.both(item, contains.goal);
+          next_item = normalizer_.both(next_item, contains.goal);
           next[i + 1] = std::min(state[i + 1] + 1, caps[i]);
         } else if (here && contains.max.has_value()) {
           outside.push_back(normalizer_.negations(contains.goal));
         }
       }
       if (!possible) continue;
-      std::vector<GoalId> items{item};
+      std::vector<GoalId> items{next_item};
       for (const std::vector<GoalId>& goals : outside) {
         std::vector<GoalId> more;
         for (const GoalId one : items) {
@@ -152,7 +162,7 @@ void GrammarWriter::add_counted_array(SymbolId rule, GoalId goal, const ArrayFor
       }
       for (const GoalId one : items) {
         if (normalizer_.empty(one)) continue;
-        builder_.add(begin, {symbol(one), rule_of(next)});
+        builder_.add(begin, {item(one), rule_of(next)});
       }
     }
   }
@@ -187,7 +197,9 @@ bool GrammarWriter::add_unique_array(SymbolId rule, GoalId goal, const ArrayForm
   if (array.min > values.size()) return true;
   static_cast<void>(goal);
   std::vector<SymbolId> symbols;
-  for (const std::string& value : values) symbols.push_back(builder_.literal(value));
+  for (const std::string& value : values) {
+    symbols.push_back(builder_.terminal(text_.then(space_, text_.pool().literal(value))));
+  }
   const size_t sets = size_t{1} << values.size();
   std::vector<SymbolId> rules(sets), after_set(sets);
   for (size_t set = sets; set-- > 0;) {  // at least one more, when these have been

@@ -7,8 +7,11 @@
 
 namespace cairn::grammar {
 
+// White space stands before what it belongs to, not behind commas, where nothing but a comma has been: so the parser's
+// rows behind all commas of a list are alike.
+
 SymbolId GrammarWriter::member(RegexId quoted_key, GoalId goal) {
-  const RegexId parts[] = {quoted_key, space_, text_.pool().literal(":"), space_};
+  const RegexId parts[] = {space_, quoted_key, space_, text_.pool().literal(":"), space_};
   const SymbolId symbols[] = {builder_.terminal(text_.pool().sequence(parts)), symbol(goal)};
   return builder_.sequence(symbols);
 }
@@ -78,13 +81,44 @@ bool GrammarWriter::split_witness(SymbolId rule, GoalId goal, const ObjectForm& 
   return false;
 }
 
+SymbolId GrammarWriter::any_member(std::span<const Key> keys) {
+  std::vector<SymbolId> choices;
+  for (const Key& key : keys) choices.push_back(member(text_.quoted(key.keys), key.goal));
+  return builder_.any_of(choices);
+}
+
 void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectForm& object) {
+  if (object.witnesses.size() > kWitnessesMax) {
+    fail(goal, Code::kTooLarge, "not",
+         "more than " + std::to_string(kWitnessesMax) + " conditions that some member or other must break");
+    return;
+  }
+  add_witnesses(rule, goal, object, {}, 0);
+}
+
+/// A member may be the witness of several rules at once: adds the object for each way to group the rules from `next`
+/// on.
+void GrammarWriter::add_witnesses(SymbolId rule, GoalId goal, const ObjectForm& object, std::vector<KeyRule> groups,
+                                  size_t next) {
+  if (next == object.witnesses.size()) {
+    add_members(rule, goal, object, groups);
+    return;
+  }
+  const KeyRule& witness = object.witnesses[next];
+  for (size_t i = 0; i < groups.size(); ++i) {
+    std::vector<KeyRule> together = groups;
+    together[i] = {text_.both(groups[i].keys, witness.keys), normalizer_.both(groups[i].goal, witness.goal)};
+    add_witnesses(rule, goal, object, std::move(together), next + 1);
+  }
+  groups.push_back(witness);
+  add_witnesses(rule, goal, object, std::move(groups), next + 1);
+}
+
+void GrammarWriter::add_members(SymbolId rule, GoalId goal, const ObjectForm& object,
+                                std::span<const KeyRule> witnesses) {
   using enum Member::Presence;
-  ObjectPlan plan{.min = object.min, .max = object.max};
+  Fields fields, later;
   std::vector<RegexId> names;
-  const bool free_order = static_cast<size_t>(std::ranges::count_if(object.members, [](const Member& one) {
-                            return !one.declared && one.presence != kAbsent;
-                          })) <= kFreeNamesMax;
   for (const Member& one : object.members) {
     names.push_back(text_.literal(one.name));
     if (one.presence == kAbsent) continue;
@@ -93,163 +127,44 @@ void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectFor
       if (one.presence == kRequired) return;
       continue;
     }
-    Field field{one.name, member(text_.pool().literal(JsonText::spell(one.name)), value), one.presence == kRequired};
-    (one.declared || !free_order ? plan.fields : plan.free).push_back(std::move(field));
+    const bool ordered = one.declared && order_ == KeyOrder::kSchema;
+    const SymbolId symbol = member(text_.pool().literal(JsonText::spell(one.name)), value);
+    (ordered ? fields : later).add(symbol, {.required = one.presence == kRequired});
   }
+  const auto ordered = static_cast<uint32_t>(fields.symbols.size());
+  for (size_t i = 0; i < later.symbols.size(); ++i) fields.add(later.symbols[i], later.kinds[i]);
   const bool every_spelling = names.empty() && std::ranges::all_of(object.rules, [&](const KeyRule& one) {
                                 return one.keys == text_.any_string();
                               });
   const RegexId all =
       every_spelling ? text_.any_string() : text_.except(text_.canonical_string(), text_.pool().any_of(names));
-  for (const Key& key : key_classes(object, all, kAnyValue)) {
-    plan.others.push_back(member(text_.quoted(key.keys), key.goal));
+  const std::vector<Key> others = key_classes(object, all, kAnyValue);
+  if (!others.empty()) fields.add(any_member(others), {.repeats = true});
+  for (const KeyRule& witness : witnesses) {
+    const std::vector<Key> keys = key_classes(object, text_.both(all, witness.keys), witness.goal);
+    if (keys.empty()) return;
+    fields.add(any_member(keys), {.required = true});
   }
-  for (const KeyRule& witness : object.witnesses) {
-    std::vector<SymbolId> choices;
-    for (const Key& key : key_classes(object, text_.both(all, witness.keys), witness.goal)) {
-      choices.push_back(member(text_.quoted(key.keys), key.goal));
-    }
-    if (choices.empty()) return;
-    plan.final.push_back(builder_.any_of(choices));
+  const auto sure = static_cast<uint64_t>(std::ranges::count(fields.kinds, true, &MemberList::Element::required));
+  const uint64_t least = object.min <= sure ? 0 : object.min;
+  if (object.max.has_value() && *object.max < sure) return;
+  if (least > fields.kinds.size()) {  // keys that are not declared may repeat
+    if (others.empty()) return;
+    fail(goal, Code::kUnsupported, "minProperties",
+         "more members than are declared: other keys may repeat, and count as one");
+    return;
   }
-  if (plan.final.size() > 1) {  // one member for both, or two in either order
-    if (plan.final.size() > 2) {
-      fail(goal, Code::kUnsupported, "not", "more than two conditions that some member or other must break");
-      return;
-    }
-    ObjectForm together = object;
-    const KeyRule last = together.witnesses.back();
-    together.witnesses.pop_back();
-    together.witnesses[0] = {text_.both(together.witnesses[0].keys, last.keys),
-                             normalizer_.both(together.witnesses[0].goal, last.goal)};
-    add_plain_object(rule, goal, together);
-    const SymbolId orders[][3] = {{plan.final[0], comma_, plan.final[1]}, {plan.final[1], comma_, plan.final[0]}};
-    plan.final = {
-        builder_.any_of(std::initializer_list<SymbolId>{builder_.sequence(orders[0]), builder_.sequence(orders[1])})};
-    plan.final_members = 2;
-  } else {
-    plan.final_members = plan.final.size();
-  }
-  const auto required = [](const std::vector<Field>& fields) {
-    return static_cast<uint64_t>(std::ranges::count(fields, true, &Field::required));
-  };
-  const uint64_t sure = required(plan.fields) + required(plan.free) + plan.final_members;
-  if (plan.min <= sure) plan.min = 0;
-  if (plan.max.has_value() && plan.others.empty() &&
-      plan.fields.size() + plan.free.size() + plan.final_members <= *plan.max) {
-    plan.max.reset();
-  }
-  if (plan.max.has_value() && *plan.max < sure) return;
+  std::optional<uint32_t> most;
+  if (object.max.has_value() && (!others.empty() || fields.kinds.size() > *object.max))
+    most = static_cast<uint32_t>(*object.max);
   RegexPool& pool = text_.pool();
-  const SymbolId open = builder_.terminal(text_.then(pool.literal("{"), space_));
   const SymbolId close = builder_.terminal(text_.then(space_, pool.literal("}")));
-  if (plan.min == 0 && sure == 0) {
+  if (object.min == 0 && sure == 0) {
     builder_.add(rule, {builder_.terminal(text_.then(pool.literal("{"), text_.then(space_, pool.literal("}"))))});
   }
-  const bool counts = plan.min > 0 || plan.max.has_value();
-  const SymbolId members = counts ? counted_fields(plan, goal) : fields(plan);
-  builder_.add(rule, {open, members, close});
-}
-
-// A rule that begins behind a comma begins where no number goes on, so that the parser's rows are alike for all
-// members: what follows a member is the end, or a comma and one symbol for all the rest.
-
-/// What may follow when something was written: the end, or a comma and more.
-SymbolId GrammarWriter::after(SymbolId more, bool may_end) {
-  const SymbolId self = rule("more members");
-  builder_.add(self, {comma_, more});
-  if (may_end) builder_.add(self, {});
-  return self;
-}
-
-/// At least one of the members that come behind the declared ones: others and free names, then the final ones. `seen`:
-/// the free names that have been.
-SymbolId GrammarWriter::tail(const ObjectPlan& plan, size_t seen, std::map<size_t, SymbolId>& made) {
-  const auto known = made.find(seen);
-  if (known != made.end()) return known->second;
-  const SymbolId self = rule("members");
-  made.emplace(seen, self);
-  const SymbolId other = builder_.any_of(plan.others);
-  builder_.add(self, {other, after(self, tail_may_end(plan, seen))});
-  for (size_t i = 0; i < plan.free.size(); ++i) {
-    if ((seen >> i & 1) != 0) continue;
-    const size_t next = seen | size_t{1} << i;
-    builder_.add(self, {plan.free[i].member, after(tail(plan, next, made), tail_may_end(plan, next))});
-  }
-  if (!plan.final.empty() && tail_may_end(plan, seen, false)) builder_.add(self, {plan.final[0]});
-  return self;
-}
-
-bool GrammarWriter::tail_may_end(const ObjectPlan& plan, size_t seen, bool final_too) const {
-  for (size_t i = 0; i < plan.free.size(); ++i) {
-    if (plan.free[i].required && (seen >> i & 1) == 0) return false;
-  }
-  return !final_too || plan.final.empty();
-}
-
-/// At least one member; the order is that of the plan.
-SymbolId GrammarWriter::fields(const ObjectPlan& plan) {
-  std::map<size_t, SymbolId> tails;
-  SymbolId begin = tail(plan, 0, tails);
-  bool may_end = tail_may_end(plan, 0);
-  for (size_t i = plan.fields.size(); i-- > 0;) {
-    const Field& field = plan.fields[i];
-    const SymbolId from_here = rule(field.name);
-    builder_.add(from_here, {field.member, after(begin, may_end)});
-    if (!field.required) builder_.add(from_here, {begin});
-    may_end &= !field.required;
-    begin = from_here;
-  }
-  return begin;
-}
-
-/// Likewise with a count of members; the free names have the places after the declared ones.
-SymbolId GrammarWriter::counted_fields(const ObjectPlan& plan, GoalId goal) {
-  std::vector<Field> all = plan.fields;
-  all.insert(all.end(), plan.free.begin(), plan.free.end());
-  if (all.size() * all.size() > kStatesMax) {
-    return fail(goal, Code::kTooLarge, plan.min > 0 ? "minProperties" : "maxProperties",
-                "counting members among these properties takes more than " + std::to_string(kStatesMax) + " states");
-  }
-  const SymbolId other = builder_.any_of(plan.others);
-  const SymbolId next[] = {comma_, other};
-  const SymbolId one_more = builder_.sequence(next);
-  // What may come behind the declared members when `count` of them have been: nothing, or a comma and `begin`.
-  std::vector<SymbolId> begin(all.size() + 2, nothing());
-  std::vector<bool> may_end(all.size() + 2, false);
-  for (uint64_t count = 0; count <= all.size(); ++count) {
-    const uint64_t sure = count + plan.final_members;
-    if (plan.max.has_value() && sure > *plan.max) continue;
-    const uint64_t least = plan.min > sure ? plan.min - sure : 0;
-    may_end[count] = least == 0 && plan.final.empty();
-    if (least > 1 && !plan.others.empty()) {  // two of them might have the same key
-      return fail(goal, Code::kUnsupported, "minProperties",
-                  "more than one member beyond those in required: keys that are not declared may repeat");
-    }
-    std::vector<SymbolId> choices;
-    if (!plan.others.empty() && (!plan.max.has_value() || *plan.max > sure)) {
-      std::optional<uint32_t> rest;
-      if (plan.max.has_value()) rest = static_cast<uint32_t>(*plan.max - sure - 1);
-      std::vector<SymbolId> parts{other, builder_.repeat(one_more, 0, rest)};
-      if (!plan.final.empty()) parts.insert(parts.end(), {comma_, plan.final[0]});
-      choices.push_back(builder_.sequence(parts));
-    }
-    if (!plan.final.empty() && least == 0) choices.push_back(plan.final[0]);
-    begin[count] = builder_.any_of(choices);
-  }
-  for (size_t i = all.size(); i-- > 0;) {
-    std::vector<SymbolId> here(all.size() + 2, nothing());
-    std::vector<bool> here_end(all.size() + 2, false);
-    for (uint64_t count = 0; count <= i; ++count) {
-      here[count] = rule(all[i].name);
-      builder_.add(here[count], {all[i].member, after(begin[count + 1], may_end[count + 1])});
-      if (!all[i].required) builder_.add(here[count], {begin[count]});
-      here_end[count] = may_end[count] && !all[i].required;
-    }
-    begin = std::move(here);
-    may_end = std::move(here_end);
-  }
-  return begin[0];
+  const SymbolId members =
+      builder_.members(fields.symbols, fields.kinds, ordered, comma_, static_cast<uint32_t>(least), most);
+  builder_.add(rule, {builder_.literal("{"), members, close});
 }
 
 }  // namespace cairn::grammar

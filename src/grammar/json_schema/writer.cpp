@@ -5,9 +5,13 @@
 
 namespace cairn::grammar {
 
-GrammarWriter::GrammarWriter(GrammarBuilder& builder, Normalizer& normalizer, Whitespace whitespace)
-    : builder_(builder), normalizer_(normalizer), text_(normalizer.text()), space_(text_.whitespace(whitespace)) {
-  comma_ = builder.terminal(text_.then(space_, text_.then(text_.pool().literal(","), space_)));
+GrammarWriter::GrammarWriter(GrammarBuilder& builder, Normalizer& normalizer, Whitespace whitespace, KeyOrder order)
+    : builder_(builder),
+      normalizer_(normalizer),
+      text_(normalizer.text()),
+      order_(order),
+      space_(text_.whitespace(whitespace)) {
+  comma_ = builder.terminal(text_.then(space_, text_.pool().literal(",")));
   empty_ = builder.terminal(kEmptyText);
 }
 

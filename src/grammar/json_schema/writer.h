@@ -16,11 +16,11 @@ namespace cairn::grammar {
 class GrammarWriter {
  public:
   static constexpr size_t kKeyClassesMax = 200;   ///< of an object's keys, by which schemas they meet
-  static constexpr uint64_t kStatesMax = 20'000;  ///< of an array or object with counts
-  static constexpr size_t kFreeNamesMax = 4;      ///< names without a declared place that may come in any order
+  static constexpr uint64_t kStatesMax = 20'000;  ///< of an array with counts
+  static constexpr size_t kWitnessesMax = 4;      ///< conditions that some member or other must meet
   static constexpr size_t kUniqueValuesMax = 12;  ///< values among which uniqueItems tells
 
-  GrammarWriter(GrammarBuilder& builder, Normalizer& normalizer, Whitespace whitespace);
+  GrammarWriter(GrammarBuilder& builder, Normalizer& normalizer, Whitespace whitespace, KeyOrder order);
 
   /// The symbol of the values that fit a goal; all rules that it needs are written.
   SymbolId write(GoalId goal);
@@ -30,19 +30,13 @@ class GrammarWriter {
     RegexId keys{};
     GoalId goal = kAnyValue;
   };
-  struct Field {
-    std::string name;
-    SymbolId member{};
-    bool required = false;
-  };
-  struct ObjectPlan {
-    std::vector<Field> fields{};  ///< in the order in which they are written
-    std::vector<Field> free{};    ///< in any order, after those and among the others
-    std::vector<SymbolId> others{};
-    std::vector<SymbolId> final{};  ///< members of which each must come, after all others
-    uint64_t final_members = 0;     ///< how many members `final` writes
-    uint64_t min = 0;
-    std::optional<uint64_t> max{};
+  struct Fields {  ///< elements of a list of members
+    std::vector<SymbolId> symbols{};
+    std::vector<MemberList::Element> kinds{};
+    void add(SymbolId symbol, MemberList::Element kind) {
+      symbols.push_back(symbol);
+      kinds.push_back(kind);
+    }
   };
 
   SymbolId symbol(GoalId goal);
@@ -53,18 +47,17 @@ class GrammarWriter {
   // write_objects.cpp
   void add_object(SymbolId rule, GoalId goal, ObjectForm object);
   void add_plain_object(SymbolId rule, GoalId goal, const ObjectForm& object);
+  void add_witnesses(SymbolId rule, GoalId goal, const ObjectForm& object, std::vector<KeyRule> groups, size_t next);
+  void add_members(SymbolId rule, GoalId goal, const ObjectForm& object, std::span<const KeyRule> witnesses);
   bool split_witness(SymbolId rule, GoalId goal, const ObjectForm& object);
   std::vector<Key> key_classes(const ObjectForm& object, RegexId all, GoalId goal);
   SymbolId member(RegexId quoted_key, GoalId goal);
-  SymbolId after(SymbolId more, bool may_end);
-  SymbolId fields(const ObjectPlan& plan);
-  SymbolId counted_fields(const ObjectPlan& plan, GoalId goal);
-  SymbolId tail(const ObjectPlan& plan, size_t seen, std::map<size_t, SymbolId>& made);
-  bool tail_may_end(const ObjectPlan& plan, size_t seen, bool final_too = true) const;
+  SymbolId any_member(std::span<const Key> keys);
 
   // write_arrays.cpp
   void add_array(SymbolId rule, GoalId goal, const ArrayForm& array);
   SymbolId item(GoalId goal);
+  SymbolId after(SymbolId more, bool may_end);
   void add_plain_array(SymbolId rule, const ArrayForm& array);
   void add_counted_array(SymbolId rule, GoalId goal, const ArrayForm& array);
   bool add_unique_array(SymbolId rule, GoalId goal, const ArrayForm& array);
@@ -77,9 +70,10 @@ class GrammarWriter {
   GrammarBuilder& builder_;
   Normalizer& normalizer_;
   JsonText& text_;
+  KeyOrder order_;
   RegexId space_{};
   SymbolId comma_{}, empty_{};
-  std::map<GoalId, SymbolId> symbols_;
+  std::map<GoalId, SymbolId> symbols_, items_;
   std::deque<std::pair<SymbolId, GoalId>> open_;
 };
 
