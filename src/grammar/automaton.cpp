@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <string>
 
 #include "grammar/mask_cache.h"
 
@@ -28,12 +30,6 @@ size_t rank(const ByteSet& set, uint8_t byte) {
   return result + static_cast<size_t>(std::popcount(words[byte / 64U] & ((uint64_t{1} << (byte % 64)) - 1)));
 }
 
-size_t size_of(const ByteSet& set) {
-  size_t result = 0;
-  for (uint64_t word : set.words()) result += static_cast<size_t>(std::popcount(word));
-  return result;
-}
-
 }  // namespace
 
 Automaton::Automaton(const Grammar& grammar) : grammar_(&grammar) { clear(); }
@@ -56,13 +52,17 @@ void Automaton::clear() {
   state_numbers_.clear();
   state_words_ = 0;
   state_number({});
+  tracks_.clear();
+  track_numbers_.clear();
+  texts_.assign(1, {});
+  text_numbers_.clear();
   // The first row has no kernel: all begins with it. No other row may have that name: see intern().
   predict(grammar_->accept);
   predict_all();
   std::ranges::sort(predicted_);
   Row row;
   row.waiting =
-      static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol != kWithin; }));
+      static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol < kTracked; }));
   row.end = static_cast<uint32_t>(predicted_.size());
   row.may_end = grammar_->symbols[grammar_->accept].nullable;
   items_ = predicted_;
@@ -71,7 +71,8 @@ void Automaton::clear() {
 
 size_t Automaton::bytes_used() const {
   return items_.size() * sizeof(Item) + rows_.size() * sizeof(Row) + steps_.size() * sizeof(uint32_t) +
-         states_.size() * 128 + state_words_ * sizeof(uint64_t) + regexes_.memory_used();
+         states_.size() * 128 + state_words_ * sizeof(uint64_t) + tracks_.size() * 96 + texts_.size() * 64 +
+         regexes_.memory_used();
 }
 
 const ByteSet& Automaton::next_bytes(RowId id) {
@@ -79,14 +80,14 @@ const ByteSet& Automaton::next_bytes(RowId id) {
   if (row.looked_ahead) return row.next;
   const auto look = [&](size_t first, size_t last) {
     for (size_t i = row.begin + first; i < row.begin + last; ++i) {
-      row.next = row.next | regexes_.first_bytes(RegexId{items_[i].extra});
+      row.next = row.next | regexes_.first_bytes(expression(items_[i]));
     }
   };
   look(row.kernel_waiting, row.kernel);
   look(row.kernel + row.waiting, row.end);
   row.looked_ahead = true;
   row.steps = steps_.size();
-  steps_.insert(steps_.end(), size_of(row.next), kUnknown);
+  steps_.insert(steps_.end(), row.next.size(), kUnknown);
   return row.next;
 }
 
@@ -104,6 +105,7 @@ void Automaton::begin_row() {
   kernel_.clear();
   open_.clear();
   may_end_ = false;
+  undecided_ = false;
 }
 
 size_t Automaton::terminals(RowId id) const {
@@ -117,13 +119,18 @@ size_t Automaton::terminal_item(RowId id, size_t which) const {
   return row.begin + (which < of_kernel ? row.kernel_waiting + which : row.kernel + row.waiting + which - of_kernel);
 }
 
-RowId Automaton::after_terminal(RowId row, size_t which) {
+RowId Automaton::after_terminal(RowId row, size_t which, std::string_view bytes) {
   begin_row();
   const Item item = items_[terminal_item(row, which)];
-  add_dot(item.position + 1, resolve(item.origin, index(row)));
-  drain();
-  if (kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
-  return intern();
+  const uint32_t origin = resolve(item.origin, index(row));
+  if (item.symbol == kTracked) {
+    Track track = tracks_[item.extra];
+    for (const char byte : bytes) track.text = text_number(track.text, static_cast<uint8_t>(byte));
+    ended_text(item.position, origin, track);
+  } else {
+    add_dot(item.position + 1, origin);
+  }
+  return finish_row();
 }
 
 MaskCache& Automaton::masks_for(const WalkedVocabulary& vocabulary) {
@@ -137,24 +144,36 @@ MaskCache& Automaton::masks_for(const WalkedVocabulary& vocabulary) {
 RowId Automaton::compute(uint32_t id, uint8_t byte) {
   begin_row();
   const Row row = rows_[id];
-  bool undecided = false;
   const auto scan = [&](size_t first, size_t last) {
-    for (size_t i = row.begin + first; i < row.begin + last; ++i) {
+    for (size_t i = row.begin + first; i < row.begin + last && !undecided_; ++i) {
       const Item item = items_[i];
-      const RegexId rest = regexes_.derivative(RegexId{item.extra}, byte);
+      const RegexId rest = regexes_.derivative(expression(item), byte);
       if (rest == kNoMatch) continue;
-      undecided = undecided || rest == kUndecided;
-      if (undecided) return;
+      undecided_ = rest == kUndecided;
+      if (undecided_) return;
       const uint32_t origin = resolve(item.origin, id);
+      if (item.symbol == kTracked) {
+        Track track = tracks_[item.extra];
+        track = {rest, track.seen, text_number(track.text, byte), track.count};
+        if (rest != kEmptyText) add({kTracked, item.position, origin, track_number(track)});
+        if (regexes_.matches_empty(rest)) ended_text(item.position, origin, track);
+        continue;
+      }
       if (rest != kEmptyText) add({kWithin, item.position, origin, static_cast<uint32_t>(rest)});
       if (regexes_.matches_empty(rest)) add_dot(item.position + 1, origin);
     }
   };
   scan(row.kernel_waiting, row.kernel);
   scan(row.kernel + row.waiting, row.end);
-  if (undecided) return kTooLargeRow;
-  drain();
-  if (regexes_.full() || kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
+  return finish_row();
+}
+
+// Completes what ended, and gives the row.
+RowId Automaton::finish_row() {
+  if (!undecided_) drain();
+  if (undecided_ || regexes_.full() || kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) {
+    return kTooLargeRow;
+  }
   return intern();
 }
 
@@ -247,6 +266,8 @@ void Automaton::ended(const Item& waiting, uint32_t origin) {
   if (dot.role == Position::Role::kAlternative) return add_dot(waiting.position + 1, origin);
   if (dot.role == Position::Role::kSeparator) return add({kBetween, waiting.position, origin, waiting.extra});
   if (dot.role == Position::Role::kElement) return ended_element(waiting, origin);
+  if (dot.role == Position::Role::kTextSeparator)
+    return begin_text(waiting.position - 1, origin, tracks_[waiting.extra]);
   const Symbol& repeat = grammar_->symbols[dot.rule];
   uint32_t count = waiting.extra + 1;
   if (count >= repeat.min) complete(dot.rule, origin);
@@ -265,6 +286,46 @@ void Automaton::ended_element(const Item& waiting, uint32_t origin) {
   list.each_next(after, [&](uint32_t) { more = true; });
   const uint32_t separator = symbol.first + symbol.count;
   if (more) add({grammar_->positions[separator].symbol, separator, origin, state_number(after)});
+}
+
+uint32_t Automaton::track_number(const Track& track) {
+  const auto [place, added] = track_numbers_.try_emplace(track, static_cast<uint32_t>(tracks_.size()));
+  if (added) tracks_.push_back(track);
+  return place->second;
+}
+
+uint32_t Automaton::text_number(uint32_t begin, uint8_t byte) {
+  const auto [place, added] =
+      text_numbers_.try_emplace(uint64_t{begin} << 8 | byte, static_cast<uint32_t>(texts_.size()));
+  if (added) texts_.emplace_back(begin, byte);
+  return place->second;
+}
+
+// Texts that have been are no texts any more.
+void Automaton::begin_text(uint32_t position, uint32_t origin, const Track& track) {
+  const RegexId all = grammar_->symbols[grammar_->positions[position].rule].regex;
+  const RegexId conditions[] = {all, regexes_.complement(track.seen)};
+  const RegexId rest = track.seen == kNoMatch ? all : regexes_.all_of(conditions);
+  add({kTracked, position, origin, track_number({rest, track.seen, 0, track.count})});
+}
+
+void Automaton::ended_text(uint32_t position, uint32_t origin, const Track& track) {
+  const uint32_t rule = grammar_->positions[position].rule;
+  const Symbol& list = grammar_->symbols[rule];
+  std::string text;
+  for (uint32_t i = track.text; i != 0; i = texts_[i].first) text += static_cast<char>(texts_[i].second);
+  std::ranges::reverse(text);
+  const RegexId both[] = {track.seen, regexes_.literal(text)};
+  Track next{kNoMatch, regexes_.any_of(both), 0, track.count + 1};
+  if (next.count >= list.min) complete(rule, origin);
+  if (next.count >= list.max) return;
+  if (list.max == kNoCount) next.count = std::min(next.count, list.min);
+  const RegexId conditions[] = {list.regex, regexes_.complement(next.seen)};
+  const std::optional<bool> nothing = regexes_.matches_nothing(regexes_.all_of(conditions), kEmptinessFuel);
+  undecided_ = undecided_ || !nothing.has_value();
+  if (nothing == false) {
+    add({grammar_->positions[position + 1].symbol, position + 1, origin, track_number(next)});
+  }
 }
 
 uint32_t Automaton::state_number(MemberList::State state) {
@@ -317,6 +378,10 @@ void Automaton::predict_all() {
       predict_elements(id, kSelf, 0);
       continue;
     }
+    if (symbol.kind == SymbolKind::kDistinct) {
+      predicted_.push_back({kTracked, symbol.first, kSelf, track_number({symbol.regex, kNoMatch, 0, 0})});
+      continue;
+    }
     if (symbol.kind == SymbolKind::kRepeat) {
       predicted_.push_back({symbol.inner, symbol.first, kSelf, 0});
       predict(symbol.inner);
@@ -359,7 +424,7 @@ RowId Automaton::intern() {
   open_symbols_.clear();
   for (const Item& item : kernel_) {
     row.depth = std::max(row.depth, rows_[item.origin].depth + 1);
-    if (item.symbol == kWithin) continue;
+    if (item.symbol >= kTracked) continue;
     ++row.kernel_waiting;
     if (item.symbol == kBetween) {
       predict_elements(grammar_->positions[item.position].rule, item.origin, item.extra);
@@ -372,7 +437,7 @@ RowId Automaton::intern() {
   if (predicted_.size() + kernel_.size() > kRowItemsMax) return kTooLargeRow;
   std::ranges::sort(predicted_);
   row.waiting =
-      static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol != kWithin; }));
+      static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol < kTracked; }));
   row.end = static_cast<uint32_t>(kernel_.size() + predicted_.size());
   items_.insert(items_.end(), kernel_.begin(), kernel_.end());
   items_.insert(items_.end(), predicted_.begin(), predicted_.end());

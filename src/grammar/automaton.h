@@ -10,6 +10,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "grammar/grammar_tables.h"
@@ -35,16 +38,17 @@ class Automaton {
  public:
   /// An item of a row. It waits for a rule or repetition to end that begins at the row, or it is within a terminal.
   struct Item {
-    uint32_t symbol;  ///< what it waits for, or kBetween, or kWithin
+    uint32_t symbol;  ///< what it waits for, or kBetween, kTracked or kWithin
     uint32_t position;
     uint32_t origin;  ///< the row where its rule began, or kSelf
     /// kWithin: the expression that the terminal's rest must match. A repetition: those counted. A list of members: its
-    /// state, by number.
+    /// state, by number. A list of distinct texts: its track, by number.
     uint32_t extra;
     auto operator<=>(const Item&) const = default;
   };
   static constexpr uint32_t kWithin = 0xFFFF'FFFF;
-  static constexpr uint32_t kBetween = 0xFFFF'FFFE;  ///< behind a separator of members: it stands for what may come
+  static constexpr uint32_t kTracked = 0xFFFF'FFFE;  ///< within one of a list of distinct texts
+  static constexpr uint32_t kBetween = 0xFFFF'FFFD;  ///< behind a separator of members: it stands for what may come
   static constexpr uint32_t kSelf = 0xFFFF'FFFF;
 
   explicit Automaton(const Grammar& grammar);
@@ -56,9 +60,12 @@ class Automaton {
   RegexPool& regexes() { return regexes_; }
   /// Terminals that a row is within, and what the rest of one must match.
   size_t terminals(RowId row) const;
-  RegexId terminal(RowId row, size_t which) const { return RegexId{items_[terminal_item(row, which)].extra}; }
-  /// The row after a byte that ends the terminal, if the terminal could not go on. kNoRow: none follows.
-  RowId after_terminal(RowId row, size_t which);
+  RegexId terminal(RowId row, size_t which) const { return expression(items_[terminal_item(row, which)]); }
+  /// Whether what follows the terminal depends on its text.
+  bool tracked(RowId row, size_t which) const { return items_[terminal_item(row, which)].symbol == kTracked; }
+  /// The row after bytes that end the terminal, if the terminal could not go on. kNoRow: none follows. The bytes matter
+  /// only where the terminal is tracked.
+  RowId after_terminal(RowId row, size_t which, std::string_view bytes = {});
   /// What is kept of the masks of a vocabulary.
   MaskCache& masks_for(const WalkedVocabulary& vocabulary);
 
@@ -88,11 +95,28 @@ class Automaton {
     bool looked_ahead = false;
   };
 
+  /// Of a list of distinct texts.
+  struct Track {
+    RegexId rest;   ///< what the rest of the text must match
+    RegexId seen;   ///< the texts that have been
+    uint32_t text;  ///< its bytes so far, by number
+    uint32_t count;
+    auto operator<=>(const Track&) const = default;
+  };
+
   static uint32_t index(RowId row) { return static_cast<uint32_t>(row); }
   static uint32_t resolve(uint32_t origin, uint32_t row) { return origin == kSelf ? row : origin; }
 
+  RegexId expression(const Item& item) const {
+    return item.symbol == kTracked ? tracks_[item.extra].rest : RegexId{item.extra};
+  }
+  uint32_t track_number(const Track& track);
+  uint32_t text_number(uint32_t begin, uint8_t byte);
+  void ended_text(uint32_t position, uint32_t origin, const Track& track);
+  void begin_text(uint32_t position, uint32_t origin, const Track& track);
   size_t terminal_item(RowId row, size_t which) const;
   void begin_row();
+  RowId finish_row();
   RowId compute(uint32_t row, uint8_t byte);
   bool remember(const Item& item);
   void add(const Item& item);
@@ -120,6 +144,10 @@ class Automaton {
   std::map<MemberList::State, uint32_t> state_numbers_;
   std::vector<const MemberList::State*> states_;  // by number; the first is empty
   size_t state_words_ = 0;
+  std::vector<Track> tracks_;
+  std::map<Track, uint32_t> track_numbers_;
+  std::vector<std::pair<uint32_t, uint8_t>> texts_;  // the text without its last byte, and the byte; the first is empty
+  std::unordered_map<uint64_t, uint32_t> text_numbers_;
 
   // Of the row that is being computed.
   std::vector<Item> kernel_;
@@ -127,6 +155,7 @@ class Automaton {
   std::vector<uint32_t> open_symbols_;
   std::vector<Item> open_;  // what ended and whose waiting items have not been looked at
   bool may_end_ = false;
+  bool undecided_ = false;
   std::vector<Item> seen_;  // open addressing
   std::vector<uint32_t> seen_stamps_;
   std::vector<uint32_t> symbol_stamps_;

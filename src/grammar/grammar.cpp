@@ -17,10 +17,11 @@ uint32_t raw(SymbolId id) { return static_cast<uint32_t>(id); }
 struct DraftSymbol {
   SymbolKind kind = SymbolKind::kTerminal;
   RegexId regex = kNoMatch;
-  std::vector<std::vector<uint32_t>> alternatives{};  // kRule. kMembers: one, the elements and then the separator
-  std::vector<MemberList::Element> elements{};        // kMembers
-  std::string name{};                                 // kRule
-  uint32_t inner = 0;                                 // kRepeat. kMembers: how many are ordered
+  // kRule. kMembers: one, the elements and then the separator. kDistinct: the separator
+  std::vector<std::vector<uint32_t>> alternatives{};
+  std::vector<MemberList::Element> elements{};  // kMembers
+  std::string name{};                           // kRule
+  uint32_t inner = 0;                           // kRepeat. kMembers: how many are ordered
   uint32_t min = 0;
   uint32_t max = 0;
   bool defined = false;
@@ -142,21 +143,23 @@ SymbolId GrammarBuilder::repeat(SymbolId symbol, uint32_t min, std::optional<uin
   return entry->second;
 }
 
+// What the matcher waits for is a rule.
+SymbolId GrammarBuilder::as_rule(SymbolId symbol) {
+  if (state_->symbols[raw(symbol)].kind != SymbolKind::kTerminal) return symbol;
+  const auto [entry, added] = state_->made.try_emplace({0, raw(symbol)});
+  if (added) {
+    entry->second = rule({});
+    add(entry->second, {symbol});
+  }
+  return entry->second;
+}
+
 SymbolId GrammarBuilder::members(std::span<const SymbolId> elements, std::span<const MemberList::Element> kinds,
                                  uint32_t ordered, SymbolId separator, uint32_t least, std::optional<uint32_t> most) {
   std::vector<uint32_t> parts;
   parts.reserve(elements.size() + 1);
-  const auto add_rule = [&](SymbolId symbol) {  // the matcher waits for rules
-    if (state_->symbols[raw(symbol)].kind != SymbolKind::kTerminal) return parts.push_back(raw(symbol));
-    const auto [entry, added] = state_->made.try_emplace({0, raw(symbol)});
-    if (added) {
-      entry->second = rule({});
-      add(entry->second, {symbol});
-    }
-    parts.push_back(raw(entry->second));
-  };
-  for (SymbolId element : elements) add_rule(element);
-  add_rule(separator);
+  for (SymbolId element : elements) parts.push_back(raw(as_rule(element)));
+  parts.push_back(raw(as_rule(separator)));
   state_->size += parts.size();
   return state_->push({.kind = SymbolKind::kMembers,
                        .alternatives = {std::move(parts)},
@@ -164,6 +167,15 @@ SymbolId GrammarBuilder::members(std::span<const SymbolId> elements, std::span<c
                        .inner = ordered,
                        .min = least,
                        .max = most.value_or(kNoCount),
+                       .defined = true});
+}
+
+SymbolId GrammarBuilder::distinct(RegexId text, SymbolId separator, uint32_t min, std::optional<uint32_t> max) {
+  return state_->push({.kind = SymbolKind::kDistinct,
+                       .regex = text,
+                       .alternatives = {{raw(as_rule(separator))}},
+                       .min = min,
+                       .max = max.value_or(kNoCount),
                        .defined = true});
 }
 
@@ -194,7 +206,7 @@ void GrammarBuilder::State::spread(Test test, Flag flag) {
 bool GrammarBuilder::State::nullable(const DraftSymbol& symbol) const {
   if (symbol.kind == SymbolKind::kTerminal) return regexes.matches_empty(symbol.regex);
   if (symbol.kind == SymbolKind::kRepeat) return symbol.min == 0 || symbols[symbol.inner].nullable;
-  if (symbol.kind == SymbolKind::kMembers) return false;
+  if (symbol.kind == SymbolKind::kMembers || symbol.kind == SymbolKind::kDistinct) return false;
   return std::ranges::any_of(symbol.alternatives, [&](const auto& alternative) {
     return std::ranges::all_of(alternative, [&](uint32_t part) { return symbols[part].nullable; });
   });
@@ -224,7 +236,7 @@ bool GrammarBuilder::State::completable(const DraftSymbol& list) const {
 Result<void> GrammarBuilder::State::find_productive() {
   std::vector<bool> matches(symbols.size());
   for (size_t i = 0; i < symbols.size(); ++i) {
-    if (symbols[i].kind != SymbolKind::kTerminal) continue;
+    if (symbols[i].kind != SymbolKind::kTerminal && symbols[i].kind != SymbolKind::kDistinct) continue;
     const std::optional<bool> nothing = regexes.matches_nothing(symbols[i].regex, kTerminalFuel);
     if (!nothing.has_value() || regexes.full()) {
       return fail(Code::kTooLarge, "a regular expression with conditions takes more than {} steps to decide",
@@ -234,7 +246,7 @@ Result<void> GrammarBuilder::State::find_productive() {
   }
   spread(
       [&](const DraftSymbol& symbol) {
-        if (symbol.kind != SymbolKind::kTerminal) return productive(symbol);
+        if (symbol.kind != SymbolKind::kTerminal && symbol.kind != SymbolKind::kDistinct) return productive(symbol);
         return static_cast<bool>(matches[static_cast<size_t>(&symbol - symbols.data())]);
       },
       &DraftSymbol::productive);
@@ -292,6 +304,13 @@ std::shared_ptr<Grammar> GrammarBuilder::State::number(uint32_t start) {
       symbol.min = symbols[draft.inner].nullable ? 0 : draft.min;
       symbol.max = draft.max;
       grammar->positions.push_back({.symbol = symbol.inner, .rule = i, .role = Position::Role::kRepeat});
+    } else if (draft.kind == SymbolKind::kDistinct) {
+      symbol.first = static_cast<uint32_t>(grammar->positions.size());
+      symbol.min = draft.min;
+      symbol.max = draft.max;
+      const uint32_t separator = number_of(draft.alternatives[0][0]);
+      grammar->positions.push_back({.rule = i, .role = Position::Role::kText});
+      grammar->positions.push_back({.symbol = separator, .rule = i, .role = Position::Role::kTextSeparator});
     } else if (draft.kind == SymbolKind::kMembers) {
       symbol.first = static_cast<uint32_t>(grammar->positions.size());
       add_list(i, draft, symbol);

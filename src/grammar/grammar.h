@@ -57,12 +57,17 @@ class GrammarBuilder {
   /// nothing.
   SymbolId members(std::span<const SymbolId> elements, std::span<const MemberList::Element> kinds, uint32_t ordered,
                    SymbolId separator, uint32_t least, std::optional<uint32_t> most);
+  /// At least one text of the expression, with the separator between them, and no text twice. Neither matches the empty
+  /// text, and the expression has `min` texts. The matcher remembers the texts.
+  SymbolId distinct(RegexId text, SymbolId separator, uint32_t min, std::optional<uint32_t> max);
 
   /// Symbols that match no text at all are taken out with the alternatives that need them. Errors: kTooLarge (a limit,
   /// by name), kInvalidArgument (a rule without a definition, by name; `start` matches no text).
   Result<std::shared_ptr<const Grammar>> finish(SymbolId start);
 
  private:
+  SymbolId as_rule(SymbolId symbol);
+
   struct State;
   std::unique_ptr<State> state_;
 };

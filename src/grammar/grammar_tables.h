@@ -13,28 +13,28 @@ namespace cairn::grammar {
 
 class Automaton;
 
-enum class SymbolKind : uint8_t { kTerminal, kRule, kRepeat, kMembers };
+enum class SymbolKind : uint8_t { kTerminal, kRule, kRepeat, kMembers, kDistinct };
 
 struct Symbol {
   SymbolKind kind = SymbolKind::kTerminal;
   bool nullable = false;
-  RegexId regex = kNoMatch;  ///< kTerminal
+  RegexId regex = kNoMatch;  ///< kTerminal. kDistinct: one text of the list
   /// kRule: its alternatives in Grammar::starts, `count` of them. kRepeat: its position. kMembers: the positions of its
-  /// `count` elements, and then that of the separator.
+  /// `count` elements, and then that of the separator. kDistinct: the positions of a text and of the separator.
   uint32_t first = 0;
   uint32_t count = 0;
   uint32_t inner = 0;  ///< kRepeat: what is repeated. kMembers: its list in Grammar::lists
-  uint32_t min = 0;    ///< kRepeat
-  uint32_t max = 0;    ///< kRepeat, or kNoCount
+  uint32_t min = 0;    ///< kRepeat, kDistinct
+  uint32_t max = 0;    ///< kRepeat, kDistinct, or kNoCount
 };
 
 inline constexpr uint32_t kNoCount = 0xFFFF'FFFF;
 inline constexpr uint32_t kEnd = 0xFFFF'FFFF;  ///< the symbol of the position after an alternative's last one
 
-/// A dot within an alternative; the next one is the dot behind its symbol. Symbols of kRepeat and kMembers have
-/// positions of their own.
+/// A dot within an alternative; the next one is the dot behind its symbol. Symbols of kRepeat, kMembers and
+/// kDistinct have positions of their own.
 struct Position {
-  enum class Role : uint8_t { kAlternative, kRepeat, kElement, kSeparator };
+  enum class Role : uint8_t { kAlternative, kRepeat, kElement, kSeparator, kText, kTextSeparator };
   uint32_t symbol = kEnd;
   uint32_t rule = 0;  ///< what the alternative belongs to
   bool last = false;  ///< no symbol follows this one

@@ -26,6 +26,11 @@ class ByteSet {
   static ByteSet all();
   bool contains(uint8_t byte) const { return (words_[byte / 64] >> (byte % 64) & 1) != 0; }
   void add(uint8_t byte) { words_[byte / 64] |= uint64_t{1} << (byte % 64); }
+  size_t size() const {
+    size_t result = 0;
+    for (const uint64_t word : words_) result += static_cast<size_t>(std::popcount(word));
+    return result;
+  }
   /// The least byte of a set that is not empty.
   uint8_t first() const {
     size_t word = 0;
@@ -138,6 +143,8 @@ class RegexPool {
   size_t memory_used() const;
   /// Whether no text matches. Nullopt: `fuel` derivatives did not suffice to tell.
   std::optional<bool> matches_nothing(RegexId node, int32_t fuel);
+  /// Whether at least `count` texts match. Nullopt: `fuel` derivatives did not suffice to tell.
+  std::optional<bool> matches_many(RegexId node, uint64_t count, int32_t fuel);
   /// More than kRegexNodesMax nodes, or deeper than kRegexDepthMax: what the pool gives since then may be wrong.
   bool full() const;
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "base/text/utf8.h"
@@ -97,13 +98,13 @@ std::vector<ByteSet> RegexPool::Nodes::classes(uint32_t node) const {
   return parts;
 }
 
-// Looks for a text that `node` matches, depth first over derivatives.
+// Looks for a text that `node` matches, breadth first over derivatives: where many conditions meet, short texts are
+// found long before all their states are seen.
 std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) {
   std::unordered_map<uint32_t, uint32_t> parents{{node, node}};
   std::vector<uint32_t> open{node};
-  while (!open.empty()) {
-    const uint32_t current = open.back();
-    open.pop_back();
+  for (size_t i = 0; i < open.size(); ++i) {
+    const uint32_t current = open[i];
     if (at(current).emptiness == 2) continue;
     if (at(current).nullable || at(current).emptiness == 1 || !at(current).has_conditions) {
       for (uint32_t step = current;; step = parents.at(step)) {
@@ -206,6 +207,28 @@ size_t RegexPool::memory_used() const {
 
 std::optional<bool> RegexPool::matches_nothing(RegexId node, int32_t fuel) {
   return nodes_->decide_empty(static_cast<uint32_t>(node), fuel);
+}
+
+// Counts texts by length: how many texts of the length lead to each derivative.
+std::optional<bool> RegexPool::matches_many(RegexId id, uint64_t count, int32_t fuel) {
+  std::map<uint32_t, uint64_t> states{{static_cast<uint32_t>(id), 1}};
+  for (uint64_t found = 0; !states.empty();) {
+    std::map<uint32_t, uint64_t> next;
+    for (const auto& [state, texts] : states) {
+      if (nodes_->at(state).nullable) found += texts;
+      if (found >= count) return true;
+      for (const ByteSet& part : nodes_->classes(state)) {
+        if (--fuel < 0) return std::nullopt;
+        const RegexId after = nodes_->possible(nodes_->derive(state, part.first()));
+        if (after == kUndecided) return std::nullopt;
+        if (after == kNoMatch) continue;
+        uint64_t& of_state = next[static_cast<uint32_t>(after)];
+        of_state = std::min(count, of_state + texts * part.size());
+      }
+    }
+    states = std::move(next);
+  }
+  return false;
 }
 
 // A range of characters whose UTF-8 has the same length is a choice of sequences of byte ranges: it is cut where the

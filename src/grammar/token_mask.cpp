@@ -85,6 +85,18 @@ bool compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskC
     if (!walk->many.empty()) unite(mask, walk->many);
     for (TokenId token : walk->few) add_token(mask, token);
     if (walk->exits.empty() && !walk->plain_exits) continue;
+    const VocabularyTrie& trie = vocabulary.trie_of(*walk);
+    if (automaton.tracked(row, i)) {
+      if (walk->plain_exits) {
+        rows.below(vocabulary.all(), 0, row);
+        break;
+      }
+      for (uint32_t node : walk->exits) {
+        const RowId after = automaton.after_terminal(row, i, trie.path(node));
+        if (after < kTooLargeRow) rows.below(trie, node, after);
+      }
+      continue;
+    }
     const RowId after = automaton.after_terminal(row, i);
     if (after >= kTooLargeRow) continue;
     const ByteSet next = automaton.next_bytes(after);
@@ -94,7 +106,6 @@ bool compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskC
       rows.below(vocabulary.all(), 0, row);
       break;
     }
-    const VocabularyTrie& trie = vocabulary.trie_of(*walk);
     for (uint32_t node : walk->exits) rows.below(trie, node, after);
   }
   return !rows.exhausted();

@@ -37,4 +37,16 @@ VocabularyTrie::VocabularyTrie(std::vector<Entry> entries) {
   first_tokens_.push_back(static_cast<uint32_t>(tokens_.size()));
 }
 
+std::string VocabularyTrie::path(uint32_t node) const {
+  std::string result;
+  for (uint32_t at = 1; result.size() < depth(node);) {
+    if (node < end(at)) {
+      result += static_cast<char>(byte(at++));
+    } else {
+      at = end(at);
+    }
+  }
+  return result;
+}
+
 }  // namespace cairn::grammar

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,8 @@ class VocabularyTrie {
     return std::span(tokens_).subspan(first_tokens_[node], first_tokens_[node + 1] - first_tokens_[node]);
   }
   bool has_tokens(uint32_t node) const { return first_tokens_[node + 1] != first_tokens_[node]; }
+  /// The text of a node, from the root.
+  std::string path(uint32_t node) const;
   /// Bytes of the longest text.
   uint32_t longest() const { return longest_; }
 

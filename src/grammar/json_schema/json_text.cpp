@@ -172,6 +172,17 @@ RegexId JsonText::quoted(RegexId body) {
   return pool_.sequence(parts);
 }
 
+RegexId JsonText::spelled_string() {
+  std::vector<RegexId> choices{pool_.characters(0x20, 0x21), pool_.characters(0x23, 0x5B),
+                               pool_.characters(0x5D, kLastCharacter)};
+  for (char32_t character = 0; character < 0x80; ++character) {
+    if (character != '"' && character != '\\' && character >= 0x20) continue;
+    const std::string spelled = spell(std::string(1, static_cast<char>(character)));
+    choices.push_back(pool_.literal(std::string_view(spelled).substr(1, spelled.size() - 2)));
+  }
+  return pool_.repeat(pool_.any_of(choices), 0, std::nullopt);
+}
+
 RegexId JsonText::whitespace(Whitespace which) {
   switch (which) {
     case Whitespace::kNone:

@@ -50,6 +50,8 @@ class JsonText {
   /// Strings of a number of characters, in every spelling.
   RegexId length_between(uint32_t min, std::optional<uint32_t> max) { return pool_.repeat(any_character_, min, max); }
   RegexId quoted(RegexId body);
+  /// What stands between the quotes of strings that are written without escapes but for those that spell() writes.
+  RegexId spelled_string();
   RegexId whitespace(Whitespace which);
 
   RegexId both(RegexId a, RegexId b) { return pool_.all_of(std::initializer_list<RegexId>{a, b}); }

@@ -57,6 +57,17 @@ NumberText::NumberText(JsonText& text) : text_(text), pool_(text.pool()) {
   any_ = text.then(plain_, pool_.repeat(pool_.sequence(exponent), 0, 1));
 }
 
+RegexId NumberText::shortest() {
+  const RegexId zero = pool_.literal("0");
+  const RegexId minus = pool_.repeat(pool_.literal("-"), 0, 1);
+  const RegexId integer = text_.then(digit('1', '9'), digits(0, kIntegerDigitsMax - 1));
+  const RegexId parts[] = {pool_.literal("."), digits(0, kFractionDigitsMax - 1), digit('1', '9')};
+  const RegexId fraction = pool_.sequence(parts);
+  const RegexId with_fraction = text_.then(text_.either(zero, integer), fraction);
+  const RegexId signed_ones = text_.then(minus, text_.either(integer, with_fraction));
+  return text_.either(zero, signed_ones);
+}
+
 RegexId NumberText::digits(uint32_t min, uint32_t max) { return pool_.repeat(digit('0', '9'), min, max); }
 
 RegexId NumberText::digit(char first, char last) {

@@ -45,6 +45,8 @@ class NumberText {
   RegexId plain() const { return plain_; }
   /// Numbers without a fraction; `1.0` is one.
   RegexId integers() const { return integers_; }
+  /// Plain numbers without zeros behind the point that change nothing, and without -0: one text for a value.
+  RegexId shortest();
   /// Integers without a point.
   RegexId written_integers() const { return written_integers_; }
   /// Plain numbers >= `bound`, or > where it is exclusive.

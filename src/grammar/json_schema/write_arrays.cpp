@@ -35,8 +35,7 @@ void GrammarWriter::add_array(SymbolId rule, GoalId goal, const ArrayForm& given
   if (array.unique) {
     if (!array.contains.empty() || !add_unique_array(rule, goal, array)) {
       fail(goal, Code::kUnsupported, "uniqueItems",
-           "items that are not from a list of at most " + std::to_string(kUniqueValuesMax) +
-               " values cannot be kept apart");
+           "only strings, numbers, booleans and null can be kept apart, where prefixItems and contains do not count");
     }
   } else if (array.contains.empty()) {
     add_plain_array(rule, array);
@@ -169,50 +168,50 @@ void GrammarWriter::add_counted_array(SymbolId rule, GoalId goal, const ArrayFor
   add_brackets(rule, start, maybe_empty);
 }
 
-/// The texts of all values that fit a goal, if they are few scalars.
-bool GrammarWriter::value_texts(GoalId goal, std::vector<std::string>& out) {
+/// One text for each value that fits a goal, if all are scalars.
+std::optional<RegexId> GrammarWriter::unique_texts(GoalId goal) {
   const NormalForm& form = normalizer_.form(goal);
-  if (!form.arrays.empty() || !form.objects.empty()) return false;
-  if (form.null) out.emplace_back("null");
-  if (form.no) out.emplace_back("false");
-  if (form.yes) out.emplace_back("true");
-  if (form.number.text != kNoMatch) {
-    if (!form.number.values.has_value()) return false;
-    out.insert(out.end(), form.number.values->begin(), form.number.values->end());
+  if (!form.arrays.empty() || !form.objects.empty()) return std::nullopt;
+  RegexPool& pool = text_.pool();
+  NormalForm listed = form;  // scalars() writes listed values and all but numbers and strings in one way
+  listed.number = form.number.values.has_value() ? form.number : TextSet{};
+  listed.string = form.string.values.has_value() ? form.string : TextSet{};
+  std::vector<RegexId> choices;
+  if (!form.number.values.has_value()) {
+    choices.push_back(text_.both(form.number.text, normalizer_.numbers().shortest()));
+  } else {
+    listed.number.whole = true;
   }
-  if (form.string.text != kNoMatch) {
-    if (!form.string.values.has_value()) return false;
-    for (const std::string& value : *form.string.values) out.push_back(JsonText::spell(value));
+  if (!form.string.values.has_value()) {
+    const RegexId spelled = text_.spelled_string();
+    const bool all = form.string.text == text_.any_string();
+    choices.push_back(text_.quoted(all ? spelled : text_.both(form.string.text, spelled)));
   }
-  return true;
+  choices.push_back(scalars(listed));
+  return pool.any_of(choices);
 }
 
 bool GrammarWriter::add_unique_array(SymbolId rule, GoalId goal, const ArrayForm& array) {
-  std::vector<std::string> values;
-  if (array.max.has_value() && *array.max <= array.prefix.size() && array.prefix.empty()) return false;
-  if (!array.prefix.empty() || !value_texts(array.rest, values)) return false;
-  std::ranges::sort(values);
-  values.erase(std::ranges::unique(values).begin(), values.end());
-  if (values.size() > kUniqueValuesMax) return false;
-  if (array.min > values.size()) return true;
-  static_cast<void>(goal);
-  std::vector<SymbolId> symbols;
-  for (const std::string& value : values) {
-    symbols.push_back(builder_.terminal(text_.then(space_, text_.pool().literal(value))));
-  }
-  const size_t sets = size_t{1} << values.size();
-  std::vector<SymbolId> rules(sets), after_set(sets);
-  for (size_t set = sets; set-- > 0;) {  // at least one more, when these have been
-    const auto used = static_cast<uint64_t>(std::popcount(set));
-    rules[set] = this->rule("items");
-    builder_.add(rules[set], {nothing()});
-    if (array.max.has_value() && used >= *array.max) continue;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if ((set >> i & 1) == 0) builder_.add(rules[set], {symbols[i], after_set[set | size_t{1} << i]});
+  if (!array.prefix.empty()) return false;
+  const std::optional<RegexId> texts = unique_texts(array.rest);
+  if (!texts.has_value()) return false;
+  const auto least = static_cast<uint32_t>(std::min<uint64_t>(array.min, std::numeric_limits<int32_t>::max()));
+  if (least > 1) {
+    const std::optional<bool> enough = text_.pool().matches_many(*texts, least, kUniqueFuel);
+    if (!enough.has_value()) {
+      fail(goal, Code::kTooLarge, "uniqueItems",
+           "to see that there are so many unique items takes more than " + std::to_string(kUniqueFuel) + " steps");
     }
-    if (set != 0) after_set[set] = after(rules[set], used >= array.min);
+    if (enough != true) return true;
   }
-  add_brackets(rule, rules[0], array.min == 0);
+  if (array.min == 0 && text_.none(*texts)) {
+    add_brackets(rule, nothing(), true);
+    return true;
+  }
+  const SymbolId separator = builder_.terminal(text_.then(space_, text_.then(text_.pool().literal(","), space_)));
+  const SymbolId items[] = {builder_.terminal(space_),
+                            builder_.distinct(*texts, separator, least, repeats(array.max, 0))};
+  add_brackets(rule, builder_.sequence(items), array.min == 0);
   return true;
 }
 

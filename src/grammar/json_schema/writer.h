@@ -18,7 +18,7 @@ class GrammarWriter {
   static constexpr size_t kKeyClassesMax = 200;   ///< of an object's keys, by which schemas they meet
   static constexpr uint64_t kStatesMax = 20'000;  ///< of an array with counts
   static constexpr size_t kWitnessesMax = 4;      ///< conditions that some member or other must meet
-  static constexpr size_t kUniqueValuesMax = 12;  ///< values among which uniqueItems tells
+  static constexpr int32_t kUniqueFuel = 20'000;  ///< derivatives to see that there are enough unique items
 
   GrammarWriter(GrammarBuilder& builder, Normalizer& normalizer, Whitespace whitespace, KeyOrder order);
 
@@ -61,7 +61,7 @@ class GrammarWriter {
   void add_plain_array(SymbolId rule, const ArrayForm& array);
   void add_counted_array(SymbolId rule, GoalId goal, const ArrayForm& array);
   bool add_unique_array(SymbolId rule, GoalId goal, const ArrayForm& array);
-  bool value_texts(GoalId goal, std::vector<std::string>& out);
+  std::optional<RegexId> unique_texts(GoalId goal);
   void add_brackets(SymbolId rule, SymbolId items, bool maybe_empty);
 
   SymbolId rule(std::string_view name) { return builder_.rule(std::string(name)); }
