@@ -6,18 +6,25 @@
 
 namespace cairn::grammar {
 
-bool Normalizer::applicator(const Schema& schema, std::string_view keyword, const Json& value, NormalForm& out) {
+bool Normalizer::applicator(const Schema& schema, std::string_view keyword, const Json& value,
+                            const NormalForm& siblings, NormalForm& out) {
   const bool lists = keyword == "allOf" || keyword == "anyOf" || keyword == "oneOf";
   if (lists && (!value.is_array() || value.empty())) return bad(schema, keyword, "a list of schemas that is not empty");
   if (keyword == "allOf") {
     for (const Json& branch : value) {
       if (error_.has_value()) break;
-      out = intersect(out, form_of(branch));
+      if (branch.is_object() && branch.size() == 1 && branch.contains("oneOf") && branch["oneOf"].is_array()) {
+        NormalForm choice;  // told apart by what stands beside allOf
+        one_of(schema, branch["oneOf"], siblings, choice);
+        out = intersect(out, choice);
+      } else {
+        out = intersect(out, form_of(branch));
+      }
     }
   } else if (keyword == "anyOf") {
     any_of(schema, value, out);
   } else if (keyword == "oneOf") {
-    one_of(schema, value, out);
+    one_of(schema, value, siblings, out);
   } else if (keyword == "not") {
     const NormalForm inner = form_of(value);
     if (error_.has_value()) return true;
@@ -71,7 +78,8 @@ void Normalizer::any_of(const Schema& schema, const Json& value, NormalForm& out
   }
 }
 
-void Normalizer::one_of(const Schema& schema, const Json& value, NormalForm& out) {
+/// `siblings`: what is known from beside oneOf. Branches that have nothing in common there are left as they are.
+void Normalizer::one_of(const Schema& schema, const Json& value, const NormalForm& siblings, NormalForm& out) {
   std::vector<const NormalForm*> branches;
   for (const Json& branch : value) {
     branches.push_back(&form_of(branch));
@@ -82,12 +90,20 @@ void Normalizer::one_of(const Schema& schema, const Json& value, NormalForm& out
     return;
   }
   out = {};
-  for (size_t i = 0; i < branches.size(); ++i) {
+  std::vector<NormalForm> within_siblings;
+  for (const NormalForm* branch : branches) within_siblings.push_back(intersect(*branch, siblings));
+  std::vector<bool> overlap(branches.size() * branches.size());
+  for (size_t i = 0; i < branches.size() && !error_.has_value(); ++i) {
+    for (size_t j = 0; j < i && !error_.has_value(); ++j) {
+      const bool common = !apart(within_siblings[i], within_siblings[j]) &&
+                          !empty(intersect(within_siblings[i], within_siblings[j]), 0);
+      overlap[i * branches.size() + j] = overlap[j * branches.size() + i] = common;
+    }
+  }
+  for (size_t i = 0; i < branches.size() && !error_.has_value(); ++i) {
     NormalForm one = *branches[i];
     for (size_t j = 0; j < branches.size() && !error_.has_value(); ++j) {
-      if (i == j) continue;
-      NormalForm common = intersect(*branches[i], *branches[j]);
-      if (empty(common, 0)) continue;
+      if (i == j || !overlap[i * branches.size() + j]) continue;
       const uint32_t node = node_of(value[j], NodeKind::kSchema);
       one = intersect(one, value[j].is_boolean() ? negate(*branches[j]) : negated_form(node));
     }

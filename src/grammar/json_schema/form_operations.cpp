@@ -40,6 +40,29 @@ bool Normalizer::stronger(GoalId a, GoalId b) const {
   return std::ranges::includes(goals_[static_cast<size_t>(a)].literals, goals_[static_cast<size_t>(b)].literals);
 }
 
+/// Whether it is plain to see that nothing fits both: objects by a member that one of them needs.
+bool Normalizer::apart(const NormalForm& a, const NormalForm& b) {
+  if ((a.null && b.null) || (a.no && b.no) || (a.yes && b.yes)) return false;
+  if (!a.arrays.empty() && !b.arrays.empty()) return false;
+  if (a.number.text != kNoMatch && b.number.text != kNoMatch) return false;
+  if (a.string.text != kNoMatch && b.string.text != kNoMatch) return false;
+  return std::ranges::all_of(a.objects, [&](const ObjectForm& one) {
+    return std::ranges::all_of(b.objects, [&](const ObjectForm& other) { return apart(one, other); });
+  });
+}
+
+bool Normalizer::apart(const ObjectForm& a, const ObjectForm& b) {
+  using enum Member::Presence;
+  const auto needs_other = [&](const ObjectForm& x, const ObjectForm& y) {
+    return std::ranges::any_of(x.members, [&](const Member& member) {
+      if (member.presence != kRequired) return false;
+      const auto known = std::ranges::find(y.members, member.name, &Member::name);
+      return known != y.members.end() && (known->presence == kAbsent || empty(both(member.goal, known->goal)));
+    });
+  };
+  return needs_other(a, b) || needs_other(b, a);
+}
+
 /// Whether it is plain to see that all that `a` allows is allowed by `b`.
 bool Normalizer::within(const ObjectForm& a, const ObjectForm& b) const {
   using enum Member::Presence;

@@ -79,6 +79,21 @@ std::string uri_template() {
   return "(?:[^\\x00-\\x20\"'%<>\\\\^`{|}]|%[0-9A-Fa-f]{2}|" + expression + ")*";
 }
 
+/// Expressions of ECMA-262 in outline: classes and groups are closed, groups are at most five deep, and what is
+/// repeated stands before its count.
+std::string regex() {
+  const std::string escape = R"(\\(?:[^\n\rcux]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}))";
+  const std::string set = R"(\[\^?(?:[^\]\\]|)" + escape + R"()*\])";
+  const std::string count = R"((?:(?:[*+?]|\{[0-9]{1,3}(?:,(?:[0-9]{1,3})?)?\})\??)?)";
+  const std::string single = R"((?:[^\\()\[\]{}*+?|]|)" + escape + "|" + set + ")" + count;
+  std::string body = "(?:" + single + R"(|\|)*)";
+  for (int depth = 0; depth < 5; ++depth) {
+    const std::string group = R"(\((?:\?(?:[:=!]|<[=!]|P?<[A-Za-z_][A-Za-z0-9_]*>))?)" + body + R"(\))" + count;
+    body = "(?:" + single + R"(|\||)" + group + ")*";
+  }
+  return body;
+}
+
 }  // namespace
 
 std::optional<std::string> format_pattern(std::string_view format) {
@@ -97,6 +112,7 @@ std::optional<std::string> format_pattern(std::string_view format) {
   if (format == "iri") return uri(false, beyond_ascii);
   if (format == "iri-reference") return uri(true, beyond_ascii);
   if (format == "uri-template") return uri_template();
+  if (format == "regex") return regex();
   if (format == "json-pointer") return "(?:/(?:[^~/]|~[01])*)*";
   if (format == "relative-json-pointer") return "(?:0|[1-9][0-9]*)(?:#|(?:/(?:[^~/]|~[01])*)*)";
   return std::nullopt;

@@ -63,17 +63,33 @@ NormalForm Normalizer::schema_form(const Json& value) {
       if (condition == conditions) keywords.emplace_back(keyword, &argument);
     }
   }
-  for (const auto& [keyword, pointer] : keywords) {
-    const Json& argument = *pointer;
-    if (error_.has_value()) break;
-    if (reference_only && keyword != "$ref") continue;
+  std::vector<NormalForm> assertions(keywords.size());
+  const auto asserts = [&](size_t i) {
+    const auto& [keyword, argument] = keywords[i];
+    assertions[i] = any_form();
+    return type_keyword(schema, keyword, *argument, assertions[i]) ||
+           number_keyword(schema, keyword, *argument, assertions[i]) ||
+           string_keyword(schema, keyword, *argument, assertions[i]) ||
+           array_keyword(schema, keyword, *argument, assertions[i]) ||
+           object_keyword(schema, keyword, *argument, assertions[i]);
+  };
+  if (reference_only) std::erase_if(keywords, [](const auto& one) { return one.first != "$ref"; });
+  std::vector<bool> asserted(keywords.size());
+  NormalForm siblings = any_form();
+  const bool chooses =
+      std::ranges::any_of(keywords, [](const auto& one) { return one.first == "oneOf" || one.first == "allOf"; });
+  for (size_t i = 0; i < keywords.size() && !error_.has_value(); ++i) {
+    asserted[i] = asserts(i);
+    if (asserted[i] && chooses) siblings = intersect(siblings, assertions[i]);
+  }
+  for (size_t i = 0; i < keywords.size() && !error_.has_value(); ++i) {
+    const auto& [keyword, argument] = keywords[i];
     NormalForm one = any_form();
-    const bool known = type_keyword(schema, keyword, argument, one) || number_keyword(schema, keyword, argument, one) ||
-                       string_keyword(schema, keyword, argument, one) ||
-                       array_keyword(schema, keyword, argument, one) ||
-                       object_keyword(schema, keyword, argument, one) || applicator(schema, keyword, argument, one) ||
-                       reference(schema, keyword, argument, one);
-    if (known) out = intersect(out, one);
+    if (asserted[i]) {
+      out = intersect(out, assertions[i]);
+    } else if (applicator(schema, keyword, *argument, siblings, one) || reference(schema, keyword, *argument, one)) {
+      out = intersect(out, one);
+    }
   }
   if (!reference_only) unevaluated(schema, out);
   current_place_ = before;
@@ -198,14 +214,14 @@ bool Normalizer::bound(const Schema& schema, std::string_view keyword, const Jso
   const bool lower = keyword == "minimum" || keyword == "exclusiveMinimum";
   const std::string text = number_text(value);
   const std::optional<Decimal> limit = read_decimal(text);
-  if (!limit.has_value()) {
+  if (!limit.has_value()) {  // farther from 0 than any number that is written, or nearer to it
     const bool negative = text.starts_with('-');
-    if (text.find("e-") != std::string::npos || text.find('.') != std::string::npos ||
-        text.find("e+") == std::string::npos) {
-      fail(Code::kTooLarge, schema.place, keyword, "a bound with more than 40 digits before or behind the point");
+    if (text.find("e-") == std::string::npos) {
+      out.number = lower == negative ? TextSet{numbers_.plain(), false} : TextSet{};
+    } else {
+      const bool without_zero = lower != negative;
+      out.number = {lower ? numbers_.at_least({}, without_zero) : numbers_.at_most({}, without_zero), false};
     }
-    out.number =
-        lower == negative ? TextSet{numbers_.plain(), false} : TextSet{};  // farther than any number that is written
     return true;
   }
   out.number = {lower ? numbers_.at_least(*limit, exclusive) : numbers_.at_most(*limit, exclusive), false};
@@ -277,7 +293,7 @@ bool Normalizer::string_keyword(const Schema& schema, std::string_view keyword, 
     return true;
   }
   const auto& name = value.get_ref<const std::string&>();
-  out.string = {*strings, false, name != "email" && !name.starts_with("iri")};
+  out.string = {*strings, false, name != "email" && name != "regex" && !name.starts_with("iri")};
   return true;
 }
 

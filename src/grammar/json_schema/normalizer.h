@@ -104,6 +104,8 @@ class Normalizer {
   std::vector<ObjectForm> negations(const ObjectForm& object);
   std::vector<ArrayForm> negations(const ArrayForm& array);
   bool stronger(GoalId a, GoalId b) const;
+  bool apart(const NormalForm& a, const NormalForm& b);
+  bool apart(const ObjectForm& a, const ObjectForm& b);
   bool within(const ObjectForm& a, const ObjectForm& b) const;
   bool within(const ArrayForm& a, const ArrayForm& b) const;
   bool spend();
@@ -116,7 +118,8 @@ class Normalizer {
   bool string_keyword(const Schema& schema, std::string_view keyword, const Json& value, NormalForm& out);
   bool array_keyword(const Schema& schema, std::string_view keyword, const Json& value, NormalForm& out);
   bool object_keyword(const Schema& schema, std::string_view keyword, const Json& value, NormalForm& out);
-  bool applicator(const Schema& schema, std::string_view keyword, const Json& value, NormalForm& out);
+  bool applicator(const Schema& schema, std::string_view keyword, const Json& value, const NormalForm& siblings,
+                  NormalForm& out);
   bool reference(const Schema& schema, std::string_view keyword, const Json& value, NormalForm& out);
   void properties(const Schema& schema, const Json& value, NormalForm& out);
   void pattern_properties(const Schema& schema, const Json& value, NormalForm& out);
@@ -124,7 +127,7 @@ class Normalizer {
   void property_names(const Json& value, NormalForm& out);
   void dependency(const Schema& schema, std::string_view keyword, const Json& value, NormalForm& out);
   void any_of(const Schema& schema, const Json& value, NormalForm& out);
-  void one_of(const Schema& schema, const Json& value, NormalForm& out);
+  void one_of(const Schema& schema, const Json& value, const NormalForm& siblings, NormalForm& out);
   void if_then_else(const Schema& schema, const Json& value, NormalForm& out);
   void unevaluated(const Schema& schema, NormalForm& form);
   bool bound(const Schema& schema, std::string_view keyword, const Json& value, bool exclusive, NormalForm& out);

@@ -54,7 +54,8 @@ NumberText::NumberText(JsonText& text) : text_(text), pool_(text.pool()) {
   integers_ = text.then(written_integers_, zero_fraction_);
   const RegexId exponent[] = {pool_.bytes(ByteSet::of("eE")), pool_.repeat(pool_.bytes(ByteSet::of("+-")), 0, 1),
                               digits(1, kExponentDigitsMax)};
-  any_ = text.then(plain_, pool_.repeat(pool_.sequence(exponent), 0, 1));
+  exponent_ = pool_.repeat(pool_.sequence(exponent), 0, 1);
+  any_ = text.then(plain_, exponent_);
 }
 
 RegexId NumberText::shortest() {
@@ -153,11 +154,15 @@ RegexId NumberText::signed_compare(const Decimal& bound, bool exclusive, Side si
   return pool_.any_of(choices);
 }
 
+// On which side of 0 a number is no exponent changes.
 RegexId NumberText::at_least(const Decimal& bound, bool exclusive) {
-  return signed_compare(bound, exclusive, Side::kAbove);
+  const RegexId plain = signed_compare(bound, exclusive, Side::kAbove);
+  return bound.zero() && !exclusive ? text_.then(plain, exponent_) : plain;
 }
+
 RegexId NumberText::at_most(const Decimal& bound, bool exclusive) {
-  return signed_compare(bound, exclusive, Side::kBelow);
+  const RegexId plain = signed_compare(bound, exclusive, Side::kBelow);
+  return bound.zero() && !exclusive ? text_.then(plain, exponent_) : plain;
 }
 
 RegexId NumberText::equal(const Decimal& value) {

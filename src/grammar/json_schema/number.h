@@ -49,7 +49,7 @@ class NumberText {
   RegexId shortest();
   /// Integers without a point.
   RegexId written_integers() const { return written_integers_; }
-  /// Plain numbers >= `bound`, or > where it is exclusive.
+  /// Plain numbers >= `bound`, or > where it is exclusive; >= 0 also with an exponent.
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);
   RegexId equal(const Decimal& value);
@@ -68,7 +68,7 @@ class NumberText {
 
   JsonText& text_;
   RegexPool& pool_;
-  RegexId any_{}, plain_{}, integers_{}, written_integers_{}, fraction_{}, magnitude_{}, zero_fraction_{};
+  RegexId any_{}, plain_{}, integers_{}, written_integers_{}, fraction_{}, magnitude_{}, zero_fraction_{}, exponent_{};
 };
 
 }  // namespace cairn::grammar
