@@ -127,6 +127,11 @@ uint32_t RegexPool::Nodes::bytes(const ByteSet& set) {
   return id;
 }
 
+uint32_t RegexPool::Nodes::byte(uint8_t value) {
+  if (single_bytes[value] == 0) single_bytes[value] = bytes(ByteSet::range(value, value));
+  return single_bytes[value];
+}
+
 uint32_t RegexPool::Nodes::cons(uint32_t head, uint32_t tail) {
   if (head == everything && (tail == everything || (at(tail).kind == RegexKind::kSequence && at(tail).first == head))) {
     return tail;
@@ -341,6 +346,7 @@ RegexPool RegexPool::copy() const {
   copy.table = nodes_->table;
   copy.overflow = nodes_->overflow;
   copy.everything = nodes_->everything;
+  copy.single_bytes = nodes_->single_bytes;
   for (RegexNode& node : copy.nodes) node.derivatives = 0;
   return result;
 }
@@ -351,8 +357,7 @@ RegexId RegexPool::bytes(const ByteSet& set) { return RegexId{nodes_->bytes(set)
 
 RegexId RegexPool::literal(std::string_view text) {
   uint32_t result = kEmpty;
-  for (size_t i = text.size(); i-- > 0;)
-    result = nodes_->sequence(nodes_->bytes(ByteSet::of(text.substr(i, 1))), result);
+  for (size_t i = text.size(); i-- > 0;) result = nodes_->sequence(nodes_->byte(static_cast<uint8_t>(text[i])), result);
   return RegexId{result};
 }
 

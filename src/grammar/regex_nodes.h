@@ -1,6 +1,7 @@
 /// What a RegexPool holds.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct RegexPool::Nodes {
   std::vector<ByteSet> first_bytes;            ///< beside `derivatives`
   std::vector<RegexFingerprint> fingerprints;  ///< zero: not computed
   bool overflow = false;
-  uint32_t everything = 0;  ///< matches all texts
+  uint32_t everything = 0;                   ///< matches all texts
+  std::array<uint32_t, 256> single_bytes{};  ///< the node of each, or 0
 
   Nodes();
   const RegexNode& at(uint32_t node) const { return nodes[node]; }
@@ -54,6 +56,7 @@ struct RegexPool::Nodes {
   }
 
   uint32_t bytes(const ByteSet& set);
+  uint32_t byte(uint8_t value);
   uint32_t sequence(uint32_t head, uint32_t tail);
   uint32_t any_of(std::vector<uint32_t> parts, uint32_t factor_depth = 0);
   uint32_t all_of(std::vector<uint32_t> parts);

@@ -41,6 +41,11 @@ char short_escape(char32_t character) {
   }
 }
 
+/// Among canonical spellings.
+bool has_one_spelling(char character) {
+  return character >= 0x20 && character < 0x7F && character != '"' && character != '\\' && character != '/';
+}
+
 }  // namespace
 
 std::vector<CharacterRange> normal_ranges(std::vector<CharacterRange> ranges) {
@@ -157,13 +162,21 @@ RegexId JsonText::characters(const std::vector<CharacterRange>& ranges) {
 }
 
 RegexId JsonText::literal(std::string_view text) {
+  const auto known = literals_.find(text);
+  if (known != literals_.end()) return known->second;
   std::vector<RegexId> parts;
   for (size_t at = 0; at < text.size();) {
+    const size_t begin = at;
+    while (at < text.size() && has_one_spelling(text[at])) ++at;
+    if (at > begin) parts.push_back(pool_.literal(text.substr(begin, at - begin)));
+    if (at == text.size()) break;
     const Utf8Char character = utf8_decode(text, at);
     parts.push_back(characters({{character.value, character.value}}));
     at += static_cast<size_t>(character.length);
   }
-  return pool_.sequence(parts);
+  const RegexId made = pool_.sequence(parts);
+  literals_.emplace(text, made);
+  return made;
 }
 
 RegexId JsonText::quoted(RegexId body) {

@@ -6,6 +6,7 @@
 /// complements of expressions, taken among the canonical spellings, are those of the sets.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -73,6 +74,7 @@ class JsonText {
   RegexPool& pool_;
   RegexId any_character_{}, any_string_{}, canonical_string_{};
   std::map<std::vector<CharacterRange>, RegexId> sets_;
+  std::map<std::string, RegexId, std::less<>> literals_;
   std::map<RegexId, bool> none_;
 };
 

@@ -16,6 +16,12 @@ SymbolId GrammarWriter::member(RegexId quoted_key, GoalId goal) {
   return builder_.sequence(symbols);
 }
 
+SymbolId GrammarWriter::named_member(const std::string& name, GoalId goal) {
+  const auto [place, added] = members_.try_emplace({name, goal});
+  if (added) place->second = member(text_.pool().literal(JsonText::spell(name)), goal);
+  return place->second;
+}
+
 /// Classes of keys of which each meets the same rules, without those for which nothing fits.
 std::vector<GrammarWriter::Key> GrammarWriter::key_classes(const ObjectForm& object, RegexId all, GoalId goal) {
   std::vector<Key> classes{{all, goal}};
@@ -81,10 +87,16 @@ bool GrammarWriter::split_witness(SymbolId rule, GoalId goal, const ObjectForm& 
   return false;
 }
 
-SymbolId GrammarWriter::any_member(std::span<const Key> keys) {
+/// A member whose key is one of `all`, and whose value fits the goal and the object's rules. Nullopt: there is none.
+std::optional<SymbolId> GrammarWriter::any_member(const ObjectForm& object, RegexId all, GoalId goal) {
+  std::pair<RegexId, std::vector<std::pair<RegexId, GoalId>>> key{all, {{kNoMatch, goal}}};
+  for (const KeyRule& rule : object.rules) key.second.emplace_back(rule.keys, rule.goal);
+  const auto [place, added] = others_.try_emplace(std::move(key));
+  if (!added) return place->second;
   std::vector<SymbolId> choices;
-  for (const Key& key : keys) choices.push_back(member(text_.quoted(key.keys), key.goal));
-  return builder_.any_of(choices);
+  for (const Key& one : key_classes(object, all, goal)) choices.push_back(member(text_.quoted(one.keys), one.goal));
+  if (!choices.empty()) place->second = builder_.any_of(choices);
+  return place->second;
 }
 
 void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectForm& object) {
@@ -128,8 +140,7 @@ void GrammarWriter::add_members(SymbolId rule, GoalId goal, const ObjectForm& ob
       continue;
     }
     const bool ordered = one.declared && order_ == KeyOrder::kSchema;
-    const SymbolId symbol = member(text_.pool().literal(JsonText::spell(one.name)), value);
-    (ordered ? fields : later).add(symbol, {.required = one.presence == kRequired});
+    (ordered ? fields : later).add(named_member(one.name, value), {.required = one.presence == kRequired});
   }
   const auto ordered = static_cast<uint32_t>(fields.symbols.size());
   for (size_t i = 0; i < later.symbols.size(); ++i) fields.add(later.symbols[i], later.kinds[i]);
@@ -138,24 +149,24 @@ void GrammarWriter::add_members(SymbolId rule, GoalId goal, const ObjectForm& ob
                               });
   const RegexId all =
       every_spelling ? text_.any_string() : text_.except(text_.canonical_string(), text_.pool().any_of(names));
-  const std::vector<Key> others = key_classes(object, all, kAnyValue);
-  if (!others.empty()) fields.add(any_member(others), {.repeats = true});
+  const std::optional<SymbolId> other = any_member(object, all, kAnyValue);
+  if (other.has_value()) fields.add(*other, {.repeats = true});
   for (const KeyRule& witness : witnesses) {
-    const std::vector<Key> keys = key_classes(object, text_.both(all, witness.keys), witness.goal);
-    if (keys.empty()) return;
-    fields.add(any_member(keys), {.required = true});
+    const std::optional<SymbolId> one = any_member(object, text_.both(all, witness.keys), witness.goal);
+    if (!one.has_value()) return;
+    fields.add(*one, {.required = true});
   }
   const auto sure = static_cast<uint64_t>(std::ranges::count(fields.kinds, true, &MemberList::Element::required));
   const uint64_t least = object.min <= sure ? 0 : object.min;
   if (object.max.has_value() && *object.max < sure) return;
   if (least > fields.kinds.size()) {  // keys that are not declared may repeat
-    if (others.empty()) return;
+    if (!other.has_value()) return;
     fail(goal, Code::kUnsupported, "minProperties",
          "more members than are declared: other keys may repeat, and count as one");
     return;
   }
   std::optional<uint32_t> most;
-  if (object.max.has_value() && (!others.empty() || fields.kinds.size() > *object.max))
+  if (object.max.has_value() && (other.has_value() || fields.kinds.size() > *object.max))
     most = static_cast<uint32_t>(*object.max);
   RegexPool& pool = text_.pool();
   const SymbolId close = builder_.terminal(text_.then(space_, pool.literal("}")));

@@ -3,8 +3,10 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
-#include <tuple>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "grammar/grammar.h"
@@ -52,7 +54,8 @@ class GrammarWriter {
   bool split_witness(SymbolId rule, GoalId goal, const ObjectForm& object);
   std::vector<Key> key_classes(const ObjectForm& object, RegexId all, GoalId goal);
   SymbolId member(RegexId quoted_key, GoalId goal);
-  SymbolId any_member(std::span<const Key> keys);
+  SymbolId named_member(const std::string& name, GoalId goal);
+  std::optional<SymbolId> any_member(const ObjectForm& object, RegexId all, GoalId goal);
 
   // write_arrays.cpp
   void add_array(SymbolId rule, GoalId goal, const ArrayForm& array);
@@ -74,6 +77,8 @@ class GrammarWriter {
   RegexId space_{};
   SymbolId comma_{}, empty_{};
   std::map<GoalId, SymbolId> symbols_, items_;
+  std::map<std::pair<std::string, GoalId>, SymbolId> members_;
+  std::map<std::pair<RegexId, std::vector<std::pair<RegexId, GoalId>>>, std::optional<SymbolId>> others_;
   std::deque<std::pair<SymbolId, GoalId>> open_;
 };
 
