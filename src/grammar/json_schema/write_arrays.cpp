@@ -163,16 +163,16 @@ void GrammarWriter::add_counted_array(SymbolId rule, GoalId goal, const ArrayFor
 bool GrammarWriter::value_texts(GoalId goal, std::vector<std::string>& out) {
   const NormalForm& form = normalizer_.form(goal);
   if (!form.arrays.empty() || !form.objects.empty()) return false;
-  if (form.null) out.emplace_back("null");
-  if (form.no) out.emplace_back("false");
-  if (form.yes) out.emplace_back("true");
+  if (form.null) out.push_back(text_.notation().null);
+  if (form.no) out.push_back(text_.notation().no);
+  if (form.yes) out.push_back(text_.notation().yes);
   if (form.number.text != kNoMatch) {
     if (!form.number.values.has_value()) return false;
     out.insert(out.end(), form.number.values->begin(), form.number.values->end());
   }
   if (form.string.text != kNoMatch) {
     if (!form.string.values.has_value()) return false;
-    for (const std::string& value : *form.string.values) out.push_back(JsonText::spell(value));
+    for (const std::string& value : *form.string.values) out.push_back(text_.spell(value));
   }
   return true;
 }

@@ -93,7 +93,7 @@ void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectFor
       if (one.presence == kRequired) return;
       continue;
     }
-    Field field{one.name, member(text_.pool().literal(JsonText::spell(one.name)), value), one.presence == kRequired};
+    Field field{one.name, member(text_.key_of(one.name), value), one.presence == kRequired};
     (one.declared || !free_order ? plan.fields : plan.free).push_back(std::move(field));
   }
   const bool every_spelling = names.empty() && std::ranges::all_of(object.rules, [&](const KeyRule& one) {
@@ -102,12 +102,12 @@ void GrammarWriter::add_plain_object(SymbolId rule, GoalId goal, const ObjectFor
   const RegexId all =
       every_spelling ? text_.any_string() : text_.except(text_.canonical_string(), text_.pool().any_of(names));
   for (const Key& key : key_classes(object, all, kAnyValue)) {
-    plan.others.push_back(member(text_.quoted(key.keys), key.goal));
+    plan.others.push_back(member(text_.key(key.keys), key.goal));
   }
   for (const KeyRule& witness : object.witnesses) {
     std::vector<SymbolId> choices;
     for (const Key& key : key_classes(object, text_.both(all, witness.keys), witness.goal)) {
-      choices.push_back(member(text_.quoted(key.keys), key.goal));
+      choices.push_back(member(text_.key(key.keys), key.goal));
     }
     if (choices.empty()) return;
     plan.final.push_back(builder_.any_of(choices));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/json_schema/json_schema.h"
 #include "grammar/json_schema/normalizer.h"
 
 namespace cairn::grammar {
@@ -24,6 +25,8 @@ class GrammarWriter {
 
   /// The symbol of the values that fit a goal; all rules that it needs are written.
   SymbolId write(GoalId goal);
+  /// The members of objects that fit it. `plain` has the same schemas in a notation without escapes and quotes.
+  SymbolId write_parameters(GoalId goal, const ParameterMarkup& markup, Normalizer& plain, GoalId plain_goal);
 
  private:
   struct Key {  ///< a class of keys that are no members' names
@@ -48,6 +51,8 @@ class GrammarWriter {
   SymbolId symbol(GoalId goal);
   void define(SymbolId rule, GoalId goal);
   RegexId scalars(const NormalForm& form);
+  /// Strings alone, with their quotes in the notation of `text`, which the form is of.
+  static RegexId strings(JsonText& text, const NormalForm& form);
   SymbolId fail(GoalId goal, Code code, std::string_view keyword, std::string message);
 
   // write_objects.cpp
@@ -71,6 +76,14 @@ class GrammarWriter {
   bool value_texts(GoalId goal, std::vector<std::string>& out);
   void add_brackets(SymbolId rule, SymbolId items, bool maybe_empty);
 
+  // write_parameters.cpp
+  void add_parameters(SymbolId rule, GoalId goal, const ObjectForm& object, const ParameterMarkup& markup,
+                      Normalizer& plain, const ObjectForm& plain_object);
+  SymbolId parameter(RegexId key, GoalId goal, ParameterKind kind, const ParameterMarkup& markup, Normalizer& plain,
+                     const NormalForm* plain_form);
+  RegexId certain_text(JsonText& plain, RegexId strings);
+
+  void write_open();
   SymbolId rule(std::string_view name) { return builder_.rule(std::string(name)); }
   SymbolId nothing() { return builder_.terminal(kNoMatch); }
 

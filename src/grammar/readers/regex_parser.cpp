@@ -16,7 +16,7 @@ namespace cairn::grammar {
 
 namespace {
 
-using Kind = RegexNode::Kind;
+using Kind = RegexSyntaxNode::Kind;
 
 constexpr std::string_view kRegexQuantifiers = "*+?{";
 
@@ -92,7 +92,7 @@ class RegexParser {
 
   // ---- Nodes ----
 
-  RegexNodeId add(RegexNode node) {
+  RegexNodeId add(RegexSyntaxNode node) {
     for (const RegexNodeId child : node.children) node.has_assertion |= syntax_[child].has_assertion;
     node.has_assertion |= node.kind >= Kind::kTextBegin;
     syntax_.nodes.push_back(std::move(node));

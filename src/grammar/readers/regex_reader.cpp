@@ -22,7 +22,7 @@ namespace cairn::grammar {
 
 namespace {
 
-using Kind = RegexNode::Kind;
+using Kind = RegexSyntaxNode::Kind;
 
 /// Contexts beyond this are refused.
 constexpr size_t kRegexContextsMax = 32;
@@ -84,7 +84,7 @@ class RegexCompiler {
   RegexId language(RegexNodeId id) {
     std::optional<RegexId>& known = languages_[static_cast<size_t>(id)];
     if (known) return *known;
-    const RegexNode& node = syntax_[id];
+    const RegexSyntaxNode& node = syntax_[id];
     std::vector<RegexId> children;
     for (const RegexNodeId child : node.children) children.push_back(language(child));
     switch (node.kind) {
@@ -113,7 +113,7 @@ class RegexCompiler {
 
   Result<void> find_contexts() {
     sets_ = {CharacterSet::all()};
-    for (const RegexNode& node : syntax_.nodes) {
+    for (const RegexSyntaxNode& node : syntax_.nodes) {
       if (node.kind == Kind::kWordBoundary) divide(word_characters());
       if (node.kind == Kind::kLineBegin) divide(line_ends());
       if (node.kind == Kind::kLookbehind) CAIRN_TRY_VOID(divide_by(node.children.front(), node.offset));
@@ -136,7 +136,7 @@ class RegexCompiler {
   // What a lookbehind asks for: one character, or the beginning of the text, or one of these. Recursive, as deep as
   // groups are nested.
   Result<void> divide_by(RegexNodeId id, uint32_t lookbehind) {
-    const RegexNode& node = syntax_[id];
+    const RegexSyntaxNode& node = syntax_[id];
     switch (node.kind) {
       case Kind::kCharacters:
         divide(syntax_.sets[node.set]);
@@ -153,7 +153,7 @@ class RegexCompiler {
   }
 
   ContextSet behind(RegexNodeId id) const {
-    const RegexNode& node = syntax_[id];
+    const RegexSyntaxNode& node = syntax_[id];
     ContextSet out(contexts());
     switch (node.kind) {
       case Kind::kTextBegin:
@@ -187,7 +187,7 @@ class RegexCompiler {
 
   // Recursive, as deep as groups are nested.
   Result<Rest> before(RegexNodeId id, const Rest& rest) {
-    const RegexNode& node = syntax_[id];
+    const RegexSyntaxNode& node = syntax_[id];
     if (++parts_ > kRegexUnrolledMax || pool_.full())
       return fail_at(fmt::format("{}", node.offset), Code::kTooLarge,
                      "with the copies of what is repeated around assertions, the expression has more than {} parts",
@@ -274,7 +274,7 @@ class RegexCompiler {
     return all;
   }
 
-  Result<Rest> before_choice(const RegexNode& node, const Rest& rest) {
+  Result<Rest> before_choice(const RegexSyntaxNode& node, const Rest& rest) {
     std::vector<std::vector<RegexId>> choices(contexts());
     for (const RegexNodeId child : node.children) {
       CAIRN_TRY(const Rest one, before(child, rest));
@@ -298,7 +298,7 @@ class RegexCompiler {
 
   // ---- What is repeated around an assertion ----
 
-  Result<Rest> before_repeat(const RegexNode& node, const Rest& rest) {
+  Result<Rest> before_repeat(const RegexSyntaxNode& node, const Rest& rest) {
     const RegexNodeId inner = node.children.front();
     if (const auto guarded = before_guarded_repeat(node, rest)) return *guarded;
     // The copies that may be left out, the last one first; each may be followed by what those after it allow.
@@ -324,13 +324,13 @@ class RegexCompiler {
 
   // (?:(?!A)x)* at the end of the text, where x is one character: the texts of x* without a place at which A begins.
   // Nullopt: it is something else.
-  std::optional<Rest> before_guarded_repeat(const RegexNode& node, const Rest& rest) {
-    const RegexNode* inner = &syntax_[node.children.front()];
+  std::optional<Rest> before_guarded_repeat(const RegexSyntaxNode& node, const Rest& rest) {
+    const RegexSyntaxNode* inner = &syntax_[node.children.front()];
     if (!uniform(rest) || rest.front() != kEmptyText || inner->kind != Kind::kSequence) return std::nullopt;
     std::optional<uint32_t> set;
     std::vector<RegexId> conditions;
     for (const RegexNodeId child : inner->children) {
-      const RegexNode& part = syntax_[child];
+      const RegexSyntaxNode& part = syntax_[child];
       if (part.kind == Kind::kCharacters && !set) {
         set = part.set;
         continue;

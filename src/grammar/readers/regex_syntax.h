@@ -15,10 +15,10 @@ namespace cairn::grammar {
 /// A node's index in RegexSyntax::nodes.
 enum class RegexNodeId : uint32_t {};
 
-/// Of RegexNode::max: no upper bound.
+/// Of RegexSyntaxNode::max: no upper bound.
 inline constexpr uint32_t kUnbounded = std::numeric_limits<uint32_t>::max();
 
-struct RegexNode {
+struct RegexSyntaxNode {
   enum class Kind : uint8_t {
     kCharacters,  ///< one character of a set
     kSequence,    ///< `children`, in order
@@ -43,11 +43,11 @@ struct RegexNode {
 };
 
 struct RegexSyntax {
-  std::vector<RegexNode> nodes;
+  std::vector<RegexSyntaxNode> nodes;
   std::vector<CharacterSet> sets;
   RegexNodeId root{};
 
-  const RegexNode& operator[](RegexNodeId id) const { return nodes[static_cast<size_t>(id)]; }
+  const RegexSyntaxNode& operator[](RegexNodeId id) const { return nodes[static_cast<size_t>(id)]; }
 };
 
 /// ECMA-262's \w.
