@@ -15,9 +15,10 @@ constexpr std::string_view kMarkupSpace = " \t\r\n";
 
 RegexId join(RegexPool& pool, std::initializer_list<RegexId> parts) { return pool.sequence(parts); }
 
-RegexId letters_and_digits(RegexPool& pool, uint32_t min, uint32_t max) {
+RegexId call_id(RegexPool& pool, uint32_t bytes) {
   const ByteSet set = ByteSet::range('a', 'z') | ByteSet::range('A', 'Z') | ByteSet::range('0', '9');
-  return pool.repeat(pool.bytes(set), min, max);
+  if (bytes > 0) return pool.repeat(pool.bytes(set), bytes, bytes);
+  return pool.repeat(pool.bytes(set | ByteSet::of("_-")), 1, kCallIdBytesMax);
 }
 
 /// What a placeholder at the beginning of `text` stands for, and its length.
@@ -25,9 +26,7 @@ std::optional<std::pair<RegexId, size_t>> placeholder(RegexPool& pool, std::stri
   constexpr std::string_view kIndex = "{index}", kId = "{id}", kType = "{type}";
   if (text.starts_with(kIndex))
     return std::pair(pool.repeat(pool.bytes(ByteSet::range('0', '9')), 1, kCallIndexDigitsMax), kIndex.size());
-  if (text.starts_with(kId))
-    return std::pair(letters_and_digits(pool, id_bytes == 0 ? 1 : id_bytes, id_bytes == 0 ? kCallIdBytesMax : id_bytes),
-                     kId.size());
+  if (text.starts_with(kId)) return std::pair(call_id(pool, id_bytes), kId.size());
   if (!text.starts_with(kType)) return std::nullopt;
   std::vector<RegexId> types;
   for (const std::string_view type : {"boolean", "null", "number", "object", "array"})

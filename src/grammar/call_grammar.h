@@ -50,7 +50,7 @@ struct CallForm {
   std::string close{};
   bool repeats = false;  ///< there may be several calls in the block
   Spacing spacing = Spacing::kMarkup;
-  uint32_t id_bytes = 0;   ///< of {id}, letters and digits; 0: any number
+  uint32_t id_bytes = 0;   ///< of {id}, letters and digits; 0: any number, and _ and -
   bool id_member = false;  ///< a call may have a member "id" behind its arguments
   Arguments arguments = Arguments::kObject;
   Parameter parameter{};

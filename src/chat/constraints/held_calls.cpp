@@ -28,7 +28,8 @@ bool HeldCalls::open(std::string_view spelled, std::string_view rest, State stat
 }
 
 void HeldCalls::begin(NextTokenRule& next) {
-  if (!rules_.begun.empty()) open(rules_.begun, {}, rules_.begun_certain ? State::kHeld : State::kTentative);
+  if (!rules_.begun.empty() && !open(rules_.begun, {}, rules_.begun_certain ? State::kHeld : State::kTentative))
+    next.error = Error{Code::kInternal, "what was forced on the model begins no call of its grammar", {}};
   if (state_ == State::kHeld)
     allow_next(next);
   else
