@@ -11,6 +11,7 @@
 #include "api/store/turn_store.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
+#include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 #include "net/http/content_coding.h"
 
@@ -83,6 +84,18 @@ std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {
   if (const auto* style = tool_call::find_style(model.output_format.tools)) {
     for (const auto& block_start : style->block_starts)
       if (!block_start.known_names_only) texts.push_back(block_start.text);
+  }
+  if (!texts.empty()) found->second = std::make_shared<const TextBan>(*model.tokenizer, texts);
+  return found->second;
+}
+
+std::shared_ptr<const TextBan> Service::call_openers(const LoadedModel& model) {
+  const std::lock_guard lock(call_bans_mutex_);
+  const auto [found, made] = call_openers_.try_emplace(model.name);
+  if (!made) return found->second;
+  std::vector<std::string_view> texts;
+  if (const auto* style = tool_call::find_style(model.output_format.tools)) {
+    for (const tool_call::CallOpener& opener : tool_call::call_openers(*style)) texts.push_back(opener.text);
   }
   if (!texts.empty()) found->second = std::make_shared<const TextBan>(*model.tokenizer, texts);
   return found->second;

@@ -284,8 +284,11 @@ void Automaton::ended_element(const Item& waiting, uint32_t origin) {
   if (list.complete(after)) complete(rule, origin);
   bool more = false;
   list.each_next(after, [&](uint32_t) { more = true; });
-  const uint32_t separator = symbol.first + symbol.count;
-  if (more) add({grammar_->positions[separator].symbol, separator, origin, state_number(after)});
+  if (!more) return;
+  const uint32_t position = symbol.first + symbol.count;
+  const uint32_t separator = grammar_->positions[position].symbol;
+  add({separator, position, origin, state_number(after)});
+  if (grammar_->symbols[separator].nullable) add({kBetween, position, origin, state_number(after)});
 }
 
 uint32_t Automaton::track_number(const Track& track) {

@@ -53,7 +53,7 @@ class GrammarBuilder {
   /// `max` missing: no upper bound. Counts cost nothing: the matcher counts.
   SymbolId repeat(SymbolId symbol, uint32_t min, std::optional<uint32_t> max);
   /// At least one of the elements, with the separator between them; which may come when is MemberList's matter, whose
-  /// arguments the others are. Elements and separator match no empty text. A list that cannot be completed matches
+  /// arguments the others are. Elements match no empty text. A list that cannot be completed matches
   /// nothing.
   SymbolId members(std::span<const SymbolId> elements, std::span<const MemberList::Element> kinds, uint32_t ordered,
                    SymbolId separator, uint32_t least, std::optional<uint32_t> most);

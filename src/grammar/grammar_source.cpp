@@ -24,44 +24,6 @@ Made compile_object() {
   return builder.finish(add_json_object(builder, Whitespace::kPretty));
 }
 
-// `plain`: for each alternative whether any object takes the place of its schema's values.
-Made compile_tagged(const std::vector<GrammarSource::Tagged>& all, const std::vector<bool>& plain) {
-  GrammarBuilder builder;
-  const SymbolId start = builder.rule("tagged");
-  for (size_t i = 0; i < all.size(); ++i) {
-    SymbolId value{};
-    if (plain[i]) {
-      value = add_json_object(builder, Whitespace::kPretty);
-    } else {
-      const auto made = add_json_schema(builder, all[i].schema, {});
-      if (!made) return std::unexpected(made.error().error());
-      value = *made;
-    }
-    const SymbolId before = builder.literal(all[i].before);
-    if (all[i].space)
-      builder.add(start, {before, builder.optional(builder.literal(" ")), value});
-    else
-      builder.add(start, {before, value});
-  }
-  return builder.finish(start);
-}
-
-Made compile_tagged(const std::vector<GrammarSource::Tagged>& all) {
-  std::vector<bool> plain(all.size());
-  if (Made made = compile_tagged(all, plain)) return made;
-  // Which of them cannot be held to?
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto made = compile_json_schema(all[i].schema, {});
-    if (made) continue;
-    if (all[i].strict) {
-      const Error error = made.error().error();
-      return fail_at(all[i].field + error.at, error.code, "{}", error.message);
-    }
-    plain[i] = true;
-  }
-  return compile_tagged(all, plain);
-}
-
 Made compile_kind(const GrammarSource& source) {
   switch (source.kind) {
     case GrammarSource::Kind::kJsonObject:
@@ -76,20 +38,52 @@ Made compile_kind(const GrammarSource& source) {
       return read_lark(source.text);
     case GrammarSource::Kind::kChoice:
       return read_choice(source.choices);
-    case GrammarSource::Kind::kTagged:
-      return compile_tagged(source.tagged);
+    case GrammarSource::Kind::kCalls:
+      return compile_calls(source.forms, source.tools);
   }
   return fail(Code::kInternal, "a grammar of no kind");
+}
+
+// Of bytes that need not be characters.
+nlohmann::ordered_json key_of(const std::string& bytes) {
+  return nlohmann::ordered_json::binary({bytes.begin(), bytes.end()});
+}
+
+nlohmann::ordered_json key_of(const std::vector<std::string>& texts) {
+  nlohmann::ordered_json key = nlohmann::ordered_json::array();
+  for (const std::string& text : texts) key.push_back(key_of(text));
+  return key;
+}
+
+// All that a form says.
+nlohmann::ordered_json key_of(const CallForm& form) {
+  const CallForm::Parameter& parameter = form.parameter;
+  const Notation& notation = form.notation;
+  nlohmann::ordered_json key = {form.repeats,
+                                static_cast<int>(form.spacing),
+                                form.id_bytes,
+                                form.id_member,
+                                static_cast<int>(form.arguments),
+                                parameter.has_texts,
+                                parameter.marked,
+                                notation.escapes,
+                                notation.bare_keys};
+  for (const auto& text : {form.call_open, form.call_close, form.separator, form.close, parameter.open,
+                           parameter.key_close, parameter.other_key_close, parameter.close, parameter.between,
+                           notation.open_quote, notation.close_quote, notation.null, notation.no, notation.yes})
+    key.push_back(key_of(text));
+  for (const auto& texts : {form.opens, form.name_closes, notation.absent}) key.push_back(key_of(texts));
+  return key;
 }
 
 // Sources with equal keys have the same language.
 std::string key_of(const GrammarSource& source) {
   nlohmann::ordered_json key{static_cast<int>(source.kind), source.text, source.schema, source.choices};
-  for (const GrammarSource::Tagged& one : source.tagged) {
-    key.push_back(one.before);
-    key.push_back(one.space);
-    key.push_back(one.strict);
-    key.push_back(one.schema);
+  for (const CallForm& form : source.forms) key.push_back(key_of(form));
+  for (const CalledTool& tool : source.tools) {
+    nlohmann::ordered_json kinds = nlohmann::ordered_json::object();
+    for (const auto& [name, kind] : tool.kinds) kinds[name] = static_cast<int>(kind);
+    key.push_back({tool.name, tool.strict, std::move(kinds), tool.strict ? tool.schema : nlohmann::ordered_json()});
   }
   return key.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

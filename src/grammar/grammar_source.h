@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "grammar/call_grammar.h"
 #include "grammar/grammar.h"
 
 namespace cairn::grammar {
@@ -23,22 +24,15 @@ struct GrammarSource {
     kGbnf,        ///< `text`
     kLark,        ///< `text`
     kChoice,      ///< one of `choices`
-    kTagged,      ///< one of `tagged`
-  };
-  /// A text and, behind it, a JSON value.
-  struct Tagged {
-    std::string before{};
-    bool space = false;  ///< a space may come between them
-    nlohmann::ordered_json schema = nlohmann::ordered_json::object();
-    bool strict = false;  ///< a schema that cannot be held to is an error; else any object takes its place
-    std::string field{};  ///< for errors, in place of the source's
+    kCalls,       ///< a block of calls of `tools`, in one of `forms`
   };
   Kind kind = Kind::kJsonObject;
   std::string field{};  ///< of the request, for errors: "response_format.json_schema.schema"
   std::string text{};
   nlohmann::ordered_json schema{};
   std::vector<std::string> choices{};
-  std::vector<Tagged> tagged{};
+  std::vector<CallForm> forms{};
+  std::vector<CalledTool> tools{};
 };
 
 /// Errors: those of the language's reader; `at` is the source's field, and the message names the place inside.

@@ -11,6 +11,9 @@
 namespace cairn::grammar {
 namespace {
 
+// The first byte of control_token_bytes(), which UTF-8 never has.
+constexpr char kControlByte = '\xFF';
+
 // Rows, each with its kernel's items, that the walk for one mask may step to.
 constexpr int64_t kMaskWorkMax = 1'000'000;
 
@@ -52,7 +55,12 @@ std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
   std::vector<std::string> result(static_cast<size_t>(tokenizer.size()));
   for (size_t i = 0; i < result.size(); ++i) {
     const TokenId token{static_cast<int32_t>(i)};
-    if (!tokenizer.is_control(token) && !tokenizer.ends_generation(token)) result[i] = tokenizer.piece(token, false);
+    if (tokenizer.ends_generation(token)) continue;
+    if (tokenizer.is_control(token)) {
+      result[i] = control_token_bytes(token);
+    } else if (const std::string_view piece = tokenizer.piece(token, false); !piece.contains(kControlByte)) {
+      result[i] = piece;
+    }
   }
   return result;
 }
@@ -112,6 +120,16 @@ bool compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskC
 }
 
 }  // namespace
+
+std::string control_token_bytes(TokenId token) {
+  constexpr int kDigits = 4;
+  constexpr uint32_t kDigitBits = 6;
+  std::string bytes(1, kControlByte);
+  auto left = static_cast<uint32_t>(index(token));
+  for (int i = 0; i < kDigits; ++i, left >>= kDigitBits)
+    bytes += static_cast<char>(0x80 | (left & ((uint32_t{1} << kDigitBits) - 1)));
+  return bytes;
+}
 
 TokenMasks::TokenMasks(std::vector<std::string> pieces, std::vector<TokenId> ends)
     : pieces_(std::move(pieces)), ends_(std::move(ends)) {

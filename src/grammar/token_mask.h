@@ -15,6 +15,10 @@ namespace cairn::grammar {
 
 class WalkedVocabulary;
 
+/// The bytes that stand for a control token in grammars: no text of UTF-8 has them, and so no other token is allowed in
+/// its place, nor is it where a grammar has text alone.
+std::string control_token_bytes(TokenId token);
+
 /// Makes masks for the vocabulary of one model. Thread-safe; a Matcher is not.
 class TokenMasks {
  public:
@@ -27,9 +31,9 @@ class TokenMasks {
   size_t words() const;
 
   /// Sets the bits of the tokens whose bytes may come next, and clears all others. Tokens that end generation are set
-  /// exactly where the text may end; control and unknown tokens, and those without bytes, never. The mask depends on
-  /// the grammar and the bytes taken alone. No bit is set if the matcher has failed, which it also does
-  /// when the mask is over a limit on its work.
+  /// exactly where the text may end; other control tokens where the grammar has their control_token_bytes(); those
+  /// without bytes never. The mask depends on the grammar and the bytes taken alone. No bit is set if the matcher has
+  /// failed, which it also does when the mask is over a limit on its work.
   void compute(Matcher& matcher, std::span<uint64_t> mask) const;
 
   /// Whether the token's bit would be set.
@@ -39,7 +43,7 @@ class TokenMasks {
 
   bool ends_generation(TokenId token) const;
   size_t tokens() const { return pieces_.size(); }
-  /// Nothing for tokens that no text has.
+  /// The token's bytes in grammars; none for tokens that end generation.
   std::string_view piece(TokenId token) const { return pieces_[static_cast<size_t>(index(token))]; }
 
  private:

@@ -23,6 +23,8 @@ class TextBan {
   size_t tail_bytes() const { return tail_bytes_; }
   /// Appends the tokens that would complete one of the texts after an answer that ends with `tail`.
   void next(std::string_view tail, std::vector<TokenId>& banned) const;
+  /// The same for one text of which `written` bytes have come. 0: tokens that contain all of it.
+  std::span<const TokenId> completing(size_t text, size_t written) const { return texts_[text].completing[written]; }
 
  private:
   struct Text {

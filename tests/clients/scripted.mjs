@@ -27,7 +27,8 @@ const SUMMARY_REQUESTS = ['Your task is to create a detailed summary', 'CONTEXT 
 const U32 = 4, I32 = 5, STRING = 8, ARRAY = 9;
 const SCALAR_BYTES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
 
-// The metadata of a GGUF file: a map from key to {type, value}; numbers stay bytes, arrays are {element, items}.
+// The metadata of a GGUF file: a map from key to {type, value}; numbers stay bytes, arrays are {element, items}. Its `end`
+// is where the file goes on.
 export function readMetadata(file) {
   const bytes = fs.readFileSync(file);
   let at = 24;
@@ -46,6 +47,7 @@ export function readMetadata(file) {
     const type = u32();
     metadata.set(key, { type, value: read(type) });
   }
+  metadata.end = at;
   return metadata;
 }
 
@@ -70,10 +72,13 @@ function valueBytes(type, value) {
   return Buffer.concat([u32Bytes(value.element), u64Bytes(value.items.length), ...items]);
 }
 
+export function metadataBytes(metadata) {
+  return Buffer.concat([...metadata].flatMap(([key, { type, value }]) => [stringBytes(key), u32Bytes(type), valueBytes(type, value)]));
+}
+
 // tensors: [{name, shape, values: Float32Array}], shape with the row length first.
 function writeGguf(file, metadata, tensors) {
-  const head = [Buffer.from('GGUF'), u32Bytes(3), u64Bytes(tensors.length), u64Bytes(metadata.size)];
-  for (const [key, { type, value }] of metadata) head.push(stringBytes(key), u32Bytes(type), valueBytes(type, value));
+  const head = [Buffer.from('GGUF'), u32Bytes(3), u64Bytes(tensors.length), u64Bytes(metadata.size), metadataBytes(metadata)];
   let offset = 0;
   for (const { name, shape, values } of tensors) {
     head.push(stringBytes(name), u32Bytes(shape.length), ...shape.map(u64Bytes), u32Bytes(0), u64Bytes(offset));

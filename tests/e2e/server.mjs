@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
+import { metadataBytes, readMetadata } from '../clients/scripted.mjs';
 
 export const program = process.env.CAIRN_PROGRAM;
 export const fixtures = process.env.CAIRN_TEST_DATA;
@@ -55,6 +56,35 @@ export function storyWith(numbers) {
   bytes.writeBigUInt64LE(bytes.readBigUInt64LE(16) + BigInt(entries.length), 16);
   const copy = path.join(folder, 'with.gguf');
   fs.writeFileSync(copy, Buffer.concat([bytes.subarray(0, kHeaderBytes), ...entries, bytes.subarray(kHeaderBytes)]));
+  return copy;
+}
+
+// A copy of the story model, trained for so many tokens as its file says, whose last tokens are these control tokens, and
+// before them these texts.
+export function storyWithControls(controls, texts, tokens) {
+  const bytes = fs.readFileSync(story);
+  const metadata = readMetadata(story);
+  const u32 = (number) => Buffer.from(Uint32Array.of(number).buffer);
+  metadata.get('llama.context_length').value = u32(tokens);
+  const vocabulary = metadata.get('tokenizer.ggml.tokens').value.items;
+  const types = metadata.get('tokenizer.ggml.token_type').value.items;
+  const kControl = 3, kUserDefined = 4;
+  [...controls, ...texts].forEach((text, index) => {
+    vocabulary[vocabulary.length - 1 - index] = text;
+    types[types.length - 1 - index] = u32(index < controls.length ? kControl : kUserDefined);
+  });
+  // The list of tensors ends where alignment begins.
+  let at = metadata.end;
+  for (let left = Number(bytes.readBigUInt64LE(8)); left > 0; --left) {
+    at += 8 + Number(bytes.readBigUInt64LE(at));
+    at += 4 + 8 * bytes.readUInt32LE(at) + 4 + 8;
+  }
+  const padded = (part) => Buffer.concat([part, Buffer.alloc(-part.length & 31)]);
+  const head = Buffer.concat([bytes.subarray(0, 24), metadataBytes(metadata), bytes.subarray(metadata.end, at)]);
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-story-'));
+  process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+  const copy = path.join(folder, 'controls.gguf');
+  fs.writeFileSync(copy, Buffer.concat([padded(head), bytes.subarray(at + (-at & 31))]));
   return copy;
 }
 

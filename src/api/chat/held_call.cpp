@@ -1,60 +1,56 @@
 #include "api/chat/held_call.h"
 
-#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "api/answer_rules.h"
+#include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 
 namespace cairn::api {
 namespace {
 
+using grammar::CalledTool;
 using grammar::GrammarSource;
 using nlohmann::ordered_json;
 
-GrammarSource::Tagged tagged(const ordered_json& tool, std::string before, bool space) {
+CalledTool called_tool(const ordered_json& tool, const tool_call::ToolSchemas& schemas) {
   const ordered_json& function = tool["function"];
-  GrammarSource::Tagged out{.before = std::move(before), .space = space};
+  CalledTool out{.name = function.value("name", "")};
   if (const auto found = function.find("parameters"); found != function.end() && found->is_object())
     out.schema = *found;
   if (!out.schema.contains("type")) out.schema["type"] = "object";
   const auto strict = function.find("strict");
   out.strict = strict != function.end() && *strict == true;
-  out.field = function.value("name", "") + ": parameters";
+  out.field = out.name + ": parameters";
+  if (const auto found = out.schema.find("properties"); found != out.schema.end() && found->is_object()) {
+    for (const auto& [name, schema] : found->items())
+      out.kinds[name] = tool_call::parameter_kind(schemas.kind(out.name, name));
+  }
   return out;
-}
-
-bool has_control_token(const LoadedModel& model, const AnswerVocabulary& vocabulary, std::string_view text) {
-  const auto tokens = model.tokenizer->encode(text, {.add_special = false, .parse_special = true});
-  return !tokens || std::ranges::any_of(*tokens, [&](TokenId id) { return vocabulary.masks.piece(id).empty(); });
 }
 
 }  // namespace
 
-std::optional<GrammarSource> held_call(const LoadedModel& model, const ChatRequest& request, const ordered_json& tools,
-                                       const AnswerVocabulary& vocabulary) {
+Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, const ordered_json& tools,
+                                  std::string_view forced, bool prompt_opens) {
   const auto* style = tool_call::find_style(model.output_format.tools);
-  if (style == nullptr && model.output_format.tools != ToolFormat::kHarmony) return {};
-  if (style != nullptr && style->syntax.form != tool_call::ArgumentForm::kJson) return {};
-  std::string_view close = style == nullptr ? std::string_view() : style->syntax.name_close;
-  const bool space = close.ends_with(' ');  // it is not forced: it belongs to the token behind it
-  while (close.ends_with(' ')) close.remove_suffix(1);
-
-  GrammarSource out{.kind = GrammarSource::Kind::kTagged, .field = "tools"};
-  const bool named = !request.tool_name.empty() || request.input.tools.size() == 1;
-  if (!named &&
-      (style == nullptr || close.find('{') != std::string_view::npos || has_control_token(model, vocabulary, close)))
-    return {};
-  std::string name = request.tool_name;
-  if (named && name.empty()) name = request.input.tools[0]["function"].value("name", "");
-  for (const ordered_json& tool : tools) {
-    const std::string own = tool["function"].value("name", "");
-    if (named && own != name) continue;
-    out.tagged.push_back(tagged(tool, named ? std::string() : own + std::string(close), space));
-    if (named) break;
-  }
-  if (out.tagged.empty() || !std::ranges::all_of(out.tagged, &GrammarSource::Tagged::strict)) return {};
-  return out;
+  if (style == nullptr) return fail(Code::kInternal, "a model without a format of calls");
+  HeldCallsRules rules{.vocabulary = service.answer_vocabulary(model), .completing = service.call_openers(model)};
+  const auto spell = [&](std::string_view text, bool opens) { return rules.vocabulary->spell(text, opens); };
+  GrammarSource source{
+      .kind = GrammarSource::Kind::kCalls, .field = "tools", .forms = tool_call::call_forms(*style, spell)};
+  const tool_call::ToolSchemas schemas(tools);
+  for (const ordered_json& tool : tools) source.tools.push_back(called_tool(tool, schemas));
+  CAIRN_TRY(AnswerGrammarRules made, answer_rules(service, model, source));
+  rules.grammar = std::move(made.grammar);
+  for (const tool_call::CallOpener& opener : tool_call::call_openers(*style))
+    rules.openers.push_back({std::string(opener.text), spell(opener.text, true), opener.certain});
+  if (style->bare != nullptr) rules.bare = style->bare->text;
+  rules.begun = spell(prompt_opens ? style->prompt_open : forced, true);
+  rules.begun_certain = !prompt_opens;
+  return rules;
 }
 
 }  // namespace cairn::api

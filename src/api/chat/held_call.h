@@ -1,21 +1,19 @@
-/// What a call that a request has forced is held to: the tool's name and its parameters' schema.
+/// What calls are held to, in the model's format: the tools' names, their parameters' schemas where they are strict,
+/// and else the format's own way of writing arguments.
 #pragma once
 
-#include <optional>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
 
-#include "api/chat/request.h"
-#include "chat/constraints/answer_grammar.h"
-#include "grammar/grammar_source.h"
-#include "loader/registry.h"
+#include "api/service.h"
+#include "chat/constraints/held_calls.h"
 
 namespace cairn::api {
 
-/// What follows the forced beginning of a call (forced_prefix_of in run.cpp), up to the end of its arguments. `tools`:
-/// all that may be called, in OpenAI's shape. Nothing if a tool is not `strict`, for formats whose arguments are no
-/// JSON, and where several tools may be called in a format that parts name and arguments by a control token: no grammar
-/// of bytes has those.
-std::optional<grammar::GrammarSource> held_call(const LoadedModel& model, const ChatRequest& request,
-                                                const nlohmann::ordered_json& tools,
-                                                const AnswerVocabulary& vocabulary);
+/// `tools`: all that may be called, in OpenAI's shape. `forced`: the beginning of a block of calls that is forced on
+/// the model; empty: it begins calls as it likes. `prompt_opens`: the prompt has begun one, unless a name that is none
+/// of the tools' comes. Errors: kInvalidArgument, at the field of a strict tool that cannot be held to.
+Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, const nlohmann::ordered_json& tools,
+                                  std::string_view forced, bool prompt_opens);
 
 }  // namespace cairn::api

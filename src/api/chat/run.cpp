@@ -47,7 +47,8 @@ Result<std::string> add_prefill(const LoadedModel& model, const ChatRequest& req
 /// What `required` or a named tool puts at the answer's beginning.
 struct ForcedPrefix {
   std::string text;
-  ByteRange name;  ///< of the tool, in `text`: the client has written it
+  ByteRange name;       ///< of the tool, in `text`: the client has written it
+  std::string opening;  ///< of a block of calls, from its first byte, which the prompt may have written
 };
 
 ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& request, const std::string& prompt) {
@@ -56,17 +57,11 @@ ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& reque
   const auto& tools = request.input.tools;
   const std::string name =
       request.tool_name.empty() && tools.size() == 1 ? tools[0]["function"].value("name", "") : request.tool_name;
-  if (style == nullptr) {
-    if (model.output_format.tools != ToolFormat::kHarmony) return {};
-    std::string text = "<|channel|>commentary to=functions.";
-    const size_t begin = text.size();
-    if (!name.empty()) text += name + " <|constrain|>json<|message|>";
-    return {std::move(text), {begin, begin + name.size()}};
-  }
+  if (style == nullptr) return {};
   // The id goes into the prompt: of the same prompt it is the same.
   const std::string id = call_id_of(hash64(prompt), style->id_bytes);
   std::string before = tool_call::forced_opening(*style, {}, 0, id);
-  const std::string whole = tool_call::forced_opening(*style, name, 0, id);
+  std::string whole = tool_call::forced_opening(*style, name, 0, id);
   const std::string behind = whole.substr(before.size());  // the name and what follows it
   // The prompt may have begun the block already.
   if (!style->prompt_open.empty() && prompt.ends_with(style->prompt_open) && before.starts_with(style->prompt_open))
@@ -76,7 +71,8 @@ ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& reque
   std::string text = before + behind;
   // A space belongs to the token after it, which is the model's to choose.
   while (text.ends_with(' ')) text.pop_back();
-  return {std::move(text), {begin, std::min(begin + name.size(), text.size())}};
+  while (whole.ends_with(' ')) whole.pop_back();
+  return {std::move(text), {begin, std::min(begin + name.size(), text.size())}, std::move(whole)};
 }
 
 TurnRecorder turn_recorder(Service& service, const LoadedModel& model, const ChatRequest& request,
@@ -121,17 +117,25 @@ TokenId thinking_open(const LoadedModel& model, const OutputContext& context) {
   return only_token(model, style->open);
 }
 
+/// Errors: the parameters of a strict tool cannot be held to.
+Result<void> add_calls(Service& service, const LoadedModel& model, const ChatRequest& request,
+                       const OutputContext& context, const std::string& forced_opening, ChatConstraintRules& rules) {
+  const auto* style = tool_call::find_style(context.format.tools);
+  if (style == nullptr || context.tools.empty()) return {};
+  ordered_json tools = context.tools;
+  if (!request.tool_name.empty()) {
+    std::erase_if(tools.get_ref<ordered_json::array_t&>(),
+                  [&](const ordered_json& tool) { return tool["function"].value("name", "") != request.tool_name; });
+  }
+  const bool prompt_opens =
+      forced_opening.empty() && !style->prompt_open.empty() && context.prompt.ends_with(style->prompt_open);
+  CAIRN_TRY(rules.calls, held_calls(service, model, tools, forced_opening, prompt_opens));
+  return {};
+}
+
 /// Errors: the form cannot be held to, or not together with what else the request asks for.
 Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatRequest& request,
                          const OutputContext& context, ChatConstraintRules& rules) {
-  if (!context.forced_prefix.empty() && !request.form) {
-    const auto vocabulary = service.answer_vocabulary(model);
-    const auto call = held_call(model, request, context.tools, *vocabulary);
-    if (!call) return {};
-    CAIRN_TRY(AnswerGrammarRules held, answer_rules(service, model, *call));
-    held.whole_answer = false;
-    rules.grammar = std::move(held);
-  }
   if (!request.form) return {};
   const std::string& field = request.form->field;
   TokenId call_open = kNoToken;
@@ -178,6 +182,7 @@ struct Prepared {
   ChatPrompt prompt;
   OutputContext context;
   std::vector<TokenId> forced_prefix;  ///< of the prompt's tokens, the last: forced on the model
+  std::string forced_opening{};        ///< see ForcedPrefix::opening
   int32_t reasoning_tokens_max = -1;
 };
 
@@ -188,7 +193,7 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
                         model.engine->context_tokens(), request.input.variables);
   CAIRN_TRY(made.prompt,
             chat_prompt(model.prompt_context(), request.input, &service.turns(), scope_of(model, request.generate)));
-  auto& [prompt, context, forced_prefix, budget] = made;
+  auto& [prompt, context, forced_prefix, forced_opening, budget] = made;
   CAIRN_TRY(context.prefill, add_prefill(model, request, prompt));
   context.format = model.output_format;
   if (request.reasoning.as_content && context.format.reasoning != ReasoningFormat::kHarmony)
@@ -210,6 +215,7 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
     CAIRN_TRY_VOID(
         append_text(*model.tokenizer, first.text, {.parse_special = true, .foreign = foreign}, prompt.tokens));
     context.forced_prefix = std::move(first.text);
+    forced_opening = std::move(first.opening);
     forced_prefix.assign(prompt.tokens.begin() + begin, prompt.tokens.end());
   }
   context.template_stop_strings = chat_stops(model.prompt_context());
@@ -239,7 +245,7 @@ Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::st
                             const MakeChatSerializer& make_serializer) {
   CAIRN_TRY(LoadedModel * model, service.registry().find(request.model));
   CAIRN_TRY(Prepared prepared, prepare(service, *model, request));
-  const auto& [prompt, context, forced_prefix, budget] = prepared;
+  const auto& [prompt, context, forced_prefix, forced_opening, budget] = prepared;
   request.generate.render_special = true;
   request.generate.text_at_start = context.prefill.empty() && context.forced_prefix.empty();
   for (const auto& stop : context.template_stop_strings) request.generate.stop.push_back(stop);
@@ -248,6 +254,7 @@ Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::st
   answer.engine = model->engine.get();
   ChatConstraintRules rules = rules_of(service, *model, request, budget);
   CAIRN_TRY_VOID(add_grammar(service, *model, request, context, rules));
+  CAIRN_TRY_VOID(add_calls(service, *model, request, context, forced_opening, rules));
   answer.requests = constrained_requests(request, id, prompt, rules, context, *model);
   auto serializer =
       make_serializer({id, *model, request.choices, request.stream, static_cast<int32_t>(prompt.tokens.size())});

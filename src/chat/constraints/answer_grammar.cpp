@@ -28,7 +28,33 @@ AnswerVocabulary::AnswerVocabulary(const Tokenizer& tokenizer) : masks(tokenizer
     if (!piece.empty() && piece.size() <= kAnswerSpaceBytesMax &&
         piece.find_first_not_of(kSpace) == std::string_view::npos)
       spaces.push_back(token);
+    if (tokenizer.is_control(token)) controls.try_emplace(std::string(tokenizer.piece(token, true)), token);
   }
+  controls.erase("");
+}
+
+std::string AnswerVocabulary::spell(std::string_view text, bool opens) const {
+  std::string spelled;
+  while (!text.empty()) {
+    // The longest one that the text begins with.
+    size_t bytes = text.size();
+    auto found = controls.end();
+    for (; bytes > 0 && found == controls.end(); --bytes) found = controls.find(text.substr(0, bytes));
+    if (found == controls.end()) {
+      spelled += text.front();
+      text.remove_prefix(1);
+      continue;
+    }
+    text.remove_prefix(found->first.size());
+    if (!masks.ends_generation(found->second)) {
+      spelled += grammar::control_token_bytes(found->second);
+    } else if (opens) {
+      spelled.clear();
+    } else {
+      break;
+    }
+  }
+  return spelled;
 }
 
 AnswerGrammar::AnswerGrammar(AnswerGrammarRules rules)
@@ -76,7 +102,7 @@ void AnswerGrammar::text(std::string_view text, NextTokenRule& next) {
 void AnswerGrammar::allow_next(NextTokenRule& next) {
   if (!matcher_.failure() && matcher_.may_end() && matcher_.next_bytes().empty()) {
     next.allowed = {};
-    if (rules_.whole_answer) next.end = FinishReason::kStop;
+    next.end = FinishReason::kStop;
     complete_ = true;
     return;
   }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +22,12 @@ inline constexpr size_t kAnswerSpaceBytesMax = 4;
 struct AnswerVocabulary {
   explicit AnswerVocabulary(const Tokenizer& tokenizer);
   grammar::TokenMasks masks;
+  /// Texts of control tokens, those that end generation too.
+  std::map<std::string, TokenId, std::less<>> controls;
+  /// A format's text as grammars have it: control_token_bytes() in place of control tokens. None that ends generation
+  /// is part of a grammar: of a text that opens something, what is behind the last of them; else what is before the
+  /// first.
+  std::string spell(std::string_view text, bool opens) const;
   std::vector<TokenId> spaces;  ///< tokens of white space alone, of at most kAnswerSpaceBytesMax bytes
 };
 
@@ -27,8 +35,7 @@ struct AnswerVocabulary {
 struct AnswerGrammarRules {
   std::shared_ptr<const grammar::Grammar> grammar;
   std::shared_ptr<const AnswerVocabulary> vocabulary;
-  std::string begun{};       ///< the answer's beginning, which the prompt ends with
-  bool whole_answer = true;  ///< else the model goes on as it likes once the grammar's text is complete
+  std::string begun{};  ///< the answer's beginning, which the prompt ends with
   /// The token with which the model may begin to think before it answers; kNoToken: it may not.
   TokenId thinking_open = kNoToken;
   /// The token with which the model may begin a call in place of the answer; kNoToken: it may not.
@@ -43,6 +50,8 @@ class AnswerGrammar {
   /// From now on the answer follows the grammar. `space`: white space may come first.
   void start(bool space, NextTokenRule& next);
   bool started() const { return started_; }
+  /// Whether the answer is held to the grammar now.
+  bool holding() const { return started_ && !complete_; }
   /// The model has begun to think: nothing is masked until the next start().
   void pause(NextTokenRule& next);
   bool opens_thinking(TokenId token) const { return opens(token, rules_.thinking_open); }

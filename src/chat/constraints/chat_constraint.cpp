@@ -22,6 +22,7 @@ std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& t
 ChatConstraint::ChatConstraint(ChatConstraintRules rules, OutputParser parser, const Tokenizer& tokenizer, TokenId last)
     : rules_(std::move(rules)), parser_(std::move(parser)), tokenizer_(tokenizer), last_(last) {
   if (rules_.grammar) grammar_.emplace(*rules_.grammar);
+  if (rules_.calls) calls_.emplace(*rules_.calls, tokenizer);
 }
 
 void ChatConstraint::close_thinking(NextTokenRule& next) {
@@ -31,10 +32,10 @@ void ChatConstraint::close_thinking(NextTokenRule& next) {
 }
 
 void ChatConstraint::ban(TokenId token, NextTokenRule& next) {
+  next.banned.clear();
   if (rules_.ban == nullptr) return;
   if (token != kNoToken) tail_ += tokenizer_.piece(token, true);
   tail_.erase(0, tail_.size() - std::min(tail_.size(), rules_.ban->tail_bytes()));
-  next.banned.clear();
   rules_.ban->next(tail_, next.banned);
 }
 
@@ -55,13 +56,15 @@ void ChatConstraint::begin(NextTokenRule& next) {
   ban(kNoToken, next);
   next.greedy = parser_.in_syntax();
   if (grammar_ && !parser_.in_reasoning()) grammar_->start(/*space=*/false, next);
+  if (calls_ && !(grammar_ && grammar_->holding())) calls_->begin(next);
   if (rules_.reasoning_tokens_max == 0 && parser_.in_reasoning()) close_thinking(next);
 }
 
 void ChatConstraint::token(TokenId token, std::string_view text, NextTokenRule& next) {
   last_ = token;
   ban(token, next);
-  reasoning_tokens_ += parser_.in_reasoning() ? 1 : 0;
+  const bool thought = parser_.in_reasoning();
+  reasoning_tokens_ += thought ? 1 : 0;
   parts_.clear();
   parser_.feed(text, parts_);
   next.greedy = parser_.in_syntax();
@@ -69,6 +72,7 @@ void ChatConstraint::token(TokenId token, std::string_view text, NextTokenRule& 
   if (rules_.one_call && (parser_.holds_calls() || std::ranges::any_of(parts_, ends_call)))
     next.end = FinishReason::kStop;
   if (grammar_) follow_grammar(token, next);
+  if (calls_ && !(grammar_ && grammar_->holding())) calls_->token(token, thought, parts_, next);
   const int32_t circling = repetition_.push(token);
   if (parser_.in_reasoning()) {
     const bool spent = rules_.reasoning_tokens_max >= 0 && reasoning_tokens_ >= rules_.reasoning_tokens_max;

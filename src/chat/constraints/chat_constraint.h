@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chat/constraints/answer_grammar.h"
+#include "chat/constraints/held_calls.h"
 #include "chat/constraints/repetition_loop.h"
 #include "chat/output/output_parser.h"
 #include "engine/decoding_constraint.h"
@@ -25,6 +26,7 @@ struct ChatConstraintRules {
   bool stops_on_loop = false;                   ///< the answer itself may end when it repeats itself endlessly
   std::shared_ptr<const TextBan> ban{};         ///< null: nothing is banned
   std::optional<AnswerGrammarRules> grammar{};  ///< what the answer behind the thinking is held to
+  std::optional<HeldCallsRules> calls{};        ///< what calls are held to
 };
 
 class ChatConstraint final : public DecodingConstraint {
@@ -45,6 +47,7 @@ class ChatConstraint final : public DecodingConstraint {
   const Tokenizer& tokenizer_;
   TokenId last_;
   std::optional<AnswerGrammar> grammar_;
+  std::optional<HeldCalls> calls_;
   std::vector<Part> parts_;  // scratch
   RepetitionDetector repetition_;
   std::string tail_;

@@ -65,6 +65,24 @@ enum class ArgumentForm {
   kGemma,   ///< key:value, ... } after name_close; see Dialect::kGemma
 };
 
+enum class TagNext { kParameters, kKey, kAttributes, kCallEnd, kBlockEnd };
+
+/// A text that ends a name or a value, and what follows it.
+struct TagEnd {
+  std::string_view marker;
+  TagNext next = TagNext::kParameters;
+};
+
+/// How an argument of kTags or kPython is written: open KEY key_close VALUE close. A text stands as it is, with exactly
+/// this markup; around other values there may be white space.
+struct ParameterSyntax {
+  std::string_view open{};
+  std::string_view key_close{};
+  std::string_view other_key_close{};  ///< before a value that is no text, where it differs; empty: key_close
+  std::string_view close{};
+  std::span<const TagEnd> ends{};  ///< no value contains these
+};
+
 /// The syntax of a block: block_open (call_open NAME name_close ARGUMENTS call_close) separator ... block_close. In
 /// call_open and name_close, {index} is replaced by the call's number, from 0, and {id} by a new call id.
 struct CallSyntax {
@@ -75,6 +93,7 @@ struct CallSyntax {
   std::string_view separator{};
   std::string_view block_close{};
   ArgumentForm form = ArgumentForm::kJson;
+  ParameterSyntax parameter{};
 };
 
 struct ToolStyle {

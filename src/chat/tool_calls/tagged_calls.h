@@ -9,19 +9,12 @@
 #include "chat/output/marker_matcher.h"
 #include "chat/tool_calls/argument_writer.h"
 #include "chat/tool_calls/dsml_escape.h"
+#include "chat/tool_calls/format.h"
 #include "chat/tool_calls/json_string.h"
 #include "chat/tool_calls/tagged_value.h"
 #include "chat/tool_calls/tool_call_parser.h"
 
 namespace cairn::tool_call {
-
-enum class TagNext { kParameters, kKey, kAttributes, kCallEnd, kBlockEnd };
-
-/// A text that ends a name or a value, and what follows it.
-struct TagEnd {
-  std::string_view marker;
-  TagNext next = TagNext::kParameters;
-};
 
 struct TagStyle {
   std::string_view call_open;  ///< text before the name; empty: the block has one call and begins with its name

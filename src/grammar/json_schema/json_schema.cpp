@@ -36,15 +36,11 @@ std::unexpected<SchemaError> failed(const Error& error, std::string_view keyword
   return std::unexpected(SchemaError{error.code, "", std::string(keyword), error.message});
 }
 
-}  // namespace
-
-Error SchemaError::error() const { return {code, message, at.empty() ? "the schema" : at}; }
-
-SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const Json& schema, const SchemaOptions& options) {
+// Whether the documents have unevaluatedProperties or unevaluatedItems.
+SchemaResult<bool> fill(SchemaIndex& index, const Json& schema, const SchemaOptions& options) {
   if (!schema.is_object() && !schema.is_boolean()) {
     return std::unexpected(SchemaError{Code::kInvalidArgument, "", "", "a schema must be an object or a boolean"});
   }
-  SchemaIndex index;
   bool tracks = has_unevaluated(schema);
   if (const Result<void> added = index.add(schema, "", draft_of_document(schema, options)); !added.has_value()) {
     return failed(added.error());
@@ -57,16 +53,53 @@ SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const Json& sche
       return failed(added.error());
     }
   }
-  JsonText text(builder.regexes());
-  NumberText numbers(text);
-  Normalizer normalizer(index, text, numbers, options.assert_formats, tracks);
-  GrammarWriter writer(builder, normalizer, options.whitespace, options.order);
+  return tracks;
+}
+
+SchemaResult<GoalId> goal_of(Normalizer& normalizer, const Json& schema) {
   const GoalId goal = normalizer.goal_of(schema);
   const bool nothing = normalizer.empty(goal);
   if (normalizer.error().has_value()) return std::unexpected(*normalizer.error());
   if (nothing) return std::unexpected(SchemaError{Code::kInvalidArgument, "", "", "no value fits the schema"});
+  return goal;
+}
+
+}  // namespace
+
+Error SchemaError::error() const { return {code, message, at.empty() ? "the schema" : at}; }
+
+SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const Json& schema, const SchemaOptions& options) {
+  SchemaIndex index;
+  CAIRN_TRY(const bool tracks, fill(index, schema, options));
+  JsonText text(builder.regexes(), options.notation);
+  NumberText numbers(text);
+  Normalizer normalizer(index, text, numbers, options.assert_formats, tracks);
+  GrammarWriter writer(builder, normalizer, options.whitespace, options.order);
+  CAIRN_TRY(const GoalId goal, goal_of(normalizer, schema));
   const SymbolId start = writer.write(goal);
   if (normalizer.error().has_value()) return std::unexpected(*normalizer.error());
+  return start;
+}
+
+SchemaResult<SymbolId> add_parameters(GrammarBuilder& builder, const Json& schema, const ParameterMarkup& markup,
+                                      const SchemaOptions& options) {
+  SchemaIndex index;
+  CAIRN_TRY(const bool tracks, fill(index, schema, options));
+  JsonText text(builder.regexes(), options.notation);
+  NumberText numbers(text);
+  Normalizer normalizer(index, text, numbers, options.assert_formats, tracks);
+  GrammarWriter writer(builder, normalizer, options.whitespace, options.order);
+  CAIRN_TRY(const GoalId goal, goal_of(normalizer, schema));
+  // The same for strings that stand as they are.
+  JsonText plain_text(
+      builder.regexes(),
+      {.escapes = false, .open_quote = "", .close_quote = "", .bare_keys = true, .absent = options.notation.absent});
+  NumberText plain_numbers(plain_text);
+  Normalizer plain(index, plain_text, plain_numbers, options.assert_formats, tracks);
+  CAIRN_TRY(const GoalId plain_goal, goal_of(plain, schema));
+  const SymbolId start = writer.write_parameters(goal, markup, plain, plain_goal);
+  for (const Normalizer* each : {&normalizer, &plain})
+    if (each->error().has_value()) return std::unexpected(*each->error());
   return start;
 }
 

@@ -30,6 +30,7 @@ enum class KeyOrder {
 struct SchemaOptions {
   Whitespace whitespace = Whitespace::kPretty;
   KeyOrder order = KeyOrder::kSchema;
+  Notation notation{};
   bool assert_formats = true;    ///< else `format` is an annotation
   std::optional<Draft> draft{};  ///< of documents that do not say; 2020-12 if missing
   /// Documents that references may mean, by absolute URI. Nothing is ever fetched.
@@ -53,6 +54,32 @@ using SchemaResult = std::expected<T, SchemaError>;
 /// fits), kUnsupported, kTooLarge.
 SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const nlohmann::ordered_json& schema,
                                        const SchemaOptions& options);
+
+/// How a member's value is told from others where members have markup around them.
+enum class ParameterKind : uint8_t {
+  kText,        ///< a string as it stands
+  kTextOrNull,  ///< the same, and the word null is no string
+  kValue,       ///< written in the notation, strings with their quotes
+  kEither,      ///< written in the notation, or a string that stands as it is and cannot be taken for anything else
+  kAnyText,     ///< whatever stands there
+  kMarked,      ///< the markup tells strings that stand as they are from values
+};
+
+/// An object whose members have markup around them in place of JSON's: open KEY key_close VALUE close between ...
+struct ParameterMarkup {
+  RegexId open = kEmptyText;
+  RegexId text_key_close = kNoMatch;  ///< before and after a string that stands as it is
+  RegexId text_close = kNoMatch;
+  RegexId key_close = kEmptyText;  ///< before and after another value
+  RegexId close = kEmptyText;
+  RegexId between = kEmptyText;
+  std::map<std::string, ParameterKind> kinds{};  ///< by name
+  ParameterKind other_kind = ParameterKind::kValue;
+};
+
+/// Adds rules for the members of the objects that a schema allows. Errors: as add_json_schema().
+SchemaResult<SymbolId> add_parameters(GrammarBuilder& builder, const nlohmann::ordered_json& schema,
+                                      const ParameterMarkup& markup, const SchemaOptions& options);
 
 /// A grammar of the values alone.
 SchemaResult<std::shared_ptr<const Grammar>> compile_json_schema(const nlohmann::ordered_json& schema,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <utility>
 
 #include "base/text/utf8.h"
 
@@ -16,6 +17,7 @@ constexpr char32_t kLastCharacter = 0x10FFFF;
 /// Derivatives that may be spent to see that an expression matches nothing.
 constexpr int32_t kNoneFuel = 20'000;
 constexpr uint32_t kPrettyIndentMax = 20;
+constexpr uint32_t kWordBytesMax = 100;
 
 /// The letter of a short escape of JSON, or 0.
 char short_escape(char32_t character) {
@@ -46,6 +48,15 @@ bool has_one_spelling(char character) {
   return character >= 0x20 && character < 0x7F && character != '"' && character != '\\' && character != '/';
 }
 
+/// Keys that need no quotes where they need none.
+RegexId word(RegexPool& pool) {
+  ByteSet first = ByteSet::range('a', 'z') | ByteSet::range('A', 'Z') | ByteSet::of("_");
+  const RegexId parts[] = {
+      pool.bytes(first),
+      pool.repeat(pool.bytes(first | ByteSet::range('0', '9') | ByteSet::of("-.")), 0, kWordBytesMax)};
+  return pool.sequence(parts);
+}
+
 }  // namespace
 
 std::vector<CharacterRange> normal_ranges(std::vector<CharacterRange> ranges) {
@@ -73,7 +84,12 @@ std::vector<CharacterRange> inverted_ranges(std::span<const CharacterRange> rang
   return out;
 }
 
-JsonText::JsonText(RegexPool& pool) : pool_(pool) {
+JsonText::JsonText(RegexPool& pool, Notation notation) : pool_(pool), notation_(std::move(notation)) {
+  if (!notation_.escapes) {
+    any_character_ = pool.characters(0, kLastCharacter);
+    any_string_ = canonical_string_ = pool.repeat(any_character_, 0, std::nullopt);
+    return;
+  }
   const RegexId raw[] = {pool.characters(0x20, 0x21), pool.characters(0x23, 0x5B),
                          pool.characters(0x5D, kLastCharacter)};
   const RegexId short_one = then(pool.literal("\\"), pool.bytes(ByteSet::of("\"\\/bfnrt")));
@@ -142,6 +158,10 @@ RegexId JsonText::characters(const std::vector<CharacterRange>& ranges) {
   const auto known = sets_.find(ranges);
   if (known != sets_.end()) return known->second;
   std::vector<RegexId> choices;
+  if (!notation_.escapes) {
+    for (const CharacterRange& range : ranges) choices.push_back(pool_.characters(range.first, range.last));
+    return sets_.emplace(ranges, pool_.any_of(choices)).first->second;
+  }
   ByteSet plain, short_ones;
   for (const CharacterRange& range : ranges) {
     for (char32_t c = range.first; c <= std::min<char32_t>(range.last, 0x7F); ++c) {
@@ -179,21 +199,46 @@ RegexId JsonText::literal(std::string_view text) {
   return made;
 }
 
+RegexId JsonText::without_absent(RegexId body) {
+  if (notation_.absent.empty()) return body;
+  if (!with_absent_) {
+    std::vector<RegexId> texts;
+    for (const std::string& text : notation_.absent) texts.push_back(pool_.literal(text));
+    const RegexId any = pool_.repeat(pool_.bytes(ByteSet::all()), 0, std::nullopt);
+    with_absent_ = then(any, then(pool_.any_of(texts), any));
+  }
+  return except(body, *with_absent_);
+}
+
 RegexId JsonText::quoted(RegexId body) {
-  const RegexId quote = pool_.literal("\"");
-  const RegexId parts[] = {quote, body, quote};
+  const RegexId parts[] = {pool_.literal(notation_.open_quote), without_absent(body),
+                           pool_.literal(notation_.close_quote)};
   return pool_.sequence(parts);
 }
 
 RegexId JsonText::spelled_string() {
+  if (!notation_.escapes) return any_string_;
   std::vector<RegexId> choices{pool_.characters(0x20, 0x21), pool_.characters(0x23, 0x5B),
                                pool_.characters(0x5D, kLastCharacter)};
   for (char32_t character = 0; character < 0x80; ++character) {
     if (character != '"' && character != '\\' && character >= 0x20) continue;
-    const std::string spelled = spell(std::string(1, static_cast<char>(character)));
-    choices.push_back(pool_.literal(std::string_view(spelled).substr(1, spelled.size() - 2)));
+    choices.push_back(pool_.literal(spelled_body(std::string(1, static_cast<char>(character)))));
   }
   return pool_.repeat(pool_.any_of(choices), 0, std::nullopt);
+}
+
+RegexId JsonText::string_of(std::string_view text) {
+  const std::string body = spelled_body(text);
+  const bool absent = std::ranges::any_of(notation_.absent, [&](const std::string& one) { return body.contains(one); });
+  return absent ? kNoMatch : pool_.literal(spell(text));
+}
+
+RegexId JsonText::key(RegexId body) {
+  return notation_.bare_keys ? both(without_absent(body), word(pool_)) : quoted(body);
+}
+
+RegexId JsonText::key_of(std::string_view text) {
+  return notation_.bare_keys && matches(word(pool_), text) ? pool_.literal(text) : string_of(text);
 }
 
 RegexId JsonText::whitespace(Whitespace which) {
@@ -219,8 +264,13 @@ bool JsonText::none(RegexId regex) {
   return none;
 }
 
-std::string JsonText::spell(std::string_view text) {
-  std::string out = "\"";
+std::string JsonText::spell(std::string_view text) const {
+  return notation_.open_quote + spelled_body(text) + notation_.close_quote;
+}
+
+std::string JsonText::spelled_body(std::string_view text) const {
+  if (!notation_.escapes) return std::string(text);
+  std::string out;
   for (const char byte : text) {
     const auto value = static_cast<unsigned char>(byte);
     if (byte != '/' && short_escape(value) != 0) {
@@ -232,7 +282,7 @@ std::string JsonText::spell(std::string_view text) {
       out += byte;
     }
   }
-  return out + "\"";
+  return out;
 }
 
 }  // namespace cairn::grammar

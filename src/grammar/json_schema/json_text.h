@@ -3,11 +3,13 @@
 /// Sets of strings are sets of *decoded* strings. Where a string is constrained, its expression ranges over the
 /// canonical spellings: printable ASCII stands for itself, `"` and `\` come behind a backslash, control characters as
 /// escapes, and all others as themselves or as `\u` escapes. Each spelling decodes to one string, so intersections and
-/// complements of expressions, taken among the canonical spellings, are those of the sets.
+/// complements of expressions, taken among the canonical spellings, are those of the sets. In a notation without
+/// escapes each string has one spelling, itself.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +32,18 @@ enum class Whitespace {
   kNone,
 };
 
+/// How values are written: in JSON, or in another notation of the same values.
+struct Notation {
+  bool escapes = true;  ///< strings have JSON's escapes, which constrained ones need; else they stand as they are
+  std::string open_quote = "\"";
+  std::string close_quote = "\"";
+  bool bare_keys = false;  ///< keys that are words have no quotes
+  std::string null = "null";
+  std::string no = "false";
+  std::string yes = "true";
+  std::vector<std::string> absent{};  ///< texts that no string contains, because they end what is around it
+};
+
 /// Sorted, disjoint ranges with the same characters.
 std::vector<CharacterRange> normal_ranges(std::vector<CharacterRange> ranges);
 /// All other characters.
@@ -38,7 +52,9 @@ std::vector<CharacterRange> inverted_ranges(std::span<const CharacterRange> rang
 /// Makes and shares the expressions of one pool, which must outlive it.
 class JsonText {
  public:
-  explicit JsonText(RegexPool& pool);
+  explicit JsonText(RegexPool& pool, Notation notation = {});
+
+  const Notation& notation() const { return notation_; }
 
   RegexPool& pool() { return pool_; }
   /// Canonical spellings of one character of normal ranges.
@@ -50,9 +66,15 @@ class JsonText {
   RegexId canonical_string() const { return canonical_string_; }
   /// Strings of a number of characters, in every spelling.
   RegexId length_between(uint32_t min, std::optional<uint32_t> max) { return pool_.repeat(any_character_, min, max); }
+  /// A string with its quotes, of what stands between them.
   RegexId quoted(RegexId body);
   /// What stands between the quotes of strings that are written without escapes but for those that spell() writes.
   RegexId spelled_string();
+  /// A string with its quotes, of its decoded text; kNoMatch if it cannot be written.
+  RegexId string_of(std::string_view text);
+  /// The same for a member's key.
+  RegexId key(RegexId body);
+  RegexId key_of(std::string_view text);
   RegexId whitespace(Whitespace which);
 
   RegexId both(RegexId a, RegexId b) { return pool_.all_of(std::initializer_list<RegexId>{a, b}); }
@@ -64,14 +86,19 @@ class JsonText {
   /// Whether it is certain that nothing matches.
   bool none(RegexId regex);
 
-  /// The spelling that is written for a text: escapes only where JSON needs them. With quotes.
-  static std::string spell(std::string_view text);
+  /// The spelling that is written for a text: escapes only where JSON needs them. With the notation's quotes.
+  std::string spell(std::string_view text) const;
+  /// Without quotes.
+  std::string spelled_body(std::string_view text) const;
 
  private:
   RegexId escaped(char32_t first, char32_t last);
   RegexId hexadecimal(uint32_t first, uint32_t last, int digits);
+  RegexId without_absent(RegexId body);
 
   RegexPool& pool_;
+  Notation notation_;
+  std::optional<RegexId> with_absent_{};
   RegexId any_character_{}, any_string_{}, canonical_string_{};
   std::map<std::vector<CharacterRange>, RegexId> sets_;
   std::map<std::string, RegexId, std::less<>> literals_;

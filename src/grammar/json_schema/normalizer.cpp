@@ -240,8 +240,7 @@ bool Normalizer::empty(const ArrayForm& array, int depth) {
 bool Normalizer::key_matches(RegexId keys, const std::string& name) {
   const auto known = key_matches_.find({keys, name});
   if (known != key_matches_.end()) return known->second;
-  const std::string spelled = JsonText::spell(name);
-  const bool matches = text_.matches(keys, std::string_view(spelled).substr(1, spelled.size() - 2));
+  const bool matches = text_.matches(keys, text_.spelled_body(name));
   key_matches_.emplace(std::pair(keys, name), matches);
   return matches;
 }

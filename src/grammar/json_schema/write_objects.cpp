@@ -18,7 +18,7 @@ SymbolId GrammarWriter::member(RegexId quoted_key, GoalId goal) {
 
 SymbolId GrammarWriter::named_member(const std::string& name, GoalId goal) {
   const auto [place, added] = members_.try_emplace({name, goal});
-  if (added) place->second = member(text_.pool().literal(JsonText::spell(name)), goal);
+  if (added) place->second = member(text_.key_of(name), goal);
   return place->second;
 }
 
@@ -94,7 +94,7 @@ std::optional<SymbolId> GrammarWriter::any_member(const ObjectForm& object, Rege
   const auto [place, added] = others_.try_emplace(std::move(key));
   if (!added) return place->second;
   std::vector<SymbolId> choices;
-  for (const Key& one : key_classes(object, all, goal)) choices.push_back(member(text_.quoted(one.keys), one.goal));
+  for (const Key& one : key_classes(object, all, goal)) choices.push_back(member(text_.key(one.keys), one.goal));
   if (!choices.empty()) place->second = builder_.any_of(choices);
   return place->second;
 }
@@ -156,26 +156,36 @@ void GrammarWriter::add_members(SymbolId rule, GoalId goal, const ObjectForm& ob
     if (!one.has_value()) return;
     fields.add(*one, {.required = true});
   }
-  const auto sure = static_cast<uint64_t>(std::ranges::count(fields.kinds, true, &MemberList::Element::required));
-  const uint64_t least = object.min <= sure ? 0 : object.min;
-  if (object.max.has_value() && *object.max < sure) return;
-  if (least > fields.kinds.size()) {  // keys that are not declared may repeat
-    if (!other.has_value()) return;
-    fail(goal, Code::kUnsupported, "minProperties",
-         "more members than are declared: other keys may repeat, and count as one");
-    return;
-  }
-  std::optional<uint32_t> most;
-  if (object.max.has_value() && (other.has_value() || fields.kinds.size() > *object.max))
-    most = static_cast<uint32_t>(*object.max);
+  const std::optional<SymbolId> members = list_members(goal, object, fields, ordered, comma_);
+  if (!members.has_value()) return;
   RegexPool& pool = text_.pool();
   const SymbolId close = builder_.terminal(text_.then(space_, pool.literal("}")));
-  if (object.min == 0 && sure == 0) {
+  if (may_be_empty(object, fields)) {
     builder_.add(rule, {builder_.terminal(text_.then(pool.literal("{"), text_.then(space_, pool.literal("}"))))});
   }
-  const SymbolId members =
-      builder_.members(fields.symbols, fields.kinds, ordered, comma_, static_cast<uint32_t>(least), most);
-  builder_.add(rule, {builder_.literal("{"), members, close});
+  builder_.add(rule, {builder_.literal("{"), *members, close});
+}
+
+bool GrammarWriter::may_be_empty(const ObjectForm& object, const Fields& fields) {
+  return object.min == 0 && std::ranges::none_of(fields.kinds, &MemberList::Element::required);
+}
+
+/// At least one member. Nullopt: so many or so few are impossible.
+std::optional<SymbolId> GrammarWriter::list_members(GoalId goal, const ObjectForm& object, const Fields& fields,
+                                                    uint32_t ordered, SymbolId separator) {
+  const auto sure = static_cast<uint64_t>(std::ranges::count(fields.kinds, true, &MemberList::Element::required));
+  const bool others = std::ranges::any_of(fields.kinds, &MemberList::Element::repeats);
+  const uint64_t least = object.min <= sure ? 0 : object.min;
+  if (object.max.has_value() && *object.max < sure) return std::nullopt;
+  if (least > fields.kinds.size()) {  // keys that are not declared may repeat
+    if (!others) return std::nullopt;
+    return fail(goal, Code::kUnsupported, "minProperties",
+                "more members than are declared: other keys may repeat, and count as one");
+  }
+  std::optional<uint32_t> most;
+  if (object.max.has_value() && (others || fields.kinds.size() > *object.max))
+    most = static_cast<uint32_t>(*object.max);
+  return builder_.members(fields.symbols, fields.kinds, ordered, separator, static_cast<uint32_t>(least), most);
 }
 
 }  // namespace cairn::grammar

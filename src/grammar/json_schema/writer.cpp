@@ -39,20 +39,24 @@ SymbolId GrammarWriter::symbol(GoalId goal) {
 
 SymbolId GrammarWriter::write(GoalId goal) {
   const SymbolId start = symbol(goal);
+  write_open();
+  return start;
+}
+
+void GrammarWriter::write_open() {
   while (!open_.empty() && !normalizer_.error().has_value()) {
     const auto [rule, next] = open_.front();
     open_.pop_front();
     define(rule, next);
   }
-  return start;
 }
 
 RegexId GrammarWriter::scalars(const NormalForm& form) {
   std::vector<RegexId> choices;
   RegexPool& pool = text_.pool();
-  if (form.null) choices.push_back(pool.literal("null"));
-  if (form.no) choices.push_back(pool.literal("false"));
-  if (form.yes) choices.push_back(pool.literal("true"));
+  if (form.null) choices.push_back(pool.literal(text_.notation().null));
+  if (form.no) choices.push_back(pool.literal(text_.notation().no));
+  if (form.yes) choices.push_back(pool.literal(text_.notation().yes));
   if (form.number.values.has_value()) {
     const RegexId point_zero = pool.repeat(pool.literal(".0"), 0, 1);
     for (const std::string& value : *form.number.values) {
@@ -64,12 +68,15 @@ RegexId GrammarWriter::scalars(const NormalForm& form) {
   } else {
     choices.push_back(form.number.text);
   }
-  if (form.string.values.has_value()) {
-    for (const std::string& value : *form.string.values) choices.push_back(pool.literal(JsonText::spell(value)));
-  } else {
-    choices.push_back(text_.quoted(form.string.text));
-  }
+  choices.push_back(strings(text_, form));
   return pool.any_of(choices);
+}
+
+RegexId GrammarWriter::strings(JsonText& text, const NormalForm& form) {
+  if (!form.string.values.has_value()) return text.quoted(form.string.text);
+  std::vector<RegexId> choices;
+  for (const std::string& value : *form.string.values) choices.push_back(text.string_of(value));
+  return text.pool().any_of(choices);
 }
 
 void GrammarWriter::define(SymbolId rule, GoalId goal) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/json_schema/json_schema.h"
 #include "grammar/json_schema/normalizer.h"
 
 namespace cairn::grammar {
@@ -26,6 +27,8 @@ class GrammarWriter {
 
   /// The symbol of the values that fit a goal; all rules that it needs are written.
   SymbolId write(GoalId goal);
+  /// The members of objects that fit it. `plain` has the same schemas in a notation without escapes and quotes.
+  SymbolId write_parameters(GoalId goal, const ParameterMarkup& markup, Normalizer& plain, GoalId plain_goal);
 
  private:
   struct Key {  ///< a class of keys that are no members' names
@@ -44,6 +47,8 @@ class GrammarWriter {
   SymbolId symbol(GoalId goal);
   void define(SymbolId rule, GoalId goal);
   RegexId scalars(const NormalForm& form);
+  /// Strings alone, with their quotes in the notation of `text`, which the form is of.
+  static RegexId strings(JsonText& text, const NormalForm& form);
   SymbolId fail(GoalId goal, Code code, std::string_view keyword, std::string message);
 
   // write_objects.cpp
@@ -51,6 +56,9 @@ class GrammarWriter {
   void add_plain_object(SymbolId rule, GoalId goal, const ObjectForm& object);
   void add_witnesses(SymbolId rule, GoalId goal, const ObjectForm& object, std::vector<KeyRule> groups, size_t next);
   void add_members(SymbolId rule, GoalId goal, const ObjectForm& object, std::span<const KeyRule> witnesses);
+  static bool may_be_empty(const ObjectForm& object, const Fields& fields);
+  std::optional<SymbolId> list_members(GoalId goal, const ObjectForm& object, const Fields& fields, uint32_t ordered,
+                                       SymbolId separator);
   bool split_witness(SymbolId rule, GoalId goal, const ObjectForm& object);
   std::vector<Key> key_classes(const ObjectForm& object, RegexId all, GoalId goal);
   SymbolId member(RegexId quoted_key, GoalId goal);
@@ -67,6 +75,14 @@ class GrammarWriter {
   std::optional<RegexId> unique_texts(GoalId goal);
   void add_brackets(SymbolId rule, SymbolId items, bool maybe_empty);
 
+  // write_parameters.cpp
+  void add_parameters(SymbolId rule, GoalId goal, const ObjectForm& object, const ParameterMarkup& markup,
+                      Normalizer& plain, const ObjectForm& plain_object);
+  SymbolId parameter(RegexId key, GoalId goal, ParameterKind kind, const ParameterMarkup& markup, Normalizer& plain,
+                     const NormalForm* plain_form);
+  RegexId certain_text(JsonText& plain, RegexId strings);
+
+  void write_open();
   SymbolId rule(std::string_view name) { return builder_.rule(std::string(name)); }
   SymbolId nothing() { return builder_.terminal(kNoMatch); }
 

@@ -95,7 +95,12 @@ constexpr CallSyntax syntax_with(std::string_view block_open, std::string_view b
           .call_close = Whole::kInvokeClose,
           .separator = "\n",
           .block_close = block_close,
-          .form = ArgumentForm::kTags};
+          .form = ArgumentForm::kTags,
+          .parameter = {.open = Whole::kParameter,
+                        .key_close = "\" string=\"true\">",
+                        .other_key_close = "\" string=\"false\">",
+                        .close = Whole::kParameterClose,
+                        .ends = Whole::kValueEnds}};
 }
 
 }  // namespace

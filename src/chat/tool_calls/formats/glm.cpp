@@ -48,7 +48,11 @@ const ToolStyle styles::kGlm = {
                .name_close = "\n",
                .call_close = "</tool_call>",
                .separator = "\n",
-               .form = ArgumentForm::kTags},
+               .form = ArgumentForm::kTags,
+               .parameter = {.open = "<arg_key>",
+                             .key_close = "</arg_key>\n<arg_value>",
+                             .close = "</arg_value>",
+                             .ends = kGlmValueEnds}},
 };
 
 const ToolStyle styles::kHy = {
@@ -62,7 +66,11 @@ const ToolStyle styles::kHy = {
                .call_close = "</tool_call:opensource>",
                .separator = "\n",
                .block_close = "\n</tool_calls:opensource>",
-               .form = ArgumentForm::kTags},
+               .form = ArgumentForm::kTags,
+               .parameter = {.open = "<arg_key:opensource>",
+                             .key_close = "</arg_key:opensource>\n<arg_value:opensource>",
+                             .close = "</arg_value:opensource>",
+                             .ends = kHyValueEnds}},
 };
 
 }  // namespace cairn::tool_call

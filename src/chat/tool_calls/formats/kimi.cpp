@@ -58,7 +58,12 @@ const ToolStyle styles::kKimiK3 = {
                .name_close = "\" index=\"{index}\"<|sep|>",
                .call_close = "<|close|>call<|sep|>",
                .block_close = "<|close|>tools<|sep|>",
-               .form = ArgumentForm::kTags},
+               .form = ArgumentForm::kTags,
+               .parameter = {.open = "<|open|>argument key=\"",
+                             .key_close = "\" type=\"string\"<|sep|>",
+                             .other_key_close = "\" type=\"{type}\"<|sep|>",
+                             .close = "<|close|>argument<|sep|>",
+                             .ends = kK3ValueEnds}},
 };
 
 }  // namespace cairn::tool_call

@@ -22,7 +22,8 @@ const ToolStyle styles::kLfm = {
                .name_close = "(",
                .separator = ", ",
                .block_close = "]<|tool_call_end|>",
-               .form = ArgumentForm::kPython},
+               .form = ArgumentForm::kPython,
+               .parameter = {.key_close = "="}},
 };
 
 }  // namespace cairn::tool_call

@@ -10,6 +10,8 @@ constexpr TagEnd kValueEnds[] = {{"]]></param>", TagNext::kParameters},
                                  {"</param>", TagNext::kParameters},
                                  {"<param name=\"", TagNext::kKey},
                                  {"</function>", TagNext::kCallEnd}};
+// What no argument's text contains, so that it need not be CDATA.
+constexpr TagEnd kTextEnds[] = {{"</param>"}, {"<param name=\""}, {"</function>"}, {"<![CDATA["}};
 constexpr TagStyle kStyle = {.call_open = "<function name=\"",
                              .name_ends = kNameEnds,
                              .parameter_open = "<param name=\"",
@@ -31,7 +33,8 @@ const ToolStyle styles::kMiniCpm = {
                .name_close = "\">",
                .call_close = "</function>",
                .separator = "\n",
-               .form = ArgumentForm::kTags},
+               .form = ArgumentForm::kTags,
+               .parameter = {.open = "<param name=\"", .key_close = "\">", .close = "</param>", .ends = kTextEnds}},
 };
 
 }  // namespace cairn::tool_call

@@ -26,13 +26,15 @@ const ToolStyle styles::kMiniMaxM2 = {
     .name = "minimax_m2",
     .matches = [](std::string_view source) { return shows(source, "<minimax:tool_call>"); },
     .block_starts = kBlockStarts,
-    .syntax = {.block_open = "<minimax:tool_call>\n",
-               .call_open = "<invoke name=\"",
-               .name_close = "\">\n",
-               .call_close = "</invoke>",
-               .separator = "\n",
-               .block_close = "\n</minimax:tool_call>",
-               .form = ArgumentForm::kTags},
+    .syntax =
+        {.block_open = "<minimax:tool_call>\n",
+         .call_open = "<invoke name=\"",
+         .name_close = "\">\n",
+         .call_close = "</invoke>",
+         .separator = "\n",
+         .block_close = "\n</minimax:tool_call>",
+         .form = ArgumentForm::kTags,
+         .parameter = {.open = "<parameter name=\"", .key_close = "\">", .close = "</parameter>", .ends = kValueEnds}},
 };
 
 }  // namespace cairn::tool_call

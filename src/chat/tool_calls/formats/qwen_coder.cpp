@@ -48,13 +48,15 @@ const ToolStyle styles::kQwenCoder = {
     .name = "qwen_coder",
     .matches = [](std::string_view source) { return shows(source, kFunction) && shows(source, "<parameter="); },
     .block_starts = kQwenBlockStarts,
-    .syntax = {.block_open = "<tool_call>\n",
-               .call_open = kFunction,
-               .name_close = ">\n",
-               .call_close = kFunctionClose,
-               .separator = "\n</tool_call>\n<tool_call>\n",
-               .block_close = "\n</tool_call>",
-               .form = ArgumentForm::kTags},
+    .syntax =
+        {.block_open = "<tool_call>\n",
+         .call_open = kFunction,
+         .name_close = ">\n",
+         .call_close = kFunctionClose,
+         .separator = "\n</tool_call>\n<tool_call>\n",
+         .block_close = "\n</tool_call>",
+         .form = ArgumentForm::kTags,
+         .parameter = {.open = "<parameter=", .key_close = ">\n", .close = "\n</parameter>", .ends = kQwenValueEnds}},
 };
 
 const ToolStyle styles::kSeed = {
@@ -68,7 +70,8 @@ const ToolStyle styles::kSeed = {
                .call_close = kFunctionClose,
                .separator = "\n</seed:tool_call>\n<seed:tool_call>\n",
                .block_close = "\n</seed:tool_call>",
-               .form = ArgumentForm::kTags},
+               .form = ArgumentForm::kTags,
+               .parameter = {.open = "<parameter=", .key_close = ">", .close = "</parameter>", .ends = kSeedValueEnds}},
 };
 
 }  // namespace cairn::tool_call

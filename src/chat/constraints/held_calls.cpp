@@ -1,0 +1,132 @@
+#include "chat/constraints/held_calls.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kSpaceBetweenCalls = " \t\r\n";
+
+// Nothing can follow.
+bool is_complete(const grammar::Matcher& matcher) {
+  return !matcher.failure() && matcher.may_end() && matcher.next_bytes().empty();
+}
+
+}  // namespace
+
+HeldCalls::HeldCalls(HeldCallsRules rules, const Tokenizer& tokenizer)
+    : rules_(std::move(rules)), tokenizer_(tokenizer), mask_(rules_.vocabulary->masks.words()) {}
+
+bool HeldCalls::open(std::string_view spelled, std::string_view rest, State state) {
+  grammar::Matcher matcher(rules_.grammar);
+  if (matcher.push(spelled) < spelled.size() || matcher.push(rest) < rest.size()) return false;
+  matcher_.emplace(std::move(matcher));
+  state_ = is_complete(*matcher_) ? State::kFree : state;
+  return true;
+}
+
+void HeldCalls::begin(NextTokenRule& next) {
+  if (!rules_.begun.empty() && !open(rules_.begun, {}, rules_.begun_certain ? State::kHeld : State::kTentative))
+    next.error = Error{Code::kInternal, "what was forced on the model begins no call of its grammar", {}};
+  if (state_ == State::kHeld)
+    allow_next(next);
+  else
+    ban_misfits(next);
+}
+
+void HeldCalls::token(TokenId token, bool thought, std::span<const Part> parts, NextTokenRule& next) {
+  if (state_ == State::kFree)
+    read_free(token, thought);
+  else
+    read_call(token, next);
+  if (state_ == State::kTentative && std::ranges::find(parts, PartKind::kCallBegin, &Part::kind) != parts.end())
+    state_ = State::kHeld;
+  if (state_ == State::kHeld && !next.error)
+    allow_next(next);
+  else if (state_ == State::kFree && !thought)
+    ban_misfits(next);
+}
+
+void HeldCalls::read_free(TokenId token, bool thought) {
+  const std::string_view piece = tokenizer_.piece(token, true);
+  const size_t before = tail_.size();
+  tail_ += piece;
+  if (thought) at_start_ = true;
+  const bool begins = std::exchange(
+      at_start_, thought || (at_start_ && piece.find_first_not_of(kSpaceBetweenCalls) == std::string_view::npos));
+  for (const HeldCallsRules::Opener& opener : rules_.openers) {
+    const size_t from = before - std::min(before, opener.text.size() - 1);
+    const size_t at = tail_.find(opener.text, from);
+    if (at == std::string::npos) continue;
+    // Who thinks aloud about calling something may write the opener without meaning it.
+    const State state = opener.certain && !thought ? State::kHeld : State::kTentative;
+    if (!open(opener.spelled, std::string_view(tail_).substr(at + opener.text.size()), state)) continue;
+    tail_.clear();
+    return;
+  }
+  if (begins && !at_start_ && !rules_.bare.empty()) {
+    const std::string_view text = piece.substr(piece.find_first_not_of(kSpaceBetweenCalls));
+    if (text.starts_with(rules_.bare) && open({}, text, State::kTentative)) {
+      tail_.clear();
+      return;
+    }
+  }
+  if (rules_.completing != nullptr && tail_.size() > rules_.completing->tail_bytes())
+    tail_.erase(0, tail_.size() - rules_.completing->tail_bytes());
+}
+
+void HeldCalls::read_call(TokenId token, NextTokenRule& next) {
+  if (rules_.vocabulary->masks.ends_generation(token)) return;
+  const bool fits = rules_.vocabulary->masks.push(*matcher_, token);
+  if (!fits && state_ == State::kHeld) {
+    next.error = Error{Code::kInternal, "the model's call left its grammar with a token that was forced on it", {}};
+    return;
+  }
+  if (fits && !is_complete(*matcher_)) return;
+  state_ = State::kFree;
+  next.allowed = {};
+  at_start_ = fits;
+  tail_.clear();
+}
+
+void HeldCalls::allow_next(NextTokenRule& next) {
+  rules_.vocabulary->masks.compute(*matcher_, mask_);
+  if (matcher_->failure()) {
+    next.error = *matcher_->failure();
+    return;
+  }
+  next.allowed = mask_;
+}
+
+const std::vector<TokenId>& HeldCalls::misfits(size_t opener, size_t written) {
+  const auto [found, made] = misfits_.try_emplace({opener, written});
+  if (!made) return found->second;
+  const HeldCallsRules::Opener& one = rules_.openers[opener];
+  grammar::Matcher matcher(rules_.grammar);
+  if (matcher.push(one.spelled) < one.spelled.size()) return found->second;
+  const size_t begin = matcher.position();
+  for (const TokenId token : rules_.completing->completing(opener, written)) {
+    const std::string_view piece = tokenizer_.piece(token, true);
+    const size_t at = written == 0 ? piece.find(one.text) + one.text.size() : one.text.size() - written;
+    const std::string_view rest = piece.substr(at);
+    if (matcher.push(rest) < rest.size()) found->second.push_back(token);
+    matcher.rewind(begin);
+  }
+  return found->second;
+}
+
+void HeldCalls::ban_misfits(NextTokenRule& next) {
+  for (size_t i = 0; i < rules_.openers.size(); ++i) {
+    const HeldCallsRules::Opener& opener = rules_.openers[i];
+    if (!opener.certain) continue;
+    for (size_t written = 0; written < opener.text.size(); ++written) {
+      if (written > 0 && !tail_.ends_with(std::string_view(opener.text).substr(0, written))) continue;
+      const std::vector<TokenId>& tokens = misfits(i, written);
+      next.banned.insert(next.banned.end(), tokens.begin(), tokens.end());
+    }
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,159 @@
+// Calls drawn from the masks alone, in every format, read by the format's parser.
+#include "chat/constraints/held_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "chat/output/output_parser.h"
+#include "chat/tool_calls/call_form.h"
+#include "chat/tool_calls/format.h"
+#include "grammar/grammar_source.h"
+#include "grammar/token_walks.h"
+
+namespace cairn {
+namespace {
+
+using grammar::CalledTool;
+using grammar::GrammarSource;
+using nlohmann::ordered_json;
+
+const ordered_json kTools = ordered_json::parse(R"([
+  {"type": "function", "function": {"name": "paint", "strict": true, "parameters": {"type": "object", "properties": {
+    "colour": {"enum": ["red", "dark green"]}, "layers": {"type": "integer", "minimum": 1, "maximum": 9},
+    "note": {"type": ["string", "null"], "maxLength": 12}, "dry": {"type": "boolean"},
+    "place": {"type": "object", "properties": {"room": {"type": "string", "maxLength": 9}, "walls": {"type": "array",
+      "items": {"enum": ["north", "south"]}, "maxItems": 3}}, "required": ["room"], "additionalProperties": false}},
+    "required": ["colour", "layers", "dry", "place"], "additionalProperties": false}}},
+  {"type": "function", "function": {"name": "stop_all", "strict": true, "parameters": {"type": "object",
+    "properties": {}, "additionalProperties": false}}}
+])");
+
+void expect_fits(const std::string& name, const std::string& text) {
+  const ordered_json value = ordered_json::parse(text, nullptr, false);
+  ASSERT_TRUE(value.is_object()) << name << text;
+  if (name == "stop_all") {
+    EXPECT_TRUE(value.empty()) << text;
+    return;
+  }
+  ASSERT_EQ(name, "paint");
+  for (const auto& [key, member] : value.items())
+    EXPECT_THAT(key, testing::AnyOf("colour", "layers", "note", "dry", "place")) << text;
+  EXPECT_TRUE(value.value("colour", "") == "red" || value.value("colour", "") == "dark green") << text;
+  ASSERT_TRUE(value.contains("layers") && value["layers"].is_number_integer()) << text;
+  EXPECT_TRUE(value["layers"] >= 1 && value["layers"] <= 9) << text;
+  ASSERT_TRUE(value.contains("dry") && value["dry"].is_boolean()) << text;
+  EXPECT_TRUE(value.value("note", ordered_json()).is_string() || value.value("note", ordered_json()).is_null()) << text;
+  ASSERT_TRUE(value.contains("place") && value["place"].is_object()) << text;
+  EXPECT_TRUE(value["place"].contains("room") && value["place"]["room"].is_string()) << text;
+  for (const ordered_json& wall : value["place"].value("walls", ordered_json::array()))
+    EXPECT_TRUE(wall == "north" || wall == "south") << text;
+}
+
+class HeldCallsTest : public testing::TestWithParam<const tool_call::ToolStyle*> {
+ protected:
+  void SetUp() override {
+    auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
+    ASSERT_TRUE(file.has_value()) << file.error().text();
+    tokenizer_ = Tokenizer::load(file->metadata()).value();
+    vocabulary_ = std::make_shared<const AnswerVocabulary>(*tokenizer_);
+  }
+
+  std::string spell(std::string_view text, bool opens) const { return vocabulary_->spell(text, opens); }
+
+  HeldCallsRules rules(bool strict) {
+    const auto spelled = [this](std::string_view text, bool opens) { return spell(text, opens); };
+    GrammarSource source{.kind = GrammarSource::Kind::kCalls, .forms = tool_call::call_forms(*GetParam(), spelled)};
+    const tool_call::ToolSchemas schemas(kTools);
+    for (const ordered_json& tool : kTools) {
+      const ordered_json& function = tool["function"];
+      CalledTool called{.name = function["name"], .schema = function["parameters"], .strict = strict};
+      for (const auto& [name, schema] : called.schema["properties"].items())
+        called.kinds[name] = tool_call::parameter_kind(schemas.kind(called.name, name));
+      source.tools.push_back(std::move(called));
+    }
+    auto made = grammar::compile(source);
+    EXPECT_TRUE(made.has_value()) << made.error().message;
+    HeldCallsRules rules{.vocabulary = vocabulary_};
+    if (made) rules.grammar = *made;
+    std::vector<std::string_view> texts;
+    for (const tool_call::CallOpener& opener : tool_call::call_openers(*GetParam())) {
+      texts.push_back(opener.text);
+      rules.openers.push_back({std::string(opener.text), spell(opener.text, true), opener.certain});
+    }
+    if (!texts.empty()) rules.completing = std::make_shared<const TextBan>(*tokenizer_, texts);
+    return rules;
+  }
+
+  /// The parts of a block that begins with `opening`, with what is drawn from masks behind it.
+  std::vector<Part> draw(const HeldCallsRules& rules, const std::string& opening, uint64_t seed, std::string& text) {
+    grammar::Matcher matcher(rules.grammar);
+    const std::string spelled = spell(opening, true);
+    EXPECT_EQ(matcher.push(spelled), spelled.size()) << opening;
+    const grammar::DrawnText drawn = grammar::draw_text(vocabulary_->masks, matcher, seed, 600);
+    text = opening + drawn.text;
+    if (!drawn.ended && !(matcher.may_end() && matcher.next_bytes().empty())) return {};
+    OutputParser parser({GetParam()->format, ReasoningFormat::kNone}, kTools, "");
+    std::vector<Part> parts;
+    parser.feed(text, parts);
+    parser.finish(parts);
+    return parts;
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::shared_ptr<const AnswerVocabulary> vocabulary_;
+};
+
+TEST_P(HeldCallsTest, WhatMasksAllowIsReadAsCallsThatFit) {
+  const HeldCallsRules made = rules(/*strict=*/true);
+  int calls = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    for (const std::string name : {"", "paint", "stop_all"}) {
+      std::string opening = tool_call::forced_opening(*GetParam(), name, 0, "abcdefghi");
+      while (opening.ends_with(' ')) opening.pop_back();
+      std::string text, called, arguments;
+      for (const Part& part : draw(made, opening, seed, text)) {
+        SCOPED_TRACE(text);
+        EXPECT_NE(part.kind, PartKind::kContent) << part.text;
+        if (part.kind == PartKind::kCallBegin) called = part.text;
+        if (part.kind == PartKind::kArguments) arguments += part.text;
+        if (part.kind != PartKind::kCallEnd) continue;
+        EXPECT_EQ(part.state, CallState::kWhole);
+        expect_fits(called, arguments);
+        arguments.clear();
+        ++calls;
+      }
+    }
+  }
+  EXPECT_GE(calls, 30);
+}
+
+TEST_P(HeldCallsTest, WithoutSchemasArgumentsAreWhole) {
+  const HeldCallsRules made = rules(/*strict=*/false);
+  int calls = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::string opening = tool_call::forced_opening(*GetParam(), "paint", 0, "abcdefghi");
+    while (opening.ends_with(' ')) opening.pop_back();
+    std::string text, arguments;
+    for (const Part& part : draw(made, opening, seed, text)) {
+      SCOPED_TRACE(text);
+      EXPECT_NE(part.kind, PartKind::kContent) << part.text;
+      if (part.kind == PartKind::kArguments) arguments += part.text;
+      if (part.kind != PartKind::kCallEnd) continue;
+      EXPECT_EQ(part.state, CallState::kWhole);
+      EXPECT_TRUE(ordered_json::accept(arguments)) << arguments;
+      arguments.clear();
+      ++calls;
+    }
+  }
+  EXPECT_GE(calls, 1);
+}
+
+std::string style_name(const testing::TestParamInfo<const tool_call::ToolStyle*>& info) {
+  return std::string(info.param->name);
+}
+INSTANTIATE_TEST_SUITE_P(Formats, HeldCallsTest, testing::ValuesIn(tool_call::tool_styles()), style_name);
+
+}  // namespace
+}  // namespace cairn
