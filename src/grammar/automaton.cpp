@@ -41,6 +41,7 @@ Automaton::Automaton(const Grammar& grammar) : grammar_(&grammar) { clear(); }
 void Automaton::clear() {
   masks_.reset();
   regexes_ = grammar_->regexes.copy();
+  begin_work();
   items_.clear();
   rows_.clear();
   steps_.clear();
@@ -53,10 +54,12 @@ void Automaton::clear() {
   kernel_.clear();
   predicted_.clear();
   // The first row has no kernel: all begins with it. No other row may have that name: see intern().
+  row_work_ = 0;
   predict(grammar_->accept);
   predict_all();
   std::ranges::sort(predicted_);
   Row row;
+  row.too_large = predicted_.size() > kRowItemsMax || row_work_ > kStepWorkMax;
   row.waiting =
       static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol != kWithin; }));
   row.end = static_cast<uint32_t>(predicted_.size());
@@ -66,32 +69,61 @@ void Automaton::clear() {
 }
 
 size_t Automaton::bytes_used() const {
-  return items_.size() * sizeof(Item) + rows_.size() * sizeof(Row) + steps_.size() * sizeof(uint32_t) +
+  return items_.size() * sizeof(Item) + rows_.size() * sizeof(Row) + steps_.size() * sizeof(Step) +
          regexes_.memory_used();
 }
 
-const ByteSet& Automaton::next_bytes(RowId id) {
-  Row& row = rows_[index(id)];
-  if (row.looked_ahead) return row.next;
-  const auto look = [&](size_t first, size_t last) {
-    for (size_t i = row.begin + first; i < row.begin + last; ++i) {
-      row.next = row.next | regexes_.first_bytes(RegexId{items_[i].extra});
-    }
-  };
-  look(row.kernel_waiting, row.kernel);
-  look(row.kernel + row.waiting, row.end);
+template <class Visit>
+void Automaton::each_within(uint32_t id, Visit visit) const {
+  const Row row = rows_[id];
+  for (size_t i = row.begin + row.kernel_waiting; i < row.begin + row.kernel; ++i) visit(items_[i]);
+  for (size_t i = row.begin + row.kernel + row.waiting; i < row.begin + row.end; ++i) visit(items_[i]);
+}
+
+void Automaton::look_ahead(uint32_t id) {
+  Row& row = rows_[id];
+  if (row.looked_ahead) return;
   row.looked_ahead = true;
+  expressions_.clear();
+  each_within(id, [&](const Item& item) { expressions_.push_back(RegexId{item.extra}); });
+  std::ranges::sort(expressions_);
+  expressions_.erase(std::ranges::unique(expressions_).begin(), expressions_.end());
+  uint64_t work = 0;
+  for (RegexId expression : expressions_) {
+    if (row.too_large) break;
+    row.next = row.next | regexes_.first_bytes(expression);
+    work += regexes_.work(expression);
+    row.too_large = regexes_.full() || work > kStepWorkMax;
+  }
+  // What may follow is then not known.
+  if (row.too_large) row.next = ByteSet::all();
   row.steps = steps_.size();
-  steps_.insert(steps_.end(), size_of(row.next), kUnknown);
-  return row.next;
+  steps_.insert(steps_.end(), size_of(row.next), {kUnknown, 0});
+}
+
+const ByteSet& Automaton::next_bytes(RowId id) {
+  look_ahead(index(id));
+  return rows_[index(id)].next;
 }
 
 RowId Automaton::step(RowId id, uint8_t byte) {
-  if (!next_bytes(id).contains(byte)) return kNoRow;
-  const Row& row = rows_[index(id)];
+  look_ahead(index(id));
+  Row& row = rows_[index(id)];
+  if (row.work_counted != work_count_) {
+    row.work_counted = work_count_;
+    each_within(index(id), [&](const Item& item) {
+      work_ += regexes_.work(RegexId{item.extra}, RegexPool::Counts::kOfRows, work_count_);
+    });
+  }
+  if (row.too_large) return kTooLargeRow;
+  if (!row.next.contains(byte)) return kNoRow;
   const size_t slot = row.steps + rank(row.next, byte);
-  if (steps_[slot] == kUnknown) steps_[slot] = index(compute(index(id), byte));
-  return RowId{steps_[slot]};
+  if (steps_[slot].row == kUnknown) {
+    const uint32_t next = index(compute(index(id), byte));
+    steps_[slot] = {next, static_cast<uint32_t>(row_work_)};
+  }
+  work_ += steps_[slot].work;
+  return RowId{steps_[slot].row};
 }
 
 void Automaton::begin_row() {
@@ -100,6 +132,11 @@ void Automaton::begin_row() {
   kernel_.clear();
   open_.clear();
   may_end_ = false;
+  row_work_ = 0;
+}
+
+bool Automaton::over_limits() const {
+  return regexes_.full() || kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax || row_work_ > kStepWorkMax;
 }
 
 size_t Automaton::terminals(RowId id) const {
@@ -118,8 +155,9 @@ RowId Automaton::after_terminal(RowId row, size_t which) {
   const Item item = items_[terminal_item(row, which)];
   add_dot(item.position + 1, resolve(item.origin, index(row)));
   drain();
-  if (kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
-  return intern();
+  const RowId after = over_limits() ? kTooLargeRow : intern();
+  work_ += row_work_;
+  return after;
 }
 
 MaskCache& Automaton::masks_for(const WalkedVocabulary& vocabulary) {
@@ -132,26 +170,20 @@ MaskCache& Automaton::masks_for(const WalkedVocabulary& vocabulary) {
 
 RowId Automaton::compute(uint32_t id, uint8_t byte) {
   begin_row();
-  const Row row = rows_[id];
   bool undecided = false;
-  const auto scan = [&](size_t first, size_t last) {
-    for (size_t i = row.begin + first; i < row.begin + last; ++i) {
-      const Item item = items_[i];
-      const RegexId rest = regexes_.derivative(RegexId{item.extra}, byte);
-      if (rest == kNoMatch) continue;
-      undecided = undecided || rest == kUndecided;
-      if (undecided) return;
-      const uint32_t origin = resolve(item.origin, id);
-      if (rest != kEmptyText) add({kWithin, item.position, origin, static_cast<uint32_t>(rest)});
-      if (regexes_.matches_empty(rest)) add_dot(item.position + 1, origin);
-    }
-  };
-  scan(row.kernel_waiting, row.kernel);
-  scan(row.kernel + row.waiting, row.end);
+  each_within(id, [&](const Item item) {
+    ++row_work_;
+    if (undecided || row_work_ > kStepWorkMax) return;
+    const RegexId rest = regexes_.derivative(RegexId{item.extra}, byte);
+    undecided = rest == kUndecided;
+    if (rest == kNoMatch || undecided) return;
+    const uint32_t origin = resolve(item.origin, id);
+    if (rest != kEmptyText) add({kWithin, item.position, origin, static_cast<uint32_t>(rest)});
+    if (regexes_.matches_empty(rest)) add_dot(item.position + 1, origin);
+  });
   if (undecided) return kTooLargeRow;
   drain();
-  if (regexes_.full() || kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) return kTooLargeRow;
-  return intern();
+  return over_limits() ? kTooLargeRow : intern();
 }
 
 // Whether this is the first time, since the stamp changed.
@@ -186,6 +218,7 @@ void Automaton::add(const Item& item) {
 // Adds the item whose dot is at `position`, and those behind symbols that may be empty.
 void Automaton::add_dot(uint32_t position, uint32_t origin) {
   for (;; ++position) {
+    ++row_work_;
     const Position& dot = grammar_->positions[position];
     if (dot.symbol == kEnd) return complete(dot.rule, origin);
     const Symbol& symbol = grammar_->symbols[dot.symbol];
@@ -206,9 +239,10 @@ void Automaton::wait(uint32_t symbol, uint32_t position, uint32_t origin) {
   while (!rules.empty()) {
     const auto [rule, row] = rules.back();
     rules.pop_back();
-    if (seen_count_ > kRowItemsMax) return;
+    if (seen_count_ > kRowItemsMax || row_work_ > kStepWorkMax) return;
     if (!remember({kExpanded, symbol, rule, row})) continue;
     each_waiting(row, rule, [&](const Item& outer) {
+      ++row_work_;
       const Position& dot = grammar_->positions[outer.position];
       const uint32_t from = resolve(outer.origin, row);
       if (dot.last && dot.rule != grammar_->accept) {
@@ -229,11 +263,13 @@ void Automaton::complete(uint32_t rule, uint32_t origin) {
 }
 
 void Automaton::drain() {
-  while (!open_.empty() && seen_count_ <= kRowItemsMax) {
+  while (!open_.empty() && seen_count_ <= kRowItemsMax && row_work_ <= kStepWorkMax) {
     const Item done = open_.back();
     open_.pop_back();
-    each_waiting(done.origin, done.position,
-                 [&](const Item& waiting) { ended(waiting, resolve(waiting.origin, done.origin)); });
+    each_waiting(done.origin, done.position, [&](const Item& waiting) {
+      ++row_work_;
+      ended(waiting, resolve(waiting.origin, done.origin));
+    });
   }
 }
 
@@ -275,7 +311,8 @@ void Automaton::predict_all() {
   while (!open_symbols_.empty()) {
     const Symbol& symbol = grammar_->symbols[open_symbols_.back()];
     open_symbols_.pop_back();
-    if (predicted_.size() > kRowItemsMax) continue;
+    ++row_work_;
+    if (predicted_.size() > kRowItemsMax || row_work_ > kStepWorkMax) continue;
     if (symbol.kind == SymbolKind::kRepeat) {
       predicted_.push_back({symbol.inner, symbol.first, kSelf, 0});
       predict(symbol.inner);
@@ -283,6 +320,7 @@ void Automaton::predict_all() {
     }
     for (uint32_t i = 0; i < symbol.count; ++i) {
       for (uint32_t position = grammar_->starts[symbol.first + i];; ++position) {
+        ++row_work_;
         const uint32_t next = grammar_->positions[position].symbol;
         if (next == kEnd) break;
         if (grammar_->symbols[next].kind == SymbolKind::kTerminal) {
@@ -300,6 +338,7 @@ void Automaton::predict_all() {
 // The row with this kernel; makes it if there is none.
 RowId Automaton::intern() {
   if (kernel_.empty() && !may_end_) return kNoRow;
+  row_work_ += kernel_.size();
   std::ranges::sort(kernel_);
   uint64_t hash = may_end_ ? 1 : 2;
   for (const Item& item : kernel_) hash = hash_of(item, hash);
@@ -307,7 +346,8 @@ RowId Automaton::intern() {
   for (; table_[slot] != 0; slot = (slot + 1) & (table_.size() - 1)) {
     const Row& row = rows_[table_[slot] - 1];
     if (row.may_end == may_end_ && std::ranges::equal(kernel_, std::span(items_).subspan(row.begin, row.kernel))) {
-      return RowId{table_[slot] - 1};
+      row_work_ += row.predict_work;
+      return row_work_ > kStepWorkMax ? kTooLargeRow : RowId{table_[slot] - 1};
     }
   }
   Row row;
@@ -316,6 +356,7 @@ RowId Automaton::intern() {
   row.may_end = may_end_;
   predicted_.clear();
   open_symbols_.clear();
+  const uint64_t before = row_work_;
   for (const Item& item : kernel_) {
     row.depth = std::max(row.depth, rows_[item.origin].depth + 1);
     if (item.symbol == kWithin) continue;
@@ -324,7 +365,8 @@ RowId Automaton::intern() {
   }
   if (row.depth > kRowDepthMax) return kTooLargeRow;
   predict_all();
-  if (predicted_.size() + kernel_.size() > kRowItemsMax) return kTooLargeRow;
+  if (predicted_.size() + kernel_.size() > kRowItemsMax || row_work_ > kStepWorkMax) return kTooLargeRow;
+  row.predict_work = row_work_ - before;
   std::ranges::sort(predicted_);
   row.waiting =
       static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol != kWithin; }));

@@ -44,26 +44,6 @@ ByteSet ByteSet::range(uint8_t first, uint8_t last) {
 
 ByteSet ByteSet::all() { return ~ByteSet(); }
 
-bool ByteSet::empty() const { return (words_[0] | words_[1] | words_[2] | words_[3]) == 0; }
-
-ByteSet ByteSet::operator|(const ByteSet& other) const {
-  ByteSet result;
-  for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = words_[i] | other.words_[i];
-  return result;
-}
-
-ByteSet ByteSet::operator&(const ByteSet& other) const {
-  ByteSet result;
-  for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = words_[i] & other.words_[i];
-  return result;
-}
-
-ByteSet ByteSet::operator~() const {
-  ByteSet result;
-  for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = ~words_[i];
-  return result;
-}
-
 RegexPool::Nodes::Nodes() {
   table.resize(64);
   intern({.kind = RegexKind::kVoid, .emptiness = 2}, {});
@@ -168,6 +148,7 @@ uint32_t RegexPool::Nodes::sequence(uint32_t head, uint32_t tail) {
   std::vector<uint32_t> spine;
   for (; at(head).kind == RegexKind::kSequence; head = at(head).second) spine.push_back(at(head).first);
   spine.push_back(head);
+  work += spine.size();
   for (size_t i = spine.size(); i-- > 0;) tail = cons(spine[i], tail);
   return tail;
 }
@@ -245,6 +226,7 @@ void RegexPool::Nodes::factor_heads(std::vector<uint32_t>& parts, uint32_t facto
 
 uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_depth) {
   flatten(RegexKind::kAnyOf, parts);
+  work += parts.size();
   merge_bytes(parts, true);
   merge_repeats(parts);
   if (factor_depth < kFactorDepthMax) factor_heads(parts, factor_depth);
@@ -267,6 +249,7 @@ uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_d
 
 uint32_t RegexPool::Nodes::all_of(std::vector<uint32_t> parts) {
   flatten(RegexKind::kAllOf, parts);
+  work += parts.size();
   merge_bytes(parts, false);
   flatten(RegexKind::kAllOf, parts);
   std::erase(parts, everything);

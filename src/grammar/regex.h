@@ -25,10 +25,22 @@ class ByteSet {
   static ByteSet all();
   bool contains(uint8_t byte) const { return (words_[byte / 64] >> (byte % 64) & 1) != 0; }
   void add(uint8_t byte) { words_[byte / 64] |= uint64_t{1} << (byte % 64); }
-  bool empty() const;
-  ByteSet operator|(const ByteSet& other) const;
-  ByteSet operator&(const ByteSet& other) const;
-  ByteSet operator~() const;
+  bool empty() const { return (words_[0] | words_[1] | words_[2] | words_[3]) == 0; }
+  ByteSet operator|(const ByteSet& other) const {
+    ByteSet result;
+    for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = words_[i] | other.words_[i];
+    return result;
+  }
+  ByteSet operator&(const ByteSet& other) const {
+    ByteSet result;
+    for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = words_[i] & other.words_[i];
+    return result;
+  }
+  ByteSet operator~() const {
+    ByteSet result;
+    for (size_t i = 0; i < words_.size(); ++i) result.words_[i] = ~words_[i];
+    return result;
+  }
   bool operator==(const ByteSet&) const = default;
   const std::array<uint64_t, 4>& words() const { return words_; }
 
@@ -44,9 +56,12 @@ inline constexpr RegexId kNoMatch{0};
 /// Matches the empty text.
 inline constexpr RegexId kEmptyText{1};
 
-/// A derivative of which kEmptinessFuel steps do not tell whether it matches anything.
+/// A derivative that takes more than kDerivativesWorkMax, or of which kEmptinessFuel steps do not tell whether it
+/// matches anything.
 inline constexpr RegexId kUndecided{0xFFFF'FFFF};
 inline constexpr int32_t kEmptinessFuel = 200'000;  ///< derivatives that a search for a text of an expression may take
+/// Nodes that may be looked at for the derivatives of one node by all bytes.
+inline constexpr uint64_t kDerivativesWorkMax = 500'000;
 
 /// Nodes of a pool; more is an error of whoever builds (GrammarBuilder::finish says so).
 inline constexpr size_t kRegexNodesMax = 1'000'000;
@@ -105,10 +120,20 @@ class RegexPool {
   const Derivatives& derivatives(RegexId node);
   /// The bytes that texts of `node` begin with.
   const ByteSet& first_bytes(RegexId node);
+  /// Nodes that were looked at for the derivatives of a node, which is the same whatever else was asked before;
+  /// searches for texts of conditions are not counted.
+  uint64_t work(RegexId node);
+  /// The same, but 0 from the second time on that the node is asked for within a count: by `count`, a number that the
+  /// pool gave, and by who counts.
+  enum class Counts : uint8_t { kOfRows, kOfWalks };
+  uint64_t work(RegexId node, Counts who, uint64_t count);
+  uint64_t new_count();
   /// Approximate memory of what was found out of the nodes.
   size_t memory_used() const;
-  /// Whether no text matches. Nullopt: `fuel` derivatives did not suffice to tell.
+  /// Whether no text matches. Nullopt: `fuel` derivatives, or eight times as many nodes, did not suffice to tell.
   std::optional<bool> matches_nothing(RegexId node, int32_t fuel);
+  /// Nodes that were looked at since the pool was made.
+  uint64_t work_done() const;
   /// More than kRegexNodesMax nodes, or deeper than kRegexDepthMax: what the pool gives since then may be wrong.
   bool full() const;
 

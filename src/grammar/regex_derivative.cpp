@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "base/text/utf8.h"
@@ -8,6 +9,7 @@
 namespace cairn::grammar {
 
 uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
+  if (++work > work_max) return kNothing;
   const RegexNode self = at(node);
   switch (self.kind) {
     case RegexKind::kVoid:
@@ -48,8 +50,12 @@ uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
   return kNothing;
 }
 
-void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& found) const {
-  for (; at(node).kind == RegexKind::kSequence; node = at(node).second) {
+// Each node once for each value of `visit`.
+void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& found) {
+  for (;; node = at(node).second) {
+    if (visits[node] == visit) return;
+    visits[node] = visit;
+    if (at(node).kind != RegexKind::kSequence) break;
     collect_first_sets(at(node).first, found);
     if (!at(at(node).first).nullable) return;
   }
@@ -74,29 +80,33 @@ void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& 
   }
 }
 
-std::vector<uint8_t> RegexPool::Nodes::classes(uint32_t node, std::array<uint8_t, 256>& class_of) const {
+std::vector<uint8_t> RegexPool::Nodes::classes(uint32_t node, std::array<uint8_t, 256>& class_of) {
+  ++visit;
+  visits.resize(nodes.size());
   std::vector<uint32_t> found;
   collect_first_sets(node, found);
   std::ranges::sort(found);
   found.erase(std::ranges::unique(found).begin(), found.end());
-  class_of.fill(0);
-  uint32_t count = 1;
+  work += found.size();
+  std::vector<ByteSet> parts{ByteSet::all()};
   for (uint32_t set : found) {
-    std::array<uint16_t, 256> split{};  // class -> its part within the set + 1
-    std::array<uint16_t, 256> size{};
-    for (uint32_t byte = 0; byte < 256; ++byte) ++size[class_of[byte]];
-    std::array<uint16_t, 256> inside{};
-    for (uint32_t byte = 0; byte < 256; ++byte)
-      inside[class_of[byte]] += sets[set].contains(static_cast<uint8_t>(byte));
-    for (uint32_t byte = 0; byte < 256; ++byte) {
-      const uint8_t old = class_of[byte];
-      if (!sets[set].contains(static_cast<uint8_t>(byte)) || inside[old] == size[old]) continue;
-      if (split[old] == 0) split[old] = static_cast<uint16_t>(++count);
-      class_of[byte] = static_cast<uint8_t>(split[old] - 1);
+    for (size_t i = 0, count = parts.size(); i < count; ++i) {
+      const ByteSet inside = parts[i] & sets[set];
+      if (inside.empty() || inside == parts[i]) continue;
+      parts[i] = parts[i] & ~sets[set];
+      parts.push_back(inside);
     }
   }
-  std::vector<uint8_t> representatives(count);
-  for (uint32_t byte = 256; byte-- > 0;) representatives[class_of[byte]] = static_cast<uint8_t>(byte);
+  std::vector<uint8_t> representatives(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (uint32_t word = 4; word-- > 0;) {
+      for (uint64_t bits = parts[i].words()[word]; bits != 0; bits &= bits - 1) {
+        const auto byte = static_cast<uint8_t>(word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
+        class_of[byte] = static_cast<uint8_t>(i);
+        representatives[i] = byte;
+      }
+    }
+  }
   return representatives;
 }
 
@@ -118,6 +128,7 @@ std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) 
     for (uint8_t byte : classes(current, class_of)) {
       if (--fuel < 0) return std::nullopt;
       const uint32_t next = derive(current, byte);
+      if (overworked()) return std::nullopt;
       if (next != kNothing && parents.emplace(next, current).second) open.push_back(next);
     }
   }
@@ -153,25 +164,49 @@ std::optional<bool> RegexPool::Nodes::decide_empty(uint32_t node, int32_t& fuel)
 
 const RegexPool::Derivatives& RegexPool::derivatives(RegexId id) {
   const auto node = static_cast<uint32_t>(id);
-  if (nodes_->at(node).derivatives != 0) return nodes_->derivatives[nodes_->at(node).derivatives - 1];
+  Nodes& pool = *nodes_;
+  if (pool.at(node).derivatives != 0) return pool.derivatives[pool.at(node).derivatives - 1];
+  pool.work_max = pool.work + kDerivativesWorkMax;
   std::array<uint8_t, 256> class_of;
-  const std::vector<uint8_t> representatives = nodes_->classes(node, class_of);
-  std::vector<RegexId> of_class(representatives.size(), kNoMatch);
-  for (size_t i = 0; i < representatives.size(); ++i) {
-    const uint32_t next = nodes_->derive(node, representatives[i]);
+  const uint64_t before = pool.work;
+  const std::vector<uint8_t> representatives = pool.classes(node, class_of);
+  std::vector<uint32_t> next;
+  for (uint8_t byte : representatives) next.push_back(pool.derive(node, byte));
+  const uint64_t work = pool.work - before;
+  std::vector<RegexId> of_class(representatives.size(), kUndecided);
+  for (size_t i = 0; i < next.size() && !pool.overworked(); ++i) {
     int32_t fuel = kEmptinessFuel;
-    const std::optional<bool> nothing = nodes_->decide_empty(next, fuel);
-    of_class[i] = !nothing.has_value() ? kUndecided : *nothing ? kNoMatch : RegexId{next};
+    const std::optional<bool> nothing = pool.decide_empty(next[i], fuel);
+    if (nothing.has_value()) of_class[i] = *nothing ? kNoMatch : RegexId{next[i]};
   }
-  Derivatives& table = nodes_->derivatives.emplace_back();
-  ByteSet& first_bytes = nodes_->first_bytes.emplace_back();
+  pool.work_max = Nodes::kNoWorkMax;
+  Derivatives& table = pool.derivatives.emplace_back();
+  ByteSet& first_bytes = pool.first_bytes.emplace_back();
   for (size_t byte = 0; byte < 256; ++byte) {
     table[byte] = of_class[class_of[byte]];
     if (table[byte] != kNoMatch) first_bytes.add(static_cast<uint8_t>(byte));
   }
-  nodes_->nodes[node].derivatives = static_cast<uint32_t>(nodes_->derivatives.size());
+  pool.works.push_back(work);
+  pool.counts.push_back({});
+  pool.nodes[node].derivatives = static_cast<uint32_t>(pool.derivatives.size());
   return table;
 }
+
+uint64_t RegexPool::work(RegexId node) {
+  derivatives(node);
+  return nodes_->works[nodes_->at(static_cast<uint32_t>(node)).derivatives - 1];
+}
+
+uint64_t RegexPool::work(RegexId node, Counts who, uint64_t count) {
+  derivatives(node);
+  const size_t i = nodes_->at(static_cast<uint32_t>(node)).derivatives - 1;
+  uint64_t& last = nodes_->counts[i][static_cast<size_t>(who)];
+  if (last == count) return 0;
+  last = count;
+  return nodes_->works[i];
+}
+
+uint64_t RegexPool::new_count() { return ++nodes_->last_count; }
 
 const ByteSet& RegexPool::first_bytes(RegexId node) {
   derivatives(node);
@@ -179,13 +214,18 @@ const ByteSet& RegexPool::first_bytes(RegexId node) {
 }
 
 size_t RegexPool::memory_used() const {
-  return nodes_->derivatives.size() * (sizeof(Derivatives) + sizeof(ByteSet)) +
+  return nodes_->derivatives.size() * (sizeof(Derivatives) + sizeof(ByteSet) + 3 * sizeof(uint64_t)) +
          nodes_->nodes.size() * (sizeof(RegexNode) + 2 * sizeof(uint32_t));
 }
 
 std::optional<bool> RegexPool::matches_nothing(RegexId node, int32_t fuel) {
-  return nodes_->decide_empty(static_cast<uint32_t>(node), fuel);
+  nodes_->work_max = nodes_->work + uint64_t{8} * static_cast<uint64_t>(fuel);
+  const std::optional<bool> result = nodes_->decide_empty(static_cast<uint32_t>(node), fuel);
+  nodes_->work_max = Nodes::kNoWorkMax;
+  return result;
 }
+
+uint64_t RegexPool::work_done() const { return nodes_->work; }
 
 // A range of characters whose UTF-8 has the same length is a choice of sequences of byte ranges: it is cut where the
 // trailing bytes do not run over all of 80 to BF.

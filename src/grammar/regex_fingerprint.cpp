@@ -37,6 +37,13 @@ RegexFingerprint RegexPool::Nodes::compute_fingerprint(uint32_t id) {
       add(node.first);
       data.push_back(uint64_t{node.second} << 32 | node.most);
       break;
+    case RegexKind::kAutomaton:
+      data.push_back(node.second);
+      for (const Automaton::State& state : automata[node.first].automaton->states) {
+        data.push_back(uint64_t{state.next.size()} << 1 | static_cast<uint64_t>(state.accepts));
+        for (const auto& [byte, next] : state.next) data.push_back(uint64_t{next} << 8 | byte);
+      }
+      break;
     default:
       break;
   }

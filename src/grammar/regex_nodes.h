@@ -31,6 +31,8 @@ inline constexpr uint32_t kNothing = static_cast<uint32_t>(kNoMatch);
 inline constexpr uint32_t kEmpty = static_cast<uint32_t>(kEmptyText);
 
 struct RegexPool::Nodes {
+  static constexpr uint64_t kNoWorkMax = ~uint64_t{0};
+
   std::vector<RegexNode> nodes;
   std::vector<ByteSet> sets;
   std::vector<uint32_t> children;
@@ -41,10 +43,18 @@ struct RegexPool::Nodes {
   std::vector<SharedAutomaton> automata;
   std::vector<uint32_t> table;  ///< open addressing: node + 1, by hash
   std::deque<Derivatives> derivatives;
-  std::vector<ByteSet> first_bytes;            ///< beside `derivatives`
+  std::vector<ByteSet> first_bytes;  ///< beside `derivatives`
+  std::vector<uint64_t> works;       ///< beside `derivatives`
+  /// Beside `derivatives`: the last counts of work that had it.
+  std::vector<std::array<uint64_t, 2>> counts;
+  uint64_t last_count = 0;                     ///< the last number given to a count
   std::vector<RegexFingerprint> fingerprints;  ///< zero: not computed
   bool overflow = false;
   uint32_t everything = 0;  ///< matches all texts
+  uint64_t work = 0;        ///< nodes that were looked at so far
+  uint64_t work_max = kNoWorkMax;
+  std::vector<uint32_t> visits;  ///< by node: the last walk that came by it
+  uint32_t visit = 0;
 
   Nodes();
   const RegexNode& at(uint32_t node) const { return nodes[node]; }
@@ -63,10 +73,12 @@ struct RegexPool::Nodes {
 
   RegexFingerprint fingerprint(uint32_t node);
   uint32_t without_large_counts(uint32_t node, uint32_t bytes);
+  /// Of no meaning once `work` is over `work_max`.
   uint32_t derive(uint32_t node, uint8_t byte);
+  bool overworked() const { return work > work_max; }
   /// One byte of each class of bytes that `node` does not tell apart, and the class of each byte.
-  std::vector<uint8_t> classes(uint32_t node, std::array<uint8_t, 256>& class_of) const;
-  void collect_first_sets(uint32_t node, std::vector<uint32_t>& found) const;
+  std::vector<uint8_t> classes(uint32_t node, std::array<uint8_t, 256>& class_of);
+  void collect_first_sets(uint32_t node, std::vector<uint32_t>& found);
   /// Sets `emptiness`; nullopt: out of fuel.
   std::optional<bool> decide_empty(uint32_t node, int32_t& fuel);
   std::optional<bool> search_text(uint32_t node, int32_t& fuel);
