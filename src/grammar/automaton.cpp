@@ -88,12 +88,11 @@ void Automaton::look_ahead(uint32_t id) {
   each_within(id, [&](const Item& item) { expressions_.push_back(RegexId{item.extra}); });
   std::ranges::sort(expressions_);
   expressions_.erase(std::ranges::unique(expressions_).begin(), expressions_.end());
-  uint64_t work = 0;
   for (RegexId expression : expressions_) {
     if (row.too_large) break;
     row.next = row.next | regexes_.first_bytes(expression);
-    work += regexes_.work(expression);
-    row.too_large = regexes_.full() || work > kStepWorkMax;
+    row.look_work += regexes_.first_work(expression);
+    row.too_large = regexes_.full() || row.look_work > kStepWorkMax;
   }
   // What may follow is then not known.
   if (row.too_large) row.next = ByteSet::all();
@@ -109,11 +108,9 @@ const ByteSet& Automaton::next_bytes(RowId id) {
 RowId Automaton::step(RowId id, uint8_t byte) {
   look_ahead(index(id));
   Row& row = rows_[index(id)];
-  if (row.work_counted != work_count_) {
-    row.work_counted = work_count_;
-    each_within(index(id), [&](const Item& item) {
-      work_ += regexes_.work(RegexId{item.extra}, RegexPool::Counts::kOfRows, work_count_);
-    });
+  if (row.work_counted != work_.number) {
+    row.work_counted = work_.number;
+    work_.done += row.look_work;
   }
   if (row.too_large) return kTooLargeRow;
   if (!row.next.contains(byte)) return kNoRow;
@@ -122,7 +119,7 @@ RowId Automaton::step(RowId id, uint8_t byte) {
     const uint32_t next = index(compute(index(id), byte));
     steps_[slot] = {next, static_cast<uint32_t>(row_work_)};
   }
-  work_ += steps_[slot].work;
+  work_.done += steps_[slot].work;
   return RowId{steps_[slot].row};
 }
 
@@ -156,7 +153,7 @@ RowId Automaton::after_terminal(RowId row, size_t which) {
   add_dot(item.position + 1, resolve(item.origin, index(row)));
   drain();
   const RowId after = over_limits() ? kTooLargeRow : intern();
-  work_ += row_work_;
+  work_.done += row_work_;
   return after;
 }
 

@@ -20,7 +20,7 @@ inline constexpr size_t kRowItemsMax = 20'000;    ///< items of one row
 inline constexpr size_t kKernelItemsMax = 2'000;  ///< those of them that are not at the beginning of a rule
 inline constexpr uint32_t kRowDepthMax = 2'048;   ///< rules within each other that began at different places of a text
 /// Items and nodes of expressions that may be looked at for one byte of a text, and for one mask: some 50 ms.
-inline constexpr uint64_t kStepWorkMax = 1'000'000;
+inline constexpr uint64_t kStepWorkMax = kFirstBytesWorkMax;
 
 struct MaskCache;
 class WalkedVocabulary;
@@ -67,12 +67,9 @@ class Automaton {
 
   /// The work of what was asked since begin_work(), in items and nodes of expressions: the same whether it was done
   /// before or not.
-  uint64_t work() const { return work_; }
-  void begin_work() {
-    work_ = 0;
-    work_count_ = regexes_.new_count();
-  }
-  void add_work(uint64_t work) { work_ += work; }
+  uint64_t work() const { return work_.done; }
+  void begin_work() { work_ = regexes_.new_count(RegexPool::WorkCount::Who::kRows); }
+  void add_work(uint64_t work) { work_.done += work; }
 
   /// Approximate memory that grows with what was asked.
   size_t bytes_used() const;
@@ -93,7 +90,8 @@ class Automaton {
     uint32_t end = 0;
     uint64_t predict_work = 0;
     size_t steps = 0;           // of its next bytes, from here in steps_
-    uint64_t work_counted = 0;  // the last of the counts of work that had its expressions' derivatives
+    uint32_t work_counted = 0;  // the last of the counts of work that had its expressions' derivatives
+    uint64_t look_work = 0;     // of its expressions' derivatives
     uint32_t depth = 0;
     bool may_end = false;
     bool looked_ahead = false;
@@ -148,9 +146,7 @@ class Automaton {
   uint32_t stamp_ = 0;
   size_t seen_count_ = 0;
   std::vector<RegexId> expressions_;
-
-  uint64_t work_ = 0;
-  uint64_t work_count_ = 0;
+  RegexPool::WorkCount work_;
 };
 
 }  // namespace cairn::grammar

@@ -323,7 +323,7 @@ RegexPool RegexPool::copy() const {
   copy.table = nodes_->table;
   copy.overflow = nodes_->overflow;
   copy.everything = nodes_->everything;
-  for (RegexNode& node : copy.nodes) node.derivatives = 0;
+  for (RegexNode& node : copy.nodes) node.state = 0;
   return result;
 }
 

@@ -80,7 +80,7 @@ void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& 
   }
 }
 
-std::vector<uint8_t> RegexPool::Nodes::classes(uint32_t node, std::array<uint8_t, 256>& class_of) {
+const RegexPool::ByteClasses& RegexPool::Nodes::classes(uint32_t node) {
   ++visit;
   visits.resize(nodes.size());
   std::vector<uint32_t> found;
@@ -88,26 +88,30 @@ std::vector<uint8_t> RegexPool::Nodes::classes(uint32_t node, std::array<uint8_t
   std::ranges::sort(found);
   found.erase(std::ranges::unique(found).begin(), found.end());
   work += found.size();
+  const ByteClasses*& known = partition_of[found];
+  if (known != nullptr) return *known;
   std::vector<ByteSet> parts{ByteSet::all()};
   for (uint32_t set : found) {
-    for (size_t i = 0, count = parts.size(); i < count; ++i) {
+    for (size_t i = 0, size = parts.size(); i < size; ++i) {
       const ByteSet inside = parts[i] & sets[set];
       if (inside.empty() || inside == parts[i]) continue;
       parts[i] = parts[i] & ~sets[set];
       parts.push_back(inside);
     }
   }
-  std::vector<uint8_t> representatives(parts.size());
+  ByteClasses& result = partitions.emplace_back();
+  result.representatives.resize(parts.size());
   for (size_t i = 0; i < parts.size(); ++i) {
     for (uint32_t word = 4; word-- > 0;) {
       for (uint64_t bits = parts[i].words()[word]; bits != 0; bits &= bits - 1) {
         const auto byte = static_cast<uint8_t>(word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
-        class_of[byte] = static_cast<uint8_t>(i);
-        representatives[i] = byte;
+        result.of[byte] = static_cast<uint8_t>(i);
+        result.representatives[i] = byte;
       }
     }
   }
-  return representatives;
+  known = &result;
+  return result;
 }
 
 // Looks for a text that `node` matches, depth first over derivatives.
@@ -124,8 +128,7 @@ std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) 
         if (step == parents.at(step)) return false;
       }
     }
-    std::array<uint8_t, 256> class_of;
-    for (uint8_t byte : classes(current, class_of)) {
+    for (uint8_t byte : classes(current).representatives) {
       if (--fuel < 0) return std::nullopt;
       const uint32_t next = derive(current, byte);
       if (overworked()) return std::nullopt;
@@ -162,60 +165,79 @@ std::optional<bool> RegexPool::Nodes::decide_empty(uint32_t node, int32_t& fuel)
   return result;
 }
 
-const RegexPool::Derivatives& RegexPool::derivatives(RegexId id) {
+RegexPool::ClassStep* RegexPool::Nodes::new_steps(size_t count) {
+  if (block_used + count > kStepsOfBlock) {
+    blocks.push_back(std::make_unique<std::array<ClassStep, kStepsOfBlock>>());
+    block_used = 0;
+  }
+  ClassStep* result = blocks.back()->data() + block_used;
+  block_used += count;
+  return result;
+}
+
+const RegexPool::State& RegexPool::state(RegexId id) {
   const auto node = static_cast<uint32_t>(id);
   Nodes& pool = *nodes_;
-  if (pool.at(node).derivatives != 0) return pool.derivatives[pool.at(node).derivatives - 1];
-  pool.work_max = pool.work + kDerivativesWorkMax;
-  std::array<uint8_t, 256> class_of;
+  if (const uint32_t known = pool.at(node).state; known != 0) return pool.states[known - 1];
+  const ByteClasses& classes = pool.classes(node);
+  pool.nodes[node].state = static_cast<uint32_t>(pool.states.size()) + 1;
+  return pool.states.emplace_back(
+      State{.classes = &classes, .steps = pool.new_steps(classes.representatives.size()), .node = id});
+}
+
+const RegexPool::ClassStep& RegexPool::derive_class(const State& from, uint8_t byte_class) {
+  ClassStep& step = from.steps[byte_class];
+  Nodes& pool = *nodes_;
   const uint64_t before = pool.work;
-  const std::vector<uint8_t> representatives = pool.classes(node, class_of);
-  std::vector<uint32_t> next;
-  for (uint8_t byte : representatives) next.push_back(pool.derive(node, byte));
-  const uint64_t work = pool.work - before;
-  std::vector<RegexId> of_class(representatives.size(), kUndecided);
-  for (size_t i = 0; i < next.size() && !pool.overworked(); ++i) {
+  pool.work_max = before + kDerivativeWorkMax;
+  const uint32_t next = pool.derive(static_cast<uint32_t>(from.node), from.classes->representatives[byte_class]);
+  const uint64_t derived = pool.work;
+  step.next = kUndecided;
+  if (!pool.overworked()) {
+    pool.work_max = pool.work + kEmptinessWorkMax;
     int32_t fuel = kEmptinessFuel;
-    const std::optional<bool> nothing = pool.decide_empty(next[i], fuel);
-    if (nothing.has_value()) of_class[i] = *nothing ? kNoMatch : RegexId{next[i]};
+    const std::optional<bool> nothing = pool.decide_empty(next, fuel);
+    if (nothing.has_value()) step.next = *nothing ? kNoMatch : RegexId{next};
   }
+  // What a search takes depends on those before; so only long ones count.
+  const uint64_t searched = pool.work - derived;
+  step.work = static_cast<uint32_t>(derived - before + (searched > kEmptinessWorkMax / 64 ? searched : 0));
   pool.work_max = Nodes::kNoWorkMax;
-  Derivatives& table = pool.derivatives.emplace_back();
-  ByteSet& first_bytes = pool.first_bytes.emplace_back();
+  return step;
+}
+
+const RegexPool::ClassStep& RegexPool::count_step(const State& from, uint8_t byte, WorkCount& count) {
+  ClassStep& step = from.steps[from.classes->of[byte]];
+  if (step.work == 0) derive_class(from, from.classes->of[byte]);
+  step.counts[static_cast<size_t>(count.who)] = count.number;
+  count.done += step.work;
+  return step;
+}
+
+RegexPool::WorkCount RegexPool::new_count(WorkCount::Who who) { return {.who = who, .number = ++nodes_->last_count}; }
+
+const RegexPool::State& RegexPool::look_ahead(RegexId node) {
+  state(node);
+  State& self = nodes_->states[nodes_->at(static_cast<uint32_t>(node)).state - 1];
+  if (self.looked_ahead) return self;
+  self.looked_ahead = true;
   for (size_t byte = 0; byte < 256; ++byte) {
-    table[byte] = of_class[class_of[byte]];
-    if (table[byte] != kNoMatch) first_bytes.add(static_cast<uint8_t>(byte));
+    if (self.first_work > kFirstBytesWorkMax) {
+      self.first_bytes = ByteSet::all();
+      break;
+    }
+    const uint8_t byte_class = self.classes->of[byte];
+    const bool first = self.classes->representatives[byte_class] == byte;
+    const ClassStep& step = self.steps[byte_class].work != 0 ? self.steps[byte_class] : derive_class(self, byte_class);
+    if (first) self.first_work += step.work;
+    if (step.next != kNoMatch) self.first_bytes.add(static_cast<uint8_t>(byte));
   }
-  pool.works.push_back(work);
-  pool.counts.push_back({});
-  pool.nodes[node].derivatives = static_cast<uint32_t>(pool.derivatives.size());
-  return table;
-}
-
-uint64_t RegexPool::work(RegexId node) {
-  derivatives(node);
-  return nodes_->works[nodes_->at(static_cast<uint32_t>(node)).derivatives - 1];
-}
-
-uint64_t RegexPool::work(RegexId node, Counts who, uint64_t count) {
-  derivatives(node);
-  const size_t i = nodes_->at(static_cast<uint32_t>(node)).derivatives - 1;
-  uint64_t& last = nodes_->counts[i][static_cast<size_t>(who)];
-  if (last == count) return 0;
-  last = count;
-  return nodes_->works[i];
-}
-
-uint64_t RegexPool::new_count() { return ++nodes_->last_count; }
-
-const ByteSet& RegexPool::first_bytes(RegexId node) {
-  derivatives(node);
-  return nodes_->first_bytes[nodes_->at(static_cast<uint32_t>(node)).derivatives - 1];
+  return self;
 }
 
 size_t RegexPool::memory_used() const {
-  return nodes_->derivatives.size() * (sizeof(Derivatives) + sizeof(ByteSet) + 3 * sizeof(uint64_t)) +
-         nodes_->nodes.size() * (sizeof(RegexNode) + 2 * sizeof(uint32_t));
+  return nodes_->states.size() * sizeof(State) + nodes_->blocks.size() * Nodes::kStepsOfBlock * sizeof(ClassStep) +
+         nodes_->nodes.size() * (sizeof(RegexNode) + 3 * sizeof(uint32_t));
 }
 
 std::optional<bool> RegexPool::matches_nothing(RegexId node, int32_t fuel) {
@@ -223,6 +245,16 @@ std::optional<bool> RegexPool::matches_nothing(RegexId node, int32_t fuel) {
   const std::optional<bool> result = nodes_->decide_empty(static_cast<uint32_t>(node), fuel);
   nodes_->work_max = Nodes::kNoWorkMax;
   return result;
+}
+
+bool RegexPool::matches(RegexId id, std::string_view text) {
+  auto node = static_cast<uint32_t>(id);
+  nodes_->work_max = nodes_->work + kEmptinessWorkMax;
+  for (size_t i = 0; i < text.size() && node != kNothing; ++i)
+    node = nodes_->derive(node, static_cast<uint8_t>(text[i]));
+  nodes_->overflow = nodes_->overflow || nodes_->overworked();
+  nodes_->work_max = Nodes::kNoWorkMax;
+  return nodes_->at(node).nullable;
 }
 
 uint64_t RegexPool::work_done() const { return nodes_->work; }

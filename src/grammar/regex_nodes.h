@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <vector>
 
 #include "grammar/regex.h"
@@ -20,10 +21,10 @@ struct RegexNode {
   /// `second` of them, ascending. kComplement, kRepeat: the inner one.
   /// kAutomaton: the automaton; `second` is the state.
   uint32_t first = 0;
-  uint32_t second = 0;       ///< kRepeat: at least so often
-  uint32_t most = 0;         ///< kRepeat: at most so often, or kNoBound
-  uint32_t derivatives = 0;  ///< index of its table + 1; 0: not computed
-  uint8_t emptiness = 0;     ///< 0: unknown, 1: matches something, 2: matches nothing
+  uint32_t second = 0;    ///< kRepeat: at least so often
+  uint32_t most = 0;      ///< kRepeat: at most so often, or kNoBound
+  uint32_t state = 0;     ///< index of its State + 1; 0: not computed
+  uint8_t emptiness = 0;  ///< 0: unknown, 1: matches something, 2: matches nothing
 };
 
 inline constexpr uint32_t kNoBound = 0xFFFF'FFFF;
@@ -32,6 +33,7 @@ inline constexpr uint32_t kEmpty = static_cast<uint32_t>(kEmptyText);
 
 struct RegexPool::Nodes {
   static constexpr uint64_t kNoWorkMax = ~uint64_t{0};
+  static constexpr size_t kStepsOfBlock = 1'024;
 
   std::vector<RegexNode> nodes;
   std::vector<ByteSet> sets;
@@ -42,13 +44,13 @@ struct RegexPool::Nodes {
   };
   std::vector<SharedAutomaton> automata;
   std::vector<uint32_t> table;  ///< open addressing: node + 1, by hash
-  std::deque<Derivatives> derivatives;
-  std::vector<ByteSet> first_bytes;  ///< beside `derivatives`
-  std::vector<uint64_t> works;       ///< beside `derivatives`
-  /// Beside `derivatives`: the last counts of work that had it.
-  std::vector<std::array<uint64_t, 2>> counts;
-  uint64_t last_count = 0;                     ///< the last number given to a count
-  std::vector<RegexFingerprint> fingerprints;  ///< zero: not computed
+  std::deque<State> states;
+  std::vector<std::unique_ptr<std::array<ClassStep, kStepsOfBlock>>> blocks;  ///< of the states' steps
+  size_t block_used = kStepsOfBlock;                                          ///< of the last one
+  std::deque<ByteClasses> partitions;
+  std::map<std::vector<uint32_t>, const ByteClasses*> partition_of;  ///< by the sets that make it
+  uint32_t last_count = 0;                                           ///< the last number given to a count
+  std::vector<RegexFingerprint> fingerprints;                        ///< zero: not computed
   bool overflow = false;
   uint32_t everything = 0;  ///< matches all texts
   uint64_t work = 0;        ///< nodes that were looked at so far
@@ -76,8 +78,9 @@ struct RegexPool::Nodes {
   /// Of no meaning once `work` is over `work_max`.
   uint32_t derive(uint32_t node, uint8_t byte);
   bool overworked() const { return work > work_max; }
-  /// One byte of each class of bytes that `node` does not tell apart, and the class of each byte.
-  std::vector<uint8_t> classes(uint32_t node, std::array<uint8_t, 256>& class_of);
+  /// The classes of bytes that `node` does not tell apart.
+  const ByteClasses& classes(uint32_t node);
+  ClassStep* new_steps(size_t count);
   void collect_first_sets(uint32_t node, std::vector<uint32_t>& found);
   /// Sets `emptiness`; nullopt: out of fuel.
   std::optional<bool> decide_empty(uint32_t node, int32_t& fuel);

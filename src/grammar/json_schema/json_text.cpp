@@ -186,13 +186,7 @@ RegexId JsonText::whitespace(Whitespace which) {
   return pool_.any_of(std::initializer_list<RegexId>{kEmptyText, pool_.literal(" "), lines});
 }
 
-bool JsonText::matches(RegexId regex, std::string_view text) {
-  for (const char byte : text) {
-    regex = pool_.derivative(regex, static_cast<uint8_t>(byte));
-    if (regex == kNoMatch) return false;
-  }
-  return pool_.matches_empty(regex);
-}
+bool JsonText::matches(RegexId regex, std::string_view text) { return pool_.matches(regex, text); }
 
 bool JsonText::none(RegexId regex) {
   if (regex == kNoMatch) return true;
