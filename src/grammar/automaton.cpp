@@ -37,6 +37,7 @@ Automaton::Automaton(const Grammar& grammar) : grammar_(&grammar) { clear(); }
 void Automaton::clear() {
   masks_.reset();
   regexes_ = grammar_->regexes.copy();
+  begin_work();
   items_.clear();
   rows_.clear();
   steps_.clear();
@@ -57,10 +58,12 @@ void Automaton::clear() {
   texts_.assign(1, {});
   text_numbers_.clear();
   // The first row has no kernel: all begins with it. No other row may have that name: see intern().
+  row_work_ = 0;
   predict(grammar_->accept);
   predict_all();
   std::ranges::sort(predicted_);
   Row row;
+  row.too_large = predicted_.size() > kRowItemsMax || row_work_ > kStepWorkMax;
   row.waiting =
       static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol < kTracked; }));
   row.end = static_cast<uint32_t>(predicted_.size());
@@ -70,33 +73,59 @@ void Automaton::clear() {
 }
 
 size_t Automaton::bytes_used() const {
-  return items_.size() * sizeof(Item) + rows_.size() * sizeof(Row) + steps_.size() * sizeof(uint32_t) +
+  return items_.size() * sizeof(Item) + rows_.size() * sizeof(Row) + steps_.size() * sizeof(Step) +
          states_.size() * 128 + state_words_ * sizeof(uint64_t) + tracks_.size() * 96 + texts_.size() * 64 +
          regexes_.memory_used();
 }
 
-const ByteSet& Automaton::next_bytes(RowId id) {
-  Row& row = rows_[index(id)];
-  if (row.looked_ahead) return row.next;
-  const auto look = [&](size_t first, size_t last) {
-    for (size_t i = row.begin + first; i < row.begin + last; ++i) {
-      row.next = row.next | regexes_.first_bytes(expression(items_[i]));
-    }
-  };
-  look(row.kernel_waiting, row.kernel);
-  look(row.kernel + row.waiting, row.end);
+template <class Visit>
+void Automaton::each_within(uint32_t id, Visit visit) const {
+  const Row row = rows_[id];
+  for (size_t i = row.begin + row.kernel_waiting; i < row.begin + row.kernel; ++i) visit(items_[i]);
+  for (size_t i = row.begin + row.kernel + row.waiting; i < row.begin + row.end; ++i) visit(items_[i]);
+}
+
+void Automaton::look_ahead(uint32_t id) {
+  Row& row = rows_[id];
+  if (row.looked_ahead) return;
   row.looked_ahead = true;
+  expressions_.clear();
+  each_within(id, [&](const Item& item) { expressions_.push_back(expression(item)); });
+  std::ranges::sort(expressions_);
+  expressions_.erase(std::ranges::unique(expressions_).begin(), expressions_.end());
+  for (RegexId expression : expressions_) {
+    if (row.too_large) break;
+    row.next = row.next | regexes_.first_bytes(expression);
+    row.look_work += regexes_.first_work(expression);
+    row.too_large = regexes_.full() || row.look_work > kStepWorkMax;
+  }
+  // What may follow is then not known.
+  if (row.too_large) row.next = ByteSet::all();
   row.steps = steps_.size();
-  steps_.insert(steps_.end(), row.next.size(), kUnknown);
-  return row.next;
+  steps_.insert(steps_.end(), row.next.size(), {kUnknown, 0});
+}
+
+const ByteSet& Automaton::next_bytes(RowId id) {
+  look_ahead(index(id));
+  return rows_[index(id)].next;
 }
 
 RowId Automaton::step(RowId id, uint8_t byte) {
-  if (!next_bytes(id).contains(byte)) return kNoRow;
-  const Row& row = rows_[index(id)];
+  look_ahead(index(id));
+  Row& row = rows_[index(id)];
+  if (row.work_counted != work_.number) {
+    row.work_counted = work_.number;
+    work_.done += row.look_work;
+  }
+  if (row.too_large) return kTooLargeRow;
+  if (!row.next.contains(byte)) return kNoRow;
   const size_t slot = row.steps + rank(row.next, byte);
-  if (steps_[slot] == kUnknown) steps_[slot] = index(compute(index(id), byte));
-  return RowId{steps_[slot]};
+  if (steps_[slot].row == kUnknown) {
+    const uint32_t next = index(compute(index(id), byte));
+    steps_[slot] = {next, static_cast<uint32_t>(row_work_)};
+  }
+  work_.done += steps_[slot].work;
+  return RowId{steps_[slot].row};
 }
 
 void Automaton::begin_row() {
@@ -106,6 +135,12 @@ void Automaton::begin_row() {
   open_.clear();
   may_end_ = false;
   undecided_ = false;
+  row_work_ = 0;
+}
+
+bool Automaton::over_limits() const {
+  return undecided_ || regexes_.full() || kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax ||
+         row_work_ > kStepWorkMax;
 }
 
 size_t Automaton::terminals(RowId id) const {
@@ -130,7 +165,10 @@ RowId Automaton::after_terminal(RowId row, size_t which, std::string_view bytes)
   } else {
     add_dot(item.position + 1, origin);
   }
-  return finish_row();
+  drain();
+  const RowId after = over_limits() ? kTooLargeRow : intern();
+  work_.done += row_work_;
+  return after;
 }
 
 MaskCache& Automaton::masks_for(const WalkedVocabulary& vocabulary) {
@@ -143,38 +181,26 @@ MaskCache& Automaton::masks_for(const WalkedVocabulary& vocabulary) {
 
 RowId Automaton::compute(uint32_t id, uint8_t byte) {
   begin_row();
-  const Row row = rows_[id];
-  const auto scan = [&](size_t first, size_t last) {
-    for (size_t i = row.begin + first; i < row.begin + last && !undecided_; ++i) {
-      const Item item = items_[i];
-      const RegexId rest = regexes_.derivative(expression(item), byte);
-      if (rest == kNoMatch) continue;
-      undecided_ = rest == kUndecided;
-      if (undecided_) return;
-      const uint32_t origin = resolve(item.origin, id);
-      if (item.symbol == kTracked) {
-        Track track = tracks_[item.extra];
-        track = {rest, track.seen, text_number(track.text, byte), track.count};
-        if (rest != kEmptyText) add({kTracked, item.position, origin, track_number(track)});
-        if (regexes_.matches_empty(rest)) ended_text(item.position, origin, track);
-        continue;
-      }
-      if (rest != kEmptyText) add({kWithin, item.position, origin, static_cast<uint32_t>(rest)});
-      if (regexes_.matches_empty(rest)) add_dot(item.position + 1, origin);
+  each_within(id, [&](const Item item) {
+    ++row_work_;
+    if (undecided_ || row_work_ > kStepWorkMax) return;
+    const RegexId rest = regexes_.derivative(expression(item), byte);
+    undecided_ = rest == kUndecided;
+    if (rest == kNoMatch || undecided_) return;
+    const uint32_t origin = resolve(item.origin, id);
+    if (item.symbol == kTracked) {
+      Track track = tracks_[item.extra];
+      track = {rest, track.seen, text_number(track.text, byte), track.count};
+      if (rest != kEmptyText) add({kTracked, item.position, origin, track_number(track)});
+      if (regexes_.matches_empty(rest)) ended_text(item.position, origin, track);
+      return;
     }
-  };
-  scan(row.kernel_waiting, row.kernel);
-  scan(row.kernel + row.waiting, row.end);
-  return finish_row();
-}
-
-// Completes what ended, and gives the row.
-RowId Automaton::finish_row() {
-  if (!undecided_) drain();
-  if (undecided_ || regexes_.full() || kernel_.size() > kKernelItemsMax || seen_count_ > kRowItemsMax) {
-    return kTooLargeRow;
-  }
-  return intern();
+    if (rest != kEmptyText) add({kWithin, item.position, origin, static_cast<uint32_t>(rest)});
+    if (regexes_.matches_empty(rest)) add_dot(item.position + 1, origin);
+  });
+  if (undecided_) return kTooLargeRow;
+  drain();
+  return over_limits() ? kTooLargeRow : intern();
 }
 
 // Whether this is the first time, since the stamp changed.
@@ -209,6 +235,7 @@ void Automaton::add(const Item& item) {
 // Adds the item whose dot is at `position`, and those behind symbols that may be empty.
 void Automaton::add_dot(uint32_t position, uint32_t origin) {
   for (;; ++position) {
+    ++row_work_;
     const Position& dot = grammar_->positions[position];
     if (dot.symbol == kEnd) return complete(dot.rule, origin);
     const Symbol& symbol = grammar_->symbols[dot.symbol];
@@ -229,9 +256,10 @@ void Automaton::wait(uint32_t symbol, uint32_t position, uint32_t origin) {
   while (!rules.empty()) {
     const auto [rule, row] = rules.back();
     rules.pop_back();
-    if (seen_count_ > kRowItemsMax) return;
+    if (seen_count_ > kRowItemsMax || row_work_ > kStepWorkMax) return;
     if (!remember({kExpanded, symbol, rule, row})) continue;
     each_waiting(row, rule, [&](const Item& outer) {
+      ++row_work_;
       const Position& dot = grammar_->positions[outer.position];
       const uint32_t from = resolve(outer.origin, row);
       if (dot.last && dot.rule != grammar_->accept) {
@@ -252,11 +280,13 @@ void Automaton::complete(uint32_t rule, uint32_t origin) {
 }
 
 void Automaton::drain() {
-  while (!open_.empty() && seen_count_ <= kRowItemsMax) {
+  while (!open_.empty() && seen_count_ <= kRowItemsMax && row_work_ <= kStepWorkMax) {
     const Item done = open_.back();
     open_.pop_back();
-    each_waiting(done.origin, done.position,
-                 [&](const Item& waiting) { ended(waiting, resolve(waiting.origin, done.origin)); });
+    each_waiting(done.origin, done.position, [&](const Item& waiting) {
+      ++row_work_;
+      ended(waiting, resolve(waiting.origin, done.origin));
+    });
   }
 }
 
@@ -326,6 +356,7 @@ void Automaton::ended_text(uint32_t position, uint32_t origin, const Track& trac
   const RegexId conditions[] = {list.regex, regexes_.complement(next.seen)};
   const std::optional<bool> nothing = regexes_.matches_nothing(regexes_.all_of(conditions), kEmptinessFuel);
   undecided_ = undecided_ || !nothing.has_value();
+  row_work_ += text.size();
   if (nothing == false) {
     add({grammar_->positions[position + 1].symbol, position + 1, origin, track_number(next)});
   }
@@ -344,6 +375,7 @@ void Automaton::predict_elements(uint32_t list, uint32_t origin, uint32_t state)
   const Symbol& symbol = grammar_->symbols[list];
   grammar_->lists[symbol.inner].each_next(*states_[state], [&](uint32_t element) {
     const uint32_t position = symbol.first + element;
+    ++row_work_;
     predicted_.push_back({grammar_->positions[position].symbol, position, origin, state});
     predict(grammar_->positions[position].symbol);
   });
@@ -376,7 +408,8 @@ void Automaton::predict_all() {
     const uint32_t id = open_symbols_.back();
     const Symbol& symbol = grammar_->symbols[id];
     open_symbols_.pop_back();
-    if (predicted_.size() > kRowItemsMax) continue;
+    ++row_work_;
+    if (predicted_.size() > kRowItemsMax || row_work_ > kStepWorkMax) continue;
     if (symbol.kind == SymbolKind::kMembers) {
       predict_elements(id, kSelf, 0);
       continue;
@@ -392,6 +425,7 @@ void Automaton::predict_all() {
     }
     for (uint32_t i = 0; i < symbol.count; ++i) {
       for (uint32_t position = grammar_->starts[symbol.first + i];; ++position) {
+        ++row_work_;
         const uint32_t next = grammar_->positions[position].symbol;
         if (next == kEnd) break;
         if (grammar_->symbols[next].kind == SymbolKind::kTerminal) {
@@ -409,6 +443,7 @@ void Automaton::predict_all() {
 // The row with this kernel; makes it if there is none.
 RowId Automaton::intern() {
   if (kernel_.empty() && !may_end_) return kNoRow;
+  row_work_ += kernel_.size();
   std::ranges::sort(kernel_);
   uint64_t hash = may_end_ ? 1 : 2;
   for (const Item& item : kernel_) hash = hash_of(item, hash);
@@ -416,7 +451,8 @@ RowId Automaton::intern() {
   for (; table_[slot] != 0; slot = (slot + 1) & (table_.size() - 1)) {
     const Row& row = rows_[table_[slot] - 1];
     if (row.may_end == may_end_ && std::ranges::equal(kernel_, std::span(items_).subspan(row.begin, row.kernel))) {
-      return RowId{table_[slot] - 1};
+      row_work_ += row.predict_work;
+      return row_work_ > kStepWorkMax ? kTooLargeRow : RowId{table_[slot] - 1};
     }
   }
   Row row;
@@ -425,6 +461,7 @@ RowId Automaton::intern() {
   row.may_end = may_end_;
   predicted_.clear();
   open_symbols_.clear();
+  const uint64_t before = row_work_;
   for (const Item& item : kernel_) {
     row.depth = std::max(row.depth, rows_[item.origin].depth + 1);
     if (item.symbol >= kTracked) continue;
@@ -437,7 +474,8 @@ RowId Automaton::intern() {
   }
   if (row.depth > kRowDepthMax) return kTooLargeRow;
   predict_all();
-  if (predicted_.size() + kernel_.size() > kRowItemsMax) return kTooLargeRow;
+  if (predicted_.size() + kernel_.size() > kRowItemsMax || row_work_ > kStepWorkMax) return kTooLargeRow;
+  row.predict_work = row_work_ - before;
   std::ranges::sort(predicted_);
   row.waiting =
       static_cast<uint32_t>(std::ranges::count_if(predicted_, [](const Item& item) { return item.symbol < kTracked; }));

@@ -20,16 +20,18 @@
 
 namespace cairn::grammar {
 
-inline constexpr size_t kRowItemsMax = 20'000;    ///< items of one row: the work for one byte
+inline constexpr size_t kRowItemsMax = 20'000;    ///< items of one row
 inline constexpr size_t kKernelItemsMax = 2'000;  ///< those of them that are not at the beginning of a rule
 inline constexpr uint32_t kRowDepthMax = 2'048;   ///< rules within each other that began at different places of a text
+/// Items and nodes of expressions that may be looked at for one byte of a text, and for one mask: some 50 ms.
+inline constexpr uint64_t kStepWorkMax = kFirstBytesWorkMax;
 
 struct MaskCache;
 class WalkedVocabulary;
 
 enum class RowId : uint32_t {};
 inline constexpr RowId kNoRow{0xFFFF'FFFF};  ///< no text goes on so
-/// Over kRowItemsMax, kKernelItemsMax or kRowDepthMax, or a regex pool's limits.
+/// Over kRowItemsMax, kKernelItemsMax, kRowDepthMax or kStepWorkMax, or a regex pool's limits.
 inline constexpr RowId kTooLargeRow{0xFFFF'FFFE};
 
 /// Rows of one grammar. Not thread-safe. What it answers depends on the grammar and the bytes alone, never on what it
@@ -56,7 +58,12 @@ class Automaton {
   RowId start() const { return RowId{0}; }
   RowId step(RowId row, uint8_t byte);
   bool may_end(RowId row) const { return rows_[index(row)].may_end; }
+  /// All bytes, if a limit is reached before they are known.
   const ByteSet& next_bytes(RowId row);
+  bool too_large(RowId row) {
+    look_ahead(index(row));
+    return rows_[index(row)].too_large;
+  }
   RegexPool& regexes() { return regexes_; }
   /// Terminals that a row is within, and what the rest of one must match.
   size_t terminals(RowId row) const;
@@ -69,8 +76,11 @@ class Automaton {
   /// What is kept of the masks of a vocabulary.
   MaskCache& masks_for(const WalkedVocabulary& vocabulary);
 
-  /// The work that a row is, for limits: items that are not at the beginning of a rule.
-  size_t weight(RowId row) const { return rows_[index(row)].kernel; }
+  /// The work of what was asked since begin_work(), in items and nodes of expressions: the same whether it was done
+  /// before or not.
+  uint64_t work() const { return work_.done; }
+  void begin_work() { work_ = regexes_.new_count(RegexPool::WorkCount::Who::kRows); }
+  void add_work(uint64_t work) { work_.done += work; }
 
   /// Approximate memory that grows with what was asked.
   size_t bytes_used() const;
@@ -89,10 +99,18 @@ class Automaton {
     uint32_t kernel = 0;
     uint32_t waiting = 0;  // from the kernel's end
     uint32_t end = 0;
-    size_t steps = 0;  // of its next bytes, from here in steps_
+    uint64_t predict_work = 0;
+    size_t steps = 0;           // of its next bytes, from here in steps_
+    uint32_t work_counted = 0;  // the last of the counts of work that had its expressions' derivatives
+    uint64_t look_work = 0;     // of its expressions' derivatives
     uint32_t depth = 0;
     bool may_end = false;
     bool looked_ahead = false;
+    bool too_large = false;  // its next bytes take more than kStepWorkMax to tell
+  };
+  struct Step {
+    uint32_t row = 0;
+    uint32_t work = 0;
   };
 
   /// Of a list of distinct texts.
@@ -115,8 +133,11 @@ class Automaton {
   void ended_text(uint32_t position, uint32_t origin, const Track& track);
   void begin_text(uint32_t position, uint32_t origin, const Track& track);
   size_t terminal_item(RowId row, size_t which) const;
+  template <class Visit>
+  void each_within(uint32_t row, Visit visit) const;
+  void look_ahead(uint32_t row);
+  bool over_limits() const;
   void begin_row();
-  RowId finish_row();
   RowId compute(uint32_t row, uint8_t byte);
   bool remember(const Item& item);
   void add(const Item& item);
@@ -139,7 +160,7 @@ class Automaton {
   RegexPool regexes_;
   std::vector<Item> items_;
   std::vector<Row> rows_;
-  std::vector<uint32_t> steps_;
+  std::vector<Step> steps_;
   std::vector<uint32_t> table_;  // open addressing: row + 1, by kernel
   std::map<MemberList::State, uint32_t> state_numbers_;
   std::vector<const MemberList::State*> states_;  // by number; the first is empty
@@ -151,6 +172,7 @@ class Automaton {
 
   // Of the row that is being computed.
   std::vector<Item> kernel_;
+  uint64_t row_work_ = 0;
   std::vector<Item> predicted_;
   std::vector<uint32_t> open_symbols_;
   std::vector<Item> open_;  // what ended and whose waiting items have not been looked at
@@ -161,6 +183,8 @@ class Automaton {
   std::vector<uint32_t> symbol_stamps_;
   uint32_t stamp_ = 0;
   size_t seen_count_ = 0;
+  std::vector<RegexId> expressions_;
+  RegexPool::WorkCount work_;
 };
 
 }  // namespace cairn::grammar

@@ -31,7 +31,7 @@ Matcher::State::State(std::shared_ptr<const Grammar> of) : grammar(std::move(of)
 }
 
 Matcher::State::~State() {
-  if (automaton->bytes_used() > kAutomatonBytes) return;
+  if (automaton->bytes_used() > kAutomatonBytes || automaton->regexes().full()) return;
   const std::lock_guard lock(grammar->mutex);
   if (grammar->idle.size() < kIdleAutomata) grammar->idle.push_back(std::move(automaton));
 }
@@ -41,7 +41,14 @@ void Matcher::State::collect() {
   if (automaton->bytes_used() <= budget) return;
   automaton->clear();
   rows.resize(1);
-  for (char byte : taken) rows.push_back(automaton->step(rows.back(), static_cast<uint8_t>(byte)));
+  for (size_t i = 0; i < taken.size(); ++i) {
+    const RowId next = automaton->step(rows.back(), static_cast<uint8_t>(taken[i]));
+    if (next >= kTooLargeRow) {  // what took so much was known before
+      taken.resize(i);
+      return fail_at_limit();
+    }
+    rows.push_back(next);
+  }
   budget = std::max(kAutomatonBytes, automaton->bytes_used() * 2);
   if (budget > kAutomatonBytesMax) {
     failure =
@@ -49,17 +56,24 @@ void Matcher::State::collect() {
   }
 }
 
+void Matcher::State::fail_at_limit() {
+  failure =
+      Error{Code::kTooLarge,
+            fmt::format("the grammar is too ambiguous or too deep: what may follow takes more than {} steps, or {} "
+                        "rules that are open at once, or {} within each other",
+                        kStepWorkMax, kKernelItemsMax, kRowDepthMax),
+            {}};
+}
+
 bool Matcher::State::push(uint8_t byte) {
   if (failure.has_value()) return false;
+  automaton->begin_work();
   const RowId next = automaton->step(rows.back(), byte);
-  if (next == kNoRow) return false;
-  if (next == kTooLargeRow) {
-    failure = Error{Code::kTooLarge,
-                    fmt::format("the grammar needs more than {} items for a byte, or {} rules within each other",
-                                kRowItemsMax, kRowDepthMax),
-                    {}};
+  if (next == kTooLargeRow || automaton->work() > kStepWorkMax) {
+    fail_at_limit();
     return false;
   }
+  if (next == kNoRow) return false;
   rows.push_back(next);
   taken.push_back(static_cast<char>(byte));
   return true;

@@ -36,7 +36,7 @@ class Matcher {
   size_t position() const;
   void rewind(size_t position);
 
-  /// Set when a limit on the work for one byte was reached (kTooLarge, which one); nothing can be pushed then.
+  /// Set when a limit on the work for one byte or mask was reached (kTooLarge, which one); nothing can be pushed then.
   const std::optional<Error>& failure() const;
 
   struct State;

@@ -21,6 +21,7 @@ struct Matcher::State {
   explicit State(std::shared_ptr<const Grammar> of);
   ~State();
   void collect();
+  void fail_at_limit();
   bool push(uint8_t byte);
 };
 

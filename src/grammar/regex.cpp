@@ -153,6 +153,7 @@ uint32_t RegexPool::Nodes::sequence(uint32_t head, uint32_t tail) {
   std::vector<uint32_t> spine;
   for (; at(head).kind == RegexKind::kSequence; head = at(head).second) spine.push_back(at(head).first);
   spine.push_back(head);
+  work += spine.size();
   for (size_t i = spine.size(); i-- > 0;) tail = cons(spine[i], tail);
   return tail;
 }
@@ -229,6 +230,7 @@ uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_d
   if (parts.empty()) return kNothing;
   if (parts.size() == 1) return parts[0];
   flatten(RegexKind::kAnyOf, parts);
+  work += parts.size();
   merge_bytes(parts, true);
   merge_repeats(parts);
   if (factor_depth < kFactorDepthMax) factor_heads(parts, factor_depth);
@@ -272,6 +274,7 @@ uint32_t RegexPool::Nodes::all_of(std::vector<uint32_t> parts) {
   if (parts.empty()) return everything;
   if (parts.size() == 1) return parts[0];
   flatten(RegexKind::kAllOf, parts);
+  work += parts.size();
   merge_bytes(parts, false);
   flatten(RegexKind::kAllOf, parts);
   reduce_complements(parts);
@@ -347,7 +350,7 @@ RegexPool RegexPool::copy() const {
   copy.overflow = nodes_->overflow;
   copy.everything = nodes_->everything;
   copy.single_bytes = nodes_->single_bytes;
-  for (RegexNode& node : copy.nodes) node.derivatives = 0;
+  for (RegexNode& node : copy.nodes) node.state = 0;
   return result;
 }
 
@@ -373,16 +376,10 @@ RegexId RegexPool::complement(RegexId inner) { return RegexId{nodes_->complement
 
 RegexId RegexPool::automaton(Automaton automaton, uint32_t state) {
   ByteSet named;
-  uint64_t content = 0;
   for (const Automaton::State& one : automaton.states) {
-    content = mix(content, one.accepts ? 1 : 2);
-    for (const auto& [byte, next] : one.next) {
-      named.add(byte);
-      content = mix(content, uint64_t{next} << 8 | byte);
-    }
+    for (const auto& [byte, next] : one.next) named.add(byte);
   }
   Nodes::SharedAutomaton& shared = nodes_->automata.emplace_back();
-  shared.content = content;
   shared.automaton = std::make_shared<const Automaton>(std::move(automaton));
   for (uint32_t byte = 0; byte < 256; ++byte) {
     if (!named.contains(static_cast<uint8_t>(byte))) continue;

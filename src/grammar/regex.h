@@ -77,9 +77,16 @@ inline constexpr RegexId kNoMatch{0};
 /// Matches the empty text.
 inline constexpr RegexId kEmptyText{1};
 
-/// A derivative of which kEmptinessFuel steps do not tell whether it matches anything.
+/// A derivative that takes more than kDerivativeWorkMax, or of which kEmptinessFuel steps do not tell whether it
+/// matches anything.
 inline constexpr RegexId kUndecided{0xFFFF'FFFF};
 inline constexpr int32_t kEmptinessFuel = 200'000;  ///< derivatives that a search for a text of an expression may take
+/// Nodes that may be looked at for one derivative.
+inline constexpr uint64_t kDerivativeWorkMax = 100'000;
+/// And in a search for a text of an expression, or to tell whether it matches one.
+inline constexpr uint64_t kEmptinessWorkMax = 1'000'000;
+/// And for the derivatives of one node by all bytes, to tell which its texts begin with.
+inline constexpr uint64_t kFirstBytesWorkMax = 1'000'000;
 
 /// Nodes of a pool; more is an error of whoever builds (GrammarBuilder::finish says so).
 inline constexpr size_t kRegexNodesMax = 1'000'000;
@@ -90,8 +97,33 @@ inline constexpr uint32_t kRegexDepthMax = 2'000;
 /// Owns nodes. Not thread-safe; matchers work on copies of their grammar's.
 class RegexPool {
  public:
-  /// The derivatives by each byte.
-  using Derivatives = std::array<RegexId, 256>;
+  /// A partition of the bytes.
+  struct ByteClasses {
+    std::array<uint8_t, 256> of{};           ///< the class of each byte
+    std::vector<uint8_t> representatives{};  ///< one byte of each class
+  };
+  /// Counts the work that several derivatives take, each of them once: the same whether they were known before or not.
+  struct WorkCount {
+    enum class Who : uint8_t { kRows, kWalk };
+    Who who{};
+    uint32_t number = 0;
+    uint64_t done = 0;
+  };
+  /// The derivative by the bytes of a class.
+  struct ClassStep {
+    RegexId next{};
+    uint32_t work = 0;  ///< nodes that were looked at; 0: the derivative is not known
+    std::array<uint32_t, 2> counts{};
+  };
+  /// The derivatives of a node, as far as they were asked for.
+  struct State {
+    const ByteClasses* classes = nullptr;
+    ClassStep* steps = nullptr;
+    RegexId node{};
+    bool looked_ahead = false;
+    ByteSet first_bytes{};
+    uint64_t first_work = 0;
+  };
 
   RegexPool();
   RegexPool(RegexPool&&) noexcept;
@@ -131,25 +163,45 @@ class RegexPool {
   size_t size() const;
 
   bool matches_empty(RegexId node) const;
-  bool matches(RegexId node, std::string_view text);
   /// What may follow `byte` in a text that `node` matches; kNoMatch exactly if nothing may, or
   /// kUndecided.
-  RegexId derivative(RegexId node, uint8_t byte);
-  /// Computed at the first call for a node; valid as long as the pool.
-  const Derivatives& derivatives(RegexId node);
-  /// The bytes that texts of `node` begin with.
-  ByteSet first_bytes(RegexId node);
+  RegexId derivative(RegexId node, uint8_t byte) {
+    const State& from = state(node);
+    const ClassStep& step = from.steps[from.classes->of[byte]];
+    return step.work != 0 ? step.next : derive_class(from, from.classes->of[byte]).next;
+  }
+  /// The same, and counts its work.
+  RegexId derivative(const State& from, uint8_t byte, WorkCount& count) {
+    const ClassStep& step = from.steps[from.classes->of[byte]];
+    return step.counts[static_cast<size_t>(count.who)] == count.number ? step.next : count_step(from, byte, count).next;
+  }
+  /// Valid as long as the pool.
+  const State& state(RegexId node);
+  /// The bytes that texts of `node` begin with; all bytes, where first_work() is over kFirstBytesWorkMax.
+  const ByteSet& first_bytes(RegexId node) { return look_ahead(node).first_bytes; }
+  /// Work that first_bytes() takes the first time. Searches for texts of conditions are not counted.
+  uint64_t first_work(RegexId node) { return look_ahead(node).first_work; }
+  WorkCount new_count(WorkCount::Who who);
   /// Approximate memory of what was found out of the nodes.
   size_t memory_used() const;
-  /// Whether no text matches. Nullopt: `fuel` derivatives did not suffice to tell.
+  /// Whether no text matches. Nullopt: `fuel` derivatives, or eight times as many nodes, did not suffice to tell.
   std::optional<bool> matches_nothing(RegexId node, int32_t fuel);
   /// Whether at least `count` texts match. Nullopt: `fuel` derivatives did not suffice to tell.
   std::optional<bool> matches_many(RegexId node, uint64_t count, int32_t fuel);
-  /// More than kRegexNodesMax nodes, or deeper than kRegexDepthMax: what the pool gives since then may be wrong.
+  /// Whether `text` is one of its texts. The pool is full if that takes more than kEmptinessWorkMax.
+  bool matches(RegexId node, std::string_view text);
+  /// Nodes that were looked at since the pool was made.
+  uint64_t work_done() const;
+  /// More than kRegexNodesMax nodes, or deeper than kRegexDepthMax, or a limit of matches(): what the pool gives since
+  /// then may be wrong.
   bool full() const;
 
  private:
   struct Nodes;
+  const ClassStep& derive_class(const State& from, uint8_t byte_class);
+  const ClassStep& count_step(const State& from, uint8_t byte, WorkCount& count);
+  const State& look_ahead(RegexId node);
+
   std::unique_ptr<Nodes> nodes_;
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <unordered_map>
 
@@ -9,6 +10,7 @@
 namespace cairn::grammar {
 
 uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
+  if (++work > work_max) return kNothing;
   const RegexNode self = at(node);
   switch (self.kind) {
     case RegexKind::kVoid:
@@ -54,8 +56,12 @@ uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
   return kNothing;
 }
 
-void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& found) const {
-  for (; at(node).kind == RegexKind::kSequence; node = at(node).second) {
+// Each node once for each value of `visit`.
+void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& found) {
+  for (;; node = at(node).second) {
+    if (visits[node] == visit) return;
+    visits[node] = visit;
+    if (at(node).kind != RegexKind::kSequence) break;
     collect_first_sets(at(node).first, found);
     if (!at(at(node).first).nullable) return;
   }
@@ -80,22 +86,48 @@ void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& 
   }
 }
 
-std::vector<ByteSet> RegexPool::Nodes::classes(uint32_t node) const {
+ByteSet RegexPool::Nodes::first_sets(uint32_t node) {
+  ++visit;
+  visits.resize(nodes.size());
+  std::vector<uint32_t> found;
+  collect_first_sets(node, found);
+  ByteSet result;
+  for (uint32_t set : found) result = result | sets[set];
+  return result;
+}
+
+const RegexPool::ByteClasses& RegexPool::Nodes::classes(uint32_t node) {
+  ++visit;
+  visits.resize(nodes.size());
   std::vector<uint32_t> found;
   collect_first_sets(node, found);
   std::ranges::sort(found);
   found.erase(std::ranges::unique(found).begin(), found.end());
+  work += found.size();
+  const ByteClasses*& known = partition_of[found];
+  if (known != nullptr) return *known;
   std::vector<ByteSet> parts{ByteSet::all()};
   for (uint32_t set : found) {
-    const size_t before = parts.size();
-    for (size_t i = 0; i < before; ++i) {
+    for (size_t i = 0, size = parts.size(); i < size; ++i) {
       const ByteSet inside = parts[i] & sets[set];
       if (inside.empty() || inside == parts[i]) continue;
       parts[i] = parts[i] & ~sets[set];
       parts.push_back(inside);
     }
   }
-  return parts;
+  ByteClasses& result = partitions.emplace_back();
+  result.representatives.resize(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (uint32_t word = 4; word-- > 0;) {
+      for (uint64_t bits = parts[i].words()[word]; bits != 0; bits &= bits - 1) {
+        const auto byte = static_cast<uint8_t>(word * 64 + static_cast<uint32_t>(std::countr_zero(bits)));
+        result.of[byte] = static_cast<uint8_t>(i);
+        result.representatives[i] = byte;
+      }
+    }
+  }
+  known = &result;
+  return result;
 }
 
 // Looks for a text that `node` matches, breadth first over derivatives: where many conditions meet, short texts are
@@ -112,9 +144,10 @@ std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) 
         if (step == parents.at(step)) return false;
       }
     }
-    for (const ByteSet& part : classes(current)) {
+    for (uint8_t byte : classes(current).representatives) {
       if (--fuel < 0) return std::nullopt;
-      const uint32_t next = derive(current, part.first());
+      const uint32_t next = derive(current, byte);
+      if (overworked()) return std::nullopt;
       if (next != kNothing && parents.emplace(next, current).second) open.push_back(next);
     }
   }
@@ -148,88 +181,126 @@ std::optional<bool> RegexPool::Nodes::decide_empty(uint32_t node, int32_t& fuel)
   return result;
 }
 
-RegexId RegexPool::Nodes::possible(uint32_t node) {
-  int32_t fuel = kEmptinessFuel;
-  const std::optional<bool> nothing = decide_empty(node, fuel);
-  return !nothing.has_value() ? kUndecided : *nothing ? kNoMatch : RegexId{node};
-}
-
-const RegexPool::Derivatives& RegexPool::derivatives(RegexId id) {
-  const auto node = static_cast<uint32_t>(id);
-  if (nodes_->at(node).derivatives != 0) return nodes_->derivatives[nodes_->at(node).derivatives - 1];
-  const std::vector<ByteSet> parts = nodes_->classes(node);
-  std::vector<RegexId> of_part;
-  for (const ByteSet& part : parts) of_part.push_back(nodes_->possible(nodes_->derive(node, part.first())));
-  Derivatives& table = nodes_->derivatives.emplace_back();
-  ByteSet& first_bytes = nodes_->first_bytes.emplace_back();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (of_part[i] == kNoMatch) continue;
-    first_bytes = first_bytes | parts[i];
-    parts[i].each([&](uint8_t byte) { table[byte] = of_part[i]; });
+RegexPool::ClassStep* RegexPool::Nodes::new_steps(size_t count) {
+  if (block_used + count > kStepsOfBlock) {
+    blocks.push_back(std::make_unique<std::array<ClassStep, kStepsOfBlock>>());
+    block_used = 0;
   }
-  nodes_->nodes[node].derivatives = static_cast<uint32_t>(nodes_->derivatives.size());
-  return table;
-}
-
-// Without conditions in the way, all first sets begin a text, and no table is needed to know them.
-ByteSet RegexPool::first_bytes(RegexId id) {
-  const auto node = static_cast<uint32_t>(id);
-  if (nodes_->at(node).has_conditions) {
-    derivatives(id);
-    return nodes_->first_bytes[nodes_->at(node).derivatives - 1];
-  }
-  std::vector<uint32_t> found;
-  nodes_->collect_first_sets(node, found);
-  ByteSet result;
-  for (uint32_t set : found) result = result | nodes_->sets[set];
+  ClassStep* result = blocks.back()->data() + block_used;
+  block_used += count;
   return result;
 }
 
-RegexId RegexPool::derivative(RegexId id, uint8_t byte) {
+const RegexPool::State& RegexPool::state(RegexId id) {
   const auto node = static_cast<uint32_t>(id);
-  if (nodes_->at(node).derivatives != 0 || nodes_->at(node).has_conditions) return derivatives(id)[byte];
-  return RegexId{nodes_->derive(node, byte)};
+  Nodes& pool = *nodes_;
+  if (const uint32_t known = pool.at(node).state; known != 0) return pool.states[known - 1];
+  const ByteClasses& classes = pool.classes(node);
+  pool.nodes[node].state = static_cast<uint32_t>(pool.states.size()) + 1;
+  return pool.states.emplace_back(
+      State{.classes = &classes, .steps = pool.new_steps(classes.representatives.size()), .node = id});
 }
 
-bool RegexPool::matches(RegexId node, std::string_view text) {
-  auto rest = static_cast<uint32_t>(node);
-  for (const char byte : text) {
-    rest = nodes_->derive(rest, static_cast<uint8_t>(byte));
-    if (rest == kNothing) return false;
+const RegexPool::ClassStep& RegexPool::derive_class(const State& from, uint8_t byte_class) {
+  ClassStep& step = from.steps[byte_class];
+  Nodes& pool = *nodes_;
+  const uint64_t before = pool.work;
+  pool.work_max = before + kDerivativeWorkMax;
+  const uint32_t next = pool.derive(static_cast<uint32_t>(from.node), from.classes->representatives[byte_class]);
+  const uint64_t derived = pool.work;
+  step.next = kUndecided;
+  if (!pool.overworked()) {
+    pool.work_max = pool.work + kEmptinessWorkMax;
+    int32_t fuel = kEmptinessFuel;
+    const std::optional<bool> nothing = pool.decide_empty(next, fuel);
+    if (nothing.has_value()) step.next = *nothing ? kNoMatch : RegexId{next};
   }
-  return nodes_->at(rest).nullable;
+  // What a search takes depends on those before; so only long ones count.
+  const uint64_t searched = pool.work - derived;
+  step.work = static_cast<uint32_t>(derived - before + (searched > kEmptinessWorkMax / 64 ? searched : 0));
+  pool.work_max = Nodes::kNoWorkMax;
+  return step;
+}
+
+const RegexPool::ClassStep& RegexPool::count_step(const State& from, uint8_t byte, WorkCount& count) {
+  ClassStep& step = from.steps[from.classes->of[byte]];
+  if (step.work == 0) derive_class(from, from.classes->of[byte]);
+  step.counts[static_cast<size_t>(count.who)] = count.number;
+  count.done += step.work;
+  return step;
+}
+
+RegexPool::WorkCount RegexPool::new_count(WorkCount::Who who) { return {.who = who, .number = ++nodes_->last_count}; }
+
+const RegexPool::State& RegexPool::look_ahead(RegexId node) {
+  state(node);
+  State& self = nodes_->states[nodes_->at(static_cast<uint32_t>(node)).state - 1];
+  if (self.looked_ahead) return self;
+  self.looked_ahead = true;
+  if (!nodes_->at(static_cast<uint32_t>(node)).has_conditions) {
+    // All first sets begin a text, and no derivative is needed to know them.
+    self.first_bytes = nodes_->first_sets(static_cast<uint32_t>(node));
+    self.first_work = self.classes->representatives.size();
+    return self;
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (self.first_work > kFirstBytesWorkMax) {
+      self.first_bytes = ByteSet::all();
+      break;
+    }
+    const uint8_t byte_class = self.classes->of[byte];
+    const bool first = self.classes->representatives[byte_class] == byte;
+    const ClassStep& step = self.steps[byte_class].work != 0 ? self.steps[byte_class] : derive_class(self, byte_class);
+    if (first) self.first_work += step.work;
+    if (step.next != kNoMatch) self.first_bytes.add(static_cast<uint8_t>(byte));
+  }
+  return self;
 }
 
 size_t RegexPool::memory_used() const {
-  return nodes_->derivatives.size() * (sizeof(Derivatives) + sizeof(ByteSet)) +
-         nodes_->nodes.size() * (sizeof(RegexNode) + 2 * sizeof(uint32_t));
+  return nodes_->states.size() * sizeof(State) + nodes_->blocks.size() * Nodes::kStepsOfBlock * sizeof(ClassStep) +
+         nodes_->nodes.size() * (sizeof(RegexNode) + 3 * sizeof(uint32_t));
 }
 
 std::optional<bool> RegexPool::matches_nothing(RegexId node, int32_t fuel) {
-  return nodes_->decide_empty(static_cast<uint32_t>(node), fuel);
+  nodes_->work_max = nodes_->work + uint64_t{8} * static_cast<uint64_t>(fuel);
+  const std::optional<bool> result = nodes_->decide_empty(static_cast<uint32_t>(node), fuel);
+  nodes_->work_max = Nodes::kNoWorkMax;
+  return result;
 }
 
 // Counts texts by length: how many texts of the length lead to each derivative.
 std::optional<bool> RegexPool::matches_many(RegexId id, uint64_t count, int32_t fuel) {
-  std::map<uint32_t, uint64_t> states{{static_cast<uint32_t>(id), 1}};
-  for (uint64_t found = 0; !states.empty();) {
-    std::map<uint32_t, uint64_t> next;
-    for (const auto& [state, texts] : states) {
-      if (nodes_->at(state).nullable) found += texts;
+  std::map<RegexId, uint64_t> open{{id, 1}};
+  for (uint64_t found = 0; !open.empty();) {
+    std::map<RegexId, uint64_t> next;
+    for (const auto& [node, texts] : open) {
+      if (matches_empty(node)) found += texts;
       if (found >= count) return true;
-      for (const ByteSet& part : nodes_->classes(state)) {
-        if (--fuel < 0) return std::nullopt;
-        const RegexId after = nodes_->possible(nodes_->derive(state, part.first()));
-        if (after == kUndecided) return std::nullopt;
+      for (uint32_t byte = 0; byte < 256; ++byte) {
+        const RegexId after = derivative(node, static_cast<uint8_t>(byte));
         if (after == kNoMatch) continue;
-        uint64_t& of_state = next[static_cast<uint32_t>(after)];
-        of_state = std::min(count, of_state + texts * part.size());
+        if (--fuel < 0 || after == kUndecided) return std::nullopt;
+        uint64_t& of_node = next[after];
+        of_node = std::min(count, of_node + texts);
       }
     }
-    states = std::move(next);
+    open = std::move(next);
   }
   return false;
 }
+
+bool RegexPool::matches(RegexId id, std::string_view text) {
+  auto node = static_cast<uint32_t>(id);
+  nodes_->work_max = nodes_->work + kEmptinessWorkMax;
+  for (size_t i = 0; i < text.size() && node != kNothing; ++i)
+    node = nodes_->derive(node, static_cast<uint8_t>(text[i]));
+  nodes_->overflow = nodes_->overflow || nodes_->overworked();
+  nodes_->work_max = Nodes::kNoWorkMax;
+  return nodes_->at(node).nullable;
+}
+
+uint64_t RegexPool::work_done() const { return nodes_->work; }
 
 // A range of characters whose UTF-8 has the same length is a choice of sequences of byte ranges: it is cut where the
 // trailing bytes do not run over all of 80 to BF.

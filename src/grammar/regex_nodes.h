@@ -3,6 +3,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <vector>
 
 #include "grammar/regex.h"
@@ -21,10 +22,10 @@ struct RegexNode {
   /// `second` of them, ascending. kComplement, kRepeat: the inner one.
   /// kAutomaton: the automaton; `second` is the state.
   uint32_t first = 0;
-  uint32_t second = 0;       ///< kRepeat: at least so often
-  uint32_t most = 0;         ///< kRepeat: at most so often, or kNoBound
-  uint32_t derivatives = 0;  ///< index of its table + 1; 0: not computed
-  uint8_t emptiness = 0;     ///< 0: unknown, 1: matches something, 2: matches nothing
+  uint32_t second = 0;    ///< kRepeat: at least so often
+  uint32_t most = 0;      ///< kRepeat: at most so often, or kNoBound
+  uint32_t state = 0;     ///< index of its State + 1; 0: not computed
+  uint8_t emptiness = 0;  ///< 0: unknown, 1: matches something, 2: matches nothing
 };
 
 inline constexpr uint32_t kNoBound = 0xFFFF'FFFF;
@@ -32,22 +33,32 @@ inline constexpr uint32_t kNothing = static_cast<uint32_t>(kNoMatch);
 inline constexpr uint32_t kEmpty = static_cast<uint32_t>(kEmptyText);
 
 struct RegexPool::Nodes {
+  static constexpr uint64_t kNoWorkMax = ~uint64_t{0};
+  static constexpr size_t kStepsOfBlock = 1'024;
+
   std::vector<RegexNode> nodes;
   std::vector<ByteSet> sets;
   std::vector<uint32_t> children;
   struct SharedAutomaton {
     std::shared_ptr<const Automaton> automaton;
-    uint64_t content = 0;        ///< a hash of it
     std::vector<uint32_t> sets;  ///< one for each byte that its states name
   };
   std::vector<SharedAutomaton> automata;
   std::vector<uint32_t> table;  ///< open addressing: node + 1, by hash
-  std::deque<Derivatives> derivatives;
-  std::vector<ByteSet> first_bytes;            ///< beside `derivatives`
-  std::vector<RegexFingerprint> fingerprints;  ///< zero: not computed
+  std::deque<State> states;
+  std::vector<std::unique_ptr<std::array<ClassStep, kStepsOfBlock>>> blocks;  ///< of the states' steps
+  size_t block_used = kStepsOfBlock;                                          ///< of the last one
+  std::deque<ByteClasses> partitions;
+  std::map<std::vector<uint32_t>, const ByteClasses*> partition_of;  ///< by the sets that make it
+  uint32_t last_count = 0;                                           ///< the last number given to a count
+  std::vector<RegexFingerprint> fingerprints;                        ///< zero: not computed
   bool overflow = false;
   uint32_t everything = 0;                   ///< matches all texts
   std::array<uint32_t, 256> single_bytes{};  ///< the node of each, or 0
+  uint64_t work = 0;                         ///< nodes that were looked at so far
+  uint64_t work_max = kNoWorkMax;
+  std::vector<uint32_t> visits;  ///< by node: the last walk that came by it
+  uint32_t visit = 0;
 
   Nodes();
   const RegexNode& at(uint32_t node) const { return nodes[node]; }
@@ -67,15 +78,18 @@ struct RegexPool::Nodes {
 
   RegexFingerprint fingerprint(uint32_t node);
   uint32_t without_large_counts(uint32_t node, uint32_t bytes);
+  /// Of no meaning once `work` is over `work_max`.
   uint32_t derive(uint32_t node, uint8_t byte);
+  bool overworked() const { return work > work_max; }
   /// The classes of bytes that `node` does not tell apart.
-  std::vector<ByteSet> classes(uint32_t node) const;
-  void collect_first_sets(uint32_t node, std::vector<uint32_t>& found) const;
+  const ByteClasses& classes(uint32_t node);
+  ClassStep* new_steps(size_t count);
+  void collect_first_sets(uint32_t node, std::vector<uint32_t>& found);
   /// Sets `emptiness`; nullopt: out of fuel.
   std::optional<bool> decide_empty(uint32_t node, int32_t& fuel);
   std::optional<bool> search_text(uint32_t node, int32_t& fuel);
-  /// The node, or kNoMatch if it matches nothing, or kUndecided.
-  RegexId possible(uint32_t node);
+  /// The bytes of all sets that may begin a text.
+  ByteSet first_sets(uint32_t node);
 
  private:
   uint32_t intern(RegexNode node, std::span<const uint32_t> list);

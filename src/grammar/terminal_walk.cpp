@@ -5,13 +5,15 @@
 #include <atomic>
 
 #include "base/text/utf8.h"
+#include "grammar/automaton.h"
 
 namespace cairn::grammar {
 namespace {
 
 constexpr size_t kKeptBytesMax = size_t{64} << 20;  // of walks; then all are dropped
 constexpr uint32_t kKeptNodesMin = 64;              // walks over fewer nodes are made again
-constexpr size_t kPlainStatesMax = 16;              // that a terminal may be in after so many plain characters
+constexpr uint32_t kTreeNodesPerWork = 4;  // of a walk that find nothing new count as one node of an expression
+constexpr size_t kPlainStatesMax = 16;     // that a terminal may be in after so many plain characters
 
 std::atomic<uint64_t> vocabularies = 0;
 
@@ -39,7 +41,7 @@ PlainTokens plain_of(const std::vector<VocabularyTrie::Entry>& entries, size_t w
 // The states of a terminal after plain characters.
 class PlainStates {
  public:
-  explicit PlainStates(RegexPool& regexes) : regexes_(regexes) {}
+  PlainStates(RegexPool& regexes, RegexPool::WorkCount& work) : regexes_(regexes), work_(work) {}
 
   enum class Takes { kAll, kNone, kSome };
 
@@ -76,24 +78,25 @@ class PlainStates {
 
   // Adds the states after a byte of the range; false: not every byte is taken.
   bool over(RegexId state, uint32_t first, uint32_t last, std::vector<RegexId>& next) {
-    const RegexPool::Derivatives& table = regexes_.derivatives(state);
+    const RegexPool::State& from = regexes_.state(state);
     RegexId before = kNoMatch;
     for (uint32_t byte = first; byte <= last; ++byte) {
-      if (table[byte] == kNoMatch || table[byte] == kUndecided) return false;
-      if (table[byte] != before && std::ranges::find(next, table[byte]) == next.end()) next.push_back(table[byte]);
-      before = table[byte];
+      const RegexId after = regexes_.derivative(from, static_cast<uint8_t>(byte), work_);
+      if (after == kNoMatch || after == kUndecided) return false;
+      if (after != before && std::ranges::find(next, after) == next.end()) next.push_back(after);
+      before = after;
     }
     return true;
   }
 
   Takes step(RegexId state, std::vector<RegexId>& next) {
-    const RegexPool::Derivatives& table = regexes_.derivatives(state);
+    const RegexPool::State& from = regexes_.state(state);
     size_t taken = 0;
     size_t plain = 0;
     for (uint32_t byte = 0x20; byte < 0xF5; ++byte) {
       if ((byte >= 0x7F && byte < 0xC2) || (byte < 0x7F && !plain_ascii(static_cast<uint8_t>(byte)))) continue;
       ++plain;
-      taken += table[byte] != kNoMatch;
+      taken += regexes_.derivative(from, static_cast<uint8_t>(byte), work_) != kNoMatch;
     }
     if (taken == 0) return Takes::kNone;
     if (taken != plain) return Takes::kSome;
@@ -120,18 +123,20 @@ class PlainStates {
   }
 
   RegexPool& regexes_;
+  RegexPool::WorkCount& work_;
 };
 
 // How many plain characters a terminal takes: all tokens up to so many, and no longer ones. Nullopt: it is not so
 // simple. Sets whether the terminal may be complete before the last of them.
-std::optional<uint32_t> plain_characters(RegexPool& regexes, RegexId terminal, bool& may_be_complete) {
-  PlainStates plain(regexes);
+std::optional<uint32_t> plain_characters(RegexPool& regexes, RegexPool::WorkCount& work, RegexId terminal,
+                                         bool& may_be_complete) {
+  PlainStates plain(regexes, work);
   std::vector<RegexId> states{terminal};
   std::vector<RegexId> next;
   may_be_complete = false;
   for (uint32_t count = 0; count < PlainTokens::kCharactersMax; ++count) {
     const PlainStates::Takes takes = plain.step(states, next);
-    if (takes == PlainStates::Takes::kSome) return std::nullopt;
+    if (takes == PlainStates::Takes::kSome || work.done > kStepWorkMax) return std::nullopt;
     if (takes == PlainStates::Takes::kNone) return count;
     if (next == states) break;
     for (RegexId state : next) may_be_complete = may_be_complete || regexes.matches_empty(state);
@@ -191,26 +196,31 @@ std::shared_ptr<const TerminalWalk> WalkedVocabulary::walk(RegexPool& regexes, R
 
 std::shared_ptr<const TerminalWalk> WalkedVocabulary::compute(RegexPool& regexes, RegexId terminal) const {
   auto result = std::make_shared<TerminalWalk>();
-  const std::optional<uint32_t> plain = plain_characters(regexes, terminal, result->plain_exits);
+  RegexPool::WorkCount work = regexes.new_count(RegexPool::WorkCount::Who::kWalk);
+  const std::optional<uint32_t> plain = plain_characters(regexes, work, terminal, result->plain_exits);
   // Where only a few plain tokens are taken, and those are walked through anyway, nothing is gained.
   if (plain.has_value() && *plain > 0) result->plain_characters = static_cast<int32_t>(*plain);
   const VocabularyTrie& trie = trie_of(*result);
-  std::vector<RegexId> states(trie.longest() + 1);
-  std::vector<const RegexPool::Derivatives*> tables(trie.longest() + 1);
-  tables[0] = &regexes.derivatives(terminal);
+  std::vector<const RegexPool::State*> states(trie.longest() + 1, &regexes.state(terminal));
   for (uint32_t node = 1; node < trie.size();) {
     ++result->visited;
     const uint32_t depth = trie.depth(node);
-    const RegexId next = (*tables[depth - 1])[trie.byte(node)];
-    if (next == kNoMatch || next == kUndecided) {
+    const RegexId next = regexes.derivative(*states[depth - 1], trie.byte(node), work);
+    if (next == kNoMatch) {
       node = trie.end(node);
       continue;
     }
-    tables[depth] = &regexes.derivatives(next);
+    if (next == kUndecided || work.done > kStepWorkMax) {
+      result->too_large = true;
+      return result;
+    }
+    if (states[depth]->node != next) states[depth] = &regexes.state(next);
     for (TokenId token : trie.tokens(node)) result->few.push_back(token);
     if (regexes.matches_empty(next) && trie.end(node) > node + 1) result->exits.push_back(node);
     ++node;
   }
+  result->work = work.done + result->visited / kTreeNodesPerWork;
+  result->too_large = regexes.full();
   if (result->few.size() * 32 > words_ * 64) {
     result->many.assign(words_, 0);
     for (TokenId token : result->few) add_token(result->many, token);

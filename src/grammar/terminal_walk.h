@@ -48,7 +48,9 @@ struct TerminalWalk {
   std::vector<uint32_t> exits;
   /// With plain_characters: the terminal may be complete within plain text that it cannot go on with.
   bool plain_exits = false;
-  uint32_t visited = 0;  ///< nodes
+  uint32_t visited = 0;    ///< nodes
+  uint64_t work = 0;       ///< in nodes of the vocabulary's tree and of expressions
+  bool too_large = false;  ///< over kStepWorkMax, or the pool's limits: the rest says nothing
 
   size_t bytes() const { return few.size() * 4 + many.size() * 8 + exits.size() * 4 + sizeof(*this); }
 };

@@ -14,41 +14,35 @@ namespace {
 // The first byte of control_token_bytes(), which UTF-8 never has.
 constexpr char kControlByte = '\xFF';
 
-// Rows, each with its kernel's items, that the walk for one mask may step to.
-constexpr int64_t kMaskWorkMax = 1'000'000;
-
 // Sets the bits of what is below a node of the vocabulary's tree for a text whose row at the node is `row`.
 class RowWalk {
  public:
   RowWalk(Automaton& automaton, std::span<uint64_t> mask) : automaton_(automaton), mask_(mask) {}
 
-  bool exhausted() const { return work_ < 0; }
-
-  void below(const VocabularyTrie& trie, uint32_t node, RowId row) {
+  // False: over a limit, so that the mask lacks tokens.
+  bool below(const VocabularyTrie& trie, uint32_t node, RowId row) {
     if (rows_.size() < trie.longest() + 1) rows_.resize(trie.longest() + 1);
     const uint32_t end = trie.end(node);
     rows_[trie.depth(node)] = row;
     for (uint32_t i = node + 1; i < end;) {
       const uint32_t depth = trie.depth(i);
       const RowId next = automaton_.step(rows_[depth - 1], trie.byte(i));
-      if (next >= kTooLargeRow) {
+      if (next == kTooLargeRow || automaton_.work() > kStepWorkMax) return false;
+      if (next == kNoRow) {
         i = trie.end(i);
         continue;
       }
-      // Counted alike for rows that were there before, so that the limit depends on the text alone.
-      work_ -= 1 + static_cast<int64_t>(automaton_.weight(next));
-      if (work_ < 0) return;
       rows_[depth] = next;
       for (TokenId token : trie.tokens(i)) add_token(mask_, token);
       ++i;
     }
+    return true;
   }
 
  private:
   Automaton& automaton_;
   std::span<uint64_t> mask_;
   std::vector<RowId> rows_;
-  int64_t work_ = kMaskWorkMax;
 };
 
 std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
@@ -77,16 +71,24 @@ void unite(std::span<uint64_t> mask, const TokenBits& bits) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] |= bits[i];
 }
 
-// False: over kMaskWorkMax.
+std::shared_ptr<const TerminalWalk> walk_of(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskCache& cache,
+                                            RegexId terminal) {
+  auto& kept = cache.walks[terminal];
+  if (kept == nullptr) kept = vocabulary.walk(automaton.regexes(), terminal);
+  automaton.add_work(kept->work);
+  return kept;
+}
+
+// False: over a limit on the work, so that the mask lacks tokens.
 bool compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskCache& cache, RowId row,
                  std::span<uint64_t> mask) {
   RowWalk rows(automaton, mask);
+  automaton.begin_work();
+  if (automaton.too_large(row)) return false;
   const size_t count = automaton.terminals(row);
   for (size_t i = 0; i < count; ++i) {
-    const RegexId terminal = automaton.terminal(row, i);
-    auto& kept = cache.walks[terminal];
-    if (kept == nullptr) kept = vocabulary.walk(automaton.regexes(), terminal);
-    const std::shared_ptr<const TerminalWalk> walk = kept;
+    const auto walk = walk_of(vocabulary, automaton, cache, automaton.terminal(row, i));
+    if (walk->too_large || automaton.work() > kStepWorkMax) return false;
     if (walk->plain_characters >= 0) {
       unite(mask, vocabulary.plain().upto[static_cast<size_t>(walk->plain_characters)]);
     }
@@ -95,28 +97,28 @@ bool compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskC
     if (walk->exits.empty() && !walk->plain_exits) continue;
     const VocabularyTrie& trie = vocabulary.trie_of(*walk);
     if (automaton.tracked(row, i)) {
-      if (walk->plain_exits) {
-        rows.below(vocabulary.all(), 0, row);
-        break;
-      }
+      if (walk->plain_exits) return rows.below(vocabulary.all(), 0, row);
       for (uint32_t node : walk->exits) {
         const RowId after = automaton.after_terminal(row, i, trie.path(node));
-        if (after < kTooLargeRow) rows.below(trie, node, after);
+        if (after == kNoRow) continue;
+        if (after == kTooLargeRow || !rows.below(trie, node, after)) return false;
       }
       continue;
     }
     const RowId after = automaton.after_terminal(row, i);
-    if (after >= kTooLargeRow) continue;
+    if (after == kNoRow) continue;
+    if (after == kTooLargeRow || automaton.too_large(after)) return false;
     const ByteSet next = automaton.next_bytes(after);
     if (next.empty()) continue;
     if (walk->plain_exits && PlainTokens::begins(next)) {
       // Plain tokens may leave the terminal half-way, and be neither too long for what follows nor for the terminal.
-      rows.below(vocabulary.all(), 0, row);
-      break;
+      return rows.below(vocabulary.all(), 0, row);
     }
-    for (uint32_t node : walk->exits) rows.below(trie, node, after);
+    for (uint32_t node : walk->exits) {
+      if (!rows.below(trie, node, after)) return false;
+    }
   }
-  return !rows.exhausted();
+  return true;
 }
 
 }  // namespace
@@ -154,7 +156,10 @@ bool TokenMasks::push(Matcher& matcher, TokenId token) const {
   if (i >= pieces_.size() || pieces_[i].empty()) return false;
   const size_t before = matcher.position();
   if (matcher.push(pieces_[i]) == pieces_[i].size()) return true;
+  // A failure outlives the way back.
+  std::optional<Error> failure = matcher.failure();
   matcher.rewind(before);
+  matcher.state().failure = std::move(failure);
   return false;
 }
 
@@ -175,7 +180,7 @@ void TokenMasks::compute(Matcher& matcher, std::span<uint64_t> mask) const {
   const RowId row = state.rows.back();
   if (!cache.get(row, mask)) {
     if (!compute_row(*vocabulary_, *state.automaton, cache, row, mask)) {
-      state.failure = Error{Code::kTooLarge, fmt::format("a token mask needs more than {} steps", kMaskWorkMax), {}};
+      state.fail_at_limit();
       std::ranges::fill(mask, 0);
       return;
     }

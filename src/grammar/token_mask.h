@@ -36,9 +36,9 @@ class TokenMasks {
   /// failed, which it also does when the mask is over a limit on its work.
   void compute(Matcher& matcher, std::span<uint64_t> mask) const;
 
-  /// Whether the token's bit would be set.
+  /// Whether the token's bit would be set. The matcher fails where that takes more than its limits.
   bool allows(Matcher& matcher, TokenId token) const;
-  /// Takes the token's bytes. False: they may not come next, and nothing was taken.
+  /// Takes the token's bytes. False: they may not come next, or the matcher has failed, and nothing was taken.
   bool push(Matcher& matcher, TokenId token) const;
 
   bool ends_generation(TokenId token) const;

@@ -69,7 +69,7 @@ TEST(TokenMasks, AllowWhatTheMatcherTakesOfDrawnGrammars) {
   const std::vector<std::string> pieces = drawn_pieces(1, 600);
   const TokenMasks masks(pieces, {kEndToken});
   int built = 0;
-  for (uint32_t seed = 0; seed < 250; ++seed) {
+  for (uint32_t seed = 0; seed < 600; ++seed) {
     GrammarBuilder builder;
     const SymbolId start = drawn::draw_grammar(seed, builder).start;
     const auto grammar = builder.finish(start);

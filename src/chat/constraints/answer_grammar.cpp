@@ -89,13 +89,13 @@ bool AnswerGrammar::takes_space(std::string_view text) {
 void AnswerGrammar::token(TokenId token, NextTokenRule& next) {
   if (complete_) return;
   if (!takes_space(rules_.vocabulary->masks.piece(token)) && !rules_.vocabulary->masks.push(matcher_, token))
-    next.error = unfit("a token that was forced on it");
+    next.error = matcher_.failure().value_or(unfit("a token that was forced on it"));
   if (!next.error) allow_next(next);
 }
 
 void AnswerGrammar::text(std::string_view text, NextTokenRule& next) {
   if (!takes_space(text) && matcher_.push(text) < text.size())
-    next.error = unfit("text in one token with the end of its thinking");
+    next.error = matcher_.failure().value_or(unfit("text in one token with the end of its thinking"));
   if (!next.error) allow_next(next);
 }
 
