@@ -8,9 +8,9 @@
 ///
 /// Estimate for an H100: a step of a large tile is a million multiply-adds, for which mma.sync takes about 820 cycles,
 /// and 88 KB of shared memory, read and written in 690; the totals of a class are another 256 KB for every class. A
-/// warp executes about 150 instructions for Q8_0 and 190 for Q4_K, 64 of them mma.sync; a scheduler has two warps. A
+/// warp executes about 150 instructions for Q8_0 and 180 for Q4_K, 64 of them mma.sync; a scheduler has two warps. A
 /// medium tile is half of that, but 64 KB in 510 cycles, so that large ones are about a tenth faster. Measured with
-/// 2,048 inputs: 260 to 345 TFLOP/s, where mma.sync alone does 626 (docs/cuda.md).
+/// 2,048 inputs: 260 to 387 TFLOP/s, where mma.sync alone does 621 (docs/cuda.md).
 #pragma once
 
 #include <algorithm>
