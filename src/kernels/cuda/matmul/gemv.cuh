@@ -3,10 +3,10 @@
 ///
 /// Measured on an H100 (docs/cuda.md): one output reads BF16 at 82 to 91 % of the speed of copies, Q8_0 at 77 to 89 %,
 /// Q4_0 at 58 to 75 % and Q4_K at 56 to 72 %, in grids of 4,096 to 14,336 rows. Memory gives 13 bytes a cycle to each
-/// multiprocessor: a warp's step of 16 rows by 32 columns of four bits is 288 bytes, 22 cycles, in which four schedulers
-/// issue 89 instructions; it takes 40 for Q4_0 and 52 for Q4_K. With 32 outputs a block of 64 rows reads as many bytes
-/// of inputs from the second-level cache as of Q8_0 weights from memory, and a multiprocessor has one such block, whose
-/// eight warps wait for most loads.
+/// multiprocessor: a warp's step of 16 rows by 32 columns of four bits is 288 bytes, 22 cycles, in which four
+/// schedulers issue 89 instructions; it takes 40 for Q4_0 and 52 for Q4_K. With 32 outputs a block of 64 rows reads as
+/// many bytes of inputs from the second-level cache as of Q8_0 weights from memory, and a multiprocessor has one such
+/// block, whose eight warps wait for most loads.
 #pragma once
 
 #include "kernels/cuda/matmul/weight_operands.cuh"
