@@ -8,18 +8,77 @@
 ///
 /// Estimate for an H100: a step of a large tile is a million multiply-adds, for which mma.sync takes about 820 cycles,
 /// and 88 KB of shared memory, read and written in 690; the totals of a class are another 256 KB for every class. A
-/// warp executes about 150 instructions for Q8_0 and 190 for Q4_K, 64 of them mma.sync; a scheduler has two warps. A
+/// warp executes about 150 instructions for Q8_0 and 180 for Q4_K, 64 of them mma.sync; a scheduler has two warps. A
 /// medium tile is half of that, but 64 KB in 510 cycles, so that large ones are about a tenth faster. Measured with
-/// 2,048 inputs: 260 to 345 TFLOP/s, where mma.sync alone does 626 (docs/cuda.md).
+/// 2,048 inputs: 260 to 387 TFLOP/s, where mma.sync alone does 621 (docs/cuda.md).
 #pragma once
 
 #include <algorithm>
-#include <utility>
+#include <type_traits>
 
 #include "kernels/cuda/matmul/gemm_stage.cuh"
 #include "kernels/cuda/matmul/weight_operands.cuh"
 
 namespace cairn::cuda {
+
+/// The loaded codes of the steps after those that are dequantised. In step s of a quad a tile dequantises the codes of
+/// step(s), two steps later, and then loads others; `steps` is the number of a row's steps.
+template <class Lane, class Shape>
+class CodeWindow {
+ public:
+  __device__ __forceinline__ void start(const Lane& lane, int32_t steps) {
+#pragma unroll
+    for (int s = 0; s < Shape::kCodeSets; ++s) codes_[s] = lane.fetch(0, min(s + 2, steps - 1));
+  }
+  template <int s>
+  __device__ __forceinline__ typename Lane::Codes step() const {
+    return codes_[s % Shape::kCodeSets];
+  }
+  template <int s>
+  __device__ __forceinline__ void load(const Lane& lane, int32_t quad, int32_t steps) {
+    constexpr int kNext = s + 2 + Shape::kCodeSets;
+    const bool later = kNext >= kQuad && quad * kQuad + kNext < steps;
+    codes_[s % Shape::kCodeSets] = lane.fetch(later ? quad + 1 : quad, kNext % kQuad);
+  }
+
+ private:
+  typename Lane::Codes codes_[Shape::kCodeSets];
+};
+
+/// The same where one load brings the codes of a whole quad: once all but the last step's are used, or all of them.
+template <class Lane, class Shape>
+class JointCodeWindow {
+ public:
+  __device__ __forceinline__ void start(const Lane& lane, int32_t steps) { load_quad(lane, 0, steps); }
+  template <int s>
+  __device__ __forceinline__ typename Lane::Codes step() const {
+    if constexpr (s == 1 && kLoadsEarly) return last_;
+    return codes_.step((s + 2) % kQuad);
+  }
+  template <int s>
+  __device__ __forceinline__ void load(const Lane& lane, int32_t quad, int32_t steps) {
+    if constexpr (s == (kLoadsEarly ? 0 : 1)) {
+      last_ = codes_.step(kQuad - 1);
+      load_quad(lane, (quad + 1) * kQuad < steps ? quad + 1 : quad, steps);
+    }
+  }
+
+ private:
+  static constexpr bool kLoadsEarly = Shape::kCodeSets > 1;
+
+  __device__ __forceinline__ void load_quad(const Lane& lane, int32_t quad, int32_t steps) {
+    if ((quad + 1) * kQuad <= steps) return codes_.load(lane, quad);
+#pragma unroll
+    for (int s = 0; s < kQuad; ++s) {
+      const auto codes = lane.fetch(quad, min(s, steps - quad * kQuad - 1));
+      codes_.row.words[s] = codes.row;
+      codes_.row_below.words[s] = codes.row_below;
+    }
+  }
+
+  typename Lane::QuadCodes codes_;
+  typename Lane::Codes last_;
+};
 
 /// A warp's part in the computation of a tile.
 template <class Weights, class Shape>
@@ -41,8 +100,7 @@ class TilePart {
     }
     const Codes first = weights_.fetch(0, 0), second = weights_.fetch(0, min(1, steps_ - 1));
     scales_ = weights_.fetch_scales(0, min(kQuad, steps_));
-#pragma unroll
-    for (int s = 0; s < Shape::kCodeSets; ++s) codes_[s] = weights_.fetch(0, min(s + 2, steps_ - 1));
+    codes_.start(weights_, steps_);
     store_weights(first, 0);
     store_weights(second, 1);
     wait_for_copies<kInputsAhead - 1>();
@@ -73,7 +131,7 @@ class TilePart {
 
  private:
   using Lane = typename Weights::Lane;
-  using Codes = decltype(std::declval<const Lane&>().fetch(0, 0));
+  using Codes = typename Lane::Codes;
   static constexpr int kInputsAhead = 3;
 
   // Step s of a quad. If the quad is whole, other steps may follow, whose data is loaded; there is no need to know
@@ -103,15 +161,12 @@ class TilePart {
       if (multiplies) multiply<1>(p, sums);
     }
     // Written last, as the compiler lets no load from shared memory pass it.
-    Codes& codes = codes_[s % Shape::kCodeSets];
-    if constexpr (kWhole || s == 0) store_weights(codes, (s + 2) % kQuad);
+    if constexpr (kWhole || s == 0) store_weights(codes_.template step<s>(), (s + 2) % kQuad);
     if constexpr (kWhole) {
 #pragma unroll
       for (int i = 0; i < kCopies; ++i)
         inputs_.begin(i, min(number + kInputsAhead, steps_ - 1), stages_[(s + kInputsAhead) % kQuad]);
-      constexpr int kNext = s + 2 + Shape::kCodeSets;
-      const bool later = kNext >= kQuad && quad * kQuad + kNext < steps_;
-      codes = weights_.fetch(later ? quad + 1 : quad, kNext % kQuad);
+      codes_.template load<s>(weights_, quad, steps_);
     }
     end_copies();
   }
@@ -163,7 +218,7 @@ class TilePart {
   InputStage<Shape> inputs_;
   int32_t steps_;
   // Loaded weights of the steps after those that are dequantised, and the scales of their quads.
-  Codes codes_[Shape::kCodeSets];
+  std::conditional_t<Weights::kJointSteps, JointCodeWindow<Lane, Shape>, CodeWindow<Lane, Shape>> codes_;
   typename Lane::Scales scales_, next_scales_;
   // Operands.
   uint4 rows_[Shape::kRowParts][2];

@@ -2,10 +2,11 @@
 /// warps one class of steps (mma_operands.cuh), so that the weights are read once, at full memory bandwidth.
 ///
 /// Measured on an H100 (docs/cuda.md): one output reads BF16 at 82 to 91 % of the speed of copies, Q8_0 at 77 to 89 %,
-/// Q4_0 at 55 to 67 % and Q4_K at 50 to 64 %. Memory gives 13 bytes a cycle to each multiprocessor: a warp's step of 16
-/// rows by 32 columns of four bits is 288 bytes, 22 cycles, in which four schedulers issue 89 instructions; it takes 60
-/// for Q4_0 and 77 for Q4_K. With 32 outputs a block of 64 rows reads as many bytes of inputs from the second-level
-/// cache as of Q8_0 weights from memory, and that cache is the limit.
+/// Q4_0 at 58 to 75 % and Q4_K at 56 to 72 %, in grids of 4,096 to 14,336 rows. Memory gives 13 bytes a cycle to each
+/// multiprocessor: a warp's step of 16 rows by 32 columns of four bits is 288 bytes, 22 cycles, in which four
+/// schedulers issue 89 instructions; it takes 40 for Q4_0 and 52 for Q4_K. With 32 outputs a block of 64 rows reads as
+/// many bytes of inputs from the second-level cache as of Q8_0 weights from memory, and a multiprocessor has one such
+/// block, whose eight warps wait for most loads.
 #pragma once
 
 #include "kernels/cuda/matmul/weight_operands.cuh"
@@ -49,19 +50,31 @@ __device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&wei
                                               const uint16_t* const (&inputs)[kOutputParts], int32_t quad,
                                               int32_t count, float (&sums)[kRowParts][kOutputParts][4]) {
   using Lane = typename Weights::Lane;
+  // Codes that one load brings for all steps are loaded at once.
+  constexpr bool kJoint = kWhole && Weights::kJointSteps;
   constexpr int kAhead = kWhole ? kQuad / kRowParts : 1;
   typename Lane::Scales scales[kRowParts];
+  typename Lane::QuadCodes joint[kRowParts];
 #pragma unroll
-  for (int p = 0; p < kRowParts; ++p) scales[p] = weights[p].fetch_scales(quad, count);
+  for (int p = 0; p < kRowParts; ++p) {
+    scales[p] = weights[p].fetch_scales(quad, count);
+    if constexpr (kJoint) joint[p].load(weights[p], quad);
+  }
 #pragma unroll
   for (int first = 0; first < kQuad; first += kAhead) {
     if (!kWhole && first >= count) break;
-    decltype(weights[0].fetch(0, 0)) fetched[kAhead][kRowParts];
+    typename Lane::Codes fetched[kAhead][kRowParts];
     uint4 x[kAhead][kOutputParts];
 #pragma unroll
     for (int s = 0; s < kAhead; ++s) {
 #pragma unroll
-      for (int p = 0; p < kRowParts; ++p) fetched[s][p] = weights[p].fetch(quad, first + s);
+      for (int p = 0; p < kRowParts; ++p) {
+        if constexpr (kJoint) {
+          fetched[s][p] = joint[p].step(first + s);
+        } else {
+          fetched[s][p] = weights[p].fetch(quad, first + s);
+        }
+      }
 #pragma unroll
       for (int q = 0; q < kOutputParts; ++q)
         x[s][q] = *reinterpret_cast<const uint4*>(inputs[q] + (quad * kQuad + first + s) * kHalfStep);
@@ -79,9 +92,8 @@ __device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&wei
   }
 }
 
-/// Multiplies whole quads of 16 rows by few outputs. With kPipelined, while a step is multiplied the next
-/// Weights::kStepsAhead are on their way from memory; otherwise a quad is loaded as a whole, which needs fewer
-/// registers.
+/// Multiplies whole quads of 16 rows by few outputs. With kPipelined, while a step is multiplied the next four are on
+/// their way from memory; otherwise a quad is loaded as a whole, which needs fewer registers.
 template <class Weights, int kOutputParts, bool kPipelined>
 class QuadLoop {
  public:
@@ -93,14 +105,14 @@ class QuadLoop {
   }
   __device__ __forceinline__ void run(Inputs inputs, float (&sums)[kOutputParts][4]) {
 #pragma unroll
-    for (int s = 0; s < kAhead; ++s) fetch_inputs(inputs, quad_, s);
-#pragma unroll 1
+    for (int s = 0; s < kQuad; ++s) fetch_inputs(inputs, quad_, s);
+#pragma unroll(kPipelined ? 2 : 1)
     for (; quad_ < end_; ++quad_) {
       if constexpr (kPipelined) {
         multiply_while_loading(inputs, sums);
       } else {
 #pragma unroll
-        for (int s = 0; s < kQuad; ++s) multiply(weights_.unpack(fetched_[s], scales_, s), x_[s], sums);
+        for (int s = 0; s < kQuad; ++s) multiply(weights_.unpack(codes_.step(s), scales_, s), x_[s], sums);
         if (quad_ + 1 == end_) break;
         fetch_weights(quad_ + 1);
 #pragma unroll
@@ -110,8 +122,6 @@ class QuadLoop {
   }
 
  private:
-  static constexpr int kAhead = kPipelined ? Weights::kStepsAhead : kQuad;
-  static_assert(kQuad % kAhead == 0);
   using Lane = typename Weights::Lane;
 
   __device__ __forceinline__ void multiply_while_loading(Inputs inputs, float (&sums)[kOutputParts][4]) {
@@ -120,13 +130,12 @@ class QuadLoop {
     const auto next_scales = weights_.fetch_scales(next, kQuad);
 #pragma unroll
     for (int s = 0; s < kQuad; ++s) {
-      const auto step = weights_.unpack(fetched_[s % kAhead], scales_, s);
+      const auto step = weights_.unpack(codes_.step(s), scales_, s);
       uint4 x[kOutputParts];
 #pragma unroll
-      for (int q = 0; q < kOutputParts; ++q) x[q] = x_[s % kAhead][q];
-      const int32_t quad = s + kAhead < kQuad ? quad_ : next;
-      fetched_[s % kAhead] = weights_.fetch(quad, (s + kAhead) % kQuad);
-      fetch_inputs(inputs, quad, (s + kAhead) % kQuad);
+      for (int q = 0; q < kOutputParts; ++q) x[q] = x_[s][q];
+      codes_.replace(weights_, next, s);
+      fetch_inputs(inputs, next, s);
       multiply(step, x, sums);
     }
     scales_ = next_scales;
@@ -139,21 +148,20 @@ class QuadLoop {
   }
   __device__ __forceinline__ void fetch_weights(int32_t quad) {
     scales_ = weights_.fetch_scales(quad, kQuad);
-#pragma unroll
-    for (int s = 0; s < kAhead; ++s) fetched_[s] = weights_.fetch(quad, s);
+    codes_.load(weights_, quad);
   }
   __device__ __forceinline__ void fetch_inputs(Inputs inputs, int32_t quad, int s) {
 #pragma unroll
     for (int q = 0; q < kOutputParts; ++q)
-      x_[s % kAhead][q] = *reinterpret_cast<const uint4*>(inputs[q] + (quad * kQuad + s) * kHalfStep);
+      x_[s][q] = *reinterpret_cast<const uint4*>(inputs[q] + (quad * kQuad + s) * kHalfStep);
   }
 
   const Lane& weights_;
   int32_t quad_;
   const int32_t end_;
   typename Lane::Scales scales_;
-  decltype(weights_.fetch(0, 0)) fetched_[kAhead];
-  uint4 x_[kAhead][kOutputParts];
+  typename Lane::QuadCodes codes_;
+  uint4 x_[kQuad][kOutputParts];
 };
 
 /// Blocks that a multiprocessor has at once, which bounds a thread's registers. Measured on an H100: where there are

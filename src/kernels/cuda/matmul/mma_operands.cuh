@@ -92,9 +92,11 @@ struct HalfScales {
   /// The scale of that half of the columns, twice in a word.
   __device__ __forceinline__ uint32_t scale(int half) const {
     if constexpr (!kOfHalves && !kAdds) return words[0];
-    return permute_bytes(words[0], 0, kOfHalves && half != 0 ? 0x3232u : 0x1010u);
+    if constexpr (!kOfHalves) return lower_twice(words[0]);
+    return permute_bytes(words[0], 0, half != 0 ? 0x3232u : 0x1010u);
   }
   __device__ __forceinline__ uint32_t added(int half) const {
+    if constexpr (!kOfHalves) return upper_twice(words[0]);
     return permute_bytes(words[kWords - 1], 0, kOfHalves && half == 0 ? 0x1010u : 0x3232u);
   }
 
@@ -114,6 +116,26 @@ __device__ __forceinline__ uint4 halves_of(const Octet& codes, uint32_t scale, u
   for (int i = 0; i < 4; ++i) {
     const uint32_t bytes = codes.words[i / 2] ^ 0x80808080u;
     const uint32_t code = subtract_two(permute_bytes(bytes, kHigh, i % 2 == 0 ? 0x4140u : 0x4342u), kOffset);
+    two[i] = HalfScales<F>::kAdds ? multiply_add_two(code, scale, added) : multiply_two(code, scale);
+  }
+  return {two[0], two[1], two[2], two[3]};
+}
+
+/// The same from a word of four-bit codes, to the same bits.
+template <class F>
+__device__ __forceinline__ uint4 halves_of(uint32_t nibbles, uint32_t scale, uint32_t added) {
+  constexpr int kMiddle = F::kNibbleOffset + F::kCentre;
+  constexpr uint32_t kHigh = 0x64006400u;  // a number q below 1024 in its low bits makes the float16 1024 + q
+  constexpr uint32_t kOffset = (0x6400u + kMiddle) * 0x00010001u;  // 1024 + the middle
+  constexpr uint32_t kSixteenth = 0x2c002c00u;
+  static_assert(kMiddle == 8);
+  constexpr uint32_t kOffsetOfSixteen = 0xd480d480u;  // -(1024 / 16 + 8)
+  uint32_t two[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t word = i < 2 ? nibbles : nibbles >> 8;
+    const uint32_t code = i % 2 == 0 ? subtract_two(and_or(word, 0x000f000fu, kHigh), kOffset)
+                                     : multiply_add_two(and_or(word, 0x00f000f0u, kHigh), kSixteenth, kOffsetOfSixteen);
     two[i] = HalfScales<F>::kAdds ? multiply_add_two(code, scale, added) : multiply_two(code, scale);
   }
   return {two[0], two[1], two[2], two[3]};

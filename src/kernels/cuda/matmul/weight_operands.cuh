@@ -1,21 +1,61 @@
 /// Loads weights as operands of the tensor cores (mma_operands.cuh), from rows of 16-bit floats and from panels of
-/// blocks alike: for GEMV a lane's part of 16 rows, for GEMM a thread's part of a stage in shared memory.
+/// blocks alike: a lane's part of 16 rows.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cuda/matmul/mma_operands.cuh"
-#include "kernels/cuda/runtime/async_copy.cuh"
 
 namespace cairn::cuda {
+
+/// The codes of a quad's steps as they are in memory, on their way to a lane, which loads each step by itself.
+template <class Lane>
+struct SeparateSteps {
+  typename Lane::Codes steps[kQuad];
+
+  /// Loads a quad, all steps of which exist.
+  __device__ __forceinline__ void load(const Lane& lane, int32_t quad) {
+#pragma unroll
+    for (int s = 0; s < kQuad; ++s) steps[s] = lane.fetch(quad, s);
+  }
+  __device__ __forceinline__ typename Lane::Codes step(int s) const { return steps[s]; }
+  /// Loads step s of the next quad in place of this one's. Called for all steps, in their order.
+  __device__ __forceinline__ void replace(const Lane& lane, int32_t next_quad, int s) {
+    steps[s] = lane.fetch(next_quad, s);
+  }
+};
+
+/// The same with four-bit codes, of which one load brings a row's for all steps.
+template <class Lane>
+struct JointSteps {
+  Sixteen row, row_below, next_row, next_row_below;
+
+  __device__ __forceinline__ void load(const Lane& lane, int32_t quad) {
+    row = lane.fetch_row(quad, 0);
+    row_below = lane.fetch_row(quad, 1);
+  }
+  __device__ __forceinline__ typename Lane::Codes step(int s) const { return {row.words[s], row_below.words[s]}; }
+  __device__ __forceinline__ void replace(const Lane& lane, int32_t next_quad, int s) {
+    if (s == 0) {
+      next_row = lane.fetch_row(next_quad, 0);
+      next_row_below = lane.fetch_row(next_quad, 1);
+    }
+    if (s == kQuad - 1) {
+      row = next_row;
+      row_below = next_row_below;
+    }
+  }
+};
 
 /// Rows of 16-bit floats, F being FormatF16 or FormatBF16.
 template <class F, bool kWide>
 struct RowWeights {
   static constexpr bool kBfloat = F::kType == TensorType::kBF16;
   static constexpr float kUnit = 1;
-  /// Measured on an H100 (gemv.cuh): whether kPipelined is faster in small grids, steps that it loads ahead, and blocks
-  /// of a multiprocessor without it.
+  /// Measured on an H100 (gemv.cuh): whether kPipelined is faster in small grids, and blocks of a multiprocessor
+  /// without it. Whether one load brings the codes of a quad's steps.
   static constexpr bool kPipelines = false;
-  static constexpr int kStepsAhead = 2;
+  static constexpr bool kJointSteps = false;
   static constexpr int kBlocks = 3;
 
   /// A lane's part of rows [row_begin, row_begin + 16); rows beyond the last repeat it.
@@ -35,52 +75,20 @@ struct RowWeights {
     struct Step {
       uint4 row, row_below;
     };
-    __device__ __forceinline__ Step fetch(int32_t quad, int s) const {
+    /// A step's codes as they are in memory.
+    using Codes = Step;
+    __device__ __forceinline__ Codes fetch(int32_t quad, int s) const {
       const int32_t column = (quad * kQuad + s) * kHalfStep + column_;
       return {load_halves<kWide>(rows_[0], column, cols_), load_halves<kWide>(rows_[1], column, cols_)};
     }
+    using QuadCodes = SeparateSteps<Lane>;
     /// Converts a step to the operands of multiply_step. Called by all lanes of a warp together.
-    static __device__ __forceinline__ Step unpack(const Step& step, const Scales&, int) { return step; }
+    static __device__ __forceinline__ Step unpack(const Codes& codes, const Scales&, int) { return codes; }
 
    private:
     const uint8_t* rows_[2] = {};
     int32_t column_ = 0;
     int32_t cols_ = 0;
-  };
-
-  /// A stage's kRows rows from `row_begin` on, loaded by kThreads threads.
-  template <int kRows, int kThreads>
-  class Stage {
-   public:
-    __device__ __forceinline__ Stage(const Product& product, int32_t matrix, int32_t row_begin) : cols_(product.cols) {
-#pragma unroll
-      for (int i = 0; i < kCopies; ++i)
-        rows_[i] = product.weight_row(matrix, min(row_begin + row(i), product.rows - 1));
-    }
-    /// Starts loading a step; it has arrived when its copies are complete and finish() was called.
-    __device__ __forceinline__ void begin(int32_t step, uint4 (*to)[kPieces]) {
-      const int32_t column = step * kHalfStep + piece() * kHalfColumns;
-#pragma unroll
-      for (int i = 0; i < kCopies; ++i) {
-        uint4* const there = &to[row(i)][piece()];
-        if constexpr (!kWide) {
-          *there = load_halves<false>(rows_[i], column, cols_);
-        } else if (column < cols_) {
-          __pipeline_memcpy_async(there, rows_[i] + static_cast<int64_t>(column) * 2, sizeof(uint4));
-        } else {
-          *there = {0, 0, 0, 0};
-        }
-      }
-    }
-    __device__ __forceinline__ void finish(uint4 (*)[kPieces]) {}
-
-   private:
-    static constexpr int kCopies = kRows * kPieces / kThreads;
-    __device__ static int row(int i) { return static_cast<int>(threadIdx.x) / kPieces + i * (kThreads / kPieces); }
-    __device__ static int piece() { return static_cast<int>(threadIdx.x) % kPieces; }
-
-    const uint8_t* rows_[kCopies];
-    int32_t cols_;
   };
 };
 
@@ -90,16 +98,17 @@ struct PanelWeights {
   static constexpr bool kBfloat = false;
   static constexpr float kUnit = 1 / kWeightUnits;
   static constexpr bool kPipelines = true;
-  static constexpr int kStepsAhead = kQuad;
+  static constexpr bool kJointSteps = F::kNibbles;
   static constexpr int kBlocks = 4;
 
   class Lane {
    public:
     Lane() = default;
     __device__ __forceinline__ Lane(const Product& product, int32_t matrix, int32_t row_begin, int lane)
-        : panel_(product.panel_of(matrix, min(row_begin, product.rows - 1))),
-          blocks_(product.row_blocks),
-          lane_(lane) {}
+        : panel_(product.panel_of(matrix, min(row_begin, product.rows - 1))), blocks_(product.row_blocks), lane_(lane) {
+      if constexpr (F::kNibbles)
+        quads_ = panel_ + uint64_t{kPanelRows * F::kQs.offset} * blocks_ + static_cast<uint64_t>(lane) * sizeof(uint4);
+    }
     /// Scales of the two rows, for as many steps as four lanes dequantise together: each lane has one.
     struct Scales {
       HalfScales<F> row, row_below;
@@ -109,10 +118,15 @@ struct PanelWeights {
       return {HalfScales<F>::of(F::scales(place(quad, s, 0))), HalfScales<F>::of(F::scales(place(quad, s, 8)))};
     }
     struct Codes {
-      Octet row, row_below;
+      std::conditional_t<F::kNibbles, uint32_t, Octet> row, row_below;
     };
+    using QuadCodes = std::conditional_t<F::kNibbles, JointSteps<Lane>, SeparateSteps<Lane>>;
     __device__ __forceinline__ Codes fetch(int32_t quad, int s) const {
-      return {F::codes(place(quad, s, 0), octet()), F::codes(place(quad, s, 8), octet())};
+      return {fetch(place(quad, s, 0)), fetch(place(quad, s, 8))};
+    }
+    /// The four-bit codes of the upper (0) or the lower (1) row for all steps of a quad.
+    __device__ __forceinline__ Sixteen fetch_row(int32_t quad, int lower) const {
+      return load_sixteen(quads_ + static_cast<int64_t>(quad) * kNibbleQuadBytes + lower * (kNibbleQuadBytes / 2));
     }
     struct Step {
       uint4 row, row_below;
@@ -134,7 +148,15 @@ struct PanelWeights {
       return {panel_, blocks_, block, uint64_t{static_cast<uint32_t>(lane_) / 4} + static_cast<uint64_t>(below),
               static_cast<int>(group)};
     }
-    __device__ __forceinline__ uint4 unpack(const Octet& codes, const HalfScales<F>& of_lane, int s) const {
+    __device__ __forceinline__ auto fetch(const GroupPlace& place) const {
+      if constexpr (F::kNibbles) {
+        return load_word(place.template nibbles_at<F::kQs>(F::kGroups, octet()));
+      } else {
+        return F::codes(place, octet());
+      }
+    }
+    template <class RowCodes>
+    __device__ __forceinline__ uint4 unpack(const RowCodes& codes, const HalfScales<F>& of_lane, int s) const {
       HalfScales<F> scales = of_lane;
 #pragma unroll
       for (uint32_t& word : scales.words) word = __shfl_sync(kAllLanes, word, s, 4);
@@ -143,47 +165,9 @@ struct PanelWeights {
     }
 
     const uint8_t* panel_ = nullptr;
+    const uint8_t* quads_ = nullptr;  // the lane's four-bit codes
     uint32_t blocks_ = 0;
     int lane_ = 0;
-  };
-
-  /// A thread has some neighbouring octets of one row.
-  template <int kRows, int kThreads>
-  class Stage {
-   public:
-    __device__ __forceinline__ Stage(const Product& product, int32_t matrix, int32_t row_begin)
-        // Panels beyond the last repeat it.
-        : panel_(product.panel_of(matrix, min(row_begin + row(), product.rows - 1))), blocks_(product.row_blocks) {}
-    __device__ __forceinline__ void begin(int32_t step, uint4 (*)[kPieces]) {
-      const GroupPlace place =
-          group_place<F>(panel_, blocks_, static_cast<uint32_t>(row()) % kPanelRows, static_cast<uint32_t>(step));
-      scales_ = HalfScales<F>::of(F::scales(place));
-#pragma unroll
-      for (int i = 0; i < kOctets; ++i) codes_[i] = F::codes(place, octet(i));
-    }
-    __device__ __forceinline__ void finish(uint4 (*to)[kPieces]) {
-#pragma unroll
-      for (int i = 0; i < kOctets; ++i) {
-        const int half = octet(i) / 2;
-        to[row()][octet(i)] = halves_of<F>(codes_[i], scales_.scale(half), scales_.added(half));
-      }
-    }
-
-   private:
-    static constexpr int kOctets = kRows * kPieces / kThreads;
-    static_assert(kOctets == 1 || kOctets == 2, "octets of a thread have one scale");
-    static constexpr int kThreadsOfRow = kPieces / kOctets;
-    __device__ static int row() { return static_cast<int>(threadIdx.x) / kThreadsOfRow; }
-    // In every second pair of rows the other octet comes first, so that eight lanes that write at once cover all banks.
-    __device__ static int octet(int i) {
-      const int first = static_cast<int>(threadIdx.x) % kThreadsOfRow * kOctets;
-      return kOctets == 1 ? first : first + (i ^ (row() / 2 % 2));
-    }
-
-    const uint8_t* panel_;
-    uint32_t blocks_;
-    HalfScales<F> scales_ = {};
-    Octet codes_[kOctets] = {};
   };
 };
 

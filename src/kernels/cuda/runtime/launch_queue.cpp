@@ -33,6 +33,15 @@ void LaunchQueue::add(const Launch& launch) {
 
 void LaunchQueue::enqueue() {
   gathers_ = false;
+  enqueue_list();
+}
+
+void LaunchQueue::enqueue_first_part() {
+  first_part_ = false;
+  enqueue_list();
+}
+
+void LaunchQueue::enqueue_list() {
   if (list_.size() == 0) return;
   ++lists_;
   if (!enqueue_as_graph()) enqueue_each(list_);

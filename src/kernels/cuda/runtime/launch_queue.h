@@ -1,4 +1,4 @@
-/// Enqueues kernels on a stream: at once, or those of a step together as a graph.
+/// Enqueues kernels on a stream: at once, or those of a step together as a graph or two.
 ///
 /// A step of decoding is hundreds of short kernels, and the host may take longer to enqueue one than the GPU to run it.
 /// Consecutive steps have the same kernels with nearly the same arguments: once that has been observed they become a
@@ -21,8 +21,11 @@ class Graph;
 /// Errors of launches stay with the device (cudaGetLastError). The stream's device is current. Not thread-safe.
 class LaunchQueue {
  public:
-  /// Maximum number of graphs kept, the most recently used ones: one for each number of sequences that decode together.
-  static constexpr size_t kGraphsMax = 16;
+  /// Maximum number of graphs kept, the most recently used ones: two for each number of sequences that decode together.
+  static constexpr size_t kGraphsMax = 32;
+  /// Number of waiting kernels that are enqueued as the first part of a step, so that the GPU works while the host
+  /// lists the others. They take the GPU longer than the host takes for several times as many.
+  static constexpr size_t kFirstPart = 32;
   /// Minimum number of kernels for a graph.
   static constexpr size_t kKernelsMin = 16;
   /// Number of similar lists after which the next one becomes a graph, and how many kinds of lists are remembered: a
@@ -37,8 +40,15 @@ class LaunchQueue {
 
   void add(const Launch& launch);
   /// Launches wait for enqueue() from now on. Memory that they read must not be overwritten before.
-  void gather() { gathers_ = true; }
+  void gather() {
+    gathers_ = true;
+    first_part_ = true;
+  }
   bool gathers() const { return gathers_; }
+  /// Whether the first part of what was gathered should be enqueued.
+  bool has_first_part() const { return first_part_ && list_.size() >= kFirstPart; }
+  /// Enqueues the waiting launches; the next ones wait again.
+  void enqueue_first_part();
   /// Enqueues the waiting launches; from now on each launch is enqueued at once.
   void enqueue();
   /// Number of launches so far.
@@ -58,6 +68,7 @@ class LaunchQueue {
     int64_t used = 0;
   };
 
+  void enqueue_list();
   void enqueue_each(LaunchList& list);
   void enqueue_one(const cudaKernelNodeParams& params, bool dependent) const;
   bool enqueue_as_graph();
@@ -71,6 +82,7 @@ class LaunchQueue {
   const cudaStream_t stream_;
   const bool overlaps_;  // whether dependent kernels begin early
   bool gathers_ = false;
+  bool first_part_ = false;  // whether nothing was enqueued since gather()
   LaunchList list_;
   std::vector<Seen> seen_;
   std::vector<Known> graphs_;

@@ -42,9 +42,15 @@ class Stream {
 
   /// Keeps and logs the first error; `operation` names what failed.
   void check(cudaError_t error, std::string_view operation);
-  /// Checks for errors after kernels were launched, unless they wait to be launched.
+  /// Called after an operation launched its kernels: checks for errors, unless the kernels wait to be launched.
   void launched(std::string_view operation) {
-    if (!launches_->gathers()) check(cudaGetLastError(), operation);
+    if (launches_->has_first_part()) {
+      send_argument();
+      launches_->enqueue_first_part();
+    } else if (launches_->gathers()) {
+      return;
+    }
+    check(cudaGetLastError(), operation);
   }
   /// Waits for all work on the stream; `operation` names what may fail.
   void wait(std::string_view operation);

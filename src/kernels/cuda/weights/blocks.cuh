@@ -29,7 +29,8 @@ struct GroupScales {
 };
 
 /// Members that all formats have. In addition a format has kGroups, kSections, codes(place, octet of the group) and
-/// scales(place).
+/// scales(place). A format with a section of four-bit codes (kNibbles) calls it kQs, has codes 0 to 15 less
+/// kNibbleOffset, and nibble_source().
 template <class Block, TensorType kOfType, Factors kWithFactors, Minima kWithMinima>
 struct Format {
   static constexpr TensorType kType = kOfType;
@@ -38,6 +39,23 @@ struct Format {
   static constexpr int kBytes = static_cast<int>(sizeof(Block));
   /// Approximate middle of the codes; formats with minima have another one.
   static constexpr int kCentre = 0;
+  static constexpr bool kNibbles = false;
+};
+
+/// The codes of eight columns from their four bits each, less `offset`.
+CAIRN_HOST_DEVICE_INLINE Octet codes_of_nibbles(uint32_t word, int offset) {
+  Octet codes = {};
+  for (int c = 0; c < 8; ++c) {
+    const uint32_t code = ((word >> nibble_shift(c)) & 15u) - static_cast<uint32_t>(offset);
+    codes.words[c / 4] |= (code & 255u) << (c % 4 * 8);
+  }
+  return codes;
+}
+
+/// Where a block has a column's four-bit code: the byte of its section of codes, and whether it is the upper half.
+struct NibbleSource {
+  int byte = 0;
+  bool upper = false;
 };
 
 /// Whether the sections of a format cover its block.

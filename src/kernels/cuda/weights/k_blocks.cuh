@@ -80,12 +80,15 @@ CAIRN_HOST_DEVICE_INLINE GroupScales k4_scales(const GroupPlace& place) {
 
 struct FormatQ4_K : SuperFormat<BlockQ4_K, TensorType::kQ4_K, Factors::kNone, Minima::kFloat> {
   static constexpr int kCentre = 8;
-  static constexpr Section kQs = {offsetof(BlockQ4_K, qs), sizeof(BlockQ4_K::qs), 32};
+  static constexpr bool kNibbles = true;
+  static constexpr int kNibbleOffset = 0;
+  static constexpr Section kQs = {offsetof(BlockQ4_K, qs), sizeof(BlockQ4_K::qs), 4, true};
   static constexpr Section kSections[] = {kK4Head, kQs};
+  static CAIRN_HOST_DEVICE_INLINE constexpr NibbleSource nibble_source(int group, int column) {
+    return {group / 2 * 32 + column, group % 2 != 0};
+  }
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
-    const Octet q = place.octet<kQs>(place.group / 2 * 32 + 8 * octet);
-    const int shift = place.group % 2 * 4;
-    return {{(q.words[0] >> shift) & 0x0f0f0f0fu, (q.words[1] >> shift) & 0x0f0f0f0fu}};
+    return codes_of_nibbles(load_word(place.nibbles_at<kQs>(kGroups, octet)), kNibbleOffset);
   }
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return k4_scales(place); }
 };

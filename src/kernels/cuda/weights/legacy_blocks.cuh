@@ -23,22 +23,31 @@ struct SmallFormat : Format<Block, kType, Factors::kNone, kMinima> {
   }
 };
 
-struct FormatQ4_0 : SmallFormat<BlockQ4_0, TensorType::kQ4_0, Minima::kNone> {
-  static constexpr Section kSections[] = {kFirstHalf, kQs};
-  static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
-    const Octet q = nibbles(place, octet);
-    return {{(q.words[0] << 4) ^ 0x80808080u, (q.words[1] << 4) ^ 0x80808080u}};
+/// Base of Q4_0 and Q4_1, whose codes are arranged as a section of four-bit codes.
+template <class Block, TensorType kType, Minima kMinima, int kOffset>
+struct NibbleFormat : Format<Block, kType, Factors::kNone, kMinima> {
+  static constexpr int kGroups = 1;
+  static constexpr bool kNibbles = true;
+  static constexpr int kNibbleOffset = kOffset;
+  static constexpr Section kQs = {offsetof(Block, qs), sizeof(Block::qs), 4, true};
+
+  static CAIRN_HOST_DEVICE_INLINE constexpr NibbleSource nibble_source(int, int column) {
+    return {column % 16, column >= 16};
   }
-  static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) {
-    return {.scale = first_half(place) * (1.0f / 16)};
+  static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
+    return codes_of_nibbles(load_word(place.nibbles_at<kQs>(kGroups, octet)), kNibbleOffset);
   }
 };
 
-struct FormatQ4_1 : SmallFormat<BlockQ4_1, TensorType::kQ4_1, Minima::kFloat> {
+struct FormatQ4_0 : NibbleFormat<BlockQ4_0, TensorType::kQ4_0, Minima::kNone, 8> {
+  static constexpr Section kSections[] = {kFirstHalf, kQs};
+  static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return {.scale = first_half(place)}; }
+};
+
+struct FormatQ4_1 : NibbleFormat<BlockQ4_1, TensorType::kQ4_1, Minima::kFloat, 0> {
   static constexpr int kCentre = 8;
   static constexpr Section kScales = {0, offsetof(BlockQ4_1, qs), 4};
   static constexpr Section kSections[] = {kScales, kQs};
-  static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) { return nibbles(place, octet); }
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) {
     const uint32_t d_and_m = place.word<kScales>(0);
     return {.scale = float_of_half(d_and_m & 0xffffu), .minimum = -float_of_half(d_and_m >> 16)};

@@ -26,11 +26,12 @@ struct LayOut {
   Section sections[kSectionsMax] = {};
 };
 
-// The source of a byte of a panel.
+// The source of a byte of a panel, which is not of four-bit codes.
 struct Source {
   uint32_t row;
   uint32_t block;
   uint32_t byte;
+  bool nibbles;
 };
 
 __device__ __forceinline__ Source source_of(const LayOut& call, uint32_t at) {
@@ -44,7 +45,7 @@ __device__ __forceinline__ Source source_of(const LayOut& call, uint32_t at) {
   const uint32_t in_section = at - kPanelRows * call.blocks * offset;
   const uint32_t number = in_section / piece;
   const uint32_t of_row = number / kPanelRows;
-  return {number % kPanelRows, of_row / pieces, offset + of_row % pieces * piece + in_section % piece};
+  return {number % kPanelRows, of_row / pieces, offset + of_row % pieces * piece + in_section % piece, section.nibbles};
 }
 
 template <class Unit>
@@ -54,6 +55,7 @@ __global__ __launch_bounds__(kBlock) void lay_out_kernel(const __grid_constant__
   for (uint32_t i = blockIdx.x * kBlock + threadIdx.x; i < call.bytes / kUnit; i += gridDim.x * kBlock) {
     const uint32_t panel = i * kUnit / panel_bytes;
     const Source source = source_of(call, i * kUnit % panel_bytes);
+    if (source.nibbles) continue;
     const uint32_t row = panel * kPanelRows + source.row;
     uint32_t value = 0;
     if (row < call.rows) {
@@ -63,6 +65,31 @@ __global__ __launch_bounds__(kBlock) void lay_out_kernel(const __grid_constant__
       for (uint32_t k = 0; k < kUnit; ++k) value |= load_byte(from + k) << (8 * k);
     }
     reinterpret_cast<Unit*>(call.panels)[i] = static_cast<Unit>(value);
+  }
+}
+
+// Arranges the four-bit codes of F: one thread for a word.
+template <class F>
+__global__ __launch_bounds__(kBlock) void lay_out_nibbles(const __grid_constant__ LayOut call) {
+  const uint32_t groups = call.blocks * F::kGroups, words_of_panel = kPanelRows * groups * kNibbleWords;
+  const uint32_t panel_bytes = kPanelRows * call.blocks * call.block_bytes;
+  for (uint32_t i = blockIdx.x * kBlock + threadIdx.x; i < call.bytes / panel_bytes * words_of_panel;
+       i += gridDim.x * kBlock) {
+    const uint32_t panel = i / words_of_panel, octet = i % kNibbleWords, group = i / kNibbleWords % groups;
+    const uint32_t panel_row = i % words_of_panel / kNibbleWords / groups, row = panel * kPanelRows + panel_row;
+    const GroupPlace place = group_place<F>(call.panels + uint64_t{panel} * panel_bytes, call.blocks, panel_row, group);
+    uint32_t word = 0;
+    if (row < call.rows) {
+      const uint8_t* block = call.file_rows + (uint64_t{row} * call.blocks + place.block) * call.block_bytes;
+#pragma unroll
+      for (int c = 0; c < 8; ++c) {
+        const NibbleSource source = F::nibble_source(place.group, static_cast<int>(octet) * 8 + c);
+        const uint32_t byte = load_byte(block + F::kQs.offset + source.byte);
+        word |= ((source.upper ? byte >> 4 : byte) & 15u) << nibble_shift(c);
+      }
+    }
+    const uint8_t* at = place.nibbles_at<F::kQs>(F::kGroups, static_cast<int>(octet));
+    *reinterpret_cast<uint32_t*>(const_cast<uint8_t*>(at)) = word;
   }
 }
 
@@ -89,6 +116,10 @@ void pack_panels(LaunchQueue& stream, TensorType type, const void* file_rows, in
     static_assert(std::size(F::kSections) <= kSectionsMax);
     std::ranges::copy(F::kSections, call.sections);
     call.section_count = static_cast<int>(std::size(F::kSections));
+    if constexpr (F::kNibbles) {
+      const int64_t words = bytes / F::kBytes * F::kGroups * kNibbleWords;
+      launch(lay_out_nibbles<F>, blocks_of(words, kBlock, kBlocksMax), kBlock, 0, stream, call);
+    }
   });
   CAIRN_DCHECK(known);
   const std::span<const Section> sections(call.sections, static_cast<size_t>(call.section_count));

@@ -27,5 +27,8 @@ inline uint32_t multiply_two(uint32_t a, uint32_t b) {
 inline uint32_t multiply_add_two(uint32_t a, uint32_t b, uint32_t c) {
   return for_two_halves([](double x, double y, double z) { return x * y + z; }, a, b, c);
 }
+inline uint32_t and_or(uint32_t word, uint32_t mask, uint32_t bits) { return (word & mask) | bits; }
+inline uint32_t lower_twice(uint32_t pair) { return (pair & 0xffffu) * 0x00010001u; }
+inline uint32_t upper_twice(uint32_t pair) { return (pair >> 16) * 0x00010001u; }
 
 }  // namespace cairn::cuda
