@@ -16,7 +16,9 @@
 #include "base/text/utf8.h"
 #include "chat/chat_prompt.h"
 #include "chat/completion_prompt.h"
+#include "chat/constraints/chat_constraint.h"
 #include "commands.h"
+#include "form_flags.h"
 #include "guide.h"
 #include "load_flags.h"
 #include "net/http/http_client.h"
@@ -30,6 +32,7 @@ using nlohmann::ordered_json;
 struct ChatFlags {
   LoadFlags load;
   SamplingFlags sampling;
+  FormFlags form;
   std::string url;
   std::string system;
   int32_t max_tokens = -1;
@@ -71,10 +74,19 @@ class Shown {
   std::string answer_;
 };
 
+/// What the answers of a model that is loaded here are held to.
+using Held = std::optional<AnswerGrammarRules>;
+
+void warn_of_cut(const FormFlags& form) {
+  if (!form.schema_file.empty() || !form.grammar_file.empty() || !form.regex.empty())
+    log_warning("the answer was cut before the form that was asked for is complete");
+}
+
 /// Answers the conversation, showing text as it comes; returns the whole answer. Ends early once `interrupted`.
 using Answer = std::function<Result<std::string>(const ordered_json& messages)>;
 
-Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& flags, const ordered_json& messages) {
+Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& flags, const Held& held,
+                                   const ordered_json& messages) {
   ChatInput input;
   input.messages = messages;
   GenerateRequest request;
@@ -85,8 +97,17 @@ Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& fl
   request.max_tokens = flags.max_tokens;
   request.text_at_start = true;
   request.render_special = true;
+  const auto make_parser = [&] {
+    return OutputParser({ToolFormat::kNone, model.output_format.reasoning}, nullptr, prompt.text);
+  };
+  if (held) {
+    ChatConstraintRules rules{.grammar = held};
+    rules.grammar->thinking_open = thinking_opener(*model.tokenizer, model.output_format.reasoning, prompt.text);
+    const TokenId last = request.prompt.back();
+    request.constraint = std::make_shared<ChatConstraint>(std::move(rules), make_parser(), *model.tokenizer, last);
+  }
   CAIRN_TRY(const auto stream, model.engine->submit(std::move(request)));
-  OutputParser parser({ToolFormat::kNone, model.output_format.reasoning}, nullptr, prompt.text);
+  OutputParser parser = make_parser();
   Shown shown;
   std::vector<Part> parts;
   const auto take = [&] {
@@ -102,6 +123,7 @@ Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& fl
       parser.finish(parts);
       take();
       if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
+      if (events.finish.reason == FinishReason::kLength) warn_of_cut(flags.form);
       return shown.finish();
     }
     if (interrupted.load()) return shown.finish();  // destroying the stream cancels the request
@@ -118,7 +140,7 @@ std::string error_text(const std::string& body) {
   return body.substr(0, 300);
 }
 
-ordered_json remote_request(const ChatFlags& flags, const ordered_json& messages) {
+Result<ordered_json> remote_request(const ChatFlags& flags, const ordered_json& messages) {
   const SamplingParams sampling = flags.sampling.finish();
   ordered_json body = {{"messages", messages},
                        {"stream", true},
@@ -129,11 +151,14 @@ ordered_json remote_request(const ChatFlags& flags, const ordered_json& messages
   if (sampling.min_p > 0) body["min_p"] = sampling.min_p;
   if (sampling.repetition_penalty != 1) body["repeat_penalty"] = sampling.repetition_penalty;
   if (flags.max_tokens > 0) body["max_tokens"] = flags.max_tokens;
+  CAIRN_TRY(const auto form, flags.form.read());
+  if (form) add_form(*form, body);
   return body;
 }
 
 Result<std::string> answer_remotely(const net::HttpUrl& url, const ChatFlags& flags, const ordered_json& messages) {
-  const std::string body = remote_request(flags, messages).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  CAIRN_TRY(const ordered_json request, remote_request(flags, messages));
+  const std::string body = request.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   std::string failure;
   Shown shown;
   net::EventSplitter splitter;
@@ -144,6 +169,9 @@ Result<std::string> answer_remotely(const net::HttpUrl& url, const ChatFlags& fl
       if (value.contains("error")) failure = error_text(data);
       const auto choices = value.find("choices");
       if (choices == value.end() || !choices->is_array() || choices->empty()) continue;
+      if (const auto reason = choices->front().find("finish_reason");
+          reason != choices->front().end() && *reason == "length")
+        warn_of_cut(flags.form);
       const auto& delta = choices->front().value("delta", ordered_json::object());
       const auto thinking = delta.find("reasoning_content");
       if (thinking != delta.end() && thinking->is_string()) shown.thinking(thinking->get_ref<const std::string&>());
@@ -246,7 +274,13 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
       show("This is Cairn's small demonstration model; for a real one: cairn chat MODEL.gguf\n");
     show("Type a message; /help lists commands.\n");
   }
-  converse(flags, [&](const ordered_json& messages) { return answer_locally(*model, flags, messages); }, exit_code);
+  Held held;
+  CAIRN_TRY(const auto form, flags.form.read());
+  if (form) {
+    CAIRN_TRY(held, answer_rules(*model->tokenizer, *form));
+  }
+  converse(
+      flags, [&](const ordered_json& messages) { return answer_locally(*model, flags, held, messages); }, exit_code);
   return {};
 }
 
@@ -264,6 +298,7 @@ void add_chat(CLI::App& app, int& exit_code) {
       ->add_option("-n,--max-tokens", flags->max_tokens, "Tokens of one answer at most; -1: to the end of the context")
       ->check(CLI::Range(-1, 1 << 30))
       ->capture_default_str();
+  flags->form.add_to(*command);
   flags->sampling.add_to(*command);
   command->callback([flags, &exit_code] {
     if (const auto done = chat(*flags, exit_code); !done) exit_code = report(done.error());

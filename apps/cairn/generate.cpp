@@ -12,6 +12,7 @@
 #include "base/text/utf8.h"
 #include "chat/completion_prompt.h"
 #include "commands.h"
+#include "form_flags.h"
 #include "load_flags.h"
 
 namespace cairn {
@@ -22,6 +23,7 @@ using namespace std::chrono_literals;
 struct GenerateFlags {
   LoadFlags load;
   SamplingFlags sampling;
+  FormFlags form;
   std::string prompt;
   int32_t max_tokens = 128;
   std::vector<std::string> stop;
@@ -44,9 +46,14 @@ Result<void> generate(GenerateFlags& flags) {
   if (const size_t valid = utf8_valid_prefix(flags.prompt); valid != flags.prompt.size()) {
     return fail(Code::kInvalidArgument, "the prompt is not valid UTF-8 at byte {}", valid);
   }
+  CAIRN_TRY(const auto form, flags.form.read());
   flags.load.options.sequences = 1;
   CAIRN_TRY(const auto model, flags.load.load());
   GenerateRequest request;
+  if (form) {
+    CAIRN_TRY(auto rules, answer_rules(*model->tokenizer, *form));
+    request.constraint = std::make_shared<CompletionConstraint>(std::move(rules));
+  }
   CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), flags.prompt));
   request.sampling = flags.sampling.finish();
   request.max_tokens = flags.max_tokens;
@@ -64,6 +71,8 @@ Result<void> generate(GenerateFlags& flags) {
       std::fputc('\n', stdout);
       std::fflush(stdout);
       if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
+      if (form && events.finish.reason == FinishReason::kLength)
+        log_warning("the text ends at --max-tokens, before what {} asks for is complete", form->field);
       if (!flags.quiet) print_timings(events.finish.usage, first - begin, std::chrono::steady_clock::now() - first);
       return {};
     }
@@ -84,6 +93,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("--stop", flags->stop, "Text that ends the answer (may be given several times)")->take_all();
   command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the model ends its text");
   command->add_flag("-q,--quiet", flags->quiet, "Only the text: no log, no timings");
+  flags->form.add_to(*command);
   flags->sampling.add_to(*command);
   command->callback([flags, &exit_code] {
     if (const auto done = generate(*flags); !done) exit_code = report(done.error());

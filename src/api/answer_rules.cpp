@@ -4,19 +4,6 @@
 #include <utility>
 
 namespace cairn::api {
-namespace {
-
-class CompletionConstraint final : public DecodingConstraint {
- public:
-  explicit CompletionConstraint(const AnswerGrammarRules& rules) : grammar_(rules) {}
-  void begin(NextTokenRule& next) override { grammar_.start(/*space=*/false, next); }
-  void token(TokenId token, std::string_view, NextTokenRule& next) override { grammar_.token(token, next); }
-
- private:
-  AnswerGrammar grammar_;
-};
-
-}  // namespace
 
 Result<AnswerGrammarRules> answer_rules(Service& service, const LoadedModel& model,
                                         const grammar::GrammarSource& form) {

@@ -203,6 +203,48 @@ test('tokenize and render speak JSON lines and survive bad ones', () => {
   assert.ok(rendered[1].error);
 });
 
+test('generate and chat hold answers to a schema, a grammar and an expression', async () => {
+  const write = (name, text) => {
+    fs.writeFileSync(path.join(folder, name), text);
+    return path.join(folder, name);
+  };
+  const schema = write('schema.json', JSON.stringify({ type: 'object', properties: { n: { type: 'integer', minimum: 0, maximum: 9 }, ok: { type: 'boolean' } }, required: ['n', 'ok'], additionalProperties: false }));
+  const gbnf = write('yes.gbnf', 'root ::= "yes" | "no" " never"?\n');
+  const lark = write('yes.lark', 'start: "up" | "down"\n');
+  const isObject = (text) => {
+    const value = JSON.parse(text);
+    assert.deepEqual(Object.keys(value), ['n', 'ok']);
+    assert.ok(Number.isInteger(value.n) && value.n >= 0 && value.n <= 9 && typeof value.ok === 'boolean', text);
+  };
+  const forms = [
+    [['--json-schema', schema], isObject],
+    [['--grammar', gbnf], (text) => assert.match(text, /^(yes|no( never)?)$/)],
+    [['--grammar', lark], (text) => assert.match(text, /^(up|down)$/)],
+    [['--regex', '[a-f]{3}-[0-9]{2}'], (text) => assert.match(text, /^[a-f]{3}-[0-9]{2}$/)],
+  ];
+  const server = await serve(story);
+  for (const [flags, check] of forms) {
+    for (const seed of ['1', '2', '3']) check(cairn(['generate', story, '-p', 'Once', '--temp', '2', '--seed', seed, '-q', ...flags]).stdout.trimEnd());
+    for (const target of [[story], ['--url', server.url]]) {
+      const run = cairn(['chat', ...target, '--temp', '2', ...flags], { input: 'Hello\n' });
+      assert.equal(run.status, 0, run.stderr);
+      check(run.stdout.trim());
+    }
+  }
+  await server.stop();
+  const cut = cairn(['generate', story, '-p', 'Once', '-n', '2', '-q', '--json-schema', schema]);
+  assert.match(cut.stderr, /--max-tokens.*--json-schema/);
+  const never = write('never.json', '{"type": "string", "not": {}}');
+  for (const command of [['generate', story, '-p', 'x'], ['chat', story]]) {
+    fails([...command, '--json-schema', path.join(folder, 'none.json')], /cannot read/);
+    fails([...command, '--json-schema', gbnf], /no JSON/);
+    fails([...command, '--json-schema', never], /--json-schema/);
+    fails([...command, '--grammar', write('bad.gbnf', 'root ::= other')], /--grammar.*other/s);
+    fails([...command, '--regex', '(a'], /--regex/);
+    fails([...command, '--regex', 'a', '--grammar', gbnf], /exclude/);
+  }
+});
+
 test('chat holds a conversation with a file and with a server', async () => {
   const input = 'Hello there\n/help\n/clear\nAgain\n/exit\n';
   const local = cairn(['chat', story, '-n', '12', '--temp', '0'], { input });

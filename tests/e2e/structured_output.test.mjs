@@ -85,6 +85,68 @@ test('a schema that cannot be held to is refused with its place, and never answe
   }
 });
 
+// Every field by which some server's clients ask for a form: what of it holds, and what of it is wrong.
+const fields = {
+  response_format: [{ type: 'json_schema', json_schema: format }, assertFits, { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'colour' } } }],
+  'response_format ': [{ type: 'json_object' }, (text) => assert.match(text, /^\{\s*["}]/), { type: 'json_objects' }],
+  json_schema: [schema, assertFits, { $ref: '#/none' }],
+  grammar: ['root ::= "left" | "right"', (text) => assert.match(text, /^(left|right)$/), 'root ::= other'],
+  guided_json: [schema, assertFits, { minimum: 'x' }],
+  guided_regex: ['[0-9]{3}', (text) => assert.match(text, /^[0-9]{3}$/), '(a'],
+  guided_choice: [['up', 'down'], (text) => assert.match(text, /^(up|down)$/), ['up', 1]],
+  guided_grammar: ['start: "a" | "b"', (text) => assert.match(text, /^[ab]$/), 'start: other'],
+  regex: ['x{2}y?', (text) => assert.match(text, /^x{2}y?$/), '[z-a]'],
+  ebnf: ['root ::= [c-e]', (text) => assert.match(text, /^[c-e]$/), 'root = ['],
+  'structured_outputs json': [{ json: schema }, assertFits, { json: { enum: [] } }],
+  'structured_outputs regex': [{ regex: 'z' }, (text) => assert.equal(text, 'z'), { regex: '*' }],
+  'structured_outputs choice': [{ choice: ['p', 'q'] }, (text) => assert.match(text, /^[pq]$/), { choice: 7 }],
+  'structured_outputs grammar': [{ grammar: 'root ::= "m"' }, (text) => assert.equal(text, 'm'), { grammar: 'root ::= (' }],
+  format: [schema, assertFits, { type: 'object', properties: { a: { pattern: '(' } } }],
+  'text format': [{ format }, assertFits, { format: { type: 'json_schema', name: 'x', schema: { type: 7 } } }],
+  'output_config format': [{ format: { type: 'json_schema', schema } }, assertFits, { format: { type: 'json_schema', schema: { required: 'a' } } }],
+};
+
+const errorOf = {
+  '/v1/messages': (a) => (assert.equal(a.type, 'error'), assert.equal(a.error.type, 'invalid_request_error'), a.error.message),
+  '/api/chat': (a) => a.error, '/api/generate': (a) => a.error,
+};
+const errorText = (path, text) => (errorOf[path] ?? ((a) => (assert.equal(a.error.type, 'invalid_request_error'), a.error.message)))(JSON.parse(text));
+
+test('no field that asks for a form is answered without it', async () => {
+  const plain = {
+    '/v1/chat/completions': { messages, temperature: 2, max_tokens: 400 }, '/v1/responses': { input: messages, temperature: 2, max_output_tokens: 400 },
+    '/v1/messages': { messages, max_tokens: 400 }, '/api/chat': { messages, stream: false, options: { temperature: 2, num_predict: 400 } },
+    '/api/generate': { prompt: 'x', raw: true, stream: false, options: { temperature: 2, num_predict: 400 } },
+    '/completion': { prompt: 'x', temperature: 2, n_predict: 400 }, '/v1/completions': { prompt: 'x', temperature: 2, max_tokens: 400 },
+  };
+  let held = 0;
+  for (const [path, , textOf] of protocols) {
+    for (const [name, [good, check, bad]] of Object.entries(fields)) {
+      const field = name.split(' ')[0];
+      const { status, text } = await post(path, { ...plain[path], warnings: true, [field]: good });
+      if (status === 200) {
+        // A field of another protocol, which this one's clients do not know: it may be without effect where that is told.
+        const answer = JSON.parse(text);
+        if (!(answer.warnings ?? []).some((warning) => JSON.stringify(warning).includes(field))) {
+          try { check(textOf(answer)); } catch (error) { assert.fail(`${path} ${name}: ${error.message}`); }
+          ++held;
+        }
+      } else {
+        assert.equal(status, 400, `${path} ${name}: ${text}`);
+        assert.ok(errorText(path, text).includes(field), `${path} ${name}: ${text}`);
+      }
+      const wrong = await post(path, { ...plain[path], warnings: true, [field]: bad });
+      if (status === 200 && wrong.status === 200) {
+        assert.ok(JSON.stringify(JSON.parse(wrong.text).warnings ?? []).includes(field), `${path} ${name}: ${wrong.text}`);
+        continue;
+      }
+      assert.equal(wrong.status, 400, `${path} ${name}: ${wrong.text}`);
+      assert.ok(errorText(path, wrong.text).includes(field), `${path} ${name}: ${wrong.text}`);
+    }
+  }
+  assert.ok(held >= 40, `${held} fields hold`);
+});
+
 test('a required call names a tool and follows its schema', async () => {
   const tool = (name, properties) => ({ type: 'function', function: { name, strict: true, parameters: { type: 'object', properties, required: Object.keys(properties), additionalProperties: false } } });
   const tools = [tool('paint', { colour: { enum: ['red', 'green'] } }), tool('count', { to: { type: 'integer', minimum: 1, maximum: 9 } })];

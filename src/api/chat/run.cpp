@@ -103,20 +103,6 @@ ChatConstraintRules rules_of(Service& service, const LoadedModel& model, const C
   return rules;
 }
 
-/// The token that the text is, or kNoToken.
-TokenId only_token(const LoadedModel& model, std::string_view text) {
-  const auto tokens = model.tokenizer->encode(text, {.add_special = false, .parse_special = true});
-  return tokens && tokens->size() == 1 ? tokens->front() : kNoToken;
-}
-
-/// The token with which the model may begin to think, where its prompt has neither begun nor ended the thinking.
-TokenId thinking_open(const LoadedModel& model, const OutputContext& context) {
-  const ReasoningStyle* style = find_style(context.format.reasoning);
-  if (style == nullptr || style->open.empty() || prompt_end(*style, context.prompt) != PromptEnd::kElsewhere)
-    return kNoToken;
-  return only_token(model, style->open);
-}
-
 /// Errors: the parameters of a strict tool cannot be held to.
 Result<void> add_calls(Service& service, const LoadedModel& model, const ChatRequest& request,
                        const OutputContext& context, const std::string& forced_opening, ChatConstraintRules& rules) {
@@ -142,7 +128,7 @@ Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatR
   if (context.format.tools != ToolFormat::kNone) {
     const auto* style = tool_call::find_style(context.format.tools);
     if (style != nullptr && !style->block_starts.empty() && !style->block_starts[0].known_names_only)
-      call_open = only_token(model, style->block_starts[0].text);
+      call_open = only_token(*model.tokenizer, style->block_starts[0].text);
     if (call_open == kNoToken || request.tool_use == ToolUse::kRequired)
       return invalid_field(field,
                            "is not available beside tools in this model's format of calls, nor where a call is "
@@ -155,7 +141,8 @@ Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatR
   held.begun = request.prefill.substr(std::min(request.prefill.find_first_not_of(" \t\r\n"), request.prefill.size()));
   if (grammar::Matcher matcher(held.grammar); matcher.push(held.begun) < held.begun.size())
     return invalid_field(field, "does not fit how the last message has begun the answer");
-  if (rules.reasoning_tokens_max != 0 && held.begun.empty()) held.thinking_open = thinking_open(model, context);
+  if (rules.reasoning_tokens_max != 0 && held.begun.empty())
+    held.thinking_open = thinking_opener(*model.tokenizer, context.format.reasoning, context.prompt);
   held.call_open = call_open;
   rules.grammar = std::move(held);
   return {};

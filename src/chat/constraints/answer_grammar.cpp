@@ -57,6 +57,17 @@ std::string AnswerVocabulary::spell(std::string_view text, bool opens) const {
   return spelled;
 }
 
+TokenId only_token(const Tokenizer& tokenizer, std::string_view text) {
+  const auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true});
+  return tokens && tokens->size() == 1 ? tokens->front() : kNoToken;
+}
+
+TokenId thinking_opener(const Tokenizer& tokenizer, ReasoningFormat format, std::string_view prompt) {
+  const ReasoningStyle* style = find_style(format);
+  if (style == nullptr || style->open.empty() || prompt_end(*style, prompt) != PromptEnd::kElsewhere) return kNoToken;
+  return only_token(tokenizer, style->open);
+}
+
 AnswerGrammar::AnswerGrammar(AnswerGrammarRules rules)
     : rules_(std::move(rules)), matcher_(rules_.grammar), mask_(rules_.vocabulary->masks.words()) {
   matcher_.push(rules_.begun);

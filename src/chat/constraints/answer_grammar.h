@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "chat/output/reasoning.h"
 #include "engine/decoding_constraint.h"
 #include "grammar/token_mask.h"
 
@@ -41,6 +43,12 @@ struct AnswerGrammarRules {
   /// The token with which the model may begin a call in place of the answer; kNoToken: it may not.
   TokenId call_open = kNoToken;
 };
+
+/// The token that the text is, or kNoToken.
+TokenId only_token(const Tokenizer& tokenizer, std::string_view text);
+/// The token with which a model may begin to think, where its prompt, which ends with `prompt`, has neither begun nor
+/// ended the thinking; else kNoToken.
+TokenId thinking_opener(const Tokenizer& tokenizer, ReasoningFormat format, std::string_view prompt);
 
 /// The grammar's state in one answer. Not thread-safe. The masks depend on the answer's tokens alone.
 class AnswerGrammar {
@@ -76,6 +84,17 @@ class AnswerGrammar {
   size_t space_left_ = 0;
   bool started_ = false;
   bool complete_ = false;  // and the answer is held to nothing any more
+};
+
+/// Holds a text without thinking and calls to a grammar from its first token.
+class CompletionConstraint final : public DecodingConstraint {
+ public:
+  explicit CompletionConstraint(AnswerGrammarRules rules) : grammar_(std::move(rules)) {}
+  void begin(NextTokenRule& next) override { grammar_.start(/*space=*/false, next); }
+  void token(TokenId token, std::string_view, NextTokenRule& next) override { grammar_.token(token, next); }
+
+ private:
+  AnswerGrammar grammar_;
 };
 
 }  // namespace cairn

@@ -1,0 +1,67 @@
+#include "form_flags.h"
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+using grammar::GrammarSource;
+using nlohmann::ordered_json;
+using Kind = GrammarSource::Kind;
+
+Result<std::string> file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file) return fail(Code::kIo, "cannot read {}", path);
+  return text;
+}
+
+}  // namespace
+
+void FormFlags::add_to(CLI::App& command) {
+  auto* schema = command.add_option("--json-schema", schema_file, "File with the JSON Schema that answers follow");
+  auto* grammar = command.add_option("--grammar", grammar_file, "File with the GBNF or Lark grammar of answers");
+  auto* expression = command.add_option("--regex", regex, "Regular expression that whole answers match");
+  schema->excludes(grammar)->excludes(expression);
+  grammar->excludes(expression);
+}
+
+Result<std::optional<GrammarSource>> FormFlags::read() const {
+  if (!schema_file.empty()) {
+    CAIRN_TRY(const std::string text, file_text(schema_file));
+    auto schema = ordered_json::parse(text, nullptr, false);
+    if (schema.is_discarded()) return fail(Code::kInvalidArgument, "--json-schema: {} is no JSON", schema_file);
+    return GrammarSource{.kind = Kind::kJsonSchema, .field = "--json-schema", .schema = std::move(schema)};
+  }
+  if (!grammar_file.empty()) {
+    CAIRN_TRY(std::string text, file_text(grammar_file));
+    const Kind kind = text.contains("::=") ? Kind::kGbnf : Kind::kLark;
+    return GrammarSource{.kind = kind, .field = "--grammar", .text = std::move(text)};
+  }
+  if (!regex.empty()) return GrammarSource{.kind = Kind::kRegex, .field = "--regex", .text = regex};
+  return std::nullopt;
+}
+
+Result<AnswerGrammarRules> answer_rules(const Tokenizer& tokenizer, const GrammarSource& form) {
+  auto made = grammar::compile(form);
+  if (!made) return fail(made.error().code, "{}: {}", form.field, made.error().message);
+  return AnswerGrammarRules{.grammar = *std::move(made), .vocabulary = std::make_shared<AnswerVocabulary>(tokenizer)};
+}
+
+void add_form(const GrammarSource& form, ordered_json& request) {
+  switch (form.kind) {
+    case Kind::kJsonSchema:
+      request["response_format"] = {{"type", "json_schema"},
+                                    {"json_schema", {{"name", "answer"}, {"strict", true}, {"schema", form.schema}}}};
+      return;
+    case Kind::kRegex:
+      request["structured_outputs"] = {{"regex", form.text}};
+      return;
+    default:
+      request["structured_outputs"] = {{"grammar", form.text}};
+  }
+}
+
+}  // namespace cairn

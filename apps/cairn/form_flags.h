@@ -1,0 +1,32 @@
+/// Flags of subcommands whose answers can be held to a form.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "chat/constraints/answer_grammar.h"
+#include "grammar/grammar_source.h"
+
+namespace cairn {
+
+struct FormFlags {
+  std::string schema_file;
+  std::string grammar_file;
+  std::string regex;
+
+  void add_to(CLI::App& command);
+  /// What the flags ask for; nothing if there are none. A grammar file is GBNF where it has "::=", else Lark. Errors:
+  /// kIo, kInvalidArgument (the file is no JSON).
+  Result<std::optional<grammar::GrammarSource>> read() const;
+};
+
+/// What an answer of this tokenizer's model is held to. Errors: kInvalidArgument, with the flag.
+Result<AnswerGrammarRules> answer_rules(const Tokenizer& tokenizer, const grammar::GrammarSource& form);
+
+/// The form as fields of a request to a server (OpenAI's for a schema, vLLM's for others).
+void add_form(const grammar::GrammarSource& form, nlohmann::ordered_json& request);
+
+}  // namespace cairn
