@@ -47,9 +47,10 @@ struct ModelBenchFlags {
 // Maximum tokens of the prompt that is read before the measurement starts, and tokens of its answer.
 constexpr int32_t kWarmupTokens = 512;
 constexpr int32_t kWarmupAnswer = 2;
-constexpr int32_t kContextMin = 64;
-// Additional context for several sequences: what one decodes while the others' prompts are read.
-constexpr int32_t kContextExtra = 512;
+// Additional context: what a sequence decodes before it is known that it has begun.
+constexpr int32_t kContextExtra = 128;
+// The same for several sequences: what one decodes while the others' prompts are read.
+constexpr int32_t kContextExtraOfSeveral = 512;
 
 /// Starts one sequence for each prompt of random tokens, none of which is in the cache.
 Result<Sequences> begin_sequences(LoadedModel& model, int32_t sequences, int32_t tokens, uint32_t seed) {
@@ -87,8 +88,8 @@ Result<void> wait_for_all(Sequences& sequences, int32_t tokens) {
 Result<void> bench_model(ModelBenchFlags& flags) {
   LoadOptions& options = flags.load.options;
   if (options.context_tokens == 0) {
-    const int32_t extra = flags.sequences > 1 ? kContextExtra : 1;
-    options.context_tokens = std::max(flags.prompt + flags.answer + extra, kContextMin);
+    const int32_t extra = flags.sequences > 1 ? kContextExtraOfSeveral : kContextExtra;
+    options.context_tokens = flags.prompt + flags.answer + extra;
   }
   options.sequences = options.sequences_max = options.queue_max = flags.sequences;
   CAIRN_TRY(const auto model, flags.load.load());
