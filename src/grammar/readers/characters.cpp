@@ -163,7 +163,8 @@ RegexId json(RegexPool& pool, const CharacterSet& set, bool plain) {
   ByteSet names;
   for (const auto& [character, name] : kJsonNames)
     if (set.contains(character)) names.add(static_cast<uint8_t>(name));
-  const CharacterSet numbered = plain ? set & must_be_escaped() : set;
+  static const CharacterSet plain_ascii = CharacterSet{{0x20, 0x7E}} - must_be_escaped();
+  const CharacterSet numbered = plain ? set - plain_ascii : set;
   std::vector<RegexId> choices{utf8(pool, (set - must_be_escaped()).ranges())};
   if (!names.empty()) choices.push_back(pool.sequence(std::array{pool.literal("\\"), pool.bytes(names)}));
   if (!numbered.empty()) choices.push_back(json_numbered(pool, numbered.ranges()));
