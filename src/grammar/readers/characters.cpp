@@ -73,6 +73,12 @@ RegexId numbers(RegexPool& pool, std::span<const CodePointRange> ranges, std::sp
   if (places.empty()) return kEmptyText;
   uint32_t unit = 1;
   for (const Place& place : places.subspan(1)) unit *= place.radix;
+  if (ranges.size() == 1 && ranges.front() == CodePointRange{0, unit * places.front().radix - 1}) {
+    ByteSet all;
+    for (uint32_t digit = 0; digit < places.front().radix; ++digit) all = all | places.front().spelling(digit);
+    return pool.sequence(
+        std::array{pool.bytes(all), numbers(pool, std::array{CodePointRange{0, unit - 1}}, places.subspan(1))});
+  }
   std::vector<std::pair<RegexId, ByteSet>> groups;  // what follows -> digits
   std::optional<RegexId> all_below;                 // what may follow a digit after which there is no limit
   size_t begin = 0;
