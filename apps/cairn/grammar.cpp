@@ -10,13 +10,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "commands.h"
 #include "gguf/reader.h"
+#include "grammar/json_schema/keyword_table.h"
 #include "grammar/matcher.h"
 #include "grammar/token_mask.h"
 #include "grammar_check/grammar_line.h"
@@ -254,6 +257,18 @@ Result<void> run(const GrammarFlags& flags, AnswerLine answer, bool timed) {
   return answer_lines(vocabulary ? &*vocabulary : nullptr, answer, timed);
 }
 
+// The table of docs/grammar.md.
+void print_keywords() {
+  fmt::print("| keywords | drafts | held to |\n|---|---|---|\n");
+  for (const grammar::KeywordNote& note : grammar::keyword_table()) {
+    std::string names;
+    for (const std::string_view name : std::views::split(note.keywords, std::string_view(", ")) |
+                                           std::views::transform([](auto part) { return std::string_view(part); }))
+      names += fmt::format("{}`{}`", names.empty() ? "" : ", ", name);
+    fmt::print("| {} | {} | {} |\n", names, note.drafts, note.held);
+  }
+}
+
 }  // namespace
 
 void add_grammar(CLI::App& app, int& exit_code) {
@@ -270,6 +285,8 @@ void add_grammar(CLI::App& app, int& exit_code) {
         exit_code = report(done.error());
     });
   };
+  command->add_subcommand("keywords", "Print which keywords of JSON Schema are held to, as a table in Markdown")
+      ->callback(print_keywords);
   add("check", "Check which texts are in the language, as bytes or as a model's tokens", false, check_instances);
   add("sample", "Sample texts of the language at random, from a model's vocabulary alone", true, sample_line);
 }

@@ -101,6 +101,7 @@ class RegexPool {
   struct ByteClasses {
     std::array<uint8_t, 256> of{};           ///< the class of each byte
     std::vector<uint8_t> representatives{};  ///< one byte of each class
+    std::vector<uint8_t> printable{};        ///< of each class that has one a printable ASCII one, but no backslash
   };
   /// Counts the work that several derivatives take, each of them once: the same whether they were known before or not.
   struct WorkCount {

@@ -126,32 +126,45 @@ const RegexPool::ByteClasses& RegexPool::Nodes::classes(uint32_t node) {
       }
     }
   }
+  for (const uint8_t byte : result.representatives) {
+    const ByteSet& part = parts[result.of[byte]];
+    for (uint8_t character = 0x20; character < 0x7F; ++character) {
+      if (character == '\\' || !part.contains(character)) continue;
+      result.printable.push_back(character);
+      break;
+    }
+  }
   known = &result;
   return result;
 }
 
 // Looks for a text that `node` matches, breadth first over derivatives: where many conditions meet, short texts are
-// found long before all their states are seen.
+// found long before all their states are seen. First among printable ASCII, which has most texts, and in which a
+// character is a byte.
 std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) {
-  std::unordered_map<uint32_t, uint32_t> parents{{node, node}};
-  std::vector<uint32_t> open{node};
-  for (size_t i = 0; i < open.size(); ++i) {
-    const uint32_t current = open[i];
-    if (at(current).emptiness == 2) continue;
-    if (at(current).nullable || at(current).emptiness == 1 || !at(current).has_conditions) {
-      for (uint32_t step = current;; step = parents.at(step)) {
-        nodes[step].emptiness = 1;
-        if (step == parents.at(step)) return false;
+  for (const bool ascii : {true, false}) {
+    std::unordered_map<uint32_t, uint32_t> parents{{node, node}};
+    std::vector<uint32_t> open{node};
+    for (size_t i = 0; i < open.size(); ++i) {
+      const uint32_t current = open[i];
+      if (at(current).emptiness == 2) continue;
+      if (at(current).nullable || at(current).emptiness == 1 || !at(current).has_conditions) {
+        for (uint32_t step = current;; step = parents.at(step)) {
+          nodes[step].emptiness = 1;
+          if (step == parents.at(step)) return false;
+        }
+      }
+      const ByteClasses& parts = classes(current);
+      for (uint8_t byte : ascii ? parts.printable : parts.representatives) {
+        if (--fuel < 0) return std::nullopt;
+        const uint32_t next = derive(current, byte);
+        if (overworked()) return std::nullopt;
+        if (next != kNothing && parents.emplace(next, current).second) open.push_back(next);
       }
     }
-    for (uint8_t byte : classes(current).representatives) {
-      if (--fuel < 0) return std::nullopt;
-      const uint32_t next = derive(current, byte);
-      if (overworked()) return std::nullopt;
-      if (next != kNothing && parents.emplace(next, current).second) open.push_back(next);
-    }
+    if (ascii) continue;
+    for (const auto& [visited, parent] : parents) nodes[visited].emptiness = 2;
   }
-  for (const auto& [visited, parent] : parents) nodes[visited].emptiness = 2;
   return true;
 }
 

@@ -122,6 +122,34 @@ TEST(TokenMasks, AllowWhatTheMatcherTakesOfStrings) {
   }
 }
 
+// Lists of strings, and of numbers, none of them twice, and lists whose elements come in any order.
+TEST(TokenMasks, AllowWhatTheMatcherTakesOfLists) {
+  const std::vector<std::string> pieces = drawn_pieces(4, 900);
+  const TokenMasks masks(pieces, {kEndToken});
+  for (uint32_t kind = 0; kind < 4; ++kind) {
+    GrammarBuilder builder;
+    RegexPool& regexes = builder.regexes();
+    const RegexId parts[] = {regexes.literal("\""),
+                             regexes.repeat(characters_of_strings(regexes), 0, kind == 1 ? 2 : 9),
+                             regexes.literal("\"")};
+    const RegexId text = kind == 2 ? regexes.repeat(regexes.bytes(ByteSet::of("ab1")), 1, 3) : regexes.sequence(parts);
+    const SymbolId comma = builder.literal(",");
+    SymbolId list = builder.distinct(text, comma, 1, std::nullopt);
+    if (kind == 3) {
+      const SymbolId elements[] = {builder.literal("a"), builder.literal("ab"), builder.literal("b\"")};
+      const std::vector<MemberList::Element> kinds(3);
+      list = builder.members(elements, kinds, 0, comma, 0, std::nullopt);
+    }
+    const SymbolId start = builder.sequence(std::array{list, builder.literal("}")});
+    const auto grammar = builder.finish(start);
+    ASSERT_TRUE(grammar.has_value());
+    for (uint32_t seed = 0; seed < 4; ++seed) {
+      expect_masks(masks, pieces, *grammar, seed, 30, "kind " + std::to_string(kind));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(TokenMasks, HaveEndTokensExactlyWhereTheTextMayEnd) {
   const std::vector<std::string> pieces{"", "", "a", "b", "", "ab"};
   const TokenMasks masks(pieces, {kEndToken, TokenId{4}});

@@ -7,7 +7,7 @@
 
 namespace cairn::grammar {
 
-/// The pattern that strings of a format match from end to end, as pattern.h reads it. Nullopt: the format is unknown,
+/// The pattern that strings of a format match from end to end, as regex_reader.h reads it. Nullopt: the format is unknown,
 /// or says nothing about a string's characters ("regex"), and so every string has it.
 ///
 /// Each accepts only what the format's standard allows: RFC 3339 (dates, times, durations), RFC 3986 and 3987 (URIs,

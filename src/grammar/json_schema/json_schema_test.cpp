@@ -110,6 +110,7 @@ TEST(JsonSchema, FormatsAreAssertedByDefault) {
          {R"("1::2::3")", R"("12345::")"});
   expect(R"({"format":"uri"})", {R"("https://a.b/c?d#e")", R"("urn:x:y")"}, {R"("//a")", R"("a b:c")"});
   expect(R"({"format":"hostname"})", {R"("a-b.c")"}, {R"("-a")", R"("a..b")"});
+  expect(R"({"format":"regex"})", {R"("^a(b|[c-d]+)?\\.$")"}, {R"("[")", R"("(a")", R"("a\\")", R"("*")"});
   expect(R"({"format":"stock-ticker"})", {R"("ABC")"}, {});
 }
 
@@ -135,6 +136,14 @@ TEST(JsonSchema, ObjectsAreOpenUnlessTheSchemaClosesThem) {
 TEST(JsonSchema, DeclaredKeysComeInTheirOrder) {
   expect(R"({"type":"object","properties":{"b":{},"a":{}}})", {R"({"b":1,"a":1})", R"({"a":1,"c":1})"},
          {R"({"a":1,"b":1})"});
+}
+
+TEST(JsonSchema, KeysComeInAnyOrderByOption) {
+  const std::string_view schema =
+      R"({"type":"object","properties":{"b":{"type":"null"},"a":{"type":"integer"}},"required":["a"]})";
+  expect(schema, {R"({"a":1})", R"({"b":null,"a":1})", R"({"a":1,"b":null})", R"({"x":0,"a":1,"y":0,"b":null})"},
+         {R"({"b":null})", R"({"a":1,"a":1})", R"({"a":1,"b":1})", R"({"a":1,"x":0,"a":2})"},
+         {.order = KeyOrder::kAny});
 }
 
 TEST(JsonSchema, KeysMeetPatternsNamesAndCounts) {
@@ -175,9 +184,15 @@ TEST(JsonSchema, ContainsCountsItems) {
          {"[null,null]"});
 }
 
-TEST(JsonSchema, UniqueItemsAreToldApartAmongListedValues) {
+TEST(JsonSchema, UniqueItemsAreKeptApart) {
   expect(R"({"type":"array","items":{"enum":["a","b","c"]},"uniqueItems":true})",
          {"[]", R"(["b"])", R"(["c","a","b"])"}, {R"(["a","a"])", R"(["a","b","a"])"});
+  expect(R"({"type":"array","items":{"type":"string"},"uniqueItems":true})",
+         {"[]", R"(["b", "bb"])", R"(["c","a","\n"])"}, {R"(["a","a"])", R"(["a","b", "a"])", R"(["a","\u0061"])"});
+  expect(R"({"type":"array","items":{"type":["number","null"]},"uniqueItems":true,"minItems":2})",
+         {"[1,2]", "[0.5, null, -1]"}, {"[1]", "[1,1]", "[1,1.0]", "[0,-0]", "[10,1e1]", "[null,null]"});
+  expect_error(R"({"type":"array","items":{"type":"boolean"},"uniqueItems":true,"minItems":3})", Code::kInvalidArgument,
+               "", "");
   expect_error(R"({"type":"array","uniqueItems":true})", Code::kUnsupported, "/uniqueItems", "uniqueItems");
 }
 
@@ -188,6 +203,12 @@ TEST(JsonSchema, AlternativesMeetTheirSiblings) {
   expect(
       R"({"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"properties":{"b":{"type":"string"}},"required":["b"]}]})",
       {R"({"a":1,"b":"x"})"}, {R"({"a":1})", R"({"a":"1","b":"x"})", "[]"});
+}
+
+TEST(JsonSchema, OneOfIsToldApartByWhatStandsBesideIt) {
+  expect(
+      R"({"type":"object","required":["k"],"oneOf":[{"properties":{"k":{"const":1},"x":{"type":"null"}}},{"properties":{"k":{"const":2}}}]})",
+      {R"({"k":1,"x":null})", R"({"k":2,"x":1})"}, {R"({"k":1,"x":1})", R"({"x":null})", R"({"k":3})"});
 }
 
 TEST(JsonSchema, OneOfIsExactlyOne) {

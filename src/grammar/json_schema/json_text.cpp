@@ -13,7 +13,6 @@ namespace cairn::grammar {
 
 namespace {
 
-constexpr char32_t kLastCharacter = 0x10FFFF;
 /// Derivatives that may be spent to see that an expression matches nothing.
 constexpr int32_t kNoneFuel = 20'000;
 constexpr uint32_t kPrettyIndentMax = 20;
@@ -59,126 +58,16 @@ RegexId word(RegexPool& pool) {
 
 }  // namespace
 
-std::vector<CharacterRange> normal_ranges(std::vector<CharacterRange> ranges) {
-  std::ranges::sort(ranges);
-  std::vector<CharacterRange> out;
-  for (const CharacterRange& range : ranges) {
-    if (range.first > range.last) continue;
-    if (!out.empty() && range.first <= out.back().last + 1) {
-      out.back().last = std::max(out.back().last, range.last);
-    } else {
-      out.push_back(range);
-    }
-  }
-  return out;
-}
-
-std::vector<CharacterRange> inverted_ranges(std::span<const CharacterRange> ranges) {
-  std::vector<CharacterRange> out;
-  char32_t next = 0;
-  for (const CharacterRange& range : normal_ranges({ranges.begin(), ranges.end()})) {
-    if (range.first > next) out.push_back({next, range.first - 1});
-    next = range.last + 1;
-  }
-  if (next <= kLastCharacter) out.push_back({next, kLastCharacter});
-  return out;
-}
-
 JsonText::JsonText(RegexPool& pool, Notation notation) : pool_(pool), notation_(std::move(notation)) {
-  if (!notation_.escapes) {
-    any_character_ = pool.characters(0, kLastCharacter);
-    any_string_ = canonical_string_ = pool.repeat(any_character_, 0, std::nullopt);
-    return;
-  }
-  const RegexId raw[] = {pool.characters(0x20, 0x21), pool.characters(0x23, 0x5B),
-                         pool.characters(0x5D, kLastCharacter)};
-  const RegexId short_one = then(pool.literal("\\"), pool.bytes(ByteSet::of("\"\\/bfnrt")));
-  any_character_ = pool.any_of(std::initializer_list<RegexId>{pool.any_of(raw), short_one, escaped(0, kLastCharacter)});
+  any_character_ = grammar::spell(pool, CharacterSet::all(), notation_.escapes ? Spelling::kJson : Spelling::kUtf8);
   any_string_ = pool.repeat(any_character_, 0, std::nullopt);
-  canonical_string_ = pool.repeat(characters({{0, kLastCharacter}}), 0, std::nullopt);
+  canonical_string_ = pool.repeat(characters(CharacterSet::all()), 0, std::nullopt);
 }
 
-RegexId JsonText::hexadecimal(uint32_t first, uint32_t last, int digits) {
-  const auto digit_set = [&](uint32_t low, uint32_t high) {
-    ByteSet set;
-    for (uint32_t digit = low; digit <= high; ++digit) {
-      set.add(static_cast<uint8_t>("0123456789abcdef"[digit]));
-      set.add(static_cast<uint8_t>("0123456789ABCDEF"[digit]));
-    }
-    return pool_.bytes(set);
-  };
-  if (digits == 1) return digit_set(first, last);
-  const uint32_t unit = 1U << (4 * (digits - 1));
-  std::vector<RegexId> choices;
-  for (uint32_t from = first; from <= last;) {
-    const uint32_t digit = from / unit;
-    if (from % unit == 0 && from + unit - 1 <= last) {  // whole blocks share their tail
-      const uint32_t blocks = (last - from + 1) / unit;
-      choices.push_back(then(digit_set(digit, digit + blocks - 1), hexadecimal(0, unit - 1, digits - 1)));
-      from += blocks * unit;
-    } else {
-      const uint32_t to = std::min(last, (digit + 1) * unit - 1);
-      choices.push_back(then(digit_set(digit, digit), hexadecimal(from % unit, to % unit, digits - 1)));
-      from = to + 1;
-    }
-  }
-  return pool_.any_of(choices);
-}
-
-RegexId JsonText::escaped(char32_t first, char32_t last) {
-  std::vector<RegexId> choices;
-  const RegexId begin = pool_.literal("\\u");
-  const auto plane_zero = [&](char32_t low, char32_t high) {
-    low = std::max(low, first);
-    high = std::min(high, last);
-    if (low <= high) choices.push_back(then(begin, hexadecimal(low, high, 4)));
-  };
-  plane_zero(0, 0xD7FF);
-  plane_zero(0xE000, 0xFFFF);
-  if (last >= 0x10000) {
-    const uint32_t from = std::max<char32_t>(first, 0x10000) - 0x10000, to = last - 0x10000;
-    const auto pair = [&](uint32_t high_from, uint32_t high_to, uint32_t low_from, uint32_t low_to) {
-      if (high_from > high_to) return;
-      const RegexId parts[] = {begin, hexadecimal(0xD800 + high_from, 0xD800 + high_to, 4), begin,
-                               hexadecimal(0xDC00 + low_from, 0xDC00 + low_to, 4)};
-      choices.push_back(pool_.sequence(parts));
-    };
-    if (from >> 10 == to >> 10) {
-      pair(from >> 10, from >> 10, from & 0x3FF, to & 0x3FF);
-    } else {
-      pair(from >> 10, from >> 10, from & 0x3FF, 0x3FF);
-      if ((to >> 10) > (from >> 10) + 1) pair((from >> 10) + 1, (to >> 10) - 1, 0, 0x3FF);
-      pair(to >> 10, to >> 10, 0, to & 0x3FF);
-    }
-  }
-  return pool_.any_of(choices);
-}
-
-RegexId JsonText::characters(const std::vector<CharacterRange>& ranges) {
-  const auto known = sets_.find(ranges);
-  if (known != sets_.end()) return known->second;
-  std::vector<RegexId> choices;
-  if (!notation_.escapes) {
-    for (const CharacterRange& range : ranges) choices.push_back(pool_.characters(range.first, range.last));
-    return sets_.emplace(ranges, pool_.any_of(choices)).first->second;
-  }
-  ByteSet plain, short_ones;
-  for (const CharacterRange& range : ranges) {
-    for (char32_t c = range.first; c <= std::min<char32_t>(range.last, 0x7F); ++c) {
-      if (c >= 0x20 && c != '"' && c != '\\') plain.add(static_cast<uint8_t>(c));
-      if (short_escape(c) != 0) short_ones.add(static_cast<uint8_t>(short_escape(c)));
-    }
-    if (range.first < 0x20) choices.push_back(escaped(range.first, std::min<char32_t>(range.last, 0x1F)));
-    if (range.last < 0x7F) continue;
-    const char32_t first = std::max<char32_t>(range.first, 0x7F);
-    choices.push_back(escaped(first, range.last));
-    if (range.last >= 0x80) choices.push_back(pool_.characters(std::max<char32_t>(first, 0x80), range.last));
-  }
-  if (!plain.empty()) choices.push_back(pool_.bytes(plain));
-  if (!short_ones.empty()) choices.push_back(then(pool_.literal("\\"), pool_.bytes(short_ones)));
-  const RegexId set = pool_.any_of(choices);
-  sets_.emplace(ranges, set);
-  return set;
+RegexId JsonText::characters(const CharacterSet& set) {
+  const auto [place, added] = sets_.try_emplace(set);
+  if (added) place->second = grammar::spell(pool_, set, spelling());
+  return place->second;
 }
 
 RegexId JsonText::literal(std::string_view text) {
@@ -219,7 +108,7 @@ RegexId JsonText::quoted(RegexId body) {
 RegexId JsonText::spelled_string() {
   if (!notation_.escapes) return any_string_;
   std::vector<RegexId> choices{pool_.characters(0x20, 0x21), pool_.characters(0x23, 0x5B),
-                               pool_.characters(0x5D, kLastCharacter)};
+                               pool_.characters(0x5D, kLastCodePoint)};
   for (char32_t character = 0; character < 0x80; ++character) {
     if (character != '"' && character != '\\' && character >= 0x20) continue;
     choices.push_back(pool_.literal(spelled_body(std::string(1, static_cast<char>(character)))));

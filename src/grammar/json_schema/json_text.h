@@ -2,9 +2,9 @@
 ///
 /// Sets of strings are sets of *decoded* strings. Where a string is constrained, its expression ranges over the
 /// canonical spellings: printable ASCII stands for itself, `"` and `\` come behind a backslash, control characters as
-/// escapes, and all others as themselves or as `\u` escapes. Each spelling decodes to one string, so intersections and
-/// complements of expressions, taken among the canonical spellings, are those of the sets. In a notation without
-/// escapes each string has one spelling, itself.
+/// escapes, and all others as themselves or as `\u` escapes (Spelling::kJsonPlain). Each spelling decodes to one
+/// string, so intersections and complements of expressions, taken among the canonical spellings, are those of the sets.
+/// In a notation without escapes each string has one spelling, itself.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/readers/characters.h"
 #include "grammar/regex.h"
 
 namespace cairn::grammar {
-
-/// Unicode scalar values from `first` to `last`.
-struct CharacterRange {
-  char32_t first = 0;
-  char32_t last = 0;
-  auto operator<=>(const CharacterRange&) const = default;
-};
 
 enum class Whitespace {
   kAny,     ///< All that JSON allows.
@@ -44,11 +38,6 @@ struct Notation {
   std::vector<std::string> absent{};  ///< texts that no string contains, because they end what is around it
 };
 
-/// Sorted, disjoint ranges with the same characters.
-std::vector<CharacterRange> normal_ranges(std::vector<CharacterRange> ranges);
-/// All other characters.
-std::vector<CharacterRange> inverted_ranges(std::span<const CharacterRange> ranges);
-
 /// Makes and shares the expressions of one pool, which must outlive it.
 class JsonText {
  public:
@@ -57,8 +46,10 @@ class JsonText {
   const Notation& notation() const { return notation_; }
 
   RegexPool& pool() { return pool_; }
-  /// Canonical spellings of one character of normal ranges.
-  RegexId characters(const std::vector<CharacterRange>& ranges);
+  /// The canonical ones.
+  Spelling spelling() const { return notation_.escapes ? Spelling::kJsonPlain : Spelling::kUtf8; }
+  /// Canonical spellings of one character.
+  RegexId characters(const CharacterSet& set);
   /// Canonical spellings of a text of UTF-8.
   RegexId literal(std::string_view text);
   /// What stands between the quotes of any string, in every spelling.
@@ -92,15 +83,13 @@ class JsonText {
   std::string spelled_body(std::string_view text) const;
 
  private:
-  RegexId escaped(char32_t first, char32_t last);
-  RegexId hexadecimal(uint32_t first, uint32_t last, int digits);
   RegexId without_absent(RegexId body);
 
   RegexPool& pool_;
   Notation notation_;
   std::optional<RegexId> with_absent_{};
   RegexId any_character_{}, any_string_{}, canonical_string_{};
-  std::map<std::vector<CharacterRange>, RegexId> sets_;
+  std::map<CharacterSet, RegexId> sets_;
   std::map<std::string, RegexId, std::less<>> literals_;
   std::map<RegexId, bool> none_;
 };

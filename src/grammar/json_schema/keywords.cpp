@@ -5,7 +5,7 @@
 
 #include "grammar/json_schema/format.h"
 #include "grammar/json_schema/normalizer.h"
-#include "grammar/json_schema/pattern.h"
+#include "grammar/readers/regex_reader.h"
 
 namespace cairn::grammar {
 
@@ -287,7 +287,7 @@ bool Normalizer::string_keyword(const Schema& schema, std::string_view keyword, 
   if (keyword != "format" || !assert_formats_ || !value.is_string()) return false;
   const std::optional<std::string> pattern = format_pattern(value.get<std::string>());
   if (!pattern.has_value()) return false;
-  const Result<RegexId> strings = pattern_whole_strings(text_, *pattern);
+  const Result<RegexId> strings = read_regex(text_.pool(), *pattern, {.spelling = text_.spelling()});
   if (!strings.has_value()) {
     fail(Code::kInternal, schema.place, keyword, strings.error().text());
     return true;
@@ -300,7 +300,8 @@ bool Normalizer::string_keyword(const Schema& schema, std::string_view keyword, 
 RegexId Normalizer::key_pattern(const SchemaPlace& place, std::string_view keyword, const std::string& pattern) {
   const auto known = patterns_.find(pattern);
   if (known != patterns_.end()) return known->second;
-  const Result<RegexId> strings = pattern_strings(text_, pattern);
+  const Result<RegexId> strings =
+      read_regex(text_.pool(), pattern, {.match = RegexOptions::Match::kSearch, .spelling = text_.spelling()});
   if (!strings.has_value()) {
     fail(strings.error().code, place, keyword, strings.error().message);
     return kNoMatch;

@@ -73,6 +73,12 @@ RegexId numbers(RegexPool& pool, std::span<const CodePointRange> ranges, std::sp
   if (places.empty()) return kEmptyText;
   uint32_t unit = 1;
   for (const Place& place : places.subspan(1)) unit *= place.radix;
+  if (ranges.size() == 1 && ranges.front() == CodePointRange{0, unit * places.front().radix - 1}) {
+    ByteSet all;
+    for (uint32_t digit = 0; digit < places.front().radix; ++digit) all = all | places.front().spelling(digit);
+    return pool.sequence(
+        std::array{pool.bytes(all), numbers(pool, std::array{CodePointRange{0, unit - 1}}, places.subspan(1))});
+  }
   std::vector<std::pair<RegexId, ByteSet>> groups;  // what follows -> digits
   std::optional<RegexId> all_below;                 // what may follow a digit after which there is no limit
   size_t begin = 0;
@@ -163,7 +169,8 @@ RegexId json(RegexPool& pool, const CharacterSet& set, bool plain) {
   ByteSet names;
   for (const auto& [character, name] : kJsonNames)
     if (set.contains(character)) names.add(static_cast<uint8_t>(name));
-  const CharacterSet numbered = plain ? set & must_be_escaped() : set;
+  static const CharacterSet plain_ascii = CharacterSet{{0x20, 0x7E}} - must_be_escaped();
+  const CharacterSet numbered = plain ? set - plain_ascii : set;
   std::vector<RegexId> choices{utf8(pool, (set - must_be_escaped()).ranges())};
   if (!names.empty()) choices.push_back(pool.sequence(std::array{pool.literal("\\"), pool.bytes(names)}));
   if (!numbered.empty()) choices.push_back(json_numbered(pool, numbered.ranges()));

@@ -19,7 +19,7 @@ enum class Spelling : uint8_t {
   /// As JSON writes it between quotes: quotes, backslashes and control characters are escaped, by name or by number,
   /// and every other character may be.
   kJson,
-  /// The same, but what need not be escaped is not, except that a slash may be.
+  /// The same, but printable ASCII that need not be escaped is not, except that a slash may be.
   kJsonPlain,
 };
 

@@ -1,0 +1,17 @@
+/// Which keywords of JSON Schema are held to, for people: docs/grammar.md has this table.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace cairn::grammar {
+
+struct KeywordNote {
+  std::string_view keywords;  ///< separated by ", "
+  std::string_view drafts;
+  std::string_view held;  ///< how, and what of it is refused
+};
+
+std::span<const KeywordNote> keyword_table();
+
+}  // namespace cairn::grammar
