@@ -22,6 +22,9 @@ struct NextTokenRule {
   /// A bit for each token, the lowest bit of the first word for token 0: only those with a set bit may come next.
   /// Empty: all may. The constraint owns the words. Ignored while tokens are forced.
   std::span<const uint64_t> allowed{};
+  /// Tokens that are likely to come next, in order: drafts, which change no answer. The constraint owns them. Ignored
+  /// while tokens are forced.
+  std::span<const TokenId> expected{};
   /// The next token is the one that temperature 0 would give.
   bool greedy = false;
   /// The answer ends here.
@@ -38,7 +41,7 @@ class DecodingConstraint {
   /// Called before the first token.
   virtual void begin(NextTokenRule& next) = 0;
   /// Called after each token of the answer, forced ones too, with the text that became certain with it. `next.forced`
-  /// is empty unless tokens are still to come; `next.banned` and `next.greedy` are as the last call left them.
+  /// is empty unless tokens are still to come; the rest of `next` is as the last call left it.
   virtual void token(TokenId token, std::string_view text, NextTokenRule& next) = 0;
 };
 

@@ -129,6 +129,36 @@ TEST_F(EngineConstraintTest, AnAnswerEndsWhereItsConstraintEndsIt) {
   EXPECT_TRUE(free.text.starts_with(answer.text));
 }
 
+// What the constraint expects is drafted: it saves steps where it is right, and changes nothing anywhere.
+TEST_F(EngineConstraintTest, ExpectedTokensSaveStepsAndChangeNoAnswer) {
+  start();
+  GenerateRequest request = request_of(prompt_of(9), 24, 0.7f, 5);
+  request.ignore_eos = true;
+  const int64_t before = engine_->stats().steps;
+  const Answer free = ask(request);
+  const int64_t steps_without = engine_->stats().steps - before;
+  const auto ask_expecting = [&](std::span<const TokenId> expected, bool speculate) {
+    GenerateRequest other = request;
+    other.speculate = speculate;
+    NextTokenRule rule;
+    rule.expected = expected;
+    other.constraint = std::make_shared<Scripted>(std::vector<Scripted::Move>{{4, rule}, {5, NextTokenRule{}}});
+    const int64_t begin = engine_->stats().steps;
+    const Answer answer = ask(std::move(other));
+    EXPECT_EQ(answer.tokens, free.tokens);
+    return engine_->stats().steps - begin;
+  };
+  const auto right = std::span(free.tokens).subspan(4, 6);
+  std::vector<TokenId> partly(right.begin(), right.end());
+  partly[3] = partly[3] == id(1) ? id(2) : id(1);
+  // The row after the last draft gives a token, too.
+  EXPECT_EQ(ask_expecting(right, true), steps_without - 6);
+  EXPECT_EQ(ask_expecting(partly, true), steps_without - 3);
+  EXPECT_EQ(ask_expecting(right, false), steps_without);
+  const std::vector<TokenId> many(100, id(1));
+  EXPECT_EQ(ask_expecting(many, true), steps_without);
+}
+
 // A forced token uses up its place's random number, so samples after it depend on their place alone. Drafts that differ
 // from the forced tokens change nothing.
 TEST_F(EngineConstraintTest, SpeculationAndOtherRequestsDoNotChangeAConstrainedAnswer) {

@@ -29,7 +29,8 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       min_tokens_(submission.request.min_tokens),
       line_time_max_(submission.request.line_time_max),
       stop_tokens_(std::move(submission.request.stop_tokens)),
-      speculates_(submission.request.speculate && drafts_max > 0),
+      takes_drafts_(submission.request.speculate),
+      speculates_(takes_drafts_ && drafts_max > 0),
       priority_(submission.request.priority),
       party_(submission.party),
       salt_(submission.request.salt),
@@ -48,7 +49,7 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
   memory_.table.groups.resize(kv_groups);
   for (std::vector<PageId>& group : memory_.table.groups) group.reserve(static_cast<size_t>(pages_for(tokens_max_)));
   memory_.cursor = PrefixCache::root(salt_);
-  drafts_.reserve(static_cast<size_t>(drafts_max));
+  drafts_.reserve(static_cast<size_t>(std::max(drafts_max, constraint_ == nullptr ? 0 : kExpectedDraftsMax)));
   if (constraint_ != nullptr) constraint_->begin(rule_);
   if (min_tokens_ == 0) return;
   for (int32_t token = 0; token < vocabulary; ++token)
@@ -148,7 +149,15 @@ nanoseconds Sequence::stalled_for(int64_t now_ns) {
 void Sequence::drafted(int32_t proposed, int32_t accepted) {
   timings_.drafted += proposed;
   timings_.accepted += accepted;
-  draft_length_controller_.observe(proposed, accepted);
+  if (!drafts_expected_) draft_length_controller_.observe(proposed, accepted);
+}
+
+void Sequence::draft_expected() {
+  const bool may = takes_drafts_ && !is_forced() && decoding() && !channel_->unread();
+  const int32_t room = may ? std::clamp(drafts_room(), 0, kExpectedDraftsMax) : 0;
+  const auto expected = rule_.expected.first(std::min(rule_.expected.size(), static_cast<size_t>(room)));
+  drafts_.assign(expected.begin(), expected.end());
+  drafts_expected_ = !drafts_.empty();
 }
 
 LogitsWanted Sequence::wants_hidden(bool to_the_end) const {

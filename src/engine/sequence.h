@@ -89,8 +89,10 @@ class Sequence {
   // -- Speculation.
   bool speculates() const { return speculates_; }
   DraftLengthController& draft_length_controller() { return draft_length_controller_; }
-  /// Draft tokens for the next step; written by the drafter.
+  /// Draft tokens for the next step; written by the drafter, or by draft_expected().
   std::vector<TokenId>& drafts() { return drafts_; }
+  /// Drafts what the constraint expects next, if it does: at most kExpectedDraftsMax tokens.
+  void draft_expected();
   /// Tokens that could still follow the next one.
   int32_t drafts_room() const { return tokens_max_ - static_cast<int32_t>(tokens_.size()) - 1; }
 
@@ -161,7 +163,9 @@ class Sequence {
   std::vector<TokenId> stop_tokens_;
   std::vector<TokenId> ends_;    // tokens that end the answer, if min_tokens_ forbids them for a while
   std::vector<TokenId> banned_;  // scratch
+  bool takes_drafts_;
   bool speculates_;
+  bool drafts_expected_ = false;  // the drafts are the constraint's
   Priority priority_;
   Party party_;
   uint64_t salt_;
@@ -191,6 +195,9 @@ class Sequence {
   NextTokenRule rule_;
   size_t forced_next_ = 0;  // next index of rule_.forced
 };
+
+/// Maximum number of tokens that a constraint expects and that are drafted in one step: other streams wait for them.
+inline constexpr int32_t kExpectedDraftsMax = 8;
 
 /// Running sequences are in order of admission; a finished one is null until its iteration ends.
 using Sequences = std::vector<std::unique_ptr<Sequence>>;

@@ -21,7 +21,7 @@ void set(std::span<uint64_t> mask, TokenId token) {
 
 }  // namespace
 
-AnswerVocabulary::AnswerVocabulary(const Tokenizer& tokenizer) : masks(tokenizer) {
+AnswerVocabulary::AnswerVocabulary(const Tokenizer& made_from) : tokenizer(made_from), masks(made_from) {
   for (size_t i = 0; i < masks.tokens(); ++i) {
     const TokenId token{static_cast<int32_t>(i)};
     const std::string_view piece = masks.piece(token);
@@ -69,7 +69,10 @@ TokenId thinking_opener(const Tokenizer& tokenizer, ReasoningFormat format, std:
 }
 
 AnswerGrammar::AnswerGrammar(AnswerGrammarRules rules)
-    : rules_(std::move(rules)), matcher_(rules_.grammar), mask_(rules_.vocabulary->masks.words()) {
+    : rules_(std::move(rules)),
+      matcher_(rules_.grammar),
+      expected_(rules_.vocabulary->tokenizer),
+      mask_(rules_.vocabulary->masks.words()) {
   matcher_.push(rules_.begun);
 }
 
@@ -77,17 +80,19 @@ void AnswerGrammar::start(bool space, NextTokenRule& next) {
   started_ = true;
   space_left_ = space ? kAnswerSpaceBytesMax : 0;
   if (space) rules_.thinking_open = kNoToken;
-  allow_next(next);
+  allow_next(kNoToken, rules_.begun, next);
 }
 
 void AnswerGrammar::pause(NextTokenRule& next) {
   started_ = false;
   next.allowed = {};
+  next.expected = {};
 }
 
 void AnswerGrammar::give_way(NextTokenRule& next) {
   complete_ = true;
   next.allowed = {};
+  next.expected = {};
 }
 
 bool AnswerGrammar::takes_space(std::string_view text) {
@@ -99,18 +104,20 @@ bool AnswerGrammar::takes_space(std::string_view text) {
 
 void AnswerGrammar::token(TokenId token, NextTokenRule& next) {
   if (complete_) return;
-  if (!takes_space(rules_.vocabulary->masks.piece(token)) && !rules_.vocabulary->masks.push(matcher_, token))
+  const std::string_view text = rules_.vocabulary->masks.piece(token);
+  if (!takes_space(text) && !rules_.vocabulary->masks.push(matcher_, token))
     next.error = matcher_.failure().value_or(unfit("a token that was forced on it"));
-  if (!next.error) allow_next(next);
+  if (!next.error) allow_next(token, text, next);
 }
 
 void AnswerGrammar::text(std::string_view text, NextTokenRule& next) {
   if (!takes_space(text) && matcher_.push(text) < text.size())
     next.error = matcher_.failure().value_or(unfit("text in one token with the end of its thinking"));
-  if (!next.error) allow_next(next);
+  if (!next.error) allow_next(kNoToken, text, next);
 }
 
-void AnswerGrammar::allow_next(NextTokenRule& next) {
+void AnswerGrammar::allow_next(TokenId token, std::string_view text, NextTokenRule& next) {
+  next.expected = {};
   if (!matcher_.failure() && matcher_.may_end() && matcher_.next_bytes().empty()) {
     next.allowed = {};
     next.end = FinishReason::kStop;
@@ -129,6 +136,7 @@ void AnswerGrammar::allow_next(NextTokenRule& next) {
       if (rules_.vocabulary->masks.piece(space).size() <= space_left_) set(mask_, space);
   }
   next.allowed = mask_;
+  next.expected = expected_.after(token, text, matcher_);
 }
 
 }  // namespace cairn

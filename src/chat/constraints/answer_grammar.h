@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "chat/constraints/expected_run.h"
 #include "chat/output/reasoning.h"
 #include "engine/decoding_constraint.h"
 #include "grammar/token_mask.h"
@@ -22,7 +23,9 @@ inline constexpr size_t kAnswerSpaceBytesMax = 4;
 
 /// What masks of a model's tokens are made from. Made once for a model.
 struct AnswerVocabulary {
-  explicit AnswerVocabulary(const Tokenizer& tokenizer);
+  /// `tokenizer` outlives this.
+  explicit AnswerVocabulary(const Tokenizer& made_from);
+  const Tokenizer& tokenizer;
   grammar::TokenMasks masks;
   /// Texts of control tokens, those that end generation too.
   std::map<std::string, TokenId, std::less<>> controls;
@@ -76,10 +79,12 @@ class AnswerGrammar {
     return token != kNoToken && token == opener && matcher_.position() == 0 && !complete_;
   }
   bool takes_space(std::string_view text);
-  void allow_next(NextTokenRule& next);
+  /// `token` with its `text` was taken last.
+  void allow_next(TokenId token, std::string_view text, NextTokenRule& next);
 
   AnswerGrammarRules rules_;
   grammar::Matcher matcher_;
+  ExpectedRun expected_;
   std::vector<uint64_t> mask_;
   size_t space_left_ = 0;
   bool started_ = false;

@@ -17,7 +17,7 @@ bool is_complete(const grammar::Matcher& matcher) {
 }  // namespace
 
 HeldCalls::HeldCalls(HeldCallsRules rules, const Tokenizer& tokenizer)
-    : rules_(std::move(rules)), tokenizer_(tokenizer), mask_(rules_.vocabulary->masks.words()) {}
+    : rules_(std::move(rules)), tokenizer_(tokenizer), expected_(tokenizer), mask_(rules_.vocabulary->masks.words()) {}
 
 bool HeldCalls::open(std::string_view spelled, std::string_view rest, State state) {
   grammar::Matcher matcher(rules_.grammar);
@@ -31,7 +31,7 @@ void HeldCalls::begin(NextTokenRule& next) {
   if (!rules_.begun.empty() && !open(rules_.begun, {}, rules_.begun_certain ? State::kHeld : State::kTentative))
     next.error = Error{Code::kInternal, "what was forced on the model begins no call of its grammar", {}};
   if (state_ == State::kHeld)
-    allow_next(next);
+    allow_next(kNoToken, next);
   else
     ban_misfits(next);
 }
@@ -44,7 +44,7 @@ void HeldCalls::token(TokenId token, bool thought, std::span<const Part> parts, 
   if (state_ == State::kTentative && std::ranges::find(parts, PartKind::kCallBegin, &Part::kind) != parts.end())
     state_ = State::kHeld;
   if (state_ == State::kHeld && !next.error)
-    allow_next(next);
+    allow_next(token, next);
   else if (state_ == State::kFree && !thought)
     ban_misfits(next);
 }
@@ -87,17 +87,21 @@ void HeldCalls::read_call(TokenId token, NextTokenRule& next) {
   if (fits && !is_complete(*matcher_)) return;
   state_ = State::kFree;
   next.allowed = {};
+  next.expected = {};
   at_start_ = fits;
   tail_.clear();
 }
 
-void HeldCalls::allow_next(NextTokenRule& next) {
+void HeldCalls::allow_next(TokenId token, NextTokenRule& next) {
+  next.expected = {};
   rules_.vocabulary->masks.compute(*matcher_, mask_);
   if (matcher_->failure()) {
     next.error = *matcher_->failure();
     return;
   }
   next.allowed = mask_;
+  const std::string_view text = token == kNoToken ? rules_.begun : rules_.vocabulary->masks.piece(token);
+  next.expected = expected_.after(token, text, *matcher_);
 }
 
 const std::vector<TokenId>& HeldCalls::misfits(size_t opener, size_t written) {

@@ -54,7 +54,8 @@ class HeldCalls {
   void read_call(TokenId token, NextTokenRule& next);
   /// Begins a block; false: what has come of it behind its opener is no call.
   bool open(std::string_view spelled, std::string_view rest, State state);
-  void allow_next(NextTokenRule& next);
+  /// `token`, or kNoToken, was taken last.
+  void allow_next(TokenId token, NextTokenRule& next);
   void ban_misfits(NextTokenRule& next);
   const std::vector<TokenId>& misfits(size_t opener, size_t written);
 
@@ -62,6 +63,7 @@ class HeldCalls {
   const Tokenizer& tokenizer_;
   State state_ = State::kFree;
   std::optional<grammar::Matcher> matcher_;
+  ExpectedRun expected_;
   std::vector<uint64_t> mask_;
   std::string tail_;      // of the text outside of calls
   bool at_start_ = true;  // only white space has come since the beginning, the thinking or a block

@@ -27,7 +27,10 @@ Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& option
 }
 
 int64_t Drafting::propose(const Sequences& running, const CostModel& cost) try {
-  for (const std::unique_ptr<Sequence>& sequence : running) sequence->drafts().clear();
+  for (const std::unique_ptr<Sequence>& sequence : running) {
+    sequence->drafts().clear();
+    if (!kv_.has_state()) sequence->draft_expected();
+  }
   if (drafts_max_ == 0) return 0;
   requests_.clear();
   collect_requests(running, cost);
@@ -60,6 +63,7 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
   if (decoding == 0 || without <= 0) return;
   for (const std::unique_ptr<Sequence>& sequence : running) {
     if (!sequence->decoding() || !sequence->speculates() || sequence->channel().unread()) continue;
+    if (!sequence->drafts().empty()) continue;  // its constraint knows better
     const double with = cost.step_ns(decoding + 1, attended + sequence->memory().computed);
     const double row_cost = (with - without + token_ns_) / without;
     int32_t wanted =

@@ -1,4 +1,5 @@
-/// Chooses for which sequences drafts are likely to pay, and how many, and calls the drafter.
+/// Drafts what constraints expect, chooses for which other sequences drafts are likely to pay, and how many, and calls
+/// the drafter.
 #pragma once
 
 #include <cstdint>
