@@ -12,11 +12,11 @@ constexpr size_t kExpectedBytesMin = 2;
 /// The byte that is likely to follow `last`.
 std::optional<uint8_t> likely_byte(const grammar::Matcher& matcher, char last, bool lines) {
   if (const auto forced = matcher.forced()) return forced;
-  if (lines || matcher.may_end()) return std::nullopt;
+  if (matcher.may_end()) return std::nullopt;
   const grammar::ByteSet next = matcher.next_bytes();
-  if ((last == ':' || last == ',') && next.contains(' ')) return uint8_t{' '};
+  if ((last == ':' || (last == ',' && !lines)) && next.contains(' ')) return uint8_t{' '};
   const grammar::ByteSet rest = next & ~grammar::ByteSet::of(kSpaceBytes);
-  if (rest.size() != 1) return std::nullopt;
+  if (rest.size() != 1 || (lines && last != ' ' && rest.first() != ':')) return std::nullopt;
   return rest.first();
 }
 

@@ -16,7 +16,7 @@ namespace cairn {
 inline constexpr size_t kExpectedBytesMax = 64;
 
 /// The run that is expected next in one answer. White space may mostly be left out or written in several ways: guessed
-/// is the space behind a colon or a comma, and nothing once the answer has lines. Not thread-safe.
+/// is a space behind a colon or a comma, and, once the answer has lines, only behind a colon. Not thread-safe.
 class ExpectedRun {
  public:
   explicit ExpectedRun(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
