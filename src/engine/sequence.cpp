@@ -239,7 +239,10 @@ bool Sequence::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
     return sampler_.reports();
   }
   const std::span<const TokenId> banned = this->banned();
-  if (!rule_.allowed.empty() || !sampler_.can_sample_on_device(banned)) return false;
+  const bool masked = !rule_.allowed.empty();
+  // Log-probabilities are those of the row as it was.
+  if ((masked && sampler_.reports()) || !sampler_.can_sample_on_device(banned)) return false;
+  if (masked) samples.allow(row, rule_.allowed);
   samples.add(sampler_.request_for(row, ahead, banned, rule_.greedy, samples.changes()));
   return true;
 }

@@ -47,6 +47,14 @@ struct SampleRequest {
   CAIRN_HOST_DEVICE constexpr int32_t change_count() const { return biases + penalties + masked; }
 };
 
+/// The tokens of a row that may be sampled.
+struct AllowedTokens {
+  int32_t row = 0;  ///< of the logits
+  /// A bit for each token, the lowest bit of the first word for token 0; tokens behind the last word may not be
+  /// sampled. In host memory.
+  std::span<const uint64_t> words{};
+};
+
 /// All but the token is of the row as the model gave it.
 struct SampleResult {
   static constexpr int32_t kNoCandidate = -1;  ///< no logit is above -infinity
@@ -74,6 +82,8 @@ class SamplerOperations {
   /// WorkspaceSizes::sample_rows samples.
   virtual void sample(float* logits, int64_t vocabulary, std::span<const SampleRequest> samples,
                       std::span<const LogitChange> changes, std::span<SampleResult> sampled) = 0;
+  /// Sets the logits of all other tokens to -infinity, before sample(). All rows have as many words.
+  virtual void mask(float* logits, int64_t vocabulary, std::span<const AllowedTokens> rows) = 0;
 };
 
 }  // namespace cairn

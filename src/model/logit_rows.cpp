@@ -25,9 +25,10 @@ Result<LogitsView> LogitRows::take(float* there, int64_t rows, bool keep) {
 }
 
 Result<void> LogitRows::sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
-                               std::span<SampleResult> sampled) {
+                               std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) {
   CAIRN_CHECK(std::ranges::all_of(
       samples, [this](const SampleRequest& request) { return request.row >= 0 && request.row < rows_; }));
+  if (!allowed.empty()) backend_.sampler()->mask(there_, vocabulary_, allowed);
   if (!samples.empty()) backend_.sampler()->sample(there_, vocabulary_, samples, changes, sampled);
   return backend_.finish();
 }

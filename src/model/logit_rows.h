@@ -29,7 +29,7 @@ class LogitRows {
   Result<LogitsView> take(float* there, int64_t rows, bool keep);
   /// As Runner's.
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
-                      std::span<SampleResult> sampled);
+                      std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled);
   Result<std::span<const float>> row(int64_t i);
 
  private:

@@ -36,8 +36,8 @@ class Pipeline final : public Runner {
   int32_t logits_max() const override { return last_->logits_max(); }
   bool samples_on_device() const override { return last_->samples_on_device(); }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
-                      std::span<SampleResult> sampled) override {
-    return last_->sample(samples, changes, sampled);
+                      std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) override {
+    return last_->sample(samples, changes, allowed, sampled);
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return last_->logits_row(row); }
   EmbeddingAbility embedding() const override { return last_->embedding(); }

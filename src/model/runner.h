@@ -68,10 +68,10 @@ class Runner {
   virtual EmbeddingAbility embedding() const { return {}; }
   /// Whether a batch may ask for logits to be kept.
   virtual bool samples_on_device() const { return false; }
-  /// Samples from rows of the last step, which kept its logits; those come back as they were. `sampled` has a place for
-  /// each of `samples`. Errors: those of step().
+  /// Samples from rows of the last step, which kept its logits; those come back as they were, but for tokens that may
+  /// not be sampled where `allowed` has the row. `sampled` has a place for each of `samples`. Errors: those of step().
   virtual Result<void> sample(std::span<const SampleRequest> /*samples*/, std::span<const LogitChange> /*changes*/,
-                              std::span<SampleResult> /*sampled*/) {
+                              std::span<const AllowedTokens> /*allowed*/, std::span<SampleResult> /*sampled*/) {
     return fail(Code::kUnsupported, "the model's logits are not kept");
   }
   /// One of those rows, valid until the next step. Errors: those of step().

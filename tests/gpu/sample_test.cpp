@@ -167,6 +167,53 @@ TEST_F(GpuSample, TokensAreThoseOfTheSampler) {
   EXPECT_LT(left, drawn_here / 5);
 }
 
+// Masks with few tokens, with most of them, and with none that the row makes possible; the last words are missing.
+TEST_F(GpuSample, MaskedTokensAreNotSampled) {
+  constexpr size_t kWords = kVocabulary / 64 - 3;
+  const std::vector<std::vector<float>> rows = rows_of_all_kinds(kVocabulary);
+  std::vector<std::vector<uint64_t>> masks;
+  std::vector<float> logits;
+  for (const std::vector<float>& row : rows) {
+    logits.insert(logits.end(), row.begin(), row.end());
+    std::vector<uint64_t>& mask = masks.emplace_back(kWords);
+    for (size_t word = 0; word < kWords; ++word)
+      mask[word] = masks.size() % 3 == 0 ? 1ull << (word % 64) : masks.size() % 3 == 1 ? ~(1ull << (word % 64)) : 0;
+    if (masks.size() % 3 == 2) mask[7] = 0x30;
+  }
+  std::vector<AllowedTokens> allowed;
+  for (size_t row = 1; row < rows.size(); ++row) allowed.push_back({static_cast<int32_t>(row), masks[row]});
+  Arrays arrays(gpu());
+  float* const there = arrays.put(logits);
+  gpu().sampler()->mask(there, kVocabulary, allowed);
+  const std::vector<float> masked = arrays.get(there, std::ssize(logits));
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const size_t row = i / kVocabulary, token = i % kVocabulary;
+    const bool kept = row == 0 || (token / 64 < kWords && (masks[row][token / 64] >> (token % 64) & 1) != 0);
+    ASSERT_TRUE(kept ? std::bit_cast<uint32_t>(masked[i]) == std::bit_cast<uint32_t>(logits[i])
+                     : masked[i] == -kInfinity)
+        << row << " " << token;
+  }
+  for (const Wish& wish : wishes()) {
+    if (wish.params.logprobs || wish.params.top_logprobs > 0) continue;
+    SCOPED_TRACE(wish.name);
+    std::vector<Sampler> samplers, on_gpu;
+    std::vector<SampleRequest> samples;
+    std::vector<LogitChange> changes;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      samplers.emplace_back(wish.params, kVocabulary, std::vector<TokenId>{});
+      on_gpu.emplace_back(wish.params, kVocabulary, std::vector<TokenId>{});
+      samples.push_back(on_gpu[row].request_for(static_cast<int32_t>(row), 0, wish.banned, wish.greedy, changes));
+    }
+    const std::vector<SampleResult> sampled = sample(masked, kVocabulary, samples, changes);
+    for (size_t row = 1; row < rows.size(); ++row) {
+      SCOPED_TRACE("row " + std::to_string(row));
+      const Sampled expected = samplers[row].sample(rows[row], wish.banned, wish.greedy, masks[row]);
+      if (sampled[row].token == SampleResult::kNeedsHost) continue;
+      EXPECT_EQ(index(on_gpu[row].take(sampled[row]).token), index(expected.token));
+    }
+  }
+}
+
 TEST_F(GpuSample, ARowGivesTheSameTokenAloneAndAmongOthers) {
   const std::vector<std::vector<float>> rows = rows_of_all_kinds(kVocabulary);
   SamplingParams params{.top_k = 50, .presence_penalty = 0.5f, .seed = 3, .top_logprobs = 5};
@@ -228,18 +275,24 @@ TEST_F(GpuSample, UnsupportedSamplesAreLeftToTheHost) {
   EXPECT_TRUE(Sampler({.presence_penalty = 1}, kVocabulary, prompt).can_sample_on_device({}));
 }
 
-// Forces tokens, bans the last one and is greedy, in turn.
+// Forces tokens, bans the last one, is greedy, and allows few tokens, in turn.
 class Meddling final : public DecodingConstraint {
  public:
   void begin(NextTokenRule& next) override { next.forced = {TokenId{65}, TokenId{66}}; }
   void token(TokenId token, std::string_view, NextTokenRule& next) override {
     next.greedy = ++seen_ % 3 == 0;
     next.banned = {token};
+    next.allowed = {};
+    if (seen_ % 4 == 1) next.allowed = few_;
+    next.expected = {};
+    if (seen_ % 5 == 2) next.expected = likely_;
     if (seen_ == 5) next.forced = {TokenId{67}};
   }
 
  private:
   int32_t seen_ = 0;
+  std::vector<uint64_t> few_ = {0x5500, 0xf0f0};
+  std::vector<TokenId> likely_ = {TokenId{65}, TokenId{41}};
 };
 
 std::vector<GenerateRequest> requests(int32_t vocabulary) {

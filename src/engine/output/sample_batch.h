@@ -16,19 +16,23 @@ class SampleBatch {
   void reserve(int32_t batch_tokens_max) {
     samples_.reserve(static_cast<size_t>(batch_tokens_max));
     sampled_.reserve(static_cast<size_t>(batch_tokens_max));
+    allowed_.reserve(static_cast<size_t>(batch_tokens_max));
   }
   /// Starts an empty list of samples, for a step or another part of one.
   void begin() {
     samples_.clear();
     changes_.clear();
+    allowed_.clear();
   }
   /// Adds a sample of a row after those added before. Its changes of logits are in changes() already.
   void add(const SampleRequest& request) { samples_.push_back(request); }
   std::vector<LogitChange>& changes() { return changes_; }
+  /// The row's sample is one of these tokens. `words` outlive run().
+  void allow(int32_t row, std::span<const uint64_t> words) { allowed_.push_back({row, words}); }
   /// Takes the samples. Errors: those of Runner::sample.
   Result<void> run(Runner& runner) {
     sampled_.resize(samples_.size());
-    return runner.sample(samples_, changes_, sampled_);
+    return runner.sample(samples_, changes_, allowed_, sampled_);
   }
   /// The sample of a row; null if there is none.
   const SampleResult* of(int64_t row) const;
@@ -36,6 +40,7 @@ class SampleBatch {
  private:
   std::vector<SampleRequest> samples_;
   std::vector<LogitChange> changes_;
+  std::vector<AllowedTokens> allowed_;
   std::vector<SampleResult> sampled_;
 };
 

@@ -125,7 +125,7 @@ class FakeRunner final : public Runner {
   }
   bool samples_on_device() const override { return options_.samples; }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> /*changes*/,
-                      std::span<SampleResult> sampled) override {
+                      std::span<const AllowedTokens> /*allowed*/, std::span<SampleResult> sampled) override {
     const std::lock_guard lock(mutex_);
     if (auto failure = std::exchange(sample_failure_, std::nullopt)) return std::unexpected(std::move(*failure));
     for (size_t i = 0; i < samples.size(); ++i) {

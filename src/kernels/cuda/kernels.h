@@ -189,6 +189,9 @@ struct SampleScratch {
 void sample(LaunchQueue& stream, float* logits, int64_t vocabulary, const SampleRequest* samples, int32_t count,
             const LogitChange* changes, int32_t first_change, bool wants_sums, const SampleScratch& scratch,
             SampleResult* sampled);
+/// Sets those logits of rows `numbers` [count] to -infinity whose token has no bit in `words` [count, row_words].
+void mask_rows(LaunchQueue& stream, float* logits, int64_t vocabulary, const uint64_t* words, int64_t row_words,
+               const int32_t* numbers, int32_t count);
 
 // CompressorOperations.
 /// `out` begins with the first row that the batch completes.

@@ -35,8 +35,8 @@ class ModelRunner final : public Runner {
   int32_t context_tokens() const override { return description_.context_tokens; }
   bool samples_on_device() const override { return logits_.samples_on_device(); }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
-                      std::span<SampleResult> sampled) override {
-    return logits_.sample(samples, changes, sampled);
+                      std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) override {
+    return logits_.sample(samples, changes, allowed, sampled);
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
   bool has_mtp() const override { return description_.has_mtp; }

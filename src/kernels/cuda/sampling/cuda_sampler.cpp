@@ -24,9 +24,9 @@ int64_t CudaSampler::workspace_bytes(const WorkspaceSizes& sizes) {
 }
 
 int64_t CudaSampler::argument_bytes(const WorkspaceSizes& sizes) {
-  return sizes.sample_rows == 0
-             ? 0
-             : std::max(bytes_of<SampleRequest>(sizes.sample_rows), bytes_of<LogitChange>(kChangesAtOnce));
+  return sizes.sample_rows == 0 ? 0
+                                : std::max({bytes_of<SampleRequest>(sizes.sample_rows),
+                                            bytes_of<LogitChange>(kChangesAtOnce), kMaskBytes});
 }
 
 Result<void> CudaSampler::reserve(const WorkspaceSizes& sizes) {
@@ -76,6 +76,29 @@ void CudaSampler::sample(float* logits, int64_t vocabulary, std::span<const Samp
   stream_.check(cudaMemcpyAsync(here_.data(), results, bytes, cudaMemcpyDeviceToHost, stream), "a copy of samples");
   stream_.wait("a kernel");
   std::memcpy(sampled.data(), here_.data(), bytes);
+}
+
+void CudaSampler::mask(float* logits, int64_t vocabulary, std::span<const AllowedTokens> rows) {
+  CAIRN_CHECK(vocabulary <= kSampleVocabularyMax);
+  for (size_t begin = 0; begin < rows.size();) {
+    const size_t of_row = rows[begin].words.size();
+    CAIRN_CHECK(bytes_of<uint64_t>(static_cast<int64_t>(of_row)) <= kMaskBytes);
+    words_.clear();
+    rows_.clear();
+    for (; begin < rows.size() && bytes_of<uint64_t>(std::ssize(words_) + static_cast<int64_t>(of_row)) <= kMaskBytes;
+         ++begin) {
+      CAIRN_CHECK(rows[begin].words.size() == of_row);
+      words_.insert(words_.end(), rows[begin].words.begin(), rows[begin].words.end());
+      rows_.push_back(rows[begin].row);
+    }
+    const auto* words =
+        static_cast<const uint64_t*>(arguments_.put(stream_, words_.data(), bytes_of<uint64_t>(std::ssize(words_))));
+    const auto* numbers =
+        static_cast<const int32_t*>(arguments_.put(stream_, rows_.data(), bytes_of<int32_t>(std::ssize(rows_))));
+    mask_rows(stream_.launches(), logits, vocabulary, words, static_cast<int64_t>(of_row), numbers,
+              static_cast<int32_t>(rows_.size()));
+    stream_.launched("mask");
+  }
 }
 
 }  // namespace cairn::cuda

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "kernels/cuda/runtime/memory.h"
@@ -26,18 +27,24 @@ class CudaSampler final : public SamplerOperations {
 
   void sample(float* logits, int64_t vocabulary, std::span<const SampleRequest> samples,
               std::span<const LogitChange> changes, std::span<SampleResult> sampled) override;
+  void mask(float* logits, int64_t vocabulary, std::span<const AllowedTokens> rows) override;
 
  private:
   /// Maximum changes of one launch: as many as the staging ring holds without growing.
   static constexpr int64_t kChangesAtOnce = int64_t{1} << 15;
   static_assert(kChangesAtOnce >= kSampleChangesMax);
+  /// Maximum bytes of the words of rows that are masked by one launch; a row of any vocabulary has fewer.
+  static constexpr int64_t kMaskBytes = int64_t{1} << 18;
+  static_assert(kMaskBytes >= kSampleVocabularyMax / 8);
 
   Stream& stream_;
   StagingRing& arguments_;
-  Buffer sampled_;  // [sample_rows]
-  Buffer here_;     // the same in pinned host memory
-  Buffer parts_;    // RowParts of [sample_rows]
-  Buffer changed_;  // [kChangesAtOnce], logits before they were changed
+  std::vector<uint64_t> words_;  // scratch
+  std::vector<int32_t> rows_;    // scratch
+  Buffer sampled_;               // [sample_rows]
+  Buffer here_;                  // the same in pinned host memory
+  Buffer parts_;                 // RowParts of [sample_rows]
+  Buffer changed_;               // [kChangesAtOnce], logits before they were changed
 };
 
 }  // namespace cairn::cuda
