@@ -36,10 +36,12 @@ struct Notation {
   bool escapes = true;  ///< strings have JSON's escapes, which constrained ones need; else they stand as they are
   std::string open_quote = "\"";
   std::string close_quote = "\"";
-  bool bare_keys = false;  ///< keys that are words have no quotes
-  std::string null = "null";
-  std::string no = "false";
-  std::string yes = "true";
+  bool single_quotes = false;  ///< strings may have these quotes too
+  bool bare_keys = false;      ///< keys that are words have no quotes
+  // Any of these words.
+  std::vector<std::string> null{"null"};
+  std::vector<std::string> no{"false"};
+  std::vector<std::string> yes{"true"};
   std::vector<std::string> absent{};  ///< texts that no string contains, because they end what is around it
 };
 
@@ -58,6 +60,7 @@ class JsonText {
   RegexPool& pool() { return pool_; }
   /// Canonical spellings of one character of normal ranges.
   RegexId characters(const std::vector<CharacterRange>& ranges);
+  RegexId words(const std::vector<std::string>& words);
   /// Canonical spellings of a text of UTF-8.
   RegexId literal(std::string_view text);
   /// What stands between the quotes of any string, in every spelling.
@@ -92,6 +95,7 @@ class JsonText {
   RegexId escaped(char32_t first, char32_t last);
   RegexId hexadecimal(uint32_t first, uint32_t last, int digits);
   RegexId without_absent(RegexId body);
+  RegexId single_quoted(RegexId body);
 
   RegexPool& pool_;
   Notation notation_;

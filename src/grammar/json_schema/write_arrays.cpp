@@ -163,9 +163,9 @@ void GrammarWriter::add_counted_array(SymbolId rule, GoalId goal, const ArrayFor
 bool GrammarWriter::value_texts(GoalId goal, std::vector<std::string>& out) {
   const NormalForm& form = normalizer_.form(goal);
   if (!form.arrays.empty() || !form.objects.empty()) return false;
-  if (form.null) out.push_back(text_.notation().null);
-  if (form.no) out.push_back(text_.notation().no);
-  if (form.yes) out.push_back(text_.notation().yes);
+  if (form.null) out.push_back(text_.notation().null[0]);
+  if (form.no) out.push_back(text_.notation().no[0]);
+  if (form.yes) out.push_back(text_.notation().yes[0]);
   if (form.number.text != kNoMatch) {
     if (!form.number.values.has_value()) return false;
     out.insert(out.end(), form.number.values->begin(), form.number.values->end());
