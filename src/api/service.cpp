@@ -89,13 +89,13 @@ std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {
   return found->second;
 }
 
-std::shared_ptr<const TextBan> Service::call_openers(const LoadedModel& model) {
+std::shared_ptr<const TextBan> Service::call_starts(const LoadedModel& model) {
   const std::lock_guard lock(call_bans_mutex_);
-  const auto [found, made] = call_openers_.try_emplace(model.name);
+  const auto [found, made] = call_starts_.try_emplace(model.name);
   if (!made) return found->second;
   std::vector<std::string_view> texts;
   if (const auto* style = tool_call::find_style(model.output_format.tools)) {
-    for (const tool_call::CallOpener& opener : tool_call::call_openers(*style)) texts.push_back(opener.text);
+    for (const tool_call::CallStart& start : tool_call::call_starts(*style)) texts.push_back(start.text);
   }
   if (!texts.empty()) found->second = std::make_shared<const TextBan>(*model.tokenizer, texts);
   return found->second;

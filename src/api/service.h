@@ -64,9 +64,9 @@ class Service {
   /// Forbids the beginning of a tool call in the model's format; made when it is asked for first. Null: the format has
   /// no text of its own that begins one.
   std::shared_ptr<const TextBan> call_ban(const LoadedModel& model);
-  /// What completes the texts that begin a call in the model's format (tool_call::call_openers), in their order; made
+  /// What completes the texts that begin a call in the model's format (tool_call::call_starts), in their order; made
   /// when it is asked for first. Null: there are none.
-  std::shared_ptr<const TextBan> call_openers(const LoadedModel& model);
+  std::shared_ptr<const TextBan> call_starts(const LoadedModel& model);
   /// Made when it is asked for first.
   std::shared_ptr<const AnswerVocabulary> answer_vocabulary(const LoadedModel& model);
   grammar::GrammarCache& grammars() { return grammars_; }
@@ -97,7 +97,7 @@ class Service {
   std::unique_ptr<ResponseStore> response_store_;
   std::mutex call_bans_mutex_;
   std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_bans_;
-  std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_openers_;
+  std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_starts_;
   std::mutex answer_vocabularies_mutex_;
   std::map<std::string, std::shared_ptr<const AnswerVocabulary>, std::less<>> answer_vocabularies_;
   grammar::GrammarCache grammars_;

@@ -6,6 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "grammar/readers/lark_reader.h"
+#include "grammar/readers/regex_reader.h"
+
 namespace cairn::grammar {
 namespace {
 
@@ -105,15 +108,52 @@ ParameterMarkup parameter_markup(RegexPool& pool, const CallForm& form, const Ca
   if (written.has_texts) {
     out.text_key_close = join(pool, {flexible(closed_key), pool.literal(key_close.substr(closed_key.size()))});
     out.text_close = join(pool, {pool.literal(close.substr(0, close.size() - closer.size())), flexible(closer)});
+    out.wrap_open = pool.literal(written.text_open);
+    out.wrap_close = pool.literal(written.text_close);
   }
   out.kinds = tool.kinds;
   out.other_kind = written.marked ? ParameterKind::kMarked : ParameterKind::kEither;
   if (written.marked) out.kinds.clear();
+  if (const auto names = tool.schema.find("properties"); !tool.strict && names != tool.schema.end()) {
+    std::vector<RegexId> keys;
+    for (const auto& [name, schema] : names->items()) keys.push_back(pool.literal(name));
+    out.more_keys = pool.any_of(keys);
+  }
   if (!tool.strict && written.has_texts) {
     out.kinds.clear();
     out.other_kind = written.marked ? ParameterKind::kMarked : ParameterKind::kAnyText;
   }
   return out;
+}
+
+/// An input's string alone. Errors: those of its language's reader.
+Result<SymbolId> add_language(GrammarBuilder& builder, const CallInput& input, Spelling spelling) {
+  if (input.syntax == CallInput::Syntax::kLark) return add_lark(builder, input.definition, spelling);
+  CAIRN_TRY(const RegexId regex, read_regex(builder.regexes(), input.definition, {.spelling = spelling}));
+  return builder.terminal(regex);
+}
+
+Result<SymbolId> add_input(GrammarBuilder& builder, const CallForm& form, const CalledTool& tool) {
+  const CallInput& input = *tool.input;
+  RegexPool& pool = builder.regexes();
+  JsonText text(pool, form.notation);
+  const RegexId key = text.key_of(input.key);
+  const RegexId space = text.whitespace(Whitespace::kPretty);
+  const RegexId quote = pool.literal(form.notation.open_quote), end_quote = pool.literal(form.notation.close_quote);
+  const Spelling spelling = form.notation.escapes ? Spelling::kJsonPlain : Spelling::kUtf8;
+  const auto around = [&](RegexId before, RegexId after, Spelling spelled) -> Result<SymbolId> {
+    CAIRN_TRY(const SymbolId string, add_language(builder, input, spelled));
+    const SymbolId all[] = {builder.terminal(before), string, builder.terminal(after)};
+    return builder.sequence(all);
+  };
+  if (form.arguments == CallForm::Arguments::kObject)
+    return around(join(pool, {pool.literal("{"), space, key, space, pool.literal(":"), space, quote}),
+                  join(pool, {end_quote, space, pool.literal("}")}), spelling);
+  const ParameterMarkup written = parameter_markup(pool, form, tool);
+  const RegexId open = join(pool, {written.open, pool.literal(input.key)});
+  if (form.parameter.has_texts)
+    return around(join(pool, {open, written.text_key_close}), written.text_close, Spelling::kUtf8);
+  return around(join(pool, {open, written.key_close, quote}), join(pool, {end_quote, written.close}), spelling);
 }
 
 SchemaResult<SymbolId> add_arguments(GrammarBuilder& builder, const CallForm& form, const CalledTool& tool) {
@@ -165,6 +205,12 @@ Result<std::shared_ptr<const Grammar>> compile_calls(const std::vector<CallForm>
   GrammarBuilder builder;
   std::vector<SymbolId> arguments;
   for (const CalledTool& tool : tools) {
+    if (tool.input) {
+      auto made = add_input(builder, forms.front(), tool);
+      if (!made) return fail_at(tool.field + ":" + made.error().at, made.error().code, "{}", made.error().message);
+      arguments.push_back(*made);
+      continue;
+    }
     const auto made = add_arguments(builder, forms.front(), tool);
     if (!made) {
       const Error error = made.error().error();

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ struct CallForm {
     std::string other_key_close{};  ///< before a value that is no text as it stands; empty: key_close
     std::string close{};
     std::string between{};
+    std::string text_open{};  ///< and text_close: what may be around a text besides
+    std::string text_close{};
     bool has_texts = true;  ///< strings stand as they are
     bool marked = false;    ///< the markup tells strings from other values
   };
@@ -57,11 +60,20 @@ struct CallForm {
   Notation notation{};
 };
 
+/// Arguments that are one string in a language of its own.
+struct CallInput {
+  enum class Syntax : uint8_t { kLark, kRegex };
+  std::string key;  ///< of the member that is the string
+  Syntax syntax = Syntax::kLark;
+  std::string definition{};
+};
+
 struct CalledTool {
   std::string name;
   nlohmann::ordered_json schema = nlohmann::ordered_json::object();
   bool strict = false;                           ///< the arguments follow the schema, not just the notation
   std::map<std::string, ParameterKind> kinds{};  ///< of its parameters, for kParameters; others: kEither
+  std::optional<CallInput> input{};              ///< in place of the schema
   std::string field{};                           ///< for errors
 };
 

@@ -67,12 +67,14 @@ nlohmann::ordered_json key_of(const CallForm& form) {
                                 parameter.has_texts,
                                 parameter.marked,
                                 notation.escapes,
+                                notation.single_quotes,
                                 notation.bare_keys};
   for (const auto& text : {form.call_open, form.call_close, form.separator, form.close, parameter.open,
                            parameter.key_close, parameter.other_key_close, parameter.close, parameter.between,
-                           notation.open_quote, notation.close_quote, notation.null, notation.no, notation.yes})
+                           parameter.text_open, parameter.text_close, notation.open_quote, notation.close_quote})
     key.push_back(key_of(text));
-  for (const auto& texts : {form.opens, form.name_closes, notation.absent}) key.push_back(key_of(texts));
+  for (const auto& texts : {form.opens, form.name_closes, notation.absent, notation.null, notation.no, notation.yes})
+    key.push_back(key_of(texts));
   return key;
 }
 
@@ -83,7 +85,12 @@ std::string key_of(const GrammarSource& source) {
   for (const CalledTool& tool : source.tools) {
     nlohmann::ordered_json kinds = nlohmann::ordered_json::object();
     for (const auto& [name, kind] : tool.kinds) kinds[name] = static_cast<int>(kind);
-    key.push_back({tool.name, tool.strict, std::move(kinds), tool.strict ? tool.schema : nlohmann::ordered_json()});
+    if (tool.input) {
+      const CallInput& input = *tool.input;
+      key.push_back({tool.name, input.key, static_cast<int>(input.syntax), input.definition});
+      continue;
+    }
+    key.push_back({tool.name, tool.strict, std::move(kinds), tool.schema});
   }
   return key.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -31,6 +31,8 @@ struct GrammarSource {
   std::string text{};
   nlohmann::ordered_json schema{};
   std::vector<std::string> choices{};
+  /// The text is free until one of these, with which the grammar's text begins. Empty: it begins at once.
+  std::vector<std::string> triggers{};
   std::vector<CallForm> forms{};
   std::vector<CalledTool> tools{};
 };

@@ -301,7 +301,7 @@ test('the middle is filled in by models that have the tokens for it', async () =
 });
 
 test('what is not available is refused by name', async () => {
-  for (const [field, value] of Object.entries({ grammar_lazy: true, lora: [{ id: 0 }] })) {
+  for (const [field, value] of Object.entries({ image_data: [{}], lora: [{ id: 0 }] })) {
     const { error } = await complete({ [field]: value }, 400);
     assert.equal(error.param, field);
     assert.match(error.message, new RegExp(`^${field} is not supported`));

@@ -157,3 +157,47 @@ test('a required call names a tool and follows its schema', async () => {
     assert.ok(name === 'paint' ? ['red', 'green'].includes(value.colour) : value.to >= 1 && value.to <= 9, text);
   }
 });
+
+test('a custom tool\'s input follows its grammar', async () => {
+  const definition = 'start: "SELECT " NAME ("," NAME)~0..2\nNAME: /[a-z"]{1,5}/\n';
+  const expected = /^SELECT [a-z"]{1,5}(,[a-z"]{1,5}){0,2}$/;
+  for (let seed = 0; seed < 5; ++seed) {
+    const body = { seed, temperature: 2, parallel_tool_calls: false };
+    const custom = { name: 'query', format: { type: 'grammar', grammar: { syntax: 'lark', definition } } };
+    const chat = await post('/v1/chat/completions', { ...body, messages, max_tokens: 300, tools: [{ type: 'custom', custom }], tool_choice: { type: 'custom', custom: { name: 'query' } } });
+    assert.match(JSON.parse(chat.text).choices[0].message.tool_calls[0].custom.input, expected, chat.text);
+    const tools = [{ type: 'custom', name: 'query', format: { type: 'grammar', syntax: 'lark', definition } }];
+    const response = await post('/v1/responses', { ...body, input: messages, max_output_tokens: 300, tools, tool_choice: 'required' });
+    assert.match(JSON.parse(response.text).output.at(-1).input, expected, response.text);
+  }
+  const bad = { type: 'custom', custom: { name: 'query', format: { type: 'grammar', grammar: { syntax: 'lark', definition: 'start: lost' } } } };
+  const { status, text } = await post('/v1/chat/completions', { messages, tools: [bad] });
+  assert.equal(status, 400);
+  assert.match(text, /query.*lost is not defined/);
+});
+
+test('a strict tool whose schema cannot be held to is refused by name, and others are not', async () => {
+  const parameters = { type: 'object', properties: { a: { type: 'string', pattern: '(?<=x)y' } } };
+  const tool = (strict) => ({ type: 'function', function: { name: 'odd', strict, parameters } });
+  const refused = await post('/v1/chat/completions', { messages, tools: [tool(true)] });
+  assert.equal(refused.status, 400);
+  assert.match(refused.text, /odd: parameters\/properties\/a\/pattern: lookbehind/);
+  assert.equal((await post('/v1/chat/completions', { messages, tools: [tool(false)], max_tokens: 3 })).status, 200);
+});
+
+test('a lazy grammar begins at its trigger and ends the answer', async () => {
+  const { tokens: [token] } = JSON.parse((await post('/tokenize', { content: 'Lily', add_special: false })).text);
+  const lazy = { grammar: 'root ::= "Lily: " ("yes" | "no")', grammar_lazy: true, grammar_triggers: [{ type: 1, value: 'Lily' }], logit_bias: [[token, 8]] };
+  for (const [path, body, textOf] of [
+    ['/completion', { prompt: 'Once', n_predict: 400, ...lazy }, (a) => a.content],
+    ['/v1/chat/completions', { messages, max_tokens: 400, ...lazy, logit_bias: { [token]: 8 } }, (a) => a.choices[0].message.content],
+  ]) {
+    for (let seed = 0; seed < 3; ++seed) {
+      const { text } = await post(path, { ...body, seed, temperature: 2 });
+      const answer = textOf(JSON.parse(text));
+      assert.ok(!answer.includes('Lily') || /^[^]*?Lily: (yes|no)$/.test(answer), answer);
+    }
+  }
+  const other = await post('/completion', { prompt: 'x', ...lazy, grammar_triggers: [{ type: 1, value: 'Tim' }] });
+  assert.equal(other.status, 400);
+});

@@ -34,19 +34,23 @@ CalledTool called_tool(const ordered_json& tool, const tool_call::ToolSchemas& s
 }  // namespace
 
 Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, const ordered_json& tools,
-                                  std::string_view forced, bool prompt_opens) {
+                                  const CustomInputs& custom_inputs, std::string_view forced, bool prompt_opens) {
   const auto* style = tool_call::find_style(model.output_format.tools);
   if (style == nullptr) return fail(Code::kInternal, "a model without a format of calls");
-  HeldCallsRules rules{.vocabulary = service.answer_vocabulary(model), .completing = service.call_openers(model)};
+  HeldCallsRules rules{.vocabulary = service.answer_vocabulary(model), .completing = service.call_starts(model)};
   const auto spell = [&](std::string_view text, bool opens) { return rules.vocabulary->spell(text, opens); };
   GrammarSource source{
       .kind = GrammarSource::Kind::kCalls, .field = "tools", .forms = tool_call::call_forms(*style, spell)};
   const tool_call::ToolSchemas schemas(tools);
-  for (const ordered_json& tool : tools) source.tools.push_back(called_tool(tool, schemas));
+  for (const ordered_json& tool : tools) {
+    source.tools.push_back(called_tool(tool, schemas));
+    CalledTool& made = source.tools.back();
+    if (const auto input = custom_inputs.find(made.name); input != custom_inputs.end()) made.input = input->second;
+  }
   CAIRN_TRY(AnswerGrammarRules made, answer_rules(service, model, source));
   rules.grammar = std::move(made.grammar);
-  for (const tool_call::CallOpener& opener : tool_call::call_openers(*style))
-    rules.openers.push_back({std::string(opener.text), spell(opener.text, true), opener.certain});
+  for (const tool_call::CallStart& start : tool_call::call_starts(*style))
+    rules.starts.push_back({std::string(start.text), spell(start.text, true), start.certain});
   if (style->bare != nullptr) rules.bare = style->bare->text;
   rules.begun = spell(prompt_opens ? style->prompt_open : forced, true);
   rules.begun_certain = !prompt_opens;

@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
+#include "api/chat/tool_forms.h"
 #include "api/service.h"
 #include "chat/constraints/held_calls.h"
 
@@ -14,6 +15,6 @@ namespace cairn::api {
 /// the model; empty: it begins calls as it likes. `prompt_opens`: the prompt has begun one, unless a name that is none
 /// of the tools' comes. Errors: kInvalidArgument, at the field of a strict tool that cannot be held to.
 Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, const nlohmann::ordered_json& tools,
-                                  std::string_view forced, bool prompt_opens);
+                                  const CustomInputs& custom_inputs, std::string_view forced, bool prompt_opens);
 
 }  // namespace cairn::api

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "api/chat/tool_forms.h"
 #include "api/params/answer_form.h"
 #include "chat/chat_template.h"
 #include "engine/engine.h"
@@ -39,10 +40,11 @@ struct ChatRequest {
   std::optional<bool>
       lenient_calls{};  ///< whether calls in another dress are read (OfferedTools); unset: as the server does
   ReasoningOptions reasoning;
-  AnswerForm form;           ///< what the answer is held to
-  bool stored = true;        ///< its calls may be kept in the file of --store
-  int64_t kept_bytes = 0;    ///< about what the answer's serializer keeps of the request until its end
-  GenerateRequest generate;  ///< everything but the prompt, the id, the tenant and the constraint
+  CustomInputs custom_inputs{};  ///< what the one argument of some of the tools is held to
+  AnswerForm form;               ///< what the answer is held to
+  bool stored = true;            ///< its calls may be kept in the file of --store
+  int64_t kept_bytes = 0;        ///< about what the answer's serializer keeps of the request until its end
+  GenerateRequest generate;      ///< everything but the prompt, the id, the tenant and the constraint
 };
 
 }  // namespace cairn::api

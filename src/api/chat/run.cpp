@@ -115,7 +115,7 @@ Result<void> add_calls(Service& service, const LoadedModel& model, const ChatReq
   }
   const bool prompt_opens =
       forced_opening.empty() && !style->prompt_open.empty() && context.prompt.ends_with(style->prompt_open);
-  CAIRN_TRY(rules.calls, held_calls(service, model, tools, forced_opening, prompt_opens));
+  CAIRN_TRY(rules.calls, held_calls(service, model, tools, request.custom_inputs, forced_opening, prompt_opens));
   return {};
 }
 
@@ -124,6 +124,12 @@ Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatR
                          const OutputContext& context, ChatConstraintRules& rules) {
   if (!request.form) return {};
   const std::string& field = request.form->field;
+  if (!request.form->triggers.empty()) {
+    if (context.format.tools != ToolFormat::kNone)
+      return invalid_field("grammar_lazy", "is not available beside tools, whose calls follow a grammar already");
+    CAIRN_TRY(rules.calls, lazy_rules(service, model, *request.form));
+    return {};
+  }
   TokenId call_open = kNoToken;
   if (context.format.tools != ToolFormat::kNone) {
     const auto* style = tool_call::find_style(context.format.tools);

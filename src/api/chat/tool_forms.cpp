@@ -2,7 +2,9 @@
 
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
+#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 #include "base/text/json.h"
 
@@ -73,6 +75,33 @@ std::string tool_name_of(const ordered_json& tool) {
     if (const ordered_json* inner = member(tool, wrapper)) return text_of(*inner, "name");
   }
   return text_of(tool, "name");
+}
+
+Result<grammar::CallInput> custom_call_input(const ordered_json& tool, const std::string& path) {
+  using Syntax = grammar::CallInput::Syntax;
+  const ordered_json* nested = member(tool, "custom");
+  const ordered_json* format = member(nested == nullptr ? tool : *nested, "format");
+  if (format == nullptr || text_of(*format, "type") != "grammar")
+    return grammar::CallInput{.key = std::string(kCustomInput), .syntax = Syntax::kRegex, .definition = "[\\s\\S]*"};
+  const ordered_json* inner = member(*format, "grammar");
+  const ordered_json& described = inner == nullptr ? *format : *inner;
+  const std::string syntax = text_of(described, "syntax");
+  std::string definition = text_of(described, "definition");
+  if ((syntax != "lark" && syntax != "regex") || definition.empty())
+    return invalid_field(path + ".format", "needs a syntax, lark or regex, and a definition");
+  return grammar::CallInput{.key = std::string(kCustomInput),
+                            .syntax = syntax == "lark" ? Syntax::kLark : Syntax::kRegex,
+                            .definition = std::move(definition)};
+}
+
+Result<CustomInputs> custom_call_inputs(const ordered_json& tools) {
+  CustomInputs inputs;
+  if (!tools.is_array()) return inputs;
+  for (size_t i = 0; i < tools.size(); ++i) {
+    if (text_of(tools[i], "type") != "custom") continue;
+    CAIRN_TRY(inputs[tool_name_of(tools[i])], custom_call_input(tools[i], fmt::format("tools[{}]", i)));
+  }
+  return inputs;
 }
 
 std::set<std::string, std::less<>> custom_tool_names(const ordered_json& tools) {

@@ -4,11 +4,18 @@
 /// Anthropic API reference, "Tool use" ("any").
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 
+#include "base/error.h"
+#include "grammar/call_grammar.h"
+
 namespace cairn::api {
+
+/// What the arguments of custom tools are held to, by the tool's name.
+using CustomInputs = std::map<std::string, grammar::CallInput, std::less<>>;
 
 /// A custom tool's one argument.
 inline constexpr std::string_view kCustomInput = "input";
@@ -22,6 +29,11 @@ nlohmann::ordered_json plain_tool_choice(const nlohmann::ordered_json& choice);
 /// The names that an entry of `tools` or of `allowed_tools` has: "" if none.
 std::string tool_name_of(const nlohmann::ordered_json& tool);
 
+/// What a custom tool's input is held to: its grammar, or any text. Errors: kInvalidArgument, for a format that is
+/// none, at `path`.
+Result<grammar::CallInput> custom_call_input(const nlohmann::ordered_json& tool, const std::string& path);
+/// Of all tools of type custom, by name.
+Result<CustomInputs> custom_call_inputs(const nlohmann::ordered_json& tools);
 /// Names of the tools of type custom.
 std::set<std::string, std::less<>> custom_tool_names(const nlohmann::ordered_json& tools);
 /// Turns custom calls of a conversation into calls of the functions that `function_tool` makes.

@@ -138,8 +138,8 @@ TEST(LlamaCppRequest, PromptsAreTextIdsOrBoth) {
 }
 
 TEST(LlamaCppRequest, WhatIsNotAvailableIsRefusedByName) {
-  for (const std::string field : {R"("grammar_lazy": true)", R"("lora": [{"id": 0}])", R"("adaptive_target": 0.5)",
-                                  R"("tfs_z": 0.5)", R"("image_data": [{}])"}) {
+  for (const std::string field :
+       {R"("lora": [{"id": 0}])", R"("adaptive_target": 0.5)", R"("tfs_z": 0.5)", R"("image_data": [{}])"}) {
     const std::string name = field.substr(1, field.find('"', 1) - 1);
     expect_refused(with(field), Code::kUnsupported, name, name + " is not supported");
   }

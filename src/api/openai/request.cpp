@@ -60,6 +60,9 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   OpenAiChatRequest request;
   if (const auto tools = given.find("tools"); tools != given.end()) request.custom_tools = custom_tool_names(*tools);
   const bool has_custom = !request.custom_tools.empty();
+  if (has_custom) {
+    CAIRN_TRY(request.chat.custom_inputs, custom_call_inputs(given["tools"]));
+  }
   ordered_json converted = has_custom ? given : ordered_json();
   if (has_custom && converted.contains("messages")) functions_for_custom_calls(converted["messages"]);
   const ordered_json& body = has_custom ? converted : given;

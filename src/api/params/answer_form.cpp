@@ -75,6 +75,27 @@ void read_structured_outputs(RequestFields& fields, AnswerForm& form) {
   if (const Result<void> read = inner.finish(); !read) fields.reject("structured_outputs", read.error().message);
 }
 
+// llama.cpp's: {"type": 0 (a token's text) or 1 (a word), "value": the text}.
+void read_triggers(RequestFields& fields, AnswerForm& form) {
+  constexpr std::string_view kName = "grammar_triggers";
+  const bool lazy = fields.boolean("grammar_lazy", false);
+  const ordered_json* triggers = fields.get(kName);
+  if (!lazy && triggers != nullptr && !triggers->empty()) return fields.reject(kName, "needs grammar_lazy: true");
+  if (!lazy) return;
+  if (!form || form->kind != Kind::kGbnf) return fields.reject("grammar_lazy", "needs a grammar");
+  if (triggers == nullptr || !triggers->is_array() || triggers->empty() || triggers->size() > kGrammarTriggersMax)
+    return fields.reject(kName, fmt::format("must be an array of 1 to {} triggers", kGrammarTriggersMax));
+  for (const ordered_json& trigger : *triggers) {
+    const auto type = trigger.is_object() ? trigger.find("type") : trigger.end();
+    if (!trigger.is_object() || type == trigger.end() || (*type != 0 && *type != 1))
+      return fields.reject(kName, "must have the type 0, a token, or 1, a word; patterns are not read");
+    std::string text = trigger.value("value", ordered_json()).is_string() ? trigger["value"].get<std::string>() : "";
+    if (text.empty() || text.size() > kGrammarTriggerBytesMax)
+      return fields.reject(kName, fmt::format("must have texts of 1 to {} bytes as values", kGrammarTriggerBytesMax));
+    form->triggers.push_back(std::move(text));
+  }
+}
+
 }  // namespace
 
 void read_answer_form(RequestFields& fields, AnswerForm& form) {
@@ -88,8 +109,7 @@ void read_answer_form(RequestFields& fields, AnswerForm& form) {
   read_either_grammar(fields, "guided_grammar", form);
   read_text(fields, "regex", Kind::kRegex, form);
   read_text(fields, "ebnf", Kind::kGbnf, form);
-  for (const auto* name : {"grammar_lazy", "grammar_triggers"})
-    fields.only_empty(name, "a grammar holds from the answer's beginning");
+  read_triggers(fields, form);
 }
 
 void refuse_answer_form(RequestFields& fields) {

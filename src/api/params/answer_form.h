@@ -10,6 +10,9 @@ namespace cairn::api {
 
 using AnswerForm = std::optional<grammar::GrammarSource>;
 
+inline constexpr size_t kGrammarTriggersMax = 8;
+inline constexpr size_t kGrammarTriggerBytesMax = 64;
+
 /// Reads every field but those of one protocol alone. Two forms in one request are refused.
 void read_answer_form(RequestFields& fields, AnswerForm& form);
 /// Refuses `response_format`, `grammar` and so on where a protocol has a field of its own for them.

@@ -83,6 +83,10 @@ TEST(AnswerForm, WhatIsNoFormOrASecondOneIsRefusedByName) {
            {R"({"guided_choice": [5]})", "guided_choice"},
            {R"({"structured_outputs": {"structural_tag": {"a": 1}}})", "structured_outputs"},
            {R"({"grammar_lazy": true})", "grammar_lazy"},
+           {R"({"grammar": "root ::= \"x\"", "grammar_lazy": true})", "grammar_triggers"},
+           {R"({"grammar": "root ::= \"x\"", "grammar_triggers": [{"type": 1, "value": "x"}]})", "grammar_triggers"},
+           {R"({"grammar": "root ::= \"x\"", "grammar_lazy": true, "grammar_triggers": [{"type": 2, "value": "x"}]})",
+            "grammar_triggers"},
            {R"({"grammar": "root ::= \"x\"", "regex": "x"})", "regex"}}) {
     const Read found = read(one.body);
     ASSERT_FALSE(found.result) << one.body;

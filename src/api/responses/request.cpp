@@ -91,6 +91,7 @@ Result<void> read_tools(RequestFields& fields, ResponsesRequest& request) {
   const ordered_json* tools = fields.get("tools");
   if (tools == nullptr) return {};
   CAIRN_TRY(ToolList list, read_tool_list(*tools, "tools"));
+  request.chat.custom_inputs = std::move(list.custom_inputs);
   if (!list.functions.empty()) request.chat.input.tools = std::move(list.functions);
   request.offered = std::move(list.offered);
   request.left_out.merge(list.left_out);

@@ -232,7 +232,9 @@ TEST(ResponsesRequest, ACustomToolIsAFunctionOfOneString) {
   EXPECT_EQ(request.offered.at("apply_patch").kind, ToolKind::kCustom);
   EXPECT_EQ(request.chat.input.messages[1]["tool_calls"][0]["function"]["arguments"], R"({"input":"*** \"Begin\"\n"})");
   EXPECT_EQ(request.chat.input.messages[2]["content"], "done");
-  EXPECT_THAT(request.left_out, ElementsAre("grammar of apply_patch"));
+  EXPECT_EQ(request.chat.custom_inputs.at("apply_patch").definition, "start: \"x\"");
+  EXPECT_EQ(request.chat.custom_inputs.at("say").syntax, grammar::CallInput::Syntax::kRegex);
+  EXPECT_TRUE(request.left_out.empty());
 }
 
 TEST(ResponsesRequest, WhatASearchFindsCanBeCalledAndStandsBehindTheTools) {

@@ -65,24 +65,26 @@ class Reader {
   Result<void> read_namespace(const ordered_json& tool, const std::string& path);
   Result<void> read_custom(const ordered_json& tool, const std::string& path);
   Result<void> read_search(const ordered_json& tool, const std::string& path);
-  Result<void> offer(OfferedTool tool, std::string description, ordered_json parameters, const std::string& path);
+  Result<void> offer(OfferedTool tool, std::string description, ordered_json parameters, const std::string& path,
+                     bool strict = false);
 
   bool loads_later_;  // a search of the client finds what is to be loaded later
   ToolList list_;
 };
 
-Result<void> Reader::offer(OfferedTool tool, std::string description, ordered_json parameters,
-                           const std::string& path) {
+Result<void> Reader::offer(OfferedTool tool, std::string description, ordered_json parameters, const std::string& path,
+                           bool strict) {
   if (list_.functions.size() == kToolsMax)
     return fail_at(path, Code::kTooLarge, "{} is over the {} tools of a request", path, kToolsMax);
   std::string name = offered_name(tool.name_space, tool.name);
   if (!list_.offered.emplace(name, std::move(tool)).second)
     return invalid_field(path + ".name", fmt::format("{} is the name of another tool", quoted_value(name)));
   list_.functions.push_back(function_json(std::move(name), std::move(description), std::move(parameters)));
+  if (strict) list_.functions.back()["function"]["strict"] = true;
   return {};
 }
 
-// The grammar of its input is told to the model, not kept.
+// The grammar of its input is told to the model, and kept.
 Result<void> Reader::read_custom(const ordered_json& tool, const std::string& path) {
   CAIRN_TRY(std::string name, tool_name(tool, path));
   CAIRN_TRY(std::string description, tool_description(tool, path));
@@ -94,8 +96,8 @@ Result<void> Reader::read_custom(const ordered_json& tool, const std::string& pa
     };
     description += fmt::format("{}The input must match this {} grammar:\n{}", description.empty() ? "" : "\n\n",
                                text("syntax"), text("definition"));
-    list_.left_out.insert(fmt::format("grammar of {}", cut_text(name, kQuotedBytesMax)));
   }
+  CAIRN_TRY(list_.custom_inputs[name], custom_call_input(tool, path));
   ordered_json parameters = {
       {"type", "object"},
       {"properties", {{kCustomInput, {{"type", "string"}, {"description", "The whole input of the tool, as text"}}}}},
@@ -129,7 +131,7 @@ Result<void> Reader::read_tool(const ordered_json& tool, const std::string& path
     CAIRN_TRY(ordered_json parameters, tool_parameters(tool, path));
     if (loads_later_ && is_true(tool, "defer_loading")) return {};
     return offer({ToolKind::kFunction, name_space, std::move(name)}, std::move(description), std::move(parameters),
-                 path);
+                 path, is_true(tool, "strict"));
   }
   if (name_space.empty()) {
     if (tool["type"] == "namespace") return read_namespace(tool, path);

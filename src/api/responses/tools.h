@@ -11,12 +11,11 @@
 #include <string>
 #include <string_view>
 
+#include "api/chat/tool_forms.h"
 #include "base/error.h"
 
 namespace cairn::api::responses {
 
-/// The one parameter of a custom tool, as the model sees it.
-inline constexpr std::string_view kCustomInput = "input";
 /// What the model calls to search for tools.
 inline constexpr std::string_view kToolSearch = "tool_search";
 
@@ -37,6 +36,7 @@ std::string offered_name(std::string_view name_space, std::string_view name);
 struct ToolList {
   nlohmann::ordered_json functions = nlohmann::ordered_json::array();
   OfferedTools offered;            ///< of `functions`
+  CustomInputs custom_inputs{};    ///< of custom tools among them
   std::set<std::string> left_out;  ///< types of tools that are not offered, and what of others is not kept
 };
 

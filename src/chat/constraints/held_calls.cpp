@@ -23,7 +23,8 @@ bool HeldCalls::open(std::string_view spelled, std::string_view rest, State stat
   grammar::Matcher matcher(rules_.grammar);
   if (matcher.push(spelled) < spelled.size() || matcher.push(rest) < rest.size()) return false;
   matcher_.emplace(std::move(matcher));
-  state_ = is_complete(*matcher_) ? State::kFree : state;
+  completed_ = is_complete(*matcher_);
+  state_ = completed_ ? State::kFree : state;
   return true;
 }
 
@@ -43,6 +44,7 @@ void HeldCalls::token(TokenId token, bool thought, std::span<const Part> parts, 
     read_call(token, next);
   if (state_ == State::kTentative && std::ranges::find(parts, PartKind::kCallBegin, &Part::kind) != parts.end())
     state_ = State::kHeld;
+  if (completed_ && rules_.ends_answer) next.end = FinishReason::kStop;
   if (state_ == State::kHeld && !next.error)
     allow_next(token, next);
   else if (state_ == State::kFree && !thought)
@@ -56,13 +58,13 @@ void HeldCalls::read_free(TokenId token, bool thought) {
   if (thought) at_start_ = true;
   const bool begins = std::exchange(
       at_start_, thought || (at_start_ && piece.find_first_not_of(kSpaceBetweenCalls) == std::string_view::npos));
-  for (const HeldCallsRules::Opener& opener : rules_.openers) {
-    const size_t from = before - std::min(before, opener.text.size() - 1);
-    const size_t at = tail_.find(opener.text, from);
+  for (const HeldCallsRules::BlockStart& start : rules_.starts) {
+    const size_t from = before - std::min(before, start.text.size() - 1);
+    const size_t at = tail_.find(start.text, from);
     if (at == std::string::npos) continue;
-    // Who thinks aloud about calling something may write the opener without meaning it.
-    const State state = opener.certain && !thought ? State::kHeld : State::kTentative;
-    if (!open(opener.spelled, std::string_view(tail_).substr(at + opener.text.size()), state)) continue;
+    // Who thinks aloud about calling something may write the start without meaning it.
+    const State state = start.certain && !thought ? State::kHeld : State::kTentative;
+    if (!open(start.spelled, std::string_view(tail_).substr(at + start.text.size()), state)) continue;
     tail_.clear();
     return;
   }
@@ -86,6 +88,7 @@ void HeldCalls::read_call(TokenId token, NextTokenRule& next) {
   }
   if (fits && !is_complete(*matcher_)) return;
   state_ = State::kFree;
+  completed_ = fits;
   next.allowed = {};
   next.expected = {};
   at_start_ = fits;
@@ -104,14 +107,14 @@ void HeldCalls::allow_next(TokenId token, NextTokenRule& next) {
   next.expected = expected_.after(token, text, *matcher_);
 }
 
-const std::vector<TokenId>& HeldCalls::misfits(size_t opener, size_t written) {
-  const auto [found, made] = misfits_.try_emplace({opener, written});
+const std::vector<TokenId>& HeldCalls::misfits(size_t start, size_t written) {
+  const auto [found, made] = misfits_.try_emplace({start, written});
   if (!made) return found->second;
-  const HeldCallsRules::Opener& one = rules_.openers[opener];
+  const HeldCallsRules::BlockStart& one = rules_.starts[start];
   grammar::Matcher matcher(rules_.grammar);
   if (matcher.push(one.spelled) < one.spelled.size()) return found->second;
   const size_t begin = matcher.position();
-  for (const TokenId token : rules_.completing->completing(opener, written)) {
+  for (const TokenId token : rules_.completing->completing(start, written)) {
     const std::string_view piece = tokenizer_.piece(token, true);
     const size_t at = written == 0 ? piece.find(one.text) + one.text.size() : one.text.size() - written;
     const std::string_view rest = piece.substr(at);
@@ -122,11 +125,11 @@ const std::vector<TokenId>& HeldCalls::misfits(size_t opener, size_t written) {
 }
 
 void HeldCalls::ban_misfits(NextTokenRule& next) {
-  for (size_t i = 0; i < rules_.openers.size(); ++i) {
-    const HeldCallsRules::Opener& opener = rules_.openers[i];
-    if (!opener.certain) continue;
-    for (size_t written = 0; written < opener.text.size(); ++written) {
-      if (written > 0 && !tail_.ends_with(std::string_view(opener.text).substr(0, written))) continue;
+  for (size_t i = 0; i < rules_.starts.size(); ++i) {
+    const HeldCallsRules::BlockStart& start = rules_.starts[i];
+    if (!start.certain) continue;
+    for (size_t written = 0; written < start.text.size(); ++written) {
+      if (written > 0 && !tail_.ends_with(std::string_view(start.text).substr(0, written))) continue;
       const std::vector<TokenId>& tokens = misfits(i, written);
       next.banned.insert(next.banned.end(), tokens.begin(), tokens.end());
     }

@@ -1,5 +1,6 @@
 /// Holds calls to a grammar from the text that opens them to their end: names from the list, arguments as they must be.
-/// Between calls nothing is masked; only tokens that would open a call and go on as no call can are banned.
+/// Also other texts that begin with a start and then follow a grammar. Between them nothing is masked; only tokens
+/// that would open a call and go on as no call can are banned.
 #pragma once
 
 #include <map>
@@ -18,18 +19,19 @@
 namespace cairn {
 
 struct HeldCallsRules {
-  struct Opener {
+  struct BlockStart {
     std::string text;
     std::string spelled;  ///< AnswerVocabulary::spell of it
     bool certain = true;  ///< else a call has begun when the parser says so, and is held from there
   };
   std::shared_ptr<const grammar::Grammar> grammar{};  ///< of a block of calls, with the text that opens it
   std::shared_ptr<const AnswerVocabulary> vocabulary{};
-  std::shared_ptr<const TextBan> completing{};  ///< of the openers, in their order; null: there are none
-  std::vector<Opener> openers{};
+  std::shared_ptr<const TextBan> completing{};  ///< of the starts, in their order; null: there are none
+  std::vector<BlockStart> starts{};
   std::string bare{};   ///< a byte that may begin a call where only white space has come; empty: none
   std::string begun{};  ///< spelled: the beginning of a block, which the prompt ends with
   bool begun_certain = true;
+  bool ends_answer = false;  ///< the answer is over where a block is
 };
 
 /// The state in one answer. Not thread-safe. The masks depend on the answer's tokens alone.
@@ -52,12 +54,12 @@ class HeldCalls {
   };
   void read_free(TokenId token, bool thought);
   void read_call(TokenId token, NextTokenRule& next);
-  /// Begins a block; false: what has come of it behind its opener is no call.
+  /// Begins a block; false: what has come of it behind its start is no call.
   bool open(std::string_view spelled, std::string_view rest, State state);
   /// `token`, or kNoToken, was taken last.
   void allow_next(TokenId token, NextTokenRule& next);
   void ban_misfits(NextTokenRule& next);
-  const std::vector<TokenId>& misfits(size_t opener, size_t written);
+  const std::vector<TokenId>& misfits(size_t start, size_t written);
 
   HeldCallsRules rules_;
   const Tokenizer& tokenizer_;
@@ -65,8 +67,9 @@ class HeldCalls {
   std::optional<grammar::Matcher> matcher_;
   ExpectedRun expected_;
   std::vector<uint64_t> mask_;
-  std::string tail_;      // of the text outside of calls
-  bool at_start_ = true;  // only white space has come since the beginning, the thinking or a block
+  std::string tail_;        // of the text outside of calls
+  bool completed_ = false;  // a block
+  bool at_start_ = true;    // only white space has come since the beginning, the thinking or a block
   std::map<std::pair<size_t, size_t>, std::vector<TokenId>> misfits_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chat/constraints/chat_constraint.h"
 #include "chat/output/output_parser.h"
 #include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
@@ -78,23 +79,24 @@ class HeldCallsTest : public testing::TestWithParam<const tool_call::ToolStyle*>
     HeldCallsRules rules{.vocabulary = vocabulary_};
     if (made) rules.grammar = *made;
     std::vector<std::string_view> texts;
-    for (const tool_call::CallOpener& opener : tool_call::call_openers(*GetParam())) {
-      texts.push_back(opener.text);
-      rules.openers.push_back({std::string(opener.text), spell(opener.text, true), opener.certain});
+    for (const tool_call::CallStart& start : tool_call::call_starts(*GetParam())) {
+      texts.push_back(start.text);
+      rules.starts.push_back({std::string(start.text), spell(start.text, true), start.certain});
     }
     if (!texts.empty()) rules.completing = std::make_shared<const TextBan>(*tokenizer_, texts);
     return rules;
   }
 
   /// The parts of a block that begins with `opening`, with what is drawn from masks behind it.
-  std::vector<Part> draw(const HeldCallsRules& rules, const std::string& opening, uint64_t seed, std::string& text) {
+  std::vector<Part> draw(const HeldCallsRules& rules, const std::string& opening, uint64_t seed, std::string& text,
+                         const ordered_json& tools = kTools) {
     grammar::Matcher matcher(rules.grammar);
     const std::string spelled = spell(opening, true);
     EXPECT_EQ(matcher.push(spelled), spelled.size()) << opening;
     const grammar::DrawnText drawn = grammar::draw_text(vocabulary_->masks, matcher, seed, 600);
     text = opening + drawn.text;
     if (!drawn.ended && !(matcher.may_end() && matcher.next_bytes().empty())) return {};
-    OutputParser parser({GetParam()->format, ReasoningFormat::kNone}, kTools, "");
+    OutputParser parser({GetParam()->format, ReasoningFormat::kNone}, tools, "");
     std::vector<Part> parts;
     parser.feed(text, parts);
     parser.finish(parts);
@@ -148,6 +150,113 @@ TEST_P(HeldCallsTest, WithoutSchemasArgumentsAreWhole) {
     }
   }
   EXPECT_GE(calls, 1);
+}
+
+TEST_P(HeldCallsTest, InputsFollowTheirLanguage) {
+  const ordered_json tools = ordered_json::parse(R"([{"type": "function", "function": {"name": "query", "parameters":
+    {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}}}])");
+  const auto spelled = [this](std::string_view text, bool opens) { return spell(text, opens); };
+  GrammarSource source{.kind = GrammarSource::Kind::kCalls, .forms = tool_call::call_forms(*GetParam(), spelled)};
+  source.tools.push_back(
+      {.name = "query",
+       .input = grammar::CallInput{
+           .key = "input",
+           .definition = "start: \"SELECT \" NAME (\",\" NAME)~0..2 \"\\n\"\nNAME: /[a-z\\\\\"<]{1,5}/\n"}});
+  const auto made = grammar::compile(source);
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  std::string opening = tool_call::forced_opening(*GetParam(), "query", 0, "abcdefghi");
+  while (opening.ends_with(' ')) opening.pop_back();
+  int calls = 0;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    std::string text, arguments;
+    for (const Part& part : draw({.grammar = *made}, opening, seed, text, tools)) {
+      SCOPED_TRACE(text);
+      if (part.kind == PartKind::kArguments) arguments += part.text;
+      if (part.kind != PartKind::kCallEnd) continue;
+      EXPECT_EQ(part.state, CallState::kWhole);
+      const ordered_json value = ordered_json::parse(arguments, nullptr, false);
+      arguments.clear();
+      ASSERT_TRUE(value.is_object() && value.size() == 1 && value.contains("input"));
+      EXPECT_THAT(value["input"].get<std::string>(),
+                  testing::MatchesRegex("SELECT [a-z\\\\\"<]+(,[a-z\\\\\"<]+)?(,[a-z\\\\\"<]+)?\n"));
+      ++calls;
+    }
+  }
+  EXPECT_GE(calls, 5);
+}
+
+// What a model of one format writes, held token by token.
+class HeldText {
+ public:
+  HeldText(HeldCallsRules rules, const Tokenizer& tokenizer, ToolFormat format, const std::string& prompt)
+      : tokenizer_(tokenizer),
+        constraint_({.calls = std::move(rules)}, OutputParser({format, ReasoningFormat::kThink}, kTools, prompt),
+                    tokenizer, kNoToken) {
+    constraint_.begin(next);
+  }
+  /// False: one of its tokens may not come.
+  bool say(const std::string& text) {
+    bool allowed = true;
+    const auto tokens = tokenizer_.encode(text, {.parse_special = true, .after = last_}).value();
+    for (const TokenId token : tokens) {
+      allowed &= may_come(token);
+      constraint_.token(token, std::string(tokenizer_.piece(token, true)), next);
+      last_ = token;
+    }
+    return allowed;
+  }
+  bool may_come(TokenId token) const {
+    const auto at = static_cast<size_t>(index(token));
+    const bool masked = !next.allowed.empty() && (next.allowed[at / 64] >> (at % 64) & 1) == 0;
+    return !masked && std::ranges::find(next.banned, token) == next.banned.end();
+  }
+  bool held() const { return !next.allowed.empty(); }
+  NextTokenRule next;
+
+ private:
+  const Tokenizer& tokenizer_;
+  ChatConstraint constraint_;
+  TokenId last_ = kNoToken;
+};
+
+TEST_P(HeldCallsTest, ACallIsHeldFromItsOpenerToItsEnd) {
+  if (GetParam()->format != ToolFormat::kHermes) return;
+  HeldText text(rules(/*strict=*/true), *tokenizer_, ToolFormat::kHermes, "");
+  EXPECT_TRUE(text.say("I paint. <tool_call"));
+  EXPECT_FALSE(text.held());
+  for (const TokenId token : rules(true).completing->completing(0, std::string_view("<tool_call").size())) {
+    const std::string_view rest = tokenizer_->piece(token, true).substr(1);
+    EXPECT_EQ(text.may_come(token), rest.find_first_not_of(" \n\t{\"nam:") == std::string_view::npos) << rest;
+  }
+  EXPECT_TRUE(text.say(">"));
+  EXPECT_TRUE(text.held());
+  EXPECT_TRUE(text.say("\n{\"name\": \"stop_all\", \"arguments\": {}}\n</tool_call>"));
+  EXPECT_FALSE(text.held());
+  EXPECT_TRUE(text.say(" Done. <tool_call>\n{\"name\": \""));
+  EXPECT_FALSE(text.say("other"));
+  EXPECT_TRUE(text.next.error.has_value());
+}
+
+TEST_P(HeldCallsTest, WithinThinkingACallIsHeldFromItsName) {
+  if (GetParam()->format != ToolFormat::kHermes) return;
+  HeldText text(rules(/*strict=*/true), *tokenizer_, ToolFormat::kHermes, "<think>\n");
+  EXPECT_TRUE(text.say("I could write <tool_call> or so. Or <tool_call>\n{\"name\": \"pain"));
+  EXPECT_FALSE(text.held());
+  EXPECT_TRUE(text.say("t\", \"arguments\": {\"colour\": \""));
+  EXPECT_TRUE(text.held());
+}
+
+TEST_P(HeldCallsTest, AnObjectThatNamesNoToolIsText) {
+  if (GetParam()->format != ToolFormat::kLlama) return;
+  HeldCallsRules made = rules(/*strict=*/true);
+  made.bare = GetParam()->bare->text;
+  HeldText answer(made, *tokenizer_, ToolFormat::kLlama, "");
+  EXPECT_TRUE(answer.say("{\"name\": \"Ann\", \"age\": 3}"));
+  EXPECT_FALSE(answer.held());
+  HeldText call(made, *tokenizer_, ToolFormat::kLlama, "");
+  EXPECT_TRUE(call.say("\n{\"name\": \"stop_all\", \"parameters\": "));
+  EXPECT_TRUE(call.held());
+  EXPECT_FALSE(call.say("[1]"));
 }
 
 std::string style_name(const testing::TestParamInfo<const tool_call::ToolStyle*>& info) {

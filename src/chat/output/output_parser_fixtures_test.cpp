@@ -10,7 +10,10 @@
 
 #include "chat/chat_template.h"
 #include "chat/testing/output_parser_fixture.h"
+#include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/characters.h"
+#include "grammar/grammar_source.h"
+#include "grammar/matcher.h"
 #include "jinja/testing/template_files.h"
 
 namespace cairn {
@@ -172,6 +175,54 @@ bool is_unknown_format(const std::string& name) {
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
+// The grammar of blocks of calls in the format: one tool's arguments follow its schema, the other's need not.
+std::shared_ptr<const grammar::Grammar> grammar_of(const tool_call::ToolStyle& style) {
+  const auto spell = [](std::string_view text, bool) { return std::string(text); };
+  grammar::GrammarSource source{.kind = grammar::GrammarSource::Kind::kCalls,
+                                .forms = tool_call::call_forms(style, spell)};
+  const tool_call::ToolSchemas schemas(kTools);
+  for (const ordered_json& tool : kTools) {
+    const ordered_json& function = tool["function"];
+    grammar::CalledTool called{.name = function["name"], .schema = function["parameters"]};
+    called.strict = called.name == "get_weather";
+    for (const auto& [key, schema] : called.schema["properties"].items())
+      called.kinds[key] = tool_call::parameter_kind(schemas.kind(called.name, key));
+    source.tools.push_back(std::move(called));
+  }
+  const auto made = grammar::compile(source);
+  EXPECT_TRUE(made.has_value());
+  return made ? *made : nullptr;
+}
+
+// What a model was trained to write must not be masked.
+void expect_held(const tool_call::ToolStyle& style, std::string_view prompt, std::string text) {
+  if (style.format == ToolFormat::kLfm) return;  // see below
+  std::vector<std::string> starts;
+  for (const tool_call::CallStart& start : tool_call::call_starts(style)) starts.emplace_back(start.text);
+  if (style.bare != nullptr) starts.emplace_back(style.bare->text);
+  for (const std::string_view open : {style.prompt_open, std::string_view("<|start|>assistant")})
+    if (!open.empty() && prompt.ends_with(open)) text.insert(0, open);
+  const auto grammar = grammar_of(style);
+  int blocks = 0;
+  for (size_t from = 0; grammar != nullptr;) {
+    size_t at = text.size();
+    for (const std::string& start : starts) at = std::min(at, text.find(start, from));
+    if (at == text.size()) break;
+    ++blocks;
+    const std::string_view recipient_of_text = ">>>all";
+    if (text.compare(at, recipient_of_text.size(), recipient_of_text) == 0) {
+      from = at + 1;
+      continue;
+    }
+    grammar::Matcher matcher(grammar);
+    const size_t taken = matcher.push(std::string_view(text).substr(at));
+    EXPECT_TRUE(matcher.may_end() || at + taken == text.size())
+        << style.name << " stops before " << text.substr(at + taken);
+    from = at + std::max<size_t>(taken, 1);
+  }
+  EXPECT_GT(blocks, 0) << style.name;
+}
+
 void check_turn(const std::string& name, const ChatTemplate& chat, const OutputFormat& format, const Turn& turn,
                 int& checked) {
   const auto rendered = render_turn(chat, turn);
@@ -200,6 +251,7 @@ void check_turn(const std::string& name, const ChatTemplate& chat, const OutputF
     EXPECT_EQ(tool_call::trim(heard.content), rendered->output.find(kContent) == std::string::npos ? "" : turn.content);
     EXPECT_EQ(heard.reasoning, shows_thought ? kThought : "");
   }
+  expect_held(*tool_call::find_style(format.tools), rendered->prompt, rendered->output);
   for (uint64_t seed = 1; seed <= 3; ++seed)
     EXPECT_EQ(parse_deltas({format, kTools, rendered->prompt}, cut_at_random(rendered->output, seed, 7)), parts)
         << "seed " << seed;

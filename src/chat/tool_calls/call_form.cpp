@@ -11,12 +11,12 @@ namespace {
 using grammar::CallForm;
 
 constexpr std::string_view kGemmaQuoteText = "<|\"|>";
-constexpr std::array<CallOpener, 3> kHarmonyOpeners = {{{"<|channel|>commentary to=functions."},
-                                                        {"<|channel|>analysis to=functions."},
-                                                        {"<|start|>assistant to=functions."}}};
+constexpr std::array<CallStart, 3> kHarmonyStarts = {{{"<|channel|>commentary to=functions."},
+                                                      {"<|channel|>analysis to=functions."},
+                                                      {"<|start|>assistant to=functions."}}};
 
 /// What the format writes behind the text that opens a block, up to its first call.
-std::string_view behind_opener(const ToolStyle& style) {
+std::string_view behind_start(const ToolStyle& style) {
   std::string_view open = style.syntax.block_open;
   if (style.block_starts.empty() || !open.starts_with(style.block_starts[0].text)) return open;
   open.remove_prefix(style.block_starts[0].text.size());
@@ -37,8 +37,9 @@ std::vector<std::string> opens_of(const ToolStyle& style, Spell spell) {
       continue;
     opens.push_back(syntax.call_open.starts_with(start.text)
                         ? std::string()
-                        : spell(std::string(start.text) + std::string(behind_opener(style)), true));
+                        : spell(std::string(start.text) + std::string(behind_start(style)), true));
   }
+  if (style.bare != nullptr) opens.emplace_back();
   std::ranges::sort(opens);
   opens.erase(std::ranges::unique(opens).begin(), opens.end());
   return opens;
@@ -55,12 +56,13 @@ void set_arguments(const CallSyntax& syntax, Spell spell, CallForm& form) {
                        .open_quote = spell(kGemmaQuoteText, false),
                        .close_quote = spell(kGemmaQuoteText, false),
                        .bare_keys = true,
+                       .null = {"null", "None"},
                        .absent = {std::string(kGemmaQuoteText)}};
       return;
     case ArgumentForm::kPython:
       form.arguments = CallForm::Arguments::kParameters;
       form.parameter = {.key_close = spell(syntax.parameter.key_close, false), .between = ",", .has_texts = false};
-      form.notation = {.null = "None", .no = "False", .yes = "True"};
+      form.notation = {.single_quotes = true, .null = {"None"}, .no = {"False"}, .yes = {"True"}};
       form.call_close = ")" + form.call_close;
       return;
     case ArgumentForm::kTags:
@@ -72,13 +74,15 @@ void set_arguments(const CallSyntax& syntax, Spell spell, CallForm& form) {
                     .key_close = spell(parameter.key_close, false),
                     .other_key_close = spell(parameter.other_key_close, false),
                     .close = spell(parameter.close, false),
+                    .text_open = std::string(parameter.text_open),
+                    .text_close = std::string(parameter.text_close),
                     .marked = !parameter.other_key_close.empty()};
   for (const TagEnd& end : parameter.ends) form.notation.absent.emplace_back(end.marker);
 }
 
 std::vector<CallForm> harmony_forms(Spell spell) {
-  CallForm in_channel{.opens = {spell(kHarmonyOpeners[0].text, true), spell(kHarmonyOpeners[1].text, true)}};
-  CallForm in_role{.opens = {spell(kHarmonyOpeners[2].text, true)}};
+  CallForm in_channel{.opens = {spell(kHarmonyStarts[0].text, true), spell(kHarmonyStarts[1].text, true)}};
+  CallForm in_role{.opens = {spell(kHarmonyStarts[2].text, true)}};
   in_channel.spacing = in_role.spacing = grammar::Spacing::kNone;
   for (const std::string_view type :
        {" <|constrain|>json<|message|>", "<|constrain|>json<|message|>", " json<|message|>", "<|message|>"}) {
@@ -90,12 +94,17 @@ std::vector<CallForm> harmony_forms(Spell spell) {
 
 }  // namespace
 
-std::vector<CallOpener> call_openers(const ToolStyle& style) {
-  if (style.format == ToolFormat::kHarmony) return {kHarmonyOpeners.begin(), kHarmonyOpeners.end()};
-  std::vector<CallOpener> openers;
-  for (const BlockStart& start : style.block_starts)
-    if (is_canonical(style, start.text)) openers.push_back({start.text, !start.known_names_only});
-  return openers;
+std::vector<CallStart> call_starts(const ToolStyle& style) {
+  if (style.format == ToolFormat::kHarmony) return {kHarmonyStarts.begin(), kHarmonyStarts.end()};
+  std::vector<CallStart> starts;
+  for (const BlockStart& start : style.block_starts) {
+    if (!is_canonical(style, start.text)) continue;
+    // A word alone may stand in any text.
+    const bool is_word = std::ranges::all_of(start.text, is_letter);
+    const std::string_view text = is_word ? style.syntax.block_open.substr(0, start.text.size() + 1) : start.text;
+    starts.push_back({text, !start.known_names_only});
+  }
+  return starts;
 }
 
 std::vector<CallForm> call_forms(const ToolStyle& style, Spell spell) {
@@ -113,7 +122,7 @@ std::vector<CallForm> call_forms(const ToolStyle& style, Spell spell) {
                 .spacing = is_json ? grammar::Spacing::kJson : grammar::Spacing::kMarkup,
                 .id_bytes = static_cast<uint32_t>(style.id_bytes)};
   form.repeats = !one_in_block && !(is_json ? syntax.separator : syntax.block_open).empty();
-  form.id_member = is_json && style.gives_ids;
+  form.id_member = is_json;
   set_arguments(syntax, spell, form);
   return {std::move(form)};
 }

@@ -15,13 +15,13 @@ namespace cairn::tool_call {
 using Spell = FunctionRef<std::string(std::string_view text, bool opens)>;
 
 /// A text that begins a block, and how certain it is that it does.
-struct CallOpener {
+struct CallStart {
   std::string_view text;
   bool certain = true;  ///< else it means other things too: a call has begun when a tool's name has come
 };
 
 /// The texts after which a call follows call_forms(). Other spellings that are read too are not among them.
-std::vector<CallOpener> call_openers(const ToolStyle& style);
+std::vector<CallStart> call_starts(const ToolStyle& style);
 
 /// Harmony's headers have several orders; all other formats have one form.
 std::vector<grammar::CallForm> call_forms(const ToolStyle& style, Spell spell);

@@ -81,6 +81,8 @@ struct ParameterSyntax {
   std::string_view other_key_close{};  ///< before a value that is no text, where it differs; empty: key_close
   std::string_view close{};
   std::span<const TagEnd> ends{};  ///< no value contains these
+  std::string_view text_open{};    ///< and text_close: what may be around a text besides
+  std::string_view text_close{};
 };
 
 /// The syntax of a block: block_open (call_open NAME name_close ARGUMENTS call_close) separator ... block_close. In

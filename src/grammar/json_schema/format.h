@@ -7,8 +7,8 @@
 
 namespace cairn::grammar {
 
-/// The pattern that strings of a format match from end to end, as regex_reader.h reads it. Nullopt: the format is unknown,
-/// or says nothing about a string's characters ("regex"), and so every string has it.
+/// The pattern that strings of a format match from end to end, as regex_reader.h reads it. Nullopt: the format is
+/// unknown, or says nothing about a string's characters ("regex"), and so every string has it.
 ///
 /// Each accepts only what the format's standard allows: RFC 3339 (dates, times, durations), RFC 3986 and 3987 (URIs,
 /// IRIs), RFC 5321 (e-mail, without quoted and address forms), RFC 1123 (host names), RFC 4291 (IPv6), RFC 4122

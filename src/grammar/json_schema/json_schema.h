@@ -70,9 +70,12 @@ struct ParameterMarkup {
   RegexId open = kEmptyText;
   RegexId text_key_close = kNoMatch;  ///< before and after a string that stands as it is
   RegexId text_close = kNoMatch;
+  RegexId wrap_open = kEmptyText;  ///< besides, these two may be around it
+  RegexId wrap_close = kEmptyText;
   RegexId key_close = kEmptyText;  ///< before and after another value
   RegexId close = kEmptyText;
   RegexId between = kEmptyText;
+  RegexId more_keys = kNoMatch;                  ///< besides words, of members that the schema does not declare
   std::map<std::string, ParameterKind> kinds{};  ///< by name
   ParameterKind other_kind = ParameterKind::kValue;
 };

@@ -99,10 +99,31 @@ RegexId JsonText::without_absent(RegexId body) {
   return except(body, *with_absent_);
 }
 
+RegexId JsonText::single_quoted(RegexId body) {
+  const RegexId quote = pool_.literal("'");
+  if (body == any_string_) {
+    const RegexId plain[] = {pool_.characters(0x20, '\'' - 1), pool_.characters('\'' + 1, '\\' - 1),
+                             pool_.characters('\\' + 1, kLastCodePoint)};
+    const RegexId escape = then(pool_.literal("\\"), pool_.bytes(ByteSet::of("'\"\\/bfnrt")));
+    body = pool_.repeat(either(pool_.any_of(plain), escape), 0, std::nullopt);
+  } else {
+    const RegexId any = pool_.repeat(pool_.bytes(ByteSet::all()), 0, std::nullopt);
+    body = except(body, then(any, then(quote, any)));
+  }
+  return then(quote, then(without_absent(body), quote));
+}
+
+RegexId JsonText::words(const std::vector<std::string>& words) {
+  std::vector<RegexId> choices;
+  for (const std::string& word : words) choices.push_back(pool_.literal(word));
+  return pool_.any_of(choices);
+}
+
 RegexId JsonText::quoted(RegexId body) {
   const RegexId parts[] = {pool_.literal(notation_.open_quote), without_absent(body),
                            pool_.literal(notation_.close_quote)};
-  return pool_.sequence(parts);
+  const RegexId quoted = pool_.sequence(parts);
+  return notation_.single_quotes ? either(quoted, single_quoted(body)) : quoted;
 }
 
 RegexId JsonText::spelled_string() {
@@ -119,11 +140,15 @@ RegexId JsonText::spelled_string() {
 RegexId JsonText::string_of(std::string_view text) {
   const std::string body = spelled_body(text);
   const bool absent = std::ranges::any_of(notation_.absent, [&](const std::string& one) { return body.contains(one); });
-  return absent ? kNoMatch : pool_.literal(spell(text));
+  if (absent) return kNoMatch;
+  const RegexId string = pool_.literal(spell(text));
+  return notation_.single_quotes && !body.contains('\'') ? either(string, pool_.literal("'" + body + "'")) : string;
 }
 
 RegexId JsonText::key(RegexId body) {
-  return notation_.bare_keys ? both(without_absent(body), word(pool_)) : quoted(body);
+  if (!notation_.bare_keys) return quoted(body);
+  const RegexId bare = both(without_absent(body), word(pool_));
+  return notation_.open_quote.empty() ? bare : either(bare, quoted(body));
 }
 
 RegexId JsonText::key_of(std::string_view text) {

@@ -31,10 +31,12 @@ struct Notation {
   bool escapes = true;  ///< strings have JSON's escapes, which constrained ones need; else they stand as they are
   std::string open_quote = "\"";
   std::string close_quote = "\"";
-  bool bare_keys = false;  ///< keys that are words have no quotes
-  std::string null = "null";
-  std::string no = "false";
-  std::string yes = "true";
+  bool single_quotes = false;  ///< strings may have these quotes too
+  bool bare_keys = false;      ///< keys that are words have no quotes
+  // Any of these words.
+  std::vector<std::string> null{"null"};
+  std::vector<std::string> no{"false"};
+  std::vector<std::string> yes{"true"};
   std::vector<std::string> absent{};  ///< texts that no string contains, because they end what is around it
 };
 
@@ -50,6 +52,7 @@ class JsonText {
   Spelling spelling() const { return notation_.escapes ? Spelling::kJsonPlain : Spelling::kUtf8; }
   /// Canonical spellings of one character.
   RegexId characters(const CharacterSet& set);
+  RegexId words(const std::vector<std::string>& words);
   /// Canonical spellings of a text of UTF-8.
   RegexId literal(std::string_view text);
   /// What stands between the quotes of any string, in every spelling.
@@ -84,6 +87,7 @@ class JsonText {
 
  private:
   RegexId without_absent(RegexId body);
+  RegexId single_quoted(RegexId body);
 
   RegexPool& pool_;
   Notation notation_;

@@ -50,8 +50,8 @@ void GrammarWriter::add_parameters(SymbolId rule, GoalId goal, const ObjectForm&
   std::vector<SymbolId> others;
   for (const Key& key : key_classes(object, all, kAnyValue)) {
     // Of words the spelling is the text.
-    others.push_back(parameter(plain.text().key(key.keys), key.goal, markup.other_kind, markup, plain,
-                               key.goal == kAnyValue ? &any : nullptr));
+    others.push_back(parameter(text_.either(plain.text().key(key.keys), markup.more_keys), key.goal, markup.other_kind,
+                               markup, plain, key.goal == kAnyValue ? &any : nullptr));
   }
   if (!others.empty()) fields.add(builder_.any_of(others), {.repeats = true});
   const std::optional<SymbolId> members =
@@ -79,9 +79,12 @@ SymbolId GrammarWriter::parameter(RegexId key, GoalId goal, ParameterKind kind, 
   const RegexId open = text_.then(markup.open, key);
   const auto add_text = [&](RegexId strings) {
     if (markup.text_key_close == kNoMatch) return;
-    const RegexId parts[] = {open, markup.text_key_close};
-    builder_.add(self, {builder_.terminal(text.pool().sequence(parts)), builder_.terminal(strings),
-                        builder_.terminal(markup.text_close)});
+    const RegexId key_close = text.then(open, markup.text_key_close);
+    builder_.add(self,
+                 {builder_.terminal(key_close), builder_.terminal(strings), builder_.terminal(markup.text_close)});
+    if (markup.wrap_open == kEmptyText) return;
+    builder_.add(self, {builder_.terminal(text.then(key_close, markup.wrap_open)), builder_.terminal(strings),
+                        builder_.terminal(text.then(markup.wrap_close, markup.text_close))});
   };
   const RegexId strings = plain_form == nullptr ? kNoMatch : GrammarWriter::strings(text, *plain_form);
   switch (kind) {

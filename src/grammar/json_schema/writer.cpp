@@ -54,9 +54,9 @@ void GrammarWriter::write_open() {
 RegexId GrammarWriter::scalars(const NormalForm& form) {
   std::vector<RegexId> choices;
   RegexPool& pool = text_.pool();
-  if (form.null) choices.push_back(pool.literal(text_.notation().null));
-  if (form.no) choices.push_back(pool.literal(text_.notation().no));
-  if (form.yes) choices.push_back(pool.literal(text_.notation().yes));
+  if (form.null) choices.push_back(text_.words(text_.notation().null));
+  if (form.no) choices.push_back(text_.words(text_.notation().no));
+  if (form.yes) choices.push_back(text_.words(text_.notation().yes));
   if (form.number.values.has_value()) {
     const RegexId point_zero = pool.repeat(pool.literal(".0"), 0, 1);
     for (const std::string& value : *form.number.values) {

@@ -239,6 +239,11 @@ void EbnfRules::add_alternatives(SymbolId symbol, ExpressionId body) {
 }
 
 Result<std::shared_ptr<const Grammar>> EbnfRules::finish(RuleId start) {
+  CAIRN_TRY(const SymbolId symbol, write(start));
+  return builder_.finish(symbol);
+}
+
+Result<SymbolId> EbnfRules::write(RuleId start) {
   if (expressions_.size() > kExpressionsMax)
     return fail(Code::kTooLarge, "the grammar has more than {} expressions", kExpressionsMax);
   decide_rules();
@@ -248,7 +253,7 @@ Result<std::shared_ptr<const Grammar>> EbnfRules::finish(RuleId start) {
     to_define_.pop_back();
     add_alternatives(*rules_[index(id)].symbol, *rules_[index(id)].body);
   }
-  return builder_.finish(symbol);
+  return symbol;
 }
 
 }  // namespace cairn::grammar

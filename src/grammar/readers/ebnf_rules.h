@@ -58,7 +58,9 @@ class EbnfRules {
   /// The first of the rules that refers to itself, directly or through others. Needs: all rules are defined, and
   /// nothing is added from now on.
   std::optional<RuleId> recursive(std::span<const RuleId> rules);
-  /// Errors: kTooLarge (kExpressionsMax), those of GrammarBuilder::finish. Needs: no rule is undefined.
+  /// The rule's symbol, with all that it refers to. Errors: kTooLarge (kExpressionsMax). Needs: no rule is undefined.
+  Result<SymbolId> write(RuleId start);
+  /// Errors: as write(), those of GrammarBuilder::finish.
   Result<std::shared_ptr<const Grammar>> finish(RuleId start);
 
  private:

@@ -59,10 +59,13 @@ bool is_lark_terminal(std::string_view name) {
 
 class LarkReader {
  public:
-  explicit LarkReader(std::string_view text)
-      : cursor_(text), rules_(builder_), ignored_(rules_.rule(kLarkIgnored, 0)) {}
+  LarkReader(GrammarBuilder& builder, std::string_view text, Spelling spelling)
+      : cursor_(text), rules_(builder), spelling_(spelling), ignored_(rules_.rule(kLarkIgnored, 0)) {}
 
-  Result<std::shared_ptr<const Grammar>> read() {
+  /// Where `start` is defined.
+  std::string place() const { return cursor_.place(start_); }
+
+  Result<SymbolId> read() {
     CAIRN_TRY_VOID(cursor_.check());
     for (skip_space(true); !cursor_.at_end(); skip_space(true)) {
       CAIRN_TRY_VOID(statement());
@@ -188,7 +191,7 @@ class LarkReader {
     return {};
   }
 
-  Result<std::shared_ptr<const Grammar>> finish() {
+  Result<SymbolId> finish() {
     rules_.define(ignored_, rules_.repeat(rules_.choice(std::move(ignores_)), 0, std::nullopt));
     const std::optional<RuleId> start = rules_.find("start");
     if (!start || !rules_.is_defined(*start)) return cursor_.error(0, "there is no rule named start");
@@ -199,8 +202,8 @@ class LarkReader {
     rules_.define(whole, rules_.sequence({rules_.reference(ignored_), rules_.reference(*start)}));
     for (const auto& [id, offset] : terminals_)
       if (rules_.recursive(std::span(&id, 1))) return cursor_.error(offset, "a terminal refers to itself");
-    auto made = rules_.finish(whole);
-    if (!made && made.error().at.empty()) made.error().at = cursor_.place(start_);
+    auto made = rules_.write(whole);
+    if (!made && made.error().at.empty()) made.error().at = place();
     return made;
   }
 
@@ -340,7 +343,7 @@ class LarkReader {
     const auto [known, is_new] = in_any_case_.try_emplace(character);
     if (is_new) {
       const CharacterSet set = CharacterSet{{character, character}}.with_case_variants();
-      known->second = spell(rules_.regexes(), set, Spelling::kUtf8);
+      known->second = spell(rules_.regexes(), set, spelling_);
     }
     return known->second;
   }
@@ -352,8 +355,7 @@ class LarkReader {
       CAIRN_TRY(const std::u32string last, quoted());
       if (text.size() != 1 || last.size() != 1) return cursor_.error(begin, "a range is between two characters");
       if (last < text) return cursor_.error(begin, "the range's ends are out of order");
-      return terminal(
-          rules_.regex(spell(rules_.regexes(), CharacterSet{{text.front(), last.front()}}, Spelling::kUtf8)));
+      return terminal(rules_.regex(spell(rules_.regexes(), CharacterSet{{text.front(), last.front()}}, spelling_)));
     }
     if (cursor_.peek() == 'i' && !is_lark_name_character(cursor_.peek(1))) {
       cursor_.take("i");
@@ -363,7 +365,7 @@ class LarkReader {
     }
     std::string bytes;
     for (const char32_t c : text) utf8_append(bytes, c);
-    return terminal(rules_.regex(rules_.regexes().literal(bytes)));
+    return terminal(rules_.regex(spell(rules_.regexes(), bytes, spelling_)));
   }
 
   Result<ExpressionId> regex() {
@@ -378,7 +380,7 @@ class LarkReader {
     }
     const std::string_view pattern = cursor_.text().substr(begin + 1, cursor_.offset() - begin - 1);
     if (!cursor_.take("/")) return cursor_.error(begin, "the regular expression does not end");
-    RegexOptions options{.dot_ends_at_newline_only = true, .assertions = false};
+    RegexOptions options{.spelling = spelling_, .dot_ends_at_newline_only = true, .assertions = false};
     for (; is_ascii_letter(cursor_.peek()); cursor_.move_to(cursor_.offset() + 1)) {
       switch (cursor_.peek()) {
         case 'i':
@@ -443,8 +445,8 @@ class LarkReader {
   }
 
   TextCursor cursor_;
-  GrammarBuilder builder_;
   EbnfRules rules_;
+  Spelling spelling_;
   RuleId ignored_;
   std::vector<ExpressionId> ignores_;
   std::vector<std::pair<RuleId, size_t>> terminals_;  // and where they are defined
@@ -456,6 +458,17 @@ class LarkReader {
 
 }  // namespace
 
-Result<std::shared_ptr<const Grammar>> read_lark(std::string_view text) { return LarkReader(text).read(); }
+Result<SymbolId> add_lark(GrammarBuilder& builder, std::string_view text, Spelling spelling) {
+  return LarkReader(builder, text, spelling).read();
+}
+
+Result<std::shared_ptr<const Grammar>> read_lark(std::string_view text) {
+  GrammarBuilder builder;
+  LarkReader reader(builder, text, Spelling::kUtf8);
+  CAIRN_TRY(const SymbolId start, reader.read());
+  auto made = builder.finish(start);
+  if (!made && made.error().at.empty()) made.error().at = reader.place();
+  return made;
+}
 
 }  // namespace cairn::grammar

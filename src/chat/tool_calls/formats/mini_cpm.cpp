@@ -10,8 +10,8 @@ constexpr TagEnd kValueEnds[] = {{"]]></param>", TagNext::kParameters},
                                  {"</param>", TagNext::kParameters},
                                  {"<param name=\"", TagNext::kKey},
                                  {"</function>", TagNext::kCallEnd}};
-// What no argument's text contains, so that it need not be CDATA.
-constexpr TagEnd kTextEnds[] = {{"</param>"}, {"<param name=\""}, {"</function>"}, {"<![CDATA["}};
+// What no argument's text contains, in CDATA or not.
+constexpr TagEnd kTextEnds[] = {{"</param>"}, {"<param name=\""}, {"</function>"}, {"<![CDATA["}, {"]]>"}};
 constexpr TagStyle kStyle = {.call_open = "<function name=\"",
                              .name_ends = kNameEnds,
                              .parameter_open = "<param name=\"",
@@ -34,7 +34,12 @@ const ToolStyle styles::kMiniCpm = {
                .call_close = "</function>",
                .separator = "\n",
                .form = ArgumentForm::kTags,
-               .parameter = {.open = "<param name=\"", .key_close = "\">", .close = "</param>", .ends = kTextEnds}},
+               .parameter = {.open = "<param name=\"",
+                             .key_close = "\">",
+                             .close = "</param>",
+                             .ends = kTextEnds,
+                             .text_open = "<![CDATA[",
+                             .text_close = "]]>"}},
 };
 
 }  // namespace cairn::tool_call
