@@ -62,7 +62,12 @@ class BlockWriter {
   SymbolId many_calls() {
     const SymbolId call = builder_.rule("call");
     for (const std::string& name_close : form_->name_closes) {
-      for (size_t i = 0; i < tools_.size(); ++i) add_call(call, tools_[i].name, name_close, arguments_[i]);
+      for (size_t i = 0; i < tools_.size(); ++i) {
+        const std::string written = written_name(tools_[i].name);
+        add_call(call, written, name_close, arguments_[i]);
+        // As it is forced.
+        if (written != tools_[i].name) add_call(call, tools_[i].name, name_close, arguments_[i]);
+      }
     }
     if (!form_->repeats) return call;
     const SymbolId next[] = {text(form_->separator), call};
@@ -70,14 +75,15 @@ class BlockWriter {
     return builder_.sequence(all);
   }
 
+  std::string written_name(const std::string& name) const {
+    if (form_->spacing != Spacing::kJson) return name;
+    const std::string quoted = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
+    return quoted.substr(1, quoted.size() - 2);
+  }
+
   void add_call(SymbolId call, const std::string& name, std::string_view name_close, SymbolId arguments) {
-    std::string written = name;
-    if (form_->spacing == Spacing::kJson) {
-      written = Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
-      written = written.substr(1, written.size() - 2);
-    }
     const RegexId begin =
-        join(pool(), {markup(pool(), form_->call_open, form_->spacing, form_->id_bytes), pool().literal(written),
+        join(pool(), {markup(pool(), form_->call_open, form_->spacing, form_->id_bytes), pool().literal(name),
                       markup(pool(), name_close, form_->spacing, form_->id_bytes)});
     std::vector<SymbolId> symbols{builder_.terminal(begin), arguments};
     if (form_->id_member) symbols.push_back(builder_.optional(text(R"(, "id": "{id}")")));

@@ -34,7 +34,7 @@ CalledTool called_tool(const ordered_json& tool, const tool_call::ToolSchemas& s
 }  // namespace
 
 Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, const ordered_json& tools,
-                                  const CustomInputs& custom_inputs, std::string_view forced, bool prompt_opens) {
+                                  const CustomInputs& custom_inputs, const ForcedOpening& forced, bool prompt_opens) {
   const auto* style = tool_call::find_style(model.output_format.tools);
   if (style == nullptr) return fail(Code::kInternal, "a model without a format of calls");
   HeldCallsRules rules{.vocabulary = service.answer_vocabulary(model), .completing = service.call_starts(model)};
@@ -52,7 +52,8 @@ Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, co
   for (const tool_call::CallStart& start : tool_call::call_starts(*style))
     rules.starts.push_back({std::string(start.text), spell(start.text, true), start.certain});
   if (style->bare != nullptr) rules.bare = style->bare->text;
-  rules.begun = spell(prompt_opens ? style->prompt_open : forced, true);
+  rules.begun =
+      spell(prompt_opens ? style->prompt_open : forced.before, true) + forced.name + spell(forced.behind, false);
   rules.begun_certain = !prompt_opens;
   return rules;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <string_view>
+#include <string>
 
 #include "api/chat/tool_forms.h"
 #include "api/service.h"
@@ -11,10 +11,16 @@
 
 namespace cairn::api {
 
-/// `tools`: all that may be called, in OpenAI's shape. `forced`: the beginning of a block of calls that is forced on
-/// the model; empty: it begins calls as it likes. `prompt_opens`: the prompt has begun one, unless a name that is none
-/// of the tools' comes. Errors: kInvalidArgument, at the field of a strict tool that cannot be held to.
+/// The beginning of a block of calls that is forced on the model; empty: it begins calls as it likes.
+struct ForcedOpening {
+  std::string before{};  ///< the name, in the format's words
+  std::string name{};    ///< the client's text; empty: the model names the tool
+  std::string behind{};
+};
+
+/// `tools`: all that may be called, in OpenAI's shape. `prompt_opens`: the prompt has begun one, unless a name that is
+/// none of the tools' comes. Errors: kInvalidArgument, at the field of a strict tool that cannot be held to.
 Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, const nlohmann::ordered_json& tools,
-                                  const CustomInputs& custom_inputs, std::string_view forced, bool prompt_opens);
+                                  const CustomInputs& custom_inputs, const ForcedOpening& forced, bool prompt_opens);
 
 }  // namespace cairn::api

@@ -47,8 +47,8 @@ Result<std::string> add_prefill(const LoadedModel& model, const ChatRequest& req
 /// What `required` or a named tool puts at the answer's beginning.
 struct ForcedPrefix {
   std::string text;
-  ByteRange name;       ///< of the tool, in `text`: the client has written it
-  std::string opening;  ///< of a block of calls, from its first byte, which the prompt may have written
+  ByteRange name;         ///< of the tool, in `text`: the client has written it
+  ForcedOpening opening;  ///< of a block of calls, from its first byte, which the prompt may have written
 };
 
 ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& request, const std::string& prompt) {
@@ -61,8 +61,9 @@ ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& reque
   // The id goes into the prompt: of the same prompt it is the same.
   const std::string id = call_id_of(hash64(prompt), style->id_bytes);
   std::string before = tool_call::forced_opening(*style, {}, 0, id);
-  std::string whole = tool_call::forced_opening(*style, name, 0, id);
+  const std::string whole = tool_call::forced_opening(*style, name, 0, id);
   const std::string behind = whole.substr(before.size());  // the name and what follows it
+  ForcedOpening opening{.before = before, .name = name, .behind = behind.substr(name.size())};
   // The prompt may have begun the block already.
   if (!style->prompt_open.empty() && prompt.ends_with(style->prompt_open) && before.starts_with(style->prompt_open))
     before.erase(0, style->prompt_open.size());
@@ -71,8 +72,9 @@ ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& reque
   std::string text = before + behind;
   // A space belongs to the token after it, which is the model's to choose.
   while (text.ends_with(' ')) text.pop_back();
-  while (whole.ends_with(' ')) whole.pop_back();
-  return {std::move(text), {begin, std::min(begin + name.size(), text.size())}, std::move(whole)};
+  std::string& last = name.empty() ? opening.before : opening.behind;
+  while (last.ends_with(' ')) last.pop_back();
+  return {std::move(text), {begin, std::min(begin + name.size(), text.size())}, std::move(opening)};
 }
 
 TurnRecorder turn_recorder(Service& service, const LoadedModel& model, const ChatRequest& request,
@@ -105,7 +107,7 @@ ChatConstraintRules rules_of(Service& service, const LoadedModel& model, const C
 
 /// Errors: the parameters of a strict tool cannot be held to.
 Result<void> add_calls(Service& service, const LoadedModel& model, const ChatRequest& request,
-                       const OutputContext& context, const std::string& forced_opening, ChatConstraintRules& rules) {
+                       const OutputContext& context, const ForcedOpening& forced_opening, ChatConstraintRules& rules) {
   const auto* style = tool_call::find_style(context.format.tools);
   if (style == nullptr || context.tools.empty()) return {};
   ordered_json tools = context.tools;
@@ -114,8 +116,10 @@ Result<void> add_calls(Service& service, const LoadedModel& model, const ChatReq
                   [&](const ordered_json& tool) { return tool["function"].value("name", "") != request.tool_name; });
   }
   const bool prompt_opens =
-      forced_opening.empty() && !style->prompt_open.empty() && context.prompt.ends_with(style->prompt_open);
+      forced_opening.before.empty() && !style->prompt_open.empty() && context.prompt.ends_with(style->prompt_open);
+  // A start may begin in the prompt, as Harmony's do.
   CAIRN_TRY(rules.calls, held_calls(service, model, tools, request.custom_inputs, forced_opening, prompt_opens));
+  rules.calls->before = context.prompt + context.prefill;
   return {};
 }
 
@@ -175,7 +179,7 @@ struct Prepared {
   ChatPrompt prompt;
   OutputContext context;
   std::vector<TokenId> forced_prefix;  ///< of the prompt's tokens, the last: forced on the model
-  std::string forced_opening{};        ///< see ForcedPrefix::opening
+  ForcedOpening forced_opening{};      ///< see ForcedPrefix::opening
   int32_t reasoning_tokens_max = -1;
 };
 

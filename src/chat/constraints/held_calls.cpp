@@ -17,7 +17,11 @@ bool is_complete(const grammar::Matcher& matcher) {
 }  // namespace
 
 HeldCalls::HeldCalls(HeldCallsRules rules, const Tokenizer& tokenizer)
-    : rules_(std::move(rules)), tokenizer_(tokenizer), expected_(tokenizer), mask_(rules_.vocabulary->masks.words()) {}
+    : rules_(std::move(rules)),
+      tokenizer_(tokenizer),
+      expected_(tokenizer),
+      mask_(rules_.vocabulary->masks.words()),
+      tail_(rules_.before) {}
 
 bool HeldCalls::open(std::string_view spelled, std::string_view rest, State state) {
   grammar::Matcher matcher(rules_.grammar);

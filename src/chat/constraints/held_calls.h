@@ -28,8 +28,9 @@ struct HeldCallsRules {
   std::shared_ptr<const AnswerVocabulary> vocabulary{};
   std::shared_ptr<const TextBan> completing{};  ///< of the starts, in their order; null: there are none
   std::vector<BlockStart> starts{};
-  std::string bare{};   ///< a byte that may begin a call where only white space has come; empty: none
-  std::string begun{};  ///< spelled: the beginning of a block, which the prompt ends with
+  std::string before{};  ///< the text before the answer, or its end: a start may begin there
+  std::string bare{};    ///< a byte that may begin a call where only white space has come; empty: none
+  std::string begun{};   ///< spelled: the beginning of a block, which the prompt ends with
   bool begun_certain = true;
   bool ends_answer = false;  ///< the answer is over where a block is
 };

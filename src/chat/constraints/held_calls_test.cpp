@@ -221,10 +221,11 @@ class HeldText {
 
 TEST_P(HeldCallsTest, ACallIsHeldFromItsOpenerToItsEnd) {
   if (GetParam()->format != ToolFormat::kHermes) return;
-  HeldText text(rules(/*strict=*/true), *tokenizer_, ToolFormat::kHermes, "");
+  const HeldCallsRules made = rules(/*strict=*/true);
+  HeldText text(made, *tokenizer_, ToolFormat::kHermes, "");
   EXPECT_TRUE(text.say("I paint. <tool_call"));
   EXPECT_FALSE(text.held());
-  for (const TokenId token : rules(true).completing->completing(0, std::string_view("<tool_call").size())) {
+  for (const TokenId token : made.completing->completing(0, std::string_view("<tool_call").size())) {
     const std::string_view rest = tokenizer_->piece(token, true).substr(1);
     EXPECT_EQ(text.may_come(token), rest.find_first_not_of(" \n\t{\"nam:") == std::string_view::npos) << rest;
   }
