@@ -17,9 +17,9 @@
 namespace cairn::grammar {
 
 inline constexpr size_t kRowItemsMax = 20'000;    ///< items of one row
-inline constexpr size_t kKernelItemsMax = 2'000;  ///< those of them that are not at the beginning of a rule
+inline constexpr size_t kKernelItemsMax = 1'000;  ///< those of them that are not at the beginning of a rule
 inline constexpr uint32_t kRowDepthMax = 2'048;   ///< rules within each other that began at different places of a text
-/// Items and nodes of expressions that may be looked at for one byte of a text, and for one mask: some 50 ms.
+/// Items and nodes of expressions that may be looked at for one byte of a text, and for one mask: 10 to 50 ms.
 inline constexpr uint64_t kStepWorkMax = kFirstBytesWorkMax;
 
 struct MaskCache;

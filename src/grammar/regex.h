@@ -65,7 +65,7 @@ inline constexpr uint64_t kDerivativeWorkMax = 100'000;
 /// And in a search for a text of an expression, or to tell whether it matches one.
 inline constexpr uint64_t kEmptinessWorkMax = 1'000'000;
 /// And for the derivatives of one node by all bytes, to tell which its texts begin with.
-inline constexpr uint64_t kFirstBytesWorkMax = 1'000'000;
+inline constexpr uint64_t kFirstBytesWorkMax = 500'000;
 
 /// Nodes of a pool; more is an error of whoever builds (GrammarBuilder::finish says so).
 inline constexpr size_t kRegexNodesMax = 1'000'000;
@@ -139,6 +139,13 @@ class RegexPool {
   /// An expression that matches the same texts of up to `bytes` bytes, of whose longer texts the same beginnings of up
   /// to `bytes` bytes go on: counts above that are no bounds. An expression with conditions is left as it is.
   RegexId without_large_counts(RegexId node, uint32_t bytes);
+  /// An expression that matches the same texts of up to `bytes` bytes, and more longer ones: bounds that none of those
+  /// reaches are left out.
+  RegexId without_far_bounds(RegexId node, uint32_t bytes);
+  /// Bytes of a text that `node` matches: at least those of the shortest, and those if `node` has no conditions. The
+  /// largest number, if none is known.
+  uint32_t text_bytes(RegexId node) const;
+  bool has_conditions(RegexId node) const;
   size_t size() const;
 
   bool matches_empty(RegexId node) const;

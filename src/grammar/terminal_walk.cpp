@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kKeptBytesMax = size_t{64} << 20;  // of walks; then all are dropped
 constexpr uint32_t kKeptNodesMin = 64;              // walks over fewer nodes are made again
+constexpr uint32_t kNearTextBytes = 256;            // within which texts end, so that bounds beyond do not matter
 constexpr uint32_t kTreeNodesPerWork = 4;  // of a walk that find nothing new count as one node of an expression
 constexpr size_t kPlainStatesMax = 16;     // that a terminal may be in after so many plain characters
 
@@ -42,6 +43,8 @@ PlainTokens plain_of(const std::vector<VocabularyTrie::Entry>& entries, size_t w
 class PlainStates {
  public:
   PlainStates(RegexPool& regexes, RegexPool::WorkCount& work) : regexes_(regexes), work_(work) {}
+
+  bool far() const { return far_; }  // see TerminalWalk
 
   enum class Takes { kAll, kNone, kSome };
 
@@ -83,6 +86,7 @@ class PlainStates {
     for (uint32_t byte = first; byte <= last; ++byte) {
       const RegexId after = regexes_.derivative(from, static_cast<uint8_t>(byte), work_);
       if (after == kNoMatch || after == kUndecided) return false;
+      far_ = far_ || regexes_.text_bytes(after) > kNearTextBytes;
       if (after != before && std::ranges::find(next, after) == next.end()) next.push_back(after);
       before = after;
     }
@@ -124,25 +128,31 @@ class PlainStates {
 
   RegexPool& regexes_;
   RegexPool::WorkCount& work_;
+  bool far_ = false;
 };
 
 // How many plain characters a terminal takes: all tokens up to so many, and no longer ones. Nullopt: it is not so
-// simple. Sets whether the terminal may be complete before the last of them.
+// simple. Sets plain_exits and far.
 std::optional<uint32_t> plain_characters(RegexPool& regexes, RegexPool::WorkCount& work, RegexId terminal,
-                                         bool& may_be_complete) {
+                                         TerminalWalk& walk) {
   PlainStates plain(regexes, work);
   std::vector<RegexId> states{terminal};
   std::vector<RegexId> next;
-  may_be_complete = false;
+  bool exits = false;
   for (uint32_t count = 0; count < PlainTokens::kCharactersMax; ++count) {
     const PlainStates::Takes takes = plain.step(states, next);
     if (takes == PlainStates::Takes::kSome || work.done > kStepWorkMax) return std::nullopt;
-    if (takes == PlainStates::Takes::kNone) return count;
+    if (takes == PlainStates::Takes::kNone) {
+      walk.plain_exits = exits;
+      walk.far = plain.far();
+      return count;
+    }
     if (next == states) break;
-    for (RegexId state : next) may_be_complete = may_be_complete || regexes.matches_empty(state);
+    for (RegexId state : next) exits = exits || regexes.matches_empty(state);
     std::swap(states, next);
   }
-  may_be_complete = false;  // every plain token is taken as a whole
+  // Every plain token is taken as a whole, so that it does not matter where it may leave.
+  walk.far = plain.far();
   return PlainTokens::kCharactersMax;
 }
 
@@ -176,7 +186,21 @@ WalkedVocabulary::WalkedVocabulary(std::vector<VocabularyTrie::Entry> entries, s
 
 std::shared_ptr<const TerminalWalk> WalkedVocabulary::walk(RegexPool& regexes, RegexId terminal) const {
   // No token reaches the end of larger counts, so that they are all one.
-  terminal = regexes.without_large_counts(terminal, all_.longest() + 1);
+  if (!regexes.has_conditions(terminal)) {
+    return kept_walk(regexes, regexes.without_large_counts(terminal, all_.longest() + 1));
+  }
+  // Of expressions with conditions, some texts may go on only to where bounds matter. If everywhere there is one that
+  // ends before that, they do not.
+  const uint32_t token_bytes = std::max(all_.longest(), 4 * PlainTokens::kCharactersMax);
+  const RegexId near = regexes.without_far_bounds(terminal, token_bytes + kNearTextBytes);
+  if (near != terminal) {
+    const std::shared_ptr<const TerminalWalk> result = kept_walk(regexes, near);
+    if (!result->far && !result->too_large) return result;
+  }
+  return kept_walk(regexes, terminal);
+}
+
+std::shared_ptr<const TerminalWalk> WalkedVocabulary::kept_walk(RegexPool& regexes, RegexId terminal) const {
   const RegexFingerprint fingerprint = regexes.fingerprint(terminal);
   {
     const std::lock_guard lock(mutex_);
@@ -197,7 +221,7 @@ std::shared_ptr<const TerminalWalk> WalkedVocabulary::walk(RegexPool& regexes, R
 std::shared_ptr<const TerminalWalk> WalkedVocabulary::compute(RegexPool& regexes, RegexId terminal) const {
   auto result = std::make_shared<TerminalWalk>();
   RegexPool::WorkCount work = regexes.new_count(RegexPool::WorkCount::Who::kWalk);
-  const std::optional<uint32_t> plain = plain_characters(regexes, work, terminal, result->plain_exits);
+  const std::optional<uint32_t> plain = plain_characters(regexes, work, terminal, *result);
   // Where only a few plain tokens are taken, and those are walked through anyway, nothing is gained.
   if (plain.has_value() && *plain > 0) result->plain_characters = static_cast<int32_t>(*plain);
   const VocabularyTrie& trie = trie_of(*result);
@@ -214,7 +238,10 @@ std::shared_ptr<const TerminalWalk> WalkedVocabulary::compute(RegexPool& regexes
       result->too_large = true;
       return result;
     }
-    if (states[depth]->node != next) states[depth] = &regexes.state(next);
+    if (states[depth]->node != next) {
+      states[depth] = &regexes.state(next);
+      result->far = result->far || regexes.text_bytes(next) > kNearTextBytes;
+    }
     for (TokenId token : trie.tokens(node)) result->few.push_back(token);
     if (regexes.matches_empty(next) && trie.end(node) > node + 1) result->exits.push_back(node);
     ++node;

@@ -48,8 +48,11 @@ struct TerminalWalk {
   std::vector<uint32_t> exits;
   /// With plain_characters: the terminal may be complete within plain text that it cannot go on with.
   bool plain_exits = false;
-  uint32_t visited = 0;    ///< nodes
-  uint64_t work = 0;       ///< in nodes of the vocabulary's tree and of expressions
+  uint32_t visited = 0;  ///< nodes
+  uint64_t work = 0;     ///< in nodes of the vocabulary's tree and of expressions
+  /// Somewhere no text of at most kNearTextBytes is known that goes on within the terminal: bounds may then matter that
+  /// no token reaches.
+  bool far = false;
   bool too_large = false;  ///< over kStepWorkMax, or the pool's limits: the rest says nothing
 
   size_t bytes() const { return few.size() * 4 + many.size() * 8 + exits.size() * 4 + sizeof(*this); }
@@ -77,6 +80,7 @@ class WalkedVocabulary {
     size_t operator()(const RegexFingerprint& fingerprint) const { return fingerprint[0]; }
   };
 
+  std::shared_ptr<const TerminalWalk> kept_walk(RegexPool& regexes, RegexId terminal) const;
   std::shared_ptr<const TerminalWalk> compute(RegexPool& regexes, RegexId terminal) const;
 
   uint64_t id_;
