@@ -45,7 +45,6 @@ void read_hostile(const std::string& name, const Result<std::shared_ptr<const Gr
   const bool failed = matcher.failure().has_value();
   EXPECT_TRUE(failed || taken == text.size() || taken > 0) << name;
   EXPECT_TRUE(!failed || matcher.failure()->code == Code::kTooLarge) << name;
-  if (std::getenv("SHOW")) std::printf("%s taken %zu failed %d\n", name.c_str(), taken, failed);
 }
 
 struct HostileCase {
@@ -107,11 +106,8 @@ TEST(HostileGrammar, IsReadOrRefusedByName) {
       read_hostile(one.name, grammar, one.text);
     } else {
       EXPECT_FALSE(grammar.error().message.empty()) << one.name;
-      if (std::getenv("SHOW")) std::printf("%s\n", grammar.error().message.c_str());
     }
     const double done = thread_seconds();
-    if (std::getenv("SHOW"))
-      std::printf("   %s %.0f + %.0f ms\n", one.name.c_str(), (built - begin) * 1e3, (done - built) * 1e3);
 #ifdef NDEBUG
     EXPECT_LT(done - begin, 1.0) << one.name << ", of which reading the grammar " << built - begin;
 #endif

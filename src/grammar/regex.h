@@ -65,7 +65,7 @@ inline constexpr uint64_t kDerivativeWorkMax = 100'000;
 /// And in a search for a text of an expression, or to tell whether it matches one.
 inline constexpr uint64_t kEmptinessWorkMax = 1'000'000;
 /// And for the derivatives of one node by all bytes, to tell which its texts begin with.
-inline constexpr uint64_t kFirstBytesWorkMax = 500'000;
+inline constexpr uint64_t kFirstBytesWorkMax = 1'000'000;
 
 /// Nodes of a pool; more is an error of whoever builds (GrammarBuilder::finish says so).
 inline constexpr size_t kRegexNodesMax = 1'000'000;
@@ -99,6 +99,7 @@ class RegexPool {
     const ByteClasses* classes = nullptr;
     ClassStep* steps = nullptr;
     RegexId node{};
+    uint32_t text_bytes = 0;  ///< as RegexPool::text_bytes, when the state was made
     bool looked_ahead = false;
     ByteSet first_bytes{};
     uint64_t first_work = 0;

@@ -207,8 +207,10 @@ const RegexPool::State& RegexPool::state(RegexId id) {
   if (const uint32_t known = pool.at(node).state; known != 0) return pool.states[known - 1];
   const ByteClasses& classes = pool.classes(node);
   pool.nodes[node].state = static_cast<uint32_t>(pool.states.size()) + 1;
-  return pool.states.emplace_back(
-      State{.classes = &classes, .steps = pool.new_steps(classes.representatives.size()), .node = id});
+  return pool.states.emplace_back(State{.classes = &classes,
+                                        .steps = pool.new_steps(classes.representatives.size()),
+                                        .node = id,
+                                        .text_bytes = pool.text_bytes(node)});
 }
 
 const RegexPool::ClassStep& RegexPool::derive_class(const State& from, uint8_t byte_class) {
