@@ -8,9 +8,32 @@
 #include "grammar/regex_nodes.h"
 
 namespace cairn::grammar {
+namespace {
 
+constexpr size_t kDerivedMax = size_t{1} << 14;  // derivatives of parts of expressions that a pool remembers
+
+}  // namespace
+
+// Remembers what it did: parts of an expression stay the same while others go on. The work counts as if it were done
+// again.
 uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
   if (++work > work_max) return kNothing;
+  if (at(node).kind == RegexKind::kBytes) return sets[at(node).first].contains(byte) ? kEmpty : kNothing;
+  if (derived.size() < std::min(nodes.size(), kDerivedMax)) {
+    derived.assign(std::min(std::bit_ceil(nodes.size() + 256), kDerivedMax), {});
+  }
+  const size_t slot = (node * size_t{0x9E37'79B1} + byte * size_t{0x85EB'CA77}) >> 7 & (derived.size() - 1);
+  if (derived[slot].node == node && derived[slot].byte == byte && node != kNothing) {
+    work += derived[slot].work;
+    return derived[slot].next;
+  }
+  const uint64_t before = work;
+  const uint32_t next = derive_new(node, byte);
+  if (!overworked()) derived[slot & (derived.size() - 1)] = {node, byte, next, work - before};
+  return next;
+}
+
+uint32_t RegexPool::Nodes::derive_new(uint32_t node, uint8_t byte) {
   const RegexNode self = at(node);
   switch (self.kind) {
     case RegexKind::kVoid:
@@ -147,19 +170,22 @@ std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) 
     std::vector<uint32_t> open{node};
     for (size_t i = 0; i < open.size(); ++i) {
       const uint32_t current = open[i];
-      if (at(current).emptiness == 2) continue;
-      if (at(current).nullable || at(current).emptiness == 1 || !at(current).has_conditions) {
-        for (uint32_t step = current;; step = parents.at(step)) {
-          nodes[step].emptiness = 1;
-          if (step == parents.at(step)) return false;
-        }
-      }
       const ByteClasses& parts = classes(current);
       for (uint8_t byte : ascii ? parts.printable : parts.representatives) {
         if (--fuel < 0) return std::nullopt;
         const uint32_t next = derive(current, byte);
         if (overworked()) return std::nullopt;
-        if (next != kNothing && parents.emplace(next, current).second) open.push_back(next);
+        if (next == kNothing || at(next).emptiness == 2 || !parents.emplace(next, current).second) continue;
+        if (!at(next).nullable && at(next).emptiness != 1 && at(next).has_conditions) {
+          open.push_back(next);
+          continue;
+        }
+        uint64_t length = text_bytes(next);
+        for (uint32_t step = next;; step = parents.at(step), ++length) {
+          nodes[step].emptiness = 1;
+          nodes[step].text_bytes = static_cast<uint32_t>(std::min<uint64_t>(nodes[step].text_bytes, length));
+          if (step == parents.at(step)) return false;
+        }
       }
     }
     if (ascii) continue;
@@ -210,8 +236,10 @@ const RegexPool::State& RegexPool::state(RegexId id) {
   if (const uint32_t known = pool.at(node).state; known != 0) return pool.states[known - 1];
   const ByteClasses& classes = pool.classes(node);
   pool.nodes[node].state = static_cast<uint32_t>(pool.states.size()) + 1;
-  return pool.states.emplace_back(
-      State{.classes = &classes, .steps = pool.new_steps(classes.representatives.size()), .node = id});
+  return pool.states.emplace_back(State{.classes = &classes,
+                                        .steps = pool.new_steps(classes.representatives.size()),
+                                        .node = id,
+                                        .text_bytes = pool.text_bytes(node)});
 }
 
 const RegexPool::ClassStep& RegexPool::derive_class(const State& from, uint8_t byte_class) {
