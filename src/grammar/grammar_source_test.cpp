@@ -56,12 +56,13 @@ TEST(GrammarCache, TellsSourcesApart) {
   EXPECT_TRUE(takes(cached(cache, schema(kAb)), R"({"a":1,"b":2})"));
   EXPECT_TRUE(takes(cached(cache, schema(kBa)), R"({"b":2,"a":1})"));
   EXPECT_FALSE(takes(cached(cache, schema(kBa)), R"({"a":1,"b":2})"));
-  // A text and a value behind it, with and without a space between them.
-  const auto tagged = [](bool space) {
-    return GrammarSource{.kind = Kind::kTagged, .tagged = {{.before = "x", .space = space, .schema = {{"const", 1}}}}};
+  const auto calls = [](const std::string& close) {
+    return GrammarSource{.kind = Kind::kCalls,
+                         .forms = {{.opens = {"<"}, .name_closes = {":"}, .call_close = close}},
+                         .tools = {{.name = "t"}}};
   };
-  EXPECT_FALSE(takes(cached(cache, tagged(false)), "x 1"));
-  EXPECT_TRUE(takes(cached(cache, tagged(true)), "x 1"));
+  EXPECT_TRUE(takes(cached(cache, calls(">")), "<t:{}>"));
+  EXPECT_FALSE(takes(cached(cache, calls("!")), "<t:{}>"));
 }
 
 TEST(GrammarCache, ForgetsWhatWasUsedLeastRecently) {
@@ -125,16 +126,18 @@ TEST(GrammarSource, ErrorsNameTheFieldAndThePlaceInside) {
 
 TEST(GrammarSource, ToolsNameTheSchemaThatCannotBeHeldTo) {
   const ordered_json bad = {{"properties", {{"a", {{"pattern", "("}}}}}};
-  GrammarSource source{.kind = GrammarSource::Kind::kTagged,
+  const ordered_json good = {{"type", "object"}, {"properties", {{"a", {{"const", 1}}}}}};
+  GrammarSource source{.kind = GrammarSource::Kind::kCalls,
                        .field = "tools",
-                       .tagged = {{.before = "one ", .schema = {{"const", 1}}}, {.before = "two ", .schema = bad}}};
+                       .forms = {{.opens = {"<"}, .name_closes = {":"}, .call_close = ">"}},
+                       .tools = {{.name = "one", .schema = good, .strict = true}, {.name = "two", .schema = bad}}};
   const auto lenient = compile(source);
   ASSERT_TRUE(lenient.has_value()) << lenient.error().text();
-  EXPECT_TRUE(takes(*lenient, "one 1"));
-  EXPECT_FALSE(takes(*lenient, "one 2"));
-  EXPECT_TRUE(takes(*lenient, R"(two {"a":1})"));  // any object
-  source.tagged[1].strict = true;
-  source.tagged[1].field = "tools[1].function.parameters";
+  EXPECT_TRUE(takes(*lenient, R"(<one:{"a":1}>)"));
+  EXPECT_FALSE(takes(*lenient, R"(<one:{"a":2}>)"));
+  EXPECT_TRUE(takes(*lenient, R"(<two:{"a":2}>)"));  // any object
+  source.tools[1].strict = true;
+  source.tools[1].field = "tools[1].function.parameters";
   const auto strict = compile(source);
   ASSERT_FALSE(strict.has_value());
   EXPECT_NE(strict.error().message.find("tools[1].function.parameters"), std::string::npos) << strict.error().text();
