@@ -175,6 +175,18 @@ bool RegexPool::Nodes::within(uint32_t node, uint32_t larger, uint32_t depth) co
   if (a.kind == RegexKind::kAnyOf) {
     return std::ranges::all_of(list(node), [&](uint32_t part) { return within(part, larger, depth + 1); });
   }
+  if (a.kind == RegexKind::kAllOf) {
+    return std::ranges::any_of(list(node), [&](uint32_t part) { return within(part, larger, depth + 1); });
+  }
+  if (is_star(larger)) {
+    if (node == kEmpty) return true;
+    if (a.kind == RegexKind::kRepeat) return within(a.first, larger, depth + 1);
+    if (a.kind != RegexKind::kSequence) return within(node, b.first, depth + 1);
+    for (; at(node).kind == RegexKind::kSequence; node = at(node).second) {
+      if (!within(at(node).first, larger, depth + 1)) return false;
+    }
+    return within(node, larger, depth + 1);
+  }
   if (b.kind == RegexKind::kAnyOf) {
     return std::ranges::any_of(list(larger), [&](uint32_t part) { return within(node, part, depth + 1); });
   }
@@ -189,8 +201,7 @@ bool RegexPool::Nodes::within(uint32_t node, uint32_t larger, uint32_t depth) co
 // Whether `tail` begins with any number of something that `node` is within.
 bool RegexPool::Nodes::absorbs(uint32_t tail, uint32_t node) const {
   const uint32_t star = at(tail).kind == RegexKind::kSequence ? at(tail).first : tail;
-  return at(star).kind == RegexKind::kRepeat && at(star).second == 0 && at(star).most == kNoBound &&
-         within(node, at(star).first, 0);
+  return is_star(star) && within(node, at(star).first, 0);
 }
 
 // r{3}s* | r{2}s* is r{2}s* where r is within s: in searches for a text, of all its beginnings only the longest counts.
@@ -324,6 +335,11 @@ uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_d
   merge_bytes(parts, true);
   merge_repeats(parts);
   absorb_repeats(parts);
+  const auto star = std::ranges::find_if(parts, [&](uint32_t part) { return is_star(part); });
+  if (star != parts.end()) {
+    const uint32_t all = *star;
+    std::erase_if(parts, [&](uint32_t part) { return part != all && within(part, all, 0); });
+  }
   if (factor_depth < kFactorDepthMax) factor_heads(parts, factor_depth);
   flatten(RegexKind::kAnyOf, parts);
   if (std::ranges::binary_search(parts, everything)) return everything;
@@ -341,12 +357,16 @@ uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_d
   return intern(node, parts);
 }
 
-// Within the other conditions, x & ~(x & y) is x & ~y.
+// Within the other conditions, x & ~(x & y) is x & ~y, and x & ~y is nothing where x is within y.
 void RegexPool::Nodes::reduce_complements(std::vector<uint32_t>& parts) {
   bool reduced = false;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (at(parts[i]).kind != RegexKind::kComplement) continue;
     const uint32_t inner = at(parts[i]).first;
+    if (is_star(inner) && std::ranges::any_of(parts, [&](uint32_t part) { return within(part, inner, 0); })) {
+      parts = {kNothing};
+      return;
+    }
     if (at(inner).kind != RegexKind::kAllOf) continue;
     std::vector<uint32_t> left;
     for (uint32_t one : list(inner)) {

@@ -10,6 +10,7 @@
 namespace cairn::grammar {
 namespace {
 
+constexpr int32_t kDeepFuel = 5'000;             // derivatives of a search for a text that goes deep first
 constexpr size_t kDerivedMax = size_t{1} << 14;  // derivatives of parts of expressions that a pool remembers
 
 }  // namespace
@@ -161,18 +162,22 @@ const RegexPool::ByteClasses& RegexPool::Nodes::classes(uint32_t node) {
   return result;
 }
 
-// Looks for a text that `node` matches, breadth first over derivatives: where many conditions meet, short texts are
-// found long before all their states are seen. First among printable ASCII, which has most texts, and in which a
-// character is a byte.
+// Looks for a text that `node` matches, over derivatives: first among printable ASCII, which has most texts, and in
+// which a character is a byte. Depth first finds long texts soon, if it does not lose its way; breadth first finds the
+// shortest, where many conditions meet, long before all their states are seen.
 std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) {
-  for (const bool ascii : {true, false}) {
+  enum Pass : uint8_t { kAsciiDeep, kAsciiBroad, kAllBroad };
+  for (const Pass pass : {kAsciiDeep, kAsciiBroad, kAllBroad}) {
     std::unordered_map<uint32_t, uint32_t> parents{{node, node}};
-    std::vector<uint32_t> open{node};
-    for (size_t i = 0; i < open.size(); ++i) {
-      const uint32_t current = open[i];
+    std::deque<uint32_t> open{node};
+    int32_t deep = pass == kAsciiDeep ? kDeepFuel : INT32_MAX;
+    while (!open.empty() && deep > 0) {
+      const uint32_t current = pass == kAsciiDeep ? open.back() : open.front();
+      pass == kAsciiDeep ? open.pop_back() : open.pop_front();
       const ByteClasses& parts = classes(current);
-      for (uint8_t byte : ascii ? parts.printable : parts.representatives) {
+      for (uint8_t byte : pass == kAllBroad ? parts.representatives : parts.printable) {
         if (--fuel < 0) return std::nullopt;
+        --deep;
         const uint32_t next = derive(current, byte);
         if (overworked()) return std::nullopt;
         if (next == kNothing || at(next).emptiness == 2 || !parents.emplace(next, current).second) continue;
@@ -188,7 +193,7 @@ std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) 
         }
       }
     }
-    if (ascii) continue;
+    if (pass != kAllBroad) continue;
     for (const auto& [visited, parent] : parents) nodes[visited].emptiness = 2;
   }
   return true;

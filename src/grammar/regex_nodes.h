@@ -73,6 +73,9 @@ struct RegexPool::Nodes {
 
   Nodes();
   const RegexNode& at(uint32_t node) const { return nodes[node]; }
+  bool is_star(uint32_t node) const {
+    return at(node).kind == RegexKind::kRepeat && at(node).second == 0 && at(node).most == kNoBound;
+  }
   std::span<const uint32_t> list(uint32_t node) const {
     return std::span(children).subspan(nodes[node].first, nodes[node].second);
   }
