@@ -97,7 +97,7 @@ void Automaton::look_ahead(uint32_t id) {
     if (row.too_large) break;
     row.next = row.next | regexes_.first_bytes(expression);
     row.look_work += regexes_.first_work(expression);
-    row.too_large = regexes_.full() || row.look_work > kStepWorkMax;
+    row.too_large = regexes_.full() || row.look_work > kMaskWorkMax;
   }
   // What may follow is then not known.
   if (row.too_large) row.next = ByteSet::all();
@@ -122,7 +122,7 @@ RowId Automaton::step(RowId id, uint8_t byte) {
   const size_t slot = row.steps + rank(row.next, byte);
   if (steps_[slot].row == kUnknown) {
     const uint32_t next = index(compute(index(id), byte));
-    steps_[slot] = {next, static_cast<uint32_t>(row_work_)};
+    steps_[slot] = {next, static_cast<uint32_t>(row_work_ * kItemWork)};
   }
   work_.done += steps_[slot].work;
   return RowId{steps_[slot].row};
@@ -167,7 +167,7 @@ RowId Automaton::after_terminal(RowId row, size_t which, std::string_view bytes)
   }
   drain();
   const RowId after = over_limits() ? kTooLargeRow : intern();
-  work_.done += row_work_;
+  work_.done += row_work_ * kItemWork;
   return after;
 }
 

@@ -21,10 +21,13 @@
 namespace cairn::grammar {
 
 inline constexpr size_t kRowItemsMax = 20'000;    ///< items of one row
-inline constexpr size_t kKernelItemsMax = 2'000;  ///< those of them that are not at the beginning of a rule
+inline constexpr size_t kKernelItemsMax = 1'000;  ///< those of them that are not at the beginning of a rule
 inline constexpr uint32_t kRowDepthMax = 2'048;   ///< rules within each other that began at different places of a text
-/// Items and nodes of expressions that may be looked at for one byte of a text, and for one mask: some 50 ms.
-inline constexpr uint64_t kStepWorkMax = kFirstBytesWorkMax;
+/// Items that may be looked at for a step from one row to the next.
+inline constexpr uint64_t kStepWorkMax = 500'000;
+inline constexpr uint64_t kItemWork = 3;  ///< the work of an item, in nodes of expressions
+/// Work that may be done for one byte of a text, or one mask: some 50 ms.
+inline constexpr uint64_t kMaskWorkMax = 6'000'000;
 
 struct MaskCache;
 class WalkedVocabulary;
@@ -76,8 +79,8 @@ class Automaton {
   /// What is kept of the masks of a vocabulary.
   MaskCache& masks_for(const WalkedVocabulary& vocabulary);
 
-  /// The work of what was asked since begin_work(), in items and nodes of expressions: the same whether it was done
-  /// before or not.
+  /// The work of what was asked since begin_work(), in nodes of expressions: the same whether it was done before or
+  /// not.
   uint64_t work() const { return work_.done; }
   void begin_work() { work_ = regexes_.new_count(RegexPool::WorkCount::Who::kRows); }
   void add_work(uint64_t work) { work_.done += work; }

@@ -61,7 +61,7 @@ void Matcher::State::fail_at_limit() {
       Error{Code::kTooLarge,
             fmt::format("the grammar is too ambiguous or too deep: what may follow takes more than {} steps, or {} "
                         "rules that are open at once, or {} within each other",
-                        kStepWorkMax, kKernelItemsMax, kRowDepthMax),
+                        kMaskWorkMax, kKernelItemsMax, kRowDepthMax),
             {}};
 }
 
@@ -69,7 +69,7 @@ bool Matcher::State::push(uint8_t byte) {
   if (failure.has_value()) return false;
   automaton->begin_work();
   const RowId next = automaton->step(rows.back(), byte);
-  if (next == kTooLargeRow || automaton->work() > kStepWorkMax) {
+  if (next == kTooLargeRow || automaton->work() > kMaskWorkMax) {
     fail_at_limit();
     return false;
   }

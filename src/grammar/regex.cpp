@@ -9,6 +9,8 @@ namespace {
 
 constexpr uint32_t kFactorDepthMax = 8;  // of common beginnings that are taken out of choices; the rest stays as it is
 
+constexpr uint32_t kWithinDepthMax = 12;  // of expressions within each other that are compared
+
 uint32_t raw(RegexId id) { return static_cast<uint32_t>(id); }
 
 std::vector<uint32_t> raw(std::span<const RegexId> ids) {
@@ -84,6 +86,50 @@ void RegexPool::Nodes::grow_table() {
   table = std::move(larger);
 }
 
+// What follows from its children.
+void RegexPool::Nodes::describe(RegexNode& node, std::span<const uint32_t> list) const {
+  switch (node.kind) {
+    case RegexKind::kSequence:
+      node.has_counts = at(node.first).has_counts || at(node.second).has_counts;
+      node.text_bytes = add_counts(at(node.first).text_bytes, at(node.second).text_bytes);
+      break;
+    case RegexKind::kComplement:
+      node.has_counts = at(node.first).has_counts;
+      break;
+    case RegexKind::kRepeat:
+      node.has_counts = at(node.first).has_counts || node.second > 1 || node.most != kNoBound;
+      node.text_bytes =
+          static_cast<uint32_t>(std::min<uint64_t>(uint64_t{at(node.first).text_bytes} * node.second, kNoBound));
+      break;
+    case RegexKind::kBytes:
+      node.text_bytes = 1;
+      break;
+    default:
+      node.has_counts = std::ranges::any_of(list, [&](uint32_t child) { return at(child).has_counts; });
+  }
+  if (node.kind == RegexKind::kAnyOf) {
+    for (uint32_t child : list) node.text_bytes = std::min(node.text_bytes, at(child).text_bytes);
+  }
+  if (node.nullable) node.text_bytes = 0;
+}
+
+uint32_t RegexPool::Nodes::text_bytes(uint32_t id) const {
+  const RegexNode& node = at(id);
+  if (!node.has_conditions || node.text_bytes == 0) return node.text_bytes;
+  uint32_t result = node.text_bytes;
+  if (node.kind == RegexKind::kSequence) {
+    uint32_t sum = 0;
+    for (; at(id).kind == RegexKind::kSequence; id = at(id).second) sum = add_counts(sum, text_bytes(at(id).first));
+    result = std::min(result, add_counts(sum, text_bytes(id)));
+  } else if (node.kind == RegexKind::kAnyOf) {
+    for (uint32_t child : list(id)) result = std::min(result, text_bytes(child));
+  } else if (node.kind == RegexKind::kRepeat) {
+    const uint64_t once = text_bytes(node.first);
+    result = std::min(result, static_cast<uint32_t>(std::min<uint64_t>(once * node.second, kNoBound)));
+  }
+  return result;
+}
+
 uint32_t RegexPool::Nodes::intern(RegexNode node, std::span<const uint32_t> list) {
   size_t slot = hash(node, list) & (table.size() - 1);
   for (; table[slot] != 0; slot = (slot + 1) & (table.size() - 1)) {
@@ -98,19 +144,7 @@ uint32_t RegexPool::Nodes::intern(RegexNode node, std::span<const uint32_t> list
     node.second = static_cast<uint32_t>(list.size());
     children.insert(children.end(), list.begin(), list.end());
   }
-  switch (node.kind) {
-    case RegexKind::kSequence:
-      node.has_counts = at(node.first).has_counts || at(node.second).has_counts;
-      break;
-    case RegexKind::kComplement:
-      node.has_counts = at(node.first).has_counts;
-      break;
-    case RegexKind::kRepeat:
-      node.has_counts = at(node.first).has_counts || node.second > 1 || node.most != kNoBound;
-      break;
-    default:
-      node.has_counts = std::ranges::any_of(list, [&](uint32_t child) { return at(child).has_counts; });
-  }
+  describe(node, list);
   const auto id = static_cast<uint32_t>(nodes.size());
   nodes.push_back(node);
   table[slot] = id + 1;
@@ -132,7 +166,74 @@ uint32_t RegexPool::Nodes::byte(uint8_t value) {
   return single_bytes[value];
 }
 
+// Whether it is plain to see that `larger` matches all texts of `node`.
+bool RegexPool::Nodes::within(uint32_t node, uint32_t larger, uint32_t depth) const {
+  if (node == larger || node == kNothing) return true;
+  if (depth > kWithinDepthMax) return false;
+  const RegexNode& a = at(node);
+  const RegexNode& b = at(larger);
+  if (a.kind == RegexKind::kAnyOf) {
+    return std::ranges::all_of(list(node), [&](uint32_t part) { return within(part, larger, depth + 1); });
+  }
+  if (a.kind == RegexKind::kAllOf) {
+    return std::ranges::any_of(list(node), [&](uint32_t part) { return within(part, larger, depth + 1); });
+  }
+  if (is_star(larger)) {
+    if (node == kEmpty) return true;
+    if (a.kind == RegexKind::kRepeat) return within(a.first, larger, depth + 1);
+    if (a.kind != RegexKind::kSequence) return within(node, b.first, depth + 1);
+    for (; at(node).kind == RegexKind::kSequence; node = at(node).second) {
+      if (!within(at(node).first, larger, depth + 1)) return false;
+    }
+    return within(node, larger, depth + 1);
+  }
+  if (b.kind == RegexKind::kAnyOf) {
+    return std::ranges::any_of(list(larger), [&](uint32_t part) { return within(node, part, depth + 1); });
+  }
+  if (a.kind != b.kind) return false;
+  if (a.kind == RegexKind::kBytes) return (sets[a.first] & ~sets[b.first]).empty();
+  if (a.kind == RegexKind::kRepeat) {
+    return a.second >= b.second && a.most <= b.most && within(a.first, b.first, depth + 1);
+  }
+  return a.kind == RegexKind::kSequence && within(a.first, b.first, depth + 1) && within(a.second, b.second, depth + 1);
+}
+
+// Whether `tail` begins with any number of something that `node` is within.
+bool RegexPool::Nodes::absorbs(uint32_t tail, uint32_t node) const {
+  const uint32_t star = at(tail).kind == RegexKind::kSequence ? at(tail).first : tail;
+  return is_star(star) && within(node, at(star).first, 0);
+}
+
+// r{3}s* | r{2}s* is r{2}s* where r is within s: in searches for a text, of all its beginnings only the longest counts.
+void RegexPool::Nodes::absorb_repeats(std::vector<uint32_t>& parts) const {
+  struct Part {
+    uint32_t tail, inner, count, part;
+    auto operator<=>(const Part&) const = default;
+  };
+  std::vector<Part> found;
+  for (uint32_t part : parts) {
+    if (at(part).kind != RegexKind::kSequence) continue;
+    const RegexNode& head = at(at(part).first);
+    const bool counted = head.kind == RegexKind::kRepeat && head.second == head.most;
+    const uint32_t inner = counted ? head.first : at(part).first;
+    if (!absorbs(at(part).second, inner)) continue;
+    found.push_back({at(part).second, inner, counted ? head.second : 1, part});
+  }
+  std::ranges::sort(found);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const bool same = i > 0 && found[i].tail == found[i - 1].tail && found[i].inner == found[i - 1].inner;
+    if (same || std::ranges::binary_search(parts, found[i].tail)) found[i].count = 0;
+  }
+  for (const Part& one : found) {
+    if (one.count == 0) std::erase(parts, one.part);
+  }
+}
+
 uint32_t RegexPool::Nodes::cons(uint32_t head, uint32_t tail) {
+  if (at(head).kind == RegexKind::kRepeat && at(head).most > at(head).second && absorbs(tail, at(head).first)) {
+    head = repeat(at(head).first, at(head).second, at(head).second);
+    return head == kEmpty ? tail : sequence(head, tail);
+  }
   if (head == everything && (tail == everything || (at(tail).kind == RegexKind::kSequence && at(tail).first == head))) {
     return tail;
   }
@@ -233,6 +334,12 @@ uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_d
   work += parts.size();
   merge_bytes(parts, true);
   merge_repeats(parts);
+  absorb_repeats(parts);
+  const auto star = std::ranges::find_if(parts, [&](uint32_t part) { return is_star(part); });
+  if (star != parts.end()) {
+    const uint32_t all = *star;
+    std::erase_if(parts, [&](uint32_t part) { return part != all && within(part, all, 0); });
+  }
   if (factor_depth < kFactorDepthMax) factor_heads(parts, factor_depth);
   flatten(RegexKind::kAnyOf, parts);
   if (std::ranges::binary_search(parts, everything)) return everything;
@@ -250,12 +357,16 @@ uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_d
   return intern(node, parts);
 }
 
-// Within the other conditions, x & ~(x & y) is x & ~y.
+// Within the other conditions, x & ~(x & y) is x & ~y, and x & ~y is nothing where x is within y.
 void RegexPool::Nodes::reduce_complements(std::vector<uint32_t>& parts) {
   bool reduced = false;
   for (size_t i = 0; i < parts.size(); ++i) {
     if (at(parts[i]).kind != RegexKind::kComplement) continue;
     const uint32_t inner = at(parts[i]).first;
+    if (is_star(inner) && std::ranges::any_of(parts, [&](uint32_t part) { return within(part, inner, 0); })) {
+      parts = {kNothing};
+      return;
+    }
     if (at(inner).kind != RegexKind::kAllOf) continue;
     std::vector<uint32_t> left;
     for (uint32_t one : list(inner)) {
@@ -394,6 +505,8 @@ RegexId RegexPool::repeat(RegexId inner, uint32_t min, std::optional<uint32_t> m
 }
 
 bool RegexPool::matches_empty(RegexId node) const { return nodes_->at(raw(node)).nullable; }
+
+bool RegexPool::has_conditions(RegexId node) const { return nodes_->at(raw(node)).has_conditions; }
 
 bool RegexPool::full() const { return nodes_->overflow; }
 

@@ -121,6 +121,7 @@ class RegexPool {
     const ByteClasses* classes = nullptr;
     ClassStep* steps = nullptr;
     RegexId node{};
+    uint32_t text_bytes = 0;  ///< as RegexPool::text_bytes, when the state was made
     bool looked_ahead = false;
     ByteSet first_bytes{};
     uint64_t first_work = 0;
@@ -161,6 +162,13 @@ class RegexPool {
   /// An expression that matches the same texts of up to `bytes` bytes, of whose longer texts the same beginnings of up
   /// to `bytes` bytes go on: counts above that are no bounds. An expression with conditions is left as it is.
   RegexId without_large_counts(RegexId node, uint32_t bytes);
+  /// An expression that matches the same texts of up to `bytes` bytes, and more longer ones: bounds that none of those
+  /// reaches are left out.
+  RegexId without_far_bounds(RegexId node, uint32_t bytes);
+  /// Bytes of a text that `node` matches: at least those of the shortest, and those if `node` has no conditions. The
+  /// largest number, if none is known.
+  uint32_t text_bytes(RegexId node) const;
+  bool has_conditions(RegexId node) const;
   size_t size() const;
 
   bool matches_empty(RegexId node) const;

@@ -8,9 +8,33 @@
 #include "grammar/regex_nodes.h"
 
 namespace cairn::grammar {
+namespace {
 
+constexpr int32_t kDeepFuel = 5'000;             // derivatives of a search for a text that goes deep first
+constexpr size_t kDerivedMax = size_t{1} << 14;  // derivatives of parts of expressions that a pool remembers
+
+}  // namespace
+
+// Remembers what it did: parts of an expression stay the same while others go on. The work counts as if it were done
+// again.
 uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
   if (++work > work_max) return kNothing;
+  if (at(node).kind == RegexKind::kBytes) return sets[at(node).first].contains(byte) ? kEmpty : kNothing;
+  if (derived.size() < std::min(nodes.size(), kDerivedMax)) {
+    derived.assign(std::min(std::bit_ceil(nodes.size() + 256), kDerivedMax), {});
+  }
+  const size_t slot = (node * size_t{0x9E37'79B1} + byte * size_t{0x85EB'CA77}) >> 7 & (derived.size() - 1);
+  if (derived[slot].node == node && derived[slot].byte == byte && node != kNothing) {
+    work += derived[slot].work;
+    return derived[slot].next;
+  }
+  const uint64_t before = work;
+  const uint32_t next = derive_new(node, byte);
+  if (!overworked()) derived[slot & (derived.size() - 1)] = {node, byte, next, work - before};
+  return next;
+}
+
+uint32_t RegexPool::Nodes::derive_new(uint32_t node, uint8_t byte) {
   const RegexNode self = at(node);
   switch (self.kind) {
     case RegexKind::kVoid:
@@ -138,31 +162,38 @@ const RegexPool::ByteClasses& RegexPool::Nodes::classes(uint32_t node) {
   return result;
 }
 
-// Looks for a text that `node` matches, breadth first over derivatives: where many conditions meet, short texts are
-// found long before all their states are seen. First among printable ASCII, which has most texts, and in which a
-// character is a byte.
+// Looks for a text that `node` matches, over derivatives: first among printable ASCII, which has most texts, and in
+// which a character is a byte. Depth first finds long texts soon, if it does not lose its way; breadth first finds the
+// shortest, where many conditions meet, long before all their states are seen.
 std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) {
-  for (const bool ascii : {true, false}) {
+  enum Pass : uint8_t { kAsciiDeep, kAsciiBroad, kAllBroad };
+  for (const Pass pass : {kAsciiDeep, kAsciiBroad, kAllBroad}) {
     std::unordered_map<uint32_t, uint32_t> parents{{node, node}};
-    std::vector<uint32_t> open{node};
-    for (size_t i = 0; i < open.size(); ++i) {
-      const uint32_t current = open[i];
-      if (at(current).emptiness == 2) continue;
-      if (at(current).nullable || at(current).emptiness == 1 || !at(current).has_conditions) {
-        for (uint32_t step = current;; step = parents.at(step)) {
+    std::deque<uint32_t> open{node};
+    int32_t deep = pass == kAsciiDeep ? kDeepFuel : INT32_MAX;
+    while (!open.empty() && deep > 0) {
+      const uint32_t current = pass == kAsciiDeep ? open.back() : open.front();
+      pass == kAsciiDeep ? open.pop_back() : open.pop_front();
+      const ByteClasses& parts = classes(current);
+      for (uint8_t byte : pass == kAllBroad ? parts.representatives : parts.printable) {
+        if (--fuel < 0) return std::nullopt;
+        --deep;
+        const uint32_t next = derive(current, byte);
+        if (overworked()) return std::nullopt;
+        if (next == kNothing || at(next).emptiness == 2 || !parents.emplace(next, current).second) continue;
+        if (!at(next).nullable && at(next).emptiness != 1 && at(next).has_conditions) {
+          open.push_back(next);
+          continue;
+        }
+        uint64_t length = text_bytes(next);
+        for (uint32_t step = next;; step = parents.at(step), ++length) {
           nodes[step].emptiness = 1;
+          nodes[step].text_bytes = static_cast<uint32_t>(std::min<uint64_t>(nodes[step].text_bytes, length));
           if (step == parents.at(step)) return false;
         }
       }
-      const ByteClasses& parts = classes(current);
-      for (uint8_t byte : ascii ? parts.printable : parts.representatives) {
-        if (--fuel < 0) return std::nullopt;
-        const uint32_t next = derive(current, byte);
-        if (overworked()) return std::nullopt;
-        if (next != kNothing && parents.emplace(next, current).second) open.push_back(next);
-      }
     }
-    if (ascii) continue;
+    if (pass != kAllBroad) continue;
     for (const auto& [visited, parent] : parents) nodes[visited].emptiness = 2;
   }
   return true;
@@ -210,8 +241,10 @@ const RegexPool::State& RegexPool::state(RegexId id) {
   if (const uint32_t known = pool.at(node).state; known != 0) return pool.states[known - 1];
   const ByteClasses& classes = pool.classes(node);
   pool.nodes[node].state = static_cast<uint32_t>(pool.states.size()) + 1;
-  return pool.states.emplace_back(
-      State{.classes = &classes, .steps = pool.new_steps(classes.representatives.size()), .node = id});
+  return pool.states.emplace_back(State{.classes = &classes,
+                                        .steps = pool.new_steps(classes.representatives.size()),
+                                        .node = id,
+                                        .text_bytes = pool.text_bytes(node)});
 }
 
 const RegexPool::ClassStep& RegexPool::derive_class(const State& from, uint8_t byte_class) {

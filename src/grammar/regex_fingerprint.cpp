@@ -116,6 +116,50 @@ uint32_t RegexPool::Nodes::without_large_counts(uint32_t node, uint32_t bytes) {
   }
 }
 
+uint32_t RegexPool::Nodes::without_far_bounds(uint32_t node, uint32_t bytes,
+                                              std::unordered_map<uint32_t, uint32_t>& known) {
+  const RegexNode self = at(node);
+  if (!self.has_counts) return node;
+  if (const auto found = known.find(node); found != known.end()) return found->second;
+  uint32_t result = node;
+  std::vector<uint32_t> parts;
+  switch (self.kind) {
+    case RegexKind::kSequence: {
+      uint32_t rest = node;
+      for (; at(rest).kind == RegexKind::kSequence && at(rest).has_counts; rest = at(rest).second) {
+        parts.push_back(without_far_bounds(at(rest).first, bytes, known));
+      }
+      result = without_far_bounds(rest, bytes, known);
+      for (size_t i = parts.size(); i-- > 0;) result = sequence(parts[i], result);
+      break;
+    }
+    case RegexKind::kAnyOf:
+    case RegexKind::kAllOf:
+      for (uint32_t i = 0; i < self.second; ++i) {
+        parts.push_back(without_far_bounds(children[self.first + i], bytes, known));
+      }
+      result = self.kind == RegexKind::kAnyOf ? any_of(std::move(parts)) : all_of(std::move(parts));
+      break;
+    case RegexKind::kRepeat: {
+      const bool far =
+          self.most != kNoBound && self.most > bytes / std::clamp<uint32_t>(text_bytes(self.first), 1, bytes);
+      result = repeat(without_far_bounds(self.first, bytes, known), self.second, far ? kNoBound : self.most);
+      break;
+    }
+    default:  // within a complement, more texts would be fewer
+      break;
+  }
+  known.emplace(node, result);
+  return result;
+}
+
+RegexId RegexPool::without_far_bounds(RegexId node, uint32_t bytes) {
+  std::unordered_map<uint32_t, uint32_t> known;
+  return RegexId{nodes_->without_far_bounds(static_cast<uint32_t>(node), bytes, known)};
+}
+
+uint32_t RegexPool::text_bytes(RegexId node) const { return nodes_->text_bytes(static_cast<uint32_t>(node)); }
+
 RegexFingerprint RegexPool::fingerprint(RegexId node) { return nodes_->fingerprint(static_cast<uint32_t>(node)); }
 
 RegexId RegexPool::without_large_counts(RegexId node, uint32_t bytes) {

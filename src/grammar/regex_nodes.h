@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "grammar/regex.h"
@@ -22,8 +23,11 @@ struct RegexNode {
   /// `second` of them, ascending. kComplement, kRepeat: the inner one.
   /// kAutomaton: the automaton; `second` is the state.
   uint32_t first = 0;
-  uint32_t second = 0;    ///< kRepeat: at least so often
-  uint32_t most = 0;      ///< kRepeat: at most so often, or kNoBound
+  uint32_t second = 0;  ///< kRepeat: at least so often
+  uint32_t most = 0;    ///< kRepeat: at most so often, or kNoBound
+  /// Bytes of one of its texts: of the shortest, or, with conditions, of one that a search has found. kNoBound: none is
+  /// known.
+  uint32_t text_bytes = 0xFFFF'FFFF;
   uint32_t state = 0;     ///< index of its State + 1; 0: not computed
   uint8_t emptiness = 0;  ///< 0: unknown, 1: matches something, 2: matches nothing
 };
@@ -57,11 +61,21 @@ struct RegexPool::Nodes {
   std::array<uint32_t, 256> single_bytes{};  ///< the node of each, or 0
   uint64_t work = 0;                         ///< nodes that were looked at so far
   uint64_t work_max = kNoWorkMax;
+  struct Derived {
+    uint32_t node = 0;
+    uint8_t byte = 0;
+    uint32_t next = 0;
+    uint64_t work = 0;
+  };
+  std::vector<Derived> derived;  ///< some of the last derivatives, by hash
   std::vector<uint32_t> visits;  ///< by node: the last walk that came by it
   uint32_t visit = 0;
 
   Nodes();
   const RegexNode& at(uint32_t node) const { return nodes[node]; }
+  bool is_star(uint32_t node) const {
+    return at(node).kind == RegexKind::kRepeat && at(node).second == 0 && at(node).most == kNoBound;
+  }
   std::span<const uint32_t> list(uint32_t node) const {
     return std::span(children).subspan(nodes[node].first, nodes[node].second);
   }
@@ -78,8 +92,13 @@ struct RegexPool::Nodes {
 
   RegexFingerprint fingerprint(uint32_t node);
   uint32_t without_large_counts(uint32_t node, uint32_t bytes);
+  /// As RegexPool::without_far_bounds; `known` holds what was made of inner nodes.
+  uint32_t without_far_bounds(uint32_t node, uint32_t bytes, std::unordered_map<uint32_t, uint32_t>& known);
+  /// As RegexNode::text_bytes, also where it follows from that of inner nodes.
+  uint32_t text_bytes(uint32_t node) const;
   /// Of no meaning once `work` is over `work_max`.
   uint32_t derive(uint32_t node, uint8_t byte);
+  uint32_t derive_new(uint32_t node, uint8_t byte);
   bool overworked() const { return work > work_max; }
   /// The classes of bytes that `node` does not tell apart.
   const ByteClasses& classes(uint32_t node);
@@ -92,12 +111,16 @@ struct RegexPool::Nodes {
   ByteSet first_sets(uint32_t node);
 
  private:
+  void describe(RegexNode& node, std::span<const uint32_t> list) const;
   uint32_t intern(RegexNode node, std::span<const uint32_t> list);
   uint32_t cons(uint32_t head, uint32_t tail);
   void flatten(RegexKind kind, std::vector<uint32_t>& parts) const;
   void merge_bytes(std::vector<uint32_t>& parts, bool unite);
   void merge_repeats(std::vector<uint32_t>& parts);
   void reduce_complements(std::vector<uint32_t>& parts);
+  void absorb_repeats(std::vector<uint32_t>& parts) const;
+  bool absorbs(uint32_t tail, uint32_t node) const;
+  bool within(uint32_t node, uint32_t larger, uint32_t depth) const;
   void factor_heads(std::vector<uint32_t>& parts, uint32_t factor_depth);
   void grow_table();
   RegexFingerprint compute_fingerprint(uint32_t node);

@@ -12,19 +12,21 @@ namespace {
 
 constexpr size_t kKeptBytesMax = size_t{64} << 20;  // of walks; then all are dropped
 constexpr uint32_t kKeptNodesMin = 64;              // walks over fewer nodes are made again
+constexpr uint32_t kNearTextBytes = 256;            // within which texts end, so that bounds beyond do not matter
 constexpr uint32_t kTreeNodesPerWork = 4;  // of a walk that find nothing new count as one node of an expression
-constexpr size_t kPlainStatesMax = 16;     // that a terminal may be in after so many plain characters
+constexpr size_t kPlainStatesMax = 64;     // that a terminal may be in after so many plain characters
 
 std::atomic<uint64_t> vocabularies = 0;
 
 bool plain_ascii(uint8_t byte) { return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\'; }
 
-std::vector<VocabularyTrie::Entry> not_plain_of(const std::vector<VocabularyTrie::Entry>& entries) {
+// Those that are not plain, or have more characters.
+VocabularyTrie others_of(const std::vector<VocabularyTrie::Entry>& entries, uint32_t most) {
   std::vector<VocabularyTrie::Entry> result;
   for (const VocabularyTrie::Entry& entry : entries) {
-    if (!PlainTokens::characters(entry.bytes).has_value()) result.push_back(entry);
+    if (PlainTokens::characters(entry.bytes).value_or(most + 1) > most) result.push_back(entry);
   }
-  return result;
+  return VocabularyTrie(std::move(result));
 }
 
 PlainTokens plain_of(const std::vector<VocabularyTrie::Entry>& entries, size_t words) {
@@ -42,6 +44,8 @@ PlainTokens plain_of(const std::vector<VocabularyTrie::Entry>& entries, size_t w
 class PlainStates {
  public:
   PlainStates(RegexPool& regexes, RegexPool::WorkCount& work) : regexes_(regexes), work_(work) {}
+
+  bool far() const { return far_; }  // see TerminalWalk
 
   enum class Takes { kAll, kNone, kSome };
 
@@ -76,6 +80,12 @@ class PlainStates {
                                                {0xF1, 0xF3, 0x80, 0xBF, 4},
                                                {0xF4, 0xF4, 0x80, 0x8F, 4}}};
 
+  void add(RegexId state, std::vector<RegexId>& states) {
+    if (std::ranges::find(states, state) != states.end()) return;
+    states.push_back(state);
+    far_ = far_ || regexes_.state(state).text_bytes > kNearTextBytes;
+  }
+
   // Adds the states after a byte of the range; false: not every byte is taken.
   bool over(RegexId state, uint32_t first, uint32_t last, std::vector<RegexId>& next) {
     const RegexPool::State& from = regexes_.state(state);
@@ -83,13 +93,24 @@ class PlainStates {
     for (uint32_t byte = first; byte <= last; ++byte) {
       const RegexId after = regexes_.derivative(from, static_cast<uint8_t>(byte), work_);
       if (after == kNoMatch || after == kUndecided) return false;
-      if (after != before && std::ranges::find(next, after) == next.end()) next.push_back(after);
+      if (after != before) add(after, next);
       before = after;
     }
     return true;
   }
 
   Takes step(RegexId state, std::vector<RegexId>& next) {
+    auto found = known_.find(state);
+    if (found == known_.end()) {
+      std::vector<RegexId> after;
+      const Takes takes = find_step(state, after);
+      found = known_.emplace(state, std::pair(takes, std::move(after))).first;
+    }
+    next.insert(next.end(), found->second.second.begin(), found->second.second.end());
+    return found->second.first;
+  }
+
+  Takes find_step(RegexId state, std::vector<RegexId>& next) {
     const RegexPool::State& from = regexes_.state(state);
     size_t taken = 0;
     size_t plain = 0;
@@ -116,7 +137,7 @@ class PlainStates {
         within = std::move(further);
       }
       for (RegexId after : within) {
-        if (std::ranges::find(next, after) == next.end()) next.push_back(after);
+        add(after, next);
       }
     }
     return Takes::kAll;
@@ -124,26 +145,41 @@ class PlainStates {
 
   RegexPool& regexes_;
   RegexPool::WorkCount& work_;
+  std::unordered_map<RegexId, std::pair<Takes, std::vector<RegexId>>> known_;
+  bool far_ = false;
 };
 
-// How many plain characters a terminal takes: all tokens up to so many, and no longer ones. Nullopt: it is not so
-// simple. Sets whether the terminal may be complete before the last of them.
-std::optional<uint32_t> plain_characters(RegexPool& regexes, RegexPool::WorkCount& work, RegexId terminal,
-                                         bool& may_be_complete) {
+// Finds out how many characters of plain text a terminal takes, and which tree is left to walk through. Sets all of
+// `walk` that says so.
+void find_plain_text(RegexPool& regexes, RegexPool::WorkCount& work, RegexId terminal, TerminalWalk& walk) {
   PlainStates plain(regexes, work);
   std::vector<RegexId> states{terminal};
   std::vector<RegexId> next;
-  may_be_complete = false;
-  for (uint32_t count = 0; count < PlainTokens::kCharactersMax; ++count) {
-    const PlainStates::Takes takes = plain.step(states, next);
-    if (takes == PlainStates::Takes::kSome || work.done > kStepWorkMax) return std::nullopt;
-    if (takes == PlainStates::Takes::kNone) return count;
-    if (next == states) break;
-    for (RegexId state : next) may_be_complete = may_be_complete || regexes.matches_empty(state);
+  bool exits = false;
+  uint32_t count = 0;  // characters of which all texts are taken
+  PlainStates::Takes takes = PlainStates::Takes::kAll;
+  for (; count < PlainTokens::kCharactersMax; ++count) {
+    takes = work.done > kMaskWorkMax ? PlainStates::Takes::kSome : plain.step(states, next);
+    if (takes != PlainStates::Takes::kAll) break;
+    if (next == states) count = PlainTokens::kCharactersMax - 1;
+    for (RegexId state : next) exits = exits || regexes.matches_empty(state);
     std::swap(states, next);
   }
-  may_be_complete = false;  // every plain token is taken as a whole
-  return PlainTokens::kCharactersMax;
+  walk.far = plain.far();
+  // Where only a few plain tokens are taken, and those are walked through anyway, nothing is gained.
+  if (count == 0) return;
+  if (takes == PlainStates::Takes::kNone) {
+    walk.plain_characters = static_cast<int32_t>(count);
+    walk.tree = WalkedVocabulary::kTreeCharacters.size() - 1;
+    walk.plain_exits = exits;
+    return;
+  }
+  // Plain tokens of up to so many characters are taken as a whole, so that it does not matter where they may leave.
+  for (uint32_t tree = 1; tree < WalkedVocabulary::kTreeCharacters.size(); ++tree) {
+    if (WalkedVocabulary::kTreeCharacters[tree] > count) break;
+    walk.plain_characters = static_cast<int32_t>(WalkedVocabulary::kTreeCharacters[tree]);
+    walk.tree = tree;
+  }
 }
 
 }  // namespace
@@ -168,15 +204,27 @@ bool PlainTokens::begins(const ByteSet& bytes) {
 }
 
 WalkedVocabulary::WalkedVocabulary(std::vector<VocabularyTrie::Entry> entries, size_t words)
-    : id_(++vocabularies),
-      words_(words),
-      all_(entries),
-      not_plain_(not_plain_of(entries)),
-      plain_(plain_of(entries, words)) {}
+    : id_(++vocabularies), words_(words), all_(entries), plain_(plain_of(entries, words)) {
+  for (size_t i = 1; i < kTreeCharacters.size(); ++i) others_.push_back(others_of(entries, kTreeCharacters[i]));
+}
 
 std::shared_ptr<const TerminalWalk> WalkedVocabulary::walk(RegexPool& regexes, RegexId terminal) const {
   // No token reaches the end of larger counts, so that they are all one.
-  terminal = regexes.without_large_counts(terminal, all_.longest() + 1);
+  if (!regexes.has_conditions(terminal)) {
+    return kept_walk(regexes, regexes.without_large_counts(terminal, all_.longest() + 1));
+  }
+  // Of expressions with conditions, some texts may go on only to where bounds matter. If everywhere there is one that
+  // ends before that, they do not.
+  const uint32_t token_bytes = std::max(all_.longest(), 4 * PlainTokens::kCharactersMax);
+  const RegexId near = regexes.without_far_bounds(terminal, token_bytes + kNearTextBytes);
+  if (near != terminal) {
+    const std::shared_ptr<const TerminalWalk> result = kept_walk(regexes, near);
+    if (!result->far && !result->too_large) return result;
+  }
+  return kept_walk(regexes, terminal);
+}
+
+std::shared_ptr<const TerminalWalk> WalkedVocabulary::kept_walk(RegexPool& regexes, RegexId terminal) const {
   const RegexFingerprint fingerprint = regexes.fingerprint(terminal);
   {
     const std::lock_guard lock(mutex_);
@@ -197,10 +245,8 @@ std::shared_ptr<const TerminalWalk> WalkedVocabulary::walk(RegexPool& regexes, R
 std::shared_ptr<const TerminalWalk> WalkedVocabulary::compute(RegexPool& regexes, RegexId terminal) const {
   auto result = std::make_shared<TerminalWalk>();
   RegexPool::WorkCount work = regexes.new_count(RegexPool::WorkCount::Who::kWalk);
-  const std::optional<uint32_t> plain = plain_characters(regexes, work, terminal, result->plain_exits);
-  // Where only a few plain tokens are taken, and those are walked through anyway, nothing is gained.
-  if (plain.has_value() && *plain > 0) result->plain_characters = static_cast<int32_t>(*plain);
-  const VocabularyTrie& trie = trie_of(*result);
+  find_plain_text(regexes, work, terminal, *result);
+  const VocabularyTrie& trie = tree(result->tree);
   std::vector<const RegexPool::State*> states(trie.longest() + 1, &regexes.state(terminal));
   for (uint32_t node = 1; node < trie.size();) {
     ++result->visited;
@@ -210,11 +256,14 @@ std::shared_ptr<const TerminalWalk> WalkedVocabulary::compute(RegexPool& regexes
       node = trie.end(node);
       continue;
     }
-    if (next == kUndecided || work.done > kStepWorkMax) {
+    if (next == kUndecided || work.done > kMaskWorkMax) {
       result->too_large = true;
       return result;
     }
-    if (states[depth]->node != next) states[depth] = &regexes.state(next);
+    if (states[depth]->node != next) {
+      states[depth] = &regexes.state(next);
+      result->far = result->far || states[depth]->text_bytes > kNearTextBytes;
+    }
     for (TokenId token : trie.tokens(node)) result->few.push_back(token);
     if (regexes.matches_empty(next) && trie.end(node) > node + 1) result->exits.push_back(node);
     ++node;

@@ -4,6 +4,7 @@
 /// for all grammars that a model is used with.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -41,16 +42,19 @@ struct TerminalWalk {
   /// Tokens of `plain_characters` plain characters at most, those in `few` and those in `many`, keep within the
   /// terminal. -1: plain tokens are among the others.
   int32_t plain_characters = -1;
+  uint32_t tree = 0;  ///< the tree that was walked through: of WalkedVocabulary::tree()
   std::vector<TokenId> few;
   TokenBits many;  ///< or empty
-  /// Nodes after which the terminal may be complete, of the tree of all tokens or, with plain_characters, of those that
-  /// are not plain.
+  /// Nodes of the tree after which the terminal may be complete.
   std::vector<uint32_t> exits;
   /// With plain_characters: the terminal may be complete within plain text that it cannot go on with.
   bool plain_exits = false;
-  uint32_t visited = 0;    ///< nodes
-  uint64_t work = 0;       ///< in nodes of the vocabulary's tree and of expressions
-  bool too_large = false;  ///< over kStepWorkMax, or the pool's limits: the rest says nothing
+  uint32_t visited = 0;  ///< nodes
+  uint64_t work = 0;     ///< in nodes of the vocabulary's tree and of expressions
+  /// Somewhere no text of at most kNearTextBytes is known that goes on within the terminal: bounds may then matter that
+  /// no token reaches.
+  bool far = false;
+  bool too_large = false;  ///< over kMaskWorkMax, or the pool's limits: the rest says nothing
 
   size_t bytes() const { return few.size() * 4 + many.size() * 8 + exits.size() * 4 + sizeof(*this); }
 };
@@ -58,17 +62,17 @@ struct TerminalWalk {
 /// The vocabulary of a model, and what is kept by expression. Thread-safe.
 class WalkedVocabulary {
  public:
+  static constexpr std::array<uint32_t, 4> kTreeCharacters{0, 8, 16, PlainTokens::kCharactersMax};
+
   WalkedVocabulary(std::vector<VocabularyTrie::Entry> entries, size_t words);
 
   /// No other one of the process has it.
   uint64_t id() const { return id_; }
   size_t words() const { return words_; }
   const VocabularyTrie& all() const { return all_; }
-  const VocabularyTrie& not_plain() const { return not_plain_; }
   const PlainTokens& plain() const { return plain_; }
-  const VocabularyTrie& trie_of(const TerminalWalk& walk) const {
-    return walk.plain_characters >= 0 ? not_plain_ : all_;
-  }
+  /// Of all tokens, or of those that are not plain or have more than kTreeCharacters[tree] characters.
+  const VocabularyTrie& tree(uint32_t tree) const { return tree == 0 ? all_ : others_[tree - 1]; }
   /// The pool is that of one automaton.
   std::shared_ptr<const TerminalWalk> walk(RegexPool& regexes, RegexId terminal) const;
 
@@ -77,12 +81,13 @@ class WalkedVocabulary {
     size_t operator()(const RegexFingerprint& fingerprint) const { return fingerprint[0]; }
   };
 
+  std::shared_ptr<const TerminalWalk> kept_walk(RegexPool& regexes, RegexId terminal) const;
   std::shared_ptr<const TerminalWalk> compute(RegexPool& regexes, RegexId terminal) const;
 
   uint64_t id_;
   size_t words_;
   VocabularyTrie all_;
-  VocabularyTrie not_plain_;
+  std::vector<VocabularyTrie> others_;
   PlainTokens plain_;
   mutable std::mutex mutex_;
   mutable std::unordered_map<RegexFingerprint, std::shared_ptr<const TerminalWalk>, FingerprintHash> kept_;

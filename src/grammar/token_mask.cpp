@@ -27,7 +27,7 @@ class RowWalk {
     for (uint32_t i = node + 1; i < end;) {
       const uint32_t depth = trie.depth(i);
       const RowId next = automaton_.step(rows_[depth - 1], trie.byte(i));
-      if (next == kTooLargeRow || automaton_.work() > kStepWorkMax) return false;
+      if (next == kTooLargeRow || automaton_.work() > kMaskWorkMax) return false;
       if (next == kNoRow) {
         i = trie.end(i);
         continue;
@@ -88,14 +88,14 @@ bool compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskC
   const size_t count = automaton.terminals(row);
   for (size_t i = 0; i < count; ++i) {
     const auto walk = walk_of(vocabulary, automaton, cache, automaton.terminal(row, i));
-    if (walk->too_large || automaton.work() > kStepWorkMax) return false;
+    if (walk->too_large || automaton.work() > kMaskWorkMax) return false;
     if (walk->plain_characters >= 0) {
       unite(mask, vocabulary.plain().upto[static_cast<size_t>(walk->plain_characters)]);
     }
     if (!walk->many.empty()) unite(mask, walk->many);
     for (TokenId token : walk->few) add_token(mask, token);
     if (walk->exits.empty() && !walk->plain_exits) continue;
-    const VocabularyTrie& trie = vocabulary.trie_of(*walk);
+    const VocabularyTrie& trie = vocabulary.tree(walk->tree);
     if (automaton.tracked(row, i)) {
       if (walk->plain_exits) return rows.below(vocabulary.all(), 0, row);
       for (uint32_t node : walk->exits) {

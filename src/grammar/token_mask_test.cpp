@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "grammar/automaton.h"
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
 #include "grammar/testing/drawn_grammar.h"
@@ -167,6 +168,130 @@ TEST(TokenMasks, HaveEndTokensExactlyWhereTheTextMayEnd) {
   EXPECT_EQ(mask[0], 0b001000U);
   EXPECT_FALSE(masks.push(matcher, TokenId{5}));
   EXPECT_EQ(matcher.position(), 2U);
+}
+
+// Lists within each other; tokens of one bracket and of many.
+class DeepLists : public testing::Test {
+ protected:
+  static constexpr TokenId kOne{2};
+  static constexpr TokenId kMany{3};
+
+  DeepLists() {
+    GrammarBuilder builder;
+    const SymbolId value = builder.rule("value");
+    builder.add(value, {builder.literal("[1]")});
+    builder.add(value, {builder.literal("["), value, builder.literal("]")});
+    grammar_ = builder.finish(value).value();
+  }
+  Matcher within(size_t lists) const {
+    Matcher matcher(grammar_);
+    EXPECT_EQ(matcher.push(std::string(lists, '[')), lists);
+    return matcher;
+  }
+
+  TokenMasks masks_{{"", "", "[", std::string(64, '[')}, {kEndToken}};
+  std::shared_ptr<const Grammar> grammar_;
+};
+
+TEST_F(DeepLists, FailAMaskThatNeedsARowOverTheLimits) {
+  const size_t depth = kRowDepthMax - 32;
+  Matcher matcher = within(depth);
+  std::vector<uint64_t> mask(masks_.words(), ~uint64_t{0});
+  masks_.compute(matcher, mask);
+  ASSERT_TRUE(matcher.failure().has_value());
+  EXPECT_EQ(matcher.failure()->code, Code::kTooLarge);
+  EXPECT_EQ(mask[0], 0U);
+  // Nothing was kept of it: the same row fails again.
+  matcher.rewind(depth - 1);
+  EXPECT_FALSE(matcher.failure().has_value());
+  ASSERT_TRUE(matcher.push('['));
+  masks_.compute(matcher, mask);
+  EXPECT_TRUE(matcher.failure().has_value());
+  EXPECT_EQ(mask[0], 0U);
+  // The limit is no part of the language: what is far from it is allowed.
+  matcher.rewind(100);
+  masks_.compute(matcher, mask);
+  EXPECT_FALSE(matcher.failure().has_value());
+  EXPECT_EQ(mask[0], 0b1100U);
+}
+
+TEST_F(DeepLists, AreNeverMaskedInSilence) {
+  std::vector<uint64_t> mask(masks_.words());
+  size_t failed = 0;
+  for (size_t depth = kRowDepthMax - 80; depth < kRowDepthMax; ++depth) {
+    Matcher matcher = within(depth);
+    masks_.compute(matcher, mask);
+    failed += matcher.failure().has_value();
+    EXPECT_EQ(mask[0], matcher.failure().has_value() ? 0U : 0b1100U) << depth;
+  }
+  EXPECT_GT(failed, 50U);
+  EXPECT_LT(failed, 80U);
+}
+
+TEST_F(DeepLists, KeepAFailureOfATokenThatIsNotTaken) {
+  const size_t depth = kRowDepthMax - 32;
+  Matcher matcher = within(depth);
+  EXPECT_FALSE(masks_.push(matcher, kMany));
+  EXPECT_TRUE(matcher.failure().has_value());
+  EXPECT_EQ(matcher.position(), depth);
+  EXPECT_FALSE(masks_.push(matcher, kOne));
+
+  Matcher asked = within(depth);
+  EXPECT_TRUE(masks_.allows(asked, kOne));
+  EXPECT_FALSE(asked.failure().has_value());
+  EXPECT_FALSE(masks_.allows(asked, kMany));
+  EXPECT_TRUE(asked.failure().has_value());
+  EXPECT_EQ(asked.position(), depth);
+}
+
+// Two expressions that only their automata tell apart, and two that only bounds far away do.
+TEST(TokenMasks, DifferWhereExpressionsDo) {
+  std::vector<std::string> pieces{"", ""};
+  for (int i = 0; i < 1000; ++i) pieces.push_back(std::to_string(i));
+  const TokenMasks masks(pieces, {kEndToken});
+  for (uint32_t divisor = 2; divisor < 9; ++divisor) {
+    GrammarBuilder builder;
+    RegexPool::Automaton remainders;
+    for (uint32_t i = 0; i < divisor; ++i) {
+      RegexPool::Automaton::State& state = remainders.states.emplace_back();
+      state.accepts = i == 0;
+      for (uint32_t digit = 0; digit < 10; ++digit) {
+        state.next.emplace_back(static_cast<uint8_t>('0' + digit), (i * 10 + digit) % divisor);
+      }
+    }
+    const RegexId two = builder.regexes().repeat(builder.regexes().bytes(ByteSet::range('0', '9')), 2, 2);
+    const RegexId both[] = {builder.regexes().automaton(std::move(remainders), 0), two};
+    const auto grammar = builder.finish(builder.terminal(builder.regexes().all_of(both))).value();
+    expect_masks(masks, pieces, grammar, 1, 3, "divisor " + std::to_string(divisor));
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Lengths with conditions: masks that many positions share, up to where the bounds come near.
+TEST(TokenMasks, KeepBoundsOfConditions) {
+  const std::vector<std::string> pieces = drawn_pieces(5, 400);
+  const TokenMasks masks(pieces, {kEndToken});
+  for (const uint32_t most : {40U, 400U, 470U, 3000U}) {
+    for (const uint32_t least : {0U, 200U, 390U}) {
+      if (least > most) continue;
+      GrammarBuilder builder;
+      RegexPool& regexes = builder.regexes();
+      const RegexId length = regexes.repeat(characters_of_strings(regexes), least, most);
+      const RegexId letter = regexes.bytes(ByteSet::of("ab1"));
+      const RegexId word[] = {regexes.repeat(letter, 1, std::nullopt), regexes.literal(" ")};
+      const RegexId words[] = {regexes.repeat(regexes.sequence(word), 0, most / 3),
+                               regexes.repeat(letter, 1, std::nullopt)};
+      const RegexId both[] = {length, regexes.sequence(words)};
+      const SymbolId text = builder.terminal(regexes.all_of(both));
+      const SymbolId start = builder.rule("start");
+      builder.add(start, {builder.literal("\""), text, builder.literal("\"")});
+      const auto grammar = builder.finish(start).value();
+      for (uint32_t seed = 0; seed < 2; ++seed) {
+        expect_masks(masks, pieces, grammar, seed, 150, "at most " + std::to_string(most));
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+  }
 }
 
 TEST(TokenWalks, DrawTextsOfTheLanguage) {

@@ -183,8 +183,6 @@ void Sampler::penalise(std::span<float> logits) {
     logits[static_cast<size_t>(index(match.token))] -= dry_->penalty(match.length);
 }
 
-// Returns the logits after bias and penalties, and sets largest_ and the scratch's block_max. Without candidates
-// largest_ is -infinity; otherwise it is finite.
 // Logits of tokens without a set bit, and behind the last word, become -infinity.
 static void mask_others(std::span<float> logits, std::span<const uint64_t> allowed) {
   for (size_t begin = 0; begin < logits.size(); begin += 64) {
@@ -196,6 +194,8 @@ static void mask_others(std::span<float> logits, std::span<const uint64_t> allow
   }
 }
 
+// Returns the logits after bias and penalties, and sets largest_ and the scratch's block_max. Without candidates
+// largest_ is -infinity; otherwise it is finite.
 std::span<const float> Sampler::prepare(std::span<const float> logits, std::span<const TokenId> banned,
                                         std::span<const uint64_t> allowed) {
   CAIRN_DCHECK(logits.size() == static_cast<size_t>(vocabulary_));

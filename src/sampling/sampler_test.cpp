@@ -507,5 +507,45 @@ TEST(Sampler, AGreedyTokenUsesUpItsRandomNumber) {
   EXPECT_EQ(once.sample(logits, banned, true).token, TokenId{3});
 }
 
+TEST(Sampler, TakesOnlyTokensOfTheMask) {
+  std::vector<float> logits(130, 0.0f);
+  logits[7] = 50;
+  logits[129] = 60;
+  std::vector<uint64_t> allowed{uint64_t{1} << 3 | uint64_t{1} << 5, 0, 0};
+  for (const bool greedy : {false, true}) {
+    SamplingParams params;
+    params.temperature = greedy ? 0.0f : 1.0f;
+    params.logit_bias = {{TokenId{7}, 100.0f}, {TokenId{129}, 100.0f}};  // revives no token
+    Sampler sampler(params, 130, {});
+    for (int i = 0; i < 50; ++i) {
+      const TokenId token = sampler.sample(logits, {}, false, allowed).token;
+      EXPECT_TRUE(token == TokenId{3} || token == TokenId{5}) << index(token);
+    }
+  }
+  // A bias of -100 on all that are allowed still leaves them.
+  SamplingParams against;
+  against.logit_bias = {{TokenId{3}, -100.0f}, {TokenId{5}, -100.0f}};
+  Sampler sampler(against, 130, {});
+  for (int i = 0; i < 50; ++i) EXPECT_LE(index(sampler.sample(logits, {}, false, allowed).token), 5);
+  // What is banned, too, is not taken; nothing is left then.
+  const TokenId both[] = {TokenId{3}, TokenId{5}};
+  EXPECT_EQ(sampler.sample(logits, std::span(both).first(1), false, allowed).token, TokenId{5});
+  EXPECT_EQ(sampler.sample(logits, both, false, allowed).token, kNoToken);
+}
+
+TEST(Sampler, MasksTokensBehindTheLastWordOfTheMask) {
+  std::vector<float> logits(200, 0.0f);
+  logits[64] = logits[150] = logits[199] = 80;
+  const std::vector<uint64_t> one_word{~uint64_t{0}};
+  SamplingParams params;
+  params.temperature = 0;
+  Sampler sampler(params, 200, {});
+  EXPECT_EQ(sampler.sample(logits, {}, false, one_word).token, TokenId{0});
+  const std::vector<uint64_t> two_words{0, uint64_t{1}};
+  EXPECT_EQ(sampler.sample(logits, {}, false, two_words).token, TokenId{64});
+  // No mask at all masks nothing.
+  EXPECT_EQ(sampler.sample(logits).token, TokenId{64});
+}
+
 }  // namespace
 }  // namespace cairn

@@ -75,6 +75,12 @@ for (const name of ['README.md', ...pages]) {
   }
 }
 
+test('the keywords of docs/grammar.md are those of the program', () => {
+  const table = spawnSync(program, ['grammar', 'keywords'], { encoding: 'utf8' }).stdout;
+  assert.ok(table.split('\n').length > 20);
+  assert.ok(fs.readFileSync(path.join(root, 'docs/grammar.md'), 'utf8').includes(`\n${table}`));
+});
+
 test('every page of the API begins with an example that is run', () => {
   assert.ok(apiPages.length >= 6);
   for (const name of apiPages) {

@@ -3,7 +3,8 @@
 /// The grammar accepts only texts whose value the schema allows. What cannot be held to is an error. Of the texts with
 /// an allowed value it leaves out these: keys in another order than the options say, keys and listed values with
 /// escapes that JSON does not need, numbers with an exponent where they are constrained, numbers with more digits than
-/// number.h says, integers with a point, and what the options say about white space.
+/// number.h says, integers with a point, in lists of unique items all spellings but one of each value, and what the
+/// options say about white space.
 #pragma once
 
 #include <map>

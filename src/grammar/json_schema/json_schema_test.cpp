@@ -68,6 +68,9 @@ TEST(JsonSchema, KeywordsBindValuesOfTheirTypeOnly) {
 TEST(JsonSchema, IntegersAndBounds) {
   expect(R"({"type":"integer","minimum":-7,"maximum":1205})", {"-7", "-0", "0", "999", "1205"},
          {"-8", "1206", "-10", "9999", "12051", "01"});
+  expect(R"({"minimum":0})", {"0", "-0.0", "1e-06", "2.5E3"}, {"-1e-3", "-1"});
+  expect(R"({"exclusiveMinimum":0})", {"0.1"}, {"1e-6", "0"});
+  expect(R"({"maximum":1.7976931348623157e308,"minimum":1e-300})", {"1", "0.001"}, {"0", "-1"});
   expect(R"({"minimum":0,"maximum":1})", {"0", "1", "0.5", "1.0", "-0"}, {"-0.1", "1.01", "2", "1e3"});
   expect(R"({"exclusiveMinimum":2.5,"exclusiveMaximum":10})", {"2.51", "9.999", "3"},
          {"2.5", "2.50", "10", "10.0", "2.4"});
@@ -209,6 +212,12 @@ TEST(JsonSchema, OneOfIsToldApartByWhatStandsBesideIt) {
   expect(
       R"({"type":"object","required":["k"],"oneOf":[{"properties":{"k":{"const":1},"x":{"type":"null"}}},{"properties":{"k":{"const":2}}}]})",
       {R"({"k":1,"x":null})", R"({"k":2,"x":1})"}, {R"({"k":1,"x":1})", R"({"x":null})", R"({"k":3})"});
+}
+
+TEST(JsonSchema, OneOfTellsPatternsApart) {
+  expect(
+      R"({"type":"string","oneOf":[{"pattern":"customer"},{"pattern":"maker"},{"pattern":"operator"},{"pattern":"admin"},{"pattern":"designer"}]})",
+      {R"("maker")", R"("an operator")", R"("designers")"}, {R"("maker, admin")", R"("make")"});
 }
 
 TEST(JsonSchema, OneOfIsExactlyOne) {

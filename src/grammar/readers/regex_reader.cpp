@@ -51,7 +51,7 @@ class RegexCompiler {
     CAIRN_TRY_VOID(find_contexts());
     const bool search = options_.match == RegexOptions::Match::kSearch;
     if (search && !syntax_[syntax_.root].has_assertion)
-      return pool_.sequence(std::array{any_text(), least(syntax_.root, /*begins=*/true, /*ends=*/true), any_text()});
+      return pool_.sequence(std::array{any_text(), language(syntax_.root), any_text()});
     CAIRN_TRY(const Rest whole, before(syntax_.root, everywhere(search ? any_text() : kEmptyText)));
     if (!search) return whole.front();
     return before_language(any_text(), whole).front();
@@ -103,32 +103,6 @@ class RegexCompiler {
         break;
     }
     return *known;
-  }
-
-  // The language of a node without assertions, or less of it that means the same where any text comes before what
-  // begins so and behind what ends so: what is repeated there comes as often as it must. Recursive, as deep as groups
-  // are nested.
-  RegexId least(RegexNodeId id, bool begins, bool ends) {
-    const RegexSyntaxNode& node = syntax_[id];
-    std::vector<RegexId> parts;
-    switch (node.kind) {
-      case Kind::kRepeat:
-        if (node.min == 0) return kEmptyText;
-        if (node.min == 1) return least(node.children.front(), begins, ends);
-        return pool_.repeat(language(node.children.front()), node.min, node.min);
-      case Kind::kChoice:
-        for (const RegexNodeId child : node.children) parts.push_back(least(child, begins, ends));
-        return pool_.any_of(parts);
-      case Kind::kSequence:
-        for (size_t i = 0; i < node.children.size(); ++i) {
-          const bool first = begins && i == 0;
-          const bool last = ends && i + 1 == node.children.size();
-          parts.push_back(first || last ? least(node.children[i], first, last) : language(node.children[i]));
-        }
-        return pool_.sequence(parts);
-      default:
-        return language(id);
-    }
   }
 
   // ---- Contexts ----
@@ -220,8 +194,6 @@ class RegexCompiler {
                      kRegexUnrolledMax);
     if (!node.has_assertion) {
       if (node.kind == Kind::kCharacters) return before_characters(node.set, rest);
-      if (uniform(rest) && rest.front() == any_text())
-        return before_language(least(id, /*begins=*/false, /*ends=*/true), rest);
       return before_language(language(id), rest);
     }
     switch (node.kind) {

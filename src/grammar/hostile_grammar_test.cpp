@@ -1,0 +1,118 @@
+/// Grammars that are made to take long: each text of them is taken, or refused by name, in less than a second.
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <string>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/matcher.h"
+#include "grammar/readers/gbnf_reader.h"
+#include "grammar/readers/lark_reader.h"
+#include "grammar/readers/text_readers.h"
+#include "grammar/token_mask.h"
+
+namespace cairn::grammar {
+namespace {
+
+constexpr size_t kHostileBytes = 1'000;
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+std::string repeated(std::string_view text, size_t count) {
+  std::string result;
+  for (size_t i = 0; i < count; ++i) result += text;
+  return result;
+}
+
+// Reads `text` with a mask before each of its first bytes, as long as it can be read.
+void read_hostile(const std::string& name, const Result<std::shared_ptr<const Grammar>>& grammar,
+                  std::string_view text) {
+  static const TokenMasks masks(
+      {"", "", "a", "b", "ab", "ba", "aa", "bb", "aaaaaaaaaaaaaaaa", "abababababab", " a", "c"}, {TokenId{1}});
+  constexpr size_t kMasks = 60;
+  Matcher matcher(*grammar);
+  std::vector<uint64_t> mask(masks.words());
+  size_t taken = 0;
+  for (; taken < text.size(); ++taken) {
+    if (taken < kMasks) masks.compute(matcher, mask);
+    if (!matcher.push(static_cast<uint8_t>(text[taken]))) break;
+  }
+  const bool failed = matcher.failure().has_value();
+  EXPECT_TRUE(failed || taken == text.size() || taken > 0) << name;
+  EXPECT_TRUE(!failed || matcher.failure()->code == Code::kTooLarge) << name;
+}
+
+struct HostileCase {
+  std::string name;
+  enum class Kind : uint8_t { kGbnf, kLark, kRegex } kind;
+  std::string grammar;
+  std::string text;
+};
+
+Result<std::shared_ptr<const Grammar>> build(const HostileCase& one) {
+  switch (one.kind) {
+    case HostileCase::Kind::kGbnf:
+      return read_gbnf(one.grammar);
+    case HostileCase::Kind::kLark:
+      return read_lark(one.grammar);
+    default:
+      return read_regex_grammar(one.grammar);
+  }
+}
+
+std::vector<HostileCase> hostile_cases() {
+  using enum HostileCase::Kind;
+  const std::string many_a(kHostileBytes, 'a');
+  const std::string many_ab = repeated("ab", kHostileBytes / 2);
+  return {
+      {"two of itself", kGbnf, R"(root ::= root root | "a" | "")", many_a},
+      {"three of itself", kGbnf, R"(root ::= root root root | "a" | "")", many_a},
+      {"two rules of each other", kGbnf, "root ::= x x | \"a\"\nx ::= root root | root x | \"\"", many_a},
+      {"palindromes", kGbnf, R"(root ::= "a" root "a" | "b" root "b" | "")", many_ab},
+      {"sums", kGbnf, R"(root ::= root "b" root | root "b" | "b" root | "a")", many_ab},
+      {"nested options", kGbnf, "root ::= " + repeated("(", 200) + "\"a\" x" + repeated("?)*", 200) + "\nx ::= \"b\"?",
+       many_a},
+      {"nested lists of lists", kGbnf,
+       "root ::= x{0,1000}\nx ::= y{0,1000} \"b\"?\ny ::= z{0,1000}\nz ::= \"a\" | \"b\" | z z", many_ab},
+      {"counts within counts", kGbnf, "root ::= x{2,2000}\nx ::= y{2,2000}\ny ::= \"a\" | \"a\" \"a\" | y y", many_a},
+      {"thousands of characters", kLark, "start: " + repeated("/./ ", 5000), many_a},
+      {"thousands of optional characters", kLark, "start: " + repeated("/.?/ ", 3000), many_a},
+      {"thousands of optional rules", kLark, "start: " + repeated("[x] ", 3000) + "\nx: \"a\" | \"a\" x", many_a},
+      {"thousands of choices", kLark, "start: x*\nx: " + repeated("/a+/ \"b\" | ", 2000) + "\"ab\"", many_ab},
+      {"star of star", kRegex, "(a*)*", many_a},
+      {"optional letters", kRegex, "(a?){5000}", many_a},
+      {"nested counts", kRegex, "((a{0,100}){0,100}){0,100}", many_a},
+      {"nested counts of two", kRegex, "(((ab?){2,100}b?){2,100}){2,100}", many_ab},
+      {"far letter", kRegex, "[ab]*a[ab]{40}", many_ab},
+      {"very far letter", kRegex, "[ab]*a[ab]{4000}", many_ab},
+      {"letters among others", kRegex, "(.*a){20}", many_ab},
+      {"many far letters", kRegex, "(.*a.{50}){20}", many_ab},
+      {"all letters", kRegex, "(?=.*a)(?=.*b)(?=.*c)(?=.*d)(?=.*e)(?=.*f)(?=.*g)(?=.*h)(?=.*i)(?=.*j).{10,}", many_ab},
+      {"far conditions", kRegex, "(?=.*a.{30}b)(?=.*b.{31}a)(?!.*a.{20}a.{20}b).*", many_ab},
+  };
+}
+
+TEST(HostileGrammar, IsReadOrRefusedByName) {
+  for (const HostileCase& one : hostile_cases()) {
+    const double begin = thread_seconds();
+    const auto grammar = build(one);
+    const double built = thread_seconds();
+    if (grammar.has_value()) {
+      read_hostile(one.name, grammar, one.text);
+    } else {
+      EXPECT_FALSE(grammar.error().message.empty()) << one.name;
+    }
+    const double done = thread_seconds();
+#ifdef NDEBUG
+    EXPECT_LT(done - begin, 1.0) << one.name << ", of which reading the grammar " << built - begin;
+#endif
+  }
+}
+
+}  // namespace
+}  // namespace cairn::grammar
