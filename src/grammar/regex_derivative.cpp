@@ -229,7 +229,7 @@ const RegexPool::ClassStep& RegexPool::derive_class(const State& from, uint8_t b
   }
   // What a search takes depends on those before; so only long ones count.
   const uint64_t searched = pool.work - derived;
-  step.work = static_cast<uint32_t>(derived - before + (searched > kEmptinessWorkMax / 64 ? searched : 0));
+  step.work = static_cast<uint32_t>(derived - before + (searched > kEmptinessWorkMax / 16 ? searched : 0));
   pool.work_max = Nodes::kNoWorkMax;
   return step;
 }
