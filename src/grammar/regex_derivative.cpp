@@ -137,12 +137,20 @@ const RegexPool::ByteClasses& RegexPool::Nodes::classes(uint32_t node) {
   return result;
 }
 
-// Looks for a text that `node` matches, depth first over derivatives.
+// Looks for a text that `node` matches, over derivatives: first where the fewest bytes are still to come, then depth
+// first.
 std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) {
   std::unordered_map<uint32_t, uint32_t> parents{{node, node}};
-  std::vector<uint32_t> open{node};
+  struct Open {
+    uint32_t least_bytes, order, node;
+  };
+  const auto later = [](const Open& a, const Open& b) {
+    return a.least_bytes != b.least_bytes ? a.least_bytes > b.least_bytes : a.order < b.order;
+  };
+  std::vector<Open> open{{0, 0, node}};
   while (!open.empty()) {
-    const uint32_t current = open.back();
+    std::ranges::pop_heap(open, later);
+    const uint32_t current = open.back().node;
     open.pop_back();
     for (uint8_t byte : classes(current).representatives) {
       if (--fuel < 0) return std::nullopt;
@@ -150,7 +158,8 @@ std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) 
       if (overworked()) return std::nullopt;
       if (next == kNothing || at(next).emptiness == 2 || !parents.emplace(next, current).second) continue;
       if (!at(next).nullable && at(next).emptiness != 1 && at(next).has_conditions) {
-        open.push_back(next);
+        open.push_back({at(next).least_bytes, static_cast<uint32_t>(parents.size()), next});
+        std::ranges::push_heap(open, later);
         continue;
       }
       uint64_t length = text_bytes(next);
