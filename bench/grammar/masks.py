@@ -8,15 +8,15 @@ usage: bench/grammar/masks.py --cases maskbench.jsonl.gz --vocabulary VOCABULARY
   --every       one schema of so many
   --seconds     after which an engine's process is ended and the schema counts as out of time
 
-For each schema the engines take turns, each a process on one core: the schema is compiled, and of each valid text, at each
-token, a mask is made and the token taken. Times are processor time of one thread (of all of an engine, for the others) in microseconds: `cairn grammar
-check` reports its own, the others are measured around their calls. Prints a table and, with --csv, a line for each engine.
+For each schema the engines take turns, each in a process: the schema is compiled, and of each valid text, at each token, a
+mask is made and the token taken. Times are processor time in microseconds: `cairn grammar check` reports that of its
+thread, the others are measured around their calls, all threads of the process. Prints a table and, with --csv, writes it.
 
 The results in bench/results were made so:
   python3 -m venv venv && venv/bin/pip install llguidance==1.9.1 xgrammar==0.2.8 tokenizers gguf
   gzip -dc fixtures/tokenizers/ggml-vocab-llama-bpe.gguf.gz > llama.gguf
   venv/bin/python bench/grammar/masks.py --cases fixtures/structured/maskbench.jsonl.gz --vocabulary llama.gguf
-      --csv bench/results/grammar-masks-CPU.csv
+      --every 50 --seconds 10 --csv bench/results/grammar-masks-CPU.csv
 """
 
 import argparse
