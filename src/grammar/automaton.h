@@ -21,13 +21,13 @@
 namespace cairn::grammar {
 
 inline constexpr size_t kRowItemsMax = 20'000;    ///< items of one row
-inline constexpr size_t kKernelItemsMax = 1'000;  ///< those of them that are not at the beginning of a rule
+inline constexpr size_t kKernelItemsMax = 2'000;  ///< those of them that are not at the beginning of a rule
 inline constexpr uint32_t kRowDepthMax = 2'048;   ///< rules within each other that began at different places of a text
 /// Items that may be looked at for a step from one row to the next.
 inline constexpr uint64_t kStepWorkMax = 500'000;
 inline constexpr uint64_t kItemWork = 3;  ///< the work of an item, in nodes of expressions
 /// Work that may be done for one byte of a text, or one mask: some 50 ms.
-inline constexpr uint64_t kMaskWorkMax = 6'000'000;
+inline constexpr uint64_t kMaskWorkMax = 8'000'000;
 
 struct MaskCache;
 class WalkedVocabulary;

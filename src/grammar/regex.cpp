@@ -25,6 +25,10 @@ uint32_t add_counts(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} + b, kNoBound));
 }
 
+uint32_t multiply_counts(uint32_t a, uint32_t b) {
+  return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} * b, kNoBound));
+}
+
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E37'79B9'7F4A'7C15;
   return hash ^ (hash >> 29);
@@ -92,25 +96,33 @@ void RegexPool::Nodes::describe(RegexNode& node, std::span<const uint32_t> list)
     case RegexKind::kSequence:
       node.has_counts = at(node.first).has_counts || at(node.second).has_counts;
       node.text_bytes = add_counts(at(node.first).text_bytes, at(node.second).text_bytes);
+      node.least_bytes = add_counts(at(node.first).least_bytes, at(node.second).least_bytes);
       break;
     case RegexKind::kComplement:
       node.has_counts = at(node.first).has_counts;
       break;
     case RegexKind::kRepeat:
       node.has_counts = at(node.first).has_counts || node.second > 1 || node.most != kNoBound;
-      node.text_bytes =
-          static_cast<uint32_t>(std::min<uint64_t>(uint64_t{at(node.first).text_bytes} * node.second, kNoBound));
+      node.text_bytes = multiply_counts(at(node.first).text_bytes, node.second);
+      node.least_bytes = multiply_counts(at(node.first).least_bytes, node.second);
       break;
     case RegexKind::kBytes:
       node.text_bytes = 1;
+      node.least_bytes = 1;
       break;
     default:
       node.has_counts = std::ranges::any_of(list, [&](uint32_t child) { return at(child).has_counts; });
   }
   if (node.kind == RegexKind::kAnyOf) {
-    for (uint32_t child : list) node.text_bytes = std::min(node.text_bytes, at(child).text_bytes);
+    node.least_bytes = kNoBound;
+    for (uint32_t child : list) {
+      node.text_bytes = std::min(node.text_bytes, at(child).text_bytes);
+      node.least_bytes = std::min(node.least_bytes, at(child).least_bytes);
+    }
+  } else if (node.kind == RegexKind::kAllOf) {
+    for (uint32_t child : list) node.least_bytes = std::max(node.least_bytes, at(child).least_bytes);
   }
-  if (node.nullable) node.text_bytes = 0;
+  if (node.nullable) node.text_bytes = node.least_bytes = 0;
 }
 
 uint32_t RegexPool::Nodes::text_bytes(uint32_t id) const {
@@ -124,8 +136,7 @@ uint32_t RegexPool::Nodes::text_bytes(uint32_t id) const {
   } else if (node.kind == RegexKind::kAnyOf) {
     for (uint32_t child : list(id)) result = std::min(result, text_bytes(child));
   } else if (node.kind == RegexKind::kRepeat) {
-    const uint64_t once = text_bytes(node.first);
-    result = std::min(result, static_cast<uint32_t>(std::min<uint64_t>(once * node.second, kNoBound)));
+    result = std::min(result, multiply_counts(text_bytes(node.first), node.second));
   }
   return result;
 }

@@ -84,7 +84,7 @@ inline constexpr int32_t kEmptinessFuel = 200'000;  ///< derivatives that a sear
 /// Nodes that may be looked at for one derivative.
 inline constexpr uint64_t kDerivativeWorkMax = 100'000;
 /// And in a search for a text of an expression, or to tell whether it matches one.
-inline constexpr uint64_t kEmptinessWorkMax = 1'000'000;
+inline constexpr uint64_t kEmptinessWorkMax = 4'000'000;
 /// And for the derivatives of one node by all bytes, to tell which its texts begin with.
 inline constexpr uint64_t kFirstBytesWorkMax = 1'000'000;
 

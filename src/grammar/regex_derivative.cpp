@@ -1,7 +1,11 @@
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <map>
+#include <queue>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/text/utf8.h"
 #include "grammar/regex.h"
@@ -10,7 +14,7 @@
 namespace cairn::grammar {
 namespace {
 
-constexpr int32_t kDeepFuel = 5'000;             // derivatives of a search for a text that goes deep first
+constexpr int32_t kDeepFuel = 20'000;            // derivatives of a search for a text that goes deep first
 constexpr size_t kDerivedMax = size_t{1} << 14;  // derivatives of parts of expressions that a pool remembers
 
 }  // namespace
@@ -163,17 +167,20 @@ const RegexPool::ByteClasses& RegexPool::Nodes::classes(uint32_t node) {
 }
 
 // Looks for a text that `node` matches, over derivatives: first among printable ASCII, which has most texts, and in
-// which a character is a byte. Depth first finds long texts soon, if it does not lose its way; breadth first finds the
-// shortest, where many conditions meet, long before all their states are seen.
+// which a character is a byte. Going first where the fewest bytes are still to come, and there deep, finds long texts
+// soon, if it does not lose its way; breadth first finds the shortest, where many conditions meet, long before all
+// their states are seen.
 std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) {
   enum Pass : uint8_t { kAsciiDeep, kAsciiBroad, kAllBroad };
+  using Open = std::pair<uint64_t, uint32_t>;  // the smallest is the next; a node
   for (const Pass pass : {kAsciiDeep, kAsciiBroad, kAllBroad}) {
     std::unordered_map<uint32_t, uint32_t> parents{{node, node}};
-    std::deque<uint32_t> open{node};
+    std::priority_queue<Open, std::vector<Open>, std::greater<>> open;
+    open.emplace(0, node);
     int32_t deep = pass == kAsciiDeep ? kDeepFuel : INT32_MAX;
     while (!open.empty() && deep > 0) {
-      const uint32_t current = pass == kAsciiDeep ? open.back() : open.front();
-      pass == kAsciiDeep ? open.pop_back() : open.pop_front();
+      const uint32_t current = open.top().second;
+      open.pop();
       const ByteClasses& parts = classes(current);
       for (uint8_t byte : pass == kAllBroad ? parts.representatives : parts.printable) {
         if (--fuel < 0) return std::nullopt;
@@ -182,7 +189,8 @@ std::optional<bool> RegexPool::Nodes::search_text(uint32_t node, int32_t& fuel) 
         if (overworked()) return std::nullopt;
         if (next == kNothing || at(next).emptiness == 2 || !parents.emplace(next, current).second) continue;
         if (!at(next).nullable && at(next).emptiness != 1 && at(next).has_conditions) {
-          open.push_back(next);
+          const auto order = static_cast<uint32_t>(parents.size());
+          open.emplace(pass == kAsciiDeep ? uint64_t{at(next).least_bytes} << 32 | ~order : order, next);
           continue;
         }
         uint64_t length = text_bytes(next);
@@ -263,7 +271,7 @@ const RegexPool::ClassStep& RegexPool::derive_class(const State& from, uint8_t b
   }
   // What a search takes depends on those before; so only long ones count.
   const uint64_t searched = pool.work - derived;
-  step.work = static_cast<uint32_t>(derived - before + (searched > kEmptinessWorkMax / 64 ? searched : 0));
+  step.work = static_cast<uint32_t>(derived - before + (searched > kEmptinessWorkMax / 16 ? searched : 0));
   pool.work_max = Nodes::kNoWorkMax;
   return step;
 }
