@@ -351,6 +351,7 @@ Result<std::shared_ptr<const Grammar>> GrammarBuilder::finish(SymbolId start) {
   state.spread([&](const DraftSymbol& symbol) { return state.nullable(symbol); }, &DraftSymbol::nullable);
   std::shared_ptr<Grammar> grammar = state.number(raw(start));
   grammar->regexes = std::move(state.regexes);
+  grammar->regexes.forget();
   state.regexes = RegexPool();
   state = State();
   return grammar;

@@ -9,7 +9,8 @@ namespace {
 
 constexpr uint32_t kFactorDepthMax = 8;  // of common beginnings that are taken out of choices; the rest stays as it is
 
-constexpr uint32_t kWithinDepthMax = 12;  // of expressions within each other that are compared
+constexpr uint32_t kSearchedPartsMax = 256;  // of an expression that is looked for at the end of another
+constexpr uint32_t kWithinDepthMax = 12;     // of expressions within each other that are compared
 
 uint32_t raw(RegexId id) { return static_cast<uint32_t>(id); }
 
@@ -240,6 +241,36 @@ void RegexPool::Nodes::absorb_repeats(std::vector<uint32_t>& parts) const {
   }
 }
 
+// a b s* t | s* t is s* t where a and b are within s: of a search for a text that was found, nothing more is
+// remembered.
+void RegexPool::Nodes::absorb_into_stars(std::vector<uint32_t>& parts) const {
+  const auto star_of = [&](uint32_t part) { return at(part).kind == RegexKind::kSequence ? at(part).first : part; };
+  std::vector<uint32_t> starred;
+  for (uint32_t part : parts) {
+    const RegexNode& star = at(star_of(part));
+    if (star.kind == RegexKind::kRepeat && star.second == 0 && star.most == kNoBound) starred.push_back(part);
+  }
+  if (starred.empty()) return;
+  const auto absorbed = [&](uint32_t part, uint32_t into) {
+    const uint32_t inner = at(star_of(into)).first;
+    uint32_t rest = part;
+    for (uint32_t i = 0; i < kSearchedPartsMax && rest != into && at(rest).kind == RegexKind::kSequence; ++i) {
+      rest = at(rest).second;
+    }
+    if (rest != into || rest == part) return false;
+    for (; part != into; part = at(part).second) {
+      const RegexNode& head = at(at(part).first);
+      if (!within(at(part).first, inner, 0) && !(head.kind == RegexKind::kRepeat && within(head.first, inner, 0))) {
+        return false;
+      }
+    }
+    return true;
+  };
+  std::erase_if(parts, [&](uint32_t part) {
+    return std::ranges::any_of(starred, [&](uint32_t into) { return absorbed(part, into); });
+  });
+}
+
 uint32_t RegexPool::Nodes::cons(uint32_t head, uint32_t tail) {
   if (at(head).kind == RegexKind::kRepeat && at(head).most > at(head).second && absorbs(tail, at(head).first)) {
     head = repeat(at(head).first, at(head).second, at(head).second);
@@ -351,6 +382,7 @@ uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_d
     const uint32_t all = *star;
     std::erase_if(parts, [&](uint32_t part) { return part != all && within(part, all, 0); });
   }
+  absorb_into_stars(parts);
   if (factor_depth < kFactorDepthMax) factor_heads(parts, factor_depth);
   flatten(RegexKind::kAnyOf, parts);
   if (std::ranges::binary_search(parts, everything)) return everything;
@@ -474,6 +506,18 @@ RegexPool RegexPool::copy() const {
   copy.single_bytes = nodes_->single_bytes;
   for (RegexNode& node : copy.nodes) node.state = 0;
   return result;
+}
+
+void RegexPool::forget() {
+  Nodes& pool = *nodes_;
+  for (RegexNode& node : pool.nodes) node.state = 0;
+  pool.states = std::deque<State>();
+  pool.blocks.clear();
+  pool.block_used = Nodes::kStepsOfBlock;
+  pool.partition_of.clear();
+  pool.partitions = std::deque<ByteClasses>();
+  pool.derived = std::vector<Nodes::Derived>();
+  pool.visits = std::vector<uint32_t>();
 }
 
 size_t RegexPool::size() const { return nodes_->nodes.size(); }

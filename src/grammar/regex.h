@@ -158,6 +158,8 @@ class RegexPool {
 
   /// The same nodes with the same ids, without what was found out of them.
   RegexPool copy() const;
+  /// Gives back the memory of what was found out of the nodes. States are not valid after that.
+  void forget();
   RegexFingerprint fingerprint(RegexId node);
   /// An expression that matches the same texts of up to `bytes` bytes, of whose longer texts the same beginnings of up
   /// to `bytes` bytes go on: counts above that are no bounds. An expression with conditions is left as it is.

@@ -120,6 +120,7 @@ struct RegexPool::Nodes {
   void merge_repeats(std::vector<uint32_t>& parts);
   void reduce_complements(std::vector<uint32_t>& parts);
   void absorb_repeats(std::vector<uint32_t>& parts) const;
+  void absorb_into_stars(std::vector<uint32_t>& parts) const;
   bool absorbs(uint32_t tail, uint32_t node) const;
   bool within(uint32_t node, uint32_t larger, uint32_t depth) const;
   void factor_heads(std::vector<uint32_t>& parts, uint32_t factor_depth);
