@@ -71,7 +71,7 @@ test('an answer that is cut says so', async () => {
 });
 
 test('a schema that cannot be held to is refused with its place, and never answered', async () => {
-  const bad = { type: 'object', properties: { a: { type: 'string', pattern: '(?<=x)y' } } };
+  const bad = { type: 'object', properties: { a: { type: 'string', pattern: '(x)\\1' } } };
   for (const [path, body] of [
     ['/v1/chat/completions', { messages, response_format: { type: 'json_schema', json_schema: { name: 'x', schema: bad } } }],
     ['/v1/responses', { input: messages, text: { format: { type: 'json_schema', name: 'x', schema: bad } } }],
@@ -81,7 +81,7 @@ test('a schema that cannot be held to is refused with its place, and never answe
   ]) {
     const { status, text } = await post(path, body);
     assert.equal(status, 400, text);
-    assert.match(text, /\/properties\/a\/pattern: lookbehind/);
+    assert.match(text, /\/properties\/a\/pattern: a backreference/);
   }
 });
 
@@ -177,11 +177,11 @@ test('a custom tool\'s input follows its grammar', async () => {
 });
 
 test('a strict tool whose schema cannot be held to is refused by name, and others are not', async () => {
-  const parameters = { type: 'object', properties: { a: { type: 'string', pattern: '(?<=x)y' } } };
+  const parameters = { type: 'object', properties: { a: { type: 'string', pattern: '(x)\\1' } } };
   const tool = (strict) => ({ type: 'function', function: { name: 'odd', strict, parameters } });
   const refused = await post('/v1/chat/completions', { messages, tools: [tool(true)] });
   assert.equal(refused.status, 400);
-  assert.match(refused.text, /odd: parameters\/properties\/a\/pattern: lookbehind/);
+  assert.match(refused.text, /odd: parameters\/properties\/a\/pattern: a backreference/);
   assert.equal((await post('/v1/chat/completions', { messages, tools: [tool(false)], max_tokens: 3 })).status, 200);
 });
 
