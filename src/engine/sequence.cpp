@@ -149,15 +149,15 @@ nanoseconds Sequence::stalled_for(int64_t now_ns) {
 void Sequence::drafted(int32_t proposed, int32_t accepted) {
   timings_.drafted += proposed;
   timings_.accepted += accepted;
-  if (!drafts_expected_) draft_length_controller_.observe(proposed, accepted);
+  (drafts_expected_ ? expected_length_controller_ : draft_length_controller_).observe(proposed, accepted);
 }
 
-void Sequence::draft_expected() {
-  const bool may = takes_drafts_ && !is_forced() && decoding() && !channel_->unread();
-  const int32_t room = may ? std::clamp(drafts_room(), 0, kExpectedDraftsMax) : 0;
-  const auto expected = rule_.expected.first(std::min(rule_.expected.size(), static_cast<size_t>(room)));
+void Sequence::draft_expected(double row_cost) {
+  const int32_t most = std::clamp(drafts_room(), 0, kExpectedDraftsMax);
+  const auto wanted = static_cast<size_t>(expected_length_controller_.tokens_wanted(row_cost, most));
+  const auto expected = rule_.expected.first(std::min(rule_.expected.size(), wanted));
   drafts_.assign(expected.begin(), expected.end());
-  drafts_expected_ = !drafts_.empty();
+  drafts_expected_ = true;
 }
 
 LogitsWanted Sequence::wants_hidden(bool to_the_end) const {

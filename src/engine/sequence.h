@@ -91,8 +91,15 @@ class Sequence {
   DraftLengthController& draft_length_controller() { return draft_length_controller_; }
   /// Draft tokens for the next step; written by the drafter, or by draft_expected().
   std::vector<TokenId>& drafts() { return drafts_; }
-  /// Drafts what the constraint expects next, if it does: at most kExpectedDraftsMax tokens.
-  void draft_expected();
+  void forget_drafts() {
+    drafts_.clear();
+    drafts_expected_ = false;
+  }
+  /// Whether the constraint expects tokens that may be drafted.
+  bool expects() const { return takes_drafts_ && !is_forced() && !rule_.expected.empty(); }
+  /// Drafts what the constraint expects: at most kExpectedDraftsMax tokens, and no more than pay. `row_cost` as for
+  /// DraftLengthController.
+  void draft_expected(double row_cost);
   /// Tokens that could still follow the next one.
   int32_t drafts_room() const { return tokens_max_ - static_cast<int32_t>(tokens_.size()) - 1; }
 
@@ -184,6 +191,7 @@ class Sequence {
   SequenceMemory memory_;
   std::vector<TokenId> drafts_;
   DraftLengthController draft_length_controller_;
+  DraftLengthController expected_length_controller_;
   std::vector<std::string> stops_;
   Sampler sampler_;
   Detokenizer detokenizer_;

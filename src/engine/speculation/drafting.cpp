@@ -20,18 +20,14 @@ Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& option
     : kv_(kv),
       clock_(clock),
       drafter_(std::move(drafter)),
-      // Rejected rows cannot be taken back out of a recurrent state.
-      drafts_max_(drafter_ == nullptr || kv.has_state() ? 0 : options.speculation.tokens_max),
+      takes_drafts_(!kv.has_state()),
+      drafts_max_(drafter_ == nullptr || !takes_drafts_ ? 0 : options.speculation.tokens_max),
       vocabulary_(vocabulary) {
   requests_.reserve(static_cast<size_t>(sequences_max));
 }
 
 int64_t Drafting::propose(const Sequences& running, const CostModel& cost) try {
-  for (const std::unique_ptr<Sequence>& sequence : running) {
-    sequence->drafts().clear();
-    if (!kv_.has_state()) sequence->draft_expected();
-  }
-  if (drafts_max_ == 0) return 0;
+  for (const std::unique_ptr<Sequence>& sequence : running) sequence->forget_drafts();
   requests_.clear();
   collect_requests(running, cost);
   if (requests_.empty()) return 0;
@@ -46,7 +42,7 @@ int64_t Drafting::propose(const Sequences& running, const CostModel& cost) try {
   }
   return drafting_ns;
 } catch (const std::exception&) {
-  for (const std::unique_ptr<Sequence>& sequence : running) sequence->drafts().clear();
+  for (const std::unique_ptr<Sequence>& sequence : running) sequence->forget_drafts();
   return 0;
 }
 
@@ -62,9 +58,15 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
   const double without = cost.step_ns(decoding, attended);
   if (decoding == 0 || without <= 0) return;
   for (const std::unique_ptr<Sequence>& sequence : running) {
-    if (!sequence->decoding() || !sequence->speculates() || sequence->channel().unread()) continue;
-    if (!sequence->drafts().empty()) continue;  // its constraint knows better
+    if (!sequence->decoding() || sequence->channel().unread()) continue;
     const double with = cost.step_ns(decoding + 1, attended + sequence->memory().computed);
+    if (takes_drafts_ && sequence->expects()) {
+      // As a share of the stream's part of the step, so that others lose nothing: where rows are what takes time, only
+      // drafts that are nearly certain pay.
+      sequence->draft_expected((with - without) / without * decoding);
+      continue;
+    }
+    if (drafts_max_ == 0 || !sequence->speculates()) continue;
     const double row_cost = (with - without + token_ns_) / without;
     int32_t wanted =
         std::min(sequence->draft_length_controller().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
