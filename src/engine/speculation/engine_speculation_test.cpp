@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/decoding_constraint.h"
 #include "engine/engine_core.h"
 #include "engine/testing/engine_fixture.h"
 #include "engine/testing/ticking_clock.h"
@@ -48,6 +49,17 @@ class WrongFrom final : public Drafter {
  private:
   const size_t tokens_;
   const bool writes_pages_;
+};
+
+/// Expects the same tokens at any time.
+class Expecting final : public DecodingConstraint {
+ public:
+  explicit Expecting(TokenId token) : expected_(20, token) {}
+  void begin(NextTokenRule& next) override { next.expected = expected_; }
+  void token(TokenId, std::string_view, NextTokenRule& next) override { next.expected = expected_; }
+
+ private:
+  std::vector<TokenId> expected_;
 };
 
 class EngineDrafts : public EngineTest {
@@ -129,6 +141,33 @@ TEST_F(EngineDrafts, ADrafterThatWasSlowOnceIsTriedAgain) {
   const Timings& timings = answer.finish.timings;
   EXPECT_GT(timings.accepted, kTokens / 4);
   EXPECT_EQ(timings.accepted, timings.drafted);
+}
+
+// Without a drafter: the tokens that a constraint expects are drafted as long as they are right.
+TEST_F(EngineDrafts, WhatAConstraintExpectsSavesStepsWhereItIsRight) {
+  constexpr int32_t kTokens = 200;
+  for (const auto& [expected, speculates] : {std::pair(kAlways, true), {kAlways, false}, {TokenId{41}, true}}) {
+    const auto core = make_core({.kv_pages = {64, 64}, .sequences_max = 4}, nullptr, 2'048);
+    runner_->set_on_step([this] { clock_.advance(std::chrono::milliseconds(20)); });
+    GenerateRequest request = request_of(prompt_of(40), kTokens);
+    request.speculate = speculates;
+    request.constraint = std::make_shared<Expecting>(expected);
+    const auto channel = submit(*core, std::move(request));
+    Answer answer;
+    while (core->iterate() == EngineCore::Iteration::kWorked) answer.add(channel->drain());
+    answer.add(channel->drain());
+    EXPECT_EQ(answer.tokens, std::vector(kTokens, kAlways));
+    const Timings& timings = answer.finish.timings;
+    if (!speculates) {
+      EXPECT_EQ(timings.drafted, 0);
+    } else if (expected == kAlways) {
+      EXPECT_EQ(timings.accepted, timings.drafted);
+      EXPECT_LT(core->stats().steps, kTokens / 2);
+    } else {
+      EXPECT_EQ(timings.accepted, 0);
+      EXPECT_LT(timings.drafted, 2 * kTokens);  // of eight for each
+    }
+  }
 }
 
 }  // namespace
