@@ -118,10 +118,13 @@ class Vocabulary {
     const piece = (begin, end) => vocabularyText(characters.slice(begin, end).join(''));
     const fresh = new Set();
     const known = (token) => this.ids.has(token) || fresh.has(token);
+    // No entry spans the end of a call: there a call's grammar ends, and with it the tokens that it allows.
+    const stops = [...text.matchAll(/<\/tool_call>/g)].map((found) => Array.from(text.slice(0, found.index + found[0].length)).length);
     for (let begin = 0; begin < characters.length;) {
-      let end = Math.min(begin + PIECE, characters.length);
-      while (end < characters.length && known(piece(begin, end))) ++end;
-      while (known(piece(begin, end)) && ends.length > 0) {  // only at the text's end: joins the piece before
+      const limit = stops.find((stop) => stop > begin) ?? characters.length;
+      let end = Math.min(begin + PIECE, limit);
+      while (end < limit && known(piece(begin, end))) ++end;
+      while (known(piece(begin, end)) && ends.length > 0) {  // only at the limit: joins the piece before
         ends.pop();
         begin = ends.at(-1) ?? 0;
       }
