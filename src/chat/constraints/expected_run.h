@@ -15,7 +15,7 @@ namespace cairn {
 /// Bytes that are looked ahead.
 inline constexpr size_t kExpectedBytesMax = 64;
 
-/// The run that is expected next in one answer. White space may mostly be left out or written in several ways: guessed
+/// The run that is expected next in one answer. White space may mostly be left out or written in several ways: assumed
 /// is a space behind a colon or a comma, and, once the answer has lines, only behind a colon. Not thread-safe.
 class ExpectedRun {
  public:

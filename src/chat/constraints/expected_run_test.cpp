@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gguf/reader.h"
 #include "grammar/grammar_source.h"
 
 namespace cairn {
@@ -62,7 +61,7 @@ TEST_F(ExpectedRunTest, TokensThatComeAsExpectedLeaveTheRest) {
   EXPECT_EQ(std::vector(rest.begin(), rest.end()), std::vector(tokens.begin() + 1, tokens.end()));
 }
 
-TEST_F(ExpectedRunTest, HowAnAnswerInLinesGoesOnBehindABraceIsNotGuessed) {
+TEST_F(ExpectedRunTest, HowAnAnswerInLinesGoesOnBehindABraceIsNotAssumed) {
   grammar::Matcher m = matcher(kSchema);
   ExpectedRun run(*tokenizer_);
   EXPECT_TRUE(take("{\n", run, m).empty());
