@@ -324,8 +324,10 @@ TEST_F(EngineEnds, StreamsOutliveTheEngine) {
   engine_.reset();
   for (const auto& stream : streams) {
     Events events = stream->wait(milliseconds(0));
-    EXPECT_TRUE(events.finished);
-    EXPECT_EQ(events.finish.usage.prompt_tokens, 30);
+    // The first answer's end may have come with its tokens.
+    const bool ended_before = stream == streams[0] && first.finished;
+    EXPECT_TRUE(events.finished || ended_before);
+    EXPECT_EQ((ended_before ? first.finish : events.finish).usage.prompt_tokens, 30);
     stream->cancel();
   }
 }
@@ -355,9 +357,12 @@ TEST_F(EngineEnds, NotifyIsCalledOncePerStepAndNeverAfterTheStreamIsDestroyed) {
   EXPECT_EQ(caller, std::this_thread::get_id());
   collect(*early);
 
+  // Held, as the answer could come to the context's end before it is known who waits for it.
+  runner_->hold();
   auto abandoned = submit(endless(3));
   std::atomic<int> late = 0;
   abandoned->on_events([&] { ++late; });
+  runner_->release();
   while (late < 3) std::this_thread::sleep_for(milliseconds(1));
   abandoned.reset();
   const int at_end = late;
