@@ -224,6 +224,9 @@ Result<std::shared_ptr<const Grammar>> compile_calls(const std::vector<CallForm>
     }
     arguments.push_back(*made);
   }
+  // Else the model could not call it, and nobody would know.
+  CAIRN_TRY(const std::optional<size_t> empty, builder.first_without_text(arguments));
+  if (empty) return fail_at(tools[*empty].field, Code::kInvalidArgument, "no value fits the schema");
   const SymbolId start = builder.rule("block of calls");
   BlockWriter writer(builder, tools, std::move(arguments));
   for (const CallForm& form : forms) writer.add(start, form);

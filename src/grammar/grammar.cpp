@@ -334,6 +334,14 @@ std::shared_ptr<Grammar> GrammarBuilder::State::number(uint32_t start) {
   return grammar;
 }
 
+Result<std::optional<size_t>> GrammarBuilder::first_without_text(std::span<const SymbolId> among) {
+  CAIRN_TRY_VOID(state_->find_productive());
+  for (size_t i = 0; i < among.size(); ++i) {
+    if (!state_->symbols[raw(among[i])].productive) return i;
+  }
+  return std::nullopt;
+}
+
 Result<std::shared_ptr<const Grammar>> GrammarBuilder::finish(SymbolId start) {
   State& state = *state_;
   if (state.size > kSymbolsMax) return fail(Code::kTooLarge, "a grammar of more than {} symbols", kSymbolsMax);

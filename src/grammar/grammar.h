@@ -61,6 +61,9 @@ class GrammarBuilder {
   /// text, and the expression has `min` texts. The matcher remembers the texts.
   SymbolId distinct(RegexId text, SymbolId separator, uint32_t min, std::optional<uint32_t> max);
 
+  /// The first of the symbols that matches no text at all, all rules being defined; nothing if there is none. Errors:
+  /// kTooLarge (a limit, by name).
+  Result<std::optional<size_t>> first_without_text(std::span<const SymbolId> among);
   /// Symbols that match no text at all are taken out with the alternatives that need them. Errors: kTooLarge (a limit,
   /// by name), kInvalidArgument (a rule without a definition, by name; `start` matches no text).
   Result<std::shared_ptr<const Grammar>> finish(SymbolId start);

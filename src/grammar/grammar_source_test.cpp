@@ -143,5 +143,19 @@ TEST(GrammarSource, ToolsNameTheSchemaThatCannotBeHeldTo) {
   EXPECT_NE(strict.error().message.find("tools[1].function.parameters"), std::string::npos) << strict.error().text();
 }
 
+// Every value of it has another within it, without end.
+TEST(GrammarSource, ToolsNameTheSchemaThatNoValueFits) {
+  const ordered_json endless = {
+      {"type", "object"}, {"properties", {{"a", {{"$ref", "#"}}}}}, {"required", ordered_json::array({"a"})}};
+  GrammarSource source{.kind = GrammarSource::Kind::kCalls,
+                       .field = "tools",
+                       .forms = {{.opens = {"<"}, .name_closes = {":"}, .call_close = ">"}},
+                       .tools = {{.name = "one", .strict = true},
+                                 {.name = "two", .schema = endless, .strict = true, .field = "two: parameters"}}};
+  const auto made = compile(source);
+  ASSERT_FALSE(made.has_value());
+  EXPECT_NE(made.error().text().find("two: parameters"), std::string::npos) << made.error().text();
+}
+
 }  // namespace
 }  // namespace cairn::grammar
