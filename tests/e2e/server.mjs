@@ -131,6 +131,7 @@ export async function serve(model, flags = [], before = []) {
     stop: async () => {
       child.kill('SIGTERM');
       const end = await exited;
+      if (end.code !== 0) console.error(`cairn serve ended with ${end.code ?? end.signal}; the end of its log:\n${log.slice(-20_000)}`);
       return { ...end, log };
     },
     post: (route, body, init = {}) =>

@@ -13,6 +13,7 @@ template <class V>
 struct VectorMath {
   using F = typename V::F;
   using I = typename V::I;
+  typedef uint32_t U __attribute__((vector_size(sizeof(F))));  // as I, but sums wrap around
 
   static F select(I mask, F yes, F no) { return mask ? yes : no; }
   static F larger(F a, F b) { return a > b ? a : b; }
@@ -76,9 +77,10 @@ struct VectorMath {
 #pragma GCC unroll 8
       for (int i = 0; i < N; ++i) p[i] = V::fma(p[i], x[i], V::set(kFactors[k]));
     }
-    // Adds n to the exponent of a number between 0.7 and 1.42; n is at least -124.
+    // Adds n to the exponent of a number between 0.7 and 1.42; n is at least -124. Idle lanes may hold any x: the sum
+    // wraps around there.
 #pragma GCC unroll 8
-    for (int i = 0; i < N; ++i) x[i] = (F)((I)p[i] + n[i]);
+    for (int i = 0; i < N; ++i) x[i] = (F)((U)p[i] + (U)n[i]);
   }
   static F exp2_of_negative(F x) {
     exp2_of_negative<1>(&x);

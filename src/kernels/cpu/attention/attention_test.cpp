@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -512,6 +513,24 @@ TEST_P(Attention, NumbersOf16BitsAreDecodedExactly) {
   expect_exact(65535, half_to_float);
   kernels.decode_bf16_row(bytes, 65535, wide.data());
   expect_exact(65535, bf16_to_float);
+}
+
+TEST_P(Attention, ScoresOutsideTheVisiblePositionsMayHoldAnything) {
+  constexpr int32_t kLo = 5, kHi = 23;
+  const auto exponentials_beside = [](float outside) {
+    std::array<float, kAttentionPage> scores;
+    scores.fill(outside);
+    for (int32_t t = kLo; t < kHi; ++t) scores[static_cast<size_t>(t)] = 0.1f * static_cast<float>(t);
+    float largest = 0, sum = 0;
+    GetParam().attention->exponentials(scores.data(), kLo, kHi, 1, 0, &largest, &sum);
+    std::vector<float> all(scores.begin() + kLo, scores.begin() + kHi);
+    all.insert(all.end(), {largest, sum});
+    return all;
+  };
+  const std::vector<float> expected = exponentials_beside(0);
+  for (const float outside : {125.0f, -1e30f, 1e30f, std::numeric_limits<float>::infinity(),
+                              std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()})
+    EXPECT_EQ(exponentials_beside(outside), expected) << outside;
 }
 
 TEST_P(Attention, ASinkCanTakeTheWholeWeight) {
