@@ -18,6 +18,7 @@
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
+#include "model/weights/lora.h"
 #include "reference_logits.h"
 #include "sequence.h"
 
@@ -41,7 +42,7 @@ inline std::vector<std::string> isas() {
 class Model {
  public:
   Model(const std::string& file, int32_t context, const std::string& isa, int threads, KvType kv_type = KvType::kF32,
-        bool rounding = false) {
+        bool rounding = false, std::span<const LoraAdapter> adapters = {}) {
     auto reader = gguf::Reader::open(fixture(file));
     if (!reader.has_value()) throw std::runtime_error(reader.error().text());
     file_ = std::make_unique<gguf::Reader>(std::move(reader).value());
@@ -54,7 +55,8 @@ class Model {
                               .kv_type = kv_type,
                               .batch_tokens_max = kRowsMax,
                               .logits_max = kRowsMax,
-                              .simulate_rounding = rounding});
+                              .simulate_rounding = rounding,
+                              .adapters = adapters});
     if (!runner.has_value()) throw std::runtime_error(runner.error().text());
     runner_ = std::move(runner).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);

@@ -1,5 +1,6 @@
 #include "load_flags.h"
 
+#include <charconv>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -33,6 +34,17 @@ void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
           },
           "Layers on the GPU, the last ones: a number, all, or auto: as many as fit if there is one (default: auto)")
       ->check(CLI::IsMember({"auto", "all"}) | CLI::Range(0, kLayersMax));
+}
+
+// "FILE" or "FILE:SCALE".
+LoraFile lora_file_named(const std::string& text) {
+  LoraFile file{.path = text};
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return file;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, file.scale);
+  if (error == std::errc() && rest == end) file.path.resize(colon);
+  return file;
 }
 
 }  // namespace
@@ -104,6 +116,12 @@ void LoadFlags::add_runner_flags(CLI::App& command) {
       "--no-rounding", [this] { options.simulate_rounding = false; },
       "DeepSeek V4: cached rows are not rounded as they were in training");
   command
+      .add_option_function<std::string>(
+          "--lora", [this](const std::string& text) { options.lora.push_back(lora_file_named(text)); },
+          "GGUF file of a LoRA adapter whose products are added; several times for several")
+      ->type_name("FILE[:SCALE]")
+      ->trigger_on_parse();
+  command
       .add_option("--steer", options.directions.file,
                   "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
       ->check(CLI::ExistingFile);
@@ -142,6 +160,9 @@ Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, const Runn
   model_options.kv_type = kv_type_named(kv_type);
   model_options.simulate_rounding = options.simulate_rounding;
   model_options.directions = options.directions;
+  CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
+  CAIRN_TRY(const std::vector<LoraAdapter> adapters, open_lora_adapters(options.lora, architecture));
+  model_options.adapters = adapters;
   model_options.batch_tokens_max = sizes.batch_tokens_max;
   model_options.logits_max = sizes.logits_max;
   const auto fits = [&](const Device& device) -> Result<bool> {

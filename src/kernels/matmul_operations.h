@@ -5,16 +5,18 @@
 #include <span>
 
 #include "base/ids.h"
+#include "kernels/low_rank.h"
 #include "kernels/routing.h"
 #include "kernels/weight_store.h"
 
 namespace cairn {
 
-/// One product of a `matmul`: out [rows of x, weight->rows] = x W^T + bias.
+/// One product of a `matmul`: out [rows of x, weight->rows] = x W^T + bias, and what its adapters add.
 struct MatmulTarget {
   const Weight* weight = nullptr;
   const float* bias = nullptr;  ///< [weight->rows], or null
   float* out = nullptr;
+  std::span<const LowRank> adapters = {};
 };
 
 /// Conventions as in Backend.

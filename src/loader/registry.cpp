@@ -102,11 +102,13 @@ std::string name_of(const std::filesystem::path& path, const LoadOptions& option
   return options.aliases.empty() ? default_name(path) : options.aliases.front();
 }
 
-ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mtp_file) {
+ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mtp_file,
+                              std::span<const LoraAdapter> adapters) {
   ModelOptions model_options;
   model_options.context_tokens = options.context_tokens;
   model_options.kv_type = options.kv_type;
   model_options.directions = options.directions;
+  model_options.adapters = adapters;
   model_options.simulate_rounding = options.simulate_rounding;
   // A model that drafts leaves the block that could nothing to do.
   const bool drafts = !options.draft_model.empty() && mtp_file == nullptr;
@@ -250,7 +252,9 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   if (!options.draft_model.empty()) {
     CAIRN_TRY(mtp_file, open_mtp_file(options.draft_model));
   }
-  ModelOptions model_options = model_options_of(options, mtp_file.get());
+  CAIRN_TRY(const std::vector<LoraAdapter> adapters, open_lora_adapters(options.lora, architecture));
+  for (const LoraFile& adapter : options.lora) log_info("LoRA adapter {}, scale {:g}", adapter.path, adapter.scale);
+  ModelOptions model_options = model_options_of(options, mtp_file.get(), adapters);
   Preparation prepared;
   const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY(prepared, prepare(file, *tokenizer, device, options, model_options));

@@ -23,6 +23,7 @@
 #include "model/control_vectors.h"
 #include "model/embedder.h"
 #include "model/runner.h"
+#include "model/weights/lora.h"
 #include "model/weights/pack_cache.h"
 #include "tokenizer/tokenizer.h"
 
@@ -52,6 +53,7 @@ struct LoadOptions {
   int32_t threads = 0;                  ///< 0: one per usable core
   std::string isa;
   ControlVectorOptions directions{};
+  std::vector<LoraFile> lora;     ///< adapters, whose products are added
   bool simulate_rounding = true;  ///< see ModelOptions
   bool pack_cache = false;        ///< weights as the kernels read them are kept in a file beside the model
   std::string chat_template;      ///< replaces the file's; empty: the file's

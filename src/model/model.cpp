@@ -40,9 +40,11 @@ int64_t direction_bytes(const ModelOptions& options, size_t layers, int64_t embe
 /// `load` binds all weights of the model.
 template <class Load>
 Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const ModelOptions& options, Load load,
-                          StageMemory& plan) {
+                          StageMemory& plan, int64_t adapter_rows = 0) {
   const auto count = [&](bool in_place) -> Result<int64_t> {
-    WeightLoader binder(file, backend, {.in_place = in_place, .counts_only = true});
+    WeightLoader binder(
+        file, backend,
+        {.in_place = in_place, .counts_only = true, .adapters = options.adapters, .adapter_rows = adapter_rows});
     CAIRN_TRY_VOID(load(binder));
     return binder.bytes();
   };
@@ -88,6 +90,11 @@ Result<void> check_is_whole(std::span<const PipelineStage> stages, std::string_v
   return fail(Code::kUnsupported, "{} cannot be split between devices; use --gpu-layers all, auto or 0", what);
 }
 
+// Inputs of a product that an adapter may have: each choice of an expert is one.
+int64_t adapter_rows_of(const DecoderConfig& config, const ModelOptions& options) {
+  return int64_t{options.batch_tokens_max} * (config.experts ? config.experts->route.used : 1);
+}
+
 LayerRange range_of(const DecoderConfig& config, std::span<const PipelineStage> stages, size_t stage) {
   LayerRange range;
   for (size_t i = 0; i < stage; ++i) range.begin += stages[i].layers;
@@ -110,7 +117,7 @@ Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, 
   CAIRN_TRY_VOID(check_operations(backend, config.latent.has_value(), false));
   StageMemory memory;
   const auto load = [&](WeightLoader& binder) { return load_decoder_weights(binder, config, range); };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory));
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory, adapter_rows_of(config, options)));
   memory.weight_bytes += direction_bytes(options, config.layers.size(), config.embedding);
   memory.scratch_bytes = Decoder::bytes(config, backend, options, range);
   return memory;
@@ -179,7 +186,7 @@ Result<void> check_memory(const StageMemory& plan, int64_t page, const Backend& 
 
 /// Begins with one stage.
 Result<WeightLoader> begin_loading(const gguf::Reader& file, Backend& backend, const ModelMemory& memory, size_t stage,
-                                   const ModelOptions& options) {
+                                   const ModelOptions& options, int64_t adapter_rows = 0) {
   const StageMemory& plan = memory.stages[stage];
   const int64_t page = memory.kv_layout.token_bytes(static_cast<int32_t>(stage)) * kPageTokens;
   CAIRN_TRY_VOID(check_memory(plan, page, backend, options));
@@ -188,7 +195,11 @@ Result<WeightLoader> begin_loading(const gguf::Reader& file, Backend& backend, c
         "memory: no room to keep weights of two and three bits unpacked: they are unpacked for each product, which is "
         "slower");
   }
-  return WeightLoader(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
+  return WeightLoader(file, backend,
+                      {.in_place = plan.weights_in_place,
+                       .pack_cache = options.pack_cache,
+                       .adapters = options.adapters,
+                       .adapter_rows = adapter_rows});
 }
 
 // The frequencies of LongRoPE are chosen once, for all texts: cached keys are rotated already. transformers changes
@@ -216,7 +227,8 @@ Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const Deco
                                             WeightLoader& last_binder) {
   const ModelOptions options = options_of(all_options, stages, stage);
   Backend& backend = *stages[stage].backend;
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, stage, options));
+  CAIRN_TRY(WeightLoader binder,
+            begin_loading(file, backend, memory, stage, options, adapter_rows_of(config, options)));
   const LayerRange range = range_of(config, stages, stage);
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
   last_binder.mark_used(binder);
@@ -237,6 +249,11 @@ Result<void> check_mtp_file(const Architecture& architecture, const ModelOptions
               architecture.name);
 }
 
+Result<void> check_adapters(const Architecture& architecture, const ModelOptions& options) {
+  if (options.adapters.empty() || architecture.kind == ArchitectureKind::kDecoder) return {};
+  return fail(Code::kUnsupported, "LoRA adapters cannot be used with architecture \"{}\"", architecture.name);
+}
+
 Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                                const ModelOptions& options) {
   CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
@@ -254,7 +271,7 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
   const size_t last = stages.size() - 1;
   Backend& backend = *stages[last].backend;
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, last, options));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, last, options, adapter_rows_of(config, options)));
   KvPlan kv = kv_plan_of(config, stages, options);
   std::vector<std::unique_ptr<Decoder>> earlier;
   for (size_t stage = 0; stage < last; ++stage) {
@@ -265,6 +282,7 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
   }
+  CAIRN_TRY_VOID(binder.check_adapters());
   end_loading(binder, options);
   tell_rope_factors(config);
   if (const auto& keys = config.unread_keys; !keys.empty()) {
@@ -286,6 +304,7 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const Pipel
   CAIRN_CHECK(!stages.empty());
   CAIRN_TRY(const Architecture* architecture, architecture_of(file));
   CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
+  CAIRN_TRY_VOID(check_adapters(*architecture, options));
   switch (architecture->kind) {
     case ArchitectureKind::kDecoder: {
       CAIRN_TRY(const DecoderConfig config, read_decoder_config(file, *architecture, options.context_tokens));
@@ -313,6 +332,7 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<c
   CAIRN_CHECK(!stages.empty() && options.batch_tokens_max > 0 && options.logits_max > 0);
   CAIRN_TRY(const Architecture* architecture, architecture_of(file));
   CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
+  CAIRN_TRY_VOID(check_adapters(*architecture, options));
   switch (architecture->kind) {
     case ArchitectureKind::kDecoder:
       return load_decoder(file, *architecture, stages, options);

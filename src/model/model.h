@@ -19,6 +19,7 @@
 namespace cairn {
 
 class Backend;
+struct LoraAdapter;  // weights/lora.h
 
 /// Some layers of a model, on one device. Stages follow each other in the order of the layers: the first has the
 /// embedding of tokens too, the last the output. KvGroup::device is the number of a stage, from 0.
@@ -37,6 +38,8 @@ struct ModelOptions {
   /// DeepSeek V4: what its cache holds is rounded as it was in training (to 8 and 4 bits), and kept as it then is.
   bool simulate_rounding = true;
   ControlVectorOptions directions{};
+  /// LoRA adapters, for decoders; read while the model is loaded.
+  std::span<const LoraAdapter> adapters = {};
   /// The MTP module (Runner::has_mtp) is loaded, from `mtp_file` or else from the file, if it has one.
   bool load_mtp = false;
   /// A file with such a block alone (is_mtp_file()); outlives the runner. null: none.
@@ -76,8 +79,8 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, Backend& backend, con
 /// `file` and the stages' backends outlive the runner. Errors: kUnsupported (architecture or tensor type: the message
 /// lists what there is; several stages of a model that cannot be split), kCorruptFile (a tensor missing or of the wrong
 /// shape, a hyper-parameter out of range: named), kInvalidArgument (a context beyond the trained one, a `mtp_file` for
-/// an architecture that takes none, as many layers in all stages but the last as there are or more), kOutOfMemory
-/// (weights, scratch and a first page of KV do not fit: how much is needed and how much there is).
+/// or adapters for an architecture that takes none, as many layers in all stages but the last as there are or more),
+/// kOutOfMemory (weights, scratch and a first page of KV do not fit: how much is needed and how much there is).
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                            const ModelOptions& options);
 /// Overload for a single device.

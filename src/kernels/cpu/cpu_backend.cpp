@@ -116,11 +116,13 @@ class CpuBackend final : public Backend {
 
   void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows) override {
     products_.matmul(projections, x, rows);
+    add_low_rank(*this, projections, x, rows);
   }
 
   void grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice) override {
     products_.grouped_matmul(projections, x, rows, ids, used, input_per_choice);
+    add_low_rank_of_experts(*this, projections, x, rows, ids, used, input_per_choice);
   }
 
   void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) override;

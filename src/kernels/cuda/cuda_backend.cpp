@@ -120,6 +120,7 @@ class CudaBackend final : public Backend {
       multiply(queue(), matrices, input, rows);
       stream_->launched("matmul");
     });
+    add_low_rank(*this, projections, x, rows);
   }
   void grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice) override {
@@ -130,6 +131,7 @@ class CudaBackend final : public Backend {
       multiply_experts(queue(), matrices, input, rows, ids, used, input_per_choice);
       stream_->launched("grouped_matmul");
     });
+    add_low_rank_of_experts(*this, projections, x, rows, ids, used, input_per_choice);
   }
   void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) override {
     if (rows == 0) return;

@@ -126,13 +126,21 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
   const bool output_is_embedding = config.output_is_embedding || !binder.has("output.weight");
   if (range.is_first() || (range.is_last(config) && output_is_embedding)) {
     CAIRN_TRY(Linear embedding, binder.linear("token_embd", config.vocabulary, config.embedding));
+    if (!embedding.adapters.empty()) {
+      return fail_at(
+          "tensor token_embd.weight", Code::kUnsupported,
+          "an adapter changes token_embd.weight, the table of tokens, which only its matrix products can be");
+    }
     weights.embedding = embedding.weight;
   }
   for (int32_t layer = range.begin; layer < range.end; ++layer) {
     CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, config, layer).load());
     weights.layers.push_back(std::move(loaded));
   }
-  if (!range.is_last(config)) return weights;
+  if (!range.is_last(config)) {
+    CAIRN_TRY_VOID(binder.allocate_adapters());
+    return weights;
+  }
   CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
   if (output_is_embedding) {
     weights.output.weight = weights.embedding;
@@ -142,6 +150,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
   if (config.labels > 0) {
     CAIRN_TRY(weights.labels, binder.linear("cls.output", config.labels, config.embedding));
   }
+  CAIRN_TRY_VOID(binder.allocate_adapters());
   return weights;
 }
 

@@ -63,6 +63,7 @@ Result<Linear> WeightLoader::expert_rows(std::string_view name, int64_t experts,
   HostMatrix host{tensor->type, range.rows, cols, experts, nullptr, options_.in_place, {}};
   CAIRN_TRY(host.scales, scales(name, experts));
   Linear linear;
+  CAIRN_TRY(linear.adapters, low_rank(weight_name, experts, rows, cols, range));
   if (!wants(backend_.load_bytes(host))) {
     linear.weight = {.type = host.type, .rows = host.rows, .cols = cols, .experts = experts, .memory = {}};
     return linear;
@@ -106,6 +107,7 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
   if (options_.pack_cache != nullptr) host.copy = options_.pack_cache->find(copy_name);
   CAIRN_TRY(host.scales, scales(name, experts));
   Linear linear;
+  CAIRN_TRY(linear.adapters, low_rank(weight_name, experts, rows, cols, range));
   if (wants(backend_.load_bytes(host))) {
     CAIRN_TRY(linear.weight, backend_.load(host));
   } else {
@@ -126,6 +128,61 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
   CAIRN_TRY(const gguf::Tensor* bias, find(bias_name, bias_shape));
   CAIRN_TRY(linear.bias, floats(*bias, {range.begin, range.rows * experts}));
   return linear;
+}
+
+Result<std::vector<LowRank>> WeightLoader::low_rank(std::string_view tensor, int64_t experts, int64_t rows,
+                                                    int64_t cols, RowRange range) {
+  std::vector<LowRank> found;
+  for (const LoraAdapter& adapter : options_.adapters) {
+    CAIRN_TRY(const LoraAdapter::Parts parts, adapter.find(tensor, cols, rows, experts));
+    if (parts.a == nullptr) continue;
+    used_.insert({parts.a, parts.b});
+    const int64_t rank = parts.b->shape[0];
+    LowRank& product = found.emplace_back();
+    CAIRN_TRY(product.a, load_part(*parts.a, experts, rank, cols, {0, rank}));
+    CAIRN_TRY(product.b, load_part(*parts.b, experts, rows, rank, range));
+    product.scale = adapter.scale / static_cast<float>(rank);
+    product.scratch = scratch_;
+    rank_max_ = std::max(rank_max_, rank);
+    adapted_rows_max_ = std::max(adapted_rows_max_, range.rows);
+  }
+  return found;
+}
+
+Result<Weight> WeightLoader::load_part(const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
+                                       RowRange range) {
+  CAIRN_TRY_VOID(check_supported(tensor));
+  const HostMatrix host{.type = tensor.type, .rows = range.rows, .cols = cols, .experts = experts};
+  if (!wants(backend_.load_bytes(host)))
+    return Weight{.type = host.type, .rows = host.rows, .cols = cols, .experts = experts, .memory = {}};
+  const int64_t row = row_bytes(tensor.type, cols);
+  std::vector<std::byte> bytes;
+  bytes.reserve(experts * range.rows * row);
+  for (int64_t e = 0; e < experts; ++e) {
+    const auto part = tensor.bytes.subspan((e * rows + range.begin) * row, range.rows * row);
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  return load_copy(host, bytes);
+}
+
+Result<void> WeightLoader::check_adapters() const {
+  for (const LoraAdapter& adapter : options_.adapters) {
+    for (const gguf::Tensor& tensor : adapter.file.tensors()) {
+      if (used_.contains(&tensor)) continue;
+      return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
+                     "{}: tensor {} belongs to no matrix of this model that an adapter can change", adapter.path,
+                     tensor.name);
+    }
+  }
+  return {};
+}
+
+Result<void> WeightLoader::allocate_adapters() {
+  const int64_t row = options_.adapter_rows * static_cast<int64_t>(sizeof(float));
+  if (rank_max_ == 0 || !wants(row * (rank_max_ + adapted_rows_max_))) return {};
+  CAIRN_TRY(scratch_->low, backend_.allocate(row * rank_max_));
+  CAIRN_TRY(scratch_->added, backend_.allocate(row * adapted_rows_max_));
+  return {};
 }
 
 Result<std::vector<float>> WeightLoader::scales(std::string_view name, int64_t experts) {
@@ -226,6 +283,8 @@ Result<Buffer> WeightLoader::floats(const gguf::Tensor& tensor, RowRange range) 
 void WeightLoader::mark_used(std::string_view name) {
   if (const gguf::Tensor* tensor = file_.find_tensor(name)) used_.insert(tensor);
 }
+
+void WeightLoader::mark_used(const WeightLoader& other) { used_.insert(other.used_.begin(), other.used_.end()); }
 
 void WeightLoader::warn_of_unused() const {
   std::string names;

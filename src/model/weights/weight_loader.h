@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
+#include "model/weights/lora.h"
 #include "model/weights/pack_cache.h"
 
 namespace cairn {
@@ -19,9 +21,10 @@ namespace cairn {
 /// y = W x + b. With experts, weight [experts, rows, cols] and bias [experts, rows].
 struct Linear {
   Weight weight;
-  Buffer bias;  ///< empty if there is none
+  Buffer bias;                    ///< empty if there is none
+  std::vector<LowRank> adapters;  ///< LoRA
 
-  MatmulTarget to(float* out) const { return {&weight, bias.floats(), out}; }
+  MatmulTarget to(float* out) const { return {&weight, bias.floats(), out, adapters}; }
 };
 
 /// Rows of a matrix that holds several: q, k and v, or gate and up.
@@ -37,6 +40,8 @@ class WeightLoader {
     bool in_place = false;            ///< HostMatrix's
     PackCache* pack_cache = nullptr;  ///< ModelOptions'
     bool counts_only = false;         ///< nothing is read or allocated: what is bound has shapes, but no data
+    std::span<const LoraAdapter> adapters = {};
+    int64_t adapter_rows = 0;  ///< inputs of a product with an adapter at most, counting each choice of an expert
   };
   /// All outlive what is bound.
   WeightLoader(const gguf::Reader& file, Backend& backend, const Options& options)
@@ -46,6 +51,7 @@ class WeightLoader {
   WeightLoader for_file(const gguf::Reader& file) const {
     Options options = options_;
     options.pack_cache = nullptr;
+    options.adapters = {};
     return WeightLoader(file, backend_, options);
   }
 
@@ -74,12 +80,17 @@ class WeightLoader {
     bytes_ += bytes;
     return !options_.counts_only;
   }
+  /// After all else: gives the adapters memory to work with. Errors: kOutOfMemory.
+  Result<void> allocate_adapters();
+  /// Errors: kUnsupported (an adapter has a product for a tensor that is used in another way here, or not at all).
+  Result<void> check_adapters() const;
+
   /// Memory that all that was bound takes, counting parts of the file where they are used in place.
   int64_t bytes() const { return bytes_; }
 
   /// For tensors that others read.
   void mark_used(std::string_view tensor);
-  void mark_used(const WeightLoader& other) { used_.insert(other.used_.begin(), other.used_.end()); }
+  void mark_used(const WeightLoader& other);
   /// Logs the tensors that nothing asked for: a file that has some may mean more than we compute.
   void warn_of_unused() const;
 
@@ -90,6 +101,10 @@ class WeightLoader {
   Result<Weight> load_copy(HostMatrix host, std::span<const std::byte> bytes);
   Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
                       RowRange range);
+  /// The adapters' products for some rows of each expert of `tensor` [experts, rows, cols].
+  Result<std::vector<LowRank>> low_rank(std::string_view tensor, int64_t experts, int64_t rows, int64_t cols,
+                                        RowRange range);
+  Result<Weight> load_part(const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols, RowRange range);
   /// Of `name`.scale, one for each expert, if the file has it: NVFP4's numbers are too small to be weights themselves.
   Result<std::vector<float>> scales(std::string_view name, int64_t experts);
   Result<void> check_supported(const gguf::Tensor& tensor) const;
@@ -101,6 +116,9 @@ class WeightLoader {
   Backend& backend_;
   const Options options_;
   std::set<const gguf::Tensor*> used_;
+  std::shared_ptr<LowRankScratch> scratch_ = std::make_shared<LowRankScratch>();
+  int64_t rank_max_ = 0;          // of adapters
+  int64_t adapted_rows_max_ = 0;  // rows of a matrix that has one
   int64_t bytes_ = 0;
 };
 

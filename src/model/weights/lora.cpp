@@ -1,0 +1,85 @@
+#include "model/weights/lora.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text/printable.h"
+
+namespace cairn {
+namespace {
+
+Result<LoraAdapter> open_lora_adapter(const LoraFile& wanted, std::string_view architecture) {
+  CAIRN_TRY(gguf::Reader file, gguf::Reader::open(wanted.path));
+  const gguf::Metadata& keys = file.metadata();
+  CAIRN_TRY(const std::string_view type, keys.string_or("general.type", "model"));
+  if (type != "adapter") {
+    return fail(Code::kInvalidArgument, "{} is no LoRA adapter: its general.type is \"{}\", not \"adapter\"",
+                wanted.path, printable(type));
+  }
+  CAIRN_TRY(const std::string_view kind, keys.string("adapter.type"));
+  if (kind != "lora" || keys.contains("adapter.alora.invocation_tokens")) {
+    return fail(Code::kUnsupported, "{} is an adapter of kind \"{}\"; only plain LoRA adapters can be used",
+                wanted.path, kind == "lora" ? "alora" : printable(kind));
+  }
+  CAIRN_TRY(const std::string_view other, keys.string("general.architecture"));
+  if (other != architecture) {
+    return fail(Code::kUnsupported, "{} is an adapter of architecture \"{}\", but the model's is \"{}\"", wanted.path,
+                printable(other), architecture);
+  }
+  CAIRN_TRY(const double alpha, keys.number("adapter.lora.alpha"));
+  if (!std::isfinite(alpha) || !std::isfinite(wanted.scale)) {
+    return fail(Code::kInvalidArgument, "{}: alpha {} or the scale {} is no ordinary number", wanted.path, alpha,
+                wanted.scale);
+  }
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (tensor.name.ends_with(".lora_a") || tensor.name.ends_with(".lora_b")) continue;
+    return fail_at(fmt::format("tensor {}", printable(tensor.name)), Code::kUnsupported,
+                   "{}: tensor {} is no part of a low-rank product (NAME.lora_a and NAME.lora_b)", wanted.path,
+                   printable(tensor.name));
+  }
+  const float scale = wanted.scale * static_cast<float>(alpha);
+  return LoraAdapter{wanted.path, scale, std::move(file)};
+}
+
+bool has_shape(const gguf::Tensor& tensor, int64_t cols, int64_t rows, int64_t experts) {
+  const int64_t size[] = {cols, rows, experts, 1};
+  for (size_t i = 0; i < std::size(size); ++i) {
+    if ((i < tensor.shape.size() ? tensor.shape[i] : 1) != size[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<LoraAdapter::Parts> LoraAdapter::find(std::string_view tensor, int64_t cols, int64_t rows,
+                                             int64_t experts) const {
+  const std::string name_a = fmt::format("{}.lora_a", tensor), name_b = fmt::format("{}.lora_b", tensor);
+  const Parts parts{file.find_tensor(name_a), file.find_tensor(name_b)};
+  if (parts.a == nullptr && parts.b == nullptr) return parts;
+  if (parts.a == nullptr || parts.b == nullptr) {
+    const std::string& missing = parts.a == nullptr ? name_a : name_b;
+    return fail_at("tensor " + missing, Code::kCorruptFile, "{}: tensor {} is missing", path, missing);
+  }
+  const int64_t rank = parts.a->shape.size() < 2 ? 1 : parts.a->shape[1];
+  if (has_shape(*parts.a, cols, rank, experts) && has_shape(*parts.b, rank, rows, experts)) return parts;
+  return fail_at("tensor " + name_a, Code::kCorruptFile,
+                 "{}: tensors {} [{}] and {} [{}] are no product for a matrix of {} columns, {} rows{}", path, name_a,
+                 fmt::join(parts.a->shape, ", "), name_b, fmt::join(parts.b->shape, ", "), cols, rows,
+                 experts > 1 ? fmt::format(" and {} experts", experts) : "");
+}
+
+Result<std::vector<LoraAdapter>> open_lora_adapters(std::span<const LoraFile> files, std::string_view architecture) {
+  if (std::ssize(files) > kLoraAdaptersMax) {
+    return fail(Code::kInvalidArgument, "{} LoRA adapters are given; there may be {}", files.size(), kLoraAdaptersMax);
+  }
+  std::vector<LoraAdapter> adapters;
+  for (const LoraFile& file : files) {
+    CAIRN_TRY(LoraAdapter adapter, open_lora_adapter(file, architecture));
+    adapters.push_back(std::move(adapter));
+  }
+  return adapters;
+}
+
+}  // namespace cairn

@@ -1,0 +1,46 @@
+/// LoRA adapters in GGUF files: for a tensor NAME of the model, NAME.lora_a [cols, rank] and NAME.lora_b [rank, rows]
+/// (row length first), and adapter.lora.alpha.
+///
+/// Source: llama.cpp, convert_lora_to_gguf.py; alpha / rank scales the product, as in Hu et al. 2021.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "gguf/reader.h"
+
+namespace cairn {
+
+/// Of one model at most.
+inline constexpr int32_t kLoraAdaptersMax = 32;
+
+struct LoraFile {
+  std::string path;
+  float scale = 1;
+};
+
+/// An open file. What is loaded of it is copied.
+struct LoraAdapter {
+  std::string path;
+  float scale = 1;  ///< asked for, times alpha; 1 / rank is still to come
+  gguf::Reader file;
+
+  /// The parts for a tensor of the model; null if the adapter leaves it alone.
+  struct Parts {
+    const gguf::Tensor* a = nullptr;
+    const gguf::Tensor* b = nullptr;
+  };
+  /// Errors: kCorruptFile (one part is missing, or their shapes do not fit [cols, rows, experts]; named).
+  Result<Parts> find(std::string_view tensor, int64_t cols, int64_t rows, int64_t experts) const;
+};
+
+/// Errors: those of the reader; kInvalidArgument (no adapter, or too many), kUnsupported (an adapter of another kind,
+/// or of another architecture than `architecture`), kCorruptFile (no alpha).
+Result<std::vector<LoraAdapter>> open_lora_adapters(std::span<const LoraFile> files, std::string_view architecture);
+
+}  // namespace cairn
