@@ -144,7 +144,7 @@ TEST_F(LoraErrors, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(error_with({part("blk.77.attn_q.weight.lora_a", {64, 2}), part("blk.77.attn_q.weight.lora_b", {2, 64})}),
               testing::HasSubstr("tensor blk.77.attn_q.weight.lora_a belongs to no matrix"));
   EXPECT_THAT(error_with({part("token_embd.weight.lora_a", {64, 2}), part("token_embd.weight.lora_b", {2, 316})}),
-              testing::HasSubstr("token_embd.weight, the table of tokens"));
+              testing::HasSubstr("token_embd.weight, whose rows are looked up"));
   EXPECT_THAT(error_with({part("blk.0.attn_norm.weight", {64})}), testing::HasSubstr("no part of a low-rank product"));
 }
 

@@ -42,6 +42,14 @@ Result<Linear> WeightLoader::linear(std::string_view name, int64_t rows, int64_t
   return matrix(name, 1, rows, cols, {0, rows});
 }
 
+Result<Weight> WeightLoader::lookup_table(std::string_view name, int64_t rows, int64_t cols) {
+  CAIRN_TRY(const Linear table, linear(name, rows, cols));
+  if (table.adapters.empty()) return table.weight;
+  return fail_at(fmt::format("tensor {}.weight", name), Code::kUnsupported,
+                 "a LoRA adapter changes {}.weight, whose rows are looked up; only matrices of products can be changed",
+                 name);
+}
+
 Result<Linear> WeightLoader::linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range) {
   return matrix(name, 1, rows, cols, range);
 }
@@ -199,6 +207,15 @@ Result<Buffer> WeightLoader::vector(std::string_view tensor_name, int64_t size) 
   const int64_t shape[] = {size};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
   return floats(*tensor, {0, size});
+}
+
+Result<Norm> WeightLoader::norm(std::string_view name, int64_t cols, bool biased) {
+  Norm norm;
+  CAIRN_TRY(norm.weight, vector(fmt::format("{}.weight", name), cols));
+  if (biased) {
+    CAIRN_TRY(norm.bias, vector(fmt::format("{}.bias", name), cols));
+  }
+  return norm;
 }
 
 Result<Buffer> WeightLoader::table(std::string_view tensor_name, int64_t rows, int64_t cols) {
