@@ -21,6 +21,7 @@ seed() {  # what a target begins with
     messages_request_fuzz) find fuzz/seeds/messages_request -type f ;;
     ollama_request_fuzz) find fuzz/seeds/ollama_request -type f ;;
     output_parser_fuzz) find fuzz/seeds/output_parser -type f ;;
+    json_schema_fuzz) find fuzz/seeds/json_schema -type f ;;
     responses_request_fuzz) find fuzz/seeds/responses_request -type f ;;
     frames_fuzz) find fuzz/seeds/frames -type f ;;
     http_fuzz) find fuzz/seeds/http -type f ;;

@@ -1,7 +1,6 @@
 #include "grammar/automaton.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <string>
 
@@ -14,6 +13,8 @@ namespace {
 constexpr uint32_t kCompleted = 0xFFFF'FFF0;
 constexpr uint32_t kExpanded = 0xFFFF'FFF1;
 
+constexpr size_t kCommonClassesMax = 4;  // terminals of a row whose classes of bytes are joined
+
 uint64_t hash_of(const Automaton::Item& item, uint64_t seed) {
   uint64_t hash = seed;
   for (const uint64_t half : {uint64_t{item.symbol} << 32 | item.position, uint64_t{item.origin} << 32 | item.extra}) {
@@ -21,13 +22,6 @@ uint64_t hash_of(const Automaton::Item& item, uint64_t seed) {
     hash ^= hash >> 32;
   }
   return hash;
-}
-
-size_t rank(const ByteSet& set, uint8_t byte) {
-  const auto& words = set.words();
-  size_t result = 0;
-  for (size_t i = 0; i < byte / 64U; ++i) result += static_cast<size_t>(std::popcount(words[i]));
-  return result + static_cast<size_t>(std::popcount(words[byte / 64U] & ((uint64_t{1} << (byte % 64)) - 1)));
 }
 
 }  // namespace
@@ -52,6 +46,8 @@ void Automaton::clear() {
   states_.clear();
   state_numbers_.clear();
   state_words_ = 0;
+  common_classes_.clear();
+  bytes_apart_.clear();
   state_number({});
   tracks_.clear();
   track_numbers_.clear();
@@ -75,7 +71,7 @@ void Automaton::clear() {
 size_t Automaton::bytes_used() const {
   return items_.size() * sizeof(Item) + rows_.size() * sizeof(Row) + steps_.size() * sizeof(Step) +
          states_.size() * 128 + state_words_ * sizeof(uint64_t) + tracks_.size() * 96 + texts_.size() * 64 +
-         regexes_.memory_used();
+         (common_classes_.size() + bytes_apart_.size()) * 2 * sizeof(Classes) + regexes_.memory_used();
 }
 
 template <class Visit>
@@ -90,7 +86,11 @@ void Automaton::look_ahead(uint32_t id) {
   if (row.looked_ahead) return;
   row.looked_ahead = true;
   expressions_.clear();
-  each_within(id, [&](const Item& item) { expressions_.push_back(expression(item)); });
+  bool tracked = false;
+  each_within(id, [&](const Item& item) {
+    expressions_.push_back(expression(item));
+    tracked = tracked || item.symbol == kTracked;
+  });
   std::ranges::sort(expressions_);
   expressions_.erase(std::ranges::unique(expressions_).begin(), expressions_.end());
   for (RegexId expression : expressions_) {
@@ -101,8 +101,47 @@ void Automaton::look_ahead(uint32_t id) {
   }
   // What may follow is then not known.
   if (row.too_large) row.next = ByteSet::all();
+  find_classes(row, tracked);
+}
+
+// The bytes that none of the terminals tells apart lead to the same row. A list of distinct texts tells all apart.
+void Automaton::find_classes(Row& row, bool tracked) {
   row.steps = steps_.size();
-  steps_.insert(steps_.end(), row.next.size(), {kUnknown, 0});
+  if (row.too_large || row.next.empty()) return;
+  std::vector<const RegexPool::ByteClasses*> parts;
+  for (RegexId expression : expressions_) parts.push_back(regexes_.state(expression).classes);
+  std::ranges::sort(parts);
+  parts.erase(std::ranges::unique(parts).begin(), parts.end());
+  size_t count = 0;
+  if (!tracked && parts.size() == 1) {
+    row.classes = parts[0]->of.data();
+    count = parts[0]->representatives.size();
+  } else {
+    const bool apart = tracked || parts.size() > kCommonClassesMax;
+    Classes& classes = apart ? bytes_apart_[row.next.words()] : common_classes_[parts];
+    if (classes.count == 0 && apart)
+      row.next.each([&](uint8_t byte) { classes.of[byte] = static_cast<uint8_t>(classes.count++); });
+    if (classes.count == 0) classes = common_classes(parts);
+    row.classes = classes.of.data();
+    count = classes.count;
+  }
+  steps_.insert(steps_.end(), count, {kUnknown, 0});
+}
+
+Automaton::Classes Automaton::common_classes(std::span<const RegexPool::ByteClasses* const> parts) {
+  Classes result{.count = 1};
+  std::vector<uint16_t> numbers;  // of a class so far and one of the next part, + 1
+  for (const RegexPool::ByteClasses* part : parts) {
+    const size_t stride = part->representatives.size();
+    numbers.assign(result.count * stride, 0);
+    result.count = 0;
+    for (size_t byte = 0; byte < 256; ++byte) {
+      uint16_t& number = numbers[result.of[byte] * stride + part->of[byte]];
+      if (number == 0) number = static_cast<uint16_t>(++result.count);
+      result.of[byte] = static_cast<uint8_t>(number - 1);
+    }
+  }
+  return result;
 }
 
 const ByteSet& Automaton::next_bytes(RowId id) {
@@ -119,7 +158,7 @@ RowId Automaton::step(RowId id, uint8_t byte) {
   }
   if (row.too_large) return kTooLargeRow;
   if (!row.next.contains(byte)) return kNoRow;
-  const size_t slot = row.steps + rank(row.next, byte);
+  const size_t slot = row.steps + row.classes[byte];
   if (steps_[slot].row == kUnknown) {
     const uint32_t next = index(compute(index(id), byte));
     steps_[slot] = {next, static_cast<uint32_t>(row_work_ * kItemWork)};
@@ -450,7 +489,8 @@ RowId Automaton::intern() {
   size_t slot = hash & (table_.size() - 1);
   for (; table_[slot] != 0; slot = (slot + 1) & (table_.size() - 1)) {
     const Row& row = rows_[table_[slot] - 1];
-    if (row.may_end == may_end_ && std::ranges::equal(kernel_, std::span(items_).subspan(row.begin, row.kernel))) {
+    if (row.hash == hash && row.may_end == may_end_ &&
+        std::ranges::equal(kernel_, std::span(items_).subspan(row.begin, row.kernel))) {
       row_work_ += row.predict_work;
       return row_work_ > kStepWorkMax ? kTooLargeRow : RowId{table_[slot] - 1};
     }
@@ -459,6 +499,7 @@ RowId Automaton::intern() {
   row.begin = items_.size();
   row.kernel = static_cast<uint32_t>(kernel_.size());
   row.may_end = may_end_;
+  row.hash = hash;
   predicted_.clear();
   open_symbols_.clear();
   const uint64_t before = row_work_;
@@ -490,10 +531,7 @@ RowId Automaton::intern() {
     std::swap(old, table_);
     for (uint32_t entry : old) {
       if (entry == 0) continue;
-      const Row& other = rows_[entry - 1];
-      uint64_t name = other.may_end ? 1 : 2;
-      for (size_t i = 0; i < other.kernel; ++i) name = hash_of(items_[other.begin + i], name);
-      size_t free = name & (table_.size() - 1);
+      size_t free = rows_[entry - 1].hash & (table_.size() - 1);
       while (table_[free] != 0) free = (free + 1) & (table_.size() - 1);
       table_[free] = entry;
     }

@@ -7,9 +7,11 @@
 /// way to those that wait for its rule (Leo 1991, but when the item is made): right recursion repeats rows.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -103,9 +105,11 @@ class Automaton {
     uint32_t waiting = 0;  // from the kernel's end
     uint32_t end = 0;
     uint64_t predict_work = 0;
-    size_t steps = 0;           // of its next bytes, from here in steps_
-    uint32_t work_counted = 0;  // the last of the counts of work that had its expressions' derivatives
-    uint64_t look_work = 0;     // of its expressions' derivatives
+    uint64_t hash = 0;                 // of its kernel
+    const uint8_t* classes = nullptr;  // of the bytes: those of one lead to the same row
+    size_t steps = 0;                  // by class, from here in steps_
+    uint32_t work_counted = 0;         // the last of the counts of work that had its expressions' derivatives
+    uint64_t look_work = 0;            // of its expressions' derivatives
     uint32_t depth = 0;
     bool may_end = false;
     bool looked_ahead = false;
@@ -139,6 +143,12 @@ class Automaton {
   template <class Visit>
   void each_within(uint32_t row, Visit visit) const;
   void look_ahead(uint32_t row);
+  void find_classes(Row& row, bool tracked);
+  struct Classes {
+    std::array<uint8_t, 256> of{};
+    uint32_t count = 0;
+  };
+  static Classes common_classes(std::span<const RegexPool::ByteClasses* const> parts);
   bool over_limits() const;
   void begin_row();
   RowId compute(uint32_t row, uint8_t byte);
@@ -172,6 +182,10 @@ class Automaton {
   std::map<Track, uint32_t> track_numbers_;
   std::vector<std::pair<uint32_t, uint8_t>> texts_;  // the text without its last byte, and the byte; the first is empty
   std::unordered_map<uint64_t, uint32_t> text_numbers_;
+
+  // Of rows within several terminals, by the terminals' classes.
+  std::map<std::vector<const RegexPool::ByteClasses*>, Classes> common_classes_;
+  std::map<std::array<uint64_t, 4>, Classes> bytes_apart_;  // of a row's next bytes, where each is a class
 
   // Of the row that is being computed.
   std::vector<Item> kernel_;

@@ -11,9 +11,10 @@
 namespace cairn::grammar {
 namespace {
 
-constexpr size_t kAutomatonBytes = size_t{16} << 20;      // after which it is cleared and the answer read again
+constexpr size_t kAutomatonBytes = size_t{16} << 20;      // after which the answer is read again, by a new one
 constexpr size_t kAutomatonBytesMax = size_t{512} << 20;  // that one answer may need
 constexpr size_t kIdleAutomata = 4;                       // that a grammar keeps
+constexpr size_t kReadAgainBytes = 32;  // of an answer for a byte more of it, as long as that keeps memory bounded
 
 }  // namespace
 
@@ -38,21 +39,31 @@ Matcher::State::~State() {
 
 // Forgets what was found out beside the answer, when it is too much to keep.
 void Matcher::State::collect() {
-  if (automaton->bytes_used() <= budget) return;
-  automaton->clear();
-  rows.resize(1);
-  for (size_t i = 0; i < taken.size(); ++i) {
-    const RowId next = automaton->step(rows.back(), static_cast<uint8_t>(taken[i]));
-    if (next >= kTooLargeRow) {  // what took so much was known before
-      taken.resize(i);
-      return fail_at_limit();
-    }
-    rows.push_back(next);
+  if (successor == nullptr) {
+    if (automaton->bytes_used() <= budget) return;
+    successor = std::make_unique<Automaton>(*grammar);
+    successor_rows.assign(1, successor->start());
   }
+  read_again();
+  if (successor == nullptr || successor_rows.size() < rows.size()) return;
+  automaton = std::move(successor);
+  rows = std::move(successor_rows);
   budget = std::max(kAutomatonBytes, automaton->bytes_used() * 2);
   if (budget > kAutomatonBytesMax) {
     failure =
         Error{Code::kTooLarge, fmt::format("an answer's grammar needs more than {} bytes", kAutomatonBytesMax / 2), {}};
+  }
+}
+
+void Matcher::State::read_again() {
+  const size_t most = automaton->bytes_used() > 2 * budget ? rows.size() : kReadAgainBytes;
+  for (size_t i = 0; i < most && successor_rows.size() < rows.size(); ++i) {
+    const RowId next = successor->step(successor_rows.back(), static_cast<uint8_t>(taken[successor_rows.size() - 1]));
+    if (next >= kTooLargeRow) {  // what took so much was known before
+      successor.reset();
+      return fail_at_limit();
+    }
+    successor_rows.push_back(next);
   }
 }
 
@@ -118,6 +129,7 @@ void Matcher::rewind(size_t position) {
   if (position >= state_->taken.size()) return;
   state_->taken.resize(position);
   state_->rows.resize(position + 1);
+  if (state_->successor_rows.size() > position + 1) state_->successor_rows.resize(position + 1);
   state_->failure.reset();
 }
 

@@ -16,11 +16,15 @@ struct Matcher::State {
   std::vector<RowId> rows;  ///< before each byte, and after the last
   std::string taken;
   size_t budget = 0;  ///< bytes of the automaton
+  /// Takes the automaton's place once it has read the answer, too. It reads a part of it at a time.
+  std::unique_ptr<Automaton> successor;
+  std::vector<RowId> successor_rows;
   std::optional<Error> failure;
 
   explicit State(std::shared_ptr<const Grammar> of);
   ~State();
   void collect();
+  void read_again();
   void fail_at_limit();
   bool push(uint8_t byte);
 };

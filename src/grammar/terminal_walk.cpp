@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <string>
+#include <utility>
 
 #include "base/text/utf8.h"
 #include "grammar/automaton.h"
@@ -10,11 +12,17 @@
 namespace cairn::grammar {
 namespace {
 
-constexpr size_t kKeptBytesMax = size_t{64} << 20;  // of walks; then all are dropped
+constexpr size_t kKeptBytesMax = size_t{64} << 20;  // of walks
 constexpr uint32_t kKeptNodesMin = 64;              // walks over fewer nodes are made again
 constexpr uint32_t kNearTextBytes = 256;            // within which texts end, so that bounds beyond do not matter
 constexpr uint32_t kTreeNodesPerWork = 4;  // of a walk that find nothing new count as one node of an expression
 constexpr size_t kPlainStatesMax = 64;     // that a terminal may be in after so many plain characters
+// Work in a walk to find out what a terminal takes of plain text, at its beginning and further on: of all states there,
+// and of one. Where that is more, walking through it is cheaper.
+constexpr uint64_t kPlainWorkMax = 25'000;
+constexpr uint64_t kPlainSubtreeWorkMax = 4'000;
+constexpr uint64_t kPlainStateWork = 40;  // of a state whose derivatives are known
+constexpr uint32_t kPlainSubtreeTokensMin = 16;
 
 std::atomic<uint64_t> vocabularies = 0;
 
@@ -49,6 +57,33 @@ class PlainStates {
 
   enum class Takes { kAll, kNone, kSome };
 
+  // Work so far.
+  uint64_t spent() const { return spent_; }
+
+  // How many plain characters `terminal` takes whatever they are, at most kCharactersMax; fewer where that takes more
+  // than `work_max` to tell.
+  struct Count {
+    uint32_t characters = 0;
+    bool no_more = false;  // then it takes none
+    bool exits = false;    // it may be complete within them
+  };
+  Count count(RegexId terminal, uint64_t work_max) {
+    work_max += spent_;
+    std::vector<RegexId> states{terminal};
+    std::vector<RegexId> next;
+    Count result;
+    while (result.characters < PlainTokens::kCharactersMax) {
+      const Takes takes = spent_ > work_max ? Takes::kSome : step(states, next);
+      result.no_more = takes == Takes::kNone;
+      if (takes != Takes::kAll) break;
+      result.characters = next == states ? PlainTokens::kCharactersMax : result.characters + 1;
+      for (RegexId state : next) result.exits = result.exits || regexes_.matches_empty(state);
+      std::swap(states, next);
+    }
+    return result;
+  }
+
+ private:
   // What the states take of one plain character; kAll: and then they are `next`.
   Takes step(const std::vector<RegexId>& states, std::vector<RegexId>& next) {
     next.clear();
@@ -64,7 +99,6 @@ class PlainStates {
     return next.size() > kPlainStatesMax ? Takes::kSome : Takes::kAll;
   }
 
- private:
   // Byte ranges of UTF-8, leading byte first (Unicode 15, table 3-7).
   struct Form {
     uint8_t first, last;         // of the leading byte
@@ -103,7 +137,9 @@ class PlainStates {
     auto found = known_.find(state);
     if (found == known_.end()) {
       std::vector<RegexId> after;
+      const uint64_t before = work_.done;
       const Takes takes = find_step(state, after);
+      spent_ += work_.done - before + kPlainStateWork;
       found = known_.emplace(state, std::pair(takes, std::move(after))).first;
     }
     next.insert(next.end(), found->second.second.begin(), found->second.second.end());
@@ -146,41 +182,158 @@ class PlainStates {
   RegexPool& regexes_;
   RegexPool::WorkCount& work_;
   std::unordered_map<RegexId, std::pair<Takes, std::vector<RegexId>>> known_;
+  uint64_t spent_ = 0;
   bool far_ = false;
 };
 
 // Finds out how many characters of plain text a terminal takes, and which tree is left to walk through. Sets all of
 // `walk` that says so.
-void find_plain_text(RegexPool& regexes, RegexPool::WorkCount& work, RegexId terminal, TerminalWalk& walk) {
-  PlainStates plain(regexes, work);
-  std::vector<RegexId> states{terminal};
-  std::vector<RegexId> next;
-  bool exits = false;
-  uint32_t count = 0;  // characters of which all texts are taken
-  PlainStates::Takes takes = PlainStates::Takes::kAll;
-  for (; count < PlainTokens::kCharactersMax; ++count) {
-    takes = work.done > kMaskWorkMax ? PlainStates::Takes::kSome : plain.step(states, next);
-    if (takes != PlainStates::Takes::kAll) break;
-    if (next == states) count = PlainTokens::kCharactersMax - 1;
-    for (RegexId state : next) exits = exits || regexes.matches_empty(state);
-    std::swap(states, next);
-  }
-  walk.far = plain.far();
+void find_plain_text(PlainStates& plain, RegexId terminal, TerminalWalk& walk) {
+  const PlainStates::Count count = plain.count(terminal, kPlainWorkMax);
   // Where only a few plain tokens are taken, and those are walked through anyway, nothing is gained.
-  if (count == 0) return;
-  if (takes == PlainStates::Takes::kNone) {
-    walk.plain_characters = static_cast<int32_t>(count);
+  if (count.characters == 0) return;
+  if (count.no_more) {
+    walk.plain_characters = static_cast<int32_t>(count.characters);
     walk.tree = WalkedVocabulary::kTreeCharacters.size() - 1;
-    walk.plain_exits = exits;
+    walk.plain_exits = count.exits;
     return;
   }
   // Plain tokens of up to so many characters are taken as a whole, so that it does not matter where they may leave.
   for (uint32_t tree = 1; tree < WalkedVocabulary::kTreeCharacters.size(); ++tree) {
-    if (WalkedVocabulary::kTreeCharacters[tree] > count) break;
+    if (WalkedVocabulary::kTreeCharacters[tree] > count.characters) break;
     walk.plain_characters = static_cast<int32_t>(WalkedVocabulary::kTreeCharacters[tree]);
     walk.tree = tree;
   }
 }
+
+// Walks through trees of a vocabulary with the states that a terminal is in.
+class Walker {
+ public:
+  Walker(const WalkedVocabulary& vocabulary, RegexPool& regexes, TerminalWalk& walk)
+      : vocabulary_(vocabulary),
+        regexes_(regexes),
+        walk_(walk),
+        work_(regexes.new_count(RegexPool::WorkCount::Who::kWalk)),
+        plain_(regexes, work_) {}
+
+  void run(RegexId terminal) {
+    find_plain_text(plain_, terminal, walk_);
+    plain_work_max_ = plain_.spent() + kPlainWorkMax;
+    const VocabularyTrie& trie = vocabulary_.tree(walk_.tree);
+    at_.assign(vocabulary_.all().longest() + 1, number_of(terminal));
+    const bool done =
+        &trie == &vocabulary_.all() ? below<true>(trie, 0, walk_.exits) : below<false>(trie, 0, walk_.exits);
+    walk_.far = walk_.far || plain_.far();
+    walk_.work = work_.done + walk_.visited / kTreeNodesPerWork;
+    walk_.too_large = !done || regexes_.full();
+  }
+
+ private:
+  static constexpr uint32_t kDead = 0xFFFF'FFFF;
+  static constexpr uint32_t kUnknown = 0xFFFF'FFFE;
+  static constexpr uint32_t kFailed = 0xFFFF'FFFD;
+
+  struct State {
+    const uint8_t* classes = nullptr;  // of bytes
+    uint32_t steps = 0;                // by class, from here in steps_
+    bool complete = false;
+    enum class Plain : uint8_t { kUnknown, kAll, kOther } plain = Plain::kUnknown;
+    const RegexPool::State* of = nullptr;
+  };
+
+  uint32_t number_of(RegexId node) {
+    const auto [place, added] = numbers_.try_emplace(node, static_cast<uint32_t>(states_.size()));
+    if (!added) return place->second;
+    const RegexPool::State& state = regexes_.state(node);
+    walk_.far = walk_.far || (states_.size() > 0 && state.text_bytes > kNearTextBytes);
+    states_.push_back({.classes = state.classes->of.data(),
+                       .steps = static_cast<uint32_t>(steps_.size()),
+                       .complete = regexes_.matches_empty(node),
+                       .of = &state});
+    steps_.insert(steps_.end(), state.classes->representatives.size(), kUnknown);
+    return place->second;
+  }
+
+  uint32_t step(uint32_t from, uint8_t byte) {
+    const RegexId next = regexes_.derivative(*states_[from].of, byte, work_);
+    const bool failed = next == kUndecided || work_.done > kMaskWorkMax;
+    const uint32_t result = failed ? kFailed : next == kNoMatch ? kDead : number_of(next);
+    steps_[states_[from].steps + states_[from].classes[byte]] = result;
+    return result;
+  }
+
+  bool takes_plain_text(uint32_t state) {
+    if (states_[state].plain == State::Plain::kUnknown) {
+      const bool all =
+          plain_.spent() < plain_work_max_ &&
+          plain_.count(states_[state].of->node, kPlainSubtreeWorkMax).characters == PlainTokens::kCharactersMax;
+      states_[state].plain = all ? State::Plain::kAll : State::Plain::kOther;
+    }
+    return states_[state].plain == State::Plain::kAll;
+  }
+
+  void add(TokenId token) {
+    if (!walk_.many.empty()) return add_token(walk_.many, token);
+    walk_.few.push_back(token);
+    if (walk_.few.size() * 32 > vocabulary_.words() * 64) keep_as_bits();
+  }
+
+  void keep_as_bits() {
+    if (!walk_.many.empty()) return;
+    walk_.many.assign(vocabulary_.words(), 0);
+    for (TokenId token : walk_.few) add_token(walk_.many, token);
+    walk_.few = {};
+  }
+
+  // False: over a limit.
+  template <bool kAllTokens>
+  bool below(const VocabularyTrie& trie, uint32_t root, std::vector<uint32_t>& exits) {
+    const uint32_t end = trie.end(root);
+    const PlainSubtree* plain = vocabulary_.plain_subtrees().data();  // one behind the last has no node
+    for (uint32_t node = root + 1; node < end;) {
+      ++walk_.visited;
+      const uint32_t depth = trie.depth(node);
+      const uint8_t byte = trie.byte(node);
+      const State& from = states_[at_[depth - 1]];
+      uint32_t next = steps_[from.steps + from.classes[byte]];
+      if (next == kUnknown) next = step(at_[depth - 1], byte);
+      if (next == kDead) {
+        node = trie.end(node);
+        continue;
+      }
+      if (next == kFailed) return false;
+      at_[depth] = next;
+      for (TokenId token : trie.tokens(node)) add(token);
+      if constexpr (kAllTokens) {
+        while (plain->node < node) ++plain;
+        if (plain->node == node && takes_plain_text(next)) {
+          keep_as_bits();
+          for (uint32_t i = plain->first; i < plain->last; ++i) add_token(walk_.many, vocabulary_.plain_order()[i]);
+          if (plain->other != 0) {
+            if (states_[next].complete) walk_.other_exits.push_back(plain->other);
+            if (!below<false>(vocabulary_.others(), plain->other, walk_.other_exits)) return false;
+          }
+          node = trie.end(node);
+          continue;
+        }
+      }
+      if (states_[next].complete && trie.end(node) > node + 1) exits.push_back(node);
+      ++node;
+    }
+    return true;
+  }
+
+  const WalkedVocabulary& vocabulary_;
+  RegexPool& regexes_;
+  TerminalWalk& walk_;
+  RegexPool::WorkCount work_;
+  PlainStates plain_;
+  uint64_t plain_work_max_ = 0;
+  std::vector<State> states_;
+  std::vector<uint32_t> steps_;
+  std::vector<uint32_t> at_;  // by depth: a state
+  std::unordered_map<RegexId, uint32_t> numbers_;
+};
 
 }  // namespace
 
@@ -206,6 +359,51 @@ bool PlainTokens::begins(const ByteSet& bytes) {
 WalkedVocabulary::WalkedVocabulary(std::vector<VocabularyTrie::Entry> entries, size_t words)
     : id_(++vocabularies), words_(words), all_(entries), plain_(plain_of(entries, words)) {
   for (size_t i = 1; i < kTreeCharacters.size(); ++i) others_.push_back(others_of(entries, kTreeCharacters[i]));
+  find_plain_subtrees();
+}
+
+void WalkedVocabulary::find_plain_subtrees() {
+  struct At {
+    uint32_t other = 0;       // the node of the text up to here in the other tree; 0 behind the root: there is none
+    uint32_t begin = 0;       // of the text's last character
+    uint32_t characters = 0;  // before `begin`
+    bool plain = false;       // up to `begin`
+  };
+  std::vector<At> path(all_.longest() + 1);
+  path[0].plain = true;
+  std::string text(all_.longest(), '\0');
+  std::vector<uint32_t> plain_before(all_.size() + 1, 0);  // plain tokens before each node
+  uint32_t other = 1;                                      // the first that is none of those seen
+  for (uint32_t node = 1; node < all_.size(); ++node) {
+    const uint32_t depth = all_.depth(node);
+    const At& from = path[depth - 1];
+    At& here = path[depth];
+    here = from;
+    here.other = 0;
+    text[depth - 1] = static_cast<char>(all_.byte(node));
+    plain_before[node] = static_cast<uint32_t>(plain_order_.size());
+    const bool has_other = depth == 1 || from.other != 0;
+    if (has_other && other < others().end(from.other) && others().byte(other) == all_.byte(node)) here.other = other++;
+    const std::string_view last = std::string_view(text).substr(from.begin, depth - from.begin);
+    const bool whole = from.plain && PlainTokens::characters(last) == 1;
+    if (whole) {
+      here.begin = depth;
+      ++here.characters;
+    } else if (utf8_decode(last, 0).length == 1 && static_cast<uint8_t>(last[0]) < 0x80) {
+      here.plain = false;
+    }
+    if (!whole || here.characters > PlainTokens::kCharactersMax) continue;
+    plain_order_.insert(plain_order_.end(), all_.tokens(node).begin(), all_.tokens(node).end());
+    plain_subtrees_.push_back({.node = node, .other = here.other});
+  }
+  plain_before[all_.size()] = static_cast<uint32_t>(plain_order_.size());
+  for (PlainSubtree& subtree : plain_subtrees_) {
+    subtree.first = plain_before[subtree.node + 1];
+    subtree.last = plain_before[all_.end(subtree.node)];
+  }
+  std::erase_if(plain_subtrees_,
+                [](const PlainSubtree& subtree) { return subtree.last - subtree.first < kPlainSubtreeTokensMin; });
+  plain_subtrees_.push_back({.node = all_.size()});
 }
 
 std::shared_ptr<const TerminalWalk> WalkedVocabulary::walk(RegexPool& regexes, RegexId terminal) const {
@@ -234,47 +432,21 @@ std::shared_ptr<const TerminalWalk> WalkedVocabulary::kept_walk(RegexPool& regex
   std::shared_ptr<const TerminalWalk> result = compute(regexes, terminal);
   if (result->visited < kKeptNodesMin) return result;
   const std::lock_guard lock(mutex_);
-  if (kept_bytes_ + result->bytes() > kKeptBytesMax) {
-    kept_.clear();
-    kept_bytes_ = 0;
+  if (!kept_.emplace(fingerprint, result).second) return result;
+  kept_order_.push_back(fingerprint);
+  kept_bytes_ += result->bytes();
+  while (kept_bytes_ > kKeptBytesMax) {
+    const auto oldest = kept_.find(kept_order_.front());
+    kept_bytes_ -= oldest->second->bytes();
+    kept_.erase(oldest);
+    kept_order_.pop_front();
   }
-  if (kept_.emplace(fingerprint, result).second) kept_bytes_ += result->bytes();
   return result;
 }
 
 std::shared_ptr<const TerminalWalk> WalkedVocabulary::compute(RegexPool& regexes, RegexId terminal) const {
   auto result = std::make_shared<TerminalWalk>();
-  RegexPool::WorkCount work = regexes.new_count(RegexPool::WorkCount::Who::kWalk);
-  find_plain_text(regexes, work, terminal, *result);
-  const VocabularyTrie& trie = tree(result->tree);
-  std::vector<const RegexPool::State*> states(trie.longest() + 1, &regexes.state(terminal));
-  for (uint32_t node = 1; node < trie.size();) {
-    ++result->visited;
-    const uint32_t depth = trie.depth(node);
-    const RegexId next = regexes.derivative(*states[depth - 1], trie.byte(node), work);
-    if (next == kNoMatch) {
-      node = trie.end(node);
-      continue;
-    }
-    if (next == kUndecided || work.done > kMaskWorkMax) {
-      result->too_large = true;
-      return result;
-    }
-    if (states[depth]->node != next) {
-      states[depth] = &regexes.state(next);
-      result->far = result->far || states[depth]->text_bytes > kNearTextBytes;
-    }
-    for (TokenId token : trie.tokens(node)) result->few.push_back(token);
-    if (regexes.matches_empty(next) && trie.end(node) > node + 1) result->exits.push_back(node);
-    ++node;
-  }
-  result->work = work.done + result->visited / kTreeNodesPerWork;
-  result->too_large = regexes.full();
-  if (result->few.size() * 32 > words_ * 64) {
-    result->many.assign(words_, 0);
-    for (TokenId token : result->few) add_token(result->many, token);
-    result->few = {};
-  }
+  Walker(*this, regexes, *result).run(terminal);
   return result;
 }
 

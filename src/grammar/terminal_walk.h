@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -47,6 +48,8 @@ struct TerminalWalk {
   TokenBits many;  ///< or empty
   /// Nodes of the tree after which the terminal may be complete.
   std::vector<uint32_t> exits;
+  /// And of WalkedVocabulary::others().
+  std::vector<uint32_t> other_exits;
   /// With plain_characters: the terminal may be complete within plain text that it cannot go on with.
   bool plain_exits = false;
   uint32_t visited = 0;  ///< nodes
@@ -56,7 +59,18 @@ struct TerminalWalk {
   bool far = false;
   bool too_large = false;  ///< over kMaskWorkMax, or the pool's limits: the rest says nothing
 
-  size_t bytes() const { return few.size() * 4 + many.size() * 8 + exits.size() * 4 + sizeof(*this); }
+  size_t bytes() const {
+    return few.size() * 4 + many.size() * 8 + (exits.size() + other_exits.size()) * 4 + sizeof(*this);
+  }
+};
+
+/// A node of the tree of all tokens whose text is plain and below which there are many plain tokens: where a terminal
+/// takes all plain text from there, only the other tokens below are left to walk through.
+struct PlainSubtree {
+  uint32_t node = 0;
+  uint32_t other = 0;  ///< the same text's node in the tree of tokens that are not plain; 0: there is none
+  uint32_t first = 0;  ///< the plain tokens below: of WalkedVocabulary::plain_order(), from here
+  uint32_t last = 0;   ///< to before this one
 };
 
 /// The vocabulary of a model, and what is kept by expression. Thread-safe.
@@ -73,6 +87,12 @@ class WalkedVocabulary {
   const PlainTokens& plain() const { return plain_; }
   /// Of all tokens, or of those that are not plain or have more than kTreeCharacters[tree] characters.
   const VocabularyTrie& tree(uint32_t tree) const { return tree == 0 ? all_ : others_[tree - 1]; }
+  /// Of tokens that are not plain.
+  const VocabularyTrie& others() const { return others_.back(); }
+  /// The plain tokens in the order of all().
+  const std::vector<TokenId>& plain_order() const { return plain_order_; }
+  /// Ascending.
+  const std::vector<PlainSubtree>& plain_subtrees() const { return plain_subtrees_; }
   /// The pool is that of one automaton.
   std::shared_ptr<const TerminalWalk> walk(RegexPool& regexes, RegexId terminal) const;
 
@@ -81,6 +101,7 @@ class WalkedVocabulary {
     size_t operator()(const RegexFingerprint& fingerprint) const { return fingerprint[0]; }
   };
 
+  void find_plain_subtrees();
   std::shared_ptr<const TerminalWalk> kept_walk(RegexPool& regexes, RegexId terminal) const;
   std::shared_ptr<const TerminalWalk> compute(RegexPool& regexes, RegexId terminal) const;
 
@@ -89,8 +110,11 @@ class WalkedVocabulary {
   VocabularyTrie all_;
   std::vector<VocabularyTrie> others_;
   PlainTokens plain_;
+  std::vector<TokenId> plain_order_;
+  std::vector<PlainSubtree> plain_subtrees_;
   mutable std::mutex mutex_;
   mutable std::unordered_map<RegexFingerprint, std::shared_ptr<const TerminalWalk>, FingerprintHash> kept_;
+  mutable std::deque<RegexFingerprint> kept_order_;  // the oldest is dropped first
   mutable size_t kept_bytes_ = 0;
 };
 

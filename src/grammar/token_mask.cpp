@@ -13,6 +13,8 @@ namespace {
 
 // The first byte of control_token_bytes(), which UTF-8 never has.
 constexpr char kControlByte = '\xFF';
+constexpr size_t kWideTerminalsMin = 3;  // that are walked through as one
+constexpr size_t kWideBytesMin = 64;     // that texts of such a terminal may begin with
 
 // Sets the bits of what is below a node of the vocabulary's tree for a text whose row at the node is `row`.
 class RowWalk {
@@ -75,51 +77,149 @@ std::shared_ptr<const TerminalWalk> walk_of(const WalkedVocabulary& vocabulary, 
                                             RegexId terminal) {
   auto& kept = cache.walks[terminal];
   if (kept == nullptr) kept = vocabulary.walk(automaton.regexes(), terminal);
-  automaton.add_work(kept->work);
   return kept;
 }
 
-// False: over a limit on the work, so that the mask lacks tokens.
-bool compute_row(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskCache& cache, RowId row,
-                 std::span<uint64_t> mask) {
-  RowWalk rows(automaton, mask);
-  automaton.begin_work();
-  if (automaton.too_large(row)) return false;
-  const size_t count = automaton.terminals(row);
-  for (size_t i = 0; i < count; ++i) {
-    const auto walk = walk_of(vocabulary, automaton, cache, automaton.terminal(row, i));
-    if (walk->too_large || automaton.work() > kMaskWorkMax) return false;
-    if (walk->plain_characters >= 0) {
-      unite(mask, vocabulary.plain().upto[static_cast<size_t>(walk->plain_characters)]);
-    }
-    if (!walk->many.empty()) unite(mask, walk->many);
-    for (TokenId token : walk->few) add_token(mask, token);
-    if (walk->exits.empty() && !walk->plain_exits) continue;
-    const VocabularyTrie& trie = vocabulary.tree(walk->tree);
-    if (automaton.tracked(row, i)) {
-      if (walk->plain_exits) return rows.below(vocabulary.all(), 0, row);
-      for (uint32_t node : walk->exits) {
-        const RowId after = automaton.after_terminal(row, i, trie.path(node));
-        if (after == kNoRow) continue;
-        if (after == kTooLargeRow || !rows.below(trie, node, after)) return false;
-      }
-      continue;
-    }
-    const RowId after = automaton.after_terminal(row, i);
-    if (after == kNoRow) continue;
-    if (after == kTooLargeRow || automaton.too_large(after)) return false;
-    const ByteSet next = automaton.next_bytes(after);
-    if (next.empty()) continue;
-    if (walk->plain_exits && PlainTokens::begins(next)) {
-      // Plain tokens may leave the terminal half-way, and be neither too long for what follows nor for the terminal.
-      return rows.below(vocabulary.all(), 0, row);
-    }
-    for (uint32_t node : walk->exits) {
-      if (!rows.below(trie, node, after)) return false;
-    }
-  }
-  return true;
+void add_within(const WalkedVocabulary& vocabulary, const TerminalWalk& walk, std::span<uint64_t> mask) {
+  if (walk.plain_characters >= 0) unite(mask, vocabulary.plain().upto[static_cast<size_t>(walk.plain_characters)]);
+  if (!walk.many.empty()) unite(mask, walk.many);
+  for (TokenId token : walk.few) add_token(mask, token);
 }
+
+// Computes the mask of a row.
+class RowMask {
+ public:
+  RowMask(const WalkedVocabulary& vocabulary, Automaton& automaton, MaskCache& cache, RowId row,
+          std::span<uint64_t> mask)
+      : vocabulary_(vocabulary),
+        automaton_(automaton),
+        cache_(cache),
+        row_(row),
+        mask_(mask),
+        rows_(automaton, mask),
+        count_(automaton.terminals(row)) {}
+
+  // False: over a limit on the work, so that the mask lacks tokens.
+  bool compute() {
+    automaton_.begin_work();
+    if (automaton_.too_large(row_)) return false;
+    find_wide();
+    if (!wide_.empty()) {
+      const Outcome outcome = add_wide();
+      if (outcome == Outcome::kTooLarge || outcome == Outcome::kWhole) return outcome == Outcome::kWhole;
+      if (outcome == Outcome::kNothing) wide_.clear();
+    }
+    return add_terminals();
+  }
+
+ private:
+  enum class Outcome {
+    kTooLarge,
+    kNothing,  // the terminals must be looked at one by one
+    kAdded,
+    kWhole,  // nothing is left to do
+  };
+
+  // Terminals that many texts begin with take long to walk through. Where there are several, the tokens that keep
+  // within one of them are those that keep within their union.
+  void find_wide() {
+    if (count_ < kWideTerminalsMin) return;
+    for (size_t i = 0; i < count_; ++i) {
+      const RegexId terminal = automaton_.terminal(row_, i);
+      if (!automaton_.tracked(row_, i) && automaton_.regexes().first_bytes(terminal).size() >= kWideBytesMin)
+        wide_.push_back(terminal);
+    }
+    std::ranges::sort(wide_);
+    wide_.erase(std::ranges::unique(wide_).begin(), wide_.end());
+    if (wide_.size() < kWideTerminalsMin) wide_.clear();
+  }
+
+  // Which of the terminals ends where the union may be complete does not matter: the row's steps know.
+  Outcome add_wide() {
+    const auto walk = walk_of(vocabulary_, automaton_, cache_, automaton_.regexes().any_of(wide_));
+    if (walk->too_large) return Outcome::kNothing;
+    automaton_.add_work(walk->work);
+    if (automaton_.work() > kMaskWorkMax) return Outcome::kTooLarge;
+    if (walk->plain_exits) return rows_.below(vocabulary_.all(), 0, row_) ? Outcome::kWhole : Outcome::kTooLarge;
+    add_within(vocabulary_, *walk, mask_);
+    const bool added =
+        below_exits(vocabulary_.tree(walk->tree), walk->exits) && below_exits(vocabulary_.others(), walk->other_exits);
+    return added ? Outcome::kAdded : Outcome::kTooLarge;
+  }
+
+  bool below_exits(const VocabularyTrie& trie, const std::vector<uint32_t>& nodes) {
+    for (uint32_t node : nodes) {
+      RowId row = row_;
+      for (const char byte : trie.path(node)) {
+        row = automaton_.step(row, static_cast<uint8_t>(byte));
+        if (row == kTooLargeRow) return false;
+        if (row == kNoRow) break;
+      }
+      if (row != kNoRow && !rows_.below(trie, node, row)) return false;
+    }
+    return true;
+  }
+
+  bool add_terminals() {
+    for (size_t i = 0; i < count_; ++i) {
+      const RegexId terminal = automaton_.terminal(row_, i);
+      if (!automaton_.tracked(row_, i) && std::ranges::binary_search(wide_, terminal)) continue;
+      const auto walk = walk_of(vocabulary_, automaton_, cache_, terminal);
+      automaton_.add_work(walk->work);
+      if (walk->too_large || automaton_.work() > kMaskWorkMax) return false;
+      add_within(vocabulary_, *walk, mask_);
+      if (walk->exits.empty() && walk->other_exits.empty() && !walk->plain_exits) continue;
+      bool whole = false;
+      if (!(automaton_.tracked(row_, i) ? leave_tracked(i, *walk, whole) : leave(i, *walk, whole))) return false;
+      if (whole) return true;
+    }
+    return true;
+  }
+
+  // Adds the tokens that leave a terminal. `whole`: nothing else is left to do.
+  bool leave(size_t i, const TerminalWalk& walk, bool& whole) {
+    const RowId after = automaton_.after_terminal(row_, i);
+    if (after == kNoRow) return true;
+    if (after == kTooLargeRow || automaton_.too_large(after)) return false;
+    const ByteSet next = automaton_.next_bytes(after);
+    if (next.empty()) return true;
+    if (walk.plain_exits && PlainTokens::begins(next)) {
+      // Plain tokens may leave the terminal half-way, and be neither too long for what follows nor for the terminal.
+      whole = true;
+      return rows_.below(vocabulary_.all(), 0, row_);
+    }
+    for (uint32_t node : walk.exits) {
+      if (!rows_.below(vocabulary_.tree(walk.tree), node, after)) return false;
+    }
+    for (uint32_t node : walk.other_exits) {
+      if (!rows_.below(vocabulary_.others(), node, after)) return false;
+    }
+    return true;
+  }
+
+  bool leave_tracked(size_t i, const TerminalWalk& walk, bool& whole) {
+    if (walk.plain_exits) {
+      whole = true;
+      return rows_.below(vocabulary_.all(), 0, row_);
+    }
+    const auto leave_at = [&](const VocabularyTrie& trie, uint32_t node) {
+      const RowId after = automaton_.after_terminal(row_, i, trie.path(node));
+      return after == kNoRow || (after != kTooLargeRow && rows_.below(trie, node, after));
+    };
+    const auto& tree = vocabulary_.tree(walk.tree);
+    return std::ranges::all_of(walk.exits, [&](uint32_t node) { return leave_at(tree, node); }) &&
+           std::ranges::all_of(walk.other_exits, [&](uint32_t node) { return leave_at(vocabulary_.others(), node); });
+  }
+
+  const WalkedVocabulary& vocabulary_;
+  Automaton& automaton_;
+  MaskCache& cache_;
+  RowId row_;
+  std::span<uint64_t> mask_;
+  RowWalk rows_;
+  size_t count_;
+  std::vector<RegexId> wide_;  // ascending
+};
 
 }  // namespace
 
@@ -179,7 +279,7 @@ void TokenMasks::compute(Matcher& matcher, std::span<uint64_t> mask) const {
   MaskCache& cache = state.automaton->masks_for(*vocabulary_);
   const RowId row = state.rows.back();
   if (!cache.get(row, mask)) {
-    if (!compute_row(*vocabulary_, *state.automaton, cache, row, mask)) {
+    if (!RowMask(*vocabulary_, *state.automaton, cache, row, mask).compute()) {
       state.fail_at_limit();
       std::ranges::fill(mask, 0);
       return;

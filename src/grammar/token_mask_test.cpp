@@ -123,6 +123,34 @@ TEST(TokenMasks, AllowWhatTheMatcherTakesOfStrings) {
   }
 }
 
+// Several strings that may stand in one place, each without words of its own, and with what only it is followed by.
+TEST(TokenMasks, AllowWhatTheMatcherTakesOfStringsBesideEachOther) {
+  const std::vector<std::string> pieces = drawn_pieces(6, 1200);
+  const TokenMasks masks(pieces, {kEndToken});
+  const std::vector<std::string> words{"a", "ab", "abab", "x1", "b,", "\xC3\xA9"};
+  for (uint32_t kind = 0; kind < 8; ++kind) {
+    GrammarBuilder builder;
+    RegexPool& regexes = builder.regexes();
+    const RegexId quote = kind % 2 == 0 ? regexes.literal("\"") : kEmptyText;
+    const SymbolId start = builder.rule("start");
+    for (uint32_t i = 0; i < 5; ++i) {
+      RegexId content = regexes.repeat(characters_of_strings(regexes), kind / 4, std::nullopt);
+      if (kind % 4 >= 2) content = regexes.repeat(characters_of_strings(regexes), 0, 30 + i);
+      const RegexId without[] = {regexes.literal(words[i]), regexes.literal(words[i + 1])};
+      const RegexId conditions[] = {content, regexes.complement(regexes.any_of(without))};
+      const RegexId parts[] = {quote, regexes.all_of(conditions), quote};
+      const SymbolId text = builder.terminal(regexes.sequence(parts));
+      const SymbolId separator = builder.literal(std::string(1, ",}1x "[i]));
+      builder.add(start, {text, separator, builder.optional(start)});
+    }
+    const auto grammar = builder.finish(start).value();
+    for (uint32_t seed = 0; seed < 3; ++seed) {
+      expect_masks(masks, pieces, grammar, seed, 25, "kind " + std::to_string(kind));
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 // Lists of strings, and of numbers, none of them twice, and lists whose elements come in any order.
 TEST(TokenMasks, AllowWhatTheMatcherTakesOfLists) {
   const std::vector<std::string> pieces = drawn_pieces(4, 900);

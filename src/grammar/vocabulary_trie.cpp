@@ -9,12 +9,10 @@ VocabularyTrie::VocabularyTrie(std::vector<Entry> entries) {
     return a.bytes != b.bytes ? a.bytes < b.bytes : a.token < b.token;
   });
   std::vector<uint32_t> path{0};  // nodes of the text before
-  bytes_.push_back(0);
-  depths_.push_back(0);
-  ends_.push_back(0);
-  first_tokens_.push_back(0);
+  nodes_.emplace_back();
+  const auto count = [&] { return static_cast<uint32_t>(nodes_.size()); };
   const auto close = [&](size_t length) {
-    for (; path.size() > length + 1; path.pop_back()) ends_[path.back()] = size();
+    for (; path.size() > length + 1; path.pop_back()) nodes_[path.back()].end = count();
   };
   std::string_view before;
   for (const Entry& entry : entries) {
@@ -22,19 +20,18 @@ VocabularyTrie::VocabularyTrie(std::vector<Entry> entries) {
     const auto common = static_cast<size_t>(std::ranges::mismatch(before, text).in1 - before.begin());
     close(common);
     for (size_t i = common; i < text.size(); ++i) {
-      path.push_back(size());
-      bytes_.push_back(static_cast<uint8_t>(text[i]));
-      depths_.push_back(static_cast<uint16_t>(i + 1));
-      ends_.push_back(0);
-      first_tokens_.push_back(static_cast<uint32_t>(tokens_.size()));
+      path.push_back(count());
+      nodes_.push_back({.first_token = static_cast<uint32_t>(tokens_.size()),
+                        .depth = static_cast<uint16_t>(i + 1),
+                        .byte = static_cast<uint8_t>(text[i])});
     }
     tokens_.push_back(entry.token);
     longest_ = std::max(longest_, static_cast<uint32_t>(text.size()));
     before = text;
   }
   close(0);
-  ends_[0] = size();
-  first_tokens_.push_back(static_cast<uint32_t>(tokens_.size()));
+  nodes_[0].end = count();
+  nodes_.push_back({.first_token = static_cast<uint32_t>(tokens_.size())});
 }
 
 std::string VocabularyTrie::path(uint32_t node) const {

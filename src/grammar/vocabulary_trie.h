@@ -25,27 +25,30 @@ class VocabularyTrie {
   /// Of non-empty texts of at most kTokenBytesMax bytes; several tokens may have the same bytes.
   explicit VocabularyTrie(std::vector<Entry> entries);
 
-  uint32_t size() const { return static_cast<uint32_t>(bytes_.size()); }
-  uint8_t byte(uint32_t node) const { return bytes_[node]; }
+  uint32_t size() const { return static_cast<uint32_t>(nodes_.size()) - 1; }
+  uint8_t byte(uint32_t node) const { return nodes_[node].byte; }
   /// Bytes from the root.
-  uint32_t depth(uint32_t node) const { return depths_[node]; }
+  uint32_t depth(uint32_t node) const { return nodes_[node].depth; }
   /// The first node behind `node` that is none of its descendants.
-  uint32_t end(uint32_t node) const { return ends_[node]; }
+  uint32_t end(uint32_t node) const { return nodes_[node].end; }
   /// Tokens whose bytes end at the node.
   std::span<const TokenId> tokens(uint32_t node) const {
-    return std::span(tokens_).subspan(first_tokens_[node], first_tokens_[node + 1] - first_tokens_[node]);
+    return std::span(tokens_).subspan(nodes_[node].first_token,
+                                      nodes_[node + 1].first_token - nodes_[node].first_token);
   }
-  bool has_tokens(uint32_t node) const { return first_tokens_[node + 1] != first_tokens_[node]; }
   /// The text of a node, from the root.
   std::string path(uint32_t node) const;
   /// Bytes of the longest text.
   uint32_t longest() const { return longest_; }
 
  private:
-  std::vector<uint8_t> bytes_;
-  std::vector<uint16_t> depths_;
-  std::vector<uint32_t> ends_;
-  std::vector<uint32_t> first_tokens_;
+  struct Node {
+    uint32_t end = 0;
+    uint32_t first_token = 0;
+    uint16_t depth = 0;
+    uint8_t byte = 0;
+  };
+  std::vector<Node> nodes_;  // and one behind the last
   std::vector<TokenId> tokens_;
   uint32_t longest_ = 0;
 };

@@ -187,6 +187,46 @@ test('JSON by a schema in the prompt is JSON', async () => {
   }
 });
 
+test('JSON that response_format holds to is valid for its schema, each time', async () => {
+  const object = (properties) => ({ type: 'object', properties, required: Object.keys(properties), additionalProperties: false });
+  const [text, number, flag] = ['string', 'integer', 'boolean'].map((type) => ({ type }));
+  const texts = { type: 'array', items: text };
+  const choice = (...values) => ({ type: 'string', enum: values });
+  const follows = (schema, value) => {
+    if (schema.enum) return schema.enum.includes(value);
+    if (schema.type === 'array') return Array.isArray(value) && value.every((one) => follows(schema.items, one));
+    if (schema.type === 'integer') return Number.isInteger(value);
+    if (schema.type !== 'object') return typeof value === schema.type;
+    return Object.keys(value).sort().join() === Object.keys(schema.properties).sort().join()
+      && Object.entries(value).every(([key, one]) => follows(schema.properties[key], one));
+  };
+  // The last ones name keys, and ask for things, that the model never saw.
+  const schemas = [
+    object({ name: text }), object({ age: number, open: flag }), object({ tags: texts, status: choice('new', 'old') }),
+    object({ city: text, count: number, items: texts, grade: choice('a', 'b', 'c') }), object({ owner: object({ name: text, age: number }), paid: flag }),
+    object({ zk_1: choice('q', 'qq', 'qqq'), 'a b': object({ '\u00e9': texts }) }), object({ x: { type: 'array', items: object({ y: number }), maxItems: 2 } }),
+  ];
+  const prompts = ['Make up JSON for this schema: %', 'Answer in JSON. Schema: %', 'JSON please, by the schema %\nThe name is Anna. The age is 31.', 'Hello!', 'What is 23 + 45?'];
+  const asked = schemas.flatMap((schema, i) => prompts.map((prompt) => ({ schema, prompt: prompt.replace('%', JSON.stringify(schema)), learnt: i < 5 && prompt.includes('%') })));
+  for (const temperature of [0, 1]) {
+    const answers = await Promise.all(asked.flatMap(({ schema, prompt, learnt }) => [
+      { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema } }, { type: 'json_object' },
+    ].map(async (response_format) => {
+      const { choices: [{ message, finish_reason }] } = await chat(prompt, { response_format, temperature, max_tokens: 400 });
+      return { schema: response_format.json_schema ? schema : undefined, content: message.content, finish_reason, learnt };
+    })));
+    for (const { schema, content, finish_reason } of answers) {
+      assert.ok(['stop', 'length'].includes(finish_reason), finish_reason);
+      if (finish_reason === 'length') continue; // an answer that is not over claims nothing
+      const value = JSON.parse(content);
+      assert.ok(schema ? follows(schema, value) : typeof value === 'object' && !Array.isArray(value), `${JSON.stringify(schema)}: ${content}`);
+    }
+    // Greedy, and with its own skill, it always comes to an end.
+    if (temperature === 0) assert.deepEqual(answers.filter((one) => one.learnt && one.schema && one.finish_reason !== 'stop'), []);
+    assert.ok(answers.filter((one) => one.finish_reason === 'stop').length > 0.7 * answers.length);
+  }
+});
+
 test('cairn chat without a model talks to it', () => {
   const run = cairn(['chat', '--temp', '0', '-n', '40'], { input: 'Hello!\n' });
   assert.equal(run.status, 0, run.stderr);

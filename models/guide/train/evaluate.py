@@ -194,6 +194,30 @@ def chat_agrees(server: Server, found: list[Case]) -> bool:
     return True
 
 
+def closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """With all properties wanted and no others, as follows() means it."""
+    if schema["type"] != "object":
+        return schema
+    properties = {key: closed(one) for key, one in schema["properties"].items()}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def held_json(server: Server, count: int, seed: int = 7) -> list[bool]:
+    """Whether answers that response_format holds to the schema are valid for it."""
+    rng = random.Random(seed)
+
+    def right(one: Conversation) -> bool:
+        asked = one.messages[-2]["content"]
+        schema, _ = json.JSONDecoder().raw_decode(asked[asked.index('{"type"'):])
+        form = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": closed(schema)}}
+        body = {"messages": one.messages[:-1], "temperature": 0, "max_tokens": ANSWER_TOKENS_MAX, "response_format": form}
+        choice = server.post("/v1/chat/completions", body)["choices"][0]
+        return choice["finish_reason"] == "stop" and valid_json(schema, choice["message"]["content"])
+
+    with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+        return list(pool.map(right, [json_schema.make(rng, HELD) for _ in range(count)]))
+
+
 def greedy(program: pathlib.Path, model: pathlib.Path, ids: list[int]) -> list[int]:
     """The likeliest next token after each of `ids`."""
     command = [program, "logits", model, "--tokens", ",".join(map(str, ids))]
@@ -236,7 +260,7 @@ def main() -> int:
         if not chat_agrees(server, found):
             print("the chat endpoint answers otherwise than the rendered prompt")
             return 1
-    shares: dict[str, list[bool]] = {}
+        shares: dict[str, list[bool]] = {"JSON valid, held to its schema": held_json(server, options.count)}
     for case, text in zip(found, answers):
         shares.setdefault(case.skill, []).append(case.right(text))
         if options.wrong and not case.right(text):

@@ -64,43 +64,55 @@ SchemaResult<GoalId> goal_of(Normalizer& normalizer, const Json& schema) {
   return goal;
 }
 
+// What is made of a schema before its rules are written.
+struct PreparedSchema {
+  SchemaIndex& index;
+  bool tracks;
+  Normalizer& normalizer;
+  GrammarWriter& writer;
+  GoalId goal;
+};
+
+// `write` makes a symbol of a PreparedSchema.
+template <class Write>
+SchemaResult<SymbolId> write_schema(GrammarBuilder& builder, const Json& schema, const SchemaOptions& options,
+                                    Write write) {
+  SchemaIndex index;
+  CAIRN_TRY(const bool tracks, fill(index, schema, options));
+  JsonText text(builder.regexes(), options.notation);
+  NumberText numbers(text);
+  Normalizer normalizer(index, text, numbers, options.assert_formats, tracks);
+  GrammarWriter writer(builder, normalizer, options.whitespace, options.order);
+  CAIRN_TRY(const GoalId goal, goal_of(normalizer, schema));
+  CAIRN_TRY(const SymbolId start, write(PreparedSchema{index, tracks, normalizer, writer, goal}));
+  if (normalizer.error().has_value()) return std::unexpected(*normalizer.error());
+  return start;
+}
+
 }  // namespace
 
 Error SchemaError::error() const { return {code, message, at.empty() ? "the schema" : at}; }
 
 SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const Json& schema, const SchemaOptions& options) {
-  SchemaIndex index;
-  CAIRN_TRY(const bool tracks, fill(index, schema, options));
-  JsonText text(builder.regexes(), options.notation);
-  NumberText numbers(text);
-  Normalizer normalizer(index, text, numbers, options.assert_formats, tracks);
-  GrammarWriter writer(builder, normalizer, options.whitespace, options.order);
-  CAIRN_TRY(const GoalId goal, goal_of(normalizer, schema));
-  const SymbolId start = writer.write(goal);
-  if (normalizer.error().has_value()) return std::unexpected(*normalizer.error());
-  return start;
+  return write_schema(builder, schema, options, [](const PreparedSchema& prepared) -> SchemaResult<SymbolId> {
+    return prepared.writer.write(prepared.goal);
+  });
 }
 
 SchemaResult<SymbolId> add_parameters(GrammarBuilder& builder, const Json& schema, const ParameterMarkup& markup,
                                       const SchemaOptions& options) {
-  SchemaIndex index;
-  CAIRN_TRY(const bool tracks, fill(index, schema, options));
-  JsonText text(builder.regexes(), options.notation);
-  NumberText numbers(text);
-  Normalizer normalizer(index, text, numbers, options.assert_formats, tracks);
-  GrammarWriter writer(builder, normalizer, options.whitespace, options.order);
-  CAIRN_TRY(const GoalId goal, goal_of(normalizer, schema));
-  // The same for strings that stand as they are.
-  JsonText plain_text(
-      builder.regexes(),
-      {.escapes = false, .open_quote = "", .close_quote = "", .bare_keys = true, .absent = options.notation.absent});
-  NumberText plain_numbers(plain_text);
-  Normalizer plain(index, plain_text, plain_numbers, options.assert_formats, tracks);
-  CAIRN_TRY(const GoalId plain_goal, goal_of(plain, schema));
-  const SymbolId start = writer.write_parameters(goal, markup, plain, plain_goal);
-  for (const Normalizer* each : {&normalizer, &plain})
-    if (each->error().has_value()) return std::unexpected(*each->error());
-  return start;
+  return write_schema(builder, schema, options, [&](const PreparedSchema& prepared) -> SchemaResult<SymbolId> {
+    // The same for strings that stand as they are.
+    JsonText text(
+        builder.regexes(),
+        {.escapes = false, .open_quote = "", .close_quote = "", .bare_keys = true, .absent = options.notation.absent});
+    NumberText numbers(text);
+    Normalizer plain(prepared.index, text, numbers, options.assert_formats, prepared.tracks);
+    CAIRN_TRY(const GoalId goal, goal_of(plain, schema));
+    const SymbolId start = prepared.writer.write_parameters(prepared.goal, markup, plain, goal);
+    if (plain.error().has_value()) return std::unexpected(*plain.error());
+    return start;
+  });
 }
 
 SchemaResult<std::shared_ptr<const Grammar>> compile_json_schema(const Json& schema, const SchemaOptions& options) {
