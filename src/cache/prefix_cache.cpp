@@ -56,12 +56,13 @@ PrefixCache::Impl::Impl(PagePool& pool, HostTier host)
 }
 
 void PrefixCache::Impl::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
-                                PageTable& table) {
+                                PageTable& table, bool checkpoint) {
   CAIRN_CHECK(cursor.tokens <= computed && static_cast<size_t>(computed) <= tokens.size());
   while (computed - cursor.tokens >= kPageTokens) {
     if (!add_page(cursor, tokens, table)) return;
   }
-  if (has_state_ && cursor.tokens == computed && cursor.node != kNoNode) checkpoint(cursor.node, table);
+  if (checkpoint && has_state_ && cursor.tokens == computed && cursor.node != kNoNode)
+    copy_states_to(cursor.node, table);
 }
 
 void PrefixCache::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
@@ -82,7 +83,15 @@ void PrefixCache::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tok
     // The next turn may diverge in the middle of this one's last page, so the window is kept from where that page
     // begins.
     use_windows(end, cursor.tokens);
-    for (int32_t node = end; !tree_.is_root(node); node = tree_.parent(node)) pages_.refresh(node);
+    int32_t first_with_state = kNoNode;
+    for (int32_t node = end; !tree_.is_root(node); node = tree_.parent(node)) {
+      pages_.refresh(node);
+      if (has_states(node)) first_with_state = node;
+    }
+    // The checkpoint that most conversations share, usually behind a system prompt, is not older than this one's end.
+    for (int32_t g = 0; g < pool_.groups() && first_with_state != kNoNode; ++g) {
+      if (!is_paged(g)) pages_.use(first_with_state, g);
+    }
   }
   uint64_t root_key = cursor.key;
   if (cursor.node != kNoNode) {
@@ -187,19 +196,18 @@ void PrefixCache::Impl::remove_covered(int32_t node) {
   }
 }
 
-/// Copies the table's state slots to the node, if the last such copy on the path is at least kCheckpointTokens back.
-void PrefixCache::Impl::checkpoint(int32_t node, const PageTable& table) {
-  const auto has_states = [&](int32_t at) {
-    for (int32_t g = 0; g < pool_.groups(); ++g) {
-      if (!is_paged(g) && !pages_.has(at, g)) return false;
-    }
-    return true;
-  };
-  for (int32_t at = node; tree_.end(node) - tree_.end(at) < kCheckpointTokens; at = tree_.parent(at)) {
-    if (tree_.is_root(at) || has_states(at)) return;
-  }
+bool PrefixCache::Impl::has_states(int32_t node) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
-    if (is_paged(g) || pages_.has(node, g)) continue;
+    if (!is_paged(g) && pages_.has(node, g)) return true;
+  }
+  return false;
+}
+
+void PrefixCache::Impl::copy_states_to(int32_t node, const PageTable& table) {
+  for (int32_t g = 0; g < pool_.groups(); ++g) {
+    if (is_paged(g)) continue;
+    pages_.use(node, g);
+    if (pages_.has(node, g)) continue;
     const PageId slot = table.groups[g].empty() ? kNoPage : pages_.allocate(g);
     if (slot == kNoPage) return;
     pool_.copy(g, table.groups[g][0], slot);
@@ -232,8 +240,9 @@ PrefixHit PrefixCache::resume(PrefixCursor& cursor, std::span<const TokenId> tok
                               PageTable& table) {
   return impl_->resume(cursor, tokens, tokens_max, table);
 }
-void PrefixCache::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table) {
-  impl_->advance(cursor, tokens, computed, table);
+void PrefixCache::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table,
+                          bool checkpoint) {
+  impl_->advance(cursor, tokens, computed, table, checkpoint);
 }
 void PrefixCache::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table) {
   impl_->leave(cursor, tokens, computed, table);
@@ -241,6 +250,11 @@ void PrefixCache::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, i
 uint64_t PrefixCache::next_key(const PrefixCursor& cursor, std::span<const TokenId> tokens) const {
   const bool whole = static_cast<int64_t>(tokens.size()) - cursor.tokens >= kPageTokens;
   return whole ? Impl::chain(cursor.key, tokens, cursor.tokens) : 0;
+}
+uint64_t PrefixCache::key_at(const PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t end) {
+  uint64_t key = cursor.key;
+  for (int32_t at = cursor.tokens; at < end; at += kPageTokens) key = Impl::chain(key, tokens, at);
+  return key;
 }
 bool PrefixCache::make_room(int32_t group, int32_t pages) { return impl_->pages().make_room(group, pages); }
 int32_t PrefixCache::pages_evictable(int32_t group) const { return impl_->pool().pages_idle(group); }

@@ -74,8 +74,10 @@ class PrefixCache {
 
   /// Adds nodes for pages of `table` that have become whole: `computed` positions of `tokens` have been computed. A
   /// page that is cached already (another sequence computed the same) replaces the table's own. Pages that windows have
-  /// left behind then count as used by the cache alone.
-  void advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table);
+  /// left behind then count as used by the cache alone. For a `checkpoint`, copies of the state slots are kept as well,
+  /// if `computed` is a page boundary and slots for them can be found.
+  void advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table,
+               bool checkpoint);
 
   /// Keeps what the sequence has computed, including its last, partial page, and unpins it. The state slots are those
   /// after exactly `computed` tokens. The table is released and empty, the cursor at its root.
@@ -84,6 +86,8 @@ class PrefixCache {
   /// Chained hash of the next whole page at `cursor`, by which sequences that are about to compute the same page are
   /// recognised; 0 if `tokens` do not fill that page.
   uint64_t next_key(const PrefixCursor& cursor, std::span<const TokenId> tokens) const;
+  /// The cursor's key after the first `end` tokens, a multiple of kPageTokens that is not before the cursor.
+  static uint64_t key_at(const PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t end);
 
   /// Evicts until `pages` pages of the group are free; false if too few can be.
   bool make_room(int32_t group, int32_t pages);
@@ -104,8 +108,6 @@ class PrefixCache {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A state slot is copied while a prompt is computed when the last copy on its path is at least this many tokens back.
-inline constexpr int32_t kCheckpointTokens = 256;
 /// How many children of the last match are searched for one that begins as the prompt goes on, the last used first.
 inline constexpr int32_t kSiblingsScannedMax = 64;
 

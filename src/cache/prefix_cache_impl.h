@@ -17,7 +17,8 @@ class PrefixCache::Impl {
   Impl(PagePool& pool, HostTier host);
 
   PrefixHit resume(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max, PageTable& table);
-  void advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table);
+  void advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table,
+               bool checkpoint);
   void leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table);
 
   const PagePool& pool() const { return pool_; }
@@ -77,7 +78,8 @@ class PrefixCache::Impl {
   void remove_covered(int32_t node);
   bool holds_all(int32_t node, const PageTable& table) const;
   bool covers(int32_t node, int32_t leaf) const;
-  void checkpoint(int32_t node, const PageTable& table);
+  bool has_states(int32_t node) const;
+  void copy_states_to(int32_t node, const PageTable& table);
 
   bool is_kind(int32_t group, KvKind kind) const { return pool_.layout().groups[group].kind == kind; }
   bool is_paged(int32_t group) const { return !is_kind(group, KvKind::kState); }

@@ -208,8 +208,11 @@ std::unique_ptr<Sequence> Admission::take_candidate(Priority priority, Sequences
 std::unique_ptr<Sequence> Admission::make_sequence(Submission& submission) {
   const std::shared_ptr<EventChannel> channel = submission.channel;
   try {
-    return std::make_unique<Sequence>(SequenceId{next_id_++}, std::move(submission), tokenizer_, limits_.vocabulary,
-                                      kv_.pool().layout().groups.size(), drafts_max_, scratch_);
+    auto sequence =
+        std::make_unique<Sequence>(SequenceId{next_id_++}, std::move(submission), tokenizer_, limits_.vocabulary,
+                                   kv_.pool().layout().groups.size(), drafts_max_, scratch_);
+    kv_.plan_checkpoints(*sequence, tokenizer_);
+    return sequence;
   } catch (const std::exception& exception) {
     --counters_.pending;
     submission.ticket = TenantTicket();

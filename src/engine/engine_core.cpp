@@ -26,7 +26,7 @@ EngineCore::EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineO
       sequences_max_(std::min({options.sequences_max, runner.batch_tokens_max(), runner.logits_max()})),
       limits_(limits_of(runner, options)),
       kv_(std::move(pool), options, sequences_max_, counters_),
-      drafting_(std::move(drafter), options, static_cast<int32_t>(runner.vocabulary()), sequences_max_, kv_, clock),
+      drafting_(std::move(drafter), options, runner, sequences_max_, kv_, clock),
       emitter_(runner, kv_, drafting_, counters_),
       admission_(runner, tokenizer, options, sequences_max_, drafting_.drafts_max(), kv_, emitter_, counters_, clock),
       scheduler_(limits_) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/checkpoints.h"
 #include "engine/request_validation.h"
 
 namespace cairn {
@@ -41,6 +42,17 @@ int32_t KvManager::pages_to_come(const Sequence& sequence, int32_t group) const 
   return std::min(pool_.missing(table, group, tokens), std::max(0, at_once - static_cast<int32_t>(have)));
 }
 
+void KvManager::plan_checkpoints(Sequence& sequence, const Tokenizer& tokenizer) const {
+  if (!has_state_ || !uses_prefix_cache(sequence)) return;
+  SequenceMemory& memory = sequence.memory();
+  PrefixCursor cursor = PrefixCache::root(sequence.salt());
+  for (const int32_t tokens : checkpoint_positions(sequence.tokens(), tokenizer)) {
+    cursor.key = PrefixCache::key_at(cursor, sequence.tokens(), tokens);
+    cursor.tokens = tokens;
+    memory.checkpoints.push_back({tokens, cursor.key});
+  }
+}
+
 bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
   SequenceMemory& memory = sequence.memory();
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
@@ -69,7 +81,7 @@ bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
 }
 
 void KvManager::extend_prefix_hits(const Sequences& running) {
-  if (!prefix_cache_enabled_ || has_state_) return;
+  if (!prefix_cache_enabled_) return;
   for (const std::unique_ptr<Sequence>& sequence : running) {
     SequenceMemory& memory = sequence->memory();
     if (sequence->embeds() || sequence->rows_left() <= 1 || memory.computed != memory.cursor.tokens) continue;
@@ -84,11 +96,15 @@ void KvManager::extend_prefix_hits(const Sequences& running) {
 
 std::span<const uint64_t> KvManager::page_keys(const Sequences& running, std::span<const ScheduleInput> inputs) {
   page_keys_.clear();
-  if (!prefix_cache_enabled_ || has_state_) return {};
+  if (!prefix_cache_enabled_) return {};
   for (size_t i = 0; i < running.size(); ++i) {
     const Sequence& sequence = *running[i];
     const bool prompt = sequence.rows_left() > 1 && !sequence.embeds() && !inputs[i].deferred;
-    page_keys_.push_back(prompt ? prefix_cache_.next_key(sequence.memory().cursor, sequence.tokens()) : 0);
+    const Checkpoint* const checkpoint = sequence.memory().next_checkpoint();
+    page_keys_.push_back(!prompt                 ? 0
+                         : !has_state_           ? prefix_cache_.next_key(sequence.memory().cursor, sequence.tokens())
+                         : checkpoint != nullptr ? checkpoint->key
+                                                 : 0);
   }
   return page_keys_;
 }
@@ -123,8 +139,10 @@ void KvManager::keep(std::span<const ScheduledTokens> scheduled, const Sequences
     const std::unique_ptr<Sequence>& sequence = running[static_cast<size_t>(share.demand)];
     if (sequence == nullptr) continue;
     SequenceMemory& memory = sequence->memory();
-    if (uses_prefix_cache(*sequence))
-      prefix_cache_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
+    if (uses_prefix_cache(*sequence)) {
+      const bool checkpoint = std::ranges::binary_search(memory.checkpoints, memory.computed, {}, &Checkpoint::tokens);
+      prefix_cache_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table, checkpoint);
+    }
     pool_.release_behind(memory.table, memory.computed);
     // Pages of rejected drafts, freed before another sequence lacks them.
     pool_.release_beyond(memory.table, memory.computed + 1);

@@ -32,11 +32,12 @@ class KvManager {
   const PagePool& pool() const { return pool_; }
   PrefixCache& prefix_cache() { return prefix_cache_; }
   const PrefixReports& reports() const { return reports_; }
-  /// Whether some layers are recurrent: their state cannot be rolled back, and cannot be replaced while a sequence
-  /// runs.
+  /// Whether some layers are recurrent.
   bool has_state() const { return has_state_; }
 
   // -- Before a sequence runs.
+  /// Sets the checkpoints of a new sequence, if the model has recurrent states and its pages are cached.
+  void plan_checkpoints(Sequence& sequence, const Tokenizer& tokenizer) const;
   /// Gives the sequence what the cache has of it, and checks whether the rest would find pages beside those that
   /// `running` will take. If not, false, and the sequence has no pages.
   bool try_admit(Sequence& sequence, const Sequences& running);
@@ -45,8 +46,8 @@ class KvManager {
   /// Advances a prompt in progress over pages that another sequence has computed meanwhile.
   void extend_prefix_hits(const Sequences& running);
   /// For each of `running`, the key of the whole page that its prompt is about to compute, or 0: sequences with the
-  /// same key compute the same page. Empty if sequences cannot take over what others computed. Valid until the next
-  /// call.
+  /// same key compute the same page. With recurrent states it is the key of the next checkpoint, and they compute the
+  /// same pages up to there. Empty if sequences cannot take over what others computed. Valid until the next call.
   std::span<const uint64_t> page_keys(const Sequences& running, std::span<const ScheduleInput> inputs);
   /// Takes free pages for the sequence's first `tokens` tokens. False, with nothing changed, if there are too few.
   bool extend(Sequence& sequence, int32_t tokens) { return pool_.extend(sequence.memory().table, tokens); }

@@ -92,6 +92,8 @@ ScheduleInput Sequence::demand() const {
   ScheduleInput demand;
   demand.rows = rows_left();
   demand.decode = decoding();
+  const Checkpoint* const checkpoint = memory_.next_checkpoint();
+  if (checkpoint != nullptr) demand.step_rows_max = checkpoint->tokens - memory_.computed;
   demand.drafts = static_cast<int32_t>(drafts_.size());
   demand.position = memory_.computed;
   demand.priority = priority_;

@@ -1,6 +1,7 @@
 /// A sequence: one request from admission to its end, with its tokens, its pages, and what turns logits into events.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -30,11 +31,25 @@ inline constexpr int32_t kUnreadRank = std::numeric_limits<int32_t>::max();
 /// earliest: behind those that came before.
 inline constexpr std::chrono::nanoseconds kRejoinDelay = std::chrono::seconds(2);
 
+/// A position at which a sequence's recurrent states are copied for later prompts (checkpoints.h).
+struct Checkpoint {
+  int32_t tokens = 0;  ///< before it, a multiple of kPageTokens
+  uint64_t key = 0;    ///< PrefixCache::key_at it: the same for prompts that have the same tokens before it
+};
+
 /// The KV memory of one sequence, which the engine takes away on preemption and gives back later.
 struct SequenceMemory {
   PageTable table;
   PrefixCursor cursor;
   int32_t computed = 0;  ///< tokens that the model has computed, which is also the position of the next row
+  /// For models with recurrent states: where copies of them are wanted, ascending (KvManager::plan_checkpoints).
+  std::vector<Checkpoint> checkpoints = {};
+
+  /// The next of them behind `computed`; null if there is none.
+  const Checkpoint* next_checkpoint() const {
+    const auto next = std::ranges::upper_bound(checkpoints, computed, {}, &Checkpoint::tokens);
+    return next == checkpoints.end() ? nullptr : &*next;
+  }
 };
 
 /// Why a sequence that ran waits again.

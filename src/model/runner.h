@@ -31,6 +31,8 @@ struct BatchSlice {
   int32_t position_begin = 0;
   const PageTable* pages = nullptr;
   LogitsWanted logits = LogitsWanted::kLast;
+  /// So many of the last rows are drafts: recurrent states stay as they are before them until keep_drafts().
+  int32_t drafts = 0;
 };
 
 struct Batch {
@@ -58,6 +60,13 @@ class Runner {
   /// on how rows are grouped into batches. At most batch_tokens_max() rows and logits_max() rows of logits. If there
   /// are logits and they are kept, the step may still run when this returns: sample() and logits_row() wait for it.
   virtual Result<LogitsView> step(const Batch& batch) = 0;
+  /// Whether slices may have drafts. It is false only for recurrent states that cannot leave them out.
+  virtual bool takes_drafts() const { return true; }
+  /// The first `count` drafts of a slice of the last step are right: recurrent states become those behind them. At most
+  /// once for each slice, before the next step. Errors: those of step().
+  virtual Result<void> keep_drafts(const PagePool& /*pool*/, const BatchSlice& /*slice*/, int32_t /*count*/) {
+    return {};
+  }
   virtual const KvLayout& kv_layout() const = 0;
   virtual int64_t vocabulary() const = 0;
   /// Positions that a sequence may have.

@@ -53,7 +53,7 @@ TEST_F(SimCancel, CancellingAtAnyPointLeavesNothingBehind) {
     ASSERT_EQ(undisturbed.problem(), "");
     const EngineStats stats = undisturbed.core().stats();
     EXPECT_GT(stats.preemptions, 0);
-    EXPECT_EQ(stats.accepted_tokens > 0, options.model.layout.groups.back().kind != KvKind::kState);
+    EXPECT_GT(stats.accepted_tokens, 0);
     std::vector<int32_t> cancelled(6);
     for (size_t request = 0; request < 5; ++request) {
       const int64_t iterations = undisturbed.visitors()[request].ended_iteration;
@@ -72,11 +72,8 @@ TEST_F(SimCancel, CancellingAtAnyPointLeavesNothingBehind) {
         }
       }
     }
-    for (const Phase phase : {Phase::kQueue, Phase::kPrefill, Phase::kDecode, Phase::kPreempted}) {
+    for (const Phase phase : {Phase::kQueue, Phase::kPrefill, Phase::kDecode, Phase::kPreempted, Phase::kSpeculation}) {
       EXPECT_GT(cancelled[static_cast<size_t>(phase)], 0) << "phase " << static_cast<int>(phase);
-    }
-    if (stats.accepted_tokens > 0) {
-      EXPECT_GT(cancelled[static_cast<size_t>(Phase::kSpeculation)], 0);
     }
   }
 }

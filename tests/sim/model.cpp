@@ -81,6 +81,7 @@ Result<LogitsView> Model::step(const Batch& batch) {
   if (hook_) hook_(batch);
   int32_t rows = 0;
   size_t logit_rows = 0;
+  rows_.resize(batch.tokens.size());
   for (const BatchSlice& slice : batch.slices) {
     if (slice.row_begin != rows || slice.rows < 1) wrong(slice, "slices do not follow each other");
     rows += slice.rows;
@@ -89,7 +90,8 @@ Result<LogitsView> Model::step(const Batch& batch) {
       const TokenId token = batch.tokens[static_cast<size_t>(slice.row_begin + i)];
       const int32_t position = slice.position_begin + i;
       hash = chain(hash, token);
-      write(batch, slice, position, {hash, index(token), position});
+      const Cell& cell = rows_[static_cast<size_t>(slice.row_begin + i)] = {hash, index(token), position};
+      write(batch, slice, position, cell);
       const bool last = i == slice.rows - 1;
       if (slice.logits == LogitsWanted::kNone || (slice.logits == LogitsWanted::kLast && !last)) continue;
       if (logit_rows == static_cast<size_t>(options_.logits_max)) {
@@ -170,7 +172,9 @@ void Model::write(const Batch& batch, const BatchSlice& slice, int32_t position,
   for (int32_t group = 0; group < batch.pool->groups(); ++group) {
     std::byte* to = place(batch, slice, group, position);
     if (to == nullptr) return;
-    const bool state = options_.layout.groups[static_cast<size_t>(group)].kind == KvKind::kState;
+    const bool state = is_state(group);
+    // A state is that before the drafts until it is known which of them are right.
+    if (state && position >= slice.position_begin + slice.rows - slice.drafts) continue;
     const PageId page = slice.pages->groups[static_cast<size_t>(group)][state ? 0 : position / kPageTokens];
     if (batch.pool->references(group, page) != 1) {
       wrong(slice, "group {}: the page of position {} is written to though others see it", group, position);
@@ -179,9 +183,23 @@ void Model::write(const Batch& batch, const BatchSlice& slice, int32_t position,
   }
 }
 
+Result<void> Model::keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) {
+  if (count < 1 || count > slice.drafts) wrong(slice, "{} of {} drafts are kept", count, slice.drafts);
+  const Cell& cell = rows_[static_cast<size_t>(slice.row_begin + slice.rows - slice.drafts + count - 1)];
+  for (int32_t group = 0; group < pool.groups(); ++group) {
+    if (!is_state(group)) continue;
+    std::memcpy(pool.slot(group, slice.pages->groups[static_cast<size_t>(group)].at(0)), &cell, sizeof cell);
+  }
+  return {};
+}
+
+bool Model::is_state(int32_t group) const {
+  return options_.layout.groups[static_cast<size_t>(group)].kind == KvKind::kState;
+}
+
 // Address of a position's cell; null, with a problem recorded, if the table has no page there.
 std::byte* Model::place(const Batch& batch, const BatchSlice& slice, int32_t group, int32_t position) {
-  const bool state = options_.layout.groups[static_cast<size_t>(group)].kind == KvKind::kState;
+  const bool state = is_state(group);
   const std::vector<PageId>& pages = slice.pages->groups.at(static_cast<size_t>(group));
   const size_t at = state ? 0 : static_cast<size_t>(position / kPageTokens);
   if (at >= pages.size() || pages[at] == kNoPage || batch.pool->references(group, pages[at]) < 1) {

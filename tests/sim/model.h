@@ -88,6 +88,7 @@ class Model final : public Runner {
   int32_t slow_for() const { return slow_left_ > 0 ? options_.cost.slow_steps - slow_left_ + 1 : 0; }
 
   Result<LogitsView> step(const Batch& batch) override;
+  Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override;
   const KvLayout& kv_layout() const override { return options_.layout; }
   int64_t vocabulary() const override { return kVocabulary; }
   int32_t context_tokens() const override { return options_.context_tokens; }
@@ -99,6 +100,7 @@ class Model final : public Runner {
   uint64_t read_history(const Batch& batch, const BatchSlice& slice);
   uint64_t read_group(const Batch& batch, const BatchSlice& slice, int32_t group);
   void write(const Batch& batch, const BatchSlice& slice, int32_t position, const Cell& cell);
+  bool is_state(int32_t group) const;
   std::byte* place(const Batch& batch, const BatchSlice& slice, int32_t group, int32_t position);
   template <typename... Args>
   void wrong(const BatchSlice& slice, fmt::format_string<Args...> format, Args&&... args) {
@@ -114,6 +116,7 @@ class Model final : public Runner {
   Failure failure_ = Failure::kNone;
   std::string problem_;
   std::vector<float> logits_;
+  std::vector<Cell> rows_;  // of the last step: states of slices with drafts
   uint64_t steps_ = 0;
   int32_t slow_left_ = 0;
 };

@@ -69,8 +69,8 @@ class PrefixCacheFixture {
     }
     sequence.computed = end;
   }
-  void advance(LabSequence& sequence) {
-    prefix_cache_.advance(sequence.cursor, sequence.tokens, sequence.computed, sequence.table);
+  void advance(LabSequence& sequence, bool checkpoint = true) {
+    prefix_cache_.advance(sequence.cursor, sequence.tokens, sequence.computed, sequence.table, checkpoint);
     EXPECT_LE(sequence.cursor.tokens, sequence.computed);
     pool_.release_behind(sequence.table, sequence.computed);
     verify(sequence);

@@ -32,7 +32,9 @@ Result<void> Emitter::emit(const StepBatch& batch, const LogitsView& logits, int
                                 : emit_tokens(sequence, share, batch, now_ns, outputs);
     });
     if (emitted.has_value()) continue;
-    if (sequence != nullptr) finish(sequence, sequence->end(FinishReason::kError, copy_of(emitted.error())));
+    if (sequence == nullptr) return emitted;
+    kv_.drop_states(sequence->memory());  // they may lack drafts that are counted as computed
+    finish(sequence, sequence->end(FinishReason::kError, copy_of(emitted.error())));
     return emitted;
   }
   return {};
@@ -101,6 +103,10 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
     finished = sequence.add_token(std::move(sampled), events);
   }
   if (proposed == 0) return {};
+  if (accepted > 0 && kv_.has_state()) {
+    const BatchSlice& slice = batch.slices[static_cast<size_t>(&share - batch.scheduled.data())];
+    CAIRN_TRY_VOID(runner_.keep_drafts(kv_.pool(), slice, accepted));
+  }
   sequence.drafted(proposed, accepted);
   if (finished) {  // the finish was written before this step's drafts were counted
     events.finish.timings.drafted += proposed;

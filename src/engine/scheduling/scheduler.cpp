@@ -126,7 +126,8 @@ void Scheduler::add_prompts(std::span<const ScheduleInput> demands, const CostMo
     const int priority = rows_.next(wanting);
     const size_t at = *next[priority];
     const ScheduleInput& demand = demands[at];
-    const int32_t wanted = demand.at_risk || !in_time_full ? std::min(demand.rows, chunk_left) : 0;
+    const int32_t wanted =
+        demand.at_risk || !in_time_full ? std::min({demand.rows, demand.step_rows_max, chunk_left}) : 0;
     int32_t rows = cost.rows_within(demand.at_risk ? budget.late_step_ns : budget.step_ns, step.rows, step.attended,
                                     demand.position, wanted, growth);
     rows = std::max(rows, std::min(kPromptRowsMin - step.prompt_rows, wanted));

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -24,7 +25,9 @@ namespace cairn {
 
 /// What one running sequence could use of a step.
 struct ScheduleInput {
-  int32_t rows = 0;      ///< at least 1: tokens that the model has not seen
+  int32_t rows = 0;  ///< at least 1: tokens that the model has not seen
+  /// At least 1: what one step may have of a prompt's rows, which end at a checkpoint of recurrent states.
+  int32_t step_rows_max = std::numeric_limits<int32_t>::max();
   bool decode = false;   ///< one row whose token was sampled; otherwise the rest of the prompt
   int32_t drafts = 0;    ///< for decode: rows of proposed tokens that may follow it, each with logits
   int32_t position = 0;  ///< position of the first row

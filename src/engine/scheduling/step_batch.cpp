@@ -70,7 +70,8 @@ void lay_out(const Sequences& running, StepBatch& batch) {
     const int32_t known = decode ? 1 : share.rows;
     const auto tokens = sequence.tokens().subspan(static_cast<size_t>(memory.computed), static_cast<size_t>(known));
     batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());
-    const auto drafts = std::span(sequence.drafts()).first(static_cast<size_t>(share.rows - known));
+    slice.drafts = share.rows - known;
+    const auto drafts = std::span(sequence.drafts()).first(static_cast<size_t>(slice.drafts));
     batch.tokens.insert(batch.tokens.end(), drafts.begin(), drafts.end());
     batch.attended += attended_by(memory.computed, share.rows);
   }

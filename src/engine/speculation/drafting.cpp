@@ -15,14 +15,14 @@ constexpr double kDraftCostForgotten = 1.0 / 256;
 
 }  // namespace
 
-Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, int32_t vocabulary,
+Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, const Runner& runner,
                    int32_t sequences_max, KvManager& kv, const Clock& clock)
     : kv_(kv),
       clock_(clock),
       drafter_(std::move(drafter)),
-      takes_drafts_(!kv.has_state()),
+      takes_drafts_(runner.takes_drafts()),
       drafts_max_(drafter_ == nullptr || !takes_drafts_ ? 0 : options.speculation.tokens_max),
-      vocabulary_(vocabulary) {
+      vocabulary_(static_cast<int32_t>(runner.vocabulary())) {
   requests_.reserve(static_cast<size_t>(sequences_max));
 }
 

@@ -20,7 +20,7 @@ namespace cairn {
 class Drafting {
  public:
   /// `drafter` null: no speculation. All arguments passed by reference outlive this.
-  Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, int32_t vocabulary, int32_t sequences_max,
+  Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, const Runner& runner, int32_t sequences_max,
            KvManager& kv, const Clock& clock);
 
   /// Maximum drafts of a sequence per step; 0: there is no speculation.
