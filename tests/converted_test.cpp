@@ -91,13 +91,22 @@ const Converted kDecoders[] = {
     {"olmoe"},
     {"stablelm"},
     {"starcoder2"},
+    {"qwen3_5"},
+    {"qwen3_5_moe", 1e-9},
+    {"qwen3_next", 1e-9},
+    {"falcon_h1"},
+    {"granite-hybrid-dense"},
+    {"granitemoehybrid"},
+    {"lfm2"},
+    {"lfm2_moe"},
+    {"mamba2"},
+    {"nemotron_h"},
+    {"nemotron_h-moe"},
 };
 
 /// Architectures that Cairn refuses by name. Once one is supported, it moves to the list above.
 const char* const kNotYet[] = {
-    "falcon_h1", "gemma4",      "gemma4-moe", "gpt_oss",  "granite-hybrid-dense", "granitemoehybrid",
-    "lfm2",      "lfm2_moe",    "llama4",     "mamba2",   "nemotron_h",           "nemotron_h-moe",
-    "qwen3_5",   "qwen3_5_moe", "qwen3_next", "seed_oss",
+    "gemma4", "gemma4-moe", "gpt_oss", "llama4", "seed_oss",
 };
 
 std::string file_of(std::string_view name) { return fmt::format("converted/{}.gguf", name); }

@@ -77,6 +77,13 @@ const Fixture kFixtures[] = {
     {"glm4moe"},
     {"glm4moe-mtp"},
     {"minimax-m2"},
+    {"qwen35"},
+    {"qwen35-mtp"},
+    {"qwen35moe"},
+    {"qwen35moe-fused"},
+    {"qwen3next"},
+    {"lfm2"},
+    {"mamba2"},
 };
 
 const char* const kGeluFamilies[] = {"gemma", "gpt2", "falcon", "starcoder2"};

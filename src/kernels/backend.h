@@ -20,6 +20,7 @@
 #include "kernels/hyper_connection_operations.h"  // IWYU pragma: export
 #include "kernels/latent_operations.h"            // IWYU pragma: export
 #include "kernels/matmul_operations.h"            // IWYU pragma: export
+#include "kernels/recurrent_operations.h"         // IWYU pragma: export
 #include "kernels/row_operations.h"               // IWYU pragma: export
 #include "kernels/sampler_operations.h"           // IWYU pragma: export
 #include "kernels/weight_store.h"                 // IWYU pragma: export
@@ -49,6 +50,7 @@ class Backend : public DeviceMemory,
   virtual LatentOperations* latent() { return nullptr; }
   virtual HyperConnectionOperations* streams() { return nullptr; }
   virtual CompressorOperations* compressor() { return nullptr; }
+  virtual RecurrentOperations* recurrent() { return nullptr; }
 
   /// A step of a model begins, like those before it: operations from here to the next read(), copy() or finish() may be
   /// begun together.

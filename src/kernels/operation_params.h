@@ -6,7 +6,7 @@
 
 namespace cairn {
 
-enum class Activation { kSilu, kGeluTanh, kGeluErf, kRelu, kReluSquared };
+enum class Activation { kSilu, kGeluTanh, kGeluErf, kRelu, kReluSquared, kSigmoid };
 enum class RopeStyle {
   kInterleaved,  ///< pairs (0,1), (2,3), ... ("normal", llama)
   kNeoX,         ///< pairs (0,d/2), (1,d/2+1), ... ("neox")

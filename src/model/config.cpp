@@ -6,14 +6,20 @@
 
 #include "model/arch/table.h"
 #include "model/model.h"
+#include "model/recurrent_config.h"
 
 namespace cairn {
 
 namespace {
 
-Result<void> read_heads(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY(config.heads, keys.integer("attention.head_count", 1, kHeadsMax));
-  CAIRN_TRY(config.kv_heads, keys.integer_or("attention.head_count_kv", config.heads, 1, config.heads));
+Result<void> read_heads(const MetadataReader& keys, bool hybrid, DecoderConfig& config) {
+  if (hybrid) {
+    CAIRN_TRY_VOID(read_hybrid_heads(keys, config));
+    if (config.heads == 0) return {};
+  } else {
+    CAIRN_TRY(config.heads, keys.integer("attention.head_count", 1, kHeadsMax));
+    CAIRN_TRY(config.kv_heads, keys.integer_or("attention.head_count_kv", config.heads, 1, config.heads));
+  }
   if (config.heads % config.kv_heads != 0) {
     return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}",
                 keys.full("attention.head_count_kv"), config.kv_heads, config.heads, keys.full("attention.head_count"));
@@ -59,7 +65,9 @@ Result<void> read_pooling_and_head(const MetadataReader& keys, DecoderConfig& co
 Result<void> read_norm_epsilon(const MetadataReader& keys, DecoderConfig& config) {
   constexpr const char* kRmsKey = "attention.layer_norm_rms_epsilon";
   keys.contains(kRmsKey);  // so that it counts as read
-  const char* key = config.norm == NormKind::kRms ? kRmsKey : "attention.layer_norm_epsilon";
+  constexpr const char* kOtherKey = "attention.layer_norm_epsilon";
+  const bool other = config.norm != NormKind::kRms || (!keys.contains(kRmsKey) && keys.contains(kOtherKey));
+  const char* key = other ? kOtherKey : kRmsKey;
   CAIRN_TRY(config.norm_epsilon, keys.number(key));
   if (config.norm_epsilon >= 0) return {};
   return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
@@ -119,8 +127,12 @@ Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Archit
   CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
   config.layers.resize(layers);
   CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
-  CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
-  CAIRN_TRY_VOID(read_heads(keys, config));
+  if (architecture.hybrid) {
+    CAIRN_TRY_VOID(read_hybrid_feed_forward(keys, config));
+  } else {
+    CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+  }
+  CAIRN_TRY_VOID(read_heads(keys, architecture.hybrid, config));
   CAIRN_TRY_VOID(read_context(keys, context_tokens, config));
   CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
   CAIRN_TRY_VOID(read_pooling_and_head(keys, config));
@@ -191,16 +203,29 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
   KvPlan plan;
   std::vector<KvGroup>& groups = plan.layout.groups;
   plan.layout.type = options.kv_type;
+  const auto group_of = [&](KvKind kind, int32_t window, int32_t device) {
+    size_t group = 0;
+    while (group < groups.size() && (groups[group].kind != kind || groups[group].device != device)) ++group;
+    if (group == groups.size()) groups.push_back({.kind = kind, .window = window, .layers = {}, .device = device});
+    return static_cast<int32_t>(group);
+  };
   for (const LayerConfig& layer : config.layers) {
     const KvKind kind = config.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
     const int32_t device = stage_of_layer(std::ssize(plan.places), stages);
-    size_t group = 0;
-    while (group < groups.size() && (groups[group].kind != kind || groups[group].device != device)) ++group;
-    if (group == groups.size()) {
-      groups.push_back({.kind = kind, .window = layer.window, .layers = {}, .device = device});
+    StatePlace& state = plan.states.emplace_back();
+    if (layer.recurs()) {
+      state.group = group_of(KvKind::kState, 0, device);
+      int64_t& bytes = groups[state.group].state_bytes;
+      state.offset = bytes;
+      bytes += config.recurrent->layer_bytes();
     }
+    if (!layer.attends()) {
+      plan.places.emplace_back();
+      continue;
+    }
+    const int32_t group = group_of(kind, layer.window, device);
     std::vector<KvLayer>& layers = groups[group].layers;
-    plan.places.push_back({static_cast<int32_t>(group), static_cast<int32_t>(layers.size())});
+    plan.places.push_back({group, static_cast<int32_t>(layers.size())});
     KvLayer kv{.kv_heads = config.kv_heads, .key_dim = config.key_dim, .value_dim = config.value_dim};
     if (config.latent) {
       kv.value_dim = 0;

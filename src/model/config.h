@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cache/kv_layout.h"
 #include "kernels/backend.h"
+#include "model/layer_kinds.h"
 #include "model/metadata_reader.h"
 #include "model/pooling.h"
 
@@ -77,6 +78,12 @@ struct LayerConfig {
   int32_t window = 0;   ///< > 0: position p sees positions > p - window only
   int32_t rope = 0;     ///< index into DecoderConfig::ropes, or kNoRope
   bool routed = false;  ///< feed-forward of experts
+  Mixer mixer = Mixer::kAttention;
+  bool feed_forward = true;  ///< whether one follows the mixer
+
+  bool attends() const { return mixer == Mixer::kAttention || mixer == Mixer::kAttentionAndMamba2; }
+  /// Whether it keeps a state.
+  bool recurs() const { return mixer != Mixer::kAttention && mixer != Mixer::kNone; }
 };
 
 struct DecoderConfig {
@@ -113,12 +120,16 @@ struct DecoderConfig {
   /// Names of the norms before attention and feed-forward within a layer.
   std::string_view attention_norm = "attn_norm";
   std::string_view feed_forward_norm = "ffn_norm";
+  std::string_view output_norm = "output_norm";
   /// Attention and feed-forward read the same residual stream: x += attention(norm(x)) + feed_forward(norm(x)). An
   /// empty name of the feed-forward's norm means that both read the same normalised row.
   bool parallel_residual = false;
   bool learned_positions = false;    ///< position_embd is added to the embeddings of tokens
   bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
   bool output_is_embedding = false;  ///< even if the file had an output matrix
+  /// attn_q has for each head the rows of its query, then as many of a gate: what the head has read is multiplied by
+  /// the gate's sigmoid.
+  bool gated_attention = false;
 
   /// Of hidden rows, for embeddings: the last row has seen the whole text.
   Pooling pooling = Pooling::kLast;
@@ -126,6 +137,7 @@ struct DecoderConfig {
 
   std::optional<MoeConfig> experts;
   std::optional<MlaConfig> latent;  ///< of all layers
+  std::optional<RecurrentConfig> recurrent;
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
   std::vector<std::string> unread_keys;  ///< MetadataReader::unread()
@@ -181,14 +193,22 @@ struct KvPlace {
   int32_t layer = 0;
 };
 
-/// Where keys and values of all layers lie.
-struct KvPlan {
-  KvLayout layout;
-  std::vector<KvPlace> places;  ///< per layer of the model
+/// Where a layer's state is: bytes from the beginning of a slot.
+struct StatePlace {
+  int32_t group = 0;
+  int64_t offset = 0;
 };
 
-/// On each device one group for layers that see everything, one for those with a window, one for latent ones; of the
-/// options' type, or what the layers' backend keeps for it.
+/// Where keys, values and states of all layers lie. A layer without keys, or without a state, has a place that is not
+/// to be used.
+struct KvPlan {
+  KvLayout layout;
+  std::vector<KvPlace> places;     ///< per layer of the model
+  std::vector<StatePlace> states;  ///< the same
+};
+
+/// On each device one group for layers that see everything, one for those with a window, one for latent ones, one for
+/// states; of the options' type, or what the layers' backend keeps for it.
 KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> stages, const ModelOptions& options);
 
 /// Layers [begin, end) of a decoder: all, or those that one of several backends computes.

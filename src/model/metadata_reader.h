@@ -37,6 +37,9 @@ class MetadataReader {
   std::string full(std::string_view key) const;
   bool contains(std::string_view key) const { return file_.metadata().contains(full(key)); }
 
+  /// For a key whose value does not matter.
+  void mark_read(std::string_view key) const { full(key); }
+
   /// Within [least, most]. The `_or` forms give `missing`, unchecked, if there is no such key.
   Result<int64_t> integer(std::string_view key, int64_t least, int64_t most) const;
   Result<int64_t> integer_or(std::string_view key, int64_t missing, int64_t least, int64_t most) const;
@@ -47,6 +50,9 @@ class MetadataReader {
   Result<float> positive_or(std::string_view key, float missing) const;
   Result<std::string_view> string_or(std::string_view key, std::string_view missing) const;
   Result<bool> boolean_or(std::string_view key, bool missing) const;
+
+  /// For each of `layers` layers, one number for all or an array of at least so many.
+  Result<std::vector<int64_t>> per_layer(std::string_view key, int64_t layers, int64_t least, int64_t most) const;
 
   /// Which of `layers` layers have a window, by "attention.sliding_window_pattern": a flag per layer, or a period P of
   /// which the last layer has none (1: no windows at all, 0: windows everywhere). `period` stands for a missing key.

@@ -59,7 +59,12 @@ Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const Mode
 }
 
 // Before a large file is read for nothing.
-Result<void> check_operations(Backend& backend, bool latent, bool streams) {
+Result<void> check_operations(Backend& backend, bool latent, bool streams, bool recurrent) {
+  if (recurrent && backend.recurrent() == nullptr) {
+    return fail(Code::kUnsupported,
+                "{} has no recurrent layers, which this model needs; models like it run on the CPU (--gpu-layers 0)",
+                backend.description());
+  }
   const bool there = (!latent || backend.latent() != nullptr) &&
                      (!streams || (backend.streams() != nullptr && backend.compressor() != nullptr));
   if (there) return {};
@@ -114,7 +119,7 @@ ModelOptions options_of(const ModelOptions& options, std::span<const PipelineSta
 
 Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
                                     const ModelOptions& options, LayerRange range) {
-  CAIRN_TRY_VOID(check_operations(backend, config.latent.has_value(), false));
+  CAIRN_TRY_VOID(check_operations(backend, config.latent.has_value(), false, config.recurrent.has_value()));
   StageMemory memory;
   const auto load = [&](WeightLoader& binder) { return load_decoder_weights(binder, config, range); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory, adapter_rows_of(config, options)));
@@ -159,7 +164,7 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
                               const deepseek4::ModelConfig& config, const ModelOptions& options) {
   CAIRN_TRY_VOID(check_is_whole(stages, "DeepSeek V4"));
   Backend& backend = *stages[0].backend;
-  CAIRN_TRY_VOID(check_operations(backend, true, true));
+  CAIRN_TRY_VOID(check_operations(backend, true, true, false));
   ModelMemory memory;
   StageMemory& stage = memory.stages.emplace_back();
   const auto load = [&](WeightLoader& binder) {

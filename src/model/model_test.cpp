@@ -466,7 +466,8 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
 
 TEST_F(ModelTest, ModelsAreRefusedWhereTheirOperationsAreMissing) {
   BrokenBackend backend;  // which has none but those of every model
-  for (const char* name : {"deepseek2.gguf", "deepseek2-nomla.gguf", "deepseek32.gguf", "deepseek4.gguf"}) {
+  for (const char* name :
+       {"deepseek2.gguf", "deepseek2-nomla.gguf", "deepseek32.gguf", "deepseek4.gguf", "qwen35.gguf", "mamba2.gguf"}) {
     const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
     for (const Error& error : {load_model(file, backend, {}).error(), model_memory(file, backend, {}).error()}) {
       EXPECT_EQ(error.code, Code::kUnsupported) << name;

@@ -29,6 +29,7 @@ class Pipeline final : public Runner {
     for (const auto& stage : std::span(earlier_).subspan(1)) CAIRN_TRY_VOID(stage->middle_step(batch, rows));
     return last_->last_step(batch, rows);
   }
+  bool takes_drafts() const override { return last_->takes_drafts(); }
   const KvLayout& kv_layout() const override { return last_->kv_layout(); }
   int64_t vocabulary() const override { return last_->vocabulary(); }
   int32_t context_tokens() const override { return last_->context_tokens(); }

@@ -49,6 +49,41 @@ constexpr std::array kQwen3Moe = joined(kQwen3, std::to_array<KeyDefault>({
                                                     {"expert_feed_forward_length", kU32, "256"},
                                                 }));
 
+constexpr std::array kQwen35 = joined(kQwen3, std::to_array<KeyDefault>({
+                                                  {"rope.dimension_sections", kU32, "11,11,10,0", true},
+                                                  {"full_attention_interval", kU32, "4"},
+                                                  {"ssm.conv_kernel", kU32, "4"},
+                                                  {"ssm.state_size", kU32, "64"},
+                                                  {"ssm.group_count", kU32, "2"},
+                                                  {"ssm.time_step_rank", kU32, "4"},
+                                                  {"ssm.inner_size", kU32, "256"},
+                                              }));
+
+constexpr std::array kQwen35Moe = joined(kQwen35, std::to_array<KeyDefault>({
+                                                      {"expert_count", kU32, "8"},
+                                                      {"expert_used_count", kU32, "2"},
+                                                      {"expert_feed_forward_length", kU32, "256"},
+                                                      {"expert_shared_feed_forward_length", kU32, "256"},
+                                                  }));
+
+constexpr KeyDefault kLfm2Moe[] = {
+    {"context_length", kU32, "2048"},
+    {"embedding_length", kU32, "256"},
+    {"block_count", kU32, "4"},
+    {"leading_dense_block_count", kU32, "2"},
+    {"feed_forward_length", kU32, "512"},
+    {"vocab_size", kU32, "512"},
+    {"attention.head_count", kU32, "4"},
+    {"attention.head_count_kv", kU32, "", true},
+    {"shortconv.l_cache", kU32, "3"},
+    {"rope.freq_base", kF32, "1000000"},
+    {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
+    {"expert_count", kU32, "8"},
+    {"expert_used_count", kU32, "2"},
+    {"expert_feed_forward_length", kU32, "256"},
+    {"expert_gating_func", kU32, "2"},
+};
+
 constexpr KeyDefault kDeepseek2[] = {
     {"context_length", kU32, "2048"},
     {"embedding_length", kU32, "256"},
@@ -144,6 +179,49 @@ constexpr Setting kMoeSmall[] = {
     {"attention.head_count", "16"},  {"attention.head_count_kv", "4"}, {"attention.key_length", "64"},
     {"expert_count", "32"},          {"expert_used_count", "4"},       {"expert_feed_forward_length", "384"},
     {"feed_forward_length", "1536"}, {"vocab_size", "151936"},
+};
+
+constexpr Setting kQwen359B[] = {
+    {"context_length", "262144"},     {"embedding_length", "4096"},    {"block_count", "32"},
+    {"feed_forward_length", "12288"}, {"vocab_size", "248320"},        {"attention.head_count", "16"},
+    {"attention.head_count_kv", "4"}, {"attention.key_length", "256"}, {"rope.dimension_count", "64"},
+    {"rope.freq_base", "10000000"},   {"ssm.state_size", "128"},       {"ssm.group_count", "16"},
+    {"ssm.time_step_rank", "32"},     {"ssm.inner_size", "4096"},
+};
+
+constexpr Setting kQwen35A3B[] = {
+    {"context_length", "262144"},
+    {"embedding_length", "2048"},
+    {"block_count", "40"},
+    {"feed_forward_length", "512"},
+    {"vocab_size", "248320"},
+    {"attention.head_count", "16"},
+    {"attention.head_count_kv", "2"},
+    {"attention.key_length", "256"},
+    {"rope.dimension_count", "64"},
+    {"rope.freq_base", "10000000"},
+    {"ssm.state_size", "128"},
+    {"ssm.group_count", "16"},
+    {"ssm.time_step_rank", "32"},
+    {"ssm.inner_size", "4096"},
+    {"expert_count", "256"},
+    {"expert_used_count", "8"},
+    {"expert_feed_forward_length", "512"},
+    {"expert_shared_feed_forward_length", "512"},
+};
+
+constexpr Setting kLfm28B[] = {
+    {"context_length", "128000"},
+    {"embedding_length", "2048"},
+    {"block_count", "24"},
+    {"leading_dense_block_count", "2"},
+    {"feed_forward_length", "7168"},
+    {"vocab_size", "65536"},
+    {"attention.head_count", "32"},
+    {"attention.head_count_kv", "0,0,8,0,0,0,8,0,0,0,8,0,0,0,8,0,0,0,8,0,0,8,0,0"},
+    {"expert_count", "32"},
+    {"expert_used_count", "4"},
+    {"expert_feed_forward_length", "1792"},
 };
 
 constexpr Setting kV2Lite[] = {
@@ -243,8 +321,8 @@ constexpr Setting kTwoBitExperts[] = {
 };
 
 constexpr Architecture kArchitectures[] = {
-    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4}, {"llama", kLlama},
-    {"qwen3", kQwen3, true},   {"qwen3moe", kQwen3Moe},
+    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4}, {"llama", kLlama},         {"qwen3", kQwen3, true},
+    {"qwen3moe", kQwen3Moe},   {"qwen35", kQwen35},       {"qwen35moe", kQwen35Moe}, {"lfm2moe", kLfm2Moe, true},
 };
 
 constexpr Preset kPresets[] = {
@@ -252,6 +330,9 @@ constexpr Preset kPresets[] = {
     {{"llama-8b", "llama", "8.03 G parameters, the shape of Llama 3.1 8B"}, kLlama8B},
     {{"qwen3-0.6b", "qwen3", "0.60 G parameters"}, kQwen3Small, true},
     {{"moe-0.8b", "qwen3moe", "0.80 G parameters, 32 experts of which 4 are used"}, kMoeSmall, true},
+    {{"qwen3.5-9b", "qwen35", "9.0 G parameters, the shape of Qwen 3.5 9B"}, kQwen359B},
+    {{"qwen3.5-35b-a3b", "qwen35moe", "35 G parameters, the shape of Qwen 3.5 35B-A3B"}, kQwen35A3B},
+    {{"lfm2-8b-a1b", "lfm2moe", "8.3 G parameters, the shape of LFM2 8B-A1B"}, kLfm28B, true},
     {{"v2-lite", "deepseek2", "15.7 G parameters, the shape of DeepSeek V2 Lite"}, kV2Lite},
     {{"v3", "deepseek2", "671 G parameters, the shape of DeepSeek V3 and R1"}, kV3},
     {{"flash", "deepseek4", "284 G parameters, the shape of DeepSeek V4 Flash; two-bit experts"},

@@ -19,8 +19,9 @@ constexpr int64_t kHashLayers = 3;
 constexpr double kSwigluClamp = 10;
 constexpr int64_t kPlainRatio = 128;
 
-constexpr std::string_view kMayBeZero[] = {"hash_layer_count", "leading_dense_block_count", "attention.compress_ratios",
-                                           "nextn_predict_layers"};
+constexpr std::string_view kMayBeZero[] = {"hash_layer_count",          "leading_dense_block_count",
+                                           "attention.compress_ratios", "nextn_predict_layers",
+                                           "rope.dimension_sections",   "attention.head_count_kv"};
 
 template <class Names>
 std::string list_of(Names&& names) {
@@ -74,7 +75,8 @@ std::unexpected<Error> misfit(std::string_view key, std::string what) {
 }  // namespace
 
 std::span<const std::string_view> architectures() {
-  static constexpr std::array<std::string_view, 5> kNames = {"llama", "qwen3", "qwen3moe", "deepseek2", "deepseek4"};
+  static constexpr std::array<std::string_view, 8> kNames = {"llama",     "qwen3",   "qwen3moe",  "qwen35",
+                                                             "qwen35moe", "lfm2moe", "deepseek2", "deepseek4"};
   return kNames;
 }
 
@@ -189,6 +191,17 @@ void Shape::complete_deepseek4() {
   derive("hash_layer_count", {static_cast<double>(std::clamp<int64_t>(main_layers, 0, kHashLayers))});
 }
 
+// Every third of a small shape's layers has attention; of a preset with fewer layers than it has, the first are left.
+void Shape::complete_lfm2() {
+  const int64_t layers = std::min(integer("block_count"), kLayersMax);
+  const auto heads = static_cast<double>((integer("attention.head_count") + 3) / 4);
+  std::vector<double> kv_heads;
+  for (int64_t layer = 0; layer < layers; ++layer) kv_heads.push_back(layer % 3 == 2 ? heads : 0);
+  derive("attention.head_count_kv", std::move(kv_heads));
+  Key* key = find("attention.head_count_kv");
+  if (!key->is_chosen && std::cmp_greater(key->values.size(), layers)) key->values.resize(static_cast<size_t>(layers));
+}
+
 Result<void> Shape::complete() {
   if (architecture_ == "deepseek4") complete_deepseek4();
   if (architecture_ == "deepseek2") {
@@ -197,6 +210,7 @@ Result<void> Shape::complete() {
     derive("attention.value_length", {latent});
   }
   if (architecture_.starts_with("deepseek")) derive("attention.head_count_kv", {1});
+  if (architecture_ == "lfm2moe") complete_lfm2();
   derive("attention.value_length", {static_cast<double>(integer("attention.key_length"))});
   derive("rope.dimension_count", {static_cast<double>(integer("attention.key_length"))});
   CAIRN_TRY_VOID(check_numbers());
@@ -219,12 +233,16 @@ Result<void> Shape::check_numbers() const {
 Result<void> Shape::check_heads() const {
   const int64_t heads = integer("attention.head_count");
   const int64_t rope = integer("rope.dimension_count");
-  if (heads % integer("attention.head_count_kv") != 0) {
-    return misfit("attention.head_count_kv", fmt::format("it does not divide the {} heads", heads));
+  const bool is_lfm2 = architecture_ == "lfm2moe";
+  for (const int64_t kv_heads : integers("attention.head_count_kv")) {
+    if (kv_heads == 0 ? is_lfm2 : heads % kv_heads == 0) continue;
+    return misfit("attention.head_count_kv", fmt::format("{} does not divide the {} heads", kv_heads, heads));
   }
+  if (is_lfm2) CAIRN_TRY_VOID(check_lfm2());
+  CAIRN_TRY_VOID(check_state());
   const bool is_mla = architecture_ == "deepseek2";
   const int64_t head = integer(is_mla ? "attention.key_length_mla" : "attention.key_length");
-  if (rope % 2 != 0 || rope > head || (is_mla && rope == head)) {
+  if (!is_lfm2 && (rope % 2 != 0 || rope > head || (is_mla && rope == head))) {
     return misfit("rope.dimension_count", fmt::format("{} of a head's {} dimensions cannot be rotated: they must be "
                                                       "pairs{}",
                                                       rope, head, is_mla ? ", and some must be left" : ""));
@@ -242,6 +260,29 @@ Result<void> Shape::check_heads() const {
   }
   if (rope > integer("attention.indexer.key_length")) {
     return misfit("attention.indexer.key_length", fmt::format("{} dimensions of it are rotated", rope));
+  }
+  return {};
+}
+
+Result<void> Shape::check_lfm2() const {
+  const int64_t heads = integer("attention.head_count"), width = integer("embedding_length");
+  if (width % heads != 0 || width / heads % 2 != 0) {
+    return misfit("attention.head_count", fmt::format("it does not divide the {} columns into pairs", width));
+  }
+  if (std::cmp_not_equal(integers("attention.head_count_kv").size(), integer("block_count"))) {
+    return misfit("attention.head_count_kv", fmt::format("there are {} layers", integer("block_count")));
+  }
+  return {};
+}
+
+Result<void> Shape::check_state() const {
+  const int64_t heads = integer("ssm.time_step_rank");
+  if (heads == 0) return {};
+  if (heads % integer("ssm.group_count") != 0) {
+    return misfit("ssm.group_count", fmt::format("it does not divide the {} heads", heads));
+  }
+  if (integer("ssm.inner_size") % heads != 0) {
+    return misfit("ssm.inner_size", fmt::format("{} heads do not divide it", heads));
   }
   return {};
 }

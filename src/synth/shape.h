@@ -82,9 +82,12 @@ class Shape {
   const Key* find(std::string_view name) const;
   void derive(std::string_view name, std::vector<double> values);
   void complete_deepseek4();
+  void complete_lfm2();
   Result<void> check_numbers() const;
   Result<void> check_heads() const;
   Result<void> check_layers() const;
+  Result<void> check_lfm2() const;
+  Result<void> check_state() const;
 
   std::string architecture_;
   std::string name_;

@@ -43,6 +43,8 @@ Spread spread_of(const TensorPlan& tensor) {
       return {.deviation = 0.1f, .mean = 0};
     case Role::kMixScale:
       return {.deviation = 0.05f, .mean = 0.5f};
+    case Role::kRate:
+      return {.deviation = 0.05f, .mean = -0.5f};
     case Role::kMatrix:
     case Role::kExpertIds:
       break;

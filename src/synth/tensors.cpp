@@ -25,6 +25,10 @@ class Builder {
         add_v4_attention();
       } else if (shape_.architecture() == "deepseek2") {
         add_latent_attention();
+      } else if (is_delta_net(layer_)) {
+        add_gated_delta_net();
+      } else if (is_short_convolution(layer_)) {
+        add_short_convolution();
       } else {
         add_attention();
       }
@@ -32,7 +36,7 @@ class Builder {
       if (layer_ >= layers - shape_.integer("nextn_predict_layers")) add_prediction();
     }
     prefix_.clear();
-    norm("output_norm", width_);
+    norm(is_lfm2() ? "token_embd_norm" : "output_norm", width_);
     if (!shape_.tied_output) matrix("output", {width_, vocabulary});
     if (is_v4) add_output_mixing("output_hc");
     return std::move(tensors_);
@@ -48,16 +52,49 @@ class Builder {
   }
   void norm(std::string_view name, int64_t width) { add(fmt::format("{}.weight", name), {width}, Role::kNorm); }
 
-  void add_attention() {
-    const int64_t head = shape_.integer("attention.key_length");
-    const int64_t value = shape_.integer("attention.value_length");
-    const int64_t kv_heads = shape_.integer("attention.head_count_kv");
+  bool is_qwen35() const { return shape_.architecture().starts_with("qwen35"); }
+  bool is_lfm2() const { return shape_.architecture() == "lfm2moe"; }
+  bool is_delta_net(int64_t layer) const {
+    return is_qwen35() && (layer + 1) % shape_.integer("full_attention_interval") != 0;
+  }
+  bool is_short_convolution(int64_t layer) const {
+    return is_lfm2() && shape_.integers("attention.head_count_kv")[static_cast<size_t>(layer)] == 0;
+  }
+
+  void add_gated_delta_net() {
+    const int64_t heads = shape_.integer("ssm.time_step_rank");
+    const int64_t inner = shape_.integer("ssm.inner_size");
+    const int64_t channels = inner + 2 * shape_.integer("ssm.group_count") * shape_.integer("ssm.state_size");
     norm("attn_norm", width_);
-    matrix("attn_q", {width_, heads_ * head});
+    matrix("attn_qkv", {width_, channels});
+    matrix("attn_gate", {width_, inner});
+    matrix("ssm_beta", {width_, heads});
+    matrix("ssm_alpha", {width_, heads});
+    matrix("ssm_conv1d", {shape_.integer("ssm.conv_kernel"), channels});
+    add("ssm_dt.bias", {heads}, Role::kBias);
+    add("ssm_a", {heads}, Role::kRate);
+    norm("ssm_norm", inner / heads);
+    matrix("ssm_out", {inner, width_});
+  }
+
+  void add_short_convolution() {
+    norm("attn_norm", width_);
+    matrix("shortconv.in_proj", {width_, 3 * width_});
+    matrix("shortconv.conv", {shape_.integer("shortconv.l_cache"), width_});
+    matrix("shortconv.out_proj", {width_, width_});
+  }
+
+  void add_attention() {
+    const int64_t head = is_lfm2() ? width_ / heads_ : shape_.integer("attention.key_length");
+    const int64_t value = is_lfm2() ? head : shape_.integer("attention.value_length");
+    const std::vector<int64_t> kv = shape_.integers("attention.head_count_kv");
+    const int64_t kv_heads = is_lfm2() ? kv[static_cast<size_t>(layer_)] : kv[0];
+    norm("attn_norm", width_);
+    matrix("attn_q", {width_, heads_ * head * (is_qwen35() ? 2 : 1)});
     matrix("attn_k", {width_, kv_heads * head});
     matrix("attn_v", {width_, kv_heads * value});
     matrix("attn_output", {heads_ * value, width_});
-    if (!shape_.architecture().starts_with("qwen3")) return;
+    if (!shape_.architecture().starts_with("qwen3") && !is_lfm2()) return;
     norm("attn_q_norm", head);
     norm("attn_k_norm", head);
   }
@@ -149,7 +186,7 @@ class Builder {
   }
 
   void add_feed_forward() {
-    norm("ffn_norm", width_);
+    norm(is_qwen35() ? "post_attention_norm" : "ffn_norm", width_);
     const int64_t experts = shape_.integer("expert_count");
     if (experts == 0 || layer_ < shape_.integer("leading_dense_block_count")) {
       return add_gated("", shape_.integer("feed_forward_length"), 0);
@@ -166,6 +203,10 @@ class Builder {
     add_gated("_exps", inner, experts);
     const int64_t shared = shape_.integer("expert_shared_count");
     if (shared > 0) add_gated("_shexp", shared * inner, 0);
+    if (const int64_t width = shape_.integer("expert_shared_feed_forward_length"); width > 0) {
+      add_gated("_shexp", width, 0);
+      add("ffn_gate_inp_shexp.weight", {width_}, Role::kBias);
+    }
   }
 
   void add_gated(std::string_view suffix, int64_t inner, int64_t experts) {

@@ -18,6 +18,7 @@ enum class Role {
   kNorm,       ///< near 1
   kBias,       ///< near 0
   kMixScale,   ///< for hyper-connections: below 1
+  kRate,       ///< of a state that is forgotten: below 0
   kExpertIds,  ///< for each token as many different experts as it uses
 };
 

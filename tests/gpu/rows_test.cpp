@@ -140,8 +140,8 @@ TEST_F(GpuRows, FusedAddAndNormGivesTheBitsOfBothOperations) {
 }
 
 TEST_F(GpuRows, GatesAgreeWithTheCpu) {
-  for (const Activation activation :
-       {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu, Activation::kReluSquared}) {
+  for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu,
+                                      Activation::kReluSquared, Activation::kSigmoid}) {
     SCOPED_TRACE(static_cast<int>(activation));
     Random random(2);
     const std::vector<float> up = random.normals(kRowsMax * kWidths[5]);

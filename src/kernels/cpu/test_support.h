@@ -23,6 +23,7 @@ extern const MatmulKernels kEmulatedAvx512Matmul;
 extern const MatmulKernels kEmulatedAvx512Bf16Matmul;
 extern const RowKernels kEmulatedAvx512Rows;
 extern const AttentionKernels kEmulatedAvx512Attention;
+extern const RecurrentKernels kEmulatedAvx512Recurrent;
 #endif
 
 /// The machine's own instruction sets, and emulated AVX-512 if the compiler could build it (emulated/CMakeLists.txt).
@@ -32,9 +33,10 @@ inline std::vector<Isa> isas_under_test() {
 #if defined(__x86_64__)
   // The emulation itself is compiled for AVX2.
   if (choose_isa("avx2").has_value()) {
-    isas.push_back({"avx512 emulated", &kEmulatedAvx512Matmul, &kEmulatedAvx512Rows, &kEmulatedAvx512Attention});
-    isas.push_back(
-        {"avx512bf16 emulated", &kEmulatedAvx512Bf16Matmul, &kEmulatedAvx512Rows, &kEmulatedAvx512Attention});
+    isas.push_back({"avx512 emulated", &kEmulatedAvx512Matmul, &kEmulatedAvx512Rows, &kEmulatedAvx512Attention,
+                    &kEmulatedAvx512Recurrent});
+    isas.push_back({"avx512bf16 emulated", &kEmulatedAvx512Bf16Matmul, &kEmulatedAvx512Rows, &kEmulatedAvx512Attention,
+                    &kEmulatedAvx512Recurrent});
   }
 #endif
   return isas;

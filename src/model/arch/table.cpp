@@ -15,6 +15,10 @@ constexpr Architecture decoder(std::string_view name, ReadDecoderConfig read) {
   return {.name = name, .kind = ArchitectureKind::kDecoder, .read_decoder = read};
 }
 
+constexpr Architecture hybrid(std::string_view name, ReadDecoderConfig read) {
+  return {.name = name, .kind = ArchitectureKind::kDecoder, .read_decoder = read, .hybrid = true};
+}
+
 constexpr Architecture encoder(std::string_view name, ReadEncoderConfig read) {
   return {.name = name, .kind = ArchitectureKind::kEncoder, .read_encoder = read};
 }
@@ -30,6 +34,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("ernie4_5-moe", read_ernie4_5_moe_config),
     decoder("exaone4", read_exaone4_config),
     decoder("falcon", read_falcon_config),
+    hybrid("falcon-h1", read_falcon_h1_config),
     decoder("gemma", read_gemma_config),
     decoder("gemma2", read_gemma2_config),
     decoder("gemma3", read_gemma3_config),
@@ -37,14 +42,20 @@ constexpr Architecture kArchitectures[] = {
     decoder("glm4moe", read_glm4moe_config),
     decoder("gpt2", read_gpt2_config),
     decoder("granite", read_granite_config),
+    hybrid("granitehybrid", read_granite_hybrid_config),
     decoder("granitemoe", read_granite_config),
     decoder("hunyuan-dense", read_hunyuan_dense_config),
     encoder("jina-bert-v2", read_jina_bert_v2_config),
+    hybrid("lfm2", read_lfm2_config),
+    hybrid("lfm2moe", read_lfm2_config),
     decoder("llama", read_llama_config),
+    hybrid("mamba2", read_mamba2_config),
     decoder("minimax-m2", read_minimax_m2_config),
     decoder("mistral3", read_mistral3_config),
     decoder("mistral4", read_deepseek2_config),
     decoder("nemotron", read_nemotron_config),
+    hybrid("nemotron_h", read_nemotron_h_config),
+    hybrid("nemotron_h_moe", read_nemotron_h_config),
     encoder("nomic-bert", read_nomic_bert_config),
     decoder("olmo2", read_olmo2_config),
     decoder("olmoe", read_olmoe_config),
@@ -52,7 +63,10 @@ constexpr Architecture kArchitectures[] = {
     decoder("qwen2", read_qwen2_config),
     decoder("qwen2moe", read_qwen2moe_config),
     decoder("qwen3", read_qwen3_config),
+    hybrid("qwen35", read_qwen35_config),
+    hybrid("qwen35moe", read_qwen35_config),
     decoder("qwen3moe", read_qwen3moe_config),
+    hybrid("qwen3next", read_qwen3next_config),
     decoder("smollm3", read_smollm3_config),
     decoder("stablelm", read_stablelm_config),
     decoder("starcoder2", read_starcoder2_config),

@@ -25,6 +25,7 @@ struct Architecture {
   std::string_view name;  ///< general.architecture
   ArchitectureKind kind = ArchitectureKind::kDecoder;
   ReadDecoderConfig read_decoder = nullptr;  ///< of kDecoder
+  bool hybrid = false;                       ///< kDecoder: layers may be without attention or feed-forward
   ReadEncoderConfig read_encoder = nullptr;  ///< of kEncoder
 };
 
@@ -42,6 +43,7 @@ Result<void> read_ernie4_5_config(const MetadataReader& keys, DecoderConfig& con
 Result<void> read_ernie4_5_moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_exaone4_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_falcon_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_falcon_h1_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config);
@@ -49,18 +51,24 @@ Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config)
 Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gpt2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_granite_hybrid_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_hunyuan_dense_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_lfm2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_llama_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_minimax_m2_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_mamba2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_mistral3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_nemotron_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_nemotron_h_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_olmo2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_olmoe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_phi3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen2moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_qwen35_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3moe_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_qwen3next_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_smollm3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_stablelm_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_starcoder2_config(const MetadataReader& keys, DecoderConfig& config);

@@ -33,7 +33,8 @@ void BatchRows::plan_slice(const Batch& batch, const BatchSlice& slice) {
   const int32_t end = slice.position_begin + slice.rows;
   for (size_t group = 0; group < limits_.groups; ++group) {
     const std::vector<PageId>& pages = slice.pages->groups[group];
-    CAIRN_CHECK(static_cast<int64_t>(pages.size()) * kPageTokens >= end);
+    const bool state = batch.pool->layout().groups[group].kind == KvKind::kState;
+    CAIRN_CHECK(state ? pages.size() == 1 : static_cast<int64_t>(pages.size()) * kPageTokens >= end);
     slices_[group].push_back({slice.row_begin, slice.rows, slice.position_begin, pages});
   }
   for (int32_t position = slice.position_begin; position < end; ++position) positions_.push_back(position);

@@ -43,6 +43,10 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
   if (model.latent) {
     CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
   }
+  if (model.recurrent) {
+    CAIRN_TRY(decoder->recurrent_, RecurrentLayers::create(backend, model, rows));
+    decoder->states_.reserve(rows);
+  }
   decoder->batch_.reserve({.rows = rows,
                            .logit_rows = options.logits_max,
                            .context_tokens = model.context_tokens,
@@ -83,12 +87,13 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   }
   if (model.latent) {
     LatentAttention::add_work(model, rows, sizes);
-  } else {
+  } else if (model.heads > 0) {
     sizes.attention_rows = rows;
     sizes.attention_heads = model.heads;
     sizes.head_dim = std::max(model.key_dim, model.value_dim);
     sizes.attention_tokens = model.context_tokens;
   }
+  if (model.recurrent) RecurrentLayers::add_work(model, rows, sizes);
   return sizes;
 }
 
@@ -103,6 +108,7 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
                   options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
                   backend.workspace_bytes(work_sizes(config, options.batch_tokens_max, logit_rows));
   if (config.latent) bytes += LatentAttention::bytes(config, options.batch_tokens_max);
+  if (config.recurrent) bytes += RecurrentLayers::bytes(config, options.batch_tokens_max);
   return bytes;
 }
 
@@ -160,9 +166,9 @@ void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
 void Decoder::run_layers(const PagePool& pool) {
   compute_ropes();
   for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
-    attention(layer, pool);
+    mix(layer, pool);
     if (layer + 1 == description_.layers.size()) select_output_rows();
-    feed_forward(layer);
+    if (description_.layers[layer].feed_forward) feed_forward(layer);
   }
 }
 
@@ -192,19 +198,45 @@ void Decoder::compute_ropes() {
   }
 }
 
-void Decoder::attention(size_t layer, const PagePool& pool) {
+void Decoder::mix(size_t layer, const PagePool& pool) {
+  const LayerConfig& kind = description_.layers[layer];
+  if (kind.mixer == Mixer::kNone) return;
   const LayerWeights& weights = weights_of(layer);
   const float* x = block_input(weights.attention_norm);
   if (description_.parallel_residual) begin_parallel(weights, x);
+  if (kind.attends()) attention(layer, pool, x);
+  if (kind.recurs()) recur(layer, pool, x);
+  directions_.after_attention(backend_, layer, activations_.block, rows_);
+  add_block(weights.attention_post_norm);
+}
+
+void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
   if (latent_) {
     attend_latent(layer, pool, x);
   } else {
     attend(layer, pool, x);
   }
-  const MatmulTarget output[] = {weights.attention_output.to(activations_.block)};
+  const MatmulTarget output[] = {weights_of(layer).attention_output.to(activations_.block)};
   backend_.matmul(output, activations_.attended, rows_);
-  directions_.after_attention(backend_, layer, activations_.block, rows_);
-  add_block(weights.attention_post_norm);
+}
+
+void Decoder::recur(size_t layer, const PagePool& pool, const float* x) {
+  const LayerConfig& kind = description_.layers[layer];
+  const StatePlace place = kv_.states[layer];
+  states_.clear();
+  for (const AttentionSlice& slice : batch_.slices(place.group)) {
+    states_.push_back({.row_begin = slice.row_begin,
+                       .rows = slice.rows,
+                       .position_begin = slice.position_begin,
+                       .state = pool.slot(place.group, slice.pages[0]) + place.offset});
+  }
+  const RecurrentStep step{.rows = rows_, .slices = states_};
+  const RecurrentWeights& weights = weights_of(layer).recurrent;
+  if (kind.attends()) {
+    recurrent_->run_and_add(kind.mixer, weights, step, x, activations_.block);
+  } else {
+    recurrent_->run(kind.mixer, weights, step, x, activations_.block);
+  }
 }
 
 void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
@@ -219,6 +251,10 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   params.soft_cap = description_.attention_logit_softcap;
   params.window = description_.layers[layer].window;
   backend_.attention(params, kv, slices, activations_.query, activations_.attended);
+  if (description_.gated_attention) {
+    backend_.gate(Activation::kSigmoid, activations_.attention_gate, activations_.attended, rows_,
+                  int64_t{description_.heads} * description_.value_dim, activations_.attended);
+  }
 }
 
 void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) {
@@ -238,8 +274,9 @@ void Decoder::query_key_value(size_t layer, const float* x) {
   float* query = activations_.query;
   float* key = activations_.key;
   const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
-                                      weights.value.to(activations_.value)};
-  backend_.matmul(projections, x, rows_);
+                                      weights.value.to(activations_.value),
+                                      weights.attention_gate.to(activations_.attention_gate)};
+  backend_.matmul(std::span(projections).first(description_.gated_attention ? 4 : 3), x, rows_);
 
   if (!description_.qk_norm_after_rope) norm_query_key(weights);
   const int32_t heads = description_.heads;
@@ -327,9 +364,11 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   float* gate = activations_.gate;
   float* up = activations_.up;
   float* chosen = activations_.expert_out;
+  const bool gated = description_.gated_feed_forward;
   const MatmulTarget in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
-  backend_.grouped_matmul(in, x, rows_, ids, used, false);
-  backend_.gate(description_.activation, gate, up, int64_t{rows_} * used, experts.width, gate);
+  backend_.grouped_matmul(std::span(in).subspan(gated ? 0 : 1), x, rows_, ids, used, false);
+  backend_.gate(description_.activation, gated ? gate : up, gated ? up : nullptr, int64_t{rows_} * used, experts.width,
+                gate);
   const MatmulTarget down[] = {weights.routed.down.to(chosen)};
   backend_.grouped_matmul(down, gate, rows_, ids, used, true);
   backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);

@@ -15,6 +15,7 @@
 #include "model/decoder/batch_rows.h"
 #include "model/decoder/decoder_activations.h"
 #include "model/decoder/latent_attention.h"
+#include "model/decoder/recurrent_layer.h"
 #include "model/logit_rows.h"
 #include "model/model.h"
 #include "model/runner.h"
@@ -39,6 +40,7 @@ class Decoder final : public Runner {
   Result<void> middle_step(const Batch& batch, std::span<float> rows);
   /// For a range with the last layer, but not the first: computes the logits from those rows.
   Result<LogitsView> last_step(const Batch& batch, std::span<const float> rows);
+  bool takes_drafts() const override { return !recurrent_.has_value(); }
   const KvLayout& kv_layout() const override { return kv_.layout; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
@@ -67,7 +69,11 @@ class Decoder final : public Runner {
   void begin_with(const Batch& batch, std::span<const float> rows);
   void run_layers(const PagePool& pool);
   void compute_ropes();
-  void attention(size_t layer, const PagePool& pool);
+  /// Attention, or what the layer has instead.
+  void mix(size_t layer, const PagePool& pool);
+  /// From the normalised input to activations_.block.
+  void attention(size_t layer, const PagePool& pool, const float* x);
+  void recur(size_t layer, const PagePool& pool, const float* x);
   /// From the normalised input to activations_.attended.
   void attend(size_t layer, const PagePool& pool, const float* x);
   void attend_latent(size_t layer, const PagePool& pool, const float* x);
@@ -107,6 +113,7 @@ class Decoder final : public Runner {
   ActivationArena arena_;
   DecoderActivations activations_;
   std::optional<LatentAttention> latent_;
+  std::optional<RecurrentLayers> recurrent_;
   std::vector<float> labels_;  // [0, 1 or 2, embedding]
 
   // Of the step in progress; reserved once.
@@ -117,6 +124,7 @@ class Decoder final : public Runner {
   const float* parallel_input_ = nullptr;  // [rows_, embedding], what the feed-forward beside attention reads
   std::vector<float> temperatures_;        // per row, if the model has them
   std::vector<TokenId> position_ids_;      // rows of the table of learned positions
+  std::vector<StateSlice> states_;         // of the layer in progress
   bool keeps_logits_ = false;
   LogitRows logits_;
   std::unique_ptr<float[]>

@@ -19,6 +19,7 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   arena.add(query, attention_rows * config.heads * config.key_dim);
   arena.add(key, attention_rows * config.kv_heads * config.key_dim);
   arena.add(value, attention_rows * config.kv_heads * config.value_dim);
+  arena.add(attention_gate, config.gated_attention ? rows * config.heads * config.value_dim : 0);
   arena.add(attended, rows * config.heads * config.value_dim);
   arena.add(block, rows * width);
   arena.add(gate, config.gated_feed_forward ? rows * inner : 0);

@@ -16,6 +16,7 @@ struct DecoderActivations {
   float* query = nullptr;           ///< [R, heads * key_dim]
   float* key = nullptr;             ///< [R, kv_heads * key_dim]
   float* value = nullptr;           ///< [R, kv_heads * value_dim]
+  float* attention_gate = nullptr;  ///< [R, heads * value_dim]
   float* attended = nullptr;        ///< [R, heads * value_dim]
   float* block = nullptr;           ///< [R, embedding], what attention or feed-forward adds
   float* gate = nullptr;            ///< [R, inner], or [R, used, width] of the experts; none without gates

@@ -14,15 +14,14 @@ class LayerLoader {
 
   Result<LayerWeights> load() {
     LayerWeights weights;
+    const LayerConfig& layer = description_.layers[layer_];
     CAIRN_TRY_VOID(load_norms(weights));
-    if (description_.latent) {
-      CAIRN_TRY(weights.latent, load_latent_weights(binder_, prefix_, description_));
-    } else {
-      CAIRN_TRY_VOID(load_query_key_value(weights));
+    if (layer.attends()) CAIRN_TRY_VOID(load_attention(weights));
+    if (layer.recurs()) {
+      CAIRN_TRY(weights.recurrent, load_recurrent_weights(binder_, prefix_, layer.mixer, description_));
     }
-    const int64_t attended = int64_t{description_.heads} * description_.value_dim;
-    CAIRN_TRY(weights.attention_output, binder_.linear(prefix_ + "attn_output", description_.embedding, attended));
-    if (description_.layers[layer_].routed) {
+    if (!layer.feed_forward) return weights;
+    if (layer.routed) {
       CAIRN_TRY_VOID(load_experts(*description_.experts, weights));
     } else {
       CAIRN_TRY_VOID(load_dense(weights));
@@ -31,17 +30,30 @@ class LayerLoader {
   }
 
  private:
+  Result<void> load_attention(LayerWeights& weights) {
+    if (description_.latent) {
+      CAIRN_TRY(weights.latent, load_latent_weights(binder_, prefix_, description_));
+    } else {
+      CAIRN_TRY_VOID(load_query_key_value(weights));
+    }
+    const int64_t attended = int64_t{description_.heads} * description_.value_dim;
+    CAIRN_TRY(weights.attention_output, binder_.linear(prefix_ + "attn_output", description_.embedding, attended));
+    return {};
+  }
+
   Result<void> load_norms(LayerWeights& weights) {
-    if (description_.pre_norms) {
+    const LayerConfig& layer = description_.layers[layer_];
+    if (description_.pre_norms && layer.mixer != Mixer::kNone) {
       CAIRN_TRY(weights.attention_norm, norm(description_.attention_norm));
-      if (!description_.feed_forward_norm.empty()) {
-        CAIRN_TRY(weights.feed_forward_norm, norm(description_.feed_forward_norm));
-      }
+    }
+    if (description_.pre_norms && layer.feed_forward && !description_.feed_forward_norm.empty()) {
+      CAIRN_TRY(weights.feed_forward_norm, norm(description_.feed_forward_norm));
     }
     if (description_.post_norms) {
       CAIRN_TRY(weights.attention_post_norm, norm("post_attention_norm"));
       CAIRN_TRY(weights.feed_forward_post_norm, norm("post_ffw_norm"));
     }
+    if (!layer.attends()) return {};
     const int64_t head = description_.key_dim;
     if (description_.qk_norm == QkNorm::kLayerNormPerHead) {
       CAIRN_TRY(weights.query_norm, binder_.table(prefix_ + "attn_q_norm.weight", description_.heads, head));
@@ -58,6 +70,13 @@ class LayerLoader {
 
   /// Of the residual stream.
   Result<Norm> norm(std::string_view name) {
+    // Falcon-H1's files have one without the ending that tensors of weights have.
+    if (const std::string bare = fmt::format("{}{}", prefix_, name);
+        binder_.has(bare) && !binder_.has(bare + ".weight")) {
+      Norm norm;
+      CAIRN_TRY(norm.weight, binder_.vector(bare, description_.embedding));
+      return norm;
+    }
     return binder_.norm(fmt::format("{}{}", prefix_, name), description_.embedding, description_.norm_biases);
   }
 
@@ -74,9 +93,27 @@ class LayerLoader {
       CAIRN_TRY(weights.value, binder_.linear_rows(fused, rows, width, {query + key, value}));
       return {};
     }
-    CAIRN_TRY(weights.query, binder_.linear(prefix_ + "attn_q", query, width));
+    if (description_.gated_attention) {
+      CAIRN_TRY_VOID(load_gated_query(weights));
+    } else {
+      CAIRN_TRY(weights.query, binder_.linear(prefix_ + "attn_q", query, width));
+    }
     CAIRN_TRY(weights.key, binder_.linear(prefix_ + "attn_k", key, width));
     CAIRN_TRY(weights.value, binder_.linear(prefix_ + "attn_v", value, width));
+    return {};
+  }
+
+  Result<void> load_gated_query(LayerWeights& weights) {
+    const int64_t dim = description_.key_dim;
+    const int64_t rows = 2 * dim * description_.heads;
+    std::vector<RowRange> queries, gates;
+    for (int64_t begin = 0; begin < rows; begin += 2 * dim) {
+      queries.push_back({begin, dim});
+      gates.push_back({begin + dim, dim});
+    }
+    const std::string name = prefix_ + "attn_q";
+    CAIRN_TRY(weights.query, binder_.linear_picked(name, rows, description_.embedding, queries));
+    CAIRN_TRY(weights.attention_gate, binder_.linear_picked(name, rows, description_.embedding, gates));
     return {};
   }
 
@@ -109,13 +146,17 @@ class LayerLoader {
       CAIRN_TRY(routed.gate, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {0, inner}));
       CAIRN_TRY(routed.up, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {inner, inner}));
     } else {
-      CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.route.experts, inner, width));
+      if (description_.gated_feed_forward) {
+        CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.route.experts, inner, width));
+      }
       CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.route.experts, inner, width));
     }
     CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts.route.experts, width, experts.width));
     if (experts.shared_width == 0) return {};
     FeedForwardWeights& shared = weights.shared;
-    CAIRN_TRY(shared.gate, binder_.linear(prefix_ + "ffn_gate_shexp", experts.shared_width, width));
+    if (description_.gated_feed_forward) {
+      CAIRN_TRY(shared.gate, binder_.linear(prefix_ + "ffn_gate_shexp", experts.shared_width, width));
+    }
     CAIRN_TRY(shared.up, binder_.linear(prefix_ + "ffn_up_shexp", experts.shared_width, width));
     CAIRN_TRY(shared.down, binder_.linear(prefix_ + "ffn_down_shexp", width, experts.shared_width));
     if (experts.shared_gated) {
@@ -149,7 +190,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
     CAIRN_TRY_VOID(binder.allocate_adapters());
     return weights;
   }
-  CAIRN_TRY(weights.output_norm, binder.norm("output_norm", config.embedding, config.norm_biases));
+  CAIRN_TRY(weights.output_norm, binder.norm(config.output_norm, config.embedding, config.norm_biases));
   if (output_is_embedding) {
     weights.output.weight = weights.embedding;
   } else {

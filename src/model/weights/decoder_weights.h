@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "model/config.h"
 #include "model/weights/latent_weights.h"
+#include "model/weights/recurrent_weights.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn {
@@ -26,7 +27,9 @@ struct LayerWeights {
   Buffer query_norm;
   Buffer key_norm;
   LatentWeights latent;  ///< instead of query, key, value and their norms
+  Linear attention_gate;
   Linear attention_output;
+  RecurrentWeights recurrent;
   Norm attention_post_norm;
 
   Norm feed_forward_norm;

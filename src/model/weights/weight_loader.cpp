@@ -88,6 +88,34 @@ Result<Linear> WeightLoader::expert_rows(std::string_view name, int64_t experts,
   return linear;
 }
 
+Result<Linear> WeightLoader::linear_picked(std::string_view name, int64_t rows, int64_t cols,
+                                           std::span<const RowRange> ranges) {
+  const std::string weight_name = fmt::format("{}.weight", name);
+  const int64_t shape[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, shape));
+  CAIRN_TRY_VOID(check_supported(*tensor));
+  if (const std::string bias = fmt::format("{}.bias", name); has(bias)) {
+    return fail_at("tensor " + bias, Code::kUnsupported, "tensor {} is not supported: its matrix is taken apart", bias);
+  }
+  HostMatrix host{tensor->type, 0, cols, 1, nullptr, options_.in_place, {}};
+  for (const RowRange& range : ranges) host.rows += range.rows;
+  CAIRN_TRY(host.scales, scales(name, 1));
+  Linear linear;
+  if (!wants(backend_.load_bytes(host))) {
+    linear.weight = {.type = host.type, .rows = host.rows, .cols = cols, .experts = 1, .memory = {}};
+    return linear;
+  }
+  const int64_t row = row_bytes(tensor->type, cols);
+  std::vector<std::byte> bytes;
+  bytes.reserve(host.rows * row);
+  for (const RowRange& range : ranges) {
+    const auto part = tensor->bytes.subspan(range.begin * row, range.rows * row);
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  CAIRN_TRY(linear.weight, load_copy(host, bytes));
+  return linear;
+}
+
 Result<Linear> WeightLoader::stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
   const std::string weight_name = fmt::format("{}.weight", name);
   const gguf::Tensor* tensor = file_.find_tensor(weight_name);
@@ -222,6 +250,22 @@ Result<Buffer> WeightLoader::table(std::string_view tensor_name, int64_t rows, i
   const int64_t shape[] = {cols, rows};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
   return floats(*tensor, {0, rows * cols});
+}
+
+Result<Buffer> WeightLoader::turned_table(std::string_view tensor_name, int64_t rows, int64_t cols) {
+  const int64_t shape[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
+  CAIRN_TRY_VOID(check_decodable(*tensor));
+  const int64_t bytes = rows * cols * static_cast<int64_t>(sizeof(float));
+  if (!wants(bytes)) return Buffer();
+  CAIRN_TRY(const std::vector<float> values, decoded(*tensor));
+  std::vector<float> turned(values.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t col = 0; col < cols; ++col) turned[col * rows + row] = values[row * cols + col];
+  }
+  CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
+  backend_.write(turned.data(), bytes, buffer.data());
+  return buffer;
 }
 
 Result<std::vector<float>> WeightLoader::values(std::string_view name, int64_t rows, int64_t cols) {

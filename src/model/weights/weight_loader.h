@@ -66,6 +66,8 @@ class WeightLoader {
   Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols);
   /// Some rows of `name`.weight [rows, cols] and of its bias.
   Result<Linear> linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range);
+  /// Several ranges of rows of `name`.weight [rows, cols], copied one behind the other. It may have no bias.
+  Result<Linear> linear_picked(std::string_view name, int64_t rows, int64_t cols, std::span<const RowRange> ranges);
   /// `name`.weight [experts, rows, cols], and `name`.bias [experts, rows] if there is one.
   Result<Linear> experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
   /// Some rows of each expert of `name`.weight [experts, rows, cols], which are copied together. It may have no bias.
@@ -80,6 +82,8 @@ class WeightLoader {
   Result<Norm> norm(std::string_view name, int64_t cols, bool biased);
   /// A tensor [rows, cols], as float32.
   Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
+  /// A tensor [rows, cols], as float32, turned: [cols, rows].
+  Result<Buffer> turned_table(std::string_view tensor, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols] as float32, to make other matrices from; empty if it is only counted.
   Result<std::vector<float>> values(std::string_view name, int64_t rows, int64_t cols);
   /// A matrix [experts, rows, cols] that no tensor holds: `fill` writes its elements.

@@ -11,17 +11,17 @@
 namespace cairn::cpu {
 namespace {
 
-constexpr Isa kGeneric{"generic", &kGenericMatmul, &kGenericRows, &kGenericAttention};
+constexpr Isa kGeneric{"generic", &kGenericMatmul, &kGenericRows, &kGenericAttention, &kGenericRecurrent};
 #if defined(__x86_64__)
 constexpr std::array kIsas{
-    Isa{"avx512bf16", &kAvx512Bf16Matmul, &kAvx512Rows, &kAvx512Attention},
-    Isa{"avx512", &kAvx512Matmul, &kAvx512Rows, &kAvx512Attention},
-    Isa{"avxvnni", &kAvxVnniMatmul, &kAvx2Rows, &kAvx2Attention},
-    Isa{"avx2", &kAvx2Matmul, &kAvx2Rows, &kAvx2Attention},
+    Isa{"avx512bf16", &kAvx512Bf16Matmul, &kAvx512Rows, &kAvx512Attention, &kAvx512Recurrent},
+    Isa{"avx512", &kAvx512Matmul, &kAvx512Rows, &kAvx512Attention, &kAvx512Recurrent},
+    Isa{"avxvnni", &kAvxVnniMatmul, &kAvx2Rows, &kAvx2Attention, &kAvx2Recurrent},
+    Isa{"avx2", &kAvx2Matmul, &kAvx2Rows, &kAvx2Attention, &kAvx2Recurrent},
     kGeneric,
 };
 #elif defined(__aarch64__)
-constexpr std::array kIsas{Isa{"neon", &kNeonMatmul, &kNeonRows, &kNeonAttention}, kGeneric};
+constexpr std::array kIsas{Isa{"neon", &kNeonMatmul, &kNeonRows, &kNeonAttention, &kNeonRecurrent}, kGeneric};
 #else
 constexpr std::array kIsas{kGeneric};
 #endif

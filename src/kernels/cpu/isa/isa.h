@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/matmul/matmul.h"
+#include "kernels/cpu/recurrent/recurrent_kernels.h"
 #include "kernels/cpu/rows/row_ops.h"
 
 namespace cairn::cpu {
@@ -17,6 +18,7 @@ struct Isa {
   const MatmulKernels* matmul;
   const RowKernels* rows;
   const AttentionKernels* attention;
+  const RecurrentKernels* recurrent;
 };
 
 /// Instruction sets that this machine can run, best first; "generic" is the last.

@@ -10,7 +10,7 @@
 namespace cairn::cpu {
 
 /// The number of values of cairn::Activation.
-inline constexpr int kActivations = 5;
+inline constexpr int kActivations = 6;
 
 struct RowKernels {
   /// out = x / sqrt(mean(x^2) + epsilon) * weight, [cols]; weight may be null for 1, out may be x.

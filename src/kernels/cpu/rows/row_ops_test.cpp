@@ -17,7 +17,7 @@
 namespace cairn::cpu {
 namespace {
 
-static_assert(static_cast<int>(Activation::kReluSquared) + 1 == kActivations);
+static_assert(static_cast<int>(Activation::kSigmoid) + 1 == kActivations);
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -55,6 +55,8 @@ double exact(Activation activation, double x) {
       return std::max(x, 0.0);
     case Activation::kReluSquared:
       return x > 0 ? x * x : 0;
+    case Activation::kSigmoid:
+      return 1 / (1 + std::exp(-x));
   }
   return 0;
 }
@@ -72,8 +74,8 @@ TEST_P(RowOps, ActivationsAreAccurateOverTheWholeRange) {
         EXPECT_EQ(out[i], kInfinity) << a << " of " << x[i];
       } else {
         // The bound is relative to x: far to the left the activations are tiny, and only that matters.
-        const double bound =
-            2e-7 * std::abs(double{x[i]}) + (activation == Activation::kReluSquared ? 2e-7 * truth : 0);
+        const bool by_result = activation == Activation::kReluSquared || activation == Activation::kSigmoid;
+        const double bound = 2e-7 * std::abs(double{x[i]}) + (by_result ? 2e-7 * truth : 0);
         EXPECT_NEAR(out[i], truth, bound + 1e-44) << a << " of " << x[i];
       }
     }

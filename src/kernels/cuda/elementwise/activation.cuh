@@ -31,6 +31,7 @@ __device__ float activate(float x) {
   if constexpr (kActivation == Activation::kGeluErf) return gelu_erf(x);
   if constexpr (kActivation == Activation::kRelu) return relu(x);
   if constexpr (kActivation == Activation::kReluSquared) return relu(x) * relu(x);
+  if constexpr (kActivation == Activation::kSigmoid) return sigmoid(x);
 }
 
 /// Calls f.operator()<activation>().
@@ -47,6 +48,8 @@ void visit_activation(Activation activation, F f) {
       return f.template operator()<Activation::kRelu>();
     case Activation::kReluSquared:
       return f.template operator()<Activation::kReluSquared>();
+    case Activation::kSigmoid:
+      return f.template operator()<Activation::kSigmoid>();
   }
 }
 

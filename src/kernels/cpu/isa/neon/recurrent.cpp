@@ -1,0 +1,8 @@
+#include "kernels/cpu/isa/neon/vector.h"
+#include "kernels/cpu/recurrent/recurrent_body.h"
+
+namespace cairn::cpu {
+
+constinit const RecurrentKernels kNeonRecurrent = make_recurrent_kernels<Vector>();
+
+}  // namespace cairn::cpu

@@ -1,0 +1,13 @@
+#include "model/arch/table.h"
+#include "model/recurrent_config.h"
+
+namespace cairn {
+
+// Mamba 2: layers of a scan alone, without attention, positions or feed-forward.
+Result<void> read_mamba2_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY_VOID(read_state_config(keys, config));
+  mix_otherwise_by(Mixer::kMamba2, config);
+  return {};
+}
+
+}  // namespace cairn

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include "model/arch/table.h"
+#include "model/recurrent_config.h"
+
+namespace cairn {
+
+namespace {
+
+// Each layer is one of three: a feed-forward if it has a width, attention if it has heads, Mamba 2 otherwise.
+void choose_layers(DecoderConfig& config) {
+  for (LayerConfig& layer : config.layers) {
+    layer.rope = kNoRope;
+    if (layer.feed_forward) {
+      layer.mixer = Mixer::kNone;
+    } else if (layer.mixer == Mixer::kNone) {
+      layer.mixer = Mixer::kMamba2;
+    }
+  }
+}
+
+// Nemotron 3 Super: experts that work on shorter rows.
+Result<void> check_no_latent_experts(const MetadataReader& keys, const DecoderConfig& config) {
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const std::string name = fmt::format("blk.{}.ffn_latent_down.weight", i);
+    if (keys.file().find_tensor(name) == nullptr) continue;
+    return fail_at("tensor " + name, Code::kUnsupported,
+                   "tensor {} makes shorter rows for the experts, which is not supported", name);
+  }
+  return {};
+}
+
+}  // namespace
+
+// Nemotron-H and Nemotron Nano 2 and 3, dense and mixtures: layers of one thing, with one norm; squares of ReLU without
+// a gate, for experts too; attention without positions.
+Result<void> read_nemotron_h_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY_VOID(leave_out_next_token_layers(keys, config));
+  CAIRN_TRY_VOID(read_state_config(keys, config));
+  choose_layers(config);
+  config.feed_forward_norm = "attn_norm";
+  config.activation = Activation::kReluSquared;
+  config.gated_feed_forward = false;
+  // Files say how heads would be rotated, and have an epsilon for layer norms too.
+  for (const char* key : {"rope.dimension_count", "rope.scaling.finetuned", "attention.layer_norm_epsilon"}) {
+    keys.mark_read(key);
+  }
+  if (keys.architecture() != "nemotron_h_moe") return {};
+  CAIRN_TRY_VOID(check_no_latent_experts(keys, config));
+  CAIRN_TRY_VOID(read_experts_config(keys, true, config));
+  return read_routing_config(keys, {.score = RouteScore::kSigmoid, .renormalise = true}, config);
+}
+
+}  // namespace cairn

@@ -1,0 +1,40 @@
+#include "model/decoder/recurrent_layer.h"
+
+namespace cairn {
+
+void RecurrentLayers::mamba2(const RecurrentWeights& weights, const RecurrentStep& step, const float* x,
+                             float* out) const {
+  const RecurrentConfig& state = *description_->recurrent;
+  const MatmulTarget in[] = {weights.gate.to(activations_.gate), weights.mixed.to(activations_.mixed),
+                             weights.alpha.to(activations_.alpha)};
+  backend_->matmul(in, x, step.rows);
+  convolve(weights, step);
+  const ScanParams params{.heads = state.heads,
+                          .groups = state.groups,
+                          .head_dim = state.head_dim,
+                          .state_dim = state.state_dim,
+                          .rate = weights.rate.floats(),
+                          .skip = weights.skip.floats(),
+                          .time_bias = weights.time_bias.floats(),
+                          .state_offset = state.window_bytes()};
+  backend_->recurrent()->scan(params, step.slices,
+                              {.mixed = activations_.convolved,
+                               .steps = activations_.alpha,
+                               .decays = activations_.beta,
+                               .out = activations_.read});
+  if (state.normed) {
+    const GatedNormParams norm{.order = GateOrder::kGateFirst,
+                               .cols = state.inner() / state.groups,
+                               .groups = state.groups,
+                               .weight = weights.norm.floats(),
+                               .epsilon = description_->norm_epsilon};
+    backend_->recurrent()->gated_norm(norm, activations_.gate, step.rows, activations_.read);
+  } else {
+    backend_->gate(Activation::kSilu, activations_.gate, activations_.read, step.rows, state.inner(),
+                   activations_.read);
+  }
+  const MatmulTarget output[] = {weights.output.to(out)};
+  backend_->matmul(output, activations_.read, step.rows);
+}
+
+}  // namespace cairn

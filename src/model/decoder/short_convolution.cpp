@@ -1,0 +1,22 @@
+#include "model/decoder/recurrent_layer.h"
+
+namespace cairn {
+
+void RecurrentLayers::short_convolution(const RecurrentWeights& weights, const RecurrentStep& step, const float* x,
+                                        float* out) const {
+  const RecurrentConfig& state = *description_->recurrent;
+  const MatmulTarget in[] = {weights.input_gate.to(activations_.input_gate), weights.gate.to(activations_.gate),
+                             weights.mixed.to(activations_.mixed)};
+  backend_->matmul(in, x, step.rows);
+  const ConvolutionParams params{
+      .taps = state.taps, .channels = state.channels, .weights = weights.convolution.floats()};
+  backend_->recurrent()->convolve(params, step.slices,
+                                  {.x = activations_.mixed,
+                                   .input_factors = activations_.input_gate,
+                                   .output_factors = activations_.gate,
+                                   .out = activations_.convolved});
+  const MatmulTarget output[] = {weights.output.to(out)};
+  backend_->matmul(output, activations_.convolved, step.rows);
+}
+
+}  // namespace cairn
