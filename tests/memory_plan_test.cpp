@@ -172,8 +172,8 @@ TEST_F(MemoryPlanTest, ThePlanOfTheProPresetIsWhatIsAllocated) { expect_contexts
 
 // So small that a forgotten weight or array would be noticed.
 TEST_F(MemoryPlanTest, ThePlanOfSmallModelsIsWhatIsAllocated) {
-  for (const char* name : {"llama", "gemma2", "phi3", "qwen2moe", "deepseek2", "deepseek2-nomla", "deepseek32",
-                           "deepseek4", "deepseek4-hash"}) {
+  for (const char* name : {"llama", "gemma2", "phi3", "qwen2moe", "gpt2", "falcon-40b", "stablelm-parallel",
+                           "deepseek2", "deepseek2-nomla", "deepseek32", "deepseek4", "deepseek4-hash"}) {
     SCOPED_TRACE(name);
     const auto file = gguf::Reader::open(fmt::format("{}/models/{}.gguf", CAIRN_TEST_DATA, name));
     ASSERT_TRUE(file.has_value());

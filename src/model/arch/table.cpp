@@ -49,6 +49,7 @@ constexpr Architecture kArchitectures[] = {
     hybrid("lfm2", read_lfm2_config),
     hybrid("lfm2moe", read_lfm2_config),
     decoder("llama", read_llama_config),
+    decoder("llama4", read_llama4_config),
     hybrid("mamba2", read_mamba2_config),
     decoder("minimax-m2", read_minimax_m2_config),
     decoder("mistral3", read_mistral3_config),

@@ -55,6 +55,7 @@ Result<void> read_granite_hybrid_config(const MetadataReader& keys, DecoderConfi
 Result<void> read_hunyuan_dense_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_lfm2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_llama_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_llama4_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_minimax_m2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_mamba2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_mistral3_config(const MetadataReader& keys, DecoderConfig& config);

@@ -179,7 +179,7 @@ void Decoder::plan(const Batch& batch) {
   temperatures_.clear();
   if (description_.temperature_scale == 0) return;
   for (const int32_t position : batch_.positions()) {
-    const int32_t stretches = position / description_.temperature_length;
+    const int32_t stretches = (position + description_.temperature_offset) / description_.temperature_length;
     temperatures_.push_back(1 + description_.temperature_scale * std::log(1 + static_cast<float>(stretches)));
   }
 }
@@ -250,6 +250,7 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   params.scale = description_.attention_scale;
   params.soft_cap = description_.attention_logit_softcap;
   params.window = description_.layers[layer].window;
+  params.chunked = description_.chunked_windows;
   backend_.attention(params, kv, slices, activations_.query, activations_.attended);
   if (description_.gated_attention) {
     backend_.gate(Activation::kSigmoid, activations_.attention_gate, activations_.attended, rows_,
@@ -278,17 +279,17 @@ void Decoder::query_key_value(size_t layer, const float* x) {
                                       weights.attention_gate.to(activations_.attention_gate)};
   backend_.matmul(std::span(projections).first(description_.gated_attention ? 4 : 3), x, rows_);
 
-  if (!description_.qk_norm_after_rope) norm_query_key(weights);
+  const LayerConfig& config = description_.layers[layer];
+  if (config.qk_norm && !description_.qk_norm_after_rope) norm_query_key(weights);
   const int32_t heads = description_.heads;
   const int32_t dim = description_.key_dim;
-  const int32_t rope = description_.layers[layer].rope;
-  if (rope != kNoRope) {
-    const RopeConfig& how = description_.ropes[rope];
+  if (config.rope != kNoRope) {
+    const RopeConfig& rope = description_.ropes[config.rope];
     const RopeHeads rotated[] = {{query, heads}, {key, description_.kv_heads}};
-    backend_.rope(how.style, rope_table(rope), how.dims, rotated, rows_, dim);
+    backend_.rope(rope.style, rope_table(config.rope), rope.dims, rotated, rows_, dim);
   }
-  if (description_.qk_norm_after_rope) norm_query_key(weights);
-  if (!temperatures_.empty()) backend_.scale_rows(query, temperatures_, int64_t{heads} * dim);
+  if (config.qk_norm && description_.qk_norm_after_rope) norm_query_key(weights);
+  if (config.temperature && !temperatures_.empty()) backend_.scale_rows(query, temperatures_, int64_t{heads} * dim);
 }
 
 void Decoder::norm_query_key(const LayerWeights& weights) {
@@ -299,6 +300,7 @@ void Decoder::norm_query_key(const LayerWeights& weights) {
       case QkNorm::kNone:
         break;
       case QkNorm::kPerHead:
+      case QkNorm::kPerHeadUnweighted:
         backend_.rms_norm(x, weight.floats(), epsilon, rows_ * heads, dim, x);
         break;
       case QkNorm::kAllHeads:
@@ -364,14 +366,19 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   float* gate = activations_.gate;
   float* up = activations_.up;
   float* chosen = activations_.expert_out;
+  const float* input = x;
+  if (experts.weighted_inputs) {
+    backend_.moe_combine(x, shares, rows_, used, description_.embedding, chosen);
+    input = chosen;
+  }
   const bool gated = description_.gated_feed_forward;
   const MatmulTarget in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
-  backend_.grouped_matmul(std::span(in).subspan(gated ? 0 : 1), x, rows_, ids, used, false);
+  backend_.grouped_matmul(std::span(in).subspan(gated ? 0 : 1), input, rows_, ids, used, false);
   backend_.gate(description_.activation, gated ? gate : up, gated ? up : nullptr, int64_t{rows_} * used, experts.width,
                 gate);
-  const MatmulTarget down[] = {weights.routed.down.to(chosen)};
+  const MatmulTarget down[] = {weights.routed.down.to(experts.weighted_inputs ? out : chosen)};
   backend_.grouped_matmul(down, gate, rows_, ids, used, true);
-  backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);
+  if (!experts.weighted_inputs) backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);
 
   if (experts.shared_width == 0) return;
   float* shared = activations_.shared;

@@ -58,7 +58,7 @@ class LayerLoader {
     if (description_.qk_norm == QkNorm::kLayerNormPerHead) {
       CAIRN_TRY(weights.query_norm, binder_.table(prefix_ + "attn_q_norm.weight", description_.heads, head));
       CAIRN_TRY(weights.key_norm, binder_.table(prefix_ + "attn_k_norm.weight", description_.kv_heads, head));
-    } else if (description_.qk_norm != QkNorm::kNone) {
+    } else if (description_.qk_norm != QkNorm::kNone && description_.qk_norm != QkNorm::kPerHeadUnweighted) {
       const bool all = description_.qk_norm == QkNorm::kAllHeads;
       CAIRN_TRY(weights.query_norm,
                 binder_.vector(prefix_ + "attn_q_norm.weight", all ? head * description_.heads : head));
