@@ -75,6 +75,7 @@ const Converted kDecoders[] = {
     {"glm4_moe_lite", 1e-9},
     {"youtu"},
     {"mistral4"},
+    {"gpt_oss"},
 };
 
 /// Architectures that Cairn refuses by name. Once one is supported, it moves to the list above.
@@ -92,7 +93,6 @@ const char* const kNotYet[] = {
     "glm4",
     "glm4_moe",
     "gpt2",
-    "gpt_oss",
     "granite-hybrid-dense",
     "granitemoehybrid",
     "hunyuan_v1_dense",

@@ -100,9 +100,12 @@ struct DecoderConfig {
 
   Activation activation = Activation::kSilu;
   QkNorm qk_norm = QkNorm::kNone;
-  bool pre_norms = true;             ///< before attention and feed-forward
-  bool post_norms = false;           ///< after them, before the residual
-  bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
+  bool pre_norms = true;         ///< before attention and feed-forward
+  bool post_norms = false;       ///< after them, before the residual
+  bool fused_gate_up = false;    ///< ffn_up holds the gate's rows, then its own
+  bool attention_sinks = false;  ///< a score without a value joins each softmax: attn_sinks
+  /// The tensor with the norm before the feed-forward: some architectures give it the name of another one.
+  std::string_view feed_forward_norm = "ffn_norm";
   bool output_is_embedding = false;  ///< even if the file had an output matrix
 
   /// Of hidden rows, for embeddings: the last row has seen the whole text.

@@ -209,6 +209,20 @@ TEST_F(ModelTest, TensorsMissingOrOfTheWrongShapeAreNamed) {
   expect_error(EditedFile("llama.gguf").set("llama.block_count", 3u), Code::kCorruptFile, {"blk.2."});
 }
 
+TEST_F(ModelTest, SinksAndBiasesOfGptOssThatAreMissingOrMisshapenAreNamed) {
+  expect_error(EditedFile("gpt-oss.gguf").replace("blk.1.attn_sinks.weight", "blk.1.attn_s1nks.weight"),
+               Code::kCorruptFile, {"blk.1.attn_sinks.weight", "missing", "[4]"});
+  expect_error(
+      EditedFile("gpt-oss.gguf").replace("blk.0.post_attention_norm.weight", "blk.0.post_attention_n0rm.weight"),
+      Code::kCorruptFile, {"blk.0.post_attention_norm.weight", "missing"});
+  expect_error(EditedFile("gpt-oss.gguf").swap_dimensions("blk.0.ffn_down_exps.bias"), Code::kCorruptFile,
+               {"blk.0.ffn_down_exps.bias", "[8, 64]", "[64, 8]"});
+  expect_error(EditedFile("gpt-oss.gguf").set("gpt-oss.attention.sliding_window", 0u), Code::kCorruptFile,
+               {"gpt-oss.attention.sliding_window", "is 0"});
+  expect_error(EditedFile("gpt-oss.gguf").set("gpt-oss.expert_used_count", 9u), Code::kCorruptFile,
+               {"gpt-oss.expert_used_count", "1 .. 8"});
+}
+
 TEST_F(ModelTest, LatentAttentionThatDoesNotFitIsNamed) {
   const auto expect_u32 = [](std::string_view model, std::string_view key, uint32_t value,
                              std::initializer_list<std::string_view> parts, Code code = Code::kCorruptFile) {

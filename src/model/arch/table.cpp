@@ -27,6 +27,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("gemma", read_gemma_config),
     decoder("gemma2", read_gemma2_config),
     decoder("gemma3", read_gemma3_config),
+    decoder("gpt-oss", read_gpt_oss_config),
     decoder("granite", read_granite_config),
     decoder("granitemoe", read_granite_config),
     encoder("jina-bert-v2", read_jina_bert_v2_config),

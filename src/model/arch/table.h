@@ -39,6 +39,7 @@ Result<void> read_deepseek32_config(const MetadataReader& keys, DecoderConfig& c
 Result<void> read_gemma_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_gpt_oss_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_llama_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_mistral3_config(const MetadataReader& keys, DecoderConfig& config);

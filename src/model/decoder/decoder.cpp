@@ -211,6 +211,7 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   params.scale = description_.attention_scale;
   params.soft_cap = description_.attention_logit_softcap;
   params.window = description_.layers[layer].window;
+  params.sinks = weights_of(layer).sinks.floats();
   backend_.attention(params, kv, slices, activations_.query, activations_.attended);
 }
 

@@ -20,6 +20,9 @@ class LayerLoader {
     } else {
       CAIRN_TRY_VOID(load_query_key_value(weights));
     }
+    if (description_.attention_sinks) {
+      CAIRN_TRY(weights.sinks, binder_.vector(prefix_ + "attn_sinks.weight", description_.heads));
+    }
     const int64_t attended = int64_t{description_.heads} * description_.value_dim;
     CAIRN_TRY(weights.attention_output, binder_.linear(prefix_ + "attn_output", description_.embedding, attended));
     if (description_.layers[layer_].routed) {
@@ -35,7 +38,8 @@ class LayerLoader {
     const int64_t width = description_.embedding;
     if (description_.pre_norms) {
       CAIRN_TRY(weights.attention_norm, binder_.vector(prefix_ + "attn_norm.weight", width));
-      CAIRN_TRY(weights.feed_forward_norm, binder_.vector(prefix_ + "ffn_norm.weight", width));
+      const std::string before_ffn = fmt::format("{}{}.weight", prefix_, description_.feed_forward_norm);
+      CAIRN_TRY(weights.feed_forward_norm, binder_.vector(before_ffn, width));
     }
     if (description_.post_norms) {
       CAIRN_TRY(weights.attention_post_norm, binder_.vector(prefix_ + "post_attention_norm.weight", width));

@@ -26,6 +26,7 @@ struct LayerWeights {
   Buffer query_norm;
   Buffer key_norm;
   LatentWeights latent;  ///< instead of query, key, value and their norms
+  Buffer sinks;
   Linear attention_output;
   Buffer attention_post_norm;
 
