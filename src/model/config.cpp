@@ -55,6 +55,16 @@ Result<void> read_pooling_and_head(const MetadataReader& keys, DecoderConfig& co
   return {};
 }
 
+// The architecture decides which kind of norm it has: files may hold the key of the other one too.
+Result<void> read_norm_epsilon(const MetadataReader& keys, DecoderConfig& config) {
+  constexpr const char* kRmsKey = "attention.layer_norm_rms_epsilon";
+  keys.contains(kRmsKey);  // so that it counts as read
+  const char* key = config.norm == NormKind::kRms ? kRmsKey : "attention.layer_norm_epsilon";
+  CAIRN_TRY(config.norm_epsilon, keys.number(key));
+  if (config.norm_epsilon >= 0) return {};
+  return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
+}
+
 Result<void> check_causal(const MetadataReader& keys) {
   const char* key = "attention.causal";
   CAIRN_TRY(const bool causal, keys.boolean_or(key, true));
@@ -110,17 +120,13 @@ Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Archit
   config.layers.resize(layers);
   CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
   CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
-  CAIRN_TRY(config.norm_epsilon, keys.number("attention.layer_norm_rms_epsilon"));
-  if (config.norm_epsilon < 0) {
-    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative",
-                keys.full("attention.layer_norm_rms_epsilon"), config.norm_epsilon);
-  }
   CAIRN_TRY_VOID(read_heads(keys, config));
   CAIRN_TRY_VOID(read_context(keys, context_tokens, config));
   CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
   CAIRN_TRY_VOID(read_pooling_and_head(keys, config));
   CAIRN_TRY_VOID(check_causal(keys));
   CAIRN_TRY_VOID(architecture.read_decoder(keys, config));
+  CAIRN_TRY_VOID(read_norm_epsilon(keys, config));
   config.unread_keys = keys.unread();
   return config;
 }

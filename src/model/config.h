@@ -21,11 +21,15 @@ struct Architecture;  // arch/table.h
 struct ModelOptions;
 struct PipelineStage;
 
-/// RMS norm of queries and keys before they are rotated.
+/// How rows of the residual stream are normalised.
+enum class NormKind { kRms, kLayerNorm };
+
+/// The norm of queries and keys.
 enum class QkNorm {
   kNone,
-  kPerHead,   ///< each head by itself; weight [head_dim]
-  kAllHeads,  ///< the whole row; weight [heads * head_dim]
+  kPerHead,           ///< RMS, each head by itself; weight [head_dim]
+  kAllHeads,          ///< RMS, the whole row; weight [heads * head_dim]
+  kLayerNormPerHead,  ///< layer norm, each head by itself with its own weight; weight [heads, head_dim]
 };
 
 /// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
@@ -99,13 +103,22 @@ struct DecoderConfig {
   int32_t temperature_length = 1;
 
   Activation activation = Activation::kSilu;
+  bool gated_feed_forward = true;  ///< down(act(gate x) * up x); otherwise down(act(up x))
+  NormKind norm = NormKind::kRms;
+  bool norm_biases = false;  ///< of layer norms
   QkNorm qk_norm = QkNorm::kNone;
-  bool pre_norms = true;         ///< before attention and feed-forward
-  bool post_norms = false;       ///< after them, before the residual
-  bool fused_gate_up = false;    ///< ffn_up holds the gate's rows, then its own
-  bool attention_sinks = false;  ///< a score without a value joins each softmax: attn_sinks
-  /// The tensor with the norm before the feed-forward: some architectures give it the name of another one.
+  bool qk_norm_after_rope = false;  ///< queries and keys are normalised once they are rotated, not before
+  bool pre_norms = true;            ///< before attention and feed-forward
+  bool post_norms = false;          ///< after them, before the residual
+  /// Names of the norms before attention and feed-forward within a layer.
+  std::string_view attention_norm = "attn_norm";
   std::string_view feed_forward_norm = "ffn_norm";
+  /// Attention and feed-forward read the same residual stream: x += attention(norm(x)) + feed_forward(norm(x)). An
+  /// empty name of the feed-forward's norm means that both read the same normalised row.
+  bool parallel_residual = false;
+  bool learned_positions = false;    ///< position_embd is added to the embeddings of tokens
+  bool attention_sinks = false;      ///< a score without a value joins each softmax: attn_sinks
+  bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
   bool output_is_embedding = false;  ///< even if the file had an output matrix
 
   /// Of hidden rows, for embeddings: the last row has seen the whole text.
@@ -141,6 +154,23 @@ Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t m
 /// leading_dense_block_count counts; none if expert_count is 0 or missing and they are not `required`. The caller sets
 /// what is not in the metadata.
 Result<void> read_experts_config(const MetadataReader& keys, bool required, DecoderConfig& config);
+
+/// How chosen experts are scored and weighted, where a file does not say.
+struct RoutingDefaults {
+  RouteScore score = RouteScore::kSoftmax;
+  bool renormalise = false;
+};
+
+/// Completes what read_experts_config() has read, if there are experts: expert_shared_count, expert_gating_func,
+/// expert_weights_norm, expert_weights_scale and the groups of experts.
+Result<void> read_routing_config(const MetadataReader& keys, const RoutingDefaults& missing, DecoderConfig& config);
+
+/// Of the layers with experts only every interleave_moe_layer_step-th keeps them: those of index i with i + 1 a
+/// multiple of it.
+Result<void> read_expert_step_config(const MetadataReader& keys, DecoderConfig& config);
+
+/// Leaves out the layers that predict tokens after the next, which nextn_predict_layers counts, at the end.
+Result<void> leave_out_next_token_layers(const MetadataReader& keys, DecoderConfig& config);
 
 /// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
 /// scale.

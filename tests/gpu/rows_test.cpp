@@ -48,6 +48,22 @@ TEST_F(GpuRows, NormsAgreeWithTheCpu) {
   }
 }
 
+TEST_F(GpuRows, LayerNormsOfHeadsAgreeWithTheCpu) {
+  constexpr int64_t kHeads = 3;
+  for (const int64_t cols : {int64_t{64}, int64_t{50}, int64_t{1'500}}) {
+    SCOPED_TRACE(std::to_string(cols) + " columns");
+    Random random(static_cast<uint32_t>(cols));
+    const std::vector<float> weight = random.normals(kHeads * cols), x = random.normals(7 * kHeads * cols, 3);
+    const auto normed = [&](Backend& backend) {
+      Arrays arrays(backend);
+      float* const rows = arrays.put(x);
+      backend.layer_norm_heads(rows, arrays.put(weight), 1e-5f, 7, kHeads, cols, rows);
+      return arrays.get(rows, std::ssize(x));
+    };
+    EXPECT_LE(difference(normed(gpu()), normed(cpu())), 1e-5);
+  }
+}
+
 // Rows of all lengths for which kernels differ: also the same rows at addresses that are not aligned.
 TEST_F(GpuRows, LongRowsAgreeWithTheCpuWhateverTheirAddress) {
   constexpr int64_t kRows = 17;

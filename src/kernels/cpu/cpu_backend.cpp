@@ -151,6 +151,13 @@ class CpuBackend final : public Backend {
              [&](int64_t r) { rows_.layer_norm(x + r * cols, weight, bias, epsilon, cols, out + r * cols); });
   }
 
+  void layer_norm_heads(const float* x, const float* weight, float epsilon, int64_t rows, int64_t heads, int64_t cols,
+                        float* out) override {
+    for_rows(rows * heads, cols, 3 * kCopyNs, [&](int64_t r) {
+      rows_.layer_norm(x + r * cols, weight + r % heads * cols, nullptr, epsilon, cols, out + r * cols);
+    });
+  }
+
   void gate(Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
             float* out) override {
     const auto kernel = rows_.gate[static_cast<size_t>(activation)];

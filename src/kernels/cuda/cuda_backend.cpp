@@ -153,8 +153,14 @@ class CudaBackend final : public Backend {
   void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t rows, int64_t cols,
                   float* out) override {
     if (rows == 0) return;
-    cuda::layer_norm(queue(), x, weight, bias, epsilon, rows, cols, out);
+    cuda::layer_norm(queue(), x, weight, 1, bias, epsilon, rows, cols, out);
     stream_->launched("layer_norm");
+  }
+  void layer_norm_heads(const float* x, const float* weight, float epsilon, int64_t rows, int64_t heads, int64_t cols,
+                        float* out) override {
+    if (rows == 0) return;
+    cuda::layer_norm(queue(), x, weight, static_cast<int32_t>(heads), nullptr, epsilon, rows * heads, cols, out);
+    stream_->launched("layer_norm_heads");
   }
   void gate(Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
             float* out) override {

@@ -93,8 +93,9 @@ struct RmsNormParams {
   HalfRows halves{};  ///< the rounded `out`, if it has memory
 };
 void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, int64_t cols);
-void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
-                int64_t rows, int64_t cols, float* out);
+/// weight [heads, cols]: row r has that of head r % heads.
+void layer_norm(LaunchQueue& stream, const float* x, const float* weight, int32_t heads, const float* bias,
+                float epsilon, int64_t rows, int64_t cols, float* out);
 /// `halves` as in RmsNormParams. With as many `tickets` as rows, blocks can share a row: they are zeros on the device,
 /// and are zeros again afterwards.
 void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,

@@ -15,55 +15,13 @@ constexpr double kLogMultiplierUnit = 0.1;
 constexpr float kIndexerNormEpsilon = 1e-6f;
 // Of all published models, but the usual converter leaves the key out.
 constexpr float kTemperatureMistral4 = 0.1f;
-// What the sum of chosen experts' weights is divided by at least: the smallest ordinary binary16 number.
-constexpr float kExpertSumLeast = 0x1p-14f;
 
-// Files of V2 may lack the key, and so do those of GLM 4.7 Flash, which has a bias for choosing experts and sigmoids.
-Result<RouteScore> read_score(const MetadataReader& keys, const DecoderConfig& config) {
-  constexpr int64_t kSoftmax = 1, kSigmoid = 2;
-  const char* key = "expert_gating_func";
+// Files of V2 may lack the key of scores, and so do those of GLM 4.7 Flash, which has a bias for choosing experts and
+// sigmoids.
+RoutingDefaults routing_defaults(const MetadataReader& keys, const DecoderConfig& config) {
   const bool biased =
       keys.file().find_tensor(fmt::format("blk.{}.exp_probs_b.bias", config.layers.size() - 1)) != nullptr;
-  CAIRN_TRY(const int64_t score, keys.integer_or(key, biased ? kSigmoid : kSoftmax, INT32_MIN, INT32_MAX));
-  if (score == 0 || score == kSoftmax) return RouteScore::kSoftmax;
-  if (score == kSigmoid) return RouteScore::kSigmoid;
-  return fail(Code::kUnsupported, "{} is {}; supported are {} (softmax) and {} (sigmoid)", keys.full(key), score,
-              kSoftmax, kSigmoid);
-}
-
-Result<void> read_groups_config(const MetadataReader& keys, RouteParams& route) {
-  CAIRN_TRY(const int64_t groups, keys.integer_or("expert_group_count", 0, 0, route.experts));
-  CAIRN_TRY(const int64_t used,
-            keys.integer_or("expert_group_used_count", 0, groups > 1 ? 1 : 0, groups > 1 ? groups : kExpertsMax));
-  if (groups <= 1) return {};
-  if (route.experts % groups != 0) {
-    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} experts of {}",
-                keys.full("expert_group_count"), groups, route.experts, keys.full("expert_count"));
-  }
-  if (used * (route.experts / groups) < route.used) {
-    return fail(Code::kCorruptFile, "{} is {}, but {} groups of {} experts have no {} to choose",
-                keys.full("expert_group_used_count"), used, used, route.experts / groups, route.used);
-  }
-  route.groups = static_cast<int32_t>(groups);
-  route.groups_used = static_cast<int32_t>(used);
-  // No key tells the two rules apart: V2 scores by softmax and ranks a group by its best expert, V3 by sigmoid with a
-  // bias and ranks it by its two best.
-  route.groups_by_best = route.score == RouteScore::kSoftmax;
-  return {};
-}
-
-Result<void> read_routing_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY_VOID(read_experts_config(keys, false, config));
-  if (!config.experts) return {};
-  MoeConfig& experts = *config.experts;
-  CAIRN_TRY(const int64_t shared, keys.integer_or("expert_shared_count", 0, 0, kExpertsUsedMax));
-  if (experts.shared_width == 0) experts.shared_width = shared * experts.width;
-  CAIRN_TRY(experts.route.renormalise, keys.boolean_or("expert_weights_norm", false));
-  CAIRN_TRY(const float scale, keys.number_or("expert_weights_scale", 0));
-  if (scale != 0) experts.route.scale = scale;
-  experts.route.sum_least = kExpertSumLeast;
-  CAIRN_TRY(experts.route.score, read_score(keys, config));
-  return read_groups_config(keys, experts.route);
+  return {.score = biased ? RouteScore::kSigmoid : RouteScore::kSoftmax};
 }
 
 // Files for whole keys and values (attn_kv_b) give a head's sizes where others give those of a row.
@@ -111,14 +69,13 @@ Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config)
 
 // DeepSeek 2, 3 and R1, Kimi K2 and what has their shape.
 Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& config) {
-  const auto layers = static_cast<int64_t>(config.layers.size());
-  CAIRN_TRY(const int64_t next_token, keys.integer_or("nextn_predict_layers", 0, 0, layers - 1));
-  config.layers.resize(layers - next_token);
+  CAIRN_TRY_VOID(leave_out_next_token_layers(keys, config));
   CAIRN_TRY_VOID(read_rope_config(keys, config));
   CAIRN_TRY_VOID(read_latent_config(keys, config));
   config.attention_scale /= std::sqrt(static_cast<float>(config.latent->query_dim()));
   CAIRN_TRY_VOID(read_temperature_config(keys, keys.architecture() == "mistral4" ? kTemperatureMistral4 : 0, config));
-  return read_routing_config(keys, config);
+  CAIRN_TRY_VOID(read_experts_config(keys, false, config));
+  return read_routing_config(keys, routing_defaults(keys, config), config);
 }
 
 // DeepSeek 3.2: each query reads the positions that an indexer chooses.

@@ -3,13 +3,10 @@
 
 namespace cairn {
 
-namespace {
-constexpr int64_t kPeriod = 4;
-}
-
 // OLMo 2 and 3: norms only after attention and feed-forward, queries and keys normalised over all heads. OLMo 3 has
 // windows in three of four layers, and scales the rope of the fourth only.
 Result<void> read_olmo2_config(const MetadataReader& keys, DecoderConfig& config) {
+  constexpr int64_t kPeriod = 4;
   config.pre_norms = false;
   config.post_norms = true;
   config.qk_norm = QkNorm::kAllHeads;

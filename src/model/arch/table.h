@@ -34,22 +34,37 @@ std::span<const Architecture> architectures();
 /// are).
 Result<const Architecture*> architecture_of(const gguf::Reader& file);
 
+Result<void> read_cohere2_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_command_r_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_deepseek32_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_ernie4_5_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_ernie4_5_moe_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_exaone4_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_falcon_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gpt_oss_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_gpt2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_hunyuan_dense_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_llama_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_minimax_m2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_mistral3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_nemotron_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_olmo2_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_olmoe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_phi3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen2moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_smollm3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_stablelm_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_starcoder2_config(const MetadataReader& keys, DecoderConfig& config);
 
 Result<void> read_bert_config(const MetadataReader& keys, EncoderConfig& config);
 Result<void> read_jina_bert_v2_config(const MetadataReader& keys, EncoderConfig& config);

@@ -50,6 +50,7 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
                            .groups = decoder->kv_.layout.groups.size(),
                            .hidden = true});
   decoder->temperatures_.reserve(rows);
+  decoder->position_ids_.reserve(rows);
   decoder->hidden_values_ = std::make_unique_for_overwrite<float[]>(rows * model.embedding);
   decoder->logits_.reserve(logit_rows, model.vocabulary);
   CAIRN_TRY_VOID(decoder->read_labels());
@@ -141,6 +142,11 @@ void Decoder::begin_with_tokens(const Batch& batch) {
   backend_.begin_step();
   hidden_ = activations_.hidden;
   backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, hidden_);
+  if (!description_.learned_positions) return;
+  position_ids_.clear();
+  for (const int32_t position : batch_.positions()) position_ids_.push_back(TokenId{position});
+  backend_.embed(weights_.positions, position_ids_, 1, activations_.block);
+  backend_.add(hidden_, activations_.block, rows_ * description_.embedding, 1);
 }
 
 void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
@@ -189,6 +195,7 @@ void Decoder::compute_ropes() {
 void Decoder::attention(size_t layer, const PagePool& pool) {
   const LayerWeights& weights = weights_of(layer);
   const float* x = block_input(weights.attention_norm);
+  if (description_.parallel_residual) begin_parallel(weights, x);
   if (latent_) {
     attend_latent(layer, pool, x);
   } else {
@@ -235,32 +242,51 @@ void Decoder::query_key_value(size_t layer, const float* x) {
                                       weights.value.to(activations_.value)};
   backend_.matmul(projections, x, rows_);
 
+  if (!description_.qk_norm_after_rope) norm_query_key(weights);
   const int32_t heads = description_.heads;
-  const int32_t kv_heads = description_.kv_heads;
   const int32_t dim = description_.key_dim;
-  if (description_.qk_norm != QkNorm::kNone) {
-    // A norm over all heads is one over longer rows.
-    const bool all = description_.qk_norm == QkNorm::kAllHeads;
-    const float epsilon = description_.norm_epsilon;
-    const int64_t rows = rows_;
-    backend_.rms_norm(query, weights.query_norm.floats(), epsilon, all ? rows : rows * heads,
-                      all ? int64_t{dim} * heads : dim, query);
-    backend_.rms_norm(key, weights.key_norm.floats(), epsilon, all ? rows : rows * kv_heads,
-                      all ? int64_t{dim} * kv_heads : dim, key);
-  }
   const int32_t rope = description_.layers[layer].rope;
   if (rope != kNoRope) {
     const RopeConfig& how = description_.ropes[rope];
-    const RopeHeads rotated[] = {{query, heads}, {key, kv_heads}};
+    const RopeHeads rotated[] = {{query, heads}, {key, description_.kv_heads}};
     backend_.rope(how.style, rope_table(rope), how.dims, rotated, rows_, dim);
   }
+  if (description_.qk_norm_after_rope) norm_query_key(weights);
   if (!temperatures_.empty()) backend_.scale_rows(query, temperatures_, int64_t{heads} * dim);
+}
+
+void Decoder::norm_query_key(const LayerWeights& weights) {
+  const auto norm = [&](float* x, int64_t heads, const Buffer& weight) {
+    const float epsilon = description_.norm_epsilon;
+    const int64_t dim = description_.key_dim;
+    switch (description_.qk_norm) {
+      case QkNorm::kNone:
+        break;
+      case QkNorm::kPerHead:
+        backend_.rms_norm(x, weight.floats(), epsilon, rows_ * heads, dim, x);
+        break;
+      case QkNorm::kAllHeads:
+        backend_.rms_norm(x, weight.floats(), epsilon, rows_, heads * dim, x);
+        break;
+      case QkNorm::kLayerNormPerHead:
+        backend_.layer_norm_heads(x, weight.floats(), epsilon, rows_, heads, dim, x);
+        break;
+    }
+  };
+  norm(activations_.query, description_.heads, weights.query_norm);
+  norm(activations_.key, description_.kv_heads, weights.key_norm);
 }
 
 void Decoder::feed_forward(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_of(layer);
-  const float* x = block_input(weights.feed_forward_norm);
+  const float* x = nullptr;
+  if (description_.parallel_residual) {
+    hidden();  // with attention's block, whose array this one takes
+    x = parallel_input_;
+  } else {
+    x = block_input(weights.feed_forward_norm);
+  }
   float* block = activations_.block;
   if (description_.layers[layer].routed) {
     routed(weights, x, block);
@@ -274,11 +300,17 @@ void Decoder::feed_forward(size_t layer) {
 void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out) {
   float* gate = activations_.gate;
   float* up = activations_.up;
-  const MatmulTarget in[] = {weights.gate.to(gate), weights.up.to(up)};
-  backend_.matmul(in, x, rows_);
-  backend_.gate(description_.activation, gate, up, rows_, inner, gate);
+  if (description_.gated_feed_forward) {
+    const MatmulTarget in[] = {weights.gate.to(gate), weights.up.to(up)};
+    backend_.matmul(in, x, rows_);
+    backend_.gate(description_.activation, gate, up, rows_, inner, up);
+  } else {
+    const MatmulTarget in[] = {weights.up.to(up)};
+    backend_.matmul(in, x, rows_);
+    backend_.gate(description_.activation, up, nullptr, rows_, inner, up);
+  }
   const MatmulTarget down[] = {weights.down.to(out)};
-  backend_.matmul(down, gate, rows_);
+  backend_.matmul(down, up, rows_);
 }
 
 void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
@@ -315,11 +347,8 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   backend_.add(out, shared, rows_ * description_.embedding, 1);
 }
 
-void Decoder::add_block(const Buffer& post_norm) {
-  float* block = activations_.block;
-  if (description_.post_norms) {
-    backend_.rms_norm(block, post_norm.floats(), description_.norm_epsilon, rows_, description_.embedding, block);
-  }
+void Decoder::add_block(const Norm& post_norm) {
+  if (description_.post_norms) norm_rows(post_norm, activations_.block, activations_.block);
   residual_pending_ = true;
 }
 
@@ -330,34 +359,58 @@ float* Decoder::hidden() {
   return hidden_;
 }
 
-const float* Decoder::block_input(const Buffer& norm) {
+const float* Decoder::block_input(const Norm& norm) {
   if (!description_.pre_norms) return hidden();
   float* normed = activations_.normed;
   norm_hidden(norm, normed);
   return normed;
 }
 
-void Decoder::norm_hidden(const Buffer& norm, float* out) {
+void Decoder::begin_parallel(const LayerWeights& weights, const float* x) {
+  parallel_input_ = x;
+  if (description_.feed_forward_norm.empty()) return;
+  norm_hidden(weights.feed_forward_norm, activations_.parallel);
+  parallel_input_ = activations_.parallel;
+}
+
+void Decoder::norm_hidden(const Norm& norm, float* out) {
+  if (description_.norm != NormKind::kRms || !std::exchange(residual_pending_, false)) {
+    norm_rows(norm, hidden(), out);
+    return;
+  }
+  backend_.add_rms_norm(hidden_, activations_.block, description_.residual_scale, norm.weight.floats(),
+                        description_.norm_epsilon, rows_, description_.embedding, out);
+}
+
+void Decoder::norm_rows(const Norm& norm, const float* x, float* out) {
   const float epsilon = description_.norm_epsilon;
   const int64_t width = description_.embedding;
-  if (std::exchange(residual_pending_, false)) {
-    backend_.add_rms_norm(hidden_, activations_.block, description_.residual_scale, norm.floats(), epsilon, rows_,
-                          width, out);
-  } else {
-    backend_.rms_norm(hidden_, norm.floats(), epsilon, rows_, width, out);
+  switch (description_.norm) {
+    case NormKind::kRms:
+      backend_.rms_norm(x, norm.weight.floats(), epsilon, rows_, width, out);
+      break;
+    case NormKind::kLayerNorm:
+      backend_.layer_norm(x, norm.weight.floats(), norm.bias.floats(), epsilon, rows_, width, out);
+      break;
   }
 }
 
 // Those of logits first.
 void Decoder::select_output_rows() {
-  float* last = activations_.last;
-  const int64_t width = description_.embedding;
-  const auto logit_rows = static_cast<int64_t>(batch_.logit_rows().size());
-  const float* all = hidden();
-  if (logit_rows > 0) backend_.gather_rows(all, batch_.logit_rows(), width, last);
-  if (!batch_.hidden_rows().empty()) backend_.gather_rows(all, batch_.hidden_rows(), width, last + logit_rows * width);
+  const auto gather = [&](const float* all, float* wanted) {
+    const int64_t width = description_.embedding;
+    const int64_t logits = std::ssize(batch_.logit_rows()) * width;
+    if (logits > 0) backend_.gather_rows(all, batch_.logit_rows(), width, wanted);
+    if (!batch_.hidden_rows().empty()) backend_.gather_rows(all, batch_.hidden_rows(), width, wanted + logits);
+  };
+  gather(hidden(), activations_.last);
+  if (description_.parallel_residual) {
+    float* other = parallel_input_ == activations_.parallel ? activations_.normed : activations_.parallel;
+    gather(parallel_input_, other);
+    parallel_input_ = other;
+  }
   rows_ = static_cast<int32_t>(batch_.logit_rows().size() + batch_.hidden_rows().size());
-  hidden_ = last;
+  hidden_ = activations_.last;
 }
 
 Result<LogitsView> Decoder::logits() {

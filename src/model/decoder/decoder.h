@@ -72,17 +72,22 @@ class Decoder final : public Runner {
   void attend(size_t layer, const PagePool& pool, const float* x);
   void attend_latent(size_t layer, const PagePool& pool, const float* x);
   void query_key_value(size_t layer, const float* x);
+  void norm_query_key(const LayerWeights& weights);
   void feed_forward(size_t layer);
   void dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out);
   void routed(const LayerWeights& weights, const float* x, float* out);
   /// hidden += residual_scale * norm(block), when hidden is asked for.
-  void add_block(const Buffer& post_norm);
+  void add_block(const Norm& post_norm);
   /// The residual stream with all blocks.
   float* hidden();
   /// The same, normalised; `out` may be hidden_.
-  void norm_hidden(const Buffer& norm, float* out);
+  void norm_hidden(const Norm& norm, float* out);
+  /// Any rows of that width; `out` may be `x`.
+  void norm_rows(const Norm& norm, const float* x, float* out);
   /// What a block reads: hidden, normalised if that comes first.
-  const float* block_input(const Buffer& norm);
+  const float* block_input(const Norm& norm);
+  /// Sets parallel_input_, where attention reads `x`.
+  void begin_parallel(const LayerWeights& weights, const float* x);
   /// Reads the head that ranks into host memory.
   Result<void> read_labels();
   /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
@@ -106,10 +111,12 @@ class Decoder final : public Runner {
 
   // Of the step in progress; reserved once.
   BatchRows batch_;
-  int32_t rows_ = 0;                 // those that are still wanted
-  float* hidden_ = nullptr;          // [rows_, embedding], the residual stream
-  bool residual_pending_ = false;    // activations_.block is still to be added
-  std::vector<float> temperatures_;  // per row, if the model has them
+  int32_t rows_ = 0;                       // those that are still wanted
+  float* hidden_ = nullptr;                // [rows_, embedding], the residual stream
+  bool residual_pending_ = false;          // activations_.block is still to be added
+  const float* parallel_input_ = nullptr;  // [rows_, embedding], what the feed-forward beside attention reads
+  std::vector<float> temperatures_;        // per row, if the model has them
+  std::vector<TokenId> position_ids_;      // rows of the table of learned positions
   bool keeps_logits_ = false;
   LogitRows logits_;
   std::unique_ptr<float[]>

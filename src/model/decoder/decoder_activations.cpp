@@ -15,12 +15,13 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   const int64_t attention_rows = config.latent ? 0 : rows;  // LatentAttention has arrays of its own
   arena.add(hidden, rows * width);
   arena.add(normed, rows * width);
+  arena.add(parallel, config.parallel_residual ? rows * width : 0);
   arena.add(query, attention_rows * config.heads * config.key_dim);
   arena.add(key, attention_rows * config.kv_heads * config.key_dim);
   arena.add(value, attention_rows * config.kv_heads * config.value_dim);
   arena.add(attended, rows * config.heads * config.value_dim);
   arena.add(block, rows * width);
-  arena.add(gate, rows * inner);
+  arena.add(gate, config.gated_feed_forward ? rows * inner : 0);
   arena.add(up, rows * inner);
   arena.add(router, rows * experts.route.experts);
   arena.add(expert_ids, rows * used);

@@ -12,13 +12,14 @@ namespace cairn {
 struct DecoderActivations {
   float* hidden = nullptr;          ///< [R, embedding], the residual stream
   float* normed = nullptr;          ///< [R, embedding]
+  float* parallel = nullptr;        ///< [R, embedding], what the feed-forward beside attention reads
   float* query = nullptr;           ///< [R, heads * key_dim]
   float* key = nullptr;             ///< [R, kv_heads * key_dim]
   float* value = nullptr;           ///< [R, kv_heads * value_dim]
   float* attended = nullptr;        ///< [R, heads * value_dim]
   float* block = nullptr;           ///< [R, embedding], what attention or feed-forward adds
-  float* gate = nullptr;            ///< [R, inner], or [R, used, width] of the experts
-  float* up = nullptr;              ///< the same
+  float* gate = nullptr;            ///< [R, inner], or [R, used, width] of the experts; none without gates
+  float* up = nullptr;              ///< [R, inner], or [R, used, width] of the experts
   float* router = nullptr;          ///< [R, experts]
   int32_t* expert_ids = nullptr;    ///< [R, used]
   float* expert_weights = nullptr;  ///< [R, used]

@@ -43,6 +43,7 @@ class BrokenBackend final : public Backend {
   void rms_norm(const float*, const float*, float, int64_t, int64_t, float*) override {}
   void add_rms_norm(float*, const float*, float, const float*, float, int64_t, int64_t, float*) override {}
   void layer_norm(const float*, const float*, const float*, float, int64_t, int64_t, float*) override {}
+  void layer_norm_heads(const float*, const float*, float, int64_t, int64_t, int64_t, float*) override {}
   void gate(Activation, const float*, const float*, int64_t, int64_t, float*) override {}
   void add(float*, const float*, int64_t, float) override {}
   void scale_rows(float*, std::span<const float>, int64_t) override {}

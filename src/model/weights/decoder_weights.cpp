@@ -35,25 +35,33 @@ class LayerLoader {
 
  private:
   Result<void> load_norms(LayerWeights& weights) {
-    const int64_t width = description_.embedding;
     if (description_.pre_norms) {
-      CAIRN_TRY(weights.attention_norm, binder_.vector(prefix_ + "attn_norm.weight", width));
-      const std::string before_ffn = fmt::format("{}{}.weight", prefix_, description_.feed_forward_norm);
-      CAIRN_TRY(weights.feed_forward_norm, binder_.vector(before_ffn, width));
+      CAIRN_TRY(weights.attention_norm, norm(description_.attention_norm));
+      if (!description_.feed_forward_norm.empty()) {
+        CAIRN_TRY(weights.feed_forward_norm, norm(description_.feed_forward_norm));
+      }
     }
     if (description_.post_norms) {
-      CAIRN_TRY(weights.attention_post_norm, binder_.vector(prefix_ + "post_attention_norm.weight", width));
-      CAIRN_TRY(weights.feed_forward_post_norm, binder_.vector(prefix_ + "post_ffw_norm.weight", width));
+      CAIRN_TRY(weights.attention_post_norm, norm("post_attention_norm"));
+      CAIRN_TRY(weights.feed_forward_post_norm, norm("post_ffw_norm"));
     }
-    if (description_.qk_norm != QkNorm::kNone) {
+    const int64_t head = description_.key_dim;
+    if (description_.qk_norm == QkNorm::kLayerNormPerHead) {
+      CAIRN_TRY(weights.query_norm, binder_.table(prefix_ + "attn_q_norm.weight", description_.heads, head));
+      CAIRN_TRY(weights.key_norm, binder_.table(prefix_ + "attn_k_norm.weight", description_.kv_heads, head));
+    } else if (description_.qk_norm != QkNorm::kNone) {
       const bool all = description_.qk_norm == QkNorm::kAllHeads;
-      const int64_t head = description_.key_dim;
       CAIRN_TRY(weights.query_norm,
                 binder_.vector(prefix_ + "attn_q_norm.weight", all ? head * description_.heads : head));
       CAIRN_TRY(weights.key_norm,
                 binder_.vector(prefix_ + "attn_k_norm.weight", all ? head * description_.kv_heads : head));
     }
     return {};
+  }
+
+  /// Of the residual stream.
+  Result<Norm> norm(std::string_view name) {
+    return binder_.norm(fmt::format("{}{}", prefix_, name), description_.embedding, description_.norm_biases);
   }
 
   Result<void> load_query_key_value(LayerWeights& weights) {
@@ -82,7 +90,9 @@ class LayerLoader {
       CAIRN_TRY(weights.dense.gate, binder_.linear_rows(prefix_ + "ffn_up", 2 * inner, width, {0, inner}));
       CAIRN_TRY(weights.dense.up, binder_.linear_rows(prefix_ + "ffn_up", 2 * inner, width, {inner, inner}));
     } else {
-      CAIRN_TRY(weights.dense.gate, binder_.linear(prefix_ + "ffn_gate", inner, width));
+      if (description_.gated_feed_forward) {
+        CAIRN_TRY(weights.dense.gate, binder_.linear(prefix_ + "ffn_gate", inner, width));
+      }
       CAIRN_TRY(weights.dense.up, binder_.linear(prefix_ + "ffn_up", inner, width));
     }
     CAIRN_TRY(weights.dense.down, binder_.linear(prefix_ + "ffn_down", width, inner));
@@ -132,12 +142,16 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
     CAIRN_TRY(Linear embedding, binder.linear("token_embd", config.vocabulary, config.embedding));
     weights.embedding = embedding.weight;
   }
+  if (range.is_first() && config.learned_positions) {
+    CAIRN_TRY(const Linear positions, binder.linear("position_embd", config.context_trained, config.embedding));
+    weights.positions = positions.weight;
+  }
   for (int32_t layer = range.begin; layer < range.end; ++layer) {
     CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, config, layer).load());
     weights.layers.push_back(std::move(loaded));
   }
   if (!range.is_last(config)) return weights;
-  CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
+  CAIRN_TRY(weights.output_norm, binder.norm("output_norm", config.embedding, config.norm_biases));
   if (output_is_embedding) {
     weights.output.weight = weights.embedding;
   } else {

@@ -10,16 +10,16 @@
 
 namespace cairn {
 
-/// down(act(gate x) * up x).
+/// down(act(gate x) * up x), or without a gate down(act(up x)).
 struct FeedForwardWeights {
-  Linear gate;
+  Linear gate;  ///< empty if there is none
   Linear up;
   Linear down;
 };
 
 /// Norms that the config leaves out are empty, and so is one of `dense` and `routed` with what belongs to it.
 struct LayerWeights {
-  Buffer attention_norm;
+  Norm attention_norm;
   Linear query;
   Linear key;
   Linear value;
@@ -28,22 +28,23 @@ struct LayerWeights {
   LatentWeights latent;  ///< instead of query, key, value and their norms
   Buffer sinks;
   Linear attention_output;
-  Buffer attention_post_norm;
+  Norm attention_post_norm;
 
-  Buffer feed_forward_norm;
+  Norm feed_forward_norm;
   FeedForwardWeights dense;
   Linear router;
   Buffer router_bias;  ///< for choosing only; may be empty
   FeedForwardWeights routed;
   FeedForwardWeights shared;
   Linear shared_gate;
-  Buffer feed_forward_post_norm;
+  Norm feed_forward_post_norm;
 };
 
 struct DecoderWeights {
   Weight embedding;                  ///< empty where the range has no first layer, and no output that refers to it
+  Weight positions;                  ///< [context_trained, embedding], where they are learned; with the first layer
   std::vector<LayerWeights> layers;  ///< of the range
-  Buffer output_norm;                ///< empty where the range has no last layer, as what follows
+  Norm output_norm;                  ///< empty where the range has no last layer, as what follows
   Linear output;                     ///< refers to the embedding where they are one
   Linear labels;                     ///< of the head that ranks; empty if there is none
 };

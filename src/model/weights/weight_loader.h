@@ -24,6 +24,12 @@ struct Linear {
   MatmulTarget to(float* out) const { return {&weight, bias.floats(), out}; }
 };
 
+/// Of rows: weight [cols], and bias [cols] of layer norms that have one.
+struct Norm {
+  Buffer weight;
+  Buffer bias;  ///< empty if there is none
+};
+
 /// Rows of a matrix that holds several: q, k and v, or gate and up.
 struct RowRange {
   int64_t begin = 0;
@@ -62,6 +68,8 @@ class WeightLoader {
   Result<Linear> stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
   /// A tensor of one dimension, as float32.
   Result<Buffer> vector(std::string_view tensor, int64_t size);
+  /// `name`.weight [cols], and with `biased` `name`.bias [cols].
+  Result<Norm> norm(std::string_view name, int64_t cols, bool biased);
   /// A tensor [rows, cols], as float32.
   Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols] as float32, to make other matrices from; empty if it is only counted.

@@ -83,15 +83,16 @@ struct RmsNorm {
 
 struct LayerNorm {
   const float* x;
-  const float* weight;
-  const float* bias;  // or null
+  const float* weight;  // [heads, cols]
+  int32_t heads;        // row r has weight row r % heads
+  const float* bias;    // or null
   float epsilon;
   float share;  // of a column
   float* out;
 
   template <class Part>
   __device__ void operator()(const Part& part) const {
-    const RowValues<Part> weights(part, weight);
+    const RowValues<Part> weights(part, weight + part.row() % heads * part.cols());
     if (!part.begin()) return;
     const RowValues<Part> values(part, x + part.row() * part.cols());
     float sum = 0;
@@ -163,10 +164,10 @@ void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, in
            columns_aligned(cols, x, added, weight, out));
 }
 
-void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
-                int64_t rows, int64_t cols, float* out) {
-  CAIRN_DCHECK(weight != nullptr);
-  for_rows(stream, LayerNorm{x, weight, bias, epsilon, share_of(cols), out}, rows, cols,
+void layer_norm(LaunchQueue& stream, const float* x, const float* weight, int32_t heads, const float* bias,
+                float epsilon, int64_t rows, int64_t cols, float* out) {
+  CAIRN_DCHECK(weight != nullptr && heads > 0);
+  for_rows(stream, LayerNorm{x, weight, heads, bias, epsilon, share_of(cols), out}, rows, cols,
            columns_aligned(cols, x, weight, bias, out));
 }
 

@@ -1,0 +1,19 @@
+#include "model/arch/table.h"
+#include "model/rope.h"
+
+namespace cairn {
+
+// GLM 4, dense: norms before and after, gate and up in one matrix, a rope over half of each head.
+Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config) {
+  if (keys.contains("rope.dimension_sections")) {
+    return fail(Code::kUnsupported, "{}: the order of a head's rows in vision models is not supported",
+                keys.full("rope.dimension_sections"));
+  }
+  config.post_norms = true;
+  config.fused_gate_up = true;
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
+  config.ropes.push_back(std::move(rope));
+  return {};
+}
+
+}  // namespace cairn

@@ -1,0 +1,20 @@
+#include "model/arch/table.h"
+#include "model/rope.h"
+
+namespace cairn {
+
+// GLM 4.5 to 4.7, mixtures: dense layers first, then experts chosen by sigmoids with a bias beside one for all rows.
+// The norm before the feed-forward has the name of one after attention. Smaller models do not normalise queries and
+// keys.
+Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY_VOID(leave_out_next_token_layers(keys, config));
+  config.feed_forward_norm = "post_attention_norm";
+  if (keys.file().find_tensor("blk.0.attn_q_norm.weight") != nullptr) config.qk_norm = QkNorm::kPerHead;
+  CAIRN_TRY_VOID(read_experts_config(keys, true, config));
+  CAIRN_TRY_VOID(read_routing_config(keys, {.score = RouteScore::kSigmoid}, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  config.ropes.push_back(std::move(rope));
+  return {};
+}
+
+}  // namespace cairn

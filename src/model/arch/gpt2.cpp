@@ -1,0 +1,16 @@
+#include "model/arch/table.h"
+
+namespace cairn {
+
+// GPT-2: learned positions, no rope.
+Result<void> read_gpt2_config(const MetadataReader& /*keys*/, DecoderConfig& config) {
+  config.norm = NormKind::kLayerNorm;
+  config.norm_biases = true;
+  config.activation = Activation::kGeluTanh;
+  config.gated_feed_forward = false;
+  config.learned_positions = true;
+  for (LayerConfig& layer : config.layers) layer.rope = kNoRope;
+  return {};
+}
+
+}  // namespace cairn

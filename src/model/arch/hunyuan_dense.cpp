@@ -1,0 +1,15 @@
+#include "model/arch/table.h"
+#include "model/rope.h"
+
+namespace cairn {
+
+// Hunyuan, dense: queries and keys are normalised after they are rotated.
+Result<void> read_hunyuan_dense_config(const MetadataReader& keys, DecoderConfig& config) {
+  config.qk_norm = QkNorm::kPerHead;
+  config.qk_norm_after_rope = true;
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  config.ropes.push_back(std::move(rope));
+  return {};
+}
+
+}  // namespace cairn
