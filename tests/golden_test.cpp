@@ -79,6 +79,9 @@ const Fixture kFixtures[] = {
     {"glm4moe-mtp"},
     {"minimax-m2"},
     {"gpt-oss"},
+    {"gemma4"},
+    {"gemma4-dense"},
+    {"gemma4-moe"},
 };
 
 const char* const kGeluFamilies[] = {"gemma", "gpt2", "falcon", "starcoder2"};

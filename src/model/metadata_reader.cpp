@@ -64,6 +64,28 @@ Result<bool> MetadataReader::boolean_or(std::string_view key, bool missing) cons
   return file_.metadata().boolean_or(full(key), missing);
 }
 
+Result<std::vector<int64_t>> MetadataReader::per_layer(std::string_view key, int64_t layers, int64_t least,
+                                                       int64_t most) const {
+  const std::string name = full(key);
+  const gguf::Value* value = file_.metadata().find(name);
+  if (value == nullptr || value->type != gguf::ValueType::kArray) {
+    CAIRN_TRY(const int64_t one, integer(key, least, most));
+    return std::vector<int64_t>(layers, one);
+  }
+  CAIRN_TRY(std::vector<int64_t> numbers, file_.metadata().integers(name));
+  if (std::ssize(numbers) < layers) {
+    return fail_at(place(name), Code::kCorruptFile, "{} has {} entries, but there are {} layers", name, numbers.size(),
+                   layers);
+  }
+  numbers.resize(layers);
+  for (const int64_t number : numbers) {
+    if (number >= least && number <= most) continue;
+    return fail_at(place(name), Code::kCorruptFile, "{} has an entry {}, but each must be in {} .. {}", name, number,
+                   least, most);
+  }
+  return numbers;
+}
+
 Result<std::vector<bool>> MetadataReader::window_pattern(int64_t layers, int64_t period) const {
   constexpr std::string_view kKey = "attention.sliding_window_pattern";
   const std::string name = full(kKey);

@@ -48,6 +48,9 @@ class MetadataReader {
   Result<std::string_view> string_or(std::string_view key, std::string_view missing) const;
   Result<bool> boolean_or(std::string_view key, bool missing) const;
 
+  /// For each of `layers` layers, one number for all or an array of at least so many.
+  Result<std::vector<int64_t>> per_layer(std::string_view key, int64_t layers, int64_t least, int64_t most) const;
+
   /// Which of `layers` layers have a window, by "attention.sliding_window_pattern": a flag per layer, or a period P of
   /// which the last layer has none (1: no windows at all, 0: windows everywhere). `period` stands for a missing key.
   Result<std::vector<bool>> window_pattern(int64_t layers, int64_t period) const;

@@ -138,10 +138,10 @@ Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const 
 }
 
 Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base,
-                                    const DecoderConfig& config) {
+                                    const DecoderConfig& config, int32_t dims) {
   CAIRN_TRY(const RopeParams main, read_rope_params(keys, config));
   RopeParams params;
-  params.dims = main.dims;
+  params.dims = dims == 0 ? main.dims : dims;
   CAIRN_TRY(params.base, keys.positive_or("rope.freq_base_swa", static_cast<float>(base == 0 ? main.base : base)));
   return description_of(params, style, {});
 }

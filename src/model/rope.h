@@ -44,8 +44,9 @@ Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderCon
 /// says whether yarn truncates (RopeParams::truncates).
 Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const DecoderConfig& config,
                              bool yarn_truncates = true);
-/// The same without any scaling: base by rope.freq_base_swa, else `base`, else rope.freq_base if `base` is 0.
+/// The same without any scaling: base by rope.freq_base_swa, else `base`, else rope.freq_base if `base` is 0. `dims`
+/// elements turn, or those of the main rope if it is 0.
 Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base,
-                                    const DecoderConfig& config);
+                                    const DecoderConfig& config, int32_t dims = 0);
 
 }  // namespace cairn

@@ -33,6 +33,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("gemma", read_gemma_config),
     decoder("gemma2", read_gemma2_config),
     decoder("gemma3", read_gemma3_config),
+    decoder("gemma4", read_gemma4_config),
     decoder("glm4", read_glm4_config),
     decoder("glm4moe", read_glm4moe_config),
     decoder("gpt-oss", read_gpt_oss_config),

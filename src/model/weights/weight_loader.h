@@ -13,6 +13,7 @@
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/weights/pack_cache.h"
+#include "model/weights/row_table.h"
 
 namespace cairn {
 
@@ -58,6 +59,8 @@ class WeightLoader {
   bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
   /// `name`.weight [rows, cols], and `name`.bias [rows] if there is one.
   Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols);
+  /// The same where `name`.scale means something else than a factor of products.
+  Result<Linear> linear_without_scale(std::string_view name, int64_t rows, int64_t cols);
   /// Some rows of `name`.weight [rows, cols] and of its bias.
   Result<Linear> linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range);
   /// `name`.weight [experts, rows, cols], and `name`.bias [experts, rows] if there is one.
@@ -66,14 +69,16 @@ class WeightLoader {
   Result<Linear> expert_rows(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
   /// The same as experts() where the file may have the experts' rows one after the other, as a plain matrix.
   Result<Linear> stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
-  /// A tensor of one dimension, as float32.
-  Result<Buffer> vector(std::string_view tensor, int64_t size);
+  /// A tensor of one dimension, as float32, times `factor`.
+  Result<Buffer> vector(std::string_view tensor, int64_t size, float factor = 1);
   /// `name`.weight [cols], and with `biased` `name`.bias [cols].
   Result<Norm> norm(std::string_view name, int64_t cols, bool biased);
   /// A tensor [rows, cols], as float32.
   Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols] as float32, to make other matrices from; empty if it is only counted.
   Result<std::vector<float>> values(std::string_view name, int64_t rows, int64_t cols);
+  /// `name`.weight [rows, cols], which stays in the file. It does not count as memory, as it need not be there.
+  Result<RowTable> row_table(std::string_view name, int64_t rows, int64_t cols);
   /// A matrix [experts, rows, cols] that no tensor holds: `fill` writes its elements.
   Result<Linear> made(int64_t experts, int64_t rows, int64_t cols, const std::function<void(std::span<float>)>& fill);
 
@@ -97,13 +102,13 @@ class WeightLoader {
   /// Loads a copy of `bytes`, which the caller may free after the call.
   Result<Weight> load_copy(HostMatrix host, std::span<const std::byte> bytes);
   Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
-                      RowRange range);
+                      RowRange range, bool has_scales = true);
   /// Of `name`.scale, one for each expert, if the file has it: NVFP4's numbers are too small to be weights themselves.
   Result<std::vector<float>> scales(std::string_view name, int64_t experts);
   Result<void> check_supported(const gguf::Tensor& tensor) const;
   static Result<void> check_decodable(const gguf::Tensor& tensor);
   static Result<std::vector<float>> decoded(const gguf::Tensor& tensor);
-  Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range);
+  Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range, float factor = 1);
 
   const gguf::Reader& file_;
   Backend& backend_;
