@@ -90,8 +90,8 @@ Result<void> check_shared_kv(const DecoderConfig& config, std::span<const Pipeli
     if (layer.kv_layer == kOwnKv || layer.kv_layer >= last_begin) continue;
     return fail(
         Code::kInvalidArgument,
-        "the last {} layers are to be on a device of their own, but it is {} at least: some read keys and values "
-        "of layer {} (--gpu-layers)",
+        "the last {} layers are to be on a device of their own, but at least {} must be: some of them read keys "
+        "and values of layer {} (--gpu-layers)",
         std::ssize(config.layers) - last_begin, std::ssize(config.layers) - layer.kv_layer, layer.kv_layer);
   }
   return {};

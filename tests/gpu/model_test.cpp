@@ -72,7 +72,8 @@ TEST_F(GpuModel, LogitsAgreeWithTheCpuAndGreedyTokensWithTheReference) {
                            "deepseek2-nomla", "deepseek32",
                            "mistral4",        "deepseek4",
                            "deepseek4-hash",  "deepseek4-clamp",
-                           "gpt-oss"}) {
+                           "gpt-oss",         "gemma4",
+                           "gemma4-dense",    "gemma4-moe"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const ComparedModel compared(model_path(name));
@@ -127,9 +128,9 @@ TEST_F(GpuModel, LogitsWithRoundedKeysAndValuesAgreeWithTheCpu) {
 }
 
 TEST_F(GpuModel, SameBytesForAnyChunksAndNeighbours) {
-  for (const char* name :
-       {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16", "quant-llama-bf16",
-        "quant-qwen3moe-q4_k_m", "quant-gpt-oss-mxfp4", "deepseek2", "deepseek32-topk8", "deepseek4-topk8"}) {
+  for (const char* name : {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16",
+                           "quant-llama-bf16", "quant-qwen3moe-q4_k_m", "quant-gpt-oss-mxfp4", "gemma4", "gemma4-moe",
+                           "deepseek2", "deepseek32-topk8", "deepseek4-topk8"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
