@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -86,6 +87,7 @@ const Converted kDecoders[] = {
     {"glm4_moe"},
     {"gpt2"},
     {"hunyuan_v1_dense"},
+    {"llama4"},
     {"minimax_m2"},
     {"nemotron"},
     {"olmoe"},
@@ -99,7 +101,7 @@ const Converted kDecoders[] = {
 
 /// Architectures that Cairn refuses by name. Once one is supported, it moves to the list above.
 const char* const kNotYet[] = {
-    "falcon_h1",  "granite-hybrid-dense", "granitemoehybrid", "lfm2",        "lfm2_moe",   "llama4",   "mamba2",
+    "falcon_h1",  "granite-hybrid-dense", "granitemoehybrid", "lfm2",        "lfm2_moe",   "mamba2",
     "nemotron_h", "nemotron_h-moe",       "qwen3_5",          "qwen3_5_moe", "qwen3_next", "seed_oss",
 };
 
@@ -192,16 +194,54 @@ TEST(ConvertedFiles, LoadingLogsUnusedKeys) {
             std::string::npos);
 }
 
-TEST(ConvertedFiles, DecodersWithoutACausalMaskAreRefused) {
-  const EditedModel edited(fixture(file_of("qwen2")), "not-causal", {},
-                           [](gguf::Writer& writer) { writer.set_boolean("qwen2.attention.causal", false); });
+TEST(ConvertedFiles, LoadingLogsTheMtpLayersThatAreNotRead) {
+  const std::string log = log_of("models/glm4moe-mtp.gguf", 64);
+  EXPECT_NE(log.find("MTP layers are not read: blk.2 to blk.2"), std::string::npos);
+  EXPECT_EQ(log.find("not used"), std::string::npos) << "all other tensors have a use";
+}
+
+/// The error of a converted file whose metadata `edit` changes, which must name `key`.
+void expect_unsupported(const std::string& name, const std::string& key,
+                        const std::function<void(gguf::Writer&)>& edit) {
+  SCOPED_TRACE(name);
+  const EditedModel edited(fixture(file_of(name)), "unsupported", {}, edit);
   const auto file = gguf::Reader::open(edited.path());
   ASSERT_TRUE(file.has_value());
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   const auto runner = load_model(*file, *backend, {});
   ASSERT_FALSE(runner.has_value());
   EXPECT_EQ(runner.error().code, Code::kUnsupported);
-  EXPECT_NE(runner.error().text().find("qwen2.attention.causal"), std::string::npos) << runner.error().text();
+  EXPECT_NE(runner.error().text().find(key), std::string::npos) << runner.error().text();
+}
+
+TEST(ConvertedFiles, WhatIsNotSupportedIsRefusedNamingItsKey) {
+  expect_unsupported("qwen2", "qwen2.attention.causal",
+                     [](gguf::Writer& writer) { writer.set_boolean("qwen2.attention.causal", false); });
+  expect_unsupported("falcon", "falcon.tensor_data_layout",
+                     [](gguf::Writer& writer) { writer.set("falcon.tensor_data_layout", std::string_view("other")); });
+  expect_unsupported("glm4", "glm4.rope.dimension_sections", [](gguf::Writer& writer) {
+    writer.set_integer("glm4.rope.dimension_sections", gguf::ValueType::kU32, 4);
+  });
+  expect_unsupported("llama4", "llama4.expert_used_count", [](gguf::Writer& writer) {
+    writer.set_integer("llama4.expert_used_count", gguf::ValueType::kU32, 2);
+  });
+}
+
+// Where no file of a model of the size exists that has them: windows that lie at the multiples of their length.
+TEST(ConvertedFiles, WindowsOfLlama4BeginAnewAtMultiplesOfTheirLength) {
+  constexpr size_t kWindow = 40, kTokens = 60;
+  const Reference reference = read_reference(fixture("converted/llama4.ref.json"));
+  const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(kTokens);
+  const EditedModel edited(fixture(file_of("llama4")), "window", {}, [](gguf::Writer& writer) {
+    writer.set_integer("llama4.attention.sliding_window", gguf::ValueType::kU32, kWindow);
+  });
+  Model without(file_of("llama4"), reference.context, "", 1), with(edited.path(), reference.context, "", 1);
+  const std::vector<float> far = logits_of(without, tokens, kRowsMax), near = logits_of(with, tokens, kRowsMax);
+  const size_t before = kWindow * without.runner().vocabulary();
+  expect_same_bytes(std::span(far).first(before), std::span(near).first(before), "within the first window");
+  EXPECT_GT(nmse(std::span(near).subspan(before), std::span(far).subspan(before)), 1e-4) << "in the second";
+  expect_same_bytes(near, logits_of(with, tokens, 7), "chunks of 7");
+  expect_same_bytes(near, logits_among_others(with, tokens), "among 8 others");
 }
 
 TEST(ConvertedFiles, UnsupportedArchitecturesAreRefusedByName) {

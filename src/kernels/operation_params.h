@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/host_device.h"
+
 namespace cairn {
 
 enum class Activation {
@@ -26,15 +28,23 @@ struct RopeHeads {
 };
 
 struct AttentionParams {
-  int32_t heads = 0;   ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
-  float scale = 1;     ///< multiplies q.k; > 0
-  float soft_cap = 0;  ///< > 0: score = cap * tanh(score / cap)
-  int32_t window = 0;  ///< > 0: position p sees positions > p - window only
+  int32_t heads = 0;     ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
+  float scale = 1;       ///< multiplies q.k; > 0
+  float soft_cap = 0;    ///< > 0: score = cap * tanh(score / cap)
+  int32_t window = 0;    ///< > 0: position p sees positions > p - window only
+  bool chunked = false;  ///< windows lie at the multiples of their length: p sees positions from p - p % window only
   const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null
   /// Without it every row sees the whole of its slice, which then begins at position 0 and has no window.
   bool causal = true;
   /// [heads] or null (ALiBi): a score loses slope * |distance of its two positions|, after `scale`. No soft cap then.
   const float* slopes = nullptr;
+
+  /// The first position that position p sees.
+  CAIRN_HOST_DEVICE constexpr int32_t first_seen(int32_t p) const {
+    if (window == 0) return 0;
+    if (chunked) return p - p % window;
+    return p >= window ? p - window + 1 : 0;
+  }
 };
 
 }  // namespace cairn

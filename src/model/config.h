@@ -27,9 +27,10 @@ enum class NormKind { kRms, kLayerNorm };
 /// The norm of queries and keys.
 enum class QkNorm {
   kNone,
-  kPerHead,           ///< RMS, each head by itself; weight [head_dim]
-  kAllHeads,          ///< RMS, the whole row; weight [heads * head_dim]
-  kLayerNormPerHead,  ///< layer norm, each head by itself with its own weight; weight [heads, head_dim]
+  kPerHead,            ///< RMS, each head by itself; weight [head_dim]
+  kAllHeads,           ///< RMS, the whole row; weight [heads * head_dim]
+  kPerHeadUnweighted,  ///< RMS, each head by itself; no weight
+  kLayerNormPerHead,   ///< layer norm, each head by itself with its own weight; weight [heads, head_dim]
 };
 
 /// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
@@ -48,6 +49,8 @@ struct MoeConfig {
   RouteParams route;          ///< its bias is a layer's weight
   int64_t shared_width = 0;   ///< of an expert that every row passes; 0: none
   bool shared_gated = false;  ///< whose output is scaled by a sigmoid
+  /// A row is multiplied by its expert's weight before it passes the expert, not after; then each row has one expert.
+  bool weighted_inputs = false;
   /// The layer's dense feed-forward works too, and both are added. Each has norms of its own before and after.
   bool beside_dense = false;
   /// The router reads the residual stream by a norm of its own, whose weight is ffn_gate_inp.scale / sqrt(embedding).
@@ -90,6 +93,8 @@ struct LayerConfig {
   int32_t kv_layer = kOwnKv;
   bool value_is_key = false;  ///< values are what keys are made from, before these are normalised and rotated
   bool routed = false;        ///< feed-forward of experts
+  bool qk_norm = true;        ///< DecoderConfig::qk_norm
+  bool temperature = true;    ///< queries grow with the position, if the model's do
 };
 
 struct DecoderConfig {
@@ -112,10 +117,12 @@ struct DecoderConfig {
   float final_logit_softcap = 0;  ///< > 0: logits are cap * tanh(logit / cap)
   float attention_scale = 1;
   float attention_logit_softcap = 0;  ///< the same for attention scores
-  /// Queries at position p are multiplied by 1 + temperature_scale * ln(1 + floor(p / temperature_length)); 0: they are
-  /// not.
+  bool chunked_windows = false;       ///< windows lie at the multiples of their length (AttentionParams::chunked)
+  /// Queries at position p are multiplied by 1 + temperature_scale * ln(1 + floor((p + temperature_offset) /
+  /// temperature_length)); temperature_scale 0: they are not.
   float temperature_scale = 0;
   int32_t temperature_length = 1;
+  int32_t temperature_offset = 0;
 
   Activation activation = Activation::kSilu;
   bool gated_feed_forward = true;  ///< down(act(gate x) * up x); otherwise down(act(up x))
@@ -147,6 +154,7 @@ struct DecoderConfig {
   std::optional<MlaConfig> latent;  ///< of all layers
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
+  int32_t mtp_layers = 0;                ///< behind those in the file, which are not read
   std::vector<std::string> unread_keys;  ///< MetadataReader::unread()
 
   /// Elements of a row in the layer that has most.
@@ -195,8 +203,8 @@ Result<void> read_routing_config(const MetadataReader& keys, const RoutingDefaul
 /// multiple of it.
 Result<void> read_expert_step_config(const MetadataReader& keys, DecoderConfig& config);
 
-/// Leaves out the layers that predict tokens after the next, which nextn_predict_layers counts, at the end.
-Result<void> leave_out_next_token_layers(const MetadataReader& keys, DecoderConfig& config);
+/// Leaves out the MTP layers at the end, which nextn_predict_layers counts.
+Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& config);
 
 /// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
 /// scale.

@@ -219,6 +219,19 @@ void tell_rope_factors(const DecoderConfig& config) {
   }
 }
 
+// Their tensors have a use, if none here.
+void tell_mtp_layers(const gguf::Reader& file, const DecoderConfig& config, WeightLoader& binder) {
+  if (config.mtp_layers == 0) return;
+  const size_t end = config.layers.size() + config.mtp_layers;
+  for (size_t layer = config.layers.size(); layer < end; ++layer) {
+    const std::string prefix = fmt::format("blk.{}.", layer);
+    for (const gguf::Tensor& tensor : file.tensors()) {
+      if (tensor.name.starts_with(prefix)) binder.mark_used(tensor.name);
+    }
+  }
+  log_info("MTP layers are not read: blk.{} to blk.{}", config.layers.size(), end - 1);
+}
+
 void end_loading(const WeightLoader& binder, const ModelOptions& options) {
   binder.warn_of_unused();
   if (options.pack_cache == nullptr) return;
@@ -278,6 +291,7 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   }
   const LayerRange range = range_of(config, stages, last);
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
+  tell_mtp_layers(file, config, binder);
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
   }

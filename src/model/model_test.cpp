@@ -302,6 +302,62 @@ TEST_F(ModelTest, RoutingThatDoesNotFitIsNamed) {
   expect_u32("expert_shared_count", 2, {"blk.1.ffn_gate_shexp.weight", "[64, 64]"});
 }
 
+// Layer norms and their biases, norms by other names, positions, norms of queries: each in a model that has it.
+TEST_F(ModelTest, TensorsOfOtherLayersMissingOrOfTheWrongShapeAreNamed) {
+  const auto expect_missing = [](std::string_view model, std::string tensor, std::string_view shape) {
+    SCOPED_TRACE(model);
+    std::string other = tensor;
+    other.back() = '_';
+    expect_error(EditedFile(fmt::format("{}.gguf", model)).replace(tensor, other), Code::kCorruptFile,
+                 {tensor, "missing", shape});
+  };
+  expect_missing("command-r", "blk.1.attn_norm.weight", "[64]");
+  expect_missing("ernie4_5-moe", "blk.1.ffn_up_shexp.weight", "[64, 32]");
+  expect_missing("exaone4", "blk.1.post_ffw_norm.weight", "[64]");
+  expect_missing("falcon", "output_norm.bias", "[64]");
+  expect_missing("falcon", "blk.1.ffn_up.weight", "[64, 96]");
+  expect_missing("falcon-40b", "blk.0.attn_norm_2.bias", "[64]");
+  expect_missing("falcon-40b", "blk.1.attn_norm_2.weight", "[64]");
+  expect_missing("glm4", "blk.0.ffn_up.weight", "[64, 192]");
+  expect_missing("glm4moe", "blk.1.post_attention_norm.weight", "[64]");
+  expect_missing("glm4moe", "blk.1.attn_k_norm.weight", "[32]");
+  expect_missing("gpt2", "position_embd.weight", "[64, 1024]");
+  expect_missing("hunyuan-dense", "blk.1.attn_q_norm.weight", "[32]");
+  expect_missing("minimax-m2", "blk.0.attn_q_norm.weight", "[128]");
+  expect_missing("nemotron", "blk.1.ffn_norm.bias", "[64]");
+  expect_missing("stablelm", "blk.1.ffn_norm.weight", "[64]");
+  expect_missing("stablelm-parallel", "blk.0.attn_k_norm.weight", "[16, 2]");
+  expect_missing("starcoder2", "blk.0.attn_norm.bias", "[64]");
+  expect_error(EditedFile("stablelm-parallel.gguf").swap_dimensions("blk.0.attn_q_norm.weight"), Code::kCorruptFile,
+               {"blk.0.attn_q_norm.weight", "[4, 16]", "[16, 4]"});
+  expect_error(EditedFile("gpt2.gguf").set("gpt2.context_length", 1'000u), Code::kCorruptFile,
+               {"position_embd.weight", "[64, 1024]", "[64, 1000]"});
+}
+
+TEST_F(ModelTest, KeysOfOtherLayersMissingOrOutOfRangeAreNamed) {
+  const auto expect_missing = [](std::string_view model, std::string key) {
+    std::string other = key;
+    other.back() = '_';
+    expect_error(EditedFile(fmt::format("{}.gguf", model)).replace(key, other), Code::kCorruptFile, {key});
+  };
+  expect_missing("command-r", "command-r.logit_scale");
+  expect_missing("command-r", "command-r.attention.layer_norm_epsilon");
+  expect_missing("gpt2", "gpt2.attention.layer_norm_epsilon");
+  expect_missing("minimax-m2", "minimax-m2.expert_used_count");
+  expect_error(EditedFile("nemotron.gguf").set("nemotron.attention.layer_norm_epsilon", -1.0f), Code::kCorruptFile,
+               {"nemotron.attention.layer_norm_epsilon", "negative"});
+  expect_error(EditedFile("cohere2.gguf").set("cohere2.logit_scale", 0.0f), Code::kCorruptFile,
+               {"cohere2.logit_scale", "above zero"});
+  expect_error(EditedFile("cohere2.gguf").set("cohere2.attention.sliding_window", 0u), Code::kCorruptFile,
+               {"cohere2.attention.sliding_window", "is 0"});
+  expect_error(EditedFile("ernie4_5-moe.gguf").set("ernie4_5-moe.interleave_moe_layer_step", 3u), Code::kCorruptFile,
+               {"ernie4_5-moe.interleave_moe_layer_step", "1 .. 2"});
+  expect_error(EditedFile("glm4moe-mtp.gguf").set("glm4moe.nextn_predict_layers", 3u), Code::kCorruptFile,
+               {"glm4moe.nextn_predict_layers", "0 .. 2"});
+  expect_error(EditedFile("minimax-m2.gguf").set("minimax-m2.expert_gating_func", 7u), Code::kUnsupported,
+               {"minimax-m2.expert_gating_func", "is 7"});
+}
+
 TEST_F(ModelTest, TensorTypesWithoutAProductAreUnsupported) {
   expect_error(EditedFile("llama.gguf").set_type("blk.0.attn_q.weight", TensorType::kI32), Code::kUnsupported,
                {"blk.0.attn_q.weight", "I32", "Q4_K"});

@@ -72,9 +72,9 @@ class PipelineTest : public testing::Test {
 };
 
 TEST_F(PipelineTest, LogitsAreThoseOfOneBackendWhereverItIsCut) {
-  for (const char* name :
-       {"llama", "llama-tied-llama3rope", "llama-moe", "gemma3", "olmo2-swa", "qwen3moe", "phi3", "mistral3",
-        "deepseek2", "deepseek32", "quant-llama-q4_k_m", "gpt-oss", "gemma4-dense", "gemma4-moe"}) {
+  for (const char* name : {"llama", "llama-tied-llama3rope", "llama-moe", "gemma3", "olmo2-swa", "qwen3moe", "phi3",
+                           "mistral3", "deepseek2", "deepseek32", "gpt2", "falcon-40b", "cohere2", "quant-llama-q4_k_m",
+                           "gpt-oss", "gemma4-dense", "gemma4-moe"}) {
     const gguf::Reader file = open_model(name);
     for (const KvType kv_type : {KvType::kF32, KvType::kF16}) {
       const auto whole = load_model(file, stages({}), options(kv_type)).value();
@@ -129,13 +129,16 @@ TEST_F(PipelineTest, LogitsOfManyStagesAreThoseOfOneBackendToo) {
 }
 
 TEST_F(PipelineTest, RowsBehindTheLastNormToo) {
-  const gguf::Reader file = open_model("qwen3");
-  const auto whole = load_model(file, stages({}), options()).value();
-  const auto split = load_model(file, stages({1}), options()).value();
-  EXPECT_EQ(split->embedding().dimensions, whole->embedding().dimensions);
-  const std::vector<float> expected = run(*whole, LogitsWanted::kHiddenAll);
-  EXPECT_EQ(std::ssize(expected), kTokens * whole->embedding().dimensions);
-  EXPECT_EQ(run(*split, LogitsWanted::kHiddenAll), expected);
+  for (const char* name : {"qwen3", "command-r", "falcon-40b"}) {
+    SCOPED_TRACE(name);
+    const gguf::Reader file = open_model(name);
+    const auto whole = load_model(file, stages({}), options()).value();
+    const auto split = load_model(file, stages({1}), options()).value();
+    EXPECT_EQ(split->embedding().dimensions, whole->embedding().dimensions);
+    const std::vector<float> expected = run(*whole, LogitsWanted::kHiddenAll);
+    EXPECT_EQ(std::ssize(expected), kTokens * whole->embedding().dimensions);
+    EXPECT_EQ(run(*split, LogitsWanted::kHiddenAll), expected);
+  }
 }
 
 TEST_F(PipelineTest, EachStageHasItsOwnWeightsAndPages) {

@@ -63,10 +63,10 @@ Result<void> read_expert_step_config(const MetadataReader& keys, DecoderConfig& 
   return {};
 }
 
-Result<void> leave_out_next_token_layers(const MetadataReader& keys, DecoderConfig& config) {
+Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& config) {
   const auto layers = static_cast<int64_t>(config.layers.size());
-  CAIRN_TRY(const int64_t next_token, keys.integer_or("nextn_predict_layers", 0, 0, layers - 1));
-  config.layers.resize(layers - next_token);
+  CAIRN_TRY(config.mtp_layers, keys.integer_or("nextn_predict_layers", 0, 0, layers - 1));
+  config.layers.resize(layers - config.mtp_layers);
   return {};
 }
 

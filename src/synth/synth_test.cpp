@@ -262,7 +262,9 @@ TEST_F(Synth, TensorsHaveTheNamesAndShapesOfTheFixtures) {
     shape.tied_output = fixture.find_tensor("output.weight") == nullptr;
     const auto planned = plan(shape, {.type = "F32"});
     ASSERT_TRUE(planned.has_value()) << planned.error().text();
-    EXPECT_EQ(shapes_of(planned->tensors), shapes_of(fixture));
+    auto expected = shapes_of(fixture);
+    expected.erase("rope_freqs.weight");  // which a file may have or not
+    EXPECT_EQ(shapes_of(planned->tensors), expected);
     EXPECT_EQ(planned->misfits, 0);
     // Every key of the fixture that is about the shape is in the file, with its type.
     const gguf::Reader file = open(made(shape, {.type = "F32"}));

@@ -16,7 +16,6 @@ class Builder {
   std::vector<TensorPlan> build() {
     const int64_t vocabulary = shape_.integer("vocab_size");
     matrix("token_embd", {width_, vocabulary});
-    if (shape_.architecture() == "gemma4") norm("rope_freqs", shape_.integer("rope.dimension_count") / 2);
     if (shape_.integer("embedding_length_per_layer_input") > 0) add_per_layer_table(vocabulary);
     const bool is_v4 = shape_.architecture() == "deepseek4";
     const int64_t layers = shape_.integer("block_count");

@@ -19,6 +19,7 @@ struct Shape {
   KvType type = KvType::kF32;
   float soft_cap = 0;
   int32_t window = 0;
+  bool chunked = false;
   bool sinks = false;
   bool causal = true;
   bool slopes = false;
@@ -71,6 +72,7 @@ class Lab {
                .scale = 1 / std::sqrt(static_cast<float>(shape.key_dim)) / shape.query_size,
                .soft_cap = shape.soft_cap,
                .window = shape.window,
+               .chunked = shape.chunked,
                .sinks = shape.sinks ? memory_.put(sinks) : nullptr,
                .causal = shape.causal,
                .slopes = shape.slopes ? memory_.put(slopes) : nullptr};
@@ -183,6 +185,8 @@ const Shape kShapes[] = {
     {.kv_heads = 1, .group = 1, .key_dim = 18, .value_dim = 35, .type = KvType::kBF16, .soft_cap = 20},
     {.soft_cap = 20, .window = 100},
     {.window = 33, .sinks = true},
+    {.window = 33, .chunked = true},
+    {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = KvType::kBF16, .window = 40, .chunked = true},
     {.sinks = true},
 };
 
@@ -238,6 +242,13 @@ TEST_F(GpuAttention, FewRowsOfLongSequencesHaveTheBitsOfMany) {
       {.kv_heads = 2, .group = 4, .key_dim = 128, .value_dim = 128, .type = KvType::kF16},
       {.kv_heads = 1, .group = 16, .key_dim = 64, .value_dim = 64, .type = KvType::kF16, .soft_cap = 5},
       {.kv_heads = 1, .group = 1, .key_dim = 256, .value_dim = 256, .type = KvType::kF16, .window = 4100},
+      {.kv_heads = 1,
+       .group = 2,
+       .key_dim = 64,
+       .value_dim = 64,
+       .type = KvType::kF16,
+       .window = 4250,
+       .chunked = true},
       {.kv_heads = 1, .group = 8, .key_dim = 128, .value_dim = 128, .type = KvType::kQ8_0, .sinks = true},
       {.kv_heads = 1, .group = 4, .key_dim = 80, .value_dim = 80, .type = KvType::kBF16, .window = 3000},
       // More queries than are split.
@@ -277,10 +288,12 @@ const ManyRows kManyRows[] = {
     {3'937, {.kv_heads = 1, .group = 3, .key_dim = 128, .value_dim = 128, .type = KvType::kF16}},
     {3'937, {.kv_heads = 1, .group = 3, .type = KvType::kQ8_0, .sinks = true}},
     {3'937, {.kv_heads = 1, .group = 2, .key_dim = 96, .value_dim = 80, .type = KvType::kBF16, .window = 150}},
+    {3'937, {.kv_heads = 1, .group = 3, .type = KvType::kF16, .window = 4'000, .chunked = true}},
     {93, {.kv_heads = 1, .group = kManyHeads, .key_dim = 128, .value_dim = 128, .type = KvType::kF16, .sinks = true}},
     {241, {.kv_heads = 2, .group = 12, .key_dim = 128, .value_dim = 128, .type = KvType::kQ8_0}},
     {241, {.kv_heads = 3, .group = 8, .key_dim = 128, .value_dim = 128, .type = KvType::kBF16, .window = 150}},
     {231, {.kv_heads = 1, .group = kManyHeads, .type = KvType::kF16, .window = 33}},
+    {231, {.kv_heads = 1, .group = kManyHeads, .type = KvType::kF16, .window = 250, .chunked = true}},
     {231, {.kv_heads = 6, .group = 4, .type = KvType::kBF16, .slopes = true}},
     {241, {.kv_heads = 6, .group = 4, .key_dim = 80, .value_dim = 80, .type = KvType::kQ8_0}},
     {101, {.kv_heads = 2, .group = 12, .key_dim = 256, .value_dim = 256, .type = KvType::kF16, .soft_cap = 20}},

@@ -23,11 +23,12 @@ inline constexpr int32_t kPoolPages = 128;
 /// Maximum difference between logits of GPU and CPU with float32 weights, relative to the largest logit.
 inline constexpr double kBoundF32 = 1e-4;
 
-inline std::filesystem::path model_path(const std::string& name) { return fixtures() / "models" / (name + ".gguf"); }
-
-inline std::filesystem::path reference_path(const std::string& name) {
-  return fixtures() / "models" / (name + ".ref.json");
+/// A name with a folder, or one of models/.
+inline std::filesystem::path fixture_path(const std::string& name) {
+  return name.find('/') == std::string::npos ? fixtures() / "models" / name : fixtures() / name;
 }
+inline std::filesystem::path model_path(const std::string& name) { return fixture_path(name + ".gguf"); }
+inline std::filesystem::path reference_path(const std::string& name) { return fixture_path(name + ".ref.json"); }
 
 class Model {
  public:

@@ -72,8 +72,18 @@ TEST_F(GpuModel, LogitsAgreeWithTheCpuAndGreedyTokensWithTheReference) {
                            "deepseek2-nomla", "deepseek32",
                            "mistral4",        "deepseek4",
                            "deepseek4-hash",  "deepseek4-clamp",
-                           "gpt-oss",         "gemma4",
-                           "gemma4-dense",    "gemma4-moe"}) {
+                           "command-r",       "cohere2",
+                           "ernie4_5",        "ernie4_5-moe",
+                           "exaone4",         "falcon",
+                           "falcon-40b",      "gpt2",
+                           "hunyuan-dense",   "nemotron",
+                           "stablelm",        "stablelm-parallel",
+                           "starcoder2",      "glm4",
+                           "glm4moe",         "glm4moe-mtp",
+                           "minimax-m2",      "converted/llama4",
+                           "converted/olmoe", "gpt-oss",
+                           "gemma4",          "gemma4-dense",
+                           "gemma4-moe"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const ComparedModel compared(model_path(name));
@@ -128,9 +138,10 @@ TEST_F(GpuModel, LogitsWithRoundedKeysAndValuesAgreeWithTheCpu) {
 }
 
 TEST_F(GpuModel, SameBytesForAnyChunksAndNeighbours) {
-  for (const char* name : {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16",
-                           "quant-llama-bf16", "quant-qwen3moe-q4_k_m", "quant-gpt-oss-mxfp4", "gemma4", "gemma4-moe",
-                           "deepseek2", "deepseek32-topk8", "deepseek4-topk8"}) {
+  for (const char* name :
+       {"llama", "qwen3moe", "gemma3", "falcon-40b", "stablelm-parallel", "gpt2", "quant-llama-q8_0",
+        "quant-llama-q4_k_m", "quant-llama-f16", "quant-llama-bf16", "quant-qwen3moe-q4_k_m", "quant-gpt-oss-mxfp4",
+        "gemma4", "gemma4-moe", "deepseek2", "deepseek32-topk8", "deepseek4-topk8"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();

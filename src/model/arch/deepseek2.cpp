@@ -69,7 +69,7 @@ Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config)
 
 // DeepSeek 2, 3 and R1, Kimi K2 and what has their shape.
 Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY_VOID(leave_out_next_token_layers(keys, config));
+  CAIRN_TRY_VOID(leave_out_mtp_layers(keys, config));
   CAIRN_TRY_VOID(read_rope_config(keys, config));
   CAIRN_TRY_VOID(read_latent_config(keys, config));
   config.attention_scale /= std::sqrt(static_cast<float>(config.latent->query_dim()));

@@ -7,7 +7,7 @@ namespace cairn {
 // The norm before the feed-forward has the name of one after attention. Smaller models do not normalise queries and
 // keys.
 Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY_VOID(leave_out_next_token_layers(keys, config));
+  CAIRN_TRY_VOID(leave_out_mtp_layers(keys, config));
   config.feed_forward_norm = "post_attention_norm";
   if (keys.file().find_tensor("blk.0.attn_q_norm.weight") != nullptr) config.qk_norm = QkNorm::kPerHead;
   CAIRN_TRY_VOID(read_experts_config(keys, true, config));

@@ -43,6 +43,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("hunyuan-dense", read_hunyuan_dense_config),
     encoder("jina-bert-v2", read_jina_bert_v2_config),
     decoder("llama", read_llama_config),
+    decoder("llama4", read_llama4_config),
     decoder("minimax-m2", read_minimax_m2_config),
     decoder("mistral3", read_mistral3_config),
     decoder("mistral4", read_deepseek2_config),

@@ -53,6 +53,7 @@ Result<void> read_gpt2_config(const MetadataReader& keys, DecoderConfig& config)
 Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_hunyuan_dense_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_llama_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_llama4_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_minimax_m2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_mistral3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_nemotron_config(const MetadataReader& keys, DecoderConfig& config);

@@ -184,7 +184,7 @@ void Decoder::plan(const Batch& batch) {
   temperatures_.clear();
   if (description_.temperature_scale == 0) return;
   for (const int32_t position : batch_.positions()) {
-    const int32_t stretches = position / description_.temperature_length;
+    const int32_t stretches = (position + description_.temperature_offset) / description_.temperature_length;
     temperatures_.push_back(1 + description_.temperature_scale * std::log(1 + static_cast<float>(stretches)));
   }
 }
@@ -231,6 +231,7 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   params.scale = description_.attention_scale;
   params.soft_cap = description_.attention_logit_softcap;
   params.window = description_.layers[layer].window;
+  params.chunked = description_.chunked_windows;
   params.sinks = weights_of(layer).sinks.floats();
   backend_.attention(params, kv, slices, activations_.query, activations_.attended);
 }
@@ -258,7 +259,7 @@ void Decoder::query_key_value(size_t layer, const float* x) {
   backend_.matmul(std::span(projections).first(!own_kv ? 1 : config.value_is_key ? 2 : 3), x, rows_);
 
   if (own_kv && description_.value_norm) norm_values(layer);
-  if (!description_.qk_norm_after_rope) norm_query_key(layer);
+  if (config.qk_norm && !description_.qk_norm_after_rope) norm_query_key(layer);
   const int32_t heads = description_.heads;
   if (config.rope != kNoRope) {
     const RopeConfig& rope = description_.ropes[config.rope];
@@ -266,8 +267,9 @@ void Decoder::query_key_value(size_t layer, const float* x) {
     backend_.rope(rope.style, rope_table(config.rope), rope.dims, std::span(rotated).first(own_kv ? 2 : 1), rows_,
                   config.key_dim);
   }
-  if (description_.qk_norm_after_rope) norm_query_key(layer);
-  if (!temperatures_.empty()) backend_.scale_rows(query, temperatures_, int64_t{heads} * config.key_dim);
+  if (config.qk_norm && description_.qk_norm_after_rope) norm_query_key(layer);
+  if (config.temperature && !temperatures_.empty())
+    backend_.scale_rows(query, temperatures_, int64_t{heads} * config.key_dim);
 }
 
 void Decoder::norm_values(size_t layer) {
@@ -286,6 +288,7 @@ void Decoder::norm_query_key(size_t layer) {
       case QkNorm::kNone:
         break;
       case QkNorm::kPerHead:
+      case QkNorm::kPerHeadUnweighted:
         backend_.rms_norm(x, weight.floats(), epsilon, rows_ * heads, dim, x);
         break;
       case QkNorm::kAllHeads:
@@ -372,12 +375,17 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   float* gate = activations_.gate;
   float* up = activations_.up;
   float* chosen = activations_.expert_out;
+  const float* input = x;
+  if (experts.weighted_inputs) {
+    backend_.moe_combine(x, shares, rows_, used, description_.embedding, chosen);
+    input = chosen;
+  }
   const MatmulTarget in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
-  backend_.grouped_matmul(in, x, rows_, ids, used, false);
+  backend_.grouped_matmul(in, input, rows_, ids, used, false);
   backend_.gate(description_.activation, gate, up, int64_t{rows_} * used, experts.width, gate);
-  const MatmulTarget down[] = {weights.routed.down.to(chosen)};
+  const MatmulTarget down[] = {weights.routed.down.to(experts.weighted_inputs ? out : chosen)};
   backend_.grouped_matmul(down, gate, rows_, ids, used, true);
-  backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);
+  if (!experts.weighted_inputs) backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);
 
   if (experts.shared_width == 0) return;
   float* shared = activations_.shared;

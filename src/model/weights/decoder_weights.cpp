@@ -53,7 +53,7 @@ class LayerLoader {
     if (description_.qk_norm == QkNorm::kLayerNormPerHead) {
       CAIRN_TRY(weights.query_norm, binder_.table(prefix_ + "attn_q_norm.weight", description_.heads, head));
       CAIRN_TRY(weights.key_norm, binder_.table(prefix_ + "attn_k_norm.weight", layer().kv_heads, head));
-    } else if (description_.qk_norm != QkNorm::kNone) {
+    } else if (description_.qk_norm != QkNorm::kNone && description_.qk_norm != QkNorm::kPerHeadUnweighted) {
       const bool all = description_.qk_norm == QkNorm::kAllHeads;
       CAIRN_TRY(weights.query_norm,
                 binder_.vector(prefix_ + "attn_q_norm.weight", all ? head * description_.heads : head));
@@ -190,6 +190,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
   if (config.per_layer_input > 0) {
     CAIRN_TRY(weights.per_layer_inputs, load_per_layer_inputs(binder, config, range));
   }
+  weights.layers.reserve(range.end - range.begin);
   for (int32_t layer = range.begin; layer < range.end; ++layer) {
     CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, config, layer).load());
     weights.layers.push_back(std::move(loaded));

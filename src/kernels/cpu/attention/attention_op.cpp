@@ -116,7 +116,6 @@ void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std
 
 void AttentionOp::list_blocks(const Call& call, std::span<const AttentionSlice> slices) {
   blocks_.clear();
-  const int32_t window = call.params.window;
   for (const AttentionSlice& slice : slices) {
     const int32_t queries = slice.rows * call.group;
     for (int32_t kv_head = 0; kv_head < call.kv.kv_heads; ++kv_head) {
@@ -125,7 +124,7 @@ void AttentionOp::list_blocks(const Call& call, std::span<const AttentionSlice> 
         block.count = std::min(kBlockQueries, queries - begin);
         const int32_t first = slice.position_begin + begin / call.group;
         const int32_t last = slice.position_begin + (begin + block.count - 1) / call.group;
-        block.segment_begin = window > 0 ? std::max(0, first - window + 1) / kSegmentTokens : 0;
+        block.segment_begin = call.params.first_seen(first) / kSegmentTokens;
         const int32_t seen_last = call.params.causal ? last : slice.position_begin + slice.rows - 1;
         block.segment_end = seen_last / kSegmentTokens + 1;
         blocks_.push_back(block);
@@ -203,7 +202,7 @@ AttentionOp::Range AttentionOp::range_of(const Call& call, const Block& block, i
   const int32_t begin = segment * kSegmentTokens;
   if (!call.params.causal) return {0, std::min(block.slice->rows - begin, kSegmentTokens)};
   const int32_t position = block.slice->position_begin + (block.begin + query) / call.group;
-  const int32_t first = call.params.window > 0 ? std::max(0, position - call.params.window + 1) : 0;
+  const int32_t first = call.params.first_seen(position);
   return {std::max(first - begin, 0), std::min(position + 1 - begin, kSegmentTokens)};
 }
 

@@ -31,6 +31,7 @@ struct Shape {
   float scale = 0.125f;
   float soft_cap = 0;
   int32_t window = 0;
+  bool chunked = false;
   bool sinks = false;
   bool causal = true;
   bool slopes = false;
@@ -75,6 +76,7 @@ class Sequence {
             .scale = shape_.scale,
             .soft_cap = shape_.soft_cap,
             .window = shape_.window,
+            .chunked = shape_.chunked,
             .sinks = shape_.sinks ? sinks_.data() : nullptr,
             .causal = shape_.causal,
             .slopes = shape_.slopes ? slopes_.data() : nullptr};
@@ -96,7 +98,8 @@ class Sequence {
     for (int32_t head = 0; head < shape_.kv_heads * shape_.group; ++head) {
       const int32_t kv_head = head / shape_.group;
       const float* query = q.data() + (int64_t{position} * shape_.kv_heads * shape_.group + head) * shape_.key_dim;
-      const int32_t first = shape_.window > 0 ? std::max(0, position - shape_.window + 1) : 0;
+      int32_t first = shape_.window > 0 ? std::max(0, position - shape_.window + 1) : 0;
+      while (shape_.chunked && first % shape_.window != 0) ++first;
       const int32_t last = shape_.causal ? position : tokens_ - 1;
       std::vector<double> scores;
       for (int32_t t = first; t <= last; ++t) {
@@ -161,6 +164,7 @@ Shape random_shape(const Isa& isa, Random& random, int32_t dims = 10) {
   shape.scale = 1 / std::sqrt(static_cast<float>(shape.key_dim));
   shape.soft_cap = random.integer(0, 2) == 0 ? 2.0f : 0;
   shape.window = random.integer(0, 2) == 0 ? random.integer(1, 700) : 0;
+  shape.chunked = shape.window > 0 && random.integer(0, 1) == 0;
   shape.sinks = random.integer(0, 2) == 0;
   return shape;
 }
@@ -311,10 +315,12 @@ TEST_P(Attention, PagesBeforeTheWindowAreNotRead) {
   SCOPED_TRACE(random.trace());
   for (int32_t number = 0; number < kKvTypes; ++number) {
     const KvType type = kv_type(GetParam(), number);
-    for (const int32_t window : {1, 32, 33, 40, 550}) {
+    for (const auto& [window, chunked] :
+         {std::pair{1, false}, {32, false}, {33, false}, {40, false}, {550, false}, {33, true}, {350, true}}) {
       SCOPED_TRACE(window);
       const auto backend = make_backend(GetParam(), 2);
-      Sequence sequence(*backend, {.key_dim = 20, .value_dim = 40, .type = type, .window = window}, kTokens, random);
+      const Shape shape{.key_dim = 20, .value_dim = 40, .type = type, .window = window, .chunked = chunked};
+      Sequence sequence(*backend, shape, kTokens, random);
       const std::vector<float> before = sequence.attend(0, kTokens);
       // Pages that no later row reads are freed as a stream goes on: first a chunk is computed, then row by row.
       for (int32_t begin = kTokens - 70; begin < kTokens;) {

@@ -48,7 +48,7 @@ struct AttentionTiling {
 
 /// The positions that the row `number` rows after `place`, in the same slice, sees.
 __device__ inline SeenPositions seen_by(const AttentionParams& params, const TokenPlace& place, int32_t number) {
-  return seen_positions(place.position + number, place.slice_position, place.slice_rows, params.causal, params.window);
+  return seen_positions(place.position + number, place.slice_position, place.slice_rows, params);
 }
 
 struct AttentionCall {

@@ -9,6 +9,7 @@
 
 #include "kernels/host_device.h"
 #include "kernels/kv.h"
+#include "kernels/operation_params.h"
 
 namespace cairn::cuda {
 
@@ -24,10 +25,9 @@ struct SeenPositions {
 };
 /// The positions seen by the row at `position`, in a slice of `slice_rows` rows that begins at `slice_position`.
 CAIRN_HOST_DEVICE constexpr SeenPositions seen_positions(int32_t position, int32_t slice_position, int32_t slice_rows,
-                                                         bool causal, int32_t window) {
-  if (!causal) return {slice_position, slice_position + slice_rows};
-  const int32_t end = position + 1;
-  return {window > 0 && end > window ? end - window : 0, end};
+                                                         const AttentionParams& params) {
+  if (!params.causal) return {slice_position, slice_position + slice_rows};
+  return {params.first_seen(position), position + 1};
 }
 
 /// The size of a row's chunks, in whole pages. It never shrinks as a row sees more.

@@ -40,11 +40,13 @@ TEST(AttentionPlan, ARowHasFewChunksOfWholePages) {
 
 TEST(AttentionPlan, ARowSeesItsCausalWindowOrAllPositions) {
   const auto same = [](SeenPositions a, SeenPositions b) { return a.begin == b.begin && a.end == b.end; };
-  EXPECT_TRUE(same(seen_positions(0, 0, 9, true, 0), {0, 1}));
-  EXPECT_TRUE(same(seen_positions(700, 600, 200, true, 0), {0, 701}));
-  EXPECT_TRUE(same(seen_positions(700, 600, 200, true, 33), {668, 701}));
-  EXPECT_TRUE(same(seen_positions(31, 0, 200, true, 33), {0, 32}));
-  EXPECT_TRUE(same(seen_positions(5, 0, 200, false, 0), {0, 200}));
+  EXPECT_TRUE(same(seen_positions(0, 0, 9, {}), {0, 1}));
+  EXPECT_TRUE(same(seen_positions(700, 600, 200, {}), {0, 701}));
+  EXPECT_TRUE(same(seen_positions(700, 600, 200, {.window = 33}), {668, 701}));
+  EXPECT_TRUE(same(seen_positions(31, 0, 200, {.window = 33}), {0, 32}));
+  EXPECT_TRUE(same(seen_positions(700, 600, 200, {.window = 33, .chunked = true}), {693, 701}));
+  EXPECT_TRUE(same(seen_positions(692, 600, 200, {.window = 33, .chunked = true}), {660, 693}));
+  EXPECT_TRUE(same(seen_positions(5, 0, 200, {.causal = false}), {0, 200}));
 }
 
 // A softmax-weighted sum over some positions.

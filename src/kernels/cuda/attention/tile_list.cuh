@@ -15,7 +15,9 @@ inline int32_t tiles_most(const AttentionCall& call) {
   const int32_t slices = call.rows.slices, others = call.rows.count - slices;
   const int32_t tiles = others / call.tiling.tile_rows + slices;
   if (chunk_positions(positions_seen(call.params, call.rows)) == kChunkLeast) return tiles;
-  return tiles + others / kRowsOfChunkSize + std::min(slices, others);
+  const int32_t changes = others / kRowsOfChunkSize + std::min(slices, others);
+  if (!call.params.chunked) return tiles + changes;
+  return tiles + changes + others / call.params.window + std::min(slices, others);  // rows see little again
 }
 
 /// Words of the list in shared memory, with a bit for each row.
