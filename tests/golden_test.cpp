@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compared_model.h"
 #include "convert/quantize.h"
 #include "edited_model.h"
 #include "gguf/reader.h"
@@ -84,13 +85,17 @@ const Fixture kFixtures[] = {
     {"qwen3next"},
     {"lfm2"},
     {"mamba2"},
+    {"gpt-oss"},
+    {"gemma4"},
+    {"gemma4-dense"},
+    {"gemma4-moe"},
 };
 
 const char* const kGeluFamilies[] = {"gemma", "gpt2", "falcon", "starcoder2"};
 
 class GoldenTest : public testing::TestWithParam<Fixture> {
  protected:
-  std::string file() const { return fmt::format("models/{}.gguf", GetParam().name); }
+  std::string file() const { return compared_.path(); }
   Reference reference() const {
     const char* name = GetParam().reference == nullptr ? GetParam().name : GetParam().reference;
     return read_reference(fixture(fmt::format("models/{}.ref.json", name)));
@@ -102,6 +107,9 @@ class GoldenTest : public testing::TestWithParam<Fixture> {
     if (std::ranges::any_of(kGeluFamilies, gelu)) return 1e-5;
     return name == "deepseek2-lite" ? 1e-7 : 1e-8;
   }
+
+ private:
+  const ComparedModel compared_{fixture(fmt::format("models/{}.gguf", GetParam().name))};
 };
 
 TEST_P(GoldenTest, LogitsAndGreedyContinuationAreThoseOfTheReference) {
@@ -258,14 +266,19 @@ struct QuantFixture {
 void PrintTo(const QuantFixture& f, std::ostream* out) { *out << f.name; }
 
 const QuantFixture kQuantFixtures[] = {
-    {"quant-llama-f16"},       {"quant-llama-bf16", 1.25},   {"quant-llama-q4_0", 1.5},
-    {"quant-llama-q8_0", 1.5}, {"quant-llama-q4_k_m", 1.25}, {"quant-llama-q6_k", 1.25},
-    {"quant-llama-q2_k"},      {"quant-llama-iq4_xs"},       {"quant-qwen3moe-q4_k_m", 1.25},
+    {"quant-llama-f16"},           {"quant-llama-bf16", 1.25},   {"quant-llama-q4_0", 1.5},
+    {"quant-llama-q8_0", 1.5},     {"quant-llama-q4_k_m", 1.25}, {"quant-llama-q6_k", 1.25},
+    {"quant-llama-q2_k"},          {"quant-llama-iq4_xs"},       {"quant-qwen3moe-q4_k_m", 1.25},
+    {"quant-gpt-oss-mxfp4", 1.25},
 };
 
 class QuantGoldenTest : public testing::TestWithParam<QuantFixture> {
  protected:
   std::string file(std::string_view suffix) const { return fmt::format("models/{}{}", GetParam().name, suffix); }
+  std::string model_file() const { return compared_.path(); }
+
+ private:
+  const ComparedModel compared_{fixture(fmt::format("models/{}.gguf", GetParam().name))};
 };
 
 /// NMSE of logits at all stored positions, compared with the exact ones.
@@ -293,7 +306,7 @@ TEST_P(QuantGoldenTest, QuantizedLogitsAreAsNearToExactOnesAsLlamaCpps) {
   }
   const double peer_nmse = total_nmse(exact, peer_rows);
   for (const std::string& isa : isas()) {
-    Model model(file(".gguf"), exact.context, isa, 2);
+    Model model(model_file(), exact.context, isa, 2);
     const int64_t vocabulary = model.runner().vocabulary();
     std::vector<std::vector<float>> rows;
     for (const Prompt& run : exact.runs) {
@@ -331,12 +344,12 @@ TEST_P(QuantGoldenTest, SameBytesForAnyChunksNeighboursAndThreads) {
   const std::span<const TokenId> tokens = reference.runs.front().tokens;
   for (const std::string& isa : isas()) {
     SCOPED_TRACE(isa);
-    Model model(file(".gguf"), reference.context, isa, 2);
+    Model model(model_file(), reference.context, isa, 2);
     const std::vector<float> whole = logits_of(model, tokens, kRowsMax);
     expect_same_bytes(whole, logits_of(model, tokens, 5), "chunks of 5");
     expect_same_bytes(whole, logits_of(model, tokens, 1), "token by token");
     expect_same_bytes(whole, logits_among_others(model, tokens), "among 8 others");
-    Model one(file(".gguf"), reference.context, isa, 1);
+    Model one(model_file(), reference.context, isa, 1);
     expect_same_bytes(whole, logits_of(one, tokens, kRowsMax), "1 thread");
   }
 }

@@ -25,7 +25,7 @@ class RowOperations {
   /// cols].
   virtual void layer_norm_heads(const float* x, const float* weight, float epsilon, int64_t rows, int64_t heads,
                                 int64_t cols, float* out) = 0;
-  /// act(gate) * up, element by element; up may be null for 1.
+  /// act(gate) * up, element by element, or kClampedSwiglu's function of both; up may be null for 1.
   virtual void gate(Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
                     float* out) = 0;
   /// x += scale * y, n elements.

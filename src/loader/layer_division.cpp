@@ -41,7 +41,7 @@ Result<LayerBytes> layer_bytes(const gguf::Reader& file) {
       bytes.layers[layer] += size;
     } else if (tensor.name == "token_embd.weight") {
       bytes.embedding += size;
-    } else if (layer < 0) {
+    } else if (layer < 0 && tensor.name != "per_layer_token_embd.weight") {  // that one stays in the file
       bytes.output += size;
     }
   }

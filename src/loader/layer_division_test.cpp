@@ -57,6 +57,17 @@ TEST(LayerDivision, ReadsTheFile) {
   EXPECT_GE(of_tied.output, of_tied.embedding);
 }
 
+TEST(LayerDivision, ATableOfInputsPerLayerIsOnNoDevice) {
+  const auto path = std::filesystem::path(CAIRN_TEST_DATA) / "models" / "gemma4.gguf";
+  const auto file = gguf::Reader::open(path).value();
+  const LayerBytes bytes = layer_bytes(file).value();
+  int64_t output = 0;
+  for (const char* name : {"token_embd", "output_norm", "rope_freqs", "per_layer_model_proj", "per_layer_proj_norm"}) {
+    output += std::ssize(file.find_tensor(fmt::format("{}.weight", name))->bytes);
+  }
+  EXPECT_EQ(bytes.output, output);
+}
+
 TEST(LayerDivision, RefusesANumberOfLayersThatCannotBe) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("cairn_layers.{}.gguf", ::getpid());
   for (const int64_t layers : {int64_t{-1}, int64_t{0}, int64_t{1} << 40}) {

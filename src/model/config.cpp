@@ -12,17 +12,43 @@ namespace cairn {
 
 namespace {
 
+Result<void> read_kv_heads(const MetadataReader& keys, DecoderConfig& config) {
+  const char* key = "attention.head_count_kv";
+  config.kv_heads = config.heads;
+  if (!keys.contains(key)) return {};
+  CAIRN_TRY(const std::vector<int64_t> heads, keys.per_layer(key, std::ssize(config.layers), 1, config.heads));
+  for (const int64_t each : heads) {
+    if (config.heads % each == 0) continue;
+    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}", keys.full(key), each,
+                config.heads, keys.full("attention.head_count"));
+  }
+  config.kv_heads = static_cast<int32_t>(std::ranges::max(heads));
+  for (size_t i = 0; i < heads.size(); ++i) {
+    if (heads[i] != config.kv_heads) config.layers[i].kv_heads = static_cast<int32_t>(heads[i]);
+  }
+  return {};
+}
+
+Result<void> read_feed_forward_length(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY(const std::vector<int64_t> lengths,
+            keys.per_layer("feed_forward_length", std::ssize(config.layers), 1, kFeedForwardMax));
+  config.feed_forward = std::ranges::max(lengths);
+  for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].feed_forward_length = lengths[i];
+  return {};
+}
+
 Result<void> read_heads(const MetadataReader& keys, bool hybrid, DecoderConfig& config) {
   if (hybrid) {
     CAIRN_TRY_VOID(read_hybrid_heads(keys, config));
     if (config.heads == 0) return {};
+    if (config.heads % config.kv_heads != 0) {
+      return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}",
+                  keys.full("attention.head_count_kv"), config.kv_heads, config.heads,
+                  keys.full("attention.head_count"));
+    }
   } else {
     CAIRN_TRY(config.heads, keys.integer("attention.head_count", 1, kHeadsMax));
-    CAIRN_TRY(config.kv_heads, keys.integer_or("attention.head_count_kv", config.heads, 1, config.heads));
-  }
-  if (config.heads % config.kv_heads != 0) {
-    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}",
-                keys.full("attention.head_count_kv"), config.kv_heads, config.heads, keys.full("attention.head_count"));
+    CAIRN_TRY_VOID(read_kv_heads(keys, config));
   }
   if (!keys.contains("attention.key_length") && config.embedding % config.heads != 0) {
     return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} of {}", keys.full("attention.head_count"),
@@ -73,6 +99,23 @@ Result<void> read_norm_epsilon(const MetadataReader& keys, DecoderConfig& config
   return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
 }
 
+void complete_layers(DecoderConfig& config) {
+  for (LayerConfig& layer : config.layers) {
+    if (layer.kv_heads == 0) layer.kv_heads = config.kv_heads;
+    if (layer.key_dim == 0) layer.key_dim = config.key_dim;
+    if (layer.value_dim == 0) layer.value_dim = config.value_dim;
+    if (layer.feed_forward_length == 0) layer.feed_forward_length = config.feed_forward;
+  }
+}
+
+/// The largest of what `elements` gives for each layer.
+template <class Elements>
+int64_t most_of_layers(const DecoderConfig& config, Elements elements) {
+  int64_t most = 0;
+  for (const LayerConfig& layer : config.layers) most = std::max<int64_t>(most, elements(layer));
+  return most;
+}
+
 Result<void> check_causal(const MetadataReader& keys) {
   const char* key = "attention.causal";
   CAIRN_TRY(const bool causal, keys.boolean_or(key, true));
@@ -82,6 +125,33 @@ Result<void> check_causal(const MetadataReader& keys) {
 }
 
 }  // namespace
+
+int64_t DecoderConfig::query_elements() const {
+  return heads * most_of_layers(*this, [](const LayerConfig& layer) { return layer.key_dim; });
+}
+
+int64_t DecoderConfig::key_elements() const {
+  return most_of_layers(*this, [](const LayerConfig& layer) { return int64_t{layer.kv_heads} * layer.key_dim; });
+}
+
+int64_t DecoderConfig::value_elements() const {
+  return most_of_layers(*this, [](const LayerConfig& layer) { return int64_t{layer.kv_heads} * layer.value_dim; });
+}
+
+int64_t DecoderConfig::attended_elements() const {
+  return heads * most_of_layers(*this, [](const LayerConfig& layer) { return layer.value_dim; });
+}
+
+int32_t DecoderConfig::head_dim() const {
+  return static_cast<int32_t>(
+      most_of_layers(*this, [](const LayerConfig& layer) { return std::max(layer.key_dim, layer.value_dim); }));
+}
+
+int64_t DecoderConfig::dense_inner_elements() const {
+  const bool beside = experts && experts->beside_dense;
+  return most_of_layers(
+      *this, [&](const LayerConfig& layer) { return layer.routed && !beside ? 0 : layer.feed_forward_length; });
+}
 
 Result<int64_t> read_vocabulary(const MetadataReader& keys) {
   const gguf::Tensor* table = keys.file().find_tensor("token_embd.weight");
@@ -130,7 +200,7 @@ Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Archit
   if (architecture.hybrid) {
     CAIRN_TRY_VOID(read_hybrid_feed_forward(keys, config));
   } else {
-    CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+    CAIRN_TRY_VOID(read_feed_forward_length(keys, config));
   }
   CAIRN_TRY_VOID(read_heads(keys, architecture.hybrid, config));
   CAIRN_TRY_VOID(read_context(keys, context_tokens, config));
@@ -138,6 +208,7 @@ Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Archit
   CAIRN_TRY_VOID(read_pooling_and_head(keys, config));
   CAIRN_TRY_VOID(check_causal(keys));
   CAIRN_TRY_VOID(architecture.read_decoder(keys, config));
+  complete_layers(config);
   CAIRN_TRY_VOID(read_norm_epsilon(keys, config));
   config.unread_keys = keys.unread();
   return config;
@@ -210,6 +281,11 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
     return static_cast<int32_t>(group);
   };
   for (const LayerConfig& layer : config.layers) {
+    if (layer.kv_layer != kOwnKv) {
+      plan.places.push_back(plan.places[layer.kv_layer]);
+      plan.states.emplace_back();
+      continue;
+    }
     const KvKind kind = config.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
     const int32_t device = stage_of_layer(std::ssize(plan.places), stages);
     StatePlace& state = plan.states.emplace_back();
@@ -226,7 +302,7 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
     const int32_t group = group_of(kind, layer.window, device);
     std::vector<KvLayer>& layers = groups[group].layers;
     plan.places.push_back({group, static_cast<int32_t>(layers.size())});
-    KvLayer kv{.kv_heads = config.kv_heads, .key_dim = config.key_dim, .value_dim = config.value_dim};
+    KvLayer kv{.kv_heads = layer.kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim};
     if (config.latent) {
       kv.value_dim = 0;
     } else {

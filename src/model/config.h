@@ -52,6 +52,10 @@ struct MoeConfig {
   bool shared_gated = false;  ///< whose output is scaled by a sigmoid
   /// A row is multiplied by its expert's weight before it passes the expert, not after; then each row has one expert.
   bool weighted_inputs = false;
+  /// The layer's dense feed-forward works too, and both are added. Each has norms of its own before and after.
+  bool beside_dense = false;
+  /// The router reads the residual stream by a norm of its own, whose weight is ffn_gate_inp.scale / sqrt(embedding).
+  bool router_norm = false;
 };
 
 /// Choosing the positions that attention reads (DeepSeek 3.2).
@@ -76,13 +80,22 @@ struct MlaConfig {
 };
 
 inline constexpr int32_t kNoRope = -1;
+inline constexpr int32_t kOwnKv = -1;
 
 struct LayerConfig {
-  int32_t window = 0;       ///< > 0: position p sees positions > p - window only
-  int32_t rope = 0;         ///< index into DecoderConfig::ropes, or kNoRope
-  bool routed = false;      ///< feed-forward of experts
-  bool qk_norm = true;      ///< DecoderConfig::qk_norm
-  bool temperature = true;  ///< queries grow with the position, if the model's do
+  int32_t window = 0;  ///< > 0: position p sees positions > p - window only
+  int32_t rope = 0;    ///< index into DecoderConfig::ropes, or kNoRope
+  /// Of the layer; 0, while a config is read, stands for the DecoderConfig's.
+  int32_t kv_heads = 0;
+  int32_t key_dim = 0;
+  int32_t value_dim = 0;
+  int64_t feed_forward_length = 0;
+  /// An earlier layer whose keys and values it reads, as it has none itself, or kOwnKv.
+  int32_t kv_layer = kOwnKv;
+  bool value_is_key = false;  ///< values are what keys are made from, before these are normalised and rotated
+  bool routed = false;        ///< feed-forward of experts
+  bool qk_norm = true;        ///< DecoderConfig::qk_norm
+  bool temperature = true;    ///< queries grow with the position, if the model's do
   Mixer mixer = Mixer::kAttention;
   bool feed_forward = true;  ///< whether one follows the mixer
 
@@ -94,6 +107,8 @@ struct LayerConfig {
 struct DecoderConfig {
   int64_t vocabulary = 0;
   int64_t embedding = 0;
+  // What can differ between layers is in LayerConfig; here are those of layers that have none of their own, or the
+  // largest.
   int64_t feed_forward = 0;
   int32_t heads = 0;
   int32_t kv_heads = 0;  ///< divides heads
@@ -131,7 +146,11 @@ struct DecoderConfig {
   /// Attention and feed-forward read the same residual stream: x += attention(norm(x)) + feed_forward(norm(x)). An
   /// empty name of the feed-forward's norm means that both read the same normalised row.
   bool parallel_residual = false;
+  bool value_norm = false;           ///< values are normalised per head: RMS, without a weight
+  bool layer_output_scale = false;   ///< behind each layer the residual stream is multiplied by layer_output_scale
+  int64_t per_layer_input = 0;       ///< > 0: elements of a token's input that each layer has (PerLayerInputs)
   bool learned_positions = false;    ///< position_embd is added to the embeddings of tokens
+  bool attention_sinks = false;      ///< a score without a value joins each softmax: attn_sinks
   bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
   bool output_is_embedding = false;  ///< even if the file had an output matrix
   /// attn_q has for each head the rows of its query, then as many of a gate: what the head has read is multiplied by
@@ -149,6 +168,14 @@ struct DecoderConfig {
   std::vector<LayerConfig> layers;
   int32_t mtp_layers = 0;                ///< behind those in the file, which are not read
   std::vector<std::string> unread_keys;  ///< MetadataReader::unread()
+
+  /// Elements of a row in the layer that has most.
+  int64_t query_elements() const;
+  int64_t key_elements() const;
+  int64_t value_elements() const;
+  int64_t attended_elements() const;
+  int32_t head_dim() const;              ///< of keys or values
+  int64_t dense_inner_elements() const;  ///< of a dense feed-forward; 0 if there is none
 };
 
 /// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.

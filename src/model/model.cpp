@@ -89,6 +89,21 @@ Result<void> check_stages(const DecoderConfig& config, std::span<const PipelineS
               config.layers.size(), empty ? ", and each device has one at least" : "");
 }
 
+// Pages are read where they are.
+Result<void> check_shared_kv(const DecoderConfig& config, std::span<const PipelineStage> stages) {
+  int32_t last_begin = 0;
+  for (const PipelineStage& stage : stages.first(stages.size() - 1)) last_begin += stage.layers;
+  for (const LayerConfig& layer : config.layers) {
+    if (layer.kv_layer == kOwnKv || layer.kv_layer >= last_begin) continue;
+    return fail(
+        Code::kInvalidArgument,
+        "the last {} layers are to be on a device of their own, but at least {} must be: some of them read keys "
+        "and values of layer {} (--gpu-layers)",
+        std::ssize(config.layers) - last_begin, std::ssize(config.layers) - layer.kv_layer, layer.kv_layer);
+  }
+  return {};
+}
+
 // Other models than decoders are on one backend as a whole.
 Result<void> check_is_whole(std::span<const PipelineStage> stages, std::string_view what) {
   if (stages.size() == 1) return {};
@@ -131,6 +146,7 @@ Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, 
 Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const PipelineStage> stages,
                               const DecoderConfig& config, const ModelOptions& options) {
   CAIRN_TRY_VOID(check_stages(config, stages));
+  CAIRN_TRY_VOID(check_shared_kv(config, stages));
   ModelMemory memory;
   for (size_t i = 0; i < stages.size(); ++i) {
     CAIRN_TRY(

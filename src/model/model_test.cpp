@@ -209,6 +209,62 @@ TEST_F(ModelTest, TensorsMissingOrOfTheWrongShapeAreNamed) {
   expect_error(EditedFile("llama.gguf").set("llama.block_count", 3u), Code::kCorruptFile, {"blk.2."});
 }
 
+TEST_F(ModelTest, SinksAndBiasesOfGptOssThatAreMissingOrMisshapenAreNamed) {
+  expect_error(EditedFile("gpt-oss.gguf").replace("blk.1.attn_sinks.weight", "blk.1.attn_s1nks.weight"),
+               Code::kCorruptFile, {"blk.1.attn_sinks.weight", "missing", "[4]"});
+  expect_error(
+      EditedFile("gpt-oss.gguf").replace("blk.0.post_attention_norm.weight", "blk.0.post_attention_n0rm.weight"),
+      Code::kCorruptFile, {"blk.0.post_attention_norm.weight", "missing"});
+  expect_error(EditedFile("gpt-oss.gguf").swap_dimensions("blk.0.ffn_down_exps.bias"), Code::kCorruptFile,
+               {"blk.0.ffn_down_exps.bias", "[8, 64]", "[64, 8]"});
+  expect_error(EditedFile("gpt-oss.gguf").set("gpt-oss.attention.sliding_window", 0u), Code::kCorruptFile,
+               {"gpt-oss.attention.sliding_window", "is 0"});
+  expect_error(EditedFile("gpt-oss.gguf").set("gpt-oss.expert_used_count", 9u), Code::kCorruptFile,
+               {"gpt-oss.expert_used_count", "1 .. 8"});
+}
+
+TEST_F(ModelTest, LayersOfGemma4ThatDoNotFitAreNamed) {
+  const auto corrupt = [](const EditedFile& file, std::initializer_list<std::string_view> parts) {
+    expect_error(file, Code::kCorruptFile, parts);
+  };
+  const auto e = [] { return EditedFile("gemma4.gguf"); };
+  corrupt(e().replace("gemma4.attention.sliding_window_pattern", "gemma4.attention.sliding_window_p4ttern"),
+          {"gemma4.attention.sliding_window_pattern", "missing"});
+  corrupt(e().set("gemma4.attention.shared_kv_layers", 6u), {"gemma4.attention.shared_kv_layers", "0 .. 5"});
+  corrupt(e().set("gemma4.attention.shared_kv_layers", 3u), {"gemma4.attention.shared_kv_layers", "layer 3"});
+  corrupt(e().set("gemma4.attention.key_length_swa", 16u), {"gemma4.rope.dimension_count_swa", "2 .. 16"});
+  corrupt(e().set("gemma4.rope.dimension_count_swa", 31u), {"gemma4.rope.dimension_count_swa", "pairs"});
+  corrupt(e().set("gemma4.attention.value_length_swa", 16u), {"blk.0.attn_v.weight", "[64, 64]", "[64, 32]"});
+  corrupt(e().set("gemma4.embedding_length_per_layer_input", 17u),
+          {"per_layer_token_embd.weight", "[96, 316]", "[102, 316]"});
+  corrupt(e().set_element("gemma4.feed_forward_length", 4, 0u), {"gemma4.feed_forward_length", "an entry 0"});
+  corrupt(e().set_element("gemma4.feed_forward_length", 4, 96u), {"blk.4.ffn_gate.weight", "[64, 192]", "[64, 96]"});
+  const auto dense = [] { return EditedFile("gemma4-dense.gguf"); };
+  corrupt(dense().set_element("gemma4.attention.head_count_kv", 3, 3u),
+          {"gemma4.attention.head_count_kv is 3", "does not divide"});
+  corrupt(dense().set_element("gemma4.attention.head_count_kv", 3, 2u), {"blk.3.attn_k.weight", "[64, 128]"});
+  corrupt(dense().set("gemma4.attention.value_length", 32u), {"layer 3", "attn_v", "64", "32"});
+}
+
+TEST_F(ModelTest, TensorsOfGemma4ThatAreMissingAreNamed) {
+  const auto expect_missing = [](std::string_view model, std::string_view tensor) {
+    SCOPED_TRACE(tensor);
+    std::string other(tensor);
+    other[other.size() - 2] = 'x';
+    expect_error(EditedFile(model).replace(tensor, other), Code::kCorruptFile, {tensor, "missing"});
+  };
+  for (const char* tensor :
+       {"per_layer_token_embd.weight", "per_layer_model_proj.weight", "per_layer_proj_norm.weight",
+        "blk.5.inp_gate.weight", "blk.5.proj.weight", "blk.5.post_norm.weight", "blk.5.layer_output_scale.weight",
+        "blk.0.attn_v.weight", "blk.0.attn_k.weight", "blk.5.attn_q_norm.weight", "blk.5.post_ffw_norm.weight"}) {
+    expect_missing("gemma4.gguf", tensor);
+  }
+  for (const char* tensor : {"blk.0.post_ffw_norm_1.weight", "blk.0.post_ffw_norm_2.weight",
+                             "blk.0.pre_ffw_norm_2.weight", "blk.0.ffn_gate_inp.scale", "blk.0.ffn_up.weight"}) {
+    expect_missing("gemma4-moe.gguf", tensor);
+  }
+}
+
 TEST_F(ModelTest, LatentAttentionThatDoesNotFitIsNamed) {
   const auto expect_u32 = [](std::string_view model, std::string_view key, uint32_t value,
                              std::initializer_list<std::string_view> parts, Code code = Code::kCorruptFile) {

@@ -72,9 +72,9 @@ class PipelineTest : public testing::Test {
 };
 
 TEST_F(PipelineTest, LogitsAreThoseOfOneBackendWhereverItIsCut) {
-  for (const char* name :
-       {"llama", "llama-tied-llama3rope", "llama-moe", "gemma3", "olmo2-swa", "qwen3moe", "phi3", "mistral3",
-        "deepseek2", "deepseek32", "gpt2", "falcon-40b", "cohere2", "quant-llama-q4_k_m"}) {
+  for (const char* name : {"llama", "llama-tied-llama3rope", "llama-moe", "gemma3", "olmo2-swa", "qwen3moe", "phi3",
+                           "mistral3", "deepseek2", "deepseek32", "gpt2", "falcon-40b", "cohere2", "quant-llama-q4_k_m",
+                           "gpt-oss", "gemma4-dense", "gemma4-moe"}) {
     const gguf::Reader file = open_model(name);
     for (const KvType kv_type : {KvType::kF32, KvType::kF16}) {
       const auto whole = load_model(file, stages({}), options(kv_type)).value();
@@ -89,6 +89,26 @@ TEST_F(PipelineTest, LogitsAreThoseOfOneBackendWhereverItIsCut) {
         EXPECT_EQ(std::memcmp(logits.data(), expected.data(), logits.size() * sizeof(float)), 0);
       }
     }
+  }
+}
+
+// Of Gemma 4's small models: inputs per layer are made on each backend, and layers read keys and values of layer 2.
+TEST_F(PipelineTest, LayersThatReadKeysOfAnotherLayerStayWithIt) {
+  const gguf::Reader file = open_model("gemma4");
+  const auto whole = load_model(file, stages({}), options()).value();
+  const std::vector<float> expected = run(*whole, LogitsWanted::kAll);
+  const std::vector<float> hidden = run(*whole, LogitsWanted::kHiddenAll);
+  for (const std::vector<int32_t>& parts : {std::vector<int32_t>{1}, {2}, {1, 1}}) {
+    const auto split = load_model(file, stages(parts), options());
+    ASSERT_TRUE(split.has_value()) << split.error().text();
+    EXPECT_EQ(run(**split, LogitsWanted::kAll), expected);
+    EXPECT_EQ(run(**split, LogitsWanted::kHiddenAll), hidden);
+  }
+  for (const int32_t count : {3, 4, 5}) {
+    const auto refused = load_model(file, stages({count}), options());
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("at least 4 must be"));
   }
 }
 

@@ -65,8 +65,14 @@ std::vector<double> rope_frequencies(const RopeParams& params, std::span<const f
   double low = 0;
   double high = 0;
   if (params.scaling == RopeScaling::kYarn) {
-    low = std::max(0.0, std::floor(pair_of_rotations(params, params.beta_fast)));
-    high = std::min(params.dims - 1.0, std::ceil(pair_of_rotations(params, params.beta_slow)));
+    low = pair_of_rotations(params, params.beta_fast);
+    high = pair_of_rotations(params, params.beta_slow);
+    if (params.truncates) {
+      low = std::floor(low);
+      high = std::ceil(high);
+    }
+    low = std::max(0.0, low);
+    high = std::min(params.dims - 1.0, high);
   }
   std::vector<double> frequencies(params.dims / 2);
   for (int32_t pair = 0; pair < params.dims / 2; ++pair) {
@@ -118,8 +124,10 @@ Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderCon
   return params;
 }
 
-Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const DecoderConfig& config) {
-  CAIRN_TRY(const RopeParams params, read_rope_params(keys, config));
+Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const DecoderConfig& config,
+                             bool yarn_truncates) {
+  CAIRN_TRY(RopeParams params, read_rope_params(keys, config));
+  params.truncates = yarn_truncates;
   CAIRN_TRY(const std::vector<float> factors, read_factors(keys, params, config.context_tokens));
   RopeConfig rope = description_of(params, style, factors);
   const auto has = [&](const char* tensor) { return keys.file().find_tensor(tensor) != nullptr; };
@@ -130,10 +138,10 @@ Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const 
 }
 
 Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base,
-                                    const DecoderConfig& config) {
+                                    const DecoderConfig& config, int32_t dims) {
   CAIRN_TRY(const RopeParams main, read_rope_params(keys, config));
   RopeParams params;
-  params.dims = main.dims;
+  params.dims = dims == 0 ? main.dims : dims;
   CAIRN_TRY(params.base, keys.positive_or("rope.freq_base_swa", static_cast<float>(base == 0 ? main.base : base)));
   return description_of(params, style, {});
 }

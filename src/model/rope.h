@@ -27,6 +27,7 @@ struct RopeParams {
   double extrapolation = 1;     ///< yarn: weight of the unscaled high frequencies
   double beta_fast = 32;        ///< yarn: rotations over the original context above which a pair stays as it is
   double beta_slow = 1;         ///< yarn: below which it is interpolated
+  bool truncates = true;        ///< yarn: both ends of the ramp are moved outwards to whole pairs
   double log_multiplier = 0;    ///< yarn: magnitude is divided by 1 + 0.1 * this * ln(factor), if not 0
   double attention_factor = 1;  ///< multiplies the magnitude
 };
@@ -39,10 +40,13 @@ double rope_magnitude(const RopeParams& params);
 /// Reads the parameters of the file's main rope; factor tensors are not among them.
 Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderConfig& config);
 /// The file's main rope: rope.dimension_count, rope.freq_base, rope.scaling.*, and tensors rope_freqs.weight,
-/// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by context_tokens of the config.
-Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const DecoderConfig& config);
-/// The same without any scaling: base by rope.freq_base_swa, else `base`, else rope.freq_base if `base` is 0.
+/// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by context_tokens of the config. No key
+/// says whether yarn truncates (RopeParams::truncates).
+Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const DecoderConfig& config,
+                             bool yarn_truncates = true);
+/// The same without any scaling: base by rope.freq_base_swa, else `base`, else rope.freq_base if `base` is 0. `dims`
+/// elements turn, or those of the main rope if it is 0.
 Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base,
-                                    const DecoderConfig& config);
+                                    const DecoderConfig& config, int32_t dims = 0);
 
 }  // namespace cairn

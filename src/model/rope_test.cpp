@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace cairn {
@@ -42,6 +43,26 @@ TEST(RopeTest, YarnKeepsFastPairsAndStretchesSlowOnes) {
     EXPECT_DOUBLE_EQ(scaled[i], plain[i] * kept + plain[i] / 4 * (1 - kept)) << i;
   }
   for (int i = 5; i < 16; ++i) EXPECT_DOUBLE_EQ(scaled[i], plain[i] / 4) << i;
+}
+
+TEST(RopeTest, YarnWithoutTruncationHasARampBetweenFractionsOfPairs) {
+  // gpt-oss.
+  RopeParams yarn = params(RopeScaling::kYarn, 32);
+  yarn.dims = 64;
+  yarn.base = 150'000;
+  yarn.original_context = 4'096;
+  const auto truncated = rope_frequencies(yarn, {});
+  yarn.truncates = false;
+  const auto scaled = rope_frequencies(yarn, {});
+  for (int i = 0; i < 32; ++i) {
+    const double plain = std::pow(150'000, -i / 32.0);
+    const auto between = [&](double begin, double end) {
+      const double kept = 1 - std::clamp((i - begin) / (end - begin), 0.0, 1.0);
+      return plain * kept + plain / 32 * (1 - kept);
+    };
+    EXPECT_NEAR(scaled[i], between(8.0928, 17.3980), 1e-5 * plain) << i;
+    EXPECT_NEAR(truncated[i], between(8, 18), 1e-12) << i;
+  }
 }
 
 TEST(RopeTest, YarnMagnitude) {

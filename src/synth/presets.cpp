@@ -84,6 +84,44 @@ constexpr KeyDefault kLfm2Moe[] = {
     {"expert_gating_func", kU32, "2"},
 };
 
+constexpr std::array kGptOss = joined(kGroupedAttention, std::to_array<KeyDefault>({
+                                                             {"attention.sliding_window", kU32, "128"},
+                                                             {"rope.freq_base", kF32, "150000"},
+                                                             {"rope.scaling.factor", kF32, "32"},
+                                                             {"rope.scaling.original_context_length", kU32, "64"},
+                                                             {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
+                                                             {"expert_count", kU32, "8"},
+                                                             {"expert_used_count", kU32, "2"},
+                                                             {"expert_feed_forward_length", kU32, "256"},
+                                                         }));
+
+constexpr KeyDefault kGemma4[] = {
+    {"context_length", kU32, "2048"},
+    {"embedding_length", kU32, "256"},
+    {"block_count", kU32, "6"},
+    {"feed_forward_length", kU32, "512"},
+    {"vocab_size", kU32, "512"},
+    {"attention.head_count", kU32, "4"},
+    {"attention.head_count_kv", kU32, "2", true},
+    {"attention.key_length", kU32, "128"},
+    {"attention.value_length", kU32, ""},
+    {"attention.key_length_swa", kU32, "64"},
+    {"attention.value_length_swa", kU32, ""},
+    {"attention.sliding_window", kU32, "512"},
+    {"attention.sliding_window_pattern", kBool, "", true},
+    {"attention.shared_kv_layers", kU32, ""},
+    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
+    {"rope.dimension_count", kU32, ""},
+    {"rope.dimension_count_swa", kU32, ""},
+    {"rope.freq_base", kF32, "1000000"},
+    {"rope.freq_base_swa", kF32, "10000"},
+    {"final_logit_softcapping", kF32, "30"},
+    {"embedding_length_per_layer_input", kU32, ""},
+    {"expert_count", kU32, ""},
+    {"expert_used_count", kU32, ""},
+    {"expert_feed_forward_length", kU32, ""},
+};
+
 constexpr KeyDefault kDeepseek2[] = {
     {"context_length", kU32, "2048"},
     {"embedding_length", kU32, "256"},
@@ -313,6 +351,38 @@ constexpr Setting kPro[] = {
     {"expert_weights_scale", "2.5"},
 };
 
+constexpr Setting kGptOss20B[] = {
+    {"context_length", "131072"},     {"embedding_length", "2880"},   {"block_count", "24"},
+    {"feed_forward_length", "2880"},  {"vocab_size", "201088"},       {"attention.head_count", "64"},
+    {"attention.head_count_kv", "8"}, {"attention.key_length", "64"}, {"rope.scaling.original_context_length", "4096"},
+    {"expert_count", "32"},           {"expert_used_count", "4"},     {"expert_feed_forward_length", "2880"},
+};
+
+constexpr Setting kGemma4E4B[] = {
+    {"context_length", "131072"},
+    {"embedding_length", "2560"},
+    {"block_count", "42"},
+    {"feed_forward_length", "10240"},
+    {"vocab_size", "262144"},
+    {"attention.head_count", "8"},
+    {"attention.head_count_kv", "2"},
+    {"attention.key_length", "512"},
+    {"attention.key_length_swa", "256"},
+    {"attention.shared_kv_layers", "18"},
+    {"embedding_length_per_layer_input", "256"},
+};
+
+constexpr Setting kGemma4A4B[] = {
+    {"context_length", "262144"},          {"embedding_length", "2816"},    {"block_count", "30"},
+    {"feed_forward_length", "2112"},       {"vocab_size", "262144"},        {"attention.head_count", "16"},
+    {"attention.head_count_kv", "8,2"},    {"attention.key_length", "512"}, {"attention.key_length_swa", "256"},
+    {"attention.sliding_window", "1024"},  {"expert_count", "128"},         {"expert_used_count", "8"},
+    {"expert_feed_forward_length", "704"},
+};
+
+// Types as in the published files of gpt-oss.
+constexpr Setting kFourBitExperts[] = {{"ffn_(gate|up|down)_exps", "MXFP4"}, {"ffn_gate_inp", "F32"}};
+
 // Types as in the published two-bit files of V4: routed experts small, the rest wide.
 constexpr Setting kTwoBitExperts[] = {
     {"^token_embd\\.", "F16"}, {"hc_.*fn\\.", "F16"},   {"_compressor_", "F16"},
@@ -321,8 +391,9 @@ constexpr Setting kTwoBitExperts[] = {
 };
 
 constexpr Architecture kArchitectures[] = {
-    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4}, {"llama", kLlama},         {"qwen3", kQwen3, true},
-    {"qwen3moe", kQwen3Moe},   {"qwen35", kQwen35},       {"qwen35moe", kQwen35Moe}, {"lfm2moe", kLfm2Moe, true},
+    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4}, {"gemma4", kGemma4, true}, {"gpt-oss", kGptOss},
+    {"llama", kLlama},         {"qwen3", kQwen3, true},   {"qwen3moe", kQwen3Moe},   {"qwen35", kQwen35},
+    {"qwen35moe", kQwen35Moe}, {"lfm2moe", kLfm2Moe, true},
 };
 
 constexpr Preset kPresets[] = {
@@ -333,6 +404,15 @@ constexpr Preset kPresets[] = {
     {{"qwen3.5-9b", "qwen35", "9.0 G parameters, the shape of Qwen 3.5 9B"}, kQwen359B},
     {{"qwen3.5-35b-a3b", "qwen35moe", "35 G parameters, the shape of Qwen 3.5 35B-A3B"}, kQwen35A3B},
     {{"lfm2-8b-a1b", "lfm2moe", "8.3 G parameters, the shape of LFM2 8B-A1B"}, kLfm28B, true},
+    {{"gpt-oss-20b", "gpt-oss", "20.9 G parameters, the shape of gpt-oss 20B; four-bit experts"},
+     kGptOss20B,
+     false,
+     "Q8_0",
+     kFourBitExperts},
+    {{"gemma4-e4b", "gemma4", "7.5 G parameters, 2.8 G of them in a table, the shape of Gemma 4 E4B"},
+     kGemma4E4B,
+     true},
+    {{"gemma4-26b-a4b", "gemma4", "25 G parameters, the shape of Gemma 4 26B-A4B"}, kGemma4A4B, true},
     {{"v2-lite", "deepseek2", "15.7 G parameters, the shape of DeepSeek V2 Lite"}, kV2Lite},
     {{"v3", "deepseek2", "671 G parameters, the shape of DeepSeek V3 and R1"}, kV3},
     {{"flash", "deepseek4", "284 G parameters, the shape of DeepSeek V4 Flash; two-bit experts"},

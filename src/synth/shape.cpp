@@ -18,10 +18,13 @@ namespace {
 constexpr int64_t kHashLayers = 3;
 constexpr double kSwigluClamp = 10;
 constexpr int64_t kPlainRatio = 128;
+// gemma4: of so many layers the last one has no window, and neither has the last layer of all.
+constexpr int64_t kWindowPeriod = 6;
 
-constexpr std::string_view kMayBeZero[] = {"hash_layer_count",          "leading_dense_block_count",
-                                           "attention.compress_ratios", "nextn_predict_layers",
-                                           "rope.dimension_sections",   "attention.head_count_kv"};
+constexpr std::string_view kMayBeZero[] = {"hash_layer_count",           "leading_dense_block_count",
+                                           "attention.compress_ratios",  "nextn_predict_layers",
+                                           "attention.shared_kv_layers", "embedding_length_per_layer_input",
+                                           "rope.dimension_sections",    "attention.head_count_kv"};
 
 template <class Names>
 std::string list_of(Names&& names) {
@@ -75,8 +78,8 @@ std::unexpected<Error> misfit(std::string_view key, std::string what) {
 }  // namespace
 
 std::span<const std::string_view> architectures() {
-  static constexpr std::array<std::string_view, 8> kNames = {"llama",     "qwen3",   "qwen3moe",  "qwen35",
-                                                             "qwen35moe", "lfm2moe", "deepseek2", "deepseek4"};
+  static constexpr std::array<std::string_view, 10> kNames = {"llama",   "qwen3",     "qwen3moe",  "qwen35", "qwen35moe",
+                                                              "lfm2moe", "deepseek2", "deepseek4", "gemma4", "gpt-oss"};
   return kNames;
 }
 
@@ -202,7 +205,29 @@ void Shape::complete_lfm2() {
   if (!key->is_chosen && std::cmp_greater(key->values.size(), layers)) key->values.resize(static_cast<size_t>(layers));
 }
 
+void Shape::complete_gemma4() {
+  const int64_t layers = std::min(integer("block_count"), kLayersMax);
+  std::vector<double> windows;
+  for (int64_t i = 0; i < layers; ++i) windows.push_back(i % kWindowPeriod != kWindowPeriod - 1 && i + 1 < layers);
+  derive("attention.sliding_window_pattern", windows);
+  Key* kv_heads = find("attention.head_count_kv");
+  if (std::cmp_not_equal(kv_heads->values.size(), layers) && kv_heads->values.size() <= 2) {
+    const double local = kv_heads->values.front(), global = kv_heads->values.back();
+    kv_heads->values.clear();
+    for (const double window : windows) kv_heads->values.push_back(window != 0 ? local : global);
+  }
+  // Fewer layers than the preset's share less, so that each finds a layer of its kind to read.
+  Key* shared = find("attention.shared_kv_layers");
+  if (!shared->values.empty() && !shared->is_chosen) {
+    shared->values[0] = std::clamp<double>(shared->values[0], 0, std::max<double>(0, layers - kWindowPeriod));
+  }
+  for (const char* key : {"attention.value_length_swa", "rope.dimension_count_swa"}) {
+    derive(key, {static_cast<double>(integer("attention.key_length_swa"))});
+  }
+}
+
 Result<void> Shape::complete() {
+  if (architecture_ == "gemma4") complete_gemma4();
   if (architecture_ == "deepseek4") complete_deepseek4();
   if (architecture_ == "deepseek2") {
     const auto latent = static_cast<double>(integer("attention.kv_lora_rank"));
@@ -295,12 +320,18 @@ Result<void> Shape::check_layers() const {
   for (const char* key : {"hash_layer_count", "leading_dense_block_count"}) {
     if (integer(key) > layers) return misfit(key, fmt::format("there are {} layers", layers));
   }
-  for (const char* key : {"attention.compress_ratios", "swiglu_clamp_exp"}) {
+  for (const char* key : {"attention.compress_ratios", "swiglu_clamp_exp", "attention.sliding_window_pattern"}) {
     const Key* found = find(key);
     if (found == nullptr) continue;
     if (std::cmp_not_equal(found->values.size(), blocks)) {
       return misfit(key, fmt::format("{} values for {} layers", found->values.size(), blocks));
     }
+  }
+  if (architecture_ == "gemma4" && std::cmp_not_equal(integers("attention.head_count_kv").size(), blocks)) {
+    return misfit("attention.head_count_kv",
+                  fmt::format("{} values for {} layers; one for all, or two for those with a "
+                              "window and the others, would do",
+                              integers("attention.head_count_kv").size(), blocks));
   }
   const std::vector<int64_t> ratios = integers("attention.compress_ratios");
   if (std::ranges::any_of(ratios | std::views::drop(layers), [](int64_t ratio) { return ratio != 0; })) {

@@ -83,6 +83,7 @@ class Shape {
   void derive(std::string_view name, std::vector<double> values);
   void complete_deepseek4();
   void complete_lfm2();
+  void complete_gemma4();
   Result<void> check_numbers() const;
   Result<void> check_heads() const;
   Result<void> check_layers() const;

@@ -64,7 +64,13 @@ void write_keys(const Shape& shape, std::string_view type, gguf::Writer& writer)
   for (const Key& key : shape.keys()) {
     const std::string name = fmt::format("{}.{}", shape.architecture(), key.name);
     if (key.values.empty()) continue;
-    if (key.is_array) {
+    if (key.is_array && key.type == ValueType::kBool) {
+      std::vector<uint8_t> flags;
+      for (const double value : key.values) flags.push_back(value != 0 ? 1 : 0);
+      gguf::Array array{.type = key.type, .size = flags.size(), .numbers = {}, .strings = {}, .arrays = {}};
+      array.numbers = std::as_bytes(std::span(flags));
+      writer.set(name, gguf::Value{ValueType::kArray, std::move(array)});
+    } else if (key.is_array) {
       std::vector<uint32_t> numbers;
       for (const double value : key.values) {
         const bool is_float = key.type == ValueType::kF32;

@@ -16,6 +16,7 @@ class Builder {
   std::vector<TensorPlan> build() {
     const int64_t vocabulary = shape_.integer("vocab_size");
     matrix("token_embd", {width_, vocabulary});
+    if (shape_.integer("embedding_length_per_layer_input") > 0) add_per_layer_table(vocabulary);
     const bool is_v4 = shape_.architecture() == "deepseek4";
     const int64_t layers = shape_.integer("block_count");
     for (layer_ = 0; layer_ < layers; ++layer_) {
@@ -29,10 +30,13 @@ class Builder {
         add_gated_delta_net();
       } else if (is_short_convolution(layer_)) {
         add_short_convolution();
+      } else if (shape_.architecture() == "gemma4") {
+        add_gemma4_attention();
       } else {
         add_attention();
       }
       add_feed_forward();
+      if (shape_.architecture() == "gemma4") add_gemma4_end();
       if (layer_ >= layers - shape_.integer("nextn_predict_layers")) add_prediction();
     }
     prefix_.clear();
@@ -51,6 +55,10 @@ class Builder {
     add(fmt::format("{}.weight", name), std::move(shape), Role::kMatrix);
   }
   void norm(std::string_view name, int64_t width) { add(fmt::format("{}.weight", name), {width}, Role::kNorm); }
+
+  void bias(std::string_view name, std::vector<int64_t> shape) {
+    add(fmt::format("{}.bias", name), std::move(shape), Role::kBias);
+  }
 
   bool is_qwen35() const { return shape_.architecture().starts_with("qwen35"); }
   bool is_lfm2() const { return shape_.architecture() == "lfm2moe"; }
@@ -94,9 +102,60 @@ class Builder {
     matrix("attn_k", {width_, kv_heads * head});
     matrix("attn_v", {width_, kv_heads * value});
     matrix("attn_output", {heads_ * value, width_});
+    if (shape_.architecture() == "gpt-oss") {
+      bias("attn_q", {heads_ * head});
+      bias("attn_k", {kv_heads * head});
+      bias("attn_v", {kv_heads * value});
+      bias("attn_output", {width_});
+      add("attn_sinks.weight", {heads_}, Role::kBias);
+    }
     if (!shape_.architecture().starts_with("qwen3") && !is_lfm2()) return;
     norm("attn_q_norm", head);
     norm("attn_k_norm", head);
+  }
+
+  // The small models have inputs for each layer, and keep a matrix of values where the others take keys for them.
+  void add_gemma4_attention() {
+    const bool window = shape_.integers("attention.sliding_window_pattern")[static_cast<size_t>(layer_)] != 0;
+    const char* suffix = window ? "_swa" : "";
+    const int64_t head = shape_.integer(fmt::format("attention.key_length{}", suffix));
+    const int64_t value = shape_.integer(fmt::format("attention.value_length{}", suffix));
+    const int64_t kv_heads = shape_.integers("attention.head_count_kv")[static_cast<size_t>(layer_)];
+    norm("attn_norm", width_);
+    matrix("attn_q", {width_, heads_ * head});
+    norm("attn_q_norm", head);
+    if (layer_ < shape_.integer("block_count") - shape_.integer("attention.shared_kv_layers")) {
+      matrix("attn_k", {width_, kv_heads * head});
+      norm("attn_k_norm", head);
+      const bool small = shape_.integer("embedding_length_per_layer_input") > 0;
+      if (window || small || head != value) matrix("attn_v", {width_, kv_heads * value});
+    }
+    matrix("attn_output", {heads_ * value, width_});
+    norm("post_attention_norm", width_);
+  }
+
+  void add_gemma4_end() {
+    norm("post_ffw_norm", width_);
+    norm("layer_output_scale", 1);
+    if (const int64_t experts = shape_.integer("expert_count"); experts > 0) {
+      add_gated("", shape_.integer("feed_forward_length"), 0);
+      add("ffn_gate_inp.scale", {width_}, Role::kNorm);
+      add("ffn_down_exps.scale", {experts}, Role::kNorm);
+      for (const char* name : {"post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"}) norm(name, width_);
+    }
+    const int64_t inputs = shape_.integer("embedding_length_per_layer_input");
+    if (inputs == 0) return;
+    matrix("inp_gate", {width_, inputs});
+    matrix("proj", {inputs, width_});
+    norm("post_norm", width_);
+  }
+
+  void add_per_layer_table(int64_t vocabulary) {
+    const int64_t inputs = shape_.integer("embedding_length_per_layer_input");
+    const int64_t all = inputs * shape_.integer("block_count");
+    matrix("per_layer_token_embd", {all, vocabulary});
+    matrix("per_layer_model_proj", {width_, all});
+    norm("per_layer_proj_norm", inputs);
   }
 
   // Multi-head latent attention: keys and values of a token are one latent row, which each head's own matrices expand.
@@ -186,7 +245,8 @@ class Builder {
   }
 
   void add_feed_forward() {
-    norm(is_qwen35() ? "post_attention_norm" : "ffn_norm", width_);
+    const bool is_gpt_oss = shape_.architecture() == "gpt-oss";
+    norm(is_gpt_oss || is_qwen35() ? "post_attention_norm" : "ffn_norm", width_);
     const int64_t experts = shape_.integer("expert_count");
     if (experts == 0 || layer_ < shape_.integer("leading_dense_block_count")) {
       return add_gated("", shape_.integer("feed_forward_length"), 0);
@@ -200,7 +260,18 @@ class Builder {
     } else if (shape_.integer("expert_gating_func") > 1) {  // another function than softmax
       add("exp_probs_b.bias", {experts}, Role::kBias);
     }
+    if (shape_.architecture() == "gemma4") {
+      matrix("ffn_gate_up_exps", {width_, 2 * inner, experts});
+      matrix("ffn_down_exps", {inner, width_, experts});
+      return;
+    }
     add_gated("_exps", inner, experts);
+    if (is_gpt_oss) {
+      bias("ffn_gate_inp", {experts});
+      bias("ffn_gate_exps", {inner, experts});
+      bias("ffn_up_exps", {inner, experts});
+      bias("ffn_down_exps", {width_, experts});
+    }
     const int64_t shared = shape_.integer("expert_shared_count");
     if (shared > 0) add_gated("_shexp", shared * inner, 0);
     if (const int64_t width = shape_.integer("expert_shared_feed_forward_length"); width > 0) {

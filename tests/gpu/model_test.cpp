@@ -1,6 +1,7 @@
 // Compares whole models on the GPU with the same on the CPU: logits, greedy continuations, vectors of encoders; and
 // checks that a sequence's logits do not depend on how it was cut into steps or on other sequences.
 #include "model/model.h"
+#include "compared_model.h"
 #include "gguf/reader.h"
 #include "gpu/model_lab.h"
 #include "model/embedder.h"
@@ -17,6 +18,8 @@ constexpr int64_t kRowsPerOtherChoice = 14;
 // NMSE over all logits: with quantised weights the CPU rounds activations to 8 bits. Two of its instruction sets differ
 // by up to 3e-4.
 constexpr double kSquaredBoundQuantized = 2e-3;
+// The CPU is 3e-3 from exact logits in gpt-oss (golden_test), as llama.cpp is.
+constexpr double kSquaredBoundClamped = 4e-3;
 // The bound for weights of 16-bit floats: activations are rounded to 11 or 8 bits.
 constexpr double kSquaredBoundHalves = 1e-3;
 
@@ -78,10 +81,13 @@ TEST_F(GpuModel, LogitsAgreeWithTheCpuAndGreedyTokensWithTheReference) {
                            "starcoder2",      "glm4",
                            "glm4moe",         "glm4moe-mtp",
                            "minimax-m2",      "converted/llama4",
-                           "converted/olmoe"}) {
+                           "converted/olmoe", "gpt-oss",
+                           "gemma4",          "gemma4-dense",
+                           "gemma4-moe"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
-    const auto file = gguf::Reader::open(model_path(name)).value();
+    const ComparedModel compared(model_path(name));
+    const auto file = gguf::Reader::open(compared.path()).value();
     Model on_gpu(file, gpu(), reference.context), on_cpu(file, cpu(), reference.context);
     const double found = worst(on_gpu, on_cpu, reference);
     std::printf("%-24s worst difference %.1e\n", name, found);
@@ -93,7 +99,7 @@ TEST_F(GpuModel, LogitsAgreeWithTheCpuAndGreedyTokensWithTheReference) {
 TEST_F(GpuModel, QuantizedLogitsAreNearThoseOfTheCpu) {
   for (const char* name :
        {"quant-llama-f16", "quant-llama-bf16", "quant-llama-q8_0", "quant-llama-q4_0", "quant-llama-q4_k_m",
-        "quant-llama-q6_k", "quant-llama-q2_k", "quant-llama-iq4_xs", "quant-qwen3moe-q4_k_m"}) {
+        "quant-llama-q6_k", "quant-llama-q2_k", "quant-llama-iq4_xs", "quant-qwen3moe-q4_k_m", "quant-gpt-oss-mxfp4"}) {
     SCOPED_TRACE(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
     const auto known = [&](const gguf::Tensor& tensor) { return gpu().supports(tensor.type); };
@@ -105,7 +111,10 @@ TEST_F(GpuModel, QuantizedLogitsAreNearThoseOfTheCpu) {
     Model on_gpu(file, gpu(), reference.context), on_cpu(file, cpu(), reference.context);
     const double found = squared(on_gpu, on_cpu, reference);
     std::printf("%-24s squared difference %.1e\n", name, found);
-    EXPECT_LE(found, std::string_view(name).ends_with("f16") ? kSquaredBoundHalves : kSquaredBoundQuantized);
+    const bool is_gpt_oss = std::string_view(name).starts_with("quant-gpt-oss");
+    EXPECT_LE(found, std::string_view(name).ends_with("f16") ? kSquaredBoundHalves
+                     : is_gpt_oss                            ? kSquaredBoundClamped
+                                                             : kSquaredBoundQuantized);
   }
 }
 
@@ -129,9 +138,10 @@ TEST_F(GpuModel, LogitsWithRoundedKeysAndValuesAgreeWithTheCpu) {
 }
 
 TEST_F(GpuModel, SameBytesForAnyChunksAndNeighbours) {
-  for (const char* name : {"llama", "qwen3moe", "gemma3", "falcon-40b", "stablelm-parallel", "gpt2", "quant-llama-q8_0",
-                           "quant-llama-q4_k_m", "quant-llama-f16", "quant-llama-bf16", "quant-qwen3moe-q4_k_m",
-                           "deepseek2", "deepseek32-topk8", "deepseek4-topk8"}) {
+  for (const char* name :
+       {"llama", "qwen3moe", "gemma3", "falcon-40b", "stablelm-parallel", "gpt2", "quant-llama-q8_0",
+        "quant-llama-q4_k_m", "quant-llama-f16", "quant-llama-bf16", "quant-qwen3moe-q4_k_m", "quant-gpt-oss-mxfp4",
+        "gemma4", "gemma4-moe", "deepseek2", "deepseek32-topk8", "deepseek4-topk8"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();

@@ -141,7 +141,7 @@ TEST_F(GpuRows, FusedAddAndNormGivesTheBitsOfBothOperations) {
 
 TEST_F(GpuRows, GatesAgreeWithTheCpu) {
   for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu,
-                                      Activation::kReluSquared, Activation::kSigmoid}) {
+                                      Activation::kReluSquared, Activation::kSigmoid, Activation::kClampedSwiglu}) {
     SCOPED_TRACE(static_cast<int>(activation));
     Random random(2);
     const std::vector<float> up = random.normals(kRowsMax * kWidths[5]);
@@ -159,7 +159,8 @@ TEST_F(GpuRows, GatesAgreeWithTheCpu) {
 
 TEST_F(GpuRows, GatesOfExtremeNumbersAreFinite) {
   const std::vector<float> x = {-1e30f, -100, -88.8f, -20, -0.0f, 0, 1e-30f, 20, 88.8f, 100, 1e15f};
-  for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf}) {
+  for (const Activation activation :
+       {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kClampedSwiglu}) {
     Arrays on_gpu(gpu()), on_cpu(cpu());
     const auto n = std::ssize(x);
     float* out = on_gpu.make(n);

@@ -130,6 +130,14 @@ struct VectorMath {
   static F relu(F x) { return select(x < 0.0f, V::set(0.0f), x); }
   static F relu_squared(F x) { return relu(x) * relu(x); }
 
+  // The sigmoid of silu is steeper by 1.702 here, which makes it nearly GELU's.
+  static F clamped_swiglu(F a, F u) {
+    a = a > 7.0f ? V::set(7.0f) : a;
+    u = u < -7.0f ? V::set(-7.0f) : u;
+    u = u > 7.0f ? V::set(7.0f) : u;
+    return a / (exp(a * -1.702f) + 1.0f) * (u + 1.0f);
+  }
+
   // The sum of the lanes, added in order in double, so that rounding happens once.
   static double sum_of_lanes(F value) {
     float lanes[V::kLanes];

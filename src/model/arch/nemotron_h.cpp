@@ -35,7 +35,7 @@ Result<void> check_no_latent_experts(const MetadataReader& keys, const DecoderCo
 // Nemotron-H and Nemotron Nano 2 and 3, dense and mixtures: layers of one thing, with one norm; squares of ReLU without
 // a gate, for experts too; attention without positions.
 Result<void> read_nemotron_h_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY_VOID(leave_out_next_token_layers(keys, config));
+  CAIRN_TRY_VOID(leave_out_mtp_layers(keys, config));
   CAIRN_TRY_VOID(read_state_config(keys, config));
   choose_layers(config);
   config.feed_forward_norm = "attn_norm";

@@ -63,7 +63,7 @@ Result<void> read_sections_config(const MetadataReader& keys, RopeConfig& rope) 
 }
 
 Result<void> read_delta_config(const MetadataReader& keys, bool strided_heads, DecoderConfig& config) {
-  CAIRN_TRY_VOID(leave_out_next_token_layers(keys, config));
+  CAIRN_TRY_VOID(leave_out_mtp_layers(keys, config));
   CAIRN_TRY_VOID(read_state_config(keys, config));
   config.recurrent->strided_heads = strided_heads;
   CAIRN_TRY_VOID(read_mixers_config(keys, config));

@@ -47,8 +47,10 @@ Result<void> read_falcon_h1_config(const MetadataReader& keys, DecoderConfig& co
 Result<void> read_gemma_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_gemma4_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_gpt_oss_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gpt2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_granite_hybrid_config(const MetadataReader& keys, DecoderConfig& config);

@@ -47,6 +47,9 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
     CAIRN_TRY(decoder->recurrent_, RecurrentLayers::create(backend, model, rows));
     decoder->states_.reserve(rows);
   }
+  if (model.per_layer_input > 0) {
+    CAIRN_TRY(decoder->per_layer_inputs_, PerLayerInputs::create(backend, model, range, rows));
+  }
   decoder->batch_.reserve({.rows = rows,
                            .logit_rows = options.logits_max,
                            .context_tokens = model.context_tokens,
@@ -71,11 +74,9 @@ Result<void> Decoder::allocate(int32_t logit_rows) {
 }
 
 WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows) {
-  const bool dense = !std::ranges::all_of(model.layers, &LayerConfig::routed);
-  const int64_t attended = int64_t{model.heads} * model.value_dim;
   WorkspaceSizes sizes;
   sizes.sample_rows = logit_rows;
-  sizes.inputs.push_back({rows, std::max({model.embedding, attended, dense ? model.feed_forward : 0})});
+  sizes.inputs.push_back({rows, std::max({model.embedding, model.attended_elements(), model.dense_inner_elements()})});
   if (model.experts) {
     const RouteParams& route = model.experts->route;
     sizes.inputs.push_back({rows, model.experts->shared_width});
@@ -90,10 +91,11 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   } else if (model.heads > 0) {
     sizes.attention_rows = rows;
     sizes.attention_heads = model.heads;
-    sizes.head_dim = std::max(model.key_dim, model.value_dim);
+    sizes.head_dim = model.head_dim();
     sizes.attention_tokens = model.context_tokens;
   }
   if (model.recurrent) RecurrentLayers::add_work(model, rows, sizes);
+  if (model.per_layer_input > 0) PerLayerInputs::add_work(model, rows, sizes);
   return sizes;
 }
 
@@ -109,6 +111,7 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
                   backend.workspace_bytes(work_sizes(config, options.batch_tokens_max, logit_rows));
   if (config.latent) bytes += LatentAttention::bytes(config, options.batch_tokens_max);
   if (config.recurrent) bytes += RecurrentLayers::bytes(config, options.batch_tokens_max);
+  if (config.per_layer_input > 0) bytes += PerLayerInputs::bytes(config, options.batch_tokens_max, range);
   return bytes;
 }
 
@@ -145,9 +148,11 @@ Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float>
 
 void Decoder::begin_with_tokens(const Batch& batch) {
   plan(batch);
+  if (per_layer_inputs_) per_layer_inputs_->look_up(weights_.per_layer_inputs, batch.tokens);
   backend_.begin_step();
   hidden_ = activations_.hidden;
   backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, hidden_);
+  if (per_layer_inputs_) per_layer_inputs_->compute(weights_.per_layer_inputs, hidden_);
   if (!description_.learned_positions) return;
   position_ids_.clear();
   for (const int32_t position : batch_.positions()) position_ids_.push_back(TokenId{position});
@@ -160,15 +165,21 @@ void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
   CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
   hidden_ = activations_.hidden;
   backend_.write(rows.data(), static_cast<int64_t>(rows.size_bytes()), hidden_);
+  if (per_layer_inputs_) per_layer_inputs_->look_up(weights_.per_layer_inputs, batch.tokens);
   backend_.begin_step();
+  if (!per_layer_inputs_) return;
+  backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, activations_.normed);
+  per_layer_inputs_->compute(weights_.per_layer_inputs, activations_.normed);
 }
 
 void Decoder::run_layers(const PagePool& pool) {
   compute_ropes();
   for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
     mix(layer, pool);
+    if (per_layer_inputs_) per_layer_inputs_->begin_layer(static_cast<int32_t>(layer));
     if (layer + 1 == description_.layers.size()) select_output_rows();
     if (description_.layers[layer].feed_forward) feed_forward(layer);
+    end_layer(layer);
   }
 }
 
@@ -244,13 +255,16 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   const KvPlace place = kv_.places[layer];
   const KvView kv = pool.view(place.group, place.layer);
   const std::span<const AttentionSlice> slices = batch_.slices(place.group);
-  backend_.store_kv(kv, slices, activations_.key, activations_.value);
+  if (description_.layers[layer].kv_layer == kOwnKv) {
+    backend_.store_kv(kv, slices, activations_.key, activations_.value);
+  }
   AttentionParams params;
   params.heads = description_.heads;
   params.scale = description_.attention_scale;
   params.soft_cap = description_.attention_logit_softcap;
   params.window = description_.layers[layer].window;
   params.chunked = description_.chunked_windows;
+  params.sinks = weights_of(layer).sinks.floats();
   backend_.attention(params, kv, slices, activations_.query, activations_.attended);
   if (description_.gated_attention) {
     backend_.gate(Activation::kSigmoid, activations_.attention_gate, activations_.attended, rows_,
@@ -272,30 +286,42 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
 
 void Decoder::query_key_value(size_t layer, const float* x) {
   const LayerWeights& weights = weights_of(layer);
+  const LayerConfig& config = description_.layers[layer];
   float* query = activations_.query;
   float* key = activations_.key;
   const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
                                       weights.value.to(activations_.value),
                                       weights.attention_gate.to(activations_.attention_gate)};
-  backend_.matmul(std::span(projections).first(description_.gated_attention ? 4 : 3), x, rows_);
+  const bool own_kv = config.kv_layer == kOwnKv;
+  const size_t products = !own_kv ? 1 : config.value_is_key ? 2 : description_.gated_attention ? 4 : 3;
+  backend_.matmul(std::span(projections).first(products), x, rows_);
 
-  const LayerConfig& config = description_.layers[layer];
-  if (config.qk_norm && !description_.qk_norm_after_rope) norm_query_key(weights);
+  if (own_kv && description_.value_norm) norm_values(layer);
+  if (config.qk_norm && !description_.qk_norm_after_rope) norm_query_key(layer);
   const int32_t heads = description_.heads;
-  const int32_t dim = description_.key_dim;
   if (config.rope != kNoRope) {
     const RopeConfig& rope = description_.ropes[config.rope];
-    const RopeHeads rotated[] = {{query, heads}, {key, description_.kv_heads}};
-    backend_.rope(rope.style, rope_table(config.rope), rope.dims, rotated, rows_, dim);
+    const RopeHeads rotated[] = {{query, heads}, {key, config.kv_heads}};
+    backend_.rope(rope.style, rope_table(config.rope), rope.dims, std::span(rotated).first(own_kv ? 2 : 1), rows_,
+                  config.key_dim);
   }
-  if (config.qk_norm && description_.qk_norm_after_rope) norm_query_key(weights);
-  if (config.temperature && !temperatures_.empty()) backend_.scale_rows(query, temperatures_, int64_t{heads} * dim);
+  if (config.qk_norm && description_.qk_norm_after_rope) norm_query_key(layer);
+  if (config.temperature && !temperatures_.empty())
+    backend_.scale_rows(query, temperatures_, int64_t{heads} * config.key_dim);
 }
 
-void Decoder::norm_query_key(const LayerWeights& weights) {
+void Decoder::norm_values(size_t layer) {
+  const LayerConfig& config = description_.layers[layer];
+  const float* values = config.value_is_key ? activations_.key : activations_.value;
+  backend_.rms_norm(values, nullptr, description_.norm_epsilon, int64_t{rows_} * config.kv_heads, config.value_dim,
+                    activations_.value);
+}
+
+void Decoder::norm_query_key(size_t layer) {
+  const LayerConfig& config = description_.layers[layer];
   const auto norm = [&](float* x, int64_t heads, const Buffer& weight) {
     const float epsilon = description_.norm_epsilon;
-    const int64_t dim = description_.key_dim;
+    const int64_t dim = config.key_dim;
     switch (description_.qk_norm) {
       case QkNorm::kNone:
         break;
@@ -311,13 +337,15 @@ void Decoder::norm_query_key(const LayerWeights& weights) {
         break;
     }
   };
+  const LayerWeights& weights = weights_of(layer);
   norm(activations_.query, description_.heads, weights.query_norm);
-  norm(activations_.key, description_.kv_heads, weights.key_norm);
+  if (config.kv_layer == kOwnKv) norm(activations_.key, config.kv_heads, weights.key_norm);
 }
 
 void Decoder::feed_forward(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_of(layer);
+  const LayerConfig& config = description_.layers[layer];
   const float* x = nullptr;
   if (description_.parallel_residual) {
     hidden();  // with attention's block, whose array this one takes
@@ -326,10 +354,13 @@ void Decoder::feed_forward(size_t layer) {
     x = block_input(weights.feed_forward_norm);
   }
   float* block = activations_.block;
-  if (description_.layers[layer].routed) {
+  if (config.routed && description_.experts->beside_dense) {
+    dense_and_routed(layer, x, block);
+  } else if (config.routed) {
+    route(weights, x);
     routed(weights, x, block);
   } else {
-    dense(weights.dense, description_.feed_forward, x, block);
+    dense(weights.dense, config.feed_forward_length, x, block);
   }
   directions_.after_feed_forward(backend_, layer, block, rows_);
   add_block(weights.feed_forward_post_norm);
@@ -351,18 +382,34 @@ void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const floa
   backend_.matmul(down, up, rows_);
 }
 
+void Decoder::dense_and_routed(size_t layer, const float* x, float* out) {
+  const LayerWeights& weights = weights_of(layer);
+  const int64_t width = description_.embedding;
+  float* normed = activations_.normed;
+  dense(weights.dense, description_.layers[layer].feed_forward_length, x, activations_.shared);
+  norm_rows(weights.dense_post_norm, activations_.shared, activations_.shared);
+  backend_.rms_norm(hidden_, weights.router_norm.floats(), description_.norm_epsilon, rows_, width, normed);
+  route(weights, normed);
+  norm_rows(weights.routed_norm, hidden_, normed);
+  routed(weights, normed, out);
+  norm_rows(weights.routed_post_norm, out, out);
+  backend_.add(out, activations_.shared, rows_ * width, 1);
+}
+
+void Decoder::route(const LayerWeights& weights, const float* x) {
+  float* router = activations_.router;
+  const MatmulTarget logits[] = {weights.router.to(router)};
+  backend_.matmul(logits, x, rows_);
+  RouteParams params = description_.experts->route;
+  params.bias = weights.router_bias.floats();
+  backend_.route(params, router, rows_, activations_.expert_ids, activations_.expert_weights);
+}
+
 void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   const MoeConfig& experts = *description_.experts;
   const int32_t used = experts.route.used;
-  float* router = activations_.router;
-  int32_t* ids = activations_.expert_ids;
-  float* shares = activations_.expert_weights;
-  const MatmulTarget route[] = {weights.router.to(router)};
-  backend_.matmul(route, x, rows_);
-  RouteParams params = experts.route;
-  params.bias = weights.router_bias.floats();
-  backend_.route(params, router, rows_, ids, shares);
-
+  const int32_t* ids = activations_.expert_ids;
+  const float* shares = activations_.expert_weights;
   float* gate = activations_.gate;
   float* up = activations_.up;
   float* chosen = activations_.expert_out;
@@ -390,6 +437,20 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
     backend_.sigmoid_scale_rows(shared, gates, rows_, description_.embedding);
   }
   backend_.add(out, shared, rows_ * description_.embedding, 1);
+}
+
+void Decoder::end_layer(size_t layer) {
+  if (rows_ == 0) return;
+  const LayerWeights& weights = weights_of(layer);
+  if (per_layer_inputs_) {
+    float* block = activations_.block;
+    per_layer_inputs_->apply(weights, hidden(), rows_, block);
+    directions_.after_feed_forward(backend_, layer, block, rows_);
+    add_block(weights.input_post_norm);
+  }
+  if (description_.layer_output_scale) {
+    backend_.scale_and_softcap(hidden(), rows_ * description_.embedding, weights.output_scale, 0);
+  }
 }
 
 void Decoder::add_block(const Norm& post_norm) {
@@ -442,17 +503,20 @@ void Decoder::norm_rows(const Norm& norm, const float* x, float* out) {
 
 // Those of logits first.
 void Decoder::select_output_rows() {
-  const auto gather = [&](const float* all, float* wanted) {
-    const int64_t width = description_.embedding;
+  const auto gather = [&](const float* all, int64_t width, float* wanted) {
     const int64_t logits = std::ssize(batch_.logit_rows()) * width;
     if (logits > 0) backend_.gather_rows(all, batch_.logit_rows(), width, wanted);
     if (!batch_.hidden_rows().empty()) backend_.gather_rows(all, batch_.hidden_rows(), width, wanted + logits);
   };
-  gather(hidden(), activations_.last);
+  gather(hidden(), description_.embedding, activations_.last);
   if (description_.parallel_residual) {
     float* other = parallel_input_ == activations_.parallel ? activations_.normed : activations_.parallel;
-    gather(parallel_input_, other);
+    gather(parallel_input_, description_.embedding, other);
     parallel_input_ = other;
+  }
+  if (per_layer_inputs_) {
+    gather(per_layer_inputs_->input(), description_.per_layer_input, per_layer_inputs_->other());
+    per_layer_inputs_->use_other();
   }
   rows_ = static_cast<int32_t>(batch_.logit_rows().size() + batch_.hidden_rows().size());
   hidden_ = activations_.last;

@@ -15,6 +15,7 @@
 #include "model/decoder/batch_rows.h"
 #include "model/decoder/decoder_activations.h"
 #include "model/decoder/latent_attention.h"
+#include "model/decoder/per_layer_inputs.h"
 #include "model/decoder/recurrent_layer.h"
 #include "model/logit_rows.h"
 #include "model/model.h"
@@ -78,10 +79,18 @@ class Decoder final : public Runner {
   void attend(size_t layer, const PagePool& pool, const float* x);
   void attend_latent(size_t layer, const PagePool& pool, const float* x);
   void query_key_value(size_t layer, const float* x);
-  void norm_query_key(const LayerWeights& weights);
+  void norm_query_key(size_t layer);
+  void norm_values(size_t layer);
   void feed_forward(size_t layer);
   void dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out);
+  /// Chooses experts for the rows.
+  void route(const LayerWeights& weights, const float* x);
+  /// The chosen ones, and a shared one.
   void routed(const LayerWeights& weights, const float* x, float* out);
+  /// The dense feed-forward and the experts, each between norms of its own.
+  void dense_and_routed(size_t layer, const float* x, float* out);
+  /// What follows the feed-forward: the layer's own input, and its scale of the residual stream.
+  void end_layer(size_t layer);
   /// hidden += residual_scale * norm(block), when hidden is asked for.
   void add_block(const Norm& post_norm);
   /// The residual stream with all blocks.
@@ -114,6 +123,7 @@ class Decoder final : public Runner {
   DecoderActivations activations_;
   std::optional<LatentAttention> latent_;
   std::optional<RecurrentLayers> recurrent_;
+  std::optional<PerLayerInputs> per_layer_inputs_;
   std::vector<float> labels_;  // [0, 1 or 2, embedding]
 
   // Of the step in progress; reserved once.

@@ -8,19 +8,18 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   const int64_t width = config.embedding;
   const MoeConfig experts = config.experts.value_or(MoeConfig{});
   const int64_t used = experts.route.used;
-  const bool all_routed = std::ranges::all_of(config.layers, &LayerConfig::routed);
-  const int64_t inner = std::max({all_routed ? 0 : config.feed_forward, used * experts.width, experts.shared_width});
+  const int64_t inner = std::max({config.dense_inner_elements(), used * experts.width, experts.shared_width});
   int64_t rope_dims = 0;
   for (const RopeConfig& each : config.ropes) rope_dims += each.dims;
   const int64_t attention_rows = config.latent ? 0 : rows;  // LatentAttention has arrays of its own
   arena.add(hidden, rows * width);
   arena.add(normed, rows * width);
   arena.add(parallel, config.parallel_residual ? rows * width : 0);
-  arena.add(query, attention_rows * config.heads * config.key_dim);
-  arena.add(key, attention_rows * config.kv_heads * config.key_dim);
-  arena.add(value, attention_rows * config.kv_heads * config.value_dim);
-  arena.add(attention_gate, config.gated_attention ? rows * config.heads * config.value_dim : 0);
-  arena.add(attended, rows * config.heads * config.value_dim);
+  arena.add(query, attention_rows * config.query_elements());
+  arena.add(key, attention_rows * config.key_elements());
+  arena.add(value, attention_rows * config.value_elements());
+  arena.add(attention_gate, config.gated_attention ? rows * config.attended_elements() : 0);
+  arena.add(attended, rows * config.attended_elements());
   arena.add(block, rows * width);
   arena.add(gate, config.gated_feed_forward ? rows * inner : 0);
   arena.add(up, rows * inner);
@@ -28,7 +27,7 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   arena.add(expert_ids, rows * used);
   arena.add(expert_weights, rows * used);
   arena.add(expert_out, rows * used * width);
-  arena.add(shared, experts.shared_width > 0 ? rows * width : 0);
+  arena.add(shared, experts.shared_width > 0 || experts.beside_dense ? rows * width : 0);
   arena.add(shared_gate, experts.shared_gated ? rows : 0);
   arena.add(rope, rows * rope_dims);
   arena.add(last, std::max(rows, logit_rows) * width);

@@ -8,7 +8,8 @@
 
 namespace cairn {
 
-/// R is rows of the step, L rows of logits. Those that the model does not need have no elements.
+/// R is rows of the step, L rows of logits. Those that the model does not need have no elements. Where layers differ
+/// there is room for the one with most.
 struct DecoderActivations {
   float* hidden = nullptr;          ///< [R, embedding], the residual stream
   float* normed = nullptr;          ///< [R, embedding]
@@ -25,7 +26,7 @@ struct DecoderActivations {
   int32_t* expert_ids = nullptr;    ///< [R, used]
   float* expert_weights = nullptr;  ///< [R, used]
   float* expert_out = nullptr;      ///< [R, used, embedding]
-  float* shared = nullptr;          ///< [R, embedding]
+  float* shared = nullptr;          ///< [R, embedding], of what works beside the experts
   float* shared_gate = nullptr;     ///< [R]
   float* rope = nullptr;            ///< [ropes, R, dims of each]
   float* last = nullptr;            ///< [max(R, L), embedding], rows that logits are wanted of, or the rows themselves

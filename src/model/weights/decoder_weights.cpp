@@ -1,5 +1,6 @@
 #include "model/weights/decoder_weights.h"
 
+#include <cmath>
 #include <string>
 
 namespace cairn {
@@ -14,16 +15,20 @@ class LayerLoader {
 
   Result<LayerWeights> load() {
     LayerWeights weights;
-    const LayerConfig& layer = description_.layers[layer_];
     CAIRN_TRY_VOID(load_norms(weights));
-    if (layer.attends()) CAIRN_TRY_VOID(load_attention(weights));
-    if (layer.recurs()) {
-      CAIRN_TRY(weights.recurrent, load_recurrent_weights(binder_, prefix_, layer.mixer, description_));
+    if (layer().attends()) CAIRN_TRY_VOID(load_attention(weights));
+    if (layer().recurs()) {
+      CAIRN_TRY(weights.recurrent, load_recurrent_weights(binder_, prefix_, layer().mixer, description_));
     }
-    if (!layer.feed_forward) return weights;
-    if (layer.routed) {
-      CAIRN_TRY_VOID(load_experts(*description_.experts, weights));
-    } else {
+    if (description_.per_layer_input > 0) CAIRN_TRY_VOID(load_input(weights));
+    if (description_.layer_output_scale) {
+      CAIRN_TRY(const std::vector<float> scale, binder_.values(prefix_ + "layer_output_scale", 1, 1));
+      if (!scale.empty()) weights.output_scale = scale[0];
+    }
+    if (!layer().feed_forward) return weights;
+    const bool beside = description_.experts && description_.experts->beside_dense;
+    if (layer().routed) CAIRN_TRY_VOID(load_experts(*description_.experts, weights));
+    if (!layer().routed || beside) {
       CAIRN_TRY_VOID(load_dense(weights));
     }
     return weights;
@@ -36,34 +41,36 @@ class LayerLoader {
     } else {
       CAIRN_TRY_VOID(load_query_key_value(weights));
     }
-    const int64_t attended = int64_t{description_.heads} * description_.value_dim;
+    if (description_.attention_sinks) {
+      CAIRN_TRY(weights.sinks, binder_.vector(prefix_ + "attn_sinks.weight", description_.heads));
+    }
+    const int64_t attended = int64_t{description_.heads} * layer().value_dim;
     CAIRN_TRY(weights.attention_output, binder_.linear(prefix_ + "attn_output", description_.embedding, attended));
     return {};
   }
 
   Result<void> load_norms(LayerWeights& weights) {
-    const LayerConfig& layer = description_.layers[layer_];
-    if (description_.pre_norms && layer.mixer != Mixer::kNone) {
+    if (description_.pre_norms && layer().mixer != Mixer::kNone) {
       CAIRN_TRY(weights.attention_norm, norm(description_.attention_norm));
     }
-    if (description_.pre_norms && layer.feed_forward && !description_.feed_forward_norm.empty()) {
+    if (description_.pre_norms && layer().feed_forward && !description_.feed_forward_norm.empty()) {
       CAIRN_TRY(weights.feed_forward_norm, norm(description_.feed_forward_norm));
     }
     if (description_.post_norms) {
       CAIRN_TRY(weights.attention_post_norm, norm("post_attention_norm"));
       CAIRN_TRY(weights.feed_forward_post_norm, norm("post_ffw_norm"));
     }
-    if (!layer.attends()) return {};
-    const int64_t head = description_.key_dim;
+    if (!layer().attends()) return {};
+    const int64_t head = layer().key_dim;
     if (description_.qk_norm == QkNorm::kLayerNormPerHead) {
       CAIRN_TRY(weights.query_norm, binder_.table(prefix_ + "attn_q_norm.weight", description_.heads, head));
-      CAIRN_TRY(weights.key_norm, binder_.table(prefix_ + "attn_k_norm.weight", description_.kv_heads, head));
+      CAIRN_TRY(weights.key_norm, binder_.table(prefix_ + "attn_k_norm.weight", layer().kv_heads, head));
     } else if (description_.qk_norm != QkNorm::kNone && description_.qk_norm != QkNorm::kPerHeadUnweighted) {
       const bool all = description_.qk_norm == QkNorm::kAllHeads;
       CAIRN_TRY(weights.query_norm,
                 binder_.vector(prefix_ + "attn_q_norm.weight", all ? head * description_.heads : head));
-      CAIRN_TRY(weights.key_norm,
-                binder_.vector(prefix_ + "attn_k_norm.weight", all ? head * description_.kv_heads : head));
+      if (layer().kv_layer != kOwnKv) return {};
+      CAIRN_TRY(weights.key_norm, binder_.vector(prefix_ + "attn_k_norm.weight", all ? head * layer().kv_heads : head));
     }
     return {};
   }
@@ -82,9 +89,9 @@ class LayerLoader {
 
   Result<void> load_query_key_value(LayerWeights& weights) {
     const int64_t width = description_.embedding;
-    const int64_t query = int64_t{description_.heads} * description_.key_dim;
-    const int64_t key = int64_t{description_.kv_heads} * description_.key_dim;
-    const int64_t value = int64_t{description_.kv_heads} * description_.value_dim;
+    const int64_t query = int64_t{description_.heads} * layer().key_dim;
+    const int64_t key = int64_t{layer().kv_heads} * layer().key_dim;
+    const int64_t value = int64_t{layer().kv_heads} * layer().value_dim;
     const std::string fused = prefix_ + "attn_qkv";
     if (binder_.has(fused + ".weight")) {
       const int64_t rows = query + key + value;
@@ -98,7 +105,9 @@ class LayerLoader {
     } else {
       CAIRN_TRY(weights.query, binder_.linear(prefix_ + "attn_q", query, width));
     }
+    if (layer().kv_layer != kOwnKv) return {};
     CAIRN_TRY(weights.key, binder_.linear(prefix_ + "attn_k", key, width));
+    if (layer().value_is_key) return {};
     CAIRN_TRY(weights.value, binder_.linear(prefix_ + "attn_v", value, width));
     return {};
   }
@@ -119,7 +128,7 @@ class LayerLoader {
 
   Result<void> load_dense(LayerWeights& weights) {
     const int64_t width = description_.embedding;
-    const int64_t inner = description_.feed_forward;
+    const int64_t inner = layer().feed_forward_length;
     if (description_.fused_gate_up) {
       CAIRN_TRY(weights.dense.gate, binder_.linear_rows(prefix_ + "ffn_up", 2 * inner, width, {0, inner}));
       CAIRN_TRY(weights.dense.up, binder_.linear_rows(prefix_ + "ffn_up", 2 * inner, width, {inner, inner}));
@@ -135,7 +144,19 @@ class LayerLoader {
 
   Result<void> load_experts(const MoeConfig& experts, LayerWeights& weights) {
     const int64_t width = description_.embedding;
-    CAIRN_TRY(weights.router, binder_.linear(prefix_ + "ffn_gate_inp", experts.route.experts, width));
+    const std::string router = prefix_ + "ffn_gate_inp";
+    if (experts.router_norm) {
+      const float factor = 1 / std::sqrt(static_cast<float>(width));
+      CAIRN_TRY(weights.router_norm, binder_.vector(router + ".scale", width, factor));
+      CAIRN_TRY(weights.router, binder_.linear_without_scale(router, experts.route.experts, width));
+    } else {
+      CAIRN_TRY(weights.router, binder_.linear(router, experts.route.experts, width));
+    }
+    if (experts.beside_dense) {
+      CAIRN_TRY(weights.dense_post_norm, norm("post_ffw_norm_1"));
+      CAIRN_TRY(weights.routed_norm, norm("pre_ffw_norm_2"));
+      CAIRN_TRY(weights.routed_post_norm, norm("post_ffw_norm_2"));
+    }
     const std::string bias = prefix_ + "exp_probs_b.bias";
     if (binder_.has(bias)) {
       CAIRN_TRY(weights.router_bias, binder_.vector(bias, experts.route.experts));
@@ -165,23 +186,50 @@ class LayerLoader {
     return {};
   }
 
+  Result<void> load_input(LayerWeights& weights) {
+    const int64_t width = description_.embedding;
+    const int64_t elements = description_.per_layer_input;
+    CAIRN_TRY(weights.input_gate, binder_.linear(prefix_ + "inp_gate", elements, width));
+    CAIRN_TRY(weights.input_projection, binder_.linear(prefix_ + "proj", width, elements));
+    CAIRN_TRY(weights.input_post_norm, norm("post_norm"));
+    return {};
+  }
+
+  const LayerConfig& layer() const { return description_.layers[layer_]; }
+
   WeightLoader& binder_;
   const DecoderConfig& description_;
   const int32_t layer_;
   const std::string prefix_;
 };
 
+Result<PerLayerInputWeights> load_per_layer_inputs(WeightLoader& binder, const DecoderConfig& config,
+                                                   LayerRange range) {
+  PerLayerInputWeights weights;
+  const int64_t elements = config.per_layer_input;
+  const int64_t all = std::ssize(config.layers) * elements;
+  CAIRN_TRY(weights.tokens, binder.row_table("per_layer_token_embd", config.vocabulary, all));
+  const RowRange rows{range.begin * elements, (range.end - range.begin) * elements};
+  CAIRN_TRY(weights.projection, binder.linear_rows("per_layer_model_proj", all, config.embedding, rows));
+  CAIRN_TRY(weights.norm, binder.vector("per_layer_proj_norm.weight", elements));
+  return weights;
+}
+
 }  // namespace
 
 Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range) {
   DecoderWeights weights;
   const bool output_is_embedding = config.output_is_embedding || !binder.has("output.weight");
-  if (range.is_first() || (range.is_last(config) && output_is_embedding)) {
+  if (range.is_first() || config.per_layer_input > 0 || (range.is_last(config) && output_is_embedding)) {
     CAIRN_TRY(weights.embedding, binder.lookup_table("token_embd", config.vocabulary, config.embedding));
   }
   if (range.is_first() && config.learned_positions) {
     CAIRN_TRY(weights.positions, binder.lookup_table("position_embd", config.context_trained, config.embedding));
   }
+  if (config.per_layer_input > 0) {
+    CAIRN_TRY(weights.per_layer_inputs, load_per_layer_inputs(binder, config, range));
+  }
+  weights.layers.reserve(range.end - range.begin);
   for (int32_t layer = range.begin; layer < range.end; ++layer) {
     CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, config, layer).load());
     weights.layers.push_back(std::move(loaded));

@@ -7,6 +7,7 @@
 #include "model/config.h"
 #include "model/weights/latent_weights.h"
 #include "model/weights/recurrent_weights.h"
+#include "model/weights/row_table.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn {
@@ -18,7 +19,14 @@ struct FeedForwardWeights {
   Linear down;
 };
 
-/// Norms that the config leaves out are empty, and so is one of `dense` and `routed` with what belongs to it.
+/// What makes the inputs that each layer has of its own.
+struct PerLayerInputWeights {
+  RowTable tokens;    ///< [vocabulary, layers of the model * elements]
+  Linear projection;  ///< [layers of the range * elements, embedding]
+  Buffer norm;        ///< [elements]
+};
+
+/// Norms that the config leaves out are empty, and so is what it has no use for, such as one of `dense` and `routed`.
 struct LayerWeights {
   Norm attention_norm;
   Linear query;
@@ -28,22 +36,33 @@ struct LayerWeights {
   Buffer key_norm;
   LatentWeights latent;  ///< instead of query, key, value and their norms
   Linear attention_gate;
+  Buffer sinks;
   Linear attention_output;
   RecurrentWeights recurrent;
   Norm attention_post_norm;
 
   Norm feed_forward_norm;
   FeedForwardWeights dense;
+  Norm dense_post_norm;  ///< of `dense` beside `routed`, as the next two are of `routed`
+  Norm routed_norm;
+  Norm routed_post_norm;
+  Buffer router_norm;
   Linear router;
   Buffer router_bias;  ///< for choosing only; may be empty
   FeedForwardWeights routed;
   FeedForwardWeights shared;
   Linear shared_gate;
   Norm feed_forward_post_norm;
+
+  Linear input_gate;  ///< of the layer's own input, as are the next two
+  Linear input_projection;
+  Norm input_post_norm;
+  float output_scale = 1;
 };
 
 struct DecoderWeights {
-  Weight embedding;                  ///< empty where the range has no first layer, and no output that refers to it
+  Weight embedding;  ///< empty where the range has no first layer, and no output that refers to it
+  PerLayerInputWeights per_layer_inputs;
   Weight positions;                  ///< [context_trained, embedding], where they are learned; with the first layer
   std::vector<LayerWeights> layers;  ///< of the range
   Norm output_norm;                  ///< empty where the range has no last layer, as what follows
@@ -51,7 +70,8 @@ struct DecoderWeights {
   Linear labels;                     ///< of the head that ranks; empty if there is none
 };
 
-/// Of those layers: the embedding comes with the first one, the output and the labels with the last.
+/// Of those layers: the embedding comes with the first one, or with all that have inputs of their own, the output and
+/// the labels with the last.
 Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range);
 
 }  // namespace cairn

@@ -50,6 +50,12 @@ Result<Weight> WeightLoader::lookup_table(std::string_view name, int64_t rows, i
                  name);
 }
 
+Result<Linear> WeightLoader::linear_without_scale(std::string_view name, int64_t rows, int64_t cols) {
+  const int64_t shape[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
+  return bind(name, *tensor, 1, rows, cols, {0, rows}, false);
+}
+
 Result<Linear> WeightLoader::linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range) {
   return matrix(name, 1, rows, cols, range);
 }
@@ -133,7 +139,7 @@ Result<Linear> WeightLoader::matrix(std::string_view name, int64_t experts, int6
 }
 
 Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows,
-                                  int64_t cols, RowRange range) {
+                                  int64_t cols, RowRange range, bool has_scales) {
   const std::string weight_name = fmt::format("{}.weight", name);
   CAIRN_TRY_VOID(check_supported(tensor));
   HostMatrix host{tensor.type, range.rows, cols, experts, tensor.bytes.data(), options_.in_place, {}};
@@ -141,7 +147,9 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
   // Parts of one tensor have names of their own.
   const std::string copy_name = range.rows == rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
   if (options_.pack_cache != nullptr) host.copy = options_.pack_cache->find(copy_name);
-  CAIRN_TRY(host.scales, scales(name, experts));
+  if (has_scales) {
+    CAIRN_TRY(host.scales, scales(name, experts));
+  }
   Linear linear;
   CAIRN_TRY(linear.adapters, low_rank(weight_name, experts, rows, cols, range));
   if (wants(backend_.load_bytes(host))) {
@@ -231,10 +239,10 @@ Result<std::vector<float>> WeightLoader::scales(std::string_view name, int64_t e
   return decoded(*tensor);
 }
 
-Result<Buffer> WeightLoader::vector(std::string_view tensor_name, int64_t size) {
+Result<Buffer> WeightLoader::vector(std::string_view tensor_name, int64_t size, float factor) {
   const int64_t shape[] = {size};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
-  return floats(*tensor, {0, size});
+  return floats(*tensor, {0, size}, factor);
 }
 
 Result<Norm> WeightLoader::norm(std::string_view name, int64_t cols, bool biased) {
@@ -277,6 +285,14 @@ Result<std::vector<float>> WeightLoader::values(std::string_view name, int64_t r
   CAIRN_TRY(std::vector<float> values, decoded(*tensor));
   for (size_t i = 0; i < values.size() && !factors.empty(); ++i) values[i] *= factors[0];
   return values;
+}
+
+Result<RowTable> WeightLoader::row_table(std::string_view name, int64_t rows, int64_t cols) {
+  const int64_t shape[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
+  CAIRN_TRY_VOID(check_decodable(*tensor));
+  if (!options_.counts_only) file_.use_in_place();
+  return RowTable(*tensor);
 }
 
 Result<Linear> WeightLoader::made(int64_t experts, int64_t rows, int64_t cols,
@@ -331,11 +347,12 @@ Result<std::vector<float>> WeightLoader::decoded(const gguf::Tensor& tensor) {
   return values;
 }
 
-Result<Buffer> WeightLoader::floats(const gguf::Tensor& tensor, RowRange range) {
+Result<Buffer> WeightLoader::floats(const gguf::Tensor& tensor, RowRange range, float factor) {
   const int64_t bytes = range.rows * static_cast<int64_t>(sizeof(float));
   CAIRN_TRY_VOID(check_decodable(tensor));
   if (!wants(bytes)) return Buffer();
-  CAIRN_TRY(const std::vector<float> values, decoded(tensor));
+  CAIRN_TRY(std::vector<float> values, decoded(tensor));
+  for (float& value : values) value *= factor;
   CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
   backend_.write(values.data() + range.begin, bytes, buffer.data());
   return buffer;

@@ -15,6 +15,7 @@
 #include "kernels/backend.h"
 #include "model/weights/lora.h"
 #include "model/weights/pack_cache.h"
+#include "model/weights/row_table.h"
 
 namespace cairn {
 
@@ -64,6 +65,8 @@ class WeightLoader {
   bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
   /// `name`.weight [rows, cols], and `name`.bias [rows] if there is one.
   Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols);
+  /// The same where `name`.scale means something else than a factor of products.
+  Result<Linear> linear_without_scale(std::string_view name, int64_t rows, int64_t cols);
   /// Some rows of `name`.weight [rows, cols] and of its bias.
   Result<Linear> linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range);
   /// Several ranges of rows of `name`.weight [rows, cols], copied one behind the other. It may have no bias.
@@ -76,8 +79,8 @@ class WeightLoader {
   Result<Linear> stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols], whose rows are looked up. An adapter of it is refused: kUnsupported.
   Result<Weight> lookup_table(std::string_view name, int64_t rows, int64_t cols);
-  /// A tensor of one dimension, as float32.
-  Result<Buffer> vector(std::string_view tensor, int64_t size);
+  /// A tensor of one dimension, as float32, times `factor`.
+  Result<Buffer> vector(std::string_view tensor, int64_t size, float factor = 1);
   /// `name`.weight [cols], and with `biased` `name`.bias [cols].
   Result<Norm> norm(std::string_view name, int64_t cols, bool biased);
   /// A tensor [rows, cols], as float32.
@@ -86,6 +89,8 @@ class WeightLoader {
   Result<Buffer> turned_table(std::string_view tensor, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols] as float32, to make other matrices from; empty if it is only counted.
   Result<std::vector<float>> values(std::string_view name, int64_t rows, int64_t cols);
+  /// `name`.weight [rows, cols], which stays in the file. It does not count as memory, as it need not be there.
+  Result<RowTable> row_table(std::string_view name, int64_t rows, int64_t cols);
   /// A matrix [experts, rows, cols] that no tensor holds: `fill` writes its elements.
   Result<Linear> made(int64_t experts, int64_t rows, int64_t cols, const std::function<void(std::span<float>)>& fill);
 
@@ -114,7 +119,7 @@ class WeightLoader {
   /// Loads a copy of `bytes`, which the caller may free after the call.
   Result<Weight> load_copy(HostMatrix host, std::span<const std::byte> bytes);
   Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
-                      RowRange range);
+                      RowRange range, bool has_scales = true);
   /// The adapters' products for some rows of each expert of `tensor` [experts, rows, cols].
   Result<std::vector<LowRank>> low_rank(std::string_view tensor, int64_t experts, int64_t rows, int64_t cols,
                                         RowRange range);
@@ -124,7 +129,7 @@ class WeightLoader {
   Result<void> check_supported(const gguf::Tensor& tensor) const;
   static Result<void> check_decodable(const gguf::Tensor& tensor);
   static Result<std::vector<float>> decoded(const gguf::Tensor& tensor);
-  Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range);
+  Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range, float factor = 1);
 
   const gguf::Reader& file_;
   Backend& backend_;

@@ -10,14 +10,14 @@
 namespace cairn::cpu {
 
 /// The number of values of cairn::Activation.
-inline constexpr int kActivations = 6;
+inline constexpr int kActivations = 7;
 
 struct RowKernels {
   /// out = x / sqrt(mean(x^2) + epsilon) * weight, [cols]; weight may be null for 1, out may be x.
   void (*rms_norm)(const float* x, const float* weight, float epsilon, int64_t cols, float* out);
   /// out = (x - mean) / sqrt(variance + epsilon) * weight + bias, [cols]; bias may be null for 0, out may be x.
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float epsilon, int64_t cols, float* out);
-  /// out = act(gate) * up, by the number of the Activation; up may be null for 1, out may be an input.
+  /// Backend::gate, by the number of the Activation; up may be null for 1, out may be an input.
   void (*gate[kActivations])(const float* gate, const float* up, int64_t n, float* out);
   /// x += scale * y.
   void (*add)(float* x, const float* y, int64_t n, float scale);

@@ -25,6 +25,11 @@ struct RowOps : RowMap<V> {
     map(gate, up, n, out, [](F g, F u) { return kActivation(g) * u; });
   }
 
+  static void gate_clamped_swiglu(const float* gate, const float* up, int64_t n, float* out) {
+    if (up == nullptr) return map(gate, n, out, [](F g) { return Math::clamped_swiglu(g, V::set(1)); });
+    map(gate, up, n, out, [](F g, F u) { return Math::clamped_swiglu(g, u); });
+  }
+
   static void add(float* x, const float* y, int64_t n, float scale) {
     const F factor = V::set(scale);
     map(x, y, n, x, [factor](F a, F b) { return V::fma(factor, b, a); });
@@ -90,7 +95,7 @@ constexpr RowKernels make_row_kernels() {
       .layer_norm = Reductions::layer_norm,
       .gate = {Ops::template gate<Math::silu>, Ops::template gate<Math::gelu_tanh>, Ops::template gate<Math::gelu_erf>,
                Ops::template gate<Math::relu>, Ops::template gate<Math::relu_squared>,
-               Ops::template gate<Math::sigmoid>},
+               Ops::template gate<Math::sigmoid>, Ops::gate_clamped_swiglu},
       .add = Ops::add,
       .scale = Ops::scale,
       .sigmoid_scale = Ops::sigmoid_scale,

@@ -17,7 +17,7 @@
 namespace cairn::cpu {
 namespace {
 
-static_assert(static_cast<int>(Activation::kSigmoid) + 1 == kActivations);
+static_assert(static_cast<int>(Activation::kClampedSwiglu) + 1 == kActivations);
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -41,6 +41,11 @@ std::vector<float> all_kinds() {
   return values;
 }
 
+double exact_clamped_swiglu(double a, double u) {
+  a = std::min(a, 7.0);
+  return a / (1 + std::exp(-1.702 * a)) * (std::clamp(u, -7.0, 7.0) + 1);
+}
+
 double exact(Activation activation, double x) {
   switch (activation) {
     case Activation::kSilu:
@@ -57,6 +62,8 @@ double exact(Activation activation, double x) {
       return x > 0 ? x * x : 0;
     case Activation::kSigmoid:
       return 1 / (1 + std::exp(-x));
+    case Activation::kClampedSwiglu:
+      return exact_clamped_swiglu(x, 1);
   }
   return 0;
 }
@@ -74,8 +81,8 @@ TEST_P(RowOps, ActivationsAreAccurateOverTheWholeRange) {
         EXPECT_EQ(out[i], kInfinity) << a << " of " << x[i];
       } else {
         // The bound is relative to x: far to the left the activations are tiny, and only that matters.
-        const bool by_result = activation == Activation::kReluSquared || activation == Activation::kSigmoid;
-        const double bound = 2e-7 * std::abs(double{x[i]}) + (by_result ? 2e-7 * truth : 0);
+        const bool by_result = activation >= Activation::kReluSquared;
+        const double bound = 2e-7 * std::abs(double{x[i]}) + (by_result ? 2e-7 * std::abs(truth) : 0);
         EXPECT_NEAR(out[i], truth, bound + 1e-44) << a << " of " << x[i];
       }
     }
@@ -92,6 +99,21 @@ TEST_P(RowOps, ActivationsPropagateNanAndSaturate) {
     EXPECT_EQ(out[1], 2000) << a;
     EXPECT_EQ(std::abs(out[2]), 0) << a;
     EXPECT_EQ(out[3], kInfinity) << a;
+  }
+}
+
+TEST_P(RowOps, TheClampedGateBoundsBothFactorsAndAddsOneToTheSecond) {
+  std::vector<float> gates, ups;
+  for (const float a : {-1000.0f, -6.0f, -0.5f, 0.0f, 0.3f, 6.9f, 7.1f, 1e30f, kInfinity}) {
+    for (const float u : {-kInfinity, -1e20f, -7.5f, -6.5f, -1.0f, 0.0f, 0.25f, 6.5f, 7.5f, kInfinity}) {
+      gates.push_back(a);
+      ups.push_back(u);
+    }
+  }
+  std::vector<float> out(gates.size());
+  kernels().gate[static_cast<int>(Activation::kClampedSwiglu)](gates.data(), ups.data(), std::ssize(gates), out.data());
+  for (size_t i = 0; i < gates.size(); ++i) {
+    EXPECT_NEAR(out[i], exact_clamped_swiglu(gates[i], ups[i]), 1e-5) << gates[i] << " and " << ups[i];
   }
 }
 

@@ -24,6 +24,14 @@ __device__ inline float gelu_erf(float x) { return x * (0.5f * erfcf(-0.70710678
 
 __device__ inline float relu(float x) { return x < 0.0f ? 0.0f : x; }
 
+__device__ inline float clamped_swiglu(float a, float u) {
+  a = a > 7.0f ? 7.0f : a;
+  u = u < -7.0f ? -7.0f : u;
+  u = u > 7.0f ? 7.0f : u;
+  return __fmul_rn(divide_by_one_and(expf(__fmul_rn(a, -1.702f)), a), __fadd_rn(u, 1.0f));
+}
+
+/// An activation that is a function of the gate alone.
 template <Activation kActivation>
 __device__ float activate(float x) {
   if constexpr (kActivation == Activation::kSilu) return silu(x);
@@ -50,6 +58,8 @@ void visit_activation(Activation activation, F f) {
       return f.template operator()<Activation::kReluSquared>();
     case Activation::kSigmoid:
       return f.template operator()<Activation::kSigmoid>();
+    case Activation::kClampedSwiglu:
+      return f.template operator()<Activation::kClampedSwiglu>();
   }
 }
 

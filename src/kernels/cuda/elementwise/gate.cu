@@ -13,7 +13,13 @@ namespace {
 
 template <Activation kActivation>
 struct Gate {
-  __device__ float operator()(float x, float up) const { return __fmul_rn(activate<kActivation>(x), up); }
+  __device__ float operator()(float x, float up) const {
+    if constexpr (kActivation == Activation::kClampedSwiglu) {
+      return clamped_swiglu(x, up);
+    } else {
+      return __fmul_rn(activate<kActivation>(x), up);
+    }
+  }
 };
 
 template <Activation kActivation>
