@@ -241,7 +241,7 @@ TEST_F(Synth, ATensorDependsOnItsNameAndTheSeedAlone) {
 // Shapes read from the fixtures' metadata give the fixtures' tensors.
 TEST_F(Synth, TensorsHaveTheNamesAndShapesOfTheFixtures) {
   for (const std::string name : {"deepseek4", "deepseek4-hash", "deepseek2", "deepseek2-lite", "llama", "llama-moe",
-                                 "qwen3", "qwen3moe", "gpt-oss", "gemma4-dense", "gemma4-moe"}) {
+                                 "qwen3", "qwen3moe", "gpt-oss", "gemma4-dense", "gemma4-moe", "qwen35", "qwen35moe"}) {
     SCOPED_TRACE(name);
     const gguf::Reader fixture = open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / (name + ".gguf"));
     const std::string arch(fixture.metadata().string("general.architecture").value());

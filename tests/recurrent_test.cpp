@@ -1,0 +1,297 @@
+// Models with recurrent layers: what their files may say otherwise than the fixtures do, what such a file can get
+// wrong, and where their states lie.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "edited_model.h"
+#include "golden_model.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "model/model.h"
+#include "model/pipeline.h"
+
+namespace cairn {
+namespace {
+
+using SetKeys = std::function<void(gguf::Writer&)>;
+
+const std::vector<TokenId> kTokens = {TokenId{1},  TokenId{7},  TokenId{20}, TokenId{3},  TokenId{11}, TokenId{200},
+                                      TokenId{45}, TokenId{45}, TokenId{99}, TokenId{12}, TokenId{301}};
+
+std::string path_of(const std::string& name) { return "models/" + name + ".gguf"; }
+
+gguf::Value array_of(gguf::ValueType type, std::span<const std::byte> numbers, uint64_t size) {
+  return {gguf::ValueType::kArray, gguf::Array{type, size, numbers, {}, {}}};
+}
+SetKeys integers(const char* key, const std::vector<int32_t>& values) {
+  return [=](gguf::Writer& writer) {
+    writer.set(key, array_of(gguf::ValueType::kI32, std::as_bytes(std::span(values)), values.size()));
+  };
+}
+SetKeys integer(const char* key, int64_t value) {
+  return [=](gguf::Writer& writer) { writer.set_integer(key, gguf::ValueType::kU32, value); };
+}
+
+AddedTensor tensor_of(const gguf::Reader& file, const std::string& name) {
+  const gguf::Tensor* found = file.find_tensor(name);
+  if (found == nullptr) throw std::runtime_error(name);
+  AddedTensor tensor{name, {found->shape.begin(), found->shape.end()}, std::vector<float>(found->elements())};
+  std::memcpy(tensor.values.data(), found->bytes.data(), found->bytes.size());
+  return tensor;
+}
+
+std::vector<float> logits_with(const std::string& model, const std::vector<AddedTensor>& tensors, const SetKeys& keys) {
+  const EditedModel edited(fixture(path_of(model)), "recurrent", tensors, keys);
+  Model loaded(edited.path(), 64, "", 1);
+  return logits_of(loaded, kTokens, 4);
+}
+std::vector<float> logits_without_change(const std::string& model) {
+  Model loaded(path_of(model), 64, "", 1);
+  return logits_of(loaded, kTokens, 4);
+}
+const SetKeys kNoKeys = [](gguf::Writer&) {};
+
+void expect_error(const std::string& model, const std::vector<AddedTensor>& tensors, const SetKeys& keys,
+                  std::initializer_list<std::string_view> parts, Code code = Code::kCorruptFile) {
+  const EditedModel edited(fixture(path_of(model)), "recurrent", tensors, keys);
+  const auto file = gguf::Reader::open(edited.path());
+  ASSERT_TRUE(file.has_value());
+  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto runner = load_model(*file, *backend, {});
+  ASSERT_FALSE(runner.has_value()) << "it loaded: " << *parts.begin();
+  EXPECT_EQ(runner.error().code, code) << runner.error().text();
+  for (const std::string_view part : parts) {
+    EXPECT_NE(runner.error().text().find(part), std::string::npos)
+        << "no \"" << part << "\" in " << runner.error().text();
+  }
+}
+
+/// The first files of Qwen3-Next: rows of attn_qkv and attn_gate in one tensor, in order of the key heads.
+AddedTensor joint_input(const gguf::Reader& file, const std::string& prefix) {
+  constexpr int64_t kKeyHeads = 2, kHeads = 4, kDim = 32, kWidth = 64, kShare = kHeads / kKeyHeads;
+  const AddedTensor mixed = tensor_of(file, prefix + "attn_qkv.weight"),
+                    gate = tensor_of(file, prefix + "attn_gate.weight");
+  AddedTensor joint{prefix + "ssm_in.weight", {kWidth, kKeyHeads * 2 * kDim + 2 * kHeads * kDim}, {}};
+  const auto append = [&](const AddedTensor& from, int64_t row, int64_t rows) {
+    joint.values.insert(joint.values.end(), from.values.begin() + row * kWidth,
+                        from.values.begin() + (row + rows) * kWidth);
+  };
+  for (int64_t head = 0; head < kKeyHeads; ++head) {
+    append(mixed, head * kDim, kDim);
+    append(mixed, (kKeyHeads + head) * kDim, kDim);
+    append(mixed, 2 * kKeyHeads * kDim + head * kShare * kDim, kShare * kDim);
+    append(gate, head * kShare * kDim, kShare * kDim);
+  }
+  return joint;
+}
+
+TEST(Qwen3Next, FirstFilesWithAJointInputGiveTheSameLogits) {
+  const auto file = gguf::Reader::open(fixture(path_of("qwen3next"))).value();
+  std::vector<AddedTensor> tensors;
+  for (const int layer : {0, 1, 2}) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    tensors.push_back(joint_input(file, prefix));
+    // What is no longer to be read would be noticed.
+    tensors.push_back(random_tensor(prefix + "attn_qkv.weight", {64, 256}, 3));
+    tensors.push_back(random_tensor(prefix + "attn_gate.weight", {64, 128}, 4));
+  }
+  expect_same_bytes(logits_with("qwen3next", tensors, kNoKeys), logits_without_change("qwen3next"), "joint");
+}
+
+TEST(Qwen35, AListOfRecurrentLayersComesBeforeTheInterval) {
+  const SetKeys keys = [](gguf::Writer& writer) {
+    static constexpr std::byte kFlags[] = {std::byte{1}, std::byte{1}, std::byte{1}, std::byte{0}};
+    writer.set("qwen35.attention.recurrent_layers", array_of(gguf::ValueType::kBool, kFlags, 4));
+    writer.set_integer("qwen35.full_attention_interval", gguf::ValueType::kU32, 2);
+  };
+  expect_same_bytes(logits_with("qwen35", {}, keys), logits_without_change("qwen35"), "list");
+}
+
+// With [3, 3, 2, 0] and 8 pairs each pair takes one of the three components of a position, which are the same in texts.
+TEST(Qwen35, PairsThatNoSectionCountsDoNotTurn) {
+  const std::vector<float> whole = logits_without_change("qwen35");
+  const char* key = "qwen35.rope.dimension_sections";
+  expect_same_bytes(logits_with("qwen35", {}, integers(key, {3, 3, 2, 8})), whole, "every pair has a component");
+  const std::vector<float> two = logits_with("qwen35", {}, integers(key, {8, 0, 0, 0}));
+  EXPECT_NE(std::memcmp(two.data(), whole.data(), whole.size() * sizeof(float)), 0);
+}
+
+TEST(Qwen35, TheConvolutionMayHaveABias) {
+  const AddedTensor bias = random_tensor("blk.1.ssm_conv1d.bias", {256}, 5);
+  const std::vector<float> whole = logits_without_change("qwen35"), biased = logits_with("qwen35", {bias}, kNoKeys);
+  EXPECT_NE(std::memcmp(biased.data(), whole.data(), whole.size() * sizeof(float)), 0);
+}
+
+TEST(RecurrentFiles, KeysThatDoNotFitAreNamed) {
+  expect_error("qwen35", {}, integer("qwen35.ssm.conv_kernel", 0), {"qwen35.ssm.conv_kernel", "is 0", "1 .. 16"});
+  expect_error("qwen35", {}, integer("qwen35.ssm.conv_kernel", 17), {"qwen35.ssm.conv_kernel", "is 17"});
+  expect_error("qwen35", {}, integer("qwen35.ssm.state_size", 1 << 30), {"qwen35.ssm.state_size", "1073741824"});
+  expect_error("qwen35", {}, integer("qwen35.ssm.group_count", 3), {"qwen35.ssm.group_count", "does not divide"});
+  expect_error("qwen35", {}, integer("qwen35.ssm.group_count", 0), {"qwen35.ssm.group_count", "is 0"});
+  expect_error("qwen35", {}, integer("qwen35.ssm.time_step_rank", 6), {"qwen35.ssm.time_step_rank", "does not divide"});
+  expect_error("qwen35", {}, integer("qwen35.ssm.inner_size", 1 << 30), {"qwen35.ssm.inner_size"});
+  expect_error("qwen35", {}, integer("qwen35.full_attention_interval", 0), {"qwen35.full_attention_interval", "is 0"});
+  expect_error("qwen35", {}, integer("qwen35.attention.value_length", 16), {"qwen35.attention.value_length", "is 16"});
+  expect_error("qwen35", {}, integer("qwen35.nextn_predict_layers", 4), {"qwen35.nextn_predict_layers", "0 .. 3"});
+  expect_error("qwen35", {}, integers("qwen35.rope.dimension_sections", {1, 2, 3}),
+               {"qwen35.rope.dimension_sections", "4 numbers"});
+  expect_error("qwen35", {}, integers("qwen35.rope.dimension_sections", {3, 3, -1, 0}),
+               {"qwen35.rope.dimension_sections"});
+  expect_error("qwen35moe", {}, integer("qwen35moe.expert_count", 0), {"qwen35moe.expert_count", "is 0"});
+  expect_error("lfm2", {}, integers("lfm2.attention.head_count_kv", {0, 2, 0}),
+               {"lfm2.attention.head_count_kv", "3 entries", "4 layers"});
+  expect_error("lfm2", {}, integers("lfm2.attention.head_count_kv", {0, 2, 0, 5}),
+               {"lfm2.attention.head_count_kv", "entry 5", "0 .. 4"});
+  expect_error("lfm2", {}, integers("lfm2.attention.head_count_kv", {0, 2, 0, 4}),
+               {"lfm2.attention.head_count_kv", "2 for one layer and 4"}, Code::kUnsupported);
+  expect_error("lfm2", {}, integer("lfm2.shortconv.l_cache", 99), {"lfm2.shortconv.l_cache", "is 99"});
+  expect_error("mamba2", {}, integer("mamba2.ssm.group_count", 3), {"mamba2.ssm.group_count", "8 heads"});
+}
+
+TEST(RecurrentFiles, TensorsMissingOrOfTheWrongShapeAreNamed) {
+  // One more layer is to have attention.
+  expect_error("qwen35", {}, integer("qwen35.full_attention_interval", 2),
+               {"blk.1.attn_q_norm.weight", "[32]", "missing"});
+  expect_error("qwen35", {}, integer("qwen35.full_attention_interval", 8),
+               {"blk.3.attn_qkv.weight", "[64, 256]", "missing"});
+  expect_error("lfm2", {}, integers("lfm2.attention.head_count_kv", {0, 0, 0, 2}),
+               {"blk.1.shortconv.in_proj.weight", "[64, 192]", "missing"});
+  const std::map<std::string, std::vector<int64_t>> of_qwen35 = {
+      {"attn_qkv.weight", {64, 255}},
+      {"attn_gate.weight", {64, 64}},
+      {"ssm_beta.weight", {64, 3}},
+      {"ssm_alpha.weight", {64, 8}},
+      {"ssm_conv1d.weight", {3, 256}},
+      {"ssm_dt.bias", {5}},
+      {"ssm_a", {1, 4}},
+      {"ssm_norm.weight", {128}},
+      {"ssm_out.weight", {64, 64}},
+      {"ssm_in.weight", {64, 100}},
+      {"ssm_ba.weight", {64, 9}},
+  };
+  for (const auto& [name, shape] : of_qwen35) {
+    expect_error("qwen35", {random_tensor("blk.1." + name, shape, 1)}, kNoKeys, {"blk.1." + name, "shape"});
+  }
+  expect_error("qwen35", {random_tensor("blk.3.attn_q.weight", {64, 128}, 1)}, kNoKeys,
+               {"blk.3.attn_q.weight", "[64, 128]", "[64, 256]"});
+  expect_error("qwen35", {random_tensor("blk.3.attn_q.bias", {256}, 1)}, kNoKeys, {"blk.3.attn_q.bias"},
+               Code::kUnsupported);
+  expect_error("qwen35", {random_tensor("blk.3.post_attention_norm.weight", {63}, 1)}, kNoKeys,
+               {"blk.3.post_attention_norm.weight"});
+  const std::map<std::string, std::vector<int64_t>> of_mamba2 = {
+      {"ssm_in.weight", {64, 327}}, {"ssm_a", {8}},        {"ssm_d", {2, 8}},
+      {"ssm_conv1d.bias", {191}},   {"ssm_dt.bias", {16}}, {"ssm_norm.weight", {128}},
+  };
+  for (const auto& [name, shape] : of_mamba2) {
+    expect_error("mamba2", {random_tensor("blk.1." + name, shape, 1)}, kNoKeys, {"blk.1." + name, "shape"});
+  }
+  expect_error("lfm2", {random_tensor("blk.2.shortconv.conv.weight", {4, 64}, 1)}, kNoKeys,
+               {"blk.2.shortconv.conv.weight", "[3, 64]"});
+  expect_error("lfm2", {random_tensor("token_embd_norm.weight", {65}, 1)}, kNoKeys, {"token_embd_norm.weight"});
+}
+
+TEST(RecurrentFiles, ANextTokenBlockIsLeftOutAndItsTensorsAreNamed) {
+  testing::internal::CaptureStderr();
+  Model model(path_of("qwen35-mtp"), 64, "", 1);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("15 tensors of the file are not used: blk.2."), std::string::npos) << log;
+}
+
+TEST(RecurrentStates, AllLayersOfADeviceShareASlotWithoutPages) {
+  struct Case {
+    const char* name;
+    size_t groups;
+    int64_t state_bytes;
+  };
+  // Windows of 3 rows over 256 channels and 4 heads of 32 x 32; 2 rows over 64 channels; 3 over 192 and 8 of 16 x 16.
+  for (const Case& c : {Case{"qwen35", 2, 3 * 4 * (3 * 256 + 4 * 32 * 32)}, Case{"lfm2", 2, 2 * 4 * 2 * 64},
+                        Case{"mamba2", 1, 2 * 4 * (3 * 192 + 8 * 16 * 16)}}) {
+    Model model(path_of(c.name), 64, "", 1);
+    const std::vector<KvGroup>& groups = model.runner().kv_layout().groups;
+    ASSERT_EQ(groups.size(), c.groups) << c.name;
+    const auto state = std::ranges::find(groups, KvKind::kState, &KvGroup::kind);
+    ASSERT_NE(state, groups.end()) << c.name;
+    EXPECT_EQ(state->state_bytes, c.state_bytes) << c.name;
+    EXPECT_TRUE(state->layers.empty());
+    EXPECT_FALSE(model.runner().takes_drafts());
+  }
+}
+
+// Slots hold what their last user left: here numbers that would spread to every logit.
+TEST(RecurrentStates, ASequenceBeginsFromNothingWhateverIsInItsSlot) {
+  for (const char* name : {"qwen35", "lfm2", "mamba2"}) {
+    Model model(path_of(name), 64, "", 1);
+    const std::vector<float> whole = logits_of(model, kTokens, 64);
+    const std::vector<KvGroup>& groups = model.runner().kv_layout().groups;
+    const auto group = static_cast<int32_t>(std::ranges::find(groups, KvKind::kState, &KvGroup::kind) - groups.begin());
+    const int64_t bytes = model.pool().layout().page_bytes(groups[group]);
+    const std::vector<float> garbage(bytes / sizeof(float), std::nanf(""));
+    for (int32_t slot = 0; slot < kPoolPages; ++slot) {
+      model.pool().write(group, reinterpret_cast<const std::byte*>(garbage.data()), PageId{slot});
+    }
+    expect_same_bytes(logits_of(model, kTokens, 3), whole, name);
+  }
+}
+
+// A saved state continues another sequence at the same position, with the pages of the layers that have attention.
+TEST(RecurrentStates, ACopiedSlotContinuesWhereItWasCopied) {
+  Model model(path_of("mamba2"), 64, "", 1);
+  const std::vector<float> whole = logits_of(model, kTokens, 64);
+  const int64_t vocabulary = model.runner().vocabulary();
+  constexpr int32_t kCut = 6;
+  PageTable first, second;
+  ASSERT_TRUE(model.pool().extend(first, kCut) && model.pool().extend(second, static_cast<int32_t>(kTokens.size())));
+  const auto run = [&](PageTable& pages, int32_t begin, int32_t rows) {
+    const BatchSlice slice{SequenceId{}, 0, rows, begin, &pages, LogitsWanted::kAll};
+    const auto view = model.runner().step({std::span(kTokens).subspan(begin, rows), {&slice, 1}, &model.pool()});
+    EXPECT_TRUE(view.has_value());
+    return std::vector<float>(view->values.begin(), view->values.end());
+  };
+  run(first, 0, kCut);
+  model.pool().copy(0, first.groups[0][0], second.groups[0][0]);
+  run(first, kCut, 3);  // the copy is apart
+  const std::vector<float> rest = run(second, kCut, static_cast<int32_t>(kTokens.size()) - kCut);
+  expect_same_bytes(rest, std::span(whole).subspan(kCut * vocabulary), "from the copy");
+  model.pool().release(first);
+  model.pool().release(second);
+}
+
+// Layers on two devices have a slot on each.
+TEST(RecurrentStates, StagesOfAPipelineHaveSlotsOfTheirOwn) {
+  const auto file = gguf::Reader::open(fixture(path_of("qwen35"))).value();
+  const auto one = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto two = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const PipelineStage stages[] = {{.backend = one.get(), .layers = 2}, {.backend = two.get()}};
+  const auto runner = load_model(file, stages, {.context_tokens = 64}).value();
+  EXPECT_FALSE(runner->takes_drafts());
+  const KvLayout& layout = runner->kv_layout();
+  const int64_t layer = 4 * (3 * 256 + 4 * 32 * 32);
+  ASSERT_EQ(layout.groups.size(), 3u);
+  EXPECT_EQ(layout.groups[0].state_bytes, 2 * layer);
+  EXPECT_EQ(layout.groups[1].state_bytes, layer);
+  EXPECT_EQ(layout.groups[1].device, 1);
+  DeviceMemory* const devices[] = {one.get(), two.get()};
+  const std::vector<int32_t> pages(layout.groups.size(), 4);
+  struct Split {
+    Runner& of;
+    PagePool pages;
+    Runner& runner() { return of; }
+    PagePool& pool() { return pages; }
+  } split{*runner, PagePool::create(devices, layout, pages).value()};
+  TestSequence sequence(split);
+  std::vector<float> all;
+  for (const TokenId token : kTokens) {
+    const auto rows = sequence.step({&token, 1}, LogitsWanted::kAll);
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  expect_same_bytes(all, logits_without_change("qwen35"), "two stages");
+}
+
+}  // namespace
+}  // namespace cairn
