@@ -91,6 +91,7 @@ const Converted kDecoders[] = {
     {"minimax_m2"},
     {"nemotron"},
     {"olmoe"},
+    {"seed_oss"},
     {"stablelm"},
     {"starcoder2"},
 };
@@ -99,7 +100,7 @@ const Converted kDecoders[] = {
 const char* const kNotYet[] = {
     "falcon_h1",        "gemma4",  "gemma4-moe",  "gpt_oss",    "granite-hybrid-dense",
     "granitemoehybrid", "lfm2",    "lfm2_moe",    "mamba2",     "nemotron_h",
-    "nemotron_h-moe",   "qwen3_5", "qwen3_5_moe", "qwen3_next", "seed_oss",
+    "nemotron_h-moe",   "qwen3_5", "qwen3_5_moe", "qwen3_next",
 };
 
 std::string file_of(std::string_view name) { return fmt::format("converted/{}.gguf", name); }

@@ -54,6 +54,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("qwen2moe", read_qwen2moe_config),
     decoder("qwen3", read_qwen3_config),
     decoder("qwen3moe", read_qwen3moe_config),
+    decoder("seed_oss", read_seed_oss_config),
     decoder("smollm3", read_smollm3_config),
     decoder("stablelm", read_stablelm_config),
     decoder("starcoder2", read_starcoder2_config),

@@ -62,6 +62,7 @@ Result<void> read_qwen2_config(const MetadataReader& keys, DecoderConfig& config
 Result<void> read_qwen2moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3moe_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_seed_oss_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_smollm3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_stablelm_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_starcoder2_config(const MetadataReader& keys, DecoderConfig& config);
