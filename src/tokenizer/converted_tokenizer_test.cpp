@@ -105,6 +105,26 @@ TEST_P(ConvertedTokenizer, DecodesToTheTextOfItsAuthorsLibrary) {
 
 TEST(ConvertedTokenizers, AllTestFilesExist) { EXPECT_EQ(vocabularies().size(), 41u); }
 
+// Those of whole models are tiny: they have every byte or letter, and few words.
+TEST(ConvertedTokenizers, VocabulariesOfAllConvertedModelsReadAndWriteText) {
+  constexpr std::string_view kText = "Hello world 12";
+  size_t models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder.parent_path() / "converted")) {
+    if (entry.path().extension() != ".gguf") continue;
+    SCOPED_TRACE(entry.path().filename());
+    const auto reader = gguf::Reader::open(entry.path());
+    ASSERT_TRUE(reader.has_value()) << reader.error().text();
+    if (reader->metadata().string_or("tokenizer.ggml.model", "").value() == "bert") continue;  // words only
+    const auto tokenizer = Tokenizer::load(reader->metadata());
+    ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
+    const auto ids = (*tokenizer)->encode(kText, {.add_special = false, .parse_special = false});
+    ASSERT_TRUE(ids.has_value()) << ids.error().text();
+    EXPECT_EQ((*tokenizer)->decode(*ids, false), kText);
+    ++models;
+  }
+  EXPECT_GT(models, 70u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Vocabularies, ConvertedTokenizer, testing::ValuesIn(vocabularies()), [](const auto& param) {
   std::string name = param.param;
   std::ranges::replace_if(name, [](char c) { return c == '-' || c == '.'; }, '_');

@@ -70,6 +70,7 @@ constexpr Architecture kArchitectures[] = {
     hybrid("qwen35moe", read_qwen35_config),
     decoder("qwen3moe", read_qwen3moe_config),
     hybrid("qwen3next", read_qwen3next_config),
+    decoder("seed_oss", read_seed_oss_config),
     decoder("smollm3", read_smollm3_config),
     decoder("stablelm", read_stablelm_config),
     decoder("starcoder2", read_starcoder2_config),

@@ -72,6 +72,7 @@ Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config
 Result<void> read_qwen35_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3next_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_seed_oss_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_smollm3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_stablelm_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_starcoder2_config(const MetadataReader& keys, DecoderConfig& config);
