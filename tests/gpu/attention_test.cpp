@@ -348,7 +348,16 @@ TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
   in_halves.type = KvType::kF16;
   wide.type = KvType::kBF16;
   wide.key_dim = wide.value_dim = 64;
-  for (const Shape& shape : {of_texts, with_slopes, in_halves, wide}) {
+  std::vector<Shape> shapes = {of_texts, with_slopes, in_halves, wide};
+  for (const Shape& each : {of_texts, in_halves, wide}) {
+    for (const int32_t window : {1, 16, 131}) {
+      shapes.push_back(each);
+      shapes.back().window = window;
+      shapes.back().group = window == 16 ? 3 : 1;
+    }
+  }
+  for (const Shape& shape : shapes) {
+    SCOPED_TRACE(testing::Message() << "window " << shape.window);
     const std::vector<int32_t> lengths = {5, kText, 1, 64};
     Lab on_gpu(gpu(), shape, lengths, 200), on_cpu(cpu(), shape, lengths, 200);
     const Part parts[] = {{0, 0, 5}, {1, 0, kText}, {2, 0, 1}, {3, 0, 64}};

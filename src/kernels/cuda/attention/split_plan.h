@@ -25,7 +25,12 @@ struct SeenPositions {
 /// The positions seen by the row at `position`, in a slice of `slice_rows` rows that begins at `slice_position`.
 CAIRN_HOST_DEVICE constexpr SeenPositions seen_positions(int32_t position, int32_t slice_position, int32_t slice_rows,
                                                          bool causal, int32_t window) {
-  if (!causal) return {slice_position, slice_position + slice_rows};
+  if (!causal) {
+    const SeenPositions all{slice_position, slice_position + slice_rows};
+    if (window == 0) return all;
+    const int32_t begin = position - window / 2, last = position + window / 2;
+    return {begin > all.begin ? begin : all.begin, last < all.end ? last + 1 : all.end};
+  }
   const int32_t end = position + 1;
   return {window > 0 && end > window ? end - window : 0, end};
 }

@@ -38,13 +38,18 @@ TEST(AttentionPlan, ARowHasFewChunksOfWholePages) {
   }
 }
 
-TEST(AttentionPlan, ARowSeesItsCausalWindowOrAllPositions) {
+TEST(AttentionPlan, ARowSeesItsWindowOrAllPositions) {
   const auto same = [](SeenPositions a, SeenPositions b) { return a.begin == b.begin && a.end == b.end; };
   EXPECT_TRUE(same(seen_positions(0, 0, 9, true, 0), {0, 1}));
   EXPECT_TRUE(same(seen_positions(700, 600, 200, true, 0), {0, 701}));
   EXPECT_TRUE(same(seen_positions(700, 600, 200, true, 33), {668, 701}));
   EXPECT_TRUE(same(seen_positions(31, 0, 200, true, 33), {0, 32}));
   EXPECT_TRUE(same(seen_positions(5, 0, 200, false, 0), {0, 200}));
+  EXPECT_TRUE(same(seen_positions(5, 0, 200, false, 17), {0, 14}));
+  EXPECT_TRUE(same(seen_positions(8, 0, 200, false, 16), {0, 17}));
+  EXPECT_TRUE(same(seen_positions(100, 0, 200, false, 16), {92, 109}));
+  EXPECT_TRUE(same(seen_positions(191, 0, 200, false, 16), {183, 200}));
+  EXPECT_TRUE(same(seen_positions(199, 0, 200, false, 1), {199, 200}));
 }
 
 // A softmax-weighted sum over some positions.
