@@ -51,7 +51,12 @@ Result<void> read_qwen3moe_config(const MetadataReader& keys, DecoderConfig& con
 Result<void> read_smollm3_config(const MetadataReader& keys, DecoderConfig& config);
 
 Result<void> read_bert_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_eurobert_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_gemma_embedding_config(const MetadataReader& keys, EncoderConfig& config);
 Result<void> read_jina_bert_v2_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_jina_bert_v3_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_modern_bert_config(const MetadataReader& keys, EncoderConfig& config);
 Result<void> read_nomic_bert_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_nomic_bert_moe_config(const MetadataReader& keys, EncoderConfig& config);
 
 }  // namespace cairn
