@@ -373,5 +373,17 @@ TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
   }
 }
 
+// Rows see more and more positions, then fewer and fewer again, and the size of their chunks follows.
+TEST_F(GpuAttention, LongSymmetricWindowsAgreeWithTheCpu) {
+  constexpr int32_t kText = 4'400, kWindow = 4'100;
+  for (const KvType type : {KvType::kF32, KvType::kF16}) {
+    const Shape shape{
+        .kv_heads = 1, .group = 1, .key_dim = 16, .value_dim = 16, .type = type, .window = kWindow, .causal = false};
+    Lab on_gpu(gpu(), shape, {33, kText}, 210), on_cpu(cpu(), shape, {33, kText}, 210);
+    const Part parts[] = {{0, 0, 33}, {1, 0, kText}};
+    EXPECT_LE(difference(on_gpu.attend(parts), on_cpu.attend(parts)), bound(type));
+  }
+}
+
 }  // namespace
 }  // namespace cairn::gpu
