@@ -14,6 +14,7 @@
 
 #include "chat/pair_prompts.h"
 #include "engine/testing/collected_response.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "loader/registry.h"
 #include "reference_logits.h"
 
@@ -45,8 +46,12 @@ class ConvertedTest : public testing::TestWithParam<const char*> {
     std::ifstream stream(converted(std::string(GetParam()) + ".ref.json"));
     ASSERT_TRUE(stream.good()) << GetParam();
     reference_ = nlohmann::json::parse(stream);
+    load("", 2);
+  }
+  void load(const std::string& isa, int threads) {
     LoadOptions options;
-    options.threads = 2;
+    options.threads = threads;
+    options.isa = isa;
     options.kv_type = KvType::kF32;  // for decoders; only the order of sums differs
     testing::internal::CaptureStderr();
     auto loaded = load_model_file(converted(std::string(GetParam()) + ".gguf"), options);
@@ -95,10 +100,42 @@ std::string test_name(const testing::TestParamInfo<const char*>& info) {
   return name;
 }
 
-class ConvertedEmbeddingTest : public ConvertedTest {};
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  for (const char* name : {"generic", "avx2", "avx512", "neon"}) {
+    if (make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
+  }
+  return names;
+}
+
+class ConvertedEmbeddingTest : public ConvertedTest {
+ protected:
+  static constexpr double kNmseMax = 1e-11;
+
+  std::vector<Case> vectors_wanted() const {
+    std::vector<Case> cases;
+    for (const auto& run : reference_.at("runs")) {
+      for (const auto& [kind, name] : {std::pair(Pooling::kMean, "embedding_mean"),
+                                       {Pooling::kCls, "embedding_cls"},
+                                       {Pooling::kLast, "embedding_last"}}) {
+        cases.push_back({token_ids(run.at("tokens")), {.pooling = kind}, run.at(name).get<std::vector<float>>()});
+      }
+    }
+    return cases;
+  }
+  static double worst_nmse(const std::vector<std::vector<float>>& vectors, const std::vector<Case>& cases) {
+    double worst = 0;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      EXPECT_EQ(vectors[i].size(), cases[i].expected.size());
+      worst = std::max(worst, nmse(vectors[i], cases[i].expected));
+    }
+    return worst;
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Files, ConvertedEmbeddingTest,
                          testing::Values("bert", "bert-cased", "distilbert", "roberta", "xlm-roberta", "nomic_bert",
-                                         "qwen3-embed"),
+                                         "nomic_bert-moe", "jina_embeddings_v3", "modernbert", "eurobert",
+                                         "embeddinggemma", "embeddinggemma-dense", "qwen3-embed"),
                          test_name);
 
 TEST_P(ConvertedEmbeddingTest, TextsHaveTheTokensOfTransformers) {
@@ -109,36 +146,66 @@ TEST_P(ConvertedEmbeddingTest, TextsHaveTheTokensOfTransformers) {
     EXPECT_EQ(model_->tokenizer->encode(text, {.add_special = true}).value(), token_ids(run.at("tokens"))) << text;
     ++texts;
   }
-  EXPECT_GE(texts, 3u);
+  EXPECT_GE(texts, std::string(GetParam()).starts_with("embeddinggemma") ? 0u : 3u);
+}
+
+TEST_P(ConvertedEmbeddingTest, EveryKeyAndTensorOfTheFileIsUsed) {
+  EXPECT_EQ(log_.find("not used"), std::string::npos) << log_;
 }
 
 // Both sides compute in float32: the tolerance is for the order of sums, and for the reference's seven digits.
 TEST_P(ConvertedEmbeddingTest, VectorsAreThoseOfTransformersAloneAndInABatch) {
-  constexpr double kNmseMax = 1e-11;
   const std::string pooling = reference_.at("pooling");
   EXPECT_EQ(model_->embedding.pooling, pooling == "mean"  ? Pooling::kMean
                                        : pooling == "cls" ? Pooling::kCls
                                                           : Pooling::kLast);
   EXPECT_FALSE(model_->embedding.ranks);
-  std::vector<Case> cases;
-  for (const auto& run : reference_.at("runs")) {
-    for (const auto& [kind, name] : {std::pair(Pooling::kMean, "embedding_mean"),
-                                     {Pooling::kCls, "embedding_cls"},
-                                     {Pooling::kLast, "embedding_last"}}) {
-      cases.push_back({token_ids(run.at("tokens")), {.pooling = kind}, run.at(name).get<std::vector<float>>()});
-    }
-  }
-  const auto vectors = results_of(cases);
-  double worst = 0;
-  for (size_t i = 0; i < cases.size(); ++i) worst = std::max(worst, nmse(vectors[i], cases[i].expected));
+  const std::vector<Case> cases = vectors_wanted();
+  const double worst = worst_nmse(results_of(cases), cases);
   std::printf("%-20s worst NMSE %.1e\n", GetParam(), worst);
   EXPECT_LE(worst, kNmseMax);
 }
 
-class ConvertedRerankerTest : public ConvertedTest {};
+TEST_P(ConvertedEmbeddingTest, VectorsOfEveryInstructionSetAreThoseOfTransformersWithAnyNumberOfThreads) {
+  const std::vector<Case> cases = vectors_wanted();
+  for (const std::string& isa : instruction_sets()) {
+    SCOPED_TRACE(isa);
+    load(isa, 1);
+    const auto vectors = results_of(cases);
+    EXPECT_LE(worst_nmse(vectors, cases), kNmseMax);
+    load(isa, 2);
+    EXPECT_EQ(results_of(cases), vectors) << "with two threads";
+  }
+}
+
+class ConvertedRerankerTest : public ConvertedTest {
+ protected:
+  std::vector<Case> scores_wanted() const {
+    const bool unpooled = std::string(GetParam()) == "bert-rerank";
+    std::vector<Case> cases;
+    for (const auto& run : reference_.at("runs")) {
+      const auto pairs =
+          PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
+      const PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
+      cases.push_back({pair.tokens,
+                       {.pooling = Pooling::kRank, .second_begin = pair.second_begin},
+                       run.at(unpooled ? "score_without_pooler" : "score").get<std::vector<float>>()});
+    }
+    return cases;
+  }
+  void expect_scores(const std::vector<std::vector<float>>& scores, const std::vector<Case>& cases) const {
+    constexpr double kErrorMax = 1e-5;
+    const bool probability = reference_.at("kind") == "yesno";
+    for (size_t i = 0; i < cases.size(); ++i) {
+      ASSERT_EQ(scores[i].size(), 1u);
+      const double score = probability ? 1 / (1 + std::exp(-double{scores[i][0]})) : scores[i][0];
+      EXPECT_NEAR(score, cases[i].expected.at(0), kErrorMax) << "case " << i;
+    }
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Files, ConvertedRerankerTest,
                          testing::Values("bert-rerank", "distilbert-rerank", "roberta-rerank", "xlm-roberta-rerank",
-                                         "qwen3-reranker"),
+                                         "modernbert-rerank", "qwen3-reranker"),
                          test_name);
 
 TEST_P(ConvertedRerankerTest, PairsHaveTheTokensAndTypesOfTransformers) {
@@ -157,26 +224,22 @@ TEST_P(ConvertedRerankerTest, PairsHaveTheTokensAndTypesOfTransformers) {
 
 // A file without the pooler cannot give the model's own scores, and loading it logs that.
 TEST_P(ConvertedRerankerTest, ScoresAreThoseOfTransformersAloneAndInABatch) {
-  constexpr double kErrorMax = 1e-5;
-  const bool unpooled = std::string(GetParam()) == "bert-rerank";
-  const bool probability = reference_.at("kind") == "yesno";
-  EXPECT_EQ(log_.find("pooler") != std::string::npos, unpooled) << log_;
+  EXPECT_EQ(log_.find("pooler") != std::string::npos, std::string(GetParam()) == "bert-rerank") << log_;
   EXPECT_TRUE(model_->embedding.ranks);
   EXPECT_EQ(model_->embedding.pooling, Pooling::kRank);
-  std::vector<Case> cases;
-  for (const auto& run : reference_.at("runs")) {
-    const auto pairs =
-        PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
-    const PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
-    cases.push_back({pair.tokens,
-                     {.pooling = Pooling::kRank, .second_begin = pair.second_begin},
-                     run.at(unpooled ? "score_without_pooler" : "score").get<std::vector<float>>()});
-  }
-  const auto scores = results_of(cases);
-  for (size_t i = 0; i < cases.size(); ++i) {
-    ASSERT_EQ(scores[i].size(), 1u);
-    const double score = probability ? 1 / (1 + std::exp(-double{scores[i][0]})) : scores[i][0];
-    EXPECT_NEAR(score, cases[i].expected.at(0), kErrorMax) << "case " << i;
+  const std::vector<Case> cases = scores_wanted();
+  expect_scores(results_of(cases), cases);
+}
+
+TEST_P(ConvertedRerankerTest, ScoresOfEveryInstructionSetAreThoseOfTransformersWithAnyNumberOfThreads) {
+  const std::vector<Case> cases = scores_wanted();
+  for (const std::string& isa : instruction_sets()) {
+    SCOPED_TRACE(isa);
+    load(isa, 1);
+    const auto scores = results_of(cases);
+    expect_scores(scores, cases);
+    load(isa, 2);
+    EXPECT_EQ(results_of(cases), scores) << "with two threads";
   }
 }
 

@@ -1,4 +1,4 @@
-/// For tests: a model file with tensors and keys added to those of a fixture.
+/// For tests: a model file with tensors and keys added to those of a fixture, or without some of them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,18 +35,22 @@ inline AddedTensor random_tensor(std::string name, std::vector<int64_t> shape, u
 /// The file is removed with the object.
 class EditedModel {
  public:
-  /// `keys` sets metadata; a tensor of `added` replaces one of its name.
+  /// `keys` sets metadata; a tensor of `added` replaces one of its name. What `left_out` names, tensors and keys, is
+  /// not taken over.
   EditedModel(const std::filesystem::path& from, const std::string& name, const std::vector<AddedTensor>& added,
-              const std::function<void(gguf::Writer&)>& keys)
+              const std::function<void(gguf::Writer&)>& keys, const std::vector<std::string>& left_out = {})
       : path_(std::filesystem::temp_directory_path() / (name + "." + std::to_string(::getpid()) + ".gguf")) {
     const auto file = gguf::Reader::open(from);
     EXPECT_TRUE(file.has_value());
     auto writer = gguf::Writer::create(path_);
     EXPECT_TRUE(writer.has_value());
-    for (const auto& [key, value] : file->metadata().values()) writer->set(key, value);
+    const auto is_left_out = [&](std::string_view what) { return std::ranges::find(left_out, what) != left_out.end(); };
+    for (const auto& [key, value] : file->metadata().values()) {
+      if (!is_left_out(key)) writer->set(key, value);
+    }
     keys(*writer);
     const auto is_added = [&](std::string_view tensor) {
-      return std::ranges::find(added, tensor, &AddedTensor::name) != added.end();
+      return is_left_out(tensor) || std::ranges::find(added, tensor, &AddedTensor::name) != added.end();
     };
     for (const auto& tensor : file->tensors()) {
       if (!is_added(tensor.name)) writer->declare(tensor.name, tensor.type, tensor.shape);

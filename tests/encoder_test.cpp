@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -149,13 +150,30 @@ void expect_same_bytes(std::span<const float> a, std::span<const float> b, const
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0) << what;
 }
 
-TEST_P(EncoderTest, AVectorDoesNotDependOnOtherTextsOfTheBatch) {
+/// Files of all kinds, whatever they are compared with.
+class EncoderRowsTest : public testing::TestWithParam<const char*> {
+ protected:
+  static std::filesystem::path file() { return std::filesystem::path(CAIRN_TEST_DATA) / GetParam(); }
+};
+INSTANTIATE_TEST_SUITE_P(Files, EncoderRowsTest,
+                         testing::Values("models/bert.gguf", "models/nomic-bert.gguf", "models/jina-bert-v2.gguf",
+                                         "converted/nomic_bert-moe.gguf", "converted/jina_embeddings_v3.gguf",
+                                         "converted/modernbert.gguf", "converted/eurobert.gguf",
+                                         "converted/embeddinggemma-dense.gguf"),
+                         [](const auto& p) {
+                           std::string name = p.param;
+                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           return name;
+                         });
+
+TEST_P(EncoderRowsTest, AVectorDoesNotDependOnOtherTextsOfTheBatch) {
   constexpr uint32_t kSeed = 5;
   std::mt19937 random(kSeed);
   for (const std::string& isa : isas()) {
     SCOPED_TRACE(isa);
     Model model(file(), isa, 1);
     Model other(file(), isa, 2, 512);
+    const auto width = static_cast<size_t>(model.embedder().ability().dimensions);
     for (int round = 0; round < 3; ++round) {
       std::vector<std::vector<TokenId>> texts;
       int32_t rows = 0;
@@ -172,7 +190,7 @@ TEST_P(EncoderTest, AVectorDoesNotDependOnOtherTextsOfTheBatch) {
       const Vector together = model.embed(batch, Pooling::kMean);
       expect_same_bytes(together, other.embed(batch, Pooling::kMean), "chunks and threads");
       for (size_t i = 0; i < texts.size(); ++i) {
-        expect_same_bytes(std::span(together).subspan(i * 64, 64), model.embed(texts[i], Pooling::kMean),
+        expect_same_bytes(std::span(together).subspan(i * width, width), model.embed(texts[i], Pooling::kMean),
                           "text " + std::to_string(i));
       }
     }
@@ -180,7 +198,7 @@ TEST_P(EncoderTest, AVectorDoesNotDependOnOtherTextsOfTheBatch) {
 }
 
 // Every token affects the vector, and so does its position.
-TEST_P(EncoderTest, ATextOfTheWholeContextWorksAndItsOrderMatters) {
+TEST_P(EncoderRowsTest, ATextOfTheWholeContextWorksAndItsOrderMatters) {
   Model model(file(), "", 2);
   std::mt19937 random(3);
   std::vector<TokenId> text;
@@ -263,16 +281,23 @@ TEST(EncoderRankTest, TheSecondTextOfAPairHasItsOwnTokenType) {
   expect_same_bytes(same.first, same.second, "equal types");
 }
 
-TEST(EncoderRankTest, UnsupportedVariantsOfTheHeadAreRefused) {
-  const EditedModel file(fixture("bert.gguf"), "cairn-variant",
-                         {random_tensor("blk.0.attn_norm_2.weight", {kWidth}, 3)}, [](gguf::Writer&) {});
-  const auto reader = gguf::Reader::open(file.path());
-  ASSERT_TRUE(reader.has_value());
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  const auto loaded = load_embedder(*reader, *backend, {});
-  ASSERT_FALSE(loaded.has_value());
-  EXPECT_EQ(loaded.error().code, Code::kUnsupported);
-  EXPECT_NE(loaded.error().text().find("attn_norm_2"), std::string::npos);
+// A head of one layer is named either way; without pooler it reads the first row as it is.
+TEST(EncoderRankTest, AHeadOfOneLayerHasEitherName) {
+  const auto text = some_tokens(30, 1);
+  const EmbedText one{text};
+  std::vector<Vector> scores;
+  for (const char* name : {"cls.weight", "cls.output.weight"}) {
+    AddedTensor head = random_tensor(name, {kWidth, 1}, 3);
+    const EditedModel file(fixture("bert.gguf"), "cairn-one-layer", {head},
+                           [](gguf::Writer& keys) { keys.set_integer("bert.pooling_type", gguf::ValueType::kU32, 4); });
+    Model model(file.path(), "", 1);
+    scores.push_back(model.embed({&one, 1}, Pooling::kRank));
+    const Vector hidden = model.embed(text, Pooling::kCls);
+    double score = 0;
+    for (int64_t i = 0; i < kWidth; ++i) score += double{head.values[i]} * hidden[i];
+    EXPECT_NEAR(scores.back()[0], score, 1e-5 * (1 + std::abs(score))) << name;
+  }
+  expect_same_bytes(scores[0], scores[1], "both names");
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "loader/memory_plan.h"
+#include "model/embedder.h"
 #include "model/model.h"
 #include "synth/synth.h"
 
@@ -88,6 +89,7 @@ constexpr int64_t kMemory = int64_t{1} << 50;
 constexpr int64_t kUnplannedMax = 256 << 10;
 constexpr int64_t kUnplannedOfSmallMax = 20 << 10;
 constexpr int64_t kUnplannedOfLayerMax = 4 << 10;  // of each layer beyond the fourth
+constexpr int64_t kUnplannedOfEncodersMax = 40 << 10;  // which list the rows of a whole text
 
 int64_t bytes_now() { return heap_bytes + Buffer::bytes_in_all(); }
 
@@ -188,6 +190,26 @@ TEST_F(MemoryPlanTest, ThePlanOfSmallModelsIsWhatIsAllocated) {
     const int64_t layers = file->metadata().integer(architecture + ".block_count").value();
     const int64_t unplanned_max = kUnplannedOfSmallMax + std::max<int64_t>(0, layers - 4) * kUnplannedOfLayerMax;
     expect_as_planned(*file, options, {.context_tokens = 256, .sequences = 1}, unplanned_max);
+  }
+}
+
+// Encoders have no pages: all of it is weights and arrays.
+TEST_F(MemoryPlanTest, ThePlanOfEncodersIsWhatIsAllocated) {
+  for (const char* name : {"bert", "modernbert-rerank", "nomic_bert-moe", "embeddinggemma-dense"}) {
+    SCOPED_TRACE(name);
+    const auto file = gguf::Reader::open(fmt::format("{}/converted/{}.gguf", CAIRN_TEST_DATA, name));
+    ASSERT_TRUE(file.has_value());
+    const ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .available_bytes = kMemory};
+    const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
+    const auto memory = model_memory(*file, *backend, options);
+    ASSERT_TRUE(memory.has_value()) << memory.error().text();
+    const StageMemory& stage = memory->stages.front();
+    const int64_t before = bytes_now();
+    const auto encoder = load_embedder(*file, *backend, options);
+    ASSERT_TRUE(encoder.has_value()) << encoder.error().text();
+    const int64_t planned = stage.weight_bytes + stage.scratch_bytes - mapped_bytes(*file, *backend, false);
+    EXPECT_GE(bytes_now() - before, planned);
+    EXPECT_LT(bytes_now() - before, planned + kUnplannedOfEncodersMax);
   }
 }
 

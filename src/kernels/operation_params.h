@@ -29,13 +29,14 @@ struct RopeHeads {
 };
 
 struct AttentionParams {
-  int32_t heads = 0;     ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
-  float scale = 1;       ///< multiplies q.k; > 0
-  float soft_cap = 0;    ///< > 0: score = cap * tanh(score / cap)
-  int32_t window = 0;    ///< > 0: position p sees positions > p - window only
+  int32_t heads = 0;   ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
+  float scale = 1;     ///< multiplies q.k; > 0
+  float soft_cap = 0;  ///< > 0: score = cap * tanh(score / cap)
+  /// > 0: position p sees positions > p - window only; without `causal`, those at most window / 2 away on both sides.
+  int32_t window = 0;
   bool chunked = false;  ///< windows lie at the multiples of their length: p sees positions from p - p % window only
   const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null
-  /// Without it every row sees the whole of its slice, which then begins at position 0 and has no window.
+  /// Without it every row sees the whole of its slice, which then begins at position 0, or its window of that.
   bool causal = true;
   /// [heads] or null (ALiBi): a score loses slope * |distance of its two positions|, after `scale`. No soft cap then.
   const float* slopes = nullptr;

@@ -35,8 +35,9 @@ class Embedder {
   /// Tokens of all texts of a call, at least context_tokens(); and texts.
   virtual int32_t batch_tokens_max() const = 0;
   virtual int32_t texts_max() const = 0;
-  /// What comes out for a text, not normalised, does not depend on the others: [texts, dimensions], for kNone [tokens
-  /// of all texts, dimensions], for kRank [texts]. Errors: the backend's.
+  /// What comes out for a text, not normalised, does not depend on the others: [texts, dimensions], for kRank [texts],
+  /// for kNone [tokens of all texts, width of a row], which layers over pooled rows have not changed. Errors: the
+  /// backend's.
   virtual Result<void> embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) = 0;
 };
 

@@ -86,7 +86,7 @@ Result<std::vector<int64_t>> MetadataReader::per_layer(std::string_view key, int
   return numbers;
 }
 
-Result<std::vector<bool>> MetadataReader::window_pattern(int64_t layers, int64_t period) const {
+Result<std::vector<bool>> MetadataReader::window_pattern(int64_t layers, int64_t period, bool first) const {
   constexpr std::string_view kKey = "attention.sliding_window_pattern";
   const std::string name = full(kKey);
   const gguf::Value* value = file_.metadata().find(name);
@@ -106,7 +106,7 @@ Result<std::vector<bool>> MetadataReader::window_pattern(int64_t layers, int64_t
     return windows;
   }
   CAIRN_TRY(period, integer_or(kKey, period, 0, kLayersMax));
-  for (int64_t i = 0; i < layers; ++i) windows.push_back(period == 0 || i % period != period - 1);
+  for (int64_t i = 0; i < layers; ++i) windows.push_back(period == 0 || i % period != (first ? 0 : period - 1));
   return windows;
 }
 

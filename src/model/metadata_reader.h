@@ -56,7 +56,8 @@ class MetadataReader {
 
   /// Which of `layers` layers have a window, by "attention.sliding_window_pattern": a flag per layer, or a period P of
   /// which the last layer has none (1: no windows at all, 0: windows everywhere). `period` stands for a missing key.
-  Result<std::vector<bool>> window_pattern(int64_t layers, int64_t period) const;
+  /// With `first` it is the first of P that has none.
+  Result<std::vector<bool>> window_pattern(int64_t layers, int64_t period, bool first = false) const;
 
   /// Whole names of keys of the architecture that the file has and that nobody has asked for: a file that has some may
   /// mean more than we compute. MetadataReader of experts count only if there are experts.

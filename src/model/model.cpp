@@ -248,6 +248,10 @@ void tell_mtp_layers(const gguf::Reader& file, const DecoderConfig& config, Weig
   log_info("MTP layers are not read: blk.{} to blk.{}", config.layers.size(), end - 1);
 }
 
+void tell_unread_keys(const std::vector<std::string>& keys) {
+  if (!keys.empty()) log_warning("{} keys of the file are not used: {}", keys.size(), fmt::join(keys, ", "));
+}
+
 void end_loading(const WeightLoader& binder, const ModelOptions& options) {
   binder.warn_of_unused();
   if (options.pack_cache == nullptr) return;
@@ -320,9 +324,7 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   CAIRN_TRY_VOID(binder.check_adapters());
   end_loading(binder, options);
   tell_rope_factors(config);
-  if (const auto& keys = config.unread_keys; !keys.empty()) {
-    log_warning("{} keys of the file are not used: {}", keys.size(), fmt::join(keys, ", "));
-  }
+  tell_unread_keys(config.unread_keys);
   const int64_t embedding = config.embedding;
   CAIRN_TRY(auto decoder,
             Decoder::create(std::move(config), std::move(weights), backend, options, range, std::move(kv)));
@@ -401,7 +403,11 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
   CAIRN_TRY(const ModelMemory memory, memory_of(file, {&stage, 1}, config, options));
   CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options));
   CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, config));
+  for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
+    binder.mark_used(name);
+  }
   end_loading(binder, options);
+  tell_unread_keys(config.unread_keys);
   if (config.labels > 0 && !config.label_dense) {
     log_warning(
         "the head that ranks has no layer of its own (cls.weight): converters leave out the pooler of "

@@ -208,7 +208,26 @@ test('a reranker sorts documents by what its head says', async () => {
 });
 
 // Files of the field's own converter, with transformers' tokens and scores.
-for (const name of ['bert-rerank', 'roberta-rerank', 'xlm-roberta-rerank', 'qwen3-reranker']) {
+for (const name of ['xlm-roberta', 'nomic_bert-moe', 'jina_embeddings_v3', 'modernbert', 'eurobert', 'embeddinggemma-dense', 'qwen3-embed']) {
+  test(`${name}: tokens of texts and vectors are those of transformers`, async () => {
+    const { runs, pooling } = JSON.parse(fs.readFileSync(path.join(fixtures, 'converted', `${name}.ref.json`)));
+    const server = await serve(path.join(fixtures, 'converted', `${name}.gguf`), ['--kv-type', 'f32']);
+    for (const { text, tokens, [`embedding_${pooling}`]: expected } of runs) {
+      for (const input of text === undefined ? [tokens] : [text, tokens]) {
+        const { data, usage } = await (await server.post('/v1/embeddings', { input })).json();
+        assert.equal(usage.prompt_tokens, tokens.length);
+        const [{ embedding }] = data;
+        assert.equal(embedding.length, expected.length);
+        assert.ok(Math.abs(norm(embedding) - 1) < 1e-5);
+        const length = norm(expected);
+        embedding.forEach((x, i) => assert.ok(Math.abs(x - expected[i] / length) < 1e-5, `${x} instead of ${expected[i] / length}`));
+      }
+    }
+    await server.stop();
+  });
+}
+
+for (const name of ['bert-rerank', 'roberta-rerank', 'xlm-roberta-rerank', 'modernbert-rerank', 'qwen3-reranker']) {
   test(`${name}: tokens of pairs and scores are those of transformers`, async () => {
     const file = path.join(fixtures, 'converted', `${name}.gguf`);
     const { runs, kind } = JSON.parse(fs.readFileSync(path.join(fixtures, 'converted', `${name}.ref.json`)));

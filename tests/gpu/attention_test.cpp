@@ -361,7 +361,16 @@ TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
   in_halves.type = KvType::kF16;
   wide.type = KvType::kBF16;
   wide.key_dim = wide.value_dim = 64;
-  for (const Shape& shape : {of_texts, with_slopes, in_halves, wide}) {
+  std::vector<Shape> shapes = {of_texts, with_slopes, in_halves, wide};
+  for (const Shape& each : {of_texts, in_halves, wide}) {
+    for (const int32_t window : {1, 16, 131}) {
+      shapes.push_back(each);
+      shapes.back().window = window;
+      shapes.back().group = window == 16 ? 3 : 1;
+    }
+  }
+  for (const Shape& shape : shapes) {
+    SCOPED_TRACE(testing::Message() << "window " << shape.window);
     const std::vector<int32_t> lengths = {5, kText, 1, 64};
     Lab on_gpu(gpu(), shape, lengths, 200), on_cpu(cpu(), shape, lengths, 200);
     const Part parts[] = {{0, 0, 5}, {1, 0, kText}, {2, 0, 1}, {3, 0, 64}};
@@ -374,6 +383,18 @@ TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
       EXPECT_TRUE(cpu::same_bits(alone, rows_of(together, on_gpu.width(), row, part.rows))) << part.rows << " rows";
       row += part.rows;
     }
+  }
+}
+
+// Rows see more and more positions, then fewer and fewer again, and the size of their chunks follows.
+TEST_F(GpuAttention, LongSymmetricWindowsAgreeWithTheCpu) {
+  constexpr int32_t kText = 4'400, kWindow = 4'100;
+  for (const KvType type : {KvType::kF32, KvType::kF16}) {
+    const Shape shape{
+        .kv_heads = 1, .group = 1, .key_dim = 16, .value_dim = 16, .type = type, .window = kWindow, .causal = false};
+    Lab on_gpu(gpu(), shape, {33, kText}, 210), on_cpu(cpu(), shape, {33, kText}, 210);
+    const Part parts[] = {{0, 0, 33}, {1, 0, kText}};
+    EXPECT_LE(difference(on_gpu.attend(parts), on_cpu.attend(parts)), bound(type));
   }
 }
 

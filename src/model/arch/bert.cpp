@@ -8,7 +8,7 @@ namespace cairn {
 Result<void> read_bert_config(const MetadataReader& /*keys*/, EncoderConfig& config) {
   config.learned_positions = true;
   config.gated = false;
-  config.label_relu = config.token_types == 0;
+  if (config.token_types == 0) config.label_activation = Activation::kRelu;
   return {};
 }
 

@@ -78,7 +78,12 @@ Result<void> read_stablelm_config(const MetadataReader& keys, DecoderConfig& con
 Result<void> read_starcoder2_config(const MetadataReader& keys, DecoderConfig& config);
 
 Result<void> read_bert_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_eurobert_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_gemma_embedding_config(const MetadataReader& keys, EncoderConfig& config);
 Result<void> read_jina_bert_v2_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_jina_bert_v3_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_modern_bert_config(const MetadataReader& keys, EncoderConfig& config);
 Result<void> read_nomic_bert_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_nomic_bert_moe_config(const MetadataReader& keys, EncoderConfig& config);
 
 }  // namespace cairn

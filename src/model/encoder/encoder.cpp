@@ -1,8 +1,6 @@
 #include "model/encoder/encoder.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -12,22 +10,48 @@ namespace cairn {
 void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows) {
   const int64_t rows = batch_tokens_max(config);
   const int64_t width = config.embedding;
+  const MoeConfig experts = config.experts.value_or(MoeConfig{});
+  const int64_t used = experts.route.used;
+  const int64_t inner = std::max(config.feed_forward, used * experts.width);
+  int64_t rope_dims = 0;
+  for (const RopeConfig& each : config.ropes) rope_dims += each.dims;
   arena.add(hidden, rows * width);
-  arena.add(query, rows * width);
-  arena.add(attended, rows * width);
-  arena.add(rope, config.rope ? rows * config.rope->dims : 0);
-  arena.add(kv, int64_t{pages_max(config)} * kPageTokens * 2 * width);
-  arena.add(key, chunk_rows * width);
-  arena.add(value, chunk_rows * width);
+  arena.add(query, rows * config.query_width());
+  arena.add(attended, rows * config.query_width());
+  arena.add(rope, rows * rope_dims);
+  arena.add(kv, int64_t{pages_max(config)} * kPageTokens * 2 * config.kv_width());
+  arena.add(key, chunk_rows * config.kv_width());
+  arena.add(value, chunk_rows * config.kv_width());
+  arena.add(normed, config.norms == NormPlacement::kPostLn ? 0 : chunk_rows * width);
   arena.add(block, chunk_rows * width);
-  arena.add(gate, chunk_rows * config.feed_forward);
-  arena.add(up, chunk_rows * config.feed_forward);
+  arena.add(gate, config.gated ? chunk_rows * config.feed_forward : 0);
+  arena.add(up, chunk_rows * inner);
+  arena.add(router, int64_t{chunk_rows} * experts.route.experts);
+  arena.add(expert_ids, chunk_rows * used);
+  arena.add(expert_weights, chunk_rows * used);
+  arena.add(expert_out, chunk_rows * used * width);
+  arena.add(pooled, kTextsMax * pooled_width(config));
+  arena.add(pooled_out, kTextsMax * pooled_width(config));
+}
+
+int64_t Encoder::pooled_width(const EncoderConfig& config) {
+  const int64_t scores = config.labels == 1 ? 1 : 0;  // heads of several outputs do not rank
+  const int64_t most = std::max({config.dense_2, config.dense_3, scores});
+  return most == 0 ? 0 : std::max(most, config.embedding);
 }
 
 WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_rows) {
   WorkspaceSizes sizes;
-  // Heads that rank read a row of each text.
-  sizes.inputs.push_back({std::max(chunk_rows, kTextsMax), std::max(config.embedding, config.feed_forward)});
+  sizes.inputs.push_back({chunk_rows, std::max({config.embedding, config.feed_forward, config.query_width()})});
+  if (config.experts) {
+    const RouteParams& route = config.experts->route;
+    // Each choice has an input of its own.
+    sizes.expert_choices = int64_t{chunk_rows} * route.used;
+    sizes.inputs.push_back({sizes.expert_choices, config.experts->width});
+    sizes.experts = sizes.routed_experts = route.experts;
+    sizes.route_groups = route.groups;
+  }
+  if (pooled_width(config) > 0) sizes.inputs.push_back({kTextsMax, pooled_width(config)});
   sizes.attention_rows = chunk_rows;
   sizes.attention_heads = config.heads;
   sizes.head_dim = config.head_dim;
@@ -40,8 +64,10 @@ int64_t Encoder::bytes(const EncoderConfig& config, const Backend& backend, int3
   Activations activations;
   activations.add_to(arena, config, chunk_rows);
   // Hidden rows are kept a second time in host memory.
-  const int64_t host = batch_tokens_max(config) * config.embedding * static_cast<int64_t>(sizeof(float));
-  return arena.bytes() + host + backend.workspace_bytes(work_sizes(config, chunk_rows));
+  int64_t host = batch_tokens_max(config) * config.embedding;
+  if (pooled_width(config) > 0) host += kTextsMax * config.embedding;
+  return arena.bytes() + host * static_cast<int64_t>(sizeof(float)) +
+         backend.workspace_bytes(work_sizes(config, chunk_rows));
 }
 
 int32_t Encoder::batch_tokens_max(const EncoderConfig& config) { return std::max(config.context_tokens, kRowsMin); }
@@ -54,7 +80,7 @@ Encoder::Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend,
       weights_(std::move(weights)),
       backend_(backend),
       chunk_rows_(chunk_rows),
-      ability_{.dimensions = static_cast<int32_t>(description_.embedding),
+      ability_{.dimensions = static_cast<int32_t>(description_.dimensions()),
                .pooling = description_.pooling,
                .ranks = description_.labels == 1} {}
 
@@ -70,11 +96,12 @@ Result<void> Encoder::allocate() {
   CAIRN_TRY_VOID(arena_.allocate(backend_));
   CAIRN_TRY_VOID(backend_.reserve(work_sizes(description_, chunk_rows_)));
   kv_view_.base = reinterpret_cast<std::byte*>(activations_.kv);
-  kv_view_.page_stride = kPageTokens * 2 * description_.embedding * static_cast<int64_t>(sizeof(float));
-  kv_view_.kv_heads = description_.heads;
+  kv_view_.page_stride = kPageTokens * 2 * description_.kv_width() * static_cast<int64_t>(sizeof(float));
+  kv_view_.kv_heads = description_.kv_heads;
   kv_view_.key_dim = description_.head_dim;
   kv_view_.value_dim = description_.head_dim;
   host_.resize(batch_tokens_max() * description_.embedding);
+  if (pooled_width(description_) > 0) pooled_.resize(kTextsMax * description_.embedding);
   for (int32_t page = 0; page < pages_max(description_); ++page) pages_.push_back(PageId{page});
   const int32_t rows = batch_tokens_max();
   tokens_.reserve(rows);
@@ -141,33 +168,41 @@ void Encoder::cut_into_chunks() {
 
 Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) {
   plan(texts);
-  if (description_.rope) {
-    backend_.rope_table(positions_, description_.rope->frequencies, description_.rope->magnitude, activations_.rope);
+  float* table = activations_.rope;
+  for (const RopeConfig& rope : description_.ropes) {
+    backend_.rope_table(positions_, rope.frequencies, rope.magnitude, table);
+    table += int64_t{batch_tokens_max()} * rope.dims;
   }
   for (const Chunk& chunk : chunks_) embed_tokens(chunk);
-  for (const EncoderLayerWeights& layer : weights_.layers) {
-    attention(layer);
-    for (const Chunk& chunk : chunks_) finish_layer(layer, chunk);
+  for (size_t i = 0; i < weights_.layers.size(); ++i) {
+    const EncoderLayerConfig& layer = description_.layers[i];
+    attention(weights_.layers[i], layer);
+    for (const Chunk& chunk : chunks_) finish_layer(weights_.layers[i], layer, chunk);
   }
+  for (const Chunk& chunk : chunks_) finish(chunk);
   if (pooling == Pooling::kRank) {
     rank(out);
   } else {
-    pool(pooling, out);
+    embed_texts(pooling, out);
   }
   return backend_.finish();
 }
 
-void Encoder::norm(const LayerNorm& norm, float* x, int32_t rows) {
-  backend_.layer_norm(x, norm.weight.floats(), norm.bias.floats(), description_.norm_epsilon, rows,
-                      description_.embedding, x);
+void Encoder::norm(const NormWeights& norm, const float* x, int32_t rows, float* out) {
+  const float epsilon = description_.norm_epsilon;
+  if (description_.rms_norm) {
+    backend_.rms_norm(x, norm.weight.floats(), epsilon, rows, description_.embedding, out);
+  } else {
+    backend_.layer_norm(x, norm.weight.floats(), norm.bias.floats(), epsilon, rows, description_.embedding, out);
+  }
 }
 
 void Encoder::embed_tokens(const Chunk& chunk) {
-  float* hidden = rows_at(activations_.hidden, chunk.begin);
+  float* hidden = hidden_at(chunk);
   const auto of_chunk = [&](const std::vector<TokenId>& ids) {
     return std::span(ids).subspan(chunk.begin, chunk.rows);
   };
-  backend_.embed(weights_.tokens, of_chunk(tokens_), 1, hidden);
+  backend_.embed(weights_.tokens, of_chunk(tokens_), description_.embedding_scale, hidden);
   const int64_t elements = chunk.rows * description_.embedding;
   if (description_.token_types > 0) {
     backend_.embed(weights_.types, of_chunk(types_), 1, activations_.block);
@@ -177,100 +212,171 @@ void Encoder::embed_tokens(const Chunk& chunk) {
     backend_.embed(weights_.positions, of_chunk(position_ids_), 1, activations_.block);
     backend_.add(hidden, activations_.block, elements, 1);
   }
-  norm(weights_.embedding_norm, hidden, chunk.rows);
+  if (description_.embedding_norm) norm(weights_.embedding_norm, hidden, chunk.rows, hidden);
 }
 
-void Encoder::attention(const EncoderLayerWeights& weights) {
-  for (const Chunk& chunk : chunks_) query_key_value(weights, chunk);
+const float* Encoder::input_of_block(const NormWeights& weights, const Chunk& chunk) {
+  const float* hidden = hidden_at(chunk);
+  if (weights.weight.data() == nullptr) return hidden;
+  norm(weights, hidden, chunk.rows, activations_.normed);
+  return activations_.normed;
+}
+
+void Encoder::add_block(const NormWeights& weights, const Chunk& chunk) {
+  float* hidden = hidden_at(chunk);
+  float* block = activations_.block;
+  if (description_.norms == NormPlacement::kSandwich) norm(weights, block, chunk.rows, block);
+  backend_.add(hidden, block, chunk.rows * description_.embedding, 1);
+  if (description_.norms == NormPlacement::kPostLn) norm(weights, hidden, chunk.rows, hidden);
+}
+
+void Encoder::attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer) {
+  for (const Chunk& chunk : chunks_) query_key_value(weights, layer, chunk);
   AttentionParams params;
   params.heads = description_.heads;
-  params.scale = 1 / std::sqrt(static_cast<float>(description_.head_dim));
+  params.scale = description_.attention_scale;
+  params.window = layer.window;
   params.causal = false;
   params.slopes = weights_.slopes.floats();
   backend_.attention(params, kv_view_, slices_, activations_.query, activations_.attended);
 }
 
-void Encoder::query_key_value(const EncoderLayerWeights& weights, const Chunk& chunk) {
-  float* query = rows_at(activations_.query, chunk.begin);
-  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(activations_.key),
+void Encoder::query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
+  float* query = heads_at(activations_.query, chunk);
+  float* key = activations_.key;
+  const int32_t head_dim = description_.head_dim;
+  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
                                       weights.value.to(activations_.value)};
-  backend_.matmul(projections, rows_at(activations_.hidden, chunk.begin), chunk.rows);
-  if (description_.rope) {
-    const RopeConfig& how = *description_.rope;
-    const float* table = activations_.rope + int64_t{chunk.begin} * how.dims;
-    const RopeHeads rotated[] = {{query, description_.heads}, {activations_.key, description_.heads}};
-    backend_.rope(how.style, table, how.dims, rotated, chunk.rows, description_.head_dim);
+  backend_.matmul(projections, input_of_block(weights.attention_pre_norm, chunk), chunk.rows);
+  if (description_.qk_norm) {
+    const float epsilon = description_.norm_epsilon;
+    const int64_t rows = chunk.rows;
+    backend_.rms_norm(query, weights.query_norm.floats(), epsilon, rows * description_.heads, head_dim, query);
+    backend_.rms_norm(key, weights.key_norm.floats(), epsilon, rows * description_.kv_heads, head_dim, key);
   }
-  backend_.store_kv(kv_view_, chunk.slices, activations_.key, activations_.value);
+  if (layer.rope != kNoRope) {
+    const float* table = activations_.rope;
+    for (int32_t i = 0; i < layer.rope; ++i) table += int64_t{batch_tokens_max()} * description_.ropes[i].dims;
+    const RopeConfig& how = description_.ropes[layer.rope];
+    const RopeHeads rotated[] = {{query, description_.heads}, {key, description_.kv_heads}};
+    backend_.rope(how.style, table + int64_t{chunk.begin} * how.dims, how.dims, rotated, chunk.rows, head_dim);
+  }
+  backend_.store_kv(kv_view_, chunk.slices, key, activations_.value);
 }
 
 // What follows the attention of a layer.
-void Encoder::finish_layer(const EncoderLayerWeights& weights, const Chunk& chunk) {
-  float* hidden = rows_at(activations_.hidden, chunk.begin);
-  float* block = activations_.block;
-  const int64_t elements = chunk.rows * description_.embedding;
-  const MatmulTarget output[] = {weights.attention_output.to(block)};
-  backend_.matmul(output, rows_at(activations_.attended, chunk.begin), chunk.rows);
-  backend_.add(hidden, block, elements, 1);
-  norm(weights.attention_norm, hidden, chunk.rows);
+void Encoder::finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
+  const MatmulTarget output[] = {weights.attention_output.to(activations_.block)};
+  backend_.matmul(output, heads_at(activations_.attended, chunk), chunk.rows);
+  add_block(weights.attention_post_norm, chunk);
+  const float* x = input_of_block(weights.feed_forward_pre_norm, chunk);
+  if (layer.routed) {
+    feed_forward_of_experts(weights, x, chunk.rows);
+  } else {
+    feed_forward(weights, x, chunk.rows);
+  }
+  add_block(weights.feed_forward_post_norm, chunk);
+}
 
+// Writes to `block`, as feed_forward_of_experts does.
+void Encoder::feed_forward(const EncoderLayerWeights& weights, const float* x, int32_t rows) {
   float* up = activations_.up;
   const int64_t inner = description_.feed_forward;
   if (description_.gated) {
     const MatmulTarget in[] = {weights.gate.to(activations_.gate), weights.up.to(up)};
-    backend_.matmul(in, hidden, chunk.rows);
-    backend_.gate(description_.activation, activations_.gate, up, chunk.rows, inner, up);
+    backend_.matmul(in, x, rows);
+    backend_.gate(description_.activation, activations_.gate, up, rows, inner, up);
   } else {
     const MatmulTarget in[] = {weights.up.to(up)};
-    backend_.matmul(in, hidden, chunk.rows);
-    backend_.gate(description_.activation, up, nullptr, chunk.rows, inner, up);
+    backend_.matmul(in, x, rows);
+    backend_.gate(description_.activation, up, nullptr, rows, inner, up);
   }
-  const MatmulTarget down[] = {weights.down.to(block)};
-  backend_.matmul(down, up, chunk.rows);
-  backend_.add(hidden, block, elements, 1);
-  norm(weights.output_norm, hidden, chunk.rows);
+  const MatmulTarget down[] = {weights.down.to(activations_.block)};
+  backend_.matmul(down, up, rows);
+}
+
+void Encoder::feed_forward_of_experts(const EncoderLayerWeights& weights, const float* x, int32_t rows) {
+  const MoeConfig& experts = *description_.experts;
+  const int32_t used = experts.route.used;
+  int32_t* ids = activations_.expert_ids;
+  float* up = activations_.up;
+  const MatmulTarget route[] = {weights.router.to(activations_.router)};
+  backend_.matmul(route, x, rows);
+  backend_.route(experts.route, activations_.router, rows, ids, activations_.expert_weights);
+  const MatmulTarget in[] = {weights.up.to(up)};
+  backend_.grouped_matmul(in, x, rows, ids, used, false);
+  backend_.gate(description_.activation, up, nullptr, int64_t{rows} * used, experts.width, up);
+  const MatmulTarget down[] = {weights.down.to(activations_.expert_out)};
+  backend_.grouped_matmul(down, up, rows, ids, used, true);
+  backend_.moe_combine(activations_.expert_out, activations_.expert_weights, rows, used, description_.embedding,
+                       activations_.block);
+}
+
+// The norm after the last layer.
+void Encoder::finish(const Chunk& chunk) {
+  if (description_.norms == NormPlacement::kPostLn) return;
+  norm(weights_.output_norm, hidden_at(chunk), chunk.rows, hidden_at(chunk));
+}
+
+std::span<const float> Encoder::read_rows() {
+  const int64_t values = static_cast<int64_t>(tokens_.size()) * description_.embedding;
+  backend_.read(activations_.hidden, values * static_cast<int64_t>(sizeof(float)), host_.data());
+  return std::span<const float>(host_).first(values);
 }
 
 void Encoder::pool(Pooling pooling, std::span<float> out) {
   const int64_t width = description_.embedding;
-  const int64_t values = static_cast<int64_t>(tokens_.size()) * width;
-  backend_.read(activations_.hidden, values * static_cast<int64_t>(sizeof(float)), host_.data());
-  const auto rows = std::span<const float>(host_).first(values);
-  if (pooling == Pooling::kNone) {
-    CAIRN_CHECK(out.size() == rows.size());
-    std::ranges::copy(rows, out.begin());
-    return;
-  }
-  CAIRN_CHECK(std::ssize(out) == std::ssize(slices_) * width);
+  const std::span<const float> rows = read_rows();
   for (size_t text = 0; text < slices_.size(); ++text) {
     const AttentionSlice& slice = slices_[text];
-    const auto of_text = rows.subspan(slice.row_begin * width, slice.rows * width);
     PoolingAccumulator rows_of_text(pooling, width);
-    rows_of_text.add(of_text);
+    rows_of_text.add(rows.subspan(slice.row_begin * width, slice.rows * width));
     std::ranges::copy(rows_of_text.vector(), out.begin() + static_cast<int64_t>(text) * width);
   }
 }
 
+void Encoder::embed_texts(Pooling pooling, std::span<float> out) {
+  if (pooling == Pooling::kNone) {
+    const std::span<const float> rows = read_rows();
+    CAIRN_CHECK(out.size() == rows.size());
+    std::ranges::copy(rows, out.begin());
+    return;
+  }
+  CAIRN_CHECK(std::ssize(out) == std::ssize(slices_) * description_.dimensions());
+  if (description_.dense_2 == 0 && description_.dense_3 == 0) return pool(pooling, out);
+  const std::span<float> pooled = std::span(pooled_).first(slices_.size() * description_.embedding);
+  pool(pooling, pooled);
+  backend_.write(pooled.data(), static_cast<int64_t>(pooled.size_bytes()), activations_.pooled);
+  if (description_.dense_2 > 0) map_pooled(weights_.dense_2);
+  if (description_.dense_3 > 0) map_pooled(weights_.dense_3);
+  backend_.read(activations_.pooled, static_cast<int64_t>(out.size_bytes()), out.data());
+}
+
+void Encoder::map_pooled(const Linear& layer) {
+  const MatmulTarget out[] = {layer.to(activations_.pooled_out)};
+  backend_.matmul(out, activations_.pooled, static_cast<int32_t>(slices_.size()));
+  std::swap(activations_.pooled, activations_.pooled_out);
+}
+
 void Encoder::rank(std::span<float> out) {
   CAIRN_CHECK(ability_.ranks && out.size() == slices_.size());
-  std::vector<int32_t> firsts;
-  for (const AttentionSlice& slice : slices_) firsts.push_back(slice.row_begin);
-  const auto texts = static_cast<int32_t>(firsts.size());
-  float* rows = activations_.block;
-  backend_.gather_rows(activations_.hidden, firsts, description_.embedding, rows);
+  const int64_t width = description_.embedding;
+  const std::span<float> pooled = std::span(pooled_).first(slices_.size() * width);
+  pool(description_.label_pooling, pooled);
+  backend_.write(pooled.data(), static_cast<int64_t>(pooled.size_bytes()), activations_.pooled);
+  const auto texts = static_cast<int32_t>(slices_.size());
   if (description_.label_dense) {
-    const MatmulTarget dense[] = {weights_.label_dense.to(activations_.key)};
-    backend_.matmul(dense, rows, texts);
-    rows = activations_.key;
-    if (description_.label_relu) {
-      backend_.gate(Activation::kRelu, rows, nullptr, texts, description_.embedding, rows);
+    map_pooled(weights_.label_dense);
+    float* rows = activations_.pooled;
+    if (description_.label_activation) {
+      backend_.gate(*description_.label_activation, rows, nullptr, texts, width, rows);
     } else {
-      backend_.scale_and_softcap(rows, texts * description_.embedding, 1, 1);  // tanh
+      backend_.scale_and_softcap(rows, texts * width, 1, 1);  // tanh
     }
+    if (description_.label_norm) norm(weights_.label_norm, rows, texts, rows);
   }
-  const MatmulTarget labels[] = {weights_.labels.to(activations_.value)};
-  backend_.matmul(labels, rows, texts);
-  backend_.read(activations_.value, static_cast<int64_t>(out.size_bytes()), out.data());
+  map_pooled(weights_.labels);
+  backend_.read(activations_.pooled, static_cast<int64_t>(out.size_bytes()), out.data());
 }
 
 }  // namespace cairn

@@ -43,18 +43,26 @@ class Encoder final : public Embedder {
     int32_t rows = 0;
     std::span<const AttentionSlice> slices;  // rows counted from the chunk's begin
   };
-  /// R is rows of a call (batch_tokens_max), C rows of a chunk.
+  /// R is rows of a call (batch_tokens_max), C rows of a chunk, T texts of a call; Q is numbers of a row's queries, K
+  /// those of its keys; F is numbers within a feed-forward, of all experts of a row together.
   struct Activations {
-    float* hidden = nullptr;    // [R, embedding]
-    float* query = nullptr;     // the same
-    float* attended = nullptr;  // the same
-    float* rope = nullptr;      // [R, dims]
-    float* kv = nullptr;        // pages of one layer's keys and values
-    float* key = nullptr;       // [C, embedding]
-    float* value = nullptr;     // the same
-    float* block = nullptr;     // the same
-    float* gate = nullptr;      // [C, feed_forward]
-    float* up = nullptr;        // the same
+    float* hidden = nullptr;          // [R, embedding]
+    float* query = nullptr;           // [R, Q]
+    float* attended = nullptr;        // the same
+    float* rope = nullptr;            // [R, dims] of each rope, one after the other
+    float* kv = nullptr;              // pages of one layer's keys and values
+    float* key = nullptr;             // [C, K]
+    float* value = nullptr;           // the same
+    float* normed = nullptr;          // [C, embedding], if norms come before blocks
+    float* block = nullptr;           // [C, embedding]
+    float* gate = nullptr;            // [C, F]
+    float* up = nullptr;              // the same
+    float* router = nullptr;          // [C, experts]
+    int32_t* expert_ids = nullptr;    // [C, used]
+    float* expert_weights = nullptr;  // the same
+    float* expert_out = nullptr;      // [C, used, embedding]
+    float* pooled = nullptr;          // [T, the most that a layer over pooled rows has]
+    float* pooled_out = nullptr;      // the same
 
     void add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows);
   };
@@ -62,20 +70,39 @@ class Encoder final : public Embedder {
   Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows);
   static int32_t batch_tokens_max(const EncoderConfig& config);
   static int32_t pages_max(const EncoderConfig& config);
+  /// The most numbers that a layer over pooled rows reads or gives; 0 if there is none.
+  static int64_t pooled_width(const EncoderConfig& config);
   static WorkspaceSizes work_sizes(const EncoderConfig& config, int32_t chunk_rows);
   Result<void> allocate();
 
   /// Checks the texts against the limits and fills tokens_, positions_, types_, slices_ and chunks_.
   void plan(std::span<const EmbedText> texts);
   void cut_into_chunks();
-  float* rows_at(float* all, int32_t row) const { return all + int64_t{row} * description_.embedding; }
-  void norm(const LayerNorm& norm, float* x, int32_t rows);
+  float* hidden_at(const Chunk& chunk) const {
+    return activations_.hidden + int64_t{chunk.begin} * description_.embedding;
+  }
+  float* heads_at(float* all, const Chunk& chunk) const { return all + chunk.begin * description_.query_width(); }
+  /// x = norm(x) at `out`, which may be x.
+  void norm(const NormWeights& norm, const float* x, int32_t rows, float* out);
+  /// What a block reads: hidden rows, or their norm if there is one before the block.
+  const float* input_of_block(const NormWeights& norm, const Chunk& chunk);
+  /// Adds what is in `block` to hidden rows, with the norm after it.
+  void add_block(const NormWeights& norm, const Chunk& chunk);
   void embed_tokens(const Chunk& chunk);
-  void attention(const EncoderLayerWeights& weights);
-  void query_key_value(const EncoderLayerWeights& weights, const Chunk& chunk);
-  void finish_layer(const EncoderLayerWeights& weights, const Chunk& chunk);
+  void attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer);
+  void query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
+  void finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
+  void feed_forward(const EncoderLayerWeights& weights, const float* x, int32_t rows);
+  void feed_forward_of_experts(const EncoderLayerWeights& weights, const float* x, int32_t rows);
+  void finish(const Chunk& chunk);
+  /// The rows of the texts, in host memory.
+  std::span<const float> read_rows();
+  /// Pools each text's rows to [texts, embedding].
   void pool(Pooling pooling, std::span<float> out);
+  void embed_texts(Pooling pooling, std::span<float> out);
   void rank(std::span<float> out);
+  /// Replaces the pooled rows by the layer's outputs.
+  void map_pooled(const Linear& layer);
 
   const EncoderConfig description_;
   const EncoderWeights weights_;
@@ -86,7 +113,8 @@ class Encoder final : public Embedder {
   ActivationArena arena_;
   Activations activations_;
   KvView kv_view_;
-  std::vector<float> host_;  // [batch_tokens_max, embedding]
+  std::vector<float> host_;    // [batch_tokens_max, embedding]
+  std::vector<float> pooled_;  // [texts_max, embedding], of models with layers over pooled rows
   std::vector<PageId> pages_;
 
   // Of the call in progress; reserved once.

@@ -1,9 +1,12 @@
 #include "model/encoder/encoder_config.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "model/arch/table.h"
+#include "model/rope.h"
 
 namespace cairn {
 namespace {
@@ -15,22 +18,39 @@ int64_t rows_of(const gguf::Reader& file, std::string_view tensor) {
   return found->shape.size() < 2 ? 1 : found->shape[1];
 }
 
-Result<void> read_sizes(const MetadataReader& keys, EncoderConfig& config) {
-  CAIRN_TRY(config.layers, keys.integer("block_count", 1, kLayersMax));
-  CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
-  CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+Result<void> read_heads(const MetadataReader& keys, EncoderConfig& config) {
   CAIRN_TRY(config.heads, keys.integer("attention.head_count", 1, kHeadsMax));
-  if (config.embedding % config.heads != 0 || config.embedding / config.heads > kHeadDimMax) {
+  CAIRN_TRY(config.kv_heads, keys.integer_or("attention.head_count_kv", config.heads, 1, config.heads));
+  if (config.heads % config.kv_heads != 0) {
+    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}",
+                keys.full("attention.head_count_kv"), config.kv_heads, config.heads, keys.full("attention.head_count"));
+  }
+  const bool divides = config.embedding % config.heads == 0 && config.embedding / config.heads <= kHeadDimMax;
+  if (!divides && !keys.contains("attention.key_length")) {
     return fail(Code::kCorruptFile, "{} is {} and {} is {}: heads must divide it into parts of {} at most",
                 keys.full("embedding_length"), config.embedding, keys.full("attention.head_count"), config.heads,
                 kHeadDimMax);
   }
-  config.head_dim = static_cast<int32_t>(config.embedding / config.heads);
-  CAIRN_TRY(config.norm_epsilon, keys.number("attention.layer_norm_epsilon"));
-  if (config.norm_epsilon < 0) {
-    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full("attention.layer_norm_epsilon"),
-                config.norm_epsilon);
+  CAIRN_TRY(config.head_dim, keys.integer_or("attention.key_length", config.embedding / config.heads, 1, kHeadDimMax));
+  CAIRN_TRY(const int64_t value_dim, keys.integer_or("attention.value_length", config.head_dim, 1, kHeadDimMax));
+  if (value_dim != config.head_dim) {
+    return fail(Code::kUnsupported, "{} is {} and {} is {}: encoders have heads with keys and values of one length",
+                keys.full("attention.value_length"), value_dim, keys.full("attention.key_length"), config.head_dim);
   }
+  CAIRN_TRY(const float scale, keys.number_or("attention.scale", 0));
+  if (scale < 0) {
+    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full("attention.scale"), scale);
+  }
+  config.attention_scale = scale > 0 ? scale : 1 / std::sqrt(static_cast<float>(config.head_dim));
+  return {};
+}
+
+Result<void> read_sizes(const MetadataReader& keys, EncoderConfig& config) {
+  CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
+  config.layers.resize(layers);
+  CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
+  CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+  CAIRN_TRY_VOID(read_heads(keys, config));
   CAIRN_TRY(const bool causal, keys.boolean_or("attention.causal", false));
   if (causal) {
     return fail(Code::kUnsupported, "{} is true, but {} is known as an encoder only", keys.full("attention.causal"),
@@ -40,14 +60,94 @@ Result<void> read_sizes(const MetadataReader& keys, EncoderConfig& config) {
   return {};
 }
 
-/// Variants that have more than their architecture's first files, and would be computed wrongly without it.
-Result<void> refuse_variants(const gguf::Reader& file) {
-  for (const char* name : {"blk.0.attn_q_norm.weight", "blk.0.attn_norm_2.weight", "blk.0.ffn_gate_inp.weight"}) {
-    if (file.find_tensor(name) == nullptr) continue;
-    return fail_at(fmt::format("tensor {}", name), Code::kUnsupported,
-                   "the file has a tensor {}: encoders with it are not supported", name);
+Result<void> read_epsilon(const MetadataReader& keys, EncoderConfig& config) {
+  const char* key = "attention.layer_norm_epsilon";
+  const char* other = "attention.layer_norm_rms_epsilon";
+  if (config.rms_norm) std::swap(key, other);
+  keys.contains(other);  // converters write both for ModernBERT
+  CAIRN_TRY(config.norm_epsilon, keys.number(key));
+  if (config.norm_epsilon < 0) {
+    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
   }
   return {};
+}
+
+/// Outputs of a layer `name` over pooled rows of `inputs` numbers; 0: the file has none.
+Result<int64_t> read_dense(const MetadataReader& keys, const std::string& name, int64_t inputs) {
+  const std::string tensor = name + ".weight";
+  const int64_t outputs = rows_of(keys.file(), tensor);
+  if (outputs == 0) {
+    for (const char* end : {"_feat_in", "_feat_out"}) {
+      if (!keys.contains(name + end)) continue;
+      return fail_at(fmt::format("tensor {}", tensor), Code::kCorruptFile, "the file has {}, but no tensor {}",
+                     keys.full(name + end), tensor);
+    }
+    return 0;
+  }
+  if (outputs > kEmbeddingMax) {
+    return fail_at(fmt::format("tensor {}", tensor), Code::kCorruptFile, "{} has {} outputs; {} is the most", tensor,
+                   outputs, kEmbeddingMax);
+  }
+  for (const auto& [key, size] : {std::pair(name + "_feat_in", inputs), {name + "_feat_out", outputs}}) {
+    CAIRN_TRY(const int64_t said, keys.integer_or(key, size, 1, kEmbeddingMax));
+    if (said == size) continue;
+    return fail(Code::kCorruptFile, "{} is {}, but {} maps {} numbers to {}", keys.full(key), said, tensor, inputs,
+                outputs);
+  }
+  return outputs;
+}
+
+Result<void> read_heads_of_pooled_rows(const MetadataReader& keys, EncoderConfig& config) {
+  const gguf::Reader& file = keys.file();
+  CAIRN_TRY(config.dense_2, read_dense(keys, "dense_2", config.embedding));
+  CAIRN_TRY(config.dense_3, read_dense(keys, "dense_3", config.dense_2 > 0 ? config.dense_2 : config.embedding));
+  const int64_t outputs = rows_of(file, "cls.output.weight");
+  const int64_t dense = rows_of(file, "cls.weight");
+  // A head of one layer has either name.
+  config.labels = outputs > 0 ? outputs : dense;
+  if (config.labels > kEmbeddingMax) {
+    const char* name = outputs > 0 ? "cls.output.weight" : "cls.weight";
+    return fail_at(fmt::format("tensor {}", name), Code::kCorruptFile, "{} has {} outputs; {} is the most", name,
+                   config.labels, kEmbeddingMax);
+  }
+  if (const std::string key = keys.full("classifier.output_labels");
+      config.labels > 0 && file.metadata().contains(key)) {
+    CAIRN_TRY(const auto names, file.metadata().strings(key));
+    if (std::ssize(names) != config.labels) {
+      return fail(Code::kCorruptFile, "{} has {} names, but {} has {} outputs", key, names.size(),
+                  outputs > 0 ? "cls.output.weight" : "there is no cls.output.weight, and cls.weight", config.labels);
+    }
+  }
+  config.label_dense = outputs > 0 && dense > 0;
+  config.label_norm = config.label_dense && file.find_tensor("cls.norm.weight") != nullptr;
+  CAIRN_TRY(config.pooling, read_pooling(file, config.labels == 1 ? Pooling::kRank : Pooling::kMean));
+  if (config.pooling == Pooling::kRank && config.labels == 0) {
+    return fail_at("tensor cls.output.weight", Code::kCorruptFile,
+                   "{} says that the model ranks texts, but the file has neither cls.output.weight nor cls.weight",
+                   keys.full("pooling_type"));
+  }
+  return {};
+}
+
+/// Variants that have more than their architecture's first files, and would be computed wrongly without it.
+Result<void> refuse_variants(const gguf::Reader& file, const EncoderConfig& config) {
+  const auto refuse = [&](const char* name, bool known) -> Result<void> {
+    if (known || file.find_tensor(name) == nullptr) return {};
+    return fail_at(fmt::format("tensor {}", name), Code::kUnsupported,
+                   "the file has a tensor {}: encoders with it are not supported", name);
+  };
+  CAIRN_TRY_VOID(refuse("blk.0.attn_q_norm.weight", config.qk_norm));
+  CAIRN_TRY_VOID(refuse("blk.0.attn_norm_2.weight", false));
+  CAIRN_TRY_VOID(refuse("blk.0.ffn_gate_inp.weight", config.layers[0].routed));
+  return {};
+}
+
+DecoderConfig rotary_of(const EncoderConfig& config) {
+  DecoderConfig rotary;
+  rotary.key_dim = config.head_dim;
+  rotary.context_trained = config.context_trained;
+  rotary.context_tokens = config.context_tokens;
+  return rotary;
 }
 
 }  // namespace
@@ -61,16 +161,37 @@ Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, const Archit
                                           int32_t context_tokens) {
   const MetadataReader keys(file, architecture.name);
   EncoderConfig config;
-  CAIRN_TRY_VOID(refuse_variants(file));
   CAIRN_TRY_VOID(read_sizes(keys, config));
   CAIRN_TRY(config.context_trained, keys.integer("context_length", 1, kContextMax));
   CAIRN_TRY(config.context_tokens, context_of_run(config.context_trained, context_tokens));
   config.token_types = rows_of(file, "token_types.weight");
-  config.labels = rows_of(file, "cls.output.weight");
-  config.label_dense = config.labels > 0 && file.find_tensor("cls.weight") != nullptr;
-  CAIRN_TRY(config.pooling, read_pooling(file, config.labels == 1 ? Pooling::kRank : Pooling::kMean));
+  CAIRN_TRY_VOID(read_heads_of_pooled_rows(keys, config));
   CAIRN_TRY_VOID(architecture.read_encoder(keys, config));
+  CAIRN_TRY_VOID(read_epsilon(keys, config));
+  CAIRN_TRY_VOID(refuse_variants(file, config));
+  config.unread_keys = keys.unread();
   return config;
+}
+
+Result<void> read_encoder_rope(const MetadataReader& keys, EncoderConfig& config) {
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, rotary_of(config)));
+  for (EncoderLayerConfig& layer : config.layers) layer.rope = static_cast<int32_t>(config.ropes.size());
+  config.ropes.push_back(std::move(rope));
+  return {};
+}
+
+Result<void> read_encoder_windows(const MetadataReader& keys, const std::vector<bool>& windows, double base,
+                                  EncoderConfig& config) {
+  CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", 0, 0, kContextMax));
+  if (window == 0) return {};
+  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, base, rotary_of(config)));
+  for (size_t i = 0; i < windows.size(); ++i) {
+    if (!windows[i]) continue;
+    config.layers[i].window = static_cast<int32_t>(window);
+    config.layers[i].rope = static_cast<int32_t>(config.ropes.size());
+  }
+  config.ropes.push_back(std::move(rope));
+  return {};
 }
 
 std::vector<float> alibi_slopes(int32_t heads) {

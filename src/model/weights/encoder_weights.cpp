@@ -5,8 +5,8 @@
 namespace cairn {
 namespace {
 
-Result<LayerNorm> load_norm(WeightLoader& binder, const std::string& name, int64_t width) {
-  LayerNorm norm;
+Result<NormWeights> load_norm(WeightLoader& binder, const std::string& name, int64_t width) {
+  NormWeights norm;
   CAIRN_TRY(norm.weight, binder.vector(name + ".weight", width));
   if (binder.has(name + ".bias")) {
     CAIRN_TRY(norm.bias, binder.vector(name + ".bias", width));
@@ -14,34 +14,115 @@ Result<LayerNorm> load_norm(WeightLoader& binder, const std::string& name, int64
   return norm;
 }
 
-Result<EncoderLayerWeights> load_layer(WeightLoader& binder, const EncoderConfig& config, int32_t layer) {
+Result<void> load_norms(WeightLoader& binder, const EncoderConfig& config, int32_t layer,
+                        EncoderLayerWeights& weights) {
   const std::string prefix = fmt::format("blk.{}.", layer);
   const int64_t width = config.embedding;
-  const int64_t inner = config.feed_forward;
-  EncoderLayerWeights weights;
+  if (config.norms == NormPlacement::kPostLn) {
+    CAIRN_TRY(weights.attention_post_norm, load_norm(binder, prefix + "attn_output_norm", width));
+    CAIRN_TRY(weights.feed_forward_post_norm, load_norm(binder, prefix + "layer_output_norm", width));
+    return {};
+  }
+  if (layer > 0 || config.first_norm) {
+    CAIRN_TRY(weights.attention_pre_norm, load_norm(binder, prefix + "attn_norm", width));
+  }
+  CAIRN_TRY(weights.feed_forward_pre_norm, load_norm(binder, prefix + "ffn_norm", width));
+  if (config.norms == NormPlacement::kSandwich) {
+    CAIRN_TRY(weights.attention_post_norm, load_norm(binder, prefix + "post_attention_norm", width));
+    CAIRN_TRY(weights.feed_forward_post_norm, load_norm(binder, prefix + "post_ffw_norm", width));
+  }
+  return {};
+}
+
+Result<void> load_attention(WeightLoader& binder, const EncoderConfig& config, const std::string& prefix,
+                            EncoderLayerWeights& weights) {
+  const int64_t width = config.embedding;
+  const int64_t query = config.query_width();
+  const int64_t kv = config.kv_width();
   if (const std::string fused = prefix + "attn_qkv"; binder.has(fused + ".weight")) {
-    CAIRN_TRY(weights.query, binder.linear_rows(fused, 3 * width, width, {0, width}));
-    CAIRN_TRY(weights.key, binder.linear_rows(fused, 3 * width, width, {width, width}));
-    CAIRN_TRY(weights.value, binder.linear_rows(fused, 3 * width, width, {2 * width, width}));
+    const int64_t rows = query + 2 * kv;
+    CAIRN_TRY(weights.query, binder.linear_rows(fused, rows, width, {0, query}));
+    CAIRN_TRY(weights.key, binder.linear_rows(fused, rows, width, {query, kv}));
+    CAIRN_TRY(weights.value, binder.linear_rows(fused, rows, width, {query + kv, kv}));
   } else {
-    CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q", width, width));
-    CAIRN_TRY(weights.key, binder.linear(prefix + "attn_k", width, width));
-    CAIRN_TRY(weights.value, binder.linear(prefix + "attn_v", width, width));
+    CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q", query, width));
+    CAIRN_TRY(weights.key, binder.linear(prefix + "attn_k", kv, width));
+    CAIRN_TRY(weights.value, binder.linear(prefix + "attn_v", kv, width));
   }
-  CAIRN_TRY(weights.attention_output, binder.linear(prefix + "attn_output", width, width));
-  CAIRN_TRY(weights.attention_norm, load_norm(binder, prefix + "attn_output_norm", width));
-  if (config.gated) {
-    CAIRN_TRY(weights.gate, binder.linear(prefix + "ffn_gate", inner, width));
+  if (config.qk_norm) {
+    CAIRN_TRY(weights.query_norm, binder.vector(prefix + "attn_q_norm.weight", config.head_dim));
+    CAIRN_TRY(weights.key_norm, binder.vector(prefix + "attn_k_norm.weight", config.head_dim));
   }
-  CAIRN_TRY(weights.up, binder.linear(prefix + "ffn_up", inner, width));
-  CAIRN_TRY(weights.down, binder.linear(prefix + "ffn_down", width, inner));
-  CAIRN_TRY(weights.output_norm, load_norm(binder, prefix + "layer_output_norm", width));
+  CAIRN_TRY(weights.attention_output, binder.linear(prefix + "attn_output", width, query));
+  return {};
+}
+
+Result<void> load_feed_forward(WeightLoader& binder, const EncoderConfig& config, int32_t layer,
+                               EncoderLayerWeights& weights) {
+  const std::string prefix = fmt::format("blk.{}.ffn_", layer);
+  const int64_t width = config.embedding;
+  const int64_t inner = config.feed_forward;
+  if (config.layers[layer].routed) {
+    const int64_t experts = config.experts->route.experts;
+    CAIRN_TRY(weights.router, binder.linear(prefix + "gate_inp", experts, width));
+    CAIRN_TRY(weights.up, binder.experts(prefix + "up_exps", experts, config.experts->width, width));
+    CAIRN_TRY(weights.down, binder.experts(prefix + "down_exps", experts, width, config.experts->width));
+    return {};
+  }
+  if (config.fused_gate_up) {
+    CAIRN_TRY(weights.gate, binder.linear_rows(prefix + "up", 2 * inner, width, {0, inner}));
+    CAIRN_TRY(weights.up, binder.linear_rows(prefix + "up", 2 * inner, width, {inner, inner}));
+  } else {
+    if (config.gated) {
+      CAIRN_TRY(weights.gate, binder.linear(prefix + "gate", inner, width));
+    }
+    CAIRN_TRY(weights.up, binder.linear(prefix + "up", inner, width));
+  }
+  CAIRN_TRY(weights.down, binder.linear(prefix + "down", width, inner));
+  return {};
+}
+
+Result<EncoderLayerWeights> load_layer(WeightLoader& binder, const EncoderConfig& config, int32_t layer) {
+  EncoderLayerWeights weights;
+  CAIRN_TRY_VOID(load_norms(binder, config, layer, weights));
+  CAIRN_TRY_VOID(load_attention(binder, config, fmt::format("blk.{}.", layer), weights));
+  CAIRN_TRY_VOID(load_feed_forward(binder, config, layer, weights));
   return weights;
 }
 
 Result<Weight> load_table(WeightLoader& binder, const char* name, int64_t rows, int64_t width) {
   CAIRN_TRY(const Linear table, binder.linear(name, rows, width));
   return table.weight;
+}
+
+Result<void> load_slopes(WeightLoader& binder, Backend& backend, const EncoderConfig& config, EncoderWeights& weights) {
+  const auto bytes = static_cast<int64_t>(config.slopes.size() * sizeof(float));
+  if (bytes == 0 || !binder.wants(bytes)) return {};
+  CAIRN_TRY(weights.slopes, backend.allocate(bytes));
+  backend.write(config.slopes.data(), bytes, weights.slopes.data());
+  return {};
+}
+
+/// The layers that pooled rows go through.
+Result<void> load_heads(WeightLoader& binder, const EncoderConfig& config, EncoderWeights& weights) {
+  const int64_t width = config.embedding;
+  if (config.dense_2 > 0) {
+    CAIRN_TRY(weights.dense_2, binder.linear("dense_2", config.dense_2, width));
+  }
+  if (config.dense_3 > 0) {
+    CAIRN_TRY(weights.dense_3, binder.linear("dense_3", config.dense_3, config.dense_2 > 0 ? config.dense_2 : width));
+  }
+  if (config.label_dense) {
+    CAIRN_TRY(weights.label_dense, binder.linear("cls", width, width));
+  }
+  if (config.label_norm) {
+    CAIRN_TRY(weights.label_norm, load_norm(binder, "cls.norm", width));
+  }
+  if (config.labels > 0) {
+    const char* name = binder.has("cls.output.weight") ? "cls.output" : "cls";
+    CAIRN_TRY(weights.labels, binder.linear(name, config.labels, width));
+  }
+  return {};
 }
 
 }  // namespace
@@ -56,24 +137,18 @@ Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backe
   if (config.token_types > 0) {
     CAIRN_TRY(weights.types, load_table(binder, "token_types", config.token_types, width));
   }
-  CAIRN_TRY(weights.embedding_norm, load_norm(binder, "token_embd_norm", width));
-  if (!config.slopes.empty()) {
-    const auto bytes = static_cast<int64_t>(config.slopes.size() * sizeof(float));
-    if (binder.wants(bytes)) {
-      CAIRN_TRY(weights.slopes, backend.allocate(bytes));
-      backend.write(config.slopes.data(), bytes, weights.slopes.data());
-    }
+  if (config.embedding_norm) {
+    CAIRN_TRY(weights.embedding_norm, load_norm(binder, "token_embd_norm", width));
   }
-  for (int32_t layer = 0; layer < config.layers; ++layer) {
+  CAIRN_TRY_VOID(load_slopes(binder, backend, config, weights));
+  for (int32_t layer = 0; layer < std::ssize(config.layers); ++layer) {
     CAIRN_TRY(EncoderLayerWeights loaded, load_layer(binder, config, layer));
     weights.layers.push_back(std::move(loaded));
   }
-  if (config.label_dense) {
-    CAIRN_TRY(weights.label_dense, binder.linear("cls", width, width));
+  if (config.norms != NormPlacement::kPostLn) {
+    CAIRN_TRY(weights.output_norm, load_norm(binder, "output_norm", width));
   }
-  if (config.labels > 0) {
-    CAIRN_TRY(weights.labels, binder.linear("cls.output", config.labels, width));
-  }
+  CAIRN_TRY_VOID(load_heads(binder, config, weights));
   return weights;
 }
 

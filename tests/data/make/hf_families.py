@@ -138,9 +138,31 @@ NOMIC = dict(
 )
 
 
-def row(type, vocab="bpe", kind="decoder", pre="gpt-2", hub={}, pooling="mean", **config):
-    """hub: keys that repositories of this family have in config.json and save_pretrained no longer writes ("absent": a key they do not have)"""
-    return dict(type=type, vocab=vocab, kind=kind, pre=pre, hub=hub, pooling=pooling, config=config)
+NOMIC_MOE = dict(
+    NOMIC,
+    architectures=["NomicBertModel"],
+    n_positions=2048,
+    activation_function="gelu",
+    qkv_proj_bias=True,
+    mlp_fc1_bias=True,
+    mlp_fc2_bias=True,
+    rotary_emb_base=10000.0,
+    layer_norm_epsilon=1e-5,
+    n_layer=4,
+    num_experts=8,
+    moe_top_k=2,
+    moe_every_n_layers=2,
+    vocab_size=512,
+    type_vocab_size=1,
+    pad_token_id=1,
+)
+XLM_R = dict(BERT, max_position_embeddings=CTX + 2, pad_token_id=1, bos_token_id=0, type_vocab_size=1)
+
+
+def row(type, vocab="bpe", kind="decoder", pre="gpt-2", hub={}, pooling="mean", dense=(), **config):
+    """hub: keys that repositories of this family have in config.json and save_pretrained no longer writes ("absent": a key they do not have)
+    dense: outputs of the Dense modules of sentence-transformers that follow pooling"""
+    return dict(type=type, vocab=vocab, kind=kind, pre=pre, hub=hub, pooling=pooling, dense=dense, config=config)
 
 
 FAMILIES = {
@@ -255,18 +277,28 @@ FAMILIES = {
         "encoder",
         **dict(BERT, max_position_embeddings=CTX + 2, pad_token_id=1, bos_token_id=0, type_vocab_size=1),
     ),
-    "xlm-roberta": row(
-        "xlm-roberta",
+    "xlm-roberta": row("xlm-roberta", "unigram", "encoder", **XLM_R),
+    "xlm-roberta-rerank": row("xlm-roberta", "unigram", "rerank", num_labels=1, **XLM_R),
+    "jina_embeddings_v3": row(
+        "jina_embeddings_v3",
         "unigram",
         "encoder",
-        **dict(BERT, max_position_embeddings=CTX + 2, pad_token_id=1, bos_token_id=0, type_vocab_size=1),
+        hub=dict(
+            architectures=["XLMRobertaModel"], lora_adaptations=["task"], position_embedding_type="rotary", rotary_emb_base=20000.0
+        ),
+        **XLM_R,
     ),
-    "xlm-roberta-rerank": row(
-        "xlm-roberta",
-        "unigram",
+    "nomic_bert-moe": row("nomic_bert-moe", "unigram", "encoder", hub=NOMIC_MOE),
+    "modernbert-rerank": row(
+        "modernbert",
+        "roberta",
         "rerank",
         num_labels=1,
-        **dict(BERT, max_position_embeddings=CTX + 2, pad_token_id=1, bos_token_id=0, type_vocab_size=1),
+        classifier_pooling="mean",
+        hub=dict(layer_norm_eps=1e-5, global_attn_every_n_layers=3),
+        local_attention=16,
+        layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+        **dict(BERT, num_hidden_layers=3, cls_token_id=0, sep_token_id=2, bos_token_id=0, eos_token_id=2),
     ),
     "modernbert": row(
         "modernbert",
@@ -290,6 +322,17 @@ FAMILIES = {
         "spm",
         "encoder",
         hub=dict(sliding_window=16),
+        use_bidirectional_attention=True,
+        num_hidden_layers=6,
+        layer_types=SWA(6)[:6],
+        **GEMMA,
+    ),
+    "embeddinggemma-dense": row(
+        "gemma3_text",
+        "spm",
+        "encoder",
+        hub=dict(sliding_window=16),
+        dense=(96, 48),
         use_bidirectional_attention=True,
         num_hidden_layers=6,
         layer_types=SWA(6)[:6],

@@ -59,12 +59,19 @@ def make_model(fam, seed=1):
         "rerank": AutoModelForSequenceClassification,
     }[fam["kind"]]
     torch.manual_seed(seed)
+    if fam["type"] == "nomic_bert-moe":
+        from hf_nomic_moe import NomicBertMoe
+
+        return fill(NomicBertMoe(fam["hub"]), fam, seed)
     config = make_config(fam)
     try:
         model = auto.from_config(config, attn_implementation="eager")
     except ValueError:
         model = getattr(transformers, type(config).__name__.replace("Config", "ForCausalLM"))(config)
-    model = model.float().eval()
+    return fill(model.float().eval(), fam, seed)
+
+
+def fill(model, fam, seed):
     draw = Levels(seed)
     tied = model.config.tie_word_embeddings
     buffers = [(n, b) for n, b in model.named_buffers() if n.endswith(("e_score_correction_bias", "expert_bias", "tid2eid"))]
@@ -164,6 +171,20 @@ def deepseek_v4_names(folder, cls):
     cls._write_mxfp4_expert_tensor = write_experts
 
 
+def without_mask_token(cls):
+    """Nomic's vocabularies get a mask token of a fixed number, which a tiny vocabulary does not have."""
+    import gguf
+
+    full = cls._xlmroberta_set_vocab
+
+    def set_vocab(self):
+        own, self.model_arch = self.model_arch, gguf.MODEL_ARCH.BERT
+        full(self)
+        self.model_arch = own
+
+    cls._xlmroberta_set_vocab = set_vocab
+
+
 def convert(folder, out, pre, raw_config):
     logging.disable(logging.WARNING)
     import gguf
@@ -184,12 +205,14 @@ def convert(folder, out, pre, raw_config):
     TextModel.get_vocab_base_pre = cls.get_vocab_base_pre = lambda self, tokenizer: pre
     if cls.__name__ == "DeepseekV4Model":
         deepseek_v4_names(folder, cls)
+    if cls.__name__ == "NomicBertModel":
+        without_mask_token(cls)
     if hasattr(cls, "supports_mtp_export"):
         cls.no_mtp = True  # as with --no-mtp: transformers saves no next-token layers
 
     def write():
         with torch.inference_mode():
-            cls(folder, gguf.LlamaFileType.ALL_F32, out).write()
+            cls(folder, gguf.LlamaFileType.ALL_F32, out, sentence_transformers_dense_modules=(folder / "2_Dense").exists()).write()
 
     try:
         write()
@@ -241,13 +264,16 @@ def clear_run(model, n):
 
 
 @torch.inference_mode()
-def encoder_runs(model, tokenizer, vocab):
+def encoder_runs(model, tokenizer, vocab, dense):
     rng = np.random.Generator(np.random.PCG64(5))
     cases = [dict(text=t, tokens=tokenizer(t)["input_ids"]) for t in TEXTS[:3]] if tokenizer else []
     cases += [dict(tokens=rng.integers(8, vocab - 16, n).tolist()) for n in (24, 100)]
     for c in cases:
         h = model(input_ids=torch.tensor([c["tokens"]])).last_hidden_state[0].float()
-        c.update(embedding_mean=rounded(h.mean(0)), embedding_cls=rounded(h[0]), embedding_last=rounded(h[-1]))
+        for name, pooled in dict(mean=h.mean(0), cls=h[0], last=h[-1]).items():
+            for weight in dense:
+                pooled = weight @ pooled
+            c[f"embedding_{name}"] = rounded(pooled)
     return cases
 
 
@@ -259,16 +285,13 @@ def rerank_runs(model, tokenizer):
         ids = torch.tensor([e["input_ids"]])
         types = e.get("token_type_ids", [0] * len(e["input_ids"]))
         base = model.base_model
-        extra = dict(token_type_ids=torch.tensor([types])) if model.config.type_vocab_size > 1 else {}
+        has_types = getattr(model.config, "type_vocab_size", 1) > 1
+        extra = dict(token_type_ids=torch.tensor([types])) if has_types else {}
         if hasattr(getattr(base, "pooler", None), "dense"):
             unpooled = dict(score_without_pooler=rounded(model.classifier(base(input_ids=ids, **extra).last_hidden_state[:, 0])))
         else:
             unpooled = {}
-        with_types = (
-            model(input_ids=ids, token_type_ids=torch.tensor([types])).logits[0]
-            if model.config.type_vocab_size > 1
-            else model(input_ids=ids).logits[0]
-        )
+        with_types = model(input_ids=ids, **extra).logits[0]
         runs.append(
             dict(
                 query=q,
@@ -300,6 +323,27 @@ def yesno_runs(model, tokenizer, template):
     return runs
 
 
+def add_sentence_transformers(folder, fam, width):
+    """What sentence-transformers adds to a folder. Returns the matrices that pooled rows go through."""
+    from safetensors.torch import save_file
+
+    pooling = dict(mean="pooling_mode_mean_tokens", cls="pooling_mode_cls_token", last="pooling_mode_lasttoken")[fam["pooling"]]
+    modules = [dict(type="sentence_transformers.models.Pooling", path="1_Pooling")]
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling/config.json").write_text(json.dumps({pooling: True}))
+    draw, dense = Levels(2), []
+    for number, outputs in enumerate(fam["dense"], 2):
+        part = folder / f"{number}_Dense"
+        part.mkdir()
+        modules.append(dict(type="sentence_transformers.models.Dense", path=part.name))
+        (part / "config.json").write_text(json.dumps(dict(in_features=width, out_features=outputs, bias=False)))
+        dense.append(draw((outputs, width), width**-0.5))
+        save_file({"linear.weight": dense[-1]}, part / "model.safetensors")
+        width = outputs
+    (folder / "modules.json").write_text(json.dumps(modules))
+    return dense
+
+
 def check_levels(path):
     """Every tensor of the file has few enough different values to be packed."""
     import gguf
@@ -320,19 +364,10 @@ def make(name, fam, out):
         saved = {**json.loads((folder / "config.json").read_text()), **fam["hub"]}
         (folder / "config.json").write_text(json.dumps({k: v for k, v in saved.items() if v != "absent"}))
         tokenizer = save_tokenizer(fam["vocab"], folder, vocab)
-        if fam["kind"] == "encoder":  # what sentence-transformers adds
-            (folder / "modules.json").write_text(json.dumps([dict(type="sentence_transformers.models.Pooling", path="1_Pooling")]))
-            (folder / "1_Pooling").mkdir()
-            (folder / "1_Pooling/config.json").write_text(
-                json.dumps(
-                    {
-                        dict(mean="pooling_mode_mean_tokens", cls="pooling_mode_cls_token", last="pooling_mode_lasttoken")[
-                            fam["pooling"]
-                        ]: True
-                    }
-                )
-            )
+        dense = add_sentence_transformers(folder, fam, model.config.hidden_size) if fam["kind"] == "encoder" else []
         note = convert(folder, out / f"{name}.gguf", fam["pre"], bool(fam["hub"]))
+    for adapter in out.glob(f"lora-*-{name}.gguf"):  # empty: the model has no adapters
+        adapter.unlink()
     check_levels(out / f"{name}.gguf")
     ref = dict(
         n_vocab=vocab,
@@ -347,7 +382,7 @@ def make(name, fam, out):
     if fam["kind"] == "decoder":
         ref["runs"] = [clear_run(model, n) for n in (96, 160)]
     elif fam["kind"] == "encoder":
-        ref["runs"] = encoder_runs(model, tokenizer, vocab)
+        ref["runs"] = encoder_runs(model, tokenizer, vocab, dense)
     elif fam["kind"] == "yesno":
         import gguf
 

@@ -99,7 +99,6 @@ void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std
   CAIRN_DCHECK(params.heads % kv.kv_heads == 0);
   CAIRN_DCHECK(params.scale > 0);
   CAIRN_DCHECK(params.slopes == nullptr || params.soft_cap == 0);
-  CAIRN_DCHECK(params.causal || params.window == 0);
   const Call call{params, kv, q, out, params.heads / kv.kv_heads, pairs_of(kv.type)};
   list_blocks(call, slices);
   if (blocks_.empty()) return;
@@ -124,9 +123,8 @@ void AttentionOp::list_blocks(const Call& call, std::span<const AttentionSlice> 
         block.count = std::min(kBlockQueries, queries - begin);
         const int32_t first = slice.position_begin + begin / call.group;
         const int32_t last = slice.position_begin + (begin + block.count - 1) / call.group;
-        block.segment_begin = call.params.first_seen(first) / kSegmentTokens;
-        const int32_t seen_last = call.params.causal ? last : slice.position_begin + slice.rows - 1;
-        block.segment_end = seen_last / kSegmentTokens + 1;
+        block.segment_begin = seen_by(call.params, slice, first).lo / kSegmentTokens;
+        block.segment_end = (seen_by(call.params, slice, last).hi - 1) / kSegmentTokens + 1;
         blocks_.push_back(block);
       }
     }
@@ -198,12 +196,20 @@ void AttentionOp::attend_split(const Call& call, int32_t at_once) {
   for (int64_t b = 0; b < blocks; ++b) finish(call, blocks_[b], sums_at(totals + b * sums));
 }
 
+// The positions that the row at `position` sees.
+AttentionOp::Range AttentionOp::seen_by(const AttentionParams& params, const AttentionSlice& slice, int32_t position) {
+  if (params.causal) return {params.first_seen(position), position + 1};
+  const int32_t window = params.window;
+  const int32_t end = slice.position_begin + slice.rows;
+  if (window == 0) return {0, end};
+  return {std::max(0, position - window / 2), std::min(end, position + window / 2 + 1)};
+}
+
 AttentionOp::Range AttentionOp::range_of(const Call& call, const Block& block, int32_t query, int32_t segment) {
   const int32_t begin = segment * kSegmentTokens;
-  if (!call.params.causal) return {0, std::min(block.slice->rows - begin, kSegmentTokens)};
   const int32_t position = block.slice->position_begin + (block.begin + query) / call.group;
-  const int32_t first = call.params.first_seen(position);
-  return {std::max(first - begin, 0), std::min(position + 1 - begin, kSegmentTokens)};
+  const Range seen = seen_by(call.params, *block.slice, position);
+  return {std::max(seen.lo - begin, 0), std::min(seen.hi - begin, kSegmentTokens)};
 }
 
 // Positions ascend with the queries, and so do both ends of their ranges: the queries that see some position of a page

@@ -91,6 +91,7 @@ class AttentionOp {
 
   void list_blocks(const Call& call, std::span<const AttentionSlice> slices);
   double segment_ns(const Call& call) const;
+  static Range seen_by(const AttentionParams& params, const AttentionSlice& slice, int32_t position);
   static Range range_of(const Call& call, const Block& block, int32_t query, int32_t segment);
   static Range pages_of(const Range& range);
   static Range queries_of_page(std::span<const Range> ranges, int32_t page);

@@ -98,9 +98,11 @@ class Sequence {
     for (int32_t head = 0; head < shape_.kv_heads * shape_.group; ++head) {
       const int32_t kv_head = head / shape_.group;
       const float* query = q.data() + (int64_t{position} * shape_.kv_heads * shape_.group + head) * shape_.key_dim;
-      int32_t first = shape_.window > 0 ? std::max(0, position - shape_.window + 1) : 0;
+      const int32_t before = shape_.causal ? shape_.window - 1 : shape_.window / 2;
+      int32_t first = shape_.window > 0 ? std::max(0, position - before) : 0;
       while (shape_.chunked && first % shape_.window != 0) ++first;
-      const int32_t last = shape_.causal ? position : tokens_ - 1;
+      const int32_t end = shape_.causal ? position + 1 : tokens_;
+      const int32_t last = (shape_.window > 0 ? std::min(end, position + shape_.window / 2 + 1) : end) - 1;
       std::vector<double> scores;
       for (int32_t t = first; t <= last; ++t) {
         const float* key = k.data() + (int64_t{t} * shape_.kv_heads + kv_head) * shape_.key_dim;
@@ -210,6 +212,31 @@ TEST_P(Attention, AttentionWithoutAMaskAndWithAlibiAgreesWithDoublePrecision) {
           ASSERT_NEAR(out[row * sequence.out_cols() + c], truth[c], 1e-5) << "row " << row << " column " << c;
         }
       }
+    }
+  }
+}
+
+// Every row sees as much on both sides; windows and texts end within segments, at their ends and beyond.
+TEST_P(Attention, SymmetricWindowsAgreeWithDoublePrecision) {
+  for (const int32_t window : {1, 2, 15, 16, 128, 1030}) {
+    for (const int32_t tokens : {1, 9, 33, 150, 520, 1100}) {
+      SCOPED_TRACE(testing::Message() << "window " << window << ", " << tokens << " tokens");
+      std::vector<std::vector<float>> results;
+      for (const int threads : {1, 2}) {
+        const auto backend = make_backend(GetParam(), threads);
+        Random same(static_cast<uint32_t>(window));
+        const Shape shape{.group = 2, .key_dim = 32, .value_dim = 24, .window = window, .causal = false};
+        Sequence sequence(*backend, shape, tokens, same);
+        results.push_back(sequence.attend(0, tokens));
+        if (threads > 1) continue;
+        for (int32_t row = 0; row < tokens; row += 1 + tokens / 20) {
+          const std::vector<double> truth = sequence.truth(row);
+          for (int64_t c = 0; c < sequence.out_cols(); ++c) {
+            ASSERT_NEAR(results[0][row * sequence.out_cols() + c], truth[c], 1e-5) << "row " << row << " column " << c;
+          }
+        }
+      }
+      EXPECT_TRUE(same_bits(results[0], results[1]));
     }
   }
 }

@@ -26,7 +26,12 @@ struct SeenPositions {
 /// The positions seen by the row at `position`, in a slice of `slice_rows` rows that begins at `slice_position`.
 CAIRN_HOST_DEVICE constexpr SeenPositions seen_positions(int32_t position, int32_t slice_position, int32_t slice_rows,
                                                          const AttentionParams& params) {
-  if (!params.causal) return {slice_position, slice_position + slice_rows};
+  if (!params.causal) {
+    const SeenPositions all{slice_position, slice_position + slice_rows};
+    if (params.window == 0) return all;
+    const int32_t begin = position - params.window / 2, last = position + params.window / 2;
+    return {begin > all.begin ? begin : all.begin, last < all.end ? last + 1 : all.end};
+  }
   return {params.first_seen(position), position + 1};
 }
 

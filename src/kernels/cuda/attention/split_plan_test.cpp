@@ -38,7 +38,7 @@ TEST(AttentionPlan, ARowHasFewChunksOfWholePages) {
   }
 }
 
-TEST(AttentionPlan, ARowSeesItsCausalWindowOrAllPositions) {
+TEST(AttentionPlan, ARowSeesItsWindowOrAllPositions) {
   const auto same = [](SeenPositions a, SeenPositions b) { return a.begin == b.begin && a.end == b.end; };
   EXPECT_TRUE(same(seen_positions(0, 0, 9, {}), {0, 1}));
   EXPECT_TRUE(same(seen_positions(700, 600, 200, {}), {0, 701}));
@@ -47,6 +47,11 @@ TEST(AttentionPlan, ARowSeesItsCausalWindowOrAllPositions) {
   EXPECT_TRUE(same(seen_positions(700, 600, 200, {.window = 33, .chunked = true}), {693, 701}));
   EXPECT_TRUE(same(seen_positions(692, 600, 200, {.window = 33, .chunked = true}), {660, 693}));
   EXPECT_TRUE(same(seen_positions(5, 0, 200, {.causal = false}), {0, 200}));
+  EXPECT_TRUE(same(seen_positions(5, 0, 200, {.window = 17, .causal = false}), {0, 14}));
+  EXPECT_TRUE(same(seen_positions(8, 0, 200, {.window = 16, .causal = false}), {0, 17}));
+  EXPECT_TRUE(same(seen_positions(100, 0, 200, {.window = 16, .causal = false}), {92, 109}));
+  EXPECT_TRUE(same(seen_positions(191, 0, 200, {.window = 16, .causal = false}), {183, 200}));
+  EXPECT_TRUE(same(seen_positions(199, 0, 200, {.window = 1, .causal = false}), {199, 200}));
 }
 
 // A softmax-weighted sum over some positions.

@@ -81,7 +81,8 @@ inline void choose_tiles(int32_t queries, int32_t rows, AttentionTiling& tiling)
 
 /// Maximum number of positions that a row of the call sees.
 inline int32_t positions_seen(const AttentionParams& params, const Rows& rows) {
-  return params.window > 0 ? std::min(params.window, rows.positions_max) : rows.positions_max;
+  const int32_t window = params.causal ? params.window : params.window / 2 * 2 + 1;
+  return params.window > 0 ? std::min(window, rows.positions_max) : rows.positions_max;
 }
 /// The grid of a call whose tiles are chosen.
 inline dim3 grid_of(const AttentionCall& call, int32_t kv_heads, int32_t chunks) {

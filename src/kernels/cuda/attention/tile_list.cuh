@@ -15,7 +15,9 @@ inline int32_t tiles_most(const AttentionCall& call) {
   const int32_t slices = call.rows.slices, others = call.rows.count - slices;
   const int32_t tiles = others / call.tiling.tile_rows + slices;
   if (chunk_positions(positions_seen(call.params, call.rows)) == kChunkLeast) return tiles;
-  const int32_t changes = others / kRowsOfChunkSize + std::min(slices, others);
+  // Rows of a symmetric window see more and more, and less and less again at the end.
+  const int32_t directions = call.params.causal ? 1 : 2;
+  const int32_t changes = others / kRowsOfChunkSize + directions * std::min(slices, others);
   if (!call.params.chunked) return tiles + changes;
   return tiles + changes + others / call.params.window + std::min(slices, others);  // rows see little again
 }
