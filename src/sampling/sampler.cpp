@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 
@@ -483,7 +484,12 @@ void Sampler::report_filtered(std::span<const float> logits, bool greedy, Sample
   }
   const auto chosen = std::ranges::find(candidates, sampled.token, &Candidate::token);
   sampled.logprob = static_cast<float>(std::log(chosen->probability));
-  keep_top_k(candidates, top);
+  if (is_adaptive_) {
+    std::ranges::stable_sort(candidates, std::greater(), &Candidate::probability);
+    candidates.resize(std::min(candidates.size(), top));
+  } else {
+    keep_top_k(candidates, top);
+  }
   for (const Candidate& candidate : candidates)
     sampled.top.push_back({candidate.token, static_cast<float>(std::log(candidate.probability))});
 }
@@ -583,6 +589,8 @@ std::vector<std::pair<TokenId, float>> Sampler::distribution(std::span<const flo
   if (!truncate(in_play)) select_at_least(in_play, scratch_->block_max, -kInfinity, candidates);
   const double total = weigh_candidates();
   std::sort(candidates.begin(), candidates.end(), more_likely);
+  // Adaptive-p's probabilities do not follow the logits.
+  if (is_adaptive_) std::ranges::stable_sort(candidates, std::greater(), &Candidate::probability);
   std::vector<std::pair<TokenId, float>> result;
   result.reserve(candidates.size());
   for (const Candidate& candidate : candidates) {
