@@ -4,7 +4,6 @@
 #include <string>
 
 #include "api/anthropic/handlers.h"
-#include "api/anthropic/models.h"
 #include "api/embedding/rerank.h"
 #include "api/errors.h"
 #include "api/http/client_request_id.h"

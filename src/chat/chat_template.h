@@ -67,6 +67,7 @@ struct ChatCapabilities {
   bool object_arguments = false;  ///< arguments given as an object, printed other than as Python would
   bool string_arguments = false;  ///< arguments that are no JSON
   bool bare_properties = true;    ///< tools with parameters that have no description
+  bool type_lists = true;         ///< tools with parameters that may have several types
   bool thinking_field = false;    ///< an assistant's `thinking`, and not its `reasoning_content`
 
   bool thinks_in_tags = false;  ///< writes </think>, so that its variable `thinking` is the switch of that

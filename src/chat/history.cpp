@@ -151,6 +151,30 @@ class Fitter {
   std::vector<OpenCall> open_;  // calls without a result
 };
 
+// Of several types the one that is not null; of several of those the first.
+void choose_type(ordered_json& schema) {
+  const auto types = schema.find("type");
+  if (types == schema.end() || !types->is_array() || types->empty()) return;
+  const auto chosen = std::ranges::find_if(*types, [](const ordered_json& type) { return type != "null"; });
+  ordered_json type = chosen == types->end() ? types->front() : *chosen;
+  *types = std::move(type);
+}
+
+// Templates take schemas for objects: true, which is any value, becomes {}.
+void simplify_schema(ordered_json& schema, const ChatCapabilities& can) {
+  if (schema == true) schema = ordered_json::object();
+  if (!schema.is_object()) return;
+  if (!can.type_lists) choose_type(schema);
+  if (const auto items = schema.find("items"); items != schema.end()) simplify_schema(*items, can);
+  if (const auto properties = schema.find("properties"); properties != schema.end() && properties->is_object())
+    for (ordered_json& property : *properties) simplify_schema(property, can);
+  for (const auto* name : {"anyOf", "oneOf", "allOf"}) {
+    const auto choices = schema.find(name);
+    if (choices == schema.end() || !choices->is_array()) continue;
+    for (ordered_json& choice : *choices) simplify_schema(choice, can);
+  }
+}
+
 void Fitter::fit_tools() {
   if (!input_.tools.is_array() || input_.tools.empty()) {
     input_.tools = nullptr;
@@ -164,6 +188,7 @@ void Fitter::fit_tools() {
     if (!parameters.contains("properties") || !parameters["properties"].is_object())
       parameters["properties"] = ordered_json::object();
     if (parameters.contains("required") && parameters["required"].is_null()) parameters.erase("required");
+    simplify_schema(parameters, can_);
     if (can_.bare_properties) continue;
     for (auto& [name, property] : parameters["properties"].items())
       if (property.is_object() && !property.contains("description")) property["description"] = "";

@@ -171,6 +171,16 @@ const Case kCases[] = {
      [](Story& s) {
        s.tool({{"type", "object"}, {"properties", {{s.word(), {{"type", "string"}}}}}, {"required", nullptr}}).user();
      }},
+    {"tools with parameters of several types, of any type, and named as templates name things",
+     [](Story& s) {
+       const ordered_json type = {{"type", {"string", "null"}}, {"description", s.word()}};
+       const ordered_json list = {{"type", "array"}, {"items", true}, {"description", s.word()}};
+       s.tool({{"type", "object"}, {"properties", {{s.word(), type}, {s.word(), list}, {s.word(), true}}}}).user();
+       ordered_json named = ordered_json::object();
+       for (const auto* name : {"items", "keys", "values", "get"})
+         named[name] = {{"type", "string"}, {"description", "x"}};
+       s.tool({{"type", "object"}, {"properties", std::move(named)}}).user();
+     }},
     {"tools and several system messages",
      [](Story& s) { s.tool().system().system().user().call().result().system().user(); }},
     {"another role", [](Story& s) { s.user().add("control", s.word()).user(); }},

@@ -37,11 +37,16 @@ Result<std::vector<TokenId>> file_tokens(const Tokenizer& tokenizer, const std::
 
 }  // namespace
 
+bool can_fill_in(const Tokenizer& tokenizer) {
+  const FillInMiddleTokens& fim = tokenizer.special().fim;
+  return fim.prefix != kNoToken && fim.suffix != kNoToken && fim.middle != kNoToken;
+}
+
 Result<std::vector<TokenId>> infill_prompt_tokens(const PromptContext& context, const InfillInput& input,
                                                   int32_t answer_tokens) {
   const SpecialTokens& special = context.tokenizer.special();
   const FillInMiddleTokens& fim = special.fim;
-  if (fim.prefix == kNoToken || fim.suffix == kNoToken || fim.middle == kNoToken) {
+  if (!can_fill_in(context.tokenizer)) {
     return fail_at("model", Code::kUnsupported,
                    "this model cannot fill in the middle: its vocabulary lacks the token for the {}",
                    fim.prefix == kNoToken   ? "prefix"

@@ -25,6 +25,9 @@ struct InfillInput {
   std::vector<InfillFile> files{};
 };
 
+/// Whether the vocabulary has the tokens for it.
+bool can_fill_in(const Tokenizer& tokenizer);
+
 /// Tokens of [files] prefix-token prefix prompt suffix-token suffix middle-token, with the beginning token once. No
 /// text becomes a special token. Of files, what does not fit into the context with `answer_tokens` more is left out,
 /// from the first one on. Errors: kUnsupported (the model has no such tokens), kContextLengthExceeded.

@@ -172,6 +172,9 @@ void Probe::probe_tools() {
   ordered_json bare = tools_;
   bare[0]["function"]["parameters"]["properties"][kKey] = {{"type", "string"}};
   can_.bare_properties = !can_.tools || all_shown({user}, {kTool}, bare);
+  ordered_json several = tools_;
+  several[0]["function"]["parameters"]["properties"][kKey] = {{"type", {"string", "null"}}, {"description", kKey}};
+  can_.type_lists = !can_.tools || all_shown({user}, {kTool}, several);
 
   const ordered_json called = calling(ordered_json::array({call(kId, kTool, arguments(kKey))}));
   const ordered_json answered = result(kId, kTool, kResult);

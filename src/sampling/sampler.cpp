@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 
@@ -54,6 +55,8 @@ bool does_something(const SamplingParams& params, SamplerStep step, int32_t voca
       return params.temperature != 1 || params.dynatemp_range > 0;
     case SamplerStep::kInfill:
       return true;
+    case SamplerStep::kAdaptiveP:
+      return params.adaptive_target >= 0;
   }
   return false;
 }
@@ -86,6 +89,9 @@ Sampler::Sampler(const SamplingParams& params, int32_t vocabulary, std::span<con
       vocabulary_(vocabulary),
       tokenizer_(tokenizer),
       mirostat_limit_(2.0 * params.mirostat_tau),
+      // As after many tokens of the target's probability.
+      adaptive_sum_(params.adaptive_target / (1.0 - params.adaptive_decay)),
+      adaptive_weight_(1 / (1.0 - params.adaptive_decay)),
       scratch_(scratch) {
   if (scratch_ == nullptr) {
     own_scratch_ = std::make_unique<SamplerScratch>();
@@ -104,8 +110,14 @@ Sampler::Sampler(const SamplingParams& params, int32_t vocabulary, std::span<con
 
 // What the steps come to.
 void Sampler::settle_steps() {
-  for (const SamplerStep step : params_.steps)
-    if (does_something(params_, step, vocabulary_)) steps_.push_back(step);
+  for (const SamplerStep step : params_.steps) {
+    if (!does_something(params_, step, vocabulary_)) continue;
+    if (step == SamplerStep::kAdaptiveP) {
+      is_adaptive_ = params_.mirostat == 0;
+    } else {
+      steps_.push_back(step);
+    }
+  }
   const auto begins_with = [&](SamplerStep step) {
     if (steps_.empty() || steps_.front() != step) return false;
     steps_.erase(steps_.begin());
@@ -126,7 +138,7 @@ void Sampler::settle_steps() {
   const bool is_dynamic = has(SamplerStep::kTemperature) && params_.dynatemp_range > 0;
   const bool has_others = changes_later || is_dynamic || has_any({SamplerStep::kTopNSigma, SamplerStep::kXtc});
   const bool in_order = std::ranges::is_sorted(steps_, std::ranges::less_equal{}, {});
-  default_order_ = steps_.empty() || (in_order && !has_others && params_.min_keep <= 1);
+  default_order_ = !is_adaptive_ && (steps_.empty() || (in_order && !has_others && params_.min_keep <= 1));
   if (!default_order_) return;
   if (!has(SamplerStep::kTopK)) params_.top_k = 0;
   if (!has(SamplerStep::kTypicalP)) params_.typical_p = 1;
@@ -282,6 +294,8 @@ void Sampler::apply(SamplerStep step, bool last) {
     case SamplerStep::kInfill:
       if (tokenizer_ != nullptr) keep_infill(candidates, *tokenizer_);
       return;
+    case SamplerStep::kAdaptiveP:  // weigh_candidates() does it
+      return;
   }
 }
 
@@ -304,12 +318,13 @@ void Sampler::apply_temperature(bool last) {
 void Sampler::truncate_in_order(std::span<const float> logits) {
   std::vector<Candidate>& candidates = scratch_->candidates;
   size_t next = 0;
-  if (params_.mirostat == 0 && steps_.front() == SamplerStep::kTopK) {
+  const bool filters = params_.mirostat == 0 && !steps_.empty();
+  if (filters && steps_.front() == SamplerStep::kTopK) {
     select_top_k(logits, scratch_->block_max, static_cast<size_t>(params_.top_k), candidates);
     next = 1;
   } else {
     double least = -kInfinity;
-    if (params_.mirostat == 0 && steps_.front() == SamplerStep::kTopNSigma) {
+    if (filters && steps_.front() == SamplerStep::kTopNSigma) {
       least = least_within_sigmas(logits, largest_, params_.top_n_sigma);
       next = 1;
     }
@@ -364,7 +379,25 @@ double Sampler::weigh_candidates() {
     candidate.probability = std::exp((candidate.logit - largest) / temperature_);
     total += candidate.probability;
   }
-  return total;
+  return is_adaptive_ ? favour_adapted_target(total, largest) : total;
+}
+
+// Adaptive-p: the nearer a candidate's probability is to the target, the more likely it becomes. The target is moved by
+// as much as the average of what has been sampled is off. Constants and form: llama.cpp, pull request 17927.
+double Sampler::favour_adapted_target(double total, double largest) {
+  constexpr double kWidth = 0.3;
+  constexpr double kSharpness = 10;
+  total_ = total;
+  largest_weighed_ = largest;
+  const double wanted = params_.adaptive_target;
+  const double target = std::clamp(2 * wanted - adaptive_sum_ / adaptive_weight_, 0.0, 1.0);
+  double sum = 0;
+  for (Candidate& candidate : scratch_->candidates) {
+    const double distance = std::abs(candidate.probability / total - target) / kWidth;
+    candidate.probability = std::exp(-kSharpness * distance * distance / (1 + distance));
+    sum += candidate.probability;
+  }
+  return sum;
 }
 
 // Chooses one of the candidates. Rounding may leave their sum short of the target: then it is the last one.
@@ -382,6 +415,9 @@ TokenId Sampler::pick_candidate(double random) {
   if (params_.mirostat != 0) {
     const double surprise = -std::log2(chosen->probability / total);
     mirostat_limit_ -= params_.mirostat_eta * (surprise - params_.mirostat_tau);
+  }
+  if (is_adaptive_) {
+    chosen_probability_ = std::exp((chosen->logit - largest_weighed_) / temperature_) / total_;
   }
   return chosen->token;
 }
@@ -448,7 +484,12 @@ void Sampler::report_filtered(std::span<const float> logits, bool greedy, Sample
   }
   const auto chosen = std::ranges::find(candidates, sampled.token, &Candidate::token);
   sampled.logprob = static_cast<float>(std::log(chosen->probability));
-  keep_top_k(candidates, top);
+  if (is_adaptive_) {
+    std::ranges::stable_sort(candidates, std::greater(), &Candidate::probability);
+    candidates.resize(std::min(candidates.size(), top));
+  } else {
+    keep_top_k(candidates, top);
+  }
   for (const Candidate& candidate : candidates)
     sampled.top.push_back({candidate.token, static_cast<float>(std::log(candidate.probability))});
 }
@@ -469,6 +510,10 @@ void Sampler::remember(TokenId token) {
 void Sampler::count_sampled(TokenId token) {
   remember(token);
   ++sampled_;
+  if (!chosen_probability_) return;
+  adaptive_sum_ = *chosen_probability_ + params_.adaptive_decay * adaptive_sum_;
+  adaptive_weight_ = 1 + params_.adaptive_decay * adaptive_weight_;
+  chosen_probability_.reset();
 }
 
 Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> banned, bool greedy,
@@ -544,6 +589,8 @@ std::vector<std::pair<TokenId, float>> Sampler::distribution(std::span<const flo
   if (!truncate(in_play)) select_at_least(in_play, scratch_->block_max, -kInfinity, candidates);
   const double total = weigh_candidates();
   std::sort(candidates.begin(), candidates.end(), more_likely);
+  // Adaptive-p's probabilities do not follow the logits.
+  if (is_adaptive_) std::ranges::stable_sort(candidates, std::greater(), &Candidate::probability);
   std::vector<std::pair<TokenId, float>> result;
   result.reserve(candidates.size());
   for (const Candidate& candidate : candidates) {

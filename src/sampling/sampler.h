@@ -2,7 +2,8 @@
 ///
 /// Order, unless the request has its own (docs/sampling.md): logit bias, repetition / frequency / presence penalties,
 /// DRY, banned tokens, top-n-sigma, top-k, typical-p, top-p, min-p, XTC, temperature, sample. Each filter sees the
-/// probabilities, at temperature 1, of what the filters before it left. temperature 0 takes the largest logit that is
+/// probabilities, at temperature 1, of what the filters before it left. Adaptive-p changes the probabilities of what is
+/// left at last. temperature 0 takes the largest logit that is
 /// left (ties: lower id).
 #pragma once
 
@@ -91,6 +92,7 @@ class Sampler {
   double weigh_candidates();
   TokenId pick(std::span<const float> logits, bool greedy);
   TokenId pick_candidate(double random);
+  double favour_adapted_target(double total, double largest);
   TokenId pick_unfiltered(std::span<const float> logits, double random);
   void report(std::span<const float> logits, Sampled& sampled);
   void report_filtered(std::span<const float> logits, bool greedy, Sampled& sampled);
@@ -112,11 +114,17 @@ class Sampler {
   bool default_order_ = true;       // steps_ are what truncate() does in one go
   bool takes_largest_ = false;      // whatever is left, the largest logit is taken
   double mirostat_limit_ = 0;       // bits
+  bool is_adaptive_ = false;        // adaptive-p acts
+  double adaptive_sum_ = 0;         // of the sampled tokens' probabilities, each weighed by its age
+  double adaptive_weight_ = 0;      // sum of these weights
   uint64_t sampled_ = 0;            // tokens sampled so far
   std::unique_ptr<SamplerScratch> own_scratch_;
   SamplerScratch* scratch_;
-  float largest_ = 0;       // largest logit of the candidates, in the current call
-  double temperature_ = 1;  // at which the candidates that are left are weighed
+  double total_ = 0;                          // sum of weights of the candidates before adaptive-p, in the current call
+  double largest_weighed_ = 0;                // the logit whose weight is 1 in it
+  std::optional<double> chosen_probability_;  // among the candidates before adaptive-p, until it is counted
+  float largest_ = 0;                         // largest logit of the candidates, in the current call
+  double temperature_ = 1;                    // at which the candidates that are left are weighed
 };
 
 }  // namespace cairn

@@ -493,11 +493,12 @@ TEST(SamplerSteps, OnlyWhatTheDeviceKnowsIsLeftToIt) {
   EXPECT_FALSE(on_device([](P& p) { p.top_n_sigma = 1; }));
   EXPECT_FALSE(on_device([](P& p) { p.dynatemp_range = 1; }));
   EXPECT_FALSE(on_device([](P& p) { p.mirostat = 2; }));
+  EXPECT_FALSE(on_device([](P& p) { p.adaptive_target = 0.5f; }));
   EXPECT_FALSE(on_device([](P& p) { p.logprobs = p.filtered_logprobs = true; }));
 }
 
 TEST(SamplerSteps, NamesAndLettersAreThoseOfLlamaCpp) {
-  std::string letters = "edskypmxt";
+  std::string letters = "edskypmxta";
   for (size_t i = 0; i < letters.size(); ++i) {
     EXPECT_EQ(sampler_step_of_letter(letters[i]), kDefaultSamplerSteps[i]);
     EXPECT_EQ(sampler_step_named(sampler_step_name(kDefaultSamplerSteps[i])), kDefaultSamplerSteps[i]);

@@ -32,8 +32,10 @@ constexpr StepName kStepNames[] = {
     {"temperature", SamplerStep::kTemperature},
     {"temp", SamplerStep::kTemperature},
     {"infill", SamplerStep::kInfill},
+    {"adaptive_p", SamplerStep::kAdaptiveP},
+    {"adaptive-p", SamplerStep::kAdaptiveP},
 };
-constexpr std::string_view kStepLetters = "edskypmxti";  // in the order of SamplerStep
+constexpr std::string_view kStepLetters = "edskypmxtia";  // in the order of SamplerStep
 
 // Checks inclusive bounds. NaN is in no range.
 Result<void> check_range(const char* field, float value, float low, float high) {
@@ -127,6 +129,11 @@ Result<void> SamplingParams::validate(int32_t vocabulary) const {
   }
   CAIRN_TRY_VOID(check_range("dynatemp_range", dynatemp_range, 0, kTemperatureMax));
   CAIRN_TRY_VOID(check_range("dynatemp_exponent", dynatemp_exponent, 0, 100));
+  if (!(adaptive_target <= 1)) {
+    return fail_at("adaptive_target", Code::kInvalidArgument, "adaptive_target is {}; it must be at most 1",
+                   adaptive_target);
+  }
+  CAIRN_TRY_VOID(check_range("adaptive_decay", adaptive_decay, 0, kAdaptiveDecayMax));
   if (mirostat < 0 || mirostat > 2) {
     return fail_at("mirostat", Code::kInvalidArgument, "mirostat is {}; it must be 0, 1 or 2", mirostat);
   }

@@ -18,11 +18,12 @@ inline constexpr int32_t kTopLogprobsMax = 20;
 inline constexpr size_t kLogitBiasMax = 1'024;
 inline constexpr int32_t kPenaltyLastMax = 65'536;
 inline constexpr float kTemperatureMax = 1'000;
+inline constexpr double kAdaptiveDecayMax = 0.99;
 inline constexpr size_t kSamplerStepsMax = 32;
 inline constexpr size_t kDryBreakersMax = 64;
 inline constexpr size_t kDryBreakerBytesMax = 256;
 
-/// A step of the chain, in the default order; infill is in none.
+/// A step of the chain, in the default order, in which infill is not. Adaptive-p is the last one wherever it is named.
 enum class SamplerStep : uint8_t {
   kPenalties,
   kDry,
@@ -34,18 +35,19 @@ enum class SamplerStep : uint8_t {
   kXtc,
   kTemperature,
   kInfill,
+  kAdaptiveP,
 };
 inline constexpr std::array kDefaultSamplerSteps = {
-    SamplerStep::kPenalties, SamplerStep::kDry,      SamplerStep::kTopNSigma,
-    SamplerStep::kTopK,      SamplerStep::kTypicalP, SamplerStep::kTopP,
-    SamplerStep::kMinP,      SamplerStep::kXtc,      SamplerStep::kTemperature,
+    SamplerStep::kPenalties,   SamplerStep::kDry,       SamplerStep::kTopNSigma, SamplerStep::kTopK,
+    SamplerStep::kTypicalP,    SamplerStep::kTopP,      SamplerStep::kMinP,      SamplerStep::kXtc,
+    SamplerStep::kTemperature, SamplerStep::kAdaptiveP,
 };
 
 /// llama.cpp's name of a step: "top_k".
 std::string_view sampler_step_name(SamplerStep step);
 /// The step with one of llama.cpp's names ("typ_p", "typical", "top-k", ...).
 std::optional<SamplerStep> sampler_step_named(std::string_view name);
-/// The step with llama.cpp's letter: "edskypmxt" is the default order, and "i" infill.
+/// The step with llama.cpp's letter: "edskypmxta" is the default order, and "i" infill.
 std::optional<SamplerStep> sampler_step_of_letter(char letter);
 
 /// Discourages tokens that would go on with a sequence that occurred already ("don't repeat yourself").
@@ -73,6 +75,8 @@ struct SamplingParams {
   float xtc_threshold = 0.1f;   ///< 0 or more; above 0.5: off
   float dynatemp_range = 0;     ///< 0 .. kTemperatureMax; 0: the temperature is fixed
   float dynatemp_exponent = 1;  ///< 0 .. 100
+  float adaptive_target = -1;   ///< at most 1: the probability that sampled tokens have on average; below 0: off
+  float adaptive_decay = 0.9f;  ///< [0, 0.99]: how much of the average so far each token leaves
   int32_t mirostat = 0;         ///< 1 and 2 are its versions, in place of all filters
   float mirostat_tau = 5;       ///< 0 .. 100: the surprise aimed at, in bits
   float mirostat_eta = 0.1f;    ///< 0 .. 1: how fast the truncation follows

@@ -283,6 +283,13 @@ test('the middle is filled in by models that have the tokens for it', async () =
     const suffix = await post('/v1/completions', { prompt: 'One day', suffix: 'the end.' });
     const same = await post('/infill', { input_prefix: 'One day', input_suffix: 'the end.' });
     assert.deepEqual([suffix.choices[0].text, suffix.usage.completion_tokens], [same.content, 7]);
+    const options = { temperature: 0, num_predict: 7, repeat_penalty: 1 };
+    const ollama = await post('/api/generate', { prompt: 'One day', suffix: 'the end.', stream: false, options });
+    assert.deepEqual([ollama.response, ollama.eval_count, ollama.prompt_eval_count], [same.content, 7, same.tokens_evaluated]);
+    const streamed = await (await filler.post('/api/generate', { prompt: 'One day', suffix: 'the end.', options })).text();
+    assert.equal(streamed.trim().split('\n').map((line) => JSON.parse(line).response).join(''), same.content);
+    const { capabilities } = await post('/api/show', { model: 'any' });
+    assert.ok(capabilities === undefined || capabilities.includes('insert'));
     const extra = await post('/infill', { input_prefix: 'One day', input_suffix: 'the end.', input_extra: [{ filename: 'cat.txt', text: 'A cat sat.' }] });
     assert.ok(extra.tokens_evaluated > same.tokens_evaluated);
     assert.match(extra.prompt, /--- snippet ---\s+A cat sat\./);

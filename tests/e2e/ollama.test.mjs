@@ -239,7 +239,7 @@ test('errors arrive as the client\'s own class, with what is wrong', async () =>
   await rejects(chat({ options: { top_p: 7 } }), 400, /^options.top_p must be from 0 to 1/);
   await rejects(chat({ messages: [{ role: 'user', content: 'x', images: ['aGk='] }] }), 400, /^messages\[0\].images is not supported/);
   await rejects(chat({ messages: [{ role: 'user', content: 'word '.repeat(9000) }] }), 400, /^prompt too long; exceeded max context length by \d+ tokens/);
-  await rejects(ollama.generate({ model: name, prompt: 'x', suffix: 'y' }), 400, /^suffix is not supported/);
+  await rejects(ollama.generate({ model: name, prompt: 'x', suffix: 'y' }), 400, /cannot fill in the middle/);
   await rejects(ollama.pull({ model: 'other' }), 400, /"other" cannot be pulled/);
   assert.equal((await ollama.pull({ model: name })).status, 'success');
   const pulls = [];

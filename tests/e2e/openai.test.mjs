@@ -190,6 +190,28 @@ test('fields without effect are taken and told, and one model answers every name
   assert.deepEqual((await (await server.post('/v1/completions', { prompt: 'x', max_tokens: 1, warnings: true })).json()).warnings, []);
 });
 
+test('functions are tools whose one call is function_call, whole and streamed, and goes back into the conversation', async () => {
+  const own = await serve(guide);
+  const { chat } = new OpenAI({ baseURL: own.url + '/v1', apiKey: 'none', maxRetries: 0 });
+  const functions = [{ name: 'look', parameters: { type: 'object', properties: {}, additionalProperties: false } }, { name: 'wait', parameters: { type: 'object', properties: {} } }];
+  const ask = (more) => chat.completions.create({ model: 'guide', messages, functions, function_call: { name: 'look' }, temperature: 0, max_tokens: 60, ...more });
+  const { message, finish_reason: finish } = (await ask({})).choices[0];
+  assert.equal(message.function_call.name, 'look');
+  assert.equal(message.tool_calls, undefined);
+  let called, end, streamedArguments = '';
+  for await (const { choices: [choice] } of await ask({ stream: true })) {
+    assert.equal(choice?.delta.tool_calls, undefined);
+    called ??= choice?.delta.function_call?.name;
+    streamedArguments += choice?.delta.function_call?.arguments ?? '';
+    end = choice?.finish_reason ?? end;
+  }
+  assert.deepEqual([called, streamedArguments, end], ['look', message.function_call.arguments, finish]);
+  assert.equal(finish, 'function_call');
+  const next = await ask({ messages: [...messages, message, { role: 'function', name: 'look', content: 'a cat' }], function_call: 'none', max_tokens: 4 });
+  assert.equal(next.choices[0].message.function_call, undefined);
+  await own.stop();
+});
+
 test('calls of custom tools are custom calls, whole and streamed, and go back into the conversation', async () => {
   const own = await serve(guide);
   const { chat } = new OpenAI({ baseURL: own.url + '/v1', apiKey: 'none', maxRetries: 0 });

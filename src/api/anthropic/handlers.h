@@ -1,9 +1,13 @@
-/// POST /v1/messages and POST /v1/messages/count_tokens.
+/// POST /v1/messages, POST /v1/messages/count_tokens, and GET /v1/models and /v1/models/ID in Anthropic's words.
+///
+/// Source: Anthropic API reference, "Messages", "List Models" and "Get a Model".
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "api/service.h"
+#include "loader/registry.h"
 #include "net/http/http_server.h"
 
 namespace cairn::api::anthropic {
@@ -12,5 +16,14 @@ namespace cairn::api::anthropic {
 void handle_messages(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_count_tokens(Service& service, const net::HttpRequest& request,
                          std::shared_ptr<net::HttpResponse> response);
+
+inline constexpr int kModelsMax = 1'000;  ///< of one page
+
+/// Whether the request is of a client of Anthropic's, which shares these paths with OpenAI's: they name their version.
+bool speaks_anthropic(const net::HttpRequest& request);
+
+/// `id`: empty for the list.
+void handle_models(const Registry& registry, const net::HttpRequest& request, std::string_view id,
+                   net::HttpResponse& response);
 
 }  // namespace cairn::api::anthropic

@@ -1,4 +1,4 @@
-#include "api/anthropic/models.h"
+#include "api/anthropic/handlers.h"
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -50,7 +50,8 @@ class ChatSerializer {
   virtual std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) = 0;
   /// `finish.turn` holds all parts of the choice again.
   virtual std::string finish(int choice, ChatFinish&& finish) = 0;
-  /// As ResponseSerializer's, but that it gives what is to be done; empty: nothing. It is called on any thread.
+  /// Like ResponseSerializer::settle, but returns the work instead of doing it; empty: there is none. The caller may
+  /// run it on any thread.
   virtual std::function<void()> settle(const Error* /*error*/) { return {}; }
   virtual std::string done() = 0;
   virtual std::string failure(const Error& error) = 0;

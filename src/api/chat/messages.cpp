@@ -152,10 +152,24 @@ void read_thinking(ordered_json& message) {
     message.erase("reasoning_content");
 }
 
+// The forms that came before tools: one call without an id, and a message of the function's.
+void replace_old_call(ordered_json& message) {
+  const auto role = message.find("role");
+  if (role != message.end() && *role == "function") *role = "tool";
+  const auto call = message.find("function_call");
+  if (call == message.end()) return;
+  const auto calls = message.find("tool_calls");
+  const bool has_calls = calls != message.end() && !calls->is_null() && !calls->empty();
+  if (call->is_object() && !has_calls)
+    message["tool_calls"] = ordered_json::array({{{"type", "function"}, {"function", *call}}});
+  message.erase("function_call");
+}
+
 /// Checks a message and brings it into the form that templates know.
 void read_message(RequestFields& fields, ordered_json& message, const std::string& path, OpenCalls& open,
                   bool is_attached) {
   if (!message.is_object()) return fields.reject(path, fmt::format("must be an object, not {}", json_kind(message)));
+  replace_old_call(message);
   const auto role = message.find("role");
   if (role == message.end() || !role->is_string()) return fields.reject(path + ".role", "is missing or not a string");
   if (*role == "developer") *role = "system";
@@ -207,8 +221,9 @@ ordered_json read_messages(RequestFields& fields) {
 
 namespace {
 
-// The tool as templates want it, or null after an error.
-ordered_json read_tool(RequestFields& fields, const ordered_json& tool, const std::string& path) {
+// The tool as templates want it, or null after an error. `function_path`: where its function stands in the request.
+ordered_json read_tool(RequestFields& fields, const ordered_json& tool, const std::string& path,
+                       const std::string& function_path) {
   const auto refuse = [&](const std::string& where, std::string why) -> ordered_json {
     fields.reject(where, std::move(why));
     return nullptr;
@@ -217,18 +232,17 @@ ordered_json read_tool(RequestFields& fields, const ordered_json& tool, const st
   if (!tool.contains("type") || tool["type"] != "function")
     return refuse(path + ".type", "must be \"function\": this server runs no tools of its own");
   const auto function = tool.find("function");
-  if (function == tool.end() || !function->is_object())
-    return refuse(path + ".function", "is missing or not an object");
+  if (function == tool.end() || !function->is_object()) return refuse(function_path, "is missing or not an object");
   const auto name = function->find("name");
   if (name == function->end() || !name->is_string() || name->get_ref<const std::string&>().empty() ||
       name->get_ref<const std::string&>().size() > kToolNameBytesMax)
-    return refuse(path + ".function.name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
+    return refuse(function_path + ".name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
   const auto description = function->find("description");
   if (description != function->end() && !description->is_string() && !description->is_null())
-    return refuse(path + ".function.description", "must be a string");
+    return refuse(function_path + ".description", "must be a string");
   const auto parameters = function->find("parameters");
   if (parameters != function->end() && !parameters->is_object() && !parameters->is_null())
-    return refuse(path + ".function.parameters", fmt::format("must be an object, not {}", json_kind(*parameters)));
+    return refuse(function_path + ".parameters", fmt::format("must be an object, not {}", json_kind(*parameters)));
   ordered_json read = tool;
   auto& read_function = read["function"];
   // Many templates print the description unasked.
@@ -239,29 +253,63 @@ ordered_json read_tool(RequestFields& fields, const ordered_json& tool, const st
   return read;
 }
 
-}  // namespace
-
-ordered_json read_tools(RequestFields& fields) {
-  const ordered_json* tools = fields.get("tools");
+// `name`: tools, or functions, which stand without a wrapper.
+ordered_json read_tool_list(RequestFields& fields, std::string_view name) {
+  const ordered_json* tools = fields.get(name);
   if (tools == nullptr) return nullptr;
   if (!tools->is_array() || tools->size() > kToolsMax) {
-    fields.reject("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
+    fields.reject(name, fmt::format("must be an array of at most {} {}", kToolsMax, name));
     return nullptr;
   }
+  const bool wrapped = name == "tools";
   ordered_json read = ordered_json::array();
   std::set<std::string> names;
   for (size_t i = 0; i < tools->size(); ++i) {
-    const std::string path = fmt::format("tools[{}]", i);
-    ordered_json tool = read_tool(fields, function_tool((*tools)[i]), path);
+    const std::string path = fmt::format("{}[{}]", name, i);
+    const std::string function_path = wrapped ? path + ".function" : path;
+    const ordered_json& given = (*tools)[i];
+    ordered_json tool =
+        read_tool(fields, wrapped ? function_tool(given) : ordered_json{{"type", "function"}, {"function", given}},
+                  path, function_path);
     if (tool.is_null()) return nullptr;
     if (!names.insert(tool["function"]["name"].get<std::string>()).second) {
-      fields.reject(path + ".function.name",
+      fields.reject(function_path + ".name",
                     fmt::format("{} is the name of another tool", quoted_value(tool["function"]["name"])));
       return nullptr;
     }
     read.push_back(std::move(tool));
   }
   return read.empty() ? ordered_json(nullptr) : read;
+}
+
+}  // namespace
+
+ordered_json read_tools(RequestFields& fields) { return read_tool_list(fields, "tools"); }
+
+ordered_json read_functions(RequestFields& fields) { return read_tool_list(fields, "functions"); }
+
+void read_function_call(RequestFields& fields, bool has_functions, ChatRequest& request) {
+  const auto& tools = request.input.tools;
+  const ordered_json* choice = fields.get("function_call");
+  if (has_functions) request.parallel_calls = false;  // an answer has a place for one
+  if (choice == nullptr || *choice == "auto") return;
+  if (!has_functions) {
+    if (*choice != "none" || !tools.is_null())
+      fields.reject("function_call", "needs functions; of tools, tool_choice says what to call");
+    return;
+  }
+  if (*choice == "none") {
+    request.tool_use = ToolUse::kNone;
+    return;
+  }
+  if (!choice->is_object() || !is_nonempty_string(*choice, "name"))
+    return fields.reject("function_call", "must be \"none\", \"auto\" or {\"name\": ...}");
+  request.tool_use = ToolUse::kRequired;
+  request.tool_name = (*choice)["name"];
+  const bool known =
+      std::ranges::any_of(tools, [&](const auto& tool) { return tool["function"]["name"] == request.tool_name; });
+  if (!known)
+    fields.reject("function_call.name", fmt::format("{} is none of the functions", quoted_value((*choice)["name"])));
 }
 
 namespace {
@@ -354,10 +402,14 @@ void take_prefill(ordered_json& messages, std::string& prefill) {
 
 }  // namespace
 
-ChatInput read_chat_input(RequestFields& fields, std::string& prefill) {
+ChatInput read_chat_input(RequestFields& fields, std::string& prefill, ordered_json functions) {
   ChatInput input;
   input.messages = read_messages(fields);
   input.tools = read_tools(fields);
+  if (!functions.is_null()) {
+    if (!input.tools.is_null()) fields.reject("functions", "is the old form of tools; give one of them");
+    input.tools = std::move(functions);
+  }
   read_template_variables(fields, input.variables);
   input.add_generation_prompt = fields.boolean("add_generation_prompt", true);
   // Agents end with a message of the assistant's after they have summed up, and wait for a new one.
@@ -424,7 +476,7 @@ void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning) {
 
 namespace {
 
-// llama.cpp's.
+// `reasoning_format`, which llama.cpp has: where an answer's thinking stands.
 void read_reasoning_format(RequestFields& fields, ReasoningOptions& reasoning) {
   const std::string format = fields.string("reasoning_format", "auto");
   reasoning.as_content = format == "none";

@@ -2,7 +2,8 @@
 /// that templates know.
 ///
 /// History is data: what stands in old messages does not end a session. Arguments that are no valid JSON stay as they
-/// are, calls and results without ids get them by their order, pictures and files in a tool's result become a text that
+/// are, an assistant's `function_call` is a call and a message of a function's is a tool's, calls and results without
+/// ids get them by their order, pictures and files in a tool's result become a text that
 /// says so (unreadable.h), fields that templates do not know are left alone. What a template cannot show of it,
 /// chat/history.h makes fit.
 #pragma once
@@ -30,15 +31,20 @@ std::string history_call_id(int number);
 nlohmann::ordered_json read_messages(RequestFields& fields);
 /// `tools`: functions with unlike names, in any form of tool_forms.h. Null without any.
 nlohmann::ordered_json read_tools(RequestFields& fields);
+/// `functions`: the form that tools had before, functions without a wrapper. Null without any.
+nlohmann::ordered_json read_functions(RequestFields& fields);
 /// `chat_template_kwargs`, but for variables that the server sets.
 void read_template_variables(RequestFields& fields, nlohmann::ordered_json& variables);
 /// `messages`, `tools`, `chat_template_kwargs`, `add_generation_prompt` and `continue_final_message`. A last message of
 /// the assistant that is text, and answers somebody, is the answer's beginning: it goes into `prefill` instead of the
 /// messages, unless `continue_final_message` is false, or, where it is not said, `add_generation_prompt` is false or
 /// there are tools.
-ChatInput read_chat_input(RequestFields& fields, std::string& prefill);
+/// `functions`, if not null, are the tools.
+ChatInput read_chat_input(RequestFields& fields, std::string& prefill, nlohmann::ordered_json functions = nullptr);
 /// `tool_choice`, also in other forms (tool_forms.h), and `parallel_tool_calls`; "allowed_tools" leaves only those.
 void read_tool_choice(RequestFields& fields, ChatRequest& request);
+/// `function_call`, which is tool_choice for `functions`: "none", "auto" or {"name"}.
+void read_function_call(RequestFields& fields, bool has_functions, ChatRequest& request);
 /// `tool_call_parsing`: "strict" or "lenient". Done by read_tool_choice.
 void read_tool_call_parsing(RequestFields& fields, ChatRequest& request);
 /// `reasoning_effort`, `thinking_budget` (and llama.cpp's names for it), `enable_thinking` and `reasoning_format`.

@@ -53,6 +53,29 @@ TEST(ReadMessages, ErrorsNameThePlace) {
                  "must be a string");
 }
 
+TEST(ReadMessages, FunctionCallsOfOldConversationsAreCallsOfTools) {
+  const ordered_json call = {
+      {"role", "assistant"}, {"content", nullptr}, {"function_call", {{"name", "f"}, {"arguments", "{\"a\":1}"}}}};
+  const ordered_json answer = {{"role", "function"}, {"name", "f"}, {"content", "4"}};
+  const auto done = read({user("a"), call, answer, call, answer});
+  ASSERT_TRUE(done.has_value());
+  for (const size_t at : {1, 3}) {
+    const ordered_json& called = (*done)[at]["tool_calls"][0];
+    EXPECT_EQ(called["function"]["arguments"], "{\"a\":1}");
+    EXPECT_FALSE((*done)[at].contains("function_call"));
+    EXPECT_EQ((*done)[at + 1]["role"], "tool");
+    EXPECT_EQ((*done)[at + 1]["tool_call_id"], called["id"]);
+  }
+  EXPECT_NE((*done)[1]["tool_calls"][0]["id"], (*done)[3]["tool_calls"][0]["id"]);
+  ordered_json unused = calls({"1"});
+  unused["function_call"] = nullptr;
+  const auto both = read({user("a"), unused, result("1")});
+  ASSERT_TRUE(both.has_value());
+  EXPECT_EQ((*both)[1]["tool_calls"][0]["id"], "1");
+  expect_refused({user("a"), {{"role", "assistant"}, {"function_call", {{"arguments", "{}"}}}}},
+                 "messages[1].tool_calls[0].function.name", "is missing");
+}
+
 TEST(ReadMessages, ResultsAnswerCalls) {
   EXPECT_TRUE(read({user("a"), calls({"1", "2"}), result("2"), result("1"), user("b")}));
   EXPECT_TRUE(read({user("a"), calls({"1"}), user("never mind")}));

@@ -209,6 +209,8 @@ ordered_json settings_json(const GenerateRequest& generate, int32_t context_toke
           {"dry_allowed_length", sampling.dry.allowed_length},
           {"dry_penalty_last_n", sampling.dry.last},
           {"dry_sequence_breakers", sampling.dry.breakers},
+          {"adaptive_target", as_written(sampling.adaptive_target)},
+          {"adaptive_decay", as_written(sampling.adaptive_decay)},
           {"mirostat", sampling.mirostat},
           {"mirostat_tau", as_written(sampling.mirostat_tau)},
           {"mirostat_eta", as_written(sampling.mirostat_eta)},

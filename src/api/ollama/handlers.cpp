@@ -14,6 +14,7 @@
 #include "api/params/request_notes.h"
 #include "base/system/random_id.h"
 #include "chat/completion_prompt.h"
+#include "chat/infill_prompt.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -29,7 +30,11 @@ Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest r
                      const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   GenerateRequest& generate = request.chat.generate;
   set_tenant(http, generate);
-  CAIRN_TRY(auto prompt, completion_prompt_tokens(model.prompt_context(), *request.raw));
+  CAIRN_TRY(auto prompt,
+            request.suffix.empty()
+                ? completion_prompt_tokens(model.prompt_context(), *request.raw)
+                : infill_prompt_tokens(model.prompt_context(), {.prefix = *request.raw, .suffix = request.suffix},
+                                       generate.max_tokens));
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
   CAIRN_TRY_VOID(hold_to_form(service, model, request.chat.form, requests));
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model.tokenizer);

@@ -1,4 +1,6 @@
-#include "api/ollama/messages.h"
+#include "api/ollama/request.h"
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>

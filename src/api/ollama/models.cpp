@@ -83,6 +83,7 @@ ordered_json capabilities(const LoadedModel& model) {
     list.push_back("completion");
     list.push_back("tools");
     if (thinks(model)) list.push_back("thinking");
+    if (can_fill_in(*model.tokenizer)) list.push_back("insert");
   }
   if (model.embedding.dimensions > 0) list.push_back("embedding");
   return list;

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/messages.h"
-#include "api/ollama/messages.h"
 #include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
@@ -146,16 +145,19 @@ Result<OllamaRequest> parse_generate(const ordered_json& body) {
   const bool raw = fields.boolean("raw", false);
   if (raw && !system.empty()) fields.reject("system", "has no place in a raw prompt; put it into the prompt");
   fields.only_empty("images", "this model reads text only");
-  fields.only_empty("suffix",
-                    "filling in the middle is not available; use raw with a prompt in the model's "
-                    "own fill-in tokens");
+  request.suffix = fields.string("suffix", "");
+  if (!request.suffix.empty()) {
+    constexpr std::string_view kNoPlace = "has no place where the middle is filled in; leave it or suffix out";
+    if (raw) fields.reject("raw", std::string(kNoPlace));
+    if (!system.empty()) fields.reject("system", std::string(kNoPlace));
+  }
   fields.only_empty("template", "start the server with --chat-template, or use raw");
   fields.only_empty("context", "send the whole conversation to /api/chat");
   for (const auto* name : {"width", "height", "steps"}) fields.refuse(name, "this server makes text");
   CAIRN_TRY_VOID(fields.finish());
-  request.only_load = prompt.empty();
+  request.only_load = prompt.empty() && request.suffix.empty();
   if (request.only_load) return request;
-  if (raw) {
+  if (raw || !request.suffix.empty()) {
     request.raw = std::move(prompt);
     return request;
   }

@@ -16,9 +16,18 @@ struct OllamaRequest {
   ChatRequest chat;
   bool only_load = false;          ///< there is nothing to answer: the client wants the model loaded, which it is
   std::optional<std::string> raw;  ///< a prompt without a template, in place of the conversation
+  std::string suffix;              ///< what comes after the answer, which fills in between it and `raw`; empty: nothing
 };
 
 Result<OllamaRequest> parse_chat(const nlohmann::ordered_json& body);
 Result<OllamaRequest> parse_generate(const nlohmann::ordered_json& body);
+
+/// A conversation in Ollama's shape -> OpenAI's, which api/chat/messages.h then checks.
+///
+/// Content is text, thinking stands in `thinking`, calls have their arguments as objects and need no ids, and a tool's
+/// message need not say which call it answers: then it is the first one without a result, of the tool's name if it has
+/// `tool_name`; there may be none. Calls without an id get one that every template takes. Errors: `at` the field's
+/// path.
+Result<nlohmann::ordered_json> convert_messages(const nlohmann::ordered_json& messages);
 
 }  // namespace cairn::api::ollama

@@ -189,12 +189,21 @@ TEST(OllamaRequest, APromptIsAConversationUnlessRaw) {
     expect_refused(parse_generate, fmt::format(R"({{"prompt": "x", "{}": ["y"]}})", name), Code::kUnsupported, name,
                    name);
   }
-  for (const std::string name : {"suffix", "template"}) {
-    expect_refused(parse_generate, fmt::format(R"({{"prompt": "x", "{}": "y"}})", name), Code::kUnsupported, name,
-                   name);
-  }
+  expect_refused(parse_generate, R"({"prompt": "x", "template": "y"})", Code::kUnsupported, "template", "template");
   expect_refused(parse_generate, R"({"prompt": "x", "system": "y", "raw": true})", Code::kInvalidArgument, "system",
                  "raw");
+}
+
+TEST(OllamaRequest, ASuffixFillsInTheMiddleWithoutATemplate) {
+  const auto request = generate_of(R"({"prompt": "def f(", "suffix": "return 1"})");
+  EXPECT_EQ(request.raw, "def f(");
+  EXPECT_EQ(request.suffix, "return 1");
+  EXPECT_TRUE(request.chat.input.messages.empty());
+  EXPECT_FALSE(generate_of(R"({"prompt": "", "suffix": "return 1"})").only_load);
+  expect_refused(parse_generate, R"({"prompt": "x", "suffix": "y", "raw": true})", Code::kInvalidArgument, "raw",
+                 "suffix");
+  expect_refused(parse_generate, R"({"prompt": "x", "suffix": "y", "system": "z"})", Code::kInvalidArgument, "system",
+                 "suffix");
 }
 
 std::string messages_of(const std::string& messages) {

@@ -13,13 +13,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string_view finish_name(ChatFinishReason end) {
+std::string_view finish_name(ChatFinishReason end, bool has_functions) {
   switch (end) {
     case ChatFinishReason::kStop:
     case ChatFinishReason::kStopString:
       return "stop";
     case ChatFinishReason::kToolCalls:
-      return "tool_calls";
+      return has_functions ? "function_call" : "tool_calls";
     case ChatFinishReason::kLength:
     case ChatFinishReason::kCutCall:
     case ChatFinishReason::kRepetition:
@@ -54,15 +54,18 @@ ordered_json call_delta(int32_t index, ordered_json members) {
 }
 
 // Null for a part that says nothing on the wire.
-ordered_json delta_of(const Part& part) {
+ordered_json delta_of(const Part& part, bool has_functions) {
+  if (has_functions && part.call > 0) return nullptr;  // there is a place for one call
   switch (part.kind) {
     case PartKind::kContent:
       return {{"content", part.text}};
     case PartKind::kReasoning:
       return {{"reasoning_content", part.text}};
     case PartKind::kCallBegin:
+      if (has_functions) return {{"function_call", {{"name", part.text}, {"arguments", ""}}}};
       return call_delta(part.call, call_json({part.id, part.text, ""}, {}));
     case PartKind::kArguments:
+      if (has_functions) return {{"function_call", {{"arguments", part.text}}}};
       return call_delta(part.call, {{"function", {{"arguments", part.text}}}});
     case PartKind::kCallEnd:
       break;
@@ -70,12 +73,17 @@ ordered_json delta_of(const Part& part) {
   return nullptr;
 }
 
-ordered_json message_json(ChatTurn&& turn, const CustomTools& custom) {
+ordered_json message_json(ChatTurn&& turn, const OpenAiChatOptions& options) {
   ordered_json message = {{"role", "assistant"}, {"content", nullptr}};
   if (!turn.content.empty() || turn.calls.empty()) message["content"] = std::move(turn.content);
   message["refusal"] = nullptr;
   if (!turn.reasoning.empty()) message["reasoning_content"] = std::move(turn.reasoning);
-  for (const ToolCall& call : turn.calls) message["tool_calls"].push_back(call_json(call, custom));
+  if (options.has_functions && !turn.calls.empty()) {
+    const ToolCall& call = turn.calls.front();
+    message["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
+    return message;
+  }
+  for (const ToolCall& call : turn.calls) message["tool_calls"].push_back(call_json(call, options.custom_tools));
   return message;
 }
 
@@ -142,7 +150,7 @@ std::string OpenAiChatSerializer::parts(int index, std::span<const Part> parts, 
   std::string bytes;
   for (const Part& part : parts) {
     ordered_json delta = custom_delta(choice, part);
-    if (delta.is_null() && !choice.custom_arguments.contains(part.call)) delta = delta_of(part);
+    if (delta.is_null() && !choice.custom_arguments.contains(part.call)) delta = delta_of(part, options_.has_functions);
     if (!delta.is_null()) bytes += chunk(index, std::move(delta), std::exchange(choice.logprobs, nullptr));
   }
   if (!choice.logprobs.is_null())  // the token's text is still held back
@@ -169,11 +177,10 @@ std::string OpenAiChatSerializer::finish(int index, ChatFinish&& finish) {
   add_usage(usage_, finish.usage, index == 0);
   reasoning_tokens_ += finish.reasoning_tokens;
   if (index == 0) timings_ = timings_json(finish.usage, finish.timings);
-  ordered_json end = {{"finish_reason", finish_name(finish.reason)}};
+  ordered_json end = {{"finish_reason", finish_name(finish.reason, options_.has_functions)}};
   if (ordered_json reason = stop_reason(finish); !reason.is_null()) end["stop_reason"] = std::move(reason);
   if (stream_) return chunk(index, ordered_json::object(), nullptr, end);
-  std::string whole =
-      dump({{"index", index}, {"message", message_json(std::move(finish.turn), options_.custom_tools)}});
+  std::string whole = dump({{"index", index}, {"message", message_json(std::move(finish.turn), options_)}});
   const bool has_logprobs = !choice.all_logprobs.empty();
   whole = with_member(std::move(whole), "logprobs",
                       has_logprobs ? R"({"content":)" + choice.all_logprobs.take() + R"(,"refusal":null})" : "null");

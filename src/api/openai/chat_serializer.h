@@ -21,6 +21,7 @@ struct OpenAiChatOptions {
   bool timings_per_token = false;
   ErrorFormat errors = ErrorFormat::kOpenAi;
   std::set<std::string, std::less<>> custom_tools{};  ///< whose calls are custom calls
+  bool has_functions = false;                         ///< the one call is in function_call, without an id
 };
 
 class OpenAiChatSerializer final : public ChatSerializer {

@@ -29,7 +29,8 @@ Result<void> chat(Service& service, const net::HttpRequest& http, const std::sha
                             .logprobs = request.chat.generate.sampling.logprobs,
                             .timings_per_token = request.timings_per_token,
                             .errors = openai_format(http.path),
-                            .custom_tools = std::move(request.custom_tools)};
+                            .custom_tools = std::move(request.custom_tools),
+                            .has_functions = request.has_functions};
   return run_chat(service, std::move(request.chat), "chatcmpl-", http, response, [&](const ChatStart& start) {
     return std::make_unique<OpenAiChatSerializer>(start, std::move(options));
   });

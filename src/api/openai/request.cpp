@@ -35,11 +35,6 @@ Result<void> read_common(RequestFields& fields, CommonFields& common) {
 
 // What this server cannot do, and says so.
 void refuse_fields(RequestFields& fields) {
-  fields.only_empty("functions", "use tools");
-  const bool has_tools = fields.get("tools") != nullptr;
-  fields.only_if(
-      "function_call", [&](const ordered_json& value) { return value == "auto" || (value == "none" && !has_tools); },
-      "use tool_choice");
   fields.refuse("audio", "this server answers in text");
   fields.refuse("web_search_options", "this server does not search");
   fields.only("modalities", ordered_json::array({"text"}), "only [\"text\"] is available");
@@ -76,8 +71,11 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   chat.choices = common.choices;
   chat.stream = common.stream;
   chat.generate = std::move(common.generate);
-  chat.input = read_chat_input(fields, chat.prefill);
+  ordered_json functions = read_functions(fields);
+  request.has_functions = !functions.is_null();
+  chat.input = read_chat_input(fields, chat.prefill, std::move(functions));
   read_tool_choice(fields, chat);
+  read_function_call(fields, request.has_functions, chat);
   read_answer_form(fields, chat.form);
   read_thinking_objects(fields, chat.reasoning);
   read_reasoning(fields, chat.reasoning);

@@ -30,6 +30,7 @@ struct CommonFields {
 struct OpenAiChatRequest {
   ChatRequest chat;
   std::set<std::string, std::less<>> custom_tools;  ///< names of those whose calls are answered as custom calls
+  bool has_functions = false;  ///< the tools are functions in the old form, and so is the call of the answer
   bool include_usage = false;
   bool timings_per_token = false;
 };

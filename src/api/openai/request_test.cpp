@@ -66,11 +66,33 @@ TEST(ChatRequest, NeutralValuesAreTakenWithoutAWord) {
 }
 
 TEST(ChatRequest, WhatWouldChangeTheAnswerIsRefusedByName) {
-  expect_refused(R"("functions": [{"name": "f"}])", "functions", Code::kUnsupported);
-  expect_refused(R"("function_call": {"name": "f"})", "function_call", Code::kUnsupported);
+  expect_refused(R"("function_call": {"name": "f"})", "function_call", Code::kInvalidArgument);
   expect_refused(R"("modalities": ["text", "audio"])", "modalities", Code::kUnsupported);
   expect_refused(R"("top_logprobs": 2)", "top_logprobs", Code::kInvalidArgument);
   expect_refused(R"("stream_options": {"include_usage": 1})", "stream_options.include_usage", Code::kInvalidArgument);
+}
+
+TEST(ChatRequest, FunctionsAreToolsOfWhichOneIsCalled) {
+  constexpr std::string_view kFunctions = R"("functions": [{"name": "read", "parameters": {"type": "object"}},
+    {"name": "write", "description": "Writes."}])";
+  const auto with = [&](std::string_view more) { return std::string(kFunctions) + std::string(more); };
+  const OpenAiChatRequest request = chat_of(kFunctions);
+  EXPECT_TRUE(request.has_functions);
+  EXPECT_FALSE(request.chat.parallel_calls);
+  EXPECT_EQ(request.chat.tool_use, ToolUse::kAuto);
+  ASSERT_EQ(request.chat.input.tools.size(), 2U);
+  EXPECT_EQ(request.chat.input.tools[1]["type"], "function");
+  EXPECT_EQ(request.chat.input.tools[1]["function"]["description"], "Writes.");
+  EXPECT_EQ(chat_of(with(R"(, "function_call": "none")")).chat.tool_use, ToolUse::kNone);
+  const ChatRequest named = chat_of(with(R"(, "function_call": {"name": "write"})")).chat;
+  EXPECT_EQ(named.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(named.tool_name, "write");
+  expect_refused(with(R"(, "function_call": {"name": "delete"})"), "function_call.name", Code::kInvalidArgument);
+  expect_refused(with(R"(, "function_call": "required")"), "function_call", Code::kInvalidArgument);
+  expect_refused(with(fmt::format(", {}", kTools)), "functions", Code::kInvalidArgument);
+  expect_refused(R"("functions": [{"description": "x"}])", "functions[0].name", Code::kInvalidArgument);
+  expect_refused(R"("functions": [{"name": "f"}, {"name": "f"}])", "functions[1].name", Code::kInvalidArgument);
+  expect_refused(R"("functions": {"name": "f"})", "functions", Code::kInvalidArgument);
 }
 
 TEST(ChatRequest, AMissingOrNegativeLimitIsTheContext) {

@@ -34,7 +34,7 @@ void read_stop(RequestFields& fields, std::vector<std::string>& stop) {
   for (const auto& text : *value) add(text);
 }
 
-// vLLM's.
+// `stop_token_ids`, which vLLM has: tokens that end the answer.
 void read_stop_tokens(RequestFields& fields, std::vector<TokenId>& tokens) {
   const ordered_json* value = fields.get("stop_token_ids");
   if (value == nullptr) return;

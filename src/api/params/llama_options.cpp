@@ -23,7 +23,6 @@ void refuse_what_is_on(RequestFields& fields) {
   constexpr double kMost = std::numeric_limits<double>::max();
   constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
   fields.only_if("tfs_z", number_in(1, kMost), kOtherFilters);
-  fields.only_if("adaptive_target", number_in(-kMost, 0), kOtherFilters);
   fields.only_empty("lora", "this server has no adapters");
   fields.only_empty("image_data", "this model reads text only");
   fields.only("reasoning_in_content", false, "thinking is in a field of its own");
@@ -46,8 +45,8 @@ void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
   fields.accept("n_cache_reuse", "beginnings of prompts are found again by themselves");
   for (const auto* name : {"n_keep", "n_discard"}) fields.accept(name, "an answer ends with the context");
   fields.accept("n_ctx", "the context is as the server has been started");
-  fields.accept({"sse_ping_interval", "verbose", "penalize_nl", "penalty_prompt", "adaptive_decay", "backend_sampling",
-                 "t_max_prompt_ms", "reasoning_control", "thinking_forced_open"});
+  fields.accept({"sse_ping_interval", "verbose", "penalize_nl", "penalty_prompt", "backend_sampling", "t_max_prompt_ms",
+                 "reasoning_control", "thinking_forced_open"});
 }
 
 std::optional<int32_t> read_token_limit(RequestFields& fields, std::initializer_list<std::string_view> names) {

@@ -87,7 +87,7 @@ void read_steps(RequestFields& fields, SamplingParams& sampling) {
   const auto add = [&](std::optional<SamplerStep> step, std::string_view shown) {
     if (step) return sampling.steps.push_back(*step);
     fields.reject("samplers", fmt::format("has no step {}; there are penalties, dry, top_n_sigma, top_k, typ_p, top_p, "
-                                          "min_p, xtc, temperature, infill, or letters of \"edskypmxti\"",
+                                          "min_p, xtc, temperature, infill, adaptive_p, or letters of \"edskypmxtia\"",
                                           shown));
   };
   const bool is_list = value->is_array();
@@ -141,6 +141,8 @@ void read_further_steps(RequestFields& fields, SamplingParams& sampling) {
   read_number(fields, "xtc_threshold", sampling.xtc_threshold, 0, 1);
   read_number(fields, "dynatemp_range", sampling.dynatemp_range, 0, kTemperatureMax);
   read_number(fields, "dynatemp_exponent", sampling.dynatemp_exponent, 0, 100);
+  read_number(fields, "adaptive_target", sampling.adaptive_target, kOff, 1);
+  read_number(fields, "adaptive_decay", sampling.adaptive_decay, 0, kAdaptiveDecayMax);
   sampling.mirostat = static_cast<int32_t>(fields.integer("mirostat", sampling.mirostat, 0, 2));
   read_number(fields, "mirostat_tau", sampling.mirostat_tau, 0, 100);
   read_number(fields, "mirostat_eta", sampling.mirostat_eta, 0, 1);

@@ -31,7 +31,7 @@ class Told {
   TextTokens tokens_;
 };
 
-TEST(TextTokens, EachIsToldOnceWithItsText) {
+TEST(TextTokens, EachTokenIsSentOnceWithItsText) {
   Told told;
   EXPECT_EQ(told.token("Hel").take("Hel"), "Hel");
   EXPECT_EQ(told.token("lo").take("lo"), "lo");
@@ -50,7 +50,7 @@ TEST(TextTokens, WhatIsHeldBackComesLater) {
   EXPECT_EQ(told.token("<", "3").token("i", "4").take("<i"), "3|4");
 }
 
-TEST(TextTokens, MarkersAreToldOfNobody) {
+TEST(TextTokens, TokensOfMarkersAreNotSentWithAnyText) {
   Told told;
   told.token("<think>").token("Hm").pass("Hm").token(".").pass(".").token("</think>").token("\n\n");
   EXPECT_EQ(told.token("Yes").take("Yes"), "Yes");

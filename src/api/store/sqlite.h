@@ -1,4 +1,4 @@
-/// SQLite's calls with Results and destructors.
+/// SQLite's C functions as classes: errors are Results, and destructors close and finish what was opened.
 #pragma once
 
 #include <sqlite3.h>

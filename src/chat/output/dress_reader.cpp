@@ -27,8 +27,10 @@ constexpr std::string_view kSkippedKeys[] = {"id", "index", "call_id"};
 constexpr std::string_view kFunctionKeys[] = {"name", "arguments", "parameters"};
 constexpr std::string_view kCallKeys[] = {"name", "tool_name", "arguments", "parameters", "function",
                                           "type", "id",        "index",     "call_id",    "tool_calls"};
+constexpr std::string_view kAttributes[] = {"name", "tool_name", "arguments", "parameters", "id"};
 constexpr std::string_view kTypes[] = {"function", "tool_call", "tool_use", "function_call"};
 constexpr size_t kTagBytesMax = 32;
+constexpr size_t kIdBytesMax = 128;
 
 bool is_one(Texts texts, std::string_view text) { return std::ranges::find(texts, text) != texts.end(); }
 bool begins_one(Texts texts, std::string_view text) {
@@ -91,6 +93,16 @@ bool DressReader::push(char byte) {
     case State::kItem:
     case State::kNextItem:
       return is_space(byte) || push_list(byte);
+    case State::kAttributeBegin:
+    case State::kAttribute:
+    case State::kAttributeValue:
+    case State::kAttributeText:
+    case State::kAttributeEnd:
+      return push_attribute(byte);
+    case State::kTagEnd:
+      return byte == '>' && end_attributes(true);
+    case State::kBody:
+      return is_space(byte) || (byte == '{' && begin_arguments(false));
     default:
       return push_value(byte);
   }
@@ -155,10 +167,81 @@ bool DressReader::push_tag(char byte) {
     calls_before_ = calls_.size();
     return wrap("<" + word_ + ">");
   }
+  if (is_space(byte)) return is_one(kTags, word_) && begin_attributes();
   word_ += byte;
   if (word_ == "/") return calls_.size() > calls_before_ && !in_list_;
   if (!word_.starts_with('/')) return begins_one(kTags, word_);
   return (is_letter(byte) || byte == '_' || byte == '-') && word_.size() <= kTagBytesMax;
+}
+
+bool DressReader::begin_attributes() {
+  state_ = State::kAttributeBegin;
+  levels_.assign(1, Level::kCall);
+  call_ = {};
+  has_arguments_ = in_arguments_ = separated_ = false;
+  calls_before_ = calls_.size();
+  quote_ = 0;
+  is_attribute_ = is_body_ = false;
+  return !in_list_ && wrap("<" + word_ + "> with attributes") && may_call();
+}
+
+bool DressReader::push_attribute(char byte) {
+  switch (state_) {
+    case State::kAttributeText:
+      if (byte == quote_) {
+        state_ = State::kAttributeBegin;
+        quote_ = 0;
+        if (key_ == "id") return true;
+        call_.name = text_;
+        return find_tool(call_.name) != nullptr;
+      }
+      text_ += byte;
+      return key_ == "id" ? text_.size() <= kIdBytesMax : may_name(text_);
+    case State::kAttribute:
+      if (byte != '=') {
+        key_ += byte;
+        return begins_one(kAttributes, key_);
+      }
+      state_ = State::kAttributeValue;
+      return is_one(kAttributes, key_);
+    case State::kAttributeValue:
+      return begin_attribute_value(byte);
+    case State::kAttributeEnd:
+      state_ = State::kAttributeBegin;
+      return byte == std::exchange(quote_, 0);
+    default:
+      if (is_space(byte)) return true;
+      if (byte == '>') return end_attributes(false);
+      state_ = byte == '/' ? State::kTagEnd : State::kAttribute;
+      key_ = byte == '/' ? "" : std::string(1, byte);
+      return begins_one(kAttributes, key_);
+  }
+}
+
+bool DressReader::begin_attribute_value(char byte) {
+  const bool is_quote = byte == '"' || byte == '\'';
+  if (is_quote && quote_ == 0) {
+    quote_ = byte;
+    text_.clear();
+    if (is_one(kArgumentsKeys, key_)) return !has_arguments_;
+    state_ = State::kAttributeText;
+    return key_ == "id" || call_.name.empty();
+  }
+  // Arguments, which may stand without quotes.
+  is_attribute_ = in_arguments_ = true;
+  writer_ = ArgumentWriter();
+  return byte == '{' && is_one(kArgumentsKeys, key_) && !has_arguments_ && begin_arguments(false);
+}
+
+// `closed`: by />, so that nothing is between this tag and another.
+bool DressReader::end_attributes(bool closed) {
+  in_tag_ = !closed;
+  if (call_.name.empty()) return false;
+  if (has_arguments_) return call_ended();
+  state_ = State::kBody;
+  is_body_ = in_arguments_ = true;
+  writer_ = ArgumentWriter();
+  return !closed;
 }
 
 // So many are around a call at most: text of nothing but wrappers is not held back for long.
@@ -285,6 +368,11 @@ bool DressReader::push_value(char byte) {
     call_.arguments = text.get<std::string>();
   }
   has_arguments_ = true;
+  if (std::exchange(is_body_, false)) return call_ended();
+  if (std::exchange(is_attribute_, false)) {
+    state_ = quote_ == 0 ? State::kAttributeBegin : State::kAttributeEnd;
+    return true;
+  }
   state_ = state_ == State::kArguments && arguments_doubled_ ? State::kArgumentsBrace : State::kAfterValue;
   return true;
 }

@@ -1,6 +1,6 @@
 /// Reads text, byte by byte, that may be calls of offered tools in another dress than the model's own format: JSON
-/// objects, alone, in lists, in code fences or in tags, with other keys or doubled braces, and call expressions in
-/// tags.
+/// objects, alone, in lists, in code fences or in tags, with other keys or doubled braces, call expressions in tags,
+/// and tags with attributes: <function name="write" arguments='{...}'/>, or the arguments between the tags.
 ///
 /// Reads with certainty only: the name is a tool's, the arguments are an object that its schema accepts, and nothing
 /// but such calls, what wraps them and white space has come.
@@ -72,12 +72,23 @@ class DressReader {
     kSecondBrace,
     kItem,  // of a list of "tool_calls"
     kNextItem,
+    kAttributeBegin,  // in a tag, before an attribute or the tag's end
+    kAttribute,       // the name of one
+    kAttributeValue,  // before its value
+    kAttributeText,   // the value of a name, or of what does not count
+    kAttributeEnd,    // after arguments, before the quote that closes them
+    kTagEnd,          // after /
+    kBody,            // after a tag that names a function, before its arguments
   };
   enum class Level { kCall, kFunction, kWrapper, kList };
 
   bool push_between(char byte);
   bool push_fence(char byte);
   bool push_tag(char byte);
+  bool begin_attributes();
+  bool push_attribute(char byte);
+  bool begin_attribute_value(char byte);
+  bool end_attributes(bool closed);
   bool push_key(char byte);
   bool begin_value(char byte);
   bool push_text(char byte);
@@ -110,6 +121,9 @@ class DressReader {
   int backticks_ = 0;
   std::string word_;           // after backticks, or of a tag
   std::string first_wrapper_;  // for dress()
+  char quote_ = 0;             // around the value of an attribute; 0: none
+  bool is_attribute_ = false;  // the arguments are an attribute's
+  bool is_body_ = false;       // the arguments are all that is between two tags
 
   // The current object, or expression.
   std::vector<Level> levels_;

@@ -89,6 +89,25 @@ const std::vector<Case> kDressed = {
     {"<tool_call>\nget_weather(city='Oslo', days=3)\n",
      {R"(get_weather{"city":"Oslo", "days":3})"},
      "a call expression"},
+    // Tags with attributes.
+    {R"(<function name="get_weather" arguments='{"city": "Oslo"}'/>)", {kOsloCall}, "<function> with attributes"},
+    {R"(<function name="get_weather" arguments='{"city": "Oslo"}' />)", {kOsloCall}, "<function> with attributes"},
+    {R"(<function name="get_weather" arguments='{"city": "Oslo"}'></function>)",
+     {kOsloCall},
+     "<function> with attributes"},
+    {R"(<tool_calls> <tool id="1" name='get_weather' arguments="{"city": "Oslo"}"/> </tool_calls>)",
+     {kOsloCall},
+     "<tool_calls>"},
+    {R"(<call arguments={"city": "Oslo"} name="get_weather">)", {kOsloCall}, "<call> with attributes"},
+    {R"(<function name="find_definition" arguments='{"symbol": "it's >"}'/>)",
+     {R"(find_definition{"symbol": "it's >"})"},
+     "<function> with attributes"},
+    {"<function name=\"get_weather\">\n{\"city\": \"Oslo\"}\n</function>\n<function name=\"now\">{}</function>",
+     {kOsloCall, "now{}"},
+     "<function> with attributes"},
+    {"Now:\n<function name=\"now\" arguments='{}'/>\n<function name=\"now\" arguments='{}'/>",
+     {"C Now:", "now{}", "now{}"},
+     "<function> with attributes"},
     // What JSON writers of models get wrong is put right, as in the model's own format.
     {R"({"name": "get_weather", "arguments": {'city': "Oslo",}})", {kOsloCall}, "a bare object"},
     {R"({"name": "get_weather", "arguments": {"city": "Oslo", "days": 3, "units": "C", "opts": {"fine": true},
@@ -139,6 +158,16 @@ const std::vector<std::string> kTexts = {
     R"({"name": "get_weather", "arguments": null})",
     "<tool_call>find_definition(name=\"Parser\")</tool_call>",
     "find_definition(symbol=\"Parser\")",
+    R"(<function name="get" arguments='{"city": "Oslo"}'/>)",
+    R"(<function name="get_weather" arguments='{"city": 5}'/>)",
+    R"(<function name="get_weather" arguments='{"city": "Oslo"}'/>, as an example)",
+    R"(<function name="get_weather" arguments='{"city": "Oslo"}' unit="C"/>)",
+    R"(<function name="now"/>)",
+    R"(<function name="now">clock</function>)",
+    R"(<function arguments='{}'/>)",
+    R"(<function name="now" arguments='{}')",
+    R"(<function name="now" arguments='{})",
+    R"(<script name="now" arguments='{}'/>)",
     // JSON that answers.
     R"({"city": "Oslo", "degrees": 20})",
     R"({"name": "Oslo", "arguments": ["for", "against"]})",
@@ -250,7 +279,8 @@ TEST(DressedCalls, LongHostileOutputsTakeLinearTime) {
   for (const std::string& piece :
        {kOslo + "\n", std::string("{\n"), std::string("[\n"), std::string("```json\n"), std::string("<tools>\n"),
         std::string(R"({"id":)") + "\n", std::string(R"({"name":"now","arguments":{"a":)") + "\n",
-        std::string(R"({"arguments":{"a":)") + "\n", std::string(R"({"name":"now","arguments":{"a":[)") + "\n"}) {
+        std::string(R"({"arguments":{"a":)") + "\n", std::string(R"({"name":"now","arguments":{"a":[)") + "\n",
+        std::string(R"(<function name="now" arguments='{"a":)") + "\n", std::string("<tool name=\"now\">\n")}) {
     std::string output;
     while (output.size() < 64u << 10) output += piece;
     output += "x";

@@ -54,7 +54,7 @@ class OutputParser {
   /// Whether the next bytes are a call's markup, names or numbers, for which greedy sampling is best, and not text.
   /// Only for formats that use this (ToolStyle::syntax_mark).
   bool in_syntax() const;
-  /// Whether calls in another dress are held back, which are calls if the output ends now.
+  /// Whether text is held back that becomes calls if the output ends now (dressed_calls.h).
   bool holds_calls() const { return dressed_ != nullptr && dressed_->holds_calls(); }
   /// After the end: what calls in another dress wore, for the log; empty: there were none.
   std::string_view dress() const { return dressed_ == nullptr ? std::string_view() : dressed_->dress(); }

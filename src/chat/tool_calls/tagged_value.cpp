@@ -1,4 +1,4 @@
-#include "chat/tool_calls/tagged_value.h"
+#include "chat/tool_calls/tagged_calls.h"
 
 #include <nlohmann/json.hpp>
 #include <string_view>

@@ -57,7 +57,7 @@ class InputMemory {
     auto* scales = reinterpret_cast<float*>(values + rows * padded_columns(cols));
     return {values, scales, kind == InputKind::kBF16};
   }
-  /// A zero for each row of usual inputs.
+  /// Counters of finished blocks, one for each row of usual inputs; they are zero between kernels.
   std::span<int32_t> tickets() const {
     return {static_cast<int32_t*>(tickets_.data()), static_cast<size_t>(tickets_.bytes()) / sizeof(int32_t)};
   }

@@ -53,7 +53,8 @@ __device__ inline uint64_t warp_total(uint64_t own) {
   return own;
 }
 
-/// The key of the most likely token of the row of sample blockIdx.x, by all lanes of a warp, after find_firsts().
+/// The key of the most likely token in the row of sample blockIdx.x. find_firsts() has run before; all lanes of a warp
+/// call this together.
 __device__ inline Key first_of_row(const RowParts& parts, int64_t vocabulary) {
   const bool has_part = own_lane() < part_count(vocabulary);
   return warp_min(has_part ? parts.firsts[int64_t{blockIdx.x} * kRowParts + own_lane()] : kNoKey);
