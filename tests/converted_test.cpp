@@ -182,7 +182,8 @@ std::set<std::string> decoder_files() {
 
 TEST(ConvertedFiles, EveryDecoderFileIsTested) {
   std::set<std::string> listed;
-  for (const Converted& each : kDecoders) EXPECT_TRUE(listed.insert(each.name).second) << each.name << " is there twice";
+  for (const Converted& each : kDecoders)
+    EXPECT_TRUE(listed.insert(each.name).second) << each.name << " is there twice";
   EXPECT_EQ(decoder_files(), listed);
 }
 

@@ -593,9 +593,7 @@ std::vector<std::pair<TokenId, float>> Sampler::distribution(std::span<const flo
   if (is_adaptive_) std::ranges::stable_sort(candidates, std::greater(), &Candidate::probability);
   std::vector<std::pair<TokenId, float>> result;
   result.reserve(candidates.size());
-  for (const Candidate& candidate : candidates) {
-    result.emplace_back(candidate.token, static_cast<float>(candidate.probability / total));
-  }
+  for (const Candidate& each : candidates) result.emplace_back(each.token, each.probability / total);
   return result;
 }
 

@@ -391,8 +391,8 @@ constexpr Setting kTwoBitExperts[] = {
 };
 
 constexpr Architecture kArchitectures[] = {
-    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4}, {"gemma4", kGemma4, true}, {"gpt-oss", kGptOss},
-    {"llama", kLlama},         {"qwen3", kQwen3, true},   {"qwen3moe", kQwen3Moe},   {"qwen35", kQwen35},
+    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4},   {"gemma4", kGemma4, true}, {"gpt-oss", kGptOss},
+    {"llama", kLlama},         {"qwen3", kQwen3, true},     {"qwen3moe", kQwen3Moe},   {"qwen35", kQwen35},
     {"qwen35moe", kQwen35Moe}, {"lfm2moe", kLfm2Moe, true},
 };
 

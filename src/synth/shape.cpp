@@ -78,8 +78,8 @@ std::unexpected<Error> misfit(std::string_view key, std::string what) {
 }  // namespace
 
 std::span<const std::string_view> architectures() {
-  static constexpr std::array<std::string_view, 10> kNames = {"llama",   "qwen3",     "qwen3moe",  "qwen35", "qwen35moe",
-                                                              "lfm2moe", "deepseek2", "deepseek4", "gemma4", "gpt-oss"};
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "llama", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "lfm2moe", "deepseek2", "deepseek4", "gemma4", "gpt-oss"};
   return kNames;
 }
 
