@@ -24,6 +24,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("deepseek2", read_deepseek2_config),
     decoder("deepseek32", read_deepseek32_config),
     {.name = deepseek4::kArchitecture, .kind = ArchitectureKind::kDeepSeek4},
+    {.name = deepseek4::kArchitecture41, .kind = ArchitectureKind::kDeepSeek4},
     decoder("gemma", read_gemma_config),
     decoder("gemma2", read_gemma2_config),
     decoder("gemma3", read_gemma3_config),

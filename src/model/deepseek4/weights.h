@@ -41,7 +41,10 @@ struct LayerWeights {
   CompressorWeights compressor;  ///< of layers with compressed rows
   Linear index_query;            ///< of indexed layers, as the next two
   Linear index_weights;
-  CompressorWeights index_compressor;
+  CompressorWeights index_compressor;  ///< of V4
+  Linear index_key;                    ///< of V4.1, from compressed rows where these are made; as the next
+  Buffer index_key_norm;
+  EngramWeights engram;  ///< of layers that have one
 
   StreamWeights feed_forward_streams;
   Buffer feed_forward_norm;
