@@ -153,6 +153,25 @@ TEST(Deepseek41, BothKindsOfNamesAndTheFirstFilesArchitectureGiveTheSameBytes) {
   expect_same_bytes(logits, logits_of(old, tokens, kRowsMax), "deepseek4");
 }
 
+TEST(Deepseek41, CandidatesAndEngramsChangeLaterLogits) {
+  const std::vector<TokenId> tokens = text_of(40);
+  const auto key = [](const std::string& name, int64_t value) {
+    return FileOptions{
+        .keys = [=](gguf::Writer& writer) { writer.set_integer("deepseek41." + name, gguf::ValueType::kU32, value); }};
+  };
+  const ModelFile file, all_blocks(key("attention.indexer.candidate_blocks", 100)), pad(key("engram.pad_id", 3));
+  Model model = loaded(file, "generic", 1), free = loaded(all_blocks, "generic", 1), padded = loaded(pad, "generic", 1);
+  const std::vector<float> logits = logits_of(model, tokens, kRowsMax);
+  const std::vector<float> unbounded = logits_of(free, tokens, kRowsMax);
+  const int64_t vocabulary = model.runner().vocabulary();
+  // Six rows are candidates at most.
+  const auto early = std::span(logits).first(6 * vocabulary);
+  expect_same_bytes(early, std::span(unbounded).first(early.size()), "while all blocks are candidates");
+  EXPECT_GT(nmse(logits, unbounded), 1e-4);
+  const std::vector<float> other_start = logits_of(padded, tokens, kRowsMax);
+  EXPECT_GT(nmse(std::span(logits).first(vocabulary), std::span(other_start).first(vocabulary)), 1e-4);
+}
+
 TEST(Deepseek41, TablesTakeNoMemory) {
   const ModelFile made;
   const auto file = gguf::Reader::open(made.path());
