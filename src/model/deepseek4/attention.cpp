@@ -151,9 +151,9 @@ void ModelRunner::make_shared_rows(size_t layer, const PagePool& pool) {
   const int32_t index_dim = description_.index_dim;
   backend_.rms_norm(activations_.compressed, weights.compressor.norm.floats(), epsilon, rows, params.dim,
                     activations_.compressed);
-  const MatmulTarget key[] = {weights.index_key.to(activations_.index_values)};
+  const MatmulTarget key[] = {weights.index_compressor.values.to(activations_.index_values)};
   backend_.matmul(key, activations_.compressed, static_cast<int32_t>(rows));
-  backend_.rms_norm(activations_.index_values, weights.index_key_norm.floats(), epsilon, rows, index_dim,
+  backend_.rms_norm(activations_.index_values, weights.index_compressor.norm.floats(), epsilon, rows, index_dim,
                     activations_.index_values);
   turn_last(compressed_rope(params.ratio), activations_.index_values, rows, 1, index_dim);
   turn_last(compressed_rope(params.ratio), activations_.compressed, rows, 1, params.dim);

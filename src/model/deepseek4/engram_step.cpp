@@ -58,7 +58,7 @@ void ModelRunner::find_engrams(const PagePool& pool) {
     for (int64_t row = 0; row < rows_; ++row) {
       const auto found = std::span(engram_rows_).subspan((int64_t{layer} * rows_max_ + row) * count, count);
       engram_rows(engram, layer, std::span(classes_).subspan(row * order, order), found);
-      fetch_engram_rows(*weights_.layers[engram.layers[layer]].engram.table, found);
+      fetch_engram_rows(*weights_.layers[engram.layers[layer]].engram->table, found);
     }
   }
 }

@@ -175,7 +175,7 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
   const size_t layers = description_.main_layers();
   for (size_t layer = 0; layer < layers; ++layer) {
     if (description_.layers[layer].engram >= 0) {
-      add_engram(description_.layers[layer], weights_.layers[layer].engram);
+      add_engram(description_.layers[layer], *weights_.layers[layer].engram);
     }
     attention(layer, *batch.pool);
     if (layer + 1 == layers && !description_.has_mtp) select_output_rows();

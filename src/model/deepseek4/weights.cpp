@@ -24,8 +24,9 @@ class LayerLoader {
     if (model_.is_v41) {
       CAIRN_TRY_VOID(load_shared_rows(weights));
       if (layer_.engram >= 0) {
-        CAIRN_TRY(weights.engram,
+        CAIRN_TRY(EngramWeights engram,
                   load_engram(binder_, file_, model_.engram, layer_.engram, prefix_, model_.streams, model_.embedding));
+        weights.engram = std::make_unique<EngramWeights>(std::move(engram));
       }
       CAIRN_TRY_VOID(load_feed_forward(weights));
       return weights;
@@ -91,8 +92,8 @@ class LayerLoader {
       CAIRN_TRY(rows.scores, linear("attn_compressor_gate", model_.head_dim, model_.embedding));
     }
     CAIRN_TRY(rows.norm, vector("attn_compressor_norm.weight", model_.head_dim));
-    CAIRN_TRY(weights.index_key, linear("indexer.attn_k", model_.index_dim, model_.head_dim));
-    CAIRN_TRY(weights.index_key_norm, vector("indexer.k_norm.weight", model_.index_dim));
+    CAIRN_TRY(weights.index_compressor.values, linear("indexer.attn_k", model_.index_dim, model_.head_dim));
+    CAIRN_TRY(weights.index_compressor.norm, vector("indexer.k_norm.weight", model_.index_dim));
     return {};
   }
 
