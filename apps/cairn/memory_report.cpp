@@ -112,6 +112,10 @@ std::string MemoryReport::text() const {
                  first.weights_in_place
                      ? ", those of two and three bits as the file has them: there is no room to keep them unpacked"
                      : "");
+  if (first.file_table_bytes > 0) {
+    fmt::format_to(out, "  tables        {}, read from the file by row: no memory\n",
+                   bytes_text(first.file_table_bytes));
+  }
   fmt::format_to(out, "  kept free     {}\n", bytes_text(kReservedBytes));
   if (first.kv_pages.empty()) {
     fmt::format_to(out, "  scratch       {}\n  (an encoder: it keeps no keys and values between calls)\n",
@@ -141,6 +145,7 @@ nlohmann::ordered_json MemoryReport::json() const {
                             {"kv_type", kv_type},
                             {"weight_bytes", stage.weight_bytes},
                             {"weights_in_place", stage.weights_in_place},
+                            {"file_table_bytes", stage.file_table_bytes},
                             {"scratch_bytes", stage.scratch_bytes},
                             {"kv_tokens", plan.kv_tokens},
                             {"kv_pages", plan.kv_pages},

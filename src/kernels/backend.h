@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "kernels/attention_operations.h"         // IWYU pragma: export
 #include "kernels/compressor_operations.h"        // IWYU pragma: export
+#include "kernels/deepseek41_operations.h"        // IWYU pragma: export
 #include "kernels/device_memory.h"                // IWYU pragma: export
 #include "kernels/hyper_connection_operations.h"  // IWYU pragma: export
 #include "kernels/latent_operations.h"            // IWYU pragma: export
@@ -51,6 +52,7 @@ class Backend : public DeviceMemory,
   virtual HyperConnectionOperations* streams() { return nullptr; }
   virtual CompressorOperations* compressor() { return nullptr; }
   virtual RecurrentOperations* recurrent() { return nullptr; }
+  virtual Deepseek41Operations* deepseek41() { return nullptr; }
 
   /// A step of a model begins, like those before it: operations from here to the next read(), copy() or finish() may be
   /// begun together.

@@ -31,9 +31,19 @@ struct RowAttentionParams {
   const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null
 };
 
+/// Blocks of neighbouring rows, which a choice finds or is made among. A block's score is its best row's; one whose
+/// last row is not seen yet comes before all others.
+struct CandidateBlocks {
+  int32_t rows = 0;  ///< of a block; 0: there are none
+  int32_t most = 0;  ///< (most - 1) * rows is no less than the rows that are chosen
+  bool find = false;
+  int32_t* blocks = nullptr;  ///< [queries, most]: numbers of the best ones, ascending
+};
+
 struct ChooseParams {
   int32_t heads = 0;
-  int32_t most = 0;  ///< rows that are chosen; all, where no more are seen
+  int32_t most = 0;                 ///< rows that are chosen; all, where no more are seen
+  CandidateBlocks candidates = {};  ///< of backends with Backend::deepseek41()
 };
 
 /// Conventions as in Backend.

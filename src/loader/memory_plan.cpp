@@ -211,15 +211,17 @@ Result<std::vector<StagePlan>> plan_stages(const ModelMemory& model, const Memor
 }  // namespace
 
 std::string StagePlan::text() const {
+  const std::string tables =
+      file_table_bytes > 0 ? fmt::format(", tables {} read from the file by row", bytes_text(file_table_bytes)) : "";
   if (kv_pages.empty()) {
-    return fmt::format("weights {}, scratch {}; {} available", bytes_text(weight_bytes), bytes_text(scratch_bytes),
-                       bytes_text(available_bytes));
+    return fmt::format("weights {}{}, scratch {}; {} available", bytes_text(weight_bytes), tables,
+                       bytes_text(scratch_bytes), bytes_text(available_bytes));
   }
   std::string windows;
   if (window_sequences > 0) windows = fmt::format(", windows of {} sequences", window_sequences);
-  return fmt::format("weights {}, KV cache {} ({} tokens{}), its index {}, scratch {}; {} available",
-                     bytes_text(weight_bytes), bytes_text(kv_bytes), kv_tokens, windows, bytes_text(index_bytes),
-                     bytes_text(scratch_bytes), bytes_text(available_bytes));
+  return fmt::format("weights {}{}, KV cache {} ({} tokens{}), its index {}, scratch {}; {} available",
+                     bytes_text(weight_bytes), tables, bytes_text(kv_bytes), kv_tokens, windows,
+                     bytes_text(index_bytes), bytes_text(scratch_bytes), bytes_text(available_bytes));
 }
 
 int64_t MemoryPlan::bytes() const {

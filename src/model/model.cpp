@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -181,6 +182,12 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   CAIRN_TRY_VOID(check_is_whole(stages, "DeepSeek V4"));
   Backend& backend = *stages[0].backend;
   CAIRN_TRY_VOID(check_operations(backend, true, true, false));
+  if (config.is_v41 && backend.deepseek41() == nullptr) {
+    return fail(Code::kUnsupported,
+                "{} has no engrams and no choice among candidate rows, which DeepSeek V4.1 needs; models like it run "
+                "on the CPU (--gpu-layers 0)",
+                backend.description());
+  }
   ModelMemory memory;
   StageMemory& stage = memory.stages.emplace_back();
   const auto load = [&](WeightLoader& binder) {
@@ -188,6 +195,9 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage));
   stage.weight_bytes += direction_bytes(options, config.main_layers(), config.embedding);
+  for (const int32_t layer : config.engram.layers) {
+    stage.file_table_bytes += std::ssize(file.find_tensor(fmt::format("blk.{}.engram_embd.weight", layer))->bytes);
+  }
   stage.scratch_bytes = deepseek4::ModelRunner::bytes(config, backend, options);
   std::vector<deepseek4::LayerPlaces> places;
   memory.kv_layout = deepseek4::kv_layout_of(config, options.kv_type, places);
@@ -274,6 +284,14 @@ Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const Deco
 }
 
 Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, const ModelOptions& options) {
+  if (deepseek4::is_v41(file)) {
+    const auto drafts = [](const gguf::Tensor& tensor) { return tensor.name.starts_with("mtp."); };
+    if (options.load_mtp && (options.mtp_file != nullptr || std::ranges::any_of(file.tensors(), drafts))) {
+      return fail(Code::kUnsupported, "drafting with DeepSeek V4.1's own head (DSpark) is not supported; {}",
+                  options.mtp_file != nullptr ? "leave out --draft" : "leave out --speculate");
+    }
+    return deepseek4::describe_v41(file, options.context_tokens);
+  }
   CAIRN_TRY(deepseek4::ModelConfig config, deepseek4::describe(file, options.context_tokens));
   deepseek4::read_mtp_config(file, options, config);
   return config;

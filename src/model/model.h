@@ -60,6 +60,7 @@ bool is_mtp_file(const gguf::Reader& file);
 struct StageMemory {
   int64_t weight_bytes = 0;       ///< tensors, as the backend has them: mapped from the file or copied
   bool weights_in_place = false;  ///< asked for, or because larger copies would take most of the memory there is
+  int64_t file_table_bytes = 0;   ///< engrams, whose rows are read from the file as they are needed: no part of a plan
   int64_t scratch_bytes = 0;      ///< activations and working memory of a step, allocated by load_model
 };
 

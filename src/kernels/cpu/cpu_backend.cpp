@@ -20,6 +20,7 @@
 #include "kernels/cpu/packed/panel.h"
 #include "kernels/cpu/recurrent/recurrent_op.h"
 #include "kernels/cpu/rows/compressor_op.h"
+#include "kernels/cpu/rows/deepseek41_op.h"
 #include "kernels/cpu/rows/hyper_connections.h"
 #include "kernels/cpu/rows/kv_store.h"
 #include "kernels/cpu/rows/moe_route.h"
@@ -54,7 +55,8 @@ class CpuBackend final : public Backend {
         latent_(isa_, team_),
         streams_(rows_, team_),
         compressor_(rows_, team_),
-        recurrent_(isa_, team_) {}
+        recurrent_(isa_, team_),
+        deepseek41_(team_) {}
 
   std::string description() const override {
     return fmt::format("cpu {}, {} thread{}", isa_.name, team_.threads(), team_.threads() == 1 ? "" : "s");
@@ -233,6 +235,7 @@ class CpuBackend final : public Backend {
   HyperConnectionOperations* streams() override { return &streams_; }
   CompressorOperations* compressor() override { return &compressor_; }
   RecurrentOperations* recurrent() override { return &recurrent_; }
+  Deepseek41Operations* deepseek41() override { return &deepseek41_; }
 
   void read(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
   void write(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
@@ -280,6 +283,7 @@ class CpuBackend final : public Backend {
   StreamsOp streams_;
   CompressorOp compressor_;
   RecurrentOp recurrent_;
+  Deepseek41Op deepseek41_;
   Scratch route_working_;  // one row per thread
 };
 

@@ -30,6 +30,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("deepseek2", read_deepseek2_config),
     decoder("deepseek32", read_deepseek32_config),
     {.name = deepseek4::kArchitecture, .kind = ArchitectureKind::kDeepSeek4},
+    {.name = deepseek4::kArchitecture41, .kind = ArchitectureKind::kDeepSeek4},
     decoder("ernie4_5", read_ernie4_5_config),
     decoder("ernie4_5-moe", read_ernie4_5_moe_config),
     encoder("eurobert", read_eurobert_config),

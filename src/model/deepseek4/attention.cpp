@@ -13,8 +13,13 @@ void ModelRunner::attention(size_t layer, const PagePool& pool) {
   begin_block(weights.attention_streams, weights.attention_norm);
   project(config, weights);
   store_window(layer, pool);
-  if (config.ratio > 0) compress(layer, pool);
-  if (config.indexed) compress_index(layer, pool);
+  if (description_.is_v41) {
+    if (config.makes_rows) make_shared_rows(layer, pool);
+    if (config.indexed) choose(layer, pool);
+  } else {
+    if (config.ratio > 0) compress(layer, pool);
+    if (config.indexed) compress_index(layer, pool);
+  }
   attend(layer, pool);
 
   const Rope back = config.ratio > 0 ? Rope::kCompressedBack : Rope::kWindowBack;
@@ -34,11 +39,20 @@ void ModelRunner::project(const LayerConfig& layer, const LayerWeights& weights)
   size_t count = 0;
   from_input[count++] = weights.query_down.to(activations_.query_low);
   from_input[count++] = weights.key_value.to(activations_.latent);
-  if (layer.ratio > 0) {
+  if (description_.is_v41) {
+    if (layer.makes_rows) {
+      float* values = layer.ratio == 1 ? activations_.compressed : activations_.values;
+      from_input[count++] = weights.compressor.values.to(values);
+    }
+    if (layer.makes_rows && layer.ratio > 1) {
+      from_input[count++] = weights.compressor.scores.to(activations_.scores);
+    }
+    if (layer.indexed) from_input[count++] = weights.index_weights.to(activations_.index_weights);
+  } else if (layer.ratio > 0) {
     from_input[count++] = weights.compressor.values.to(activations_.values);
     from_input[count++] = weights.compressor.scores.to(activations_.scores);
   }
-  if (layer.indexed) {
+  if (layer.indexed && !description_.is_v41) {
     from_input[count++] = weights.index_compressor.values.to(activations_.index_values);
     from_input[count++] = weights.index_compressor.scores.to(activations_.index_scores);
     from_input[count++] = weights.index_weights.to(activations_.index_weights);
@@ -54,7 +68,9 @@ void ModelRunner::project(const LayerConfig& layer, const LayerWeights& weights)
 
   const int32_t heads = description_.heads, dim = description_.head_dim;
   const float* table = rope(layer.ratio > 0 ? Rope::kCompressed : Rope::kWindow);
-  backend_.rms_norm(activations_.query, nullptr, epsilon, int64_t{rows_} * heads, dim, activations_.query);
+  if (!description_.is_v41) {
+    backend_.rms_norm(activations_.query, nullptr, epsilon, int64_t{rows_} * heads, dim, activations_.query);
+  }
   turn_last(table, activations_.query, rows_, heads, dim);
   backend_.rms_norm(activations_.latent, weights.key_value_norm.floats(), epsilon, rows_, dim, activations_.latent);
   turn_last(table, activations_.latent, rows_, 1, dim);
@@ -62,7 +78,11 @@ void ModelRunner::project(const LayerConfig& layer, const LayerWeights& weights)
 
 void ModelRunner::store_window(size_t layer, const PagePool& pool) {
   const int32_t dim = description_.head_dim;
-  if (rounding_) compressor_.round_fp8(activations_.latent, rows_, dim, dim - description_.rope_dims);
+  if (rounding_ && description_.is_v41) {
+    backend_.deepseek41()->round_rows(SimulatedRounding::kFp8Blocks32, activations_.latent, rows_, dim);
+  } else if (rounding_) {
+    compressor_.round_fp8(activations_.latent, rows_, dim, dim - description_.rope_dims);
+  }
   store(places_[layer].window, pool, activations_.latent);
 }
 
@@ -112,6 +132,61 @@ void ModelRunner::compress_index(size_t layer, const PagePool& pool) {
   }
 }
 
+// The key of a row in the index is made from the row before it is turned.
+void ModelRunner::make_shared_rows(size_t layer, const PagePool& pool) {
+  const LayerPlaces& places = places_[layer];
+  const LayerWeights& weights = weights_.layers[layer];
+  CompressorParams params = description_.compressor(description_.layers[layer]);
+  if (params.ratio > 1) {
+    store(places.values, pool, activations_.values);
+    store(places.scores, pool, activations_.scores);
+    params.biases = no_biases_.floats();
+    compressor_.compress(params, pool.view(places.values.group, places.values.layer),
+                         pool.view(places.scores.group, places.scores.layer), batch_.slices(places.values.group),
+                         activations_.compressed);
+  }
+  const int64_t rows = completed(params.ratio);
+  if (rows == 0) return;
+  const float epsilon = description_.norm_epsilon;
+  const int32_t index_dim = description_.index_dim;
+  backend_.rms_norm(activations_.compressed, weights.compressor.norm.floats(), epsilon, rows, params.dim,
+                    activations_.compressed);
+  const MatmulTarget key[] = {weights.index_compressor.values.to(activations_.index_values)};
+  backend_.matmul(key, activations_.compressed, static_cast<int32_t>(rows));
+  backend_.rms_norm(activations_.index_values, weights.index_compressor.norm.floats(), epsilon, rows, index_dim,
+                    activations_.index_values);
+  turn_last(compressed_rope(params.ratio), activations_.index_values, rows, 1, index_dim);
+  turn_last(compressed_rope(params.ratio), activations_.compressed, rows, 1, params.dim);
+  if (rounding_) {
+    Deepseek41Operations& rounding = *backend_.deepseek41();
+    rounding.round_rows(SimulatedRounding::kFp4Blocks32, activations_.index_values, rows, index_dim);
+    rounding.round_rows(SimulatedRounding::kFp4Blocks16, activations_.compressed, rows, params.dim);
+  }
+  store(places.index, pool, activations_.index_values);
+  store(places.compressed, pool, activations_.compressed);
+}
+
+// Layers without an index read what the last one before them has chosen.
+void ModelRunner::choose(size_t layer, const PagePool& pool) {
+  const LayerConfig& config = description_.layers[layer];
+  const KvPlace& index = places_[layer].index;
+  const int32_t heads = description_.index_heads, dim = description_.index_dim;
+  turn_last(rope(Rope::kCompressed), activations_.index_query, rows_, heads, dim);
+  if (rounding_) {
+    backend_.deepseek41()->round_rows(SimulatedRounding::kFp4Blocks32, activations_.index_query, int64_t{rows_} * heads,
+                                      dim);
+  }
+  ChooseParams params{.heads = heads, .most = description_.index_rows};
+  if (config.candidates != Candidates::kNone) {
+    params.candidates = {.rows = description_.candidate_rows,
+                         .most = description_.candidate_blocks,
+                         .find = config.candidates == Candidates::kFinds,
+                         .blocks = activations_.candidates};
+  }
+  latent_.select_topk(params, pool.view(index.group, index.layer), batch_.slices(index.group), activations_.index_query,
+                      activations_.index_weights, activations_.chosen);
+}
+
 // One softmax over the last positions as they are and the compressed rows of all before; the two overlap.
 void ModelRunner::attend(size_t layer, const PagePool& pool) {
   const LayerConfig& config = description_.layers[layer];
@@ -127,9 +202,11 @@ void ModelRunner::attend(size_t layer, const PagePool& pool) {
   add(places.window).window = description_.window;
   if (config.ratio > 0) {
     RowSource& compressed = add(places.compressed);
-    if (config.indexed) {
+    if (config.indexed || description_.is_v41) {
       compressed.chosen = activations_.chosen;
       compressed.chosen_max = description_.index_rows;
+    }
+    if (config.indexed && !description_.is_v41) {
       latent_.select_topk({description_.index_heads, description_.index_rows},
                           pool.view(places.index.group, places.index.layer), batch_.slices(places.index.group),
                           activations_.index_query, activations_.index_weights, activations_.chosen);

@@ -97,6 +97,8 @@ Result<void> read_ratios(const MetadataReader& keys, ModelConfig& model) {
     }
     model.layers[i].ratio = static_cast<int32_t>(ratio);
     model.layers[i].indexed = ratio == kIndexedRatio;
+    model.layers[i].makes_rows = ratio > 0;
+    model.layers[i].rows_of = ratio > 0 ? static_cast<int32_t>(i) : -1;
   }
   return {};
 }
@@ -197,16 +199,32 @@ KvLayout kv_layout_of(const ModelConfig& config, KvType type, std::vector<LayerP
     LayerPlaces at;
     at.window = add(KvKind::kWindow, config.window, {.kv_heads = 1, .key_dim = config.head_dim});
     if (layer.ratio > 0) {
+      if (!layer.makes_rows) {
+        at.compressed = places[layer.rows_of].compressed;
+        at.index = places[layer.rows_of].index;
+        places.push_back(at);
+        continue;
+      }
       at.compressed = add(KvKind::kFull, 0, {.kv_heads = 1, .key_dim = config.head_dim, .tokens_per_row = layer.ratio});
-      at.values = add_inputs(config.compressor(layer));
-      at.scores = add_inputs(config.compressor(layer));
+      // A row of one position is made from it alone.
+      if (layer.ratio > 1) {
+        at.values = add_inputs(config.compressor(layer));
+        at.scores = add_inputs(config.compressor(layer));
+      }
     }
     if (layer.indexed) {
       at.index = add(KvKind::kFull, 0, {.kv_heads = 1, .key_dim = config.index_dim, .tokens_per_row = layer.ratio});
-      at.index_values = add_inputs(config.index_compressor(layer));
-      at.index_scores = add_inputs(config.index_compressor(layer));
+      if (!config.is_v41) {
+        at.index_values = add_inputs(config.index_compressor(layer));
+        at.index_scores = add_inputs(config.index_compressor(layer));
+      }
     }
     places.push_back(at);
+  }
+  if (!config.engram.layers.empty()) {
+    // A row of a position has all that the next one's hashes look back at.
+    const int32_t classes = config.engram.order - 1;
+    places.front().classes = add(KvKind::kWindow, 2, {.kv_heads = 1, .key_dim = classes, .type = KvType::kF32});
   }
   if (config.has_mtp) {
     // A row reads the streams of the position before it.

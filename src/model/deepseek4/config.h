@@ -1,4 +1,4 @@
-/// DeepSeek V4 in numbers: read from metadata before any weight is touched.
+/// DeepSeek V4 and V4.1 in numbers: read from metadata before any weight is touched.
 ///
 /// Source: the reference engine of DeepSeek V4 (antirez/ds4) and llama.cpp, whose metadata keys these are.
 #pragma once
@@ -12,19 +12,30 @@
 #include "gguf/reader.h"
 #include "kernels/compressor_operations.h"
 #include "model/config.h"
+#include "model/deepseek4/engram.h"
 #include "model/rope.h"
 
 namespace cairn::deepseek4 {
 
+/// V4.1: compressed rows are chosen in two steps, blocks of them by one layer and rows of these blocks by later ones.
+enum class Candidates { kNone, kFinds, kReads };
+
 struct LayerConfig {
-  int32_t ratio = 0;     ///< positions per compressed row; 0: the layer has none and sees its window alone
-  bool indexed = false;  ///< sees chosen compressed rows only
-  bool hashed = false;   ///< experts are chosen by the token, not by the router
-  float clamp = 0;       ///< of the gated product, in routed experts
+  int32_t ratio = 0;        ///< positions per compressed row; 0: the layer has none and sees its window alone
+  bool indexed = false;     ///< chooses the compressed rows that it sees
+  bool makes_rows = false;  ///< compressed ones, and those of an index if they are chosen from
+  int32_t rows_of = -1;     ///< the layer whose compressed rows it sees, itself or one before it
+  Candidates candidates = Candidates::kNone;
+  int32_t engram = -1;  ///< its number among the layers with one, or -1
+  bool hashed = false;  ///< experts are chosen by the token, not by the router
+  float clamp = 0;      ///< of the gated product, in routed experts
   float shared_clamp = 0;
 };
 
 struct ModelConfig {
+  /// V4.1: layers share compressed rows and their choice, a block's share of each stream is found by the block before
+  /// it, and rounding and norms differ.
+  bool is_v41 = false;
   int64_t vocabulary = 0;
   int64_t embedding = 0;
   int32_t context_trained = 0;
@@ -47,6 +58,9 @@ struct ModelConfig {
   int32_t index_dim = 0;
   int32_t index_rows = 0;  ///< compressed rows that an indexed layer sees at most
 
+  int32_t candidate_blocks = 0;  ///< that later layers choose from, at most
+  int32_t candidate_rows = 0;    ///< of a block
+
   int32_t experts = 0;
   int32_t experts_used = 0;
   int64_t expert_width = 0;
@@ -58,13 +72,16 @@ struct ModelConfig {
   RopeConfig window_rope_back;  ///< turn what attention has gathered back
   RopeConfig compressed_rope_back;
   std::vector<LayerConfig> layers;
+  EngramConfig engram;
   bool has_mtp = false;  ///< the last of `layers` drafts the token after the next one, see mtp_weights.h
 
   size_t main_layers() const { return layers.size() - (has_mtp ? 1 : 0); }
 
   int32_t outer_dim() const { return heads * head_dim; }
   /// Compressor of a layer with compressed rows, and of its index; biases are the weights'.
-  CompressorParams compressor(const LayerConfig& layer) const { return {layer.ratio, head_dim, layer.indexed}; }
+  CompressorParams compressor(const LayerConfig& layer) const {
+    return {layer.ratio, head_dim, layer.indexed && !is_v41};
+  }
   CompressorParams index_compressor(const LayerConfig& layer) const { return {layer.ratio, index_dim, true}; }
 };
 
@@ -74,6 +91,12 @@ inline constexpr int32_t kIndexedRatio = 4;
 inline constexpr std::string_view kArchitecture = "deepseek4";
 /// `context_tokens` as in ModelOptions. Errors: those of load_model.
 Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens);
+
+inline constexpr std::string_view kArchitecture41 = "deepseek41";
+/// Whether the file is of V4.1, which the first ones do not tell by their architecture.
+bool is_v41(const gguf::Reader& file);
+/// The same as describe() for V4.1. Which layers make compressed rows, and which choose, is told by their tensors.
+Result<ModelConfig> describe_v41(const gguf::Reader& file, int32_t context_tokens);
 
 /// Where a layer's rows are in the layout; what it does not have is nowhere.
 struct LayerPlaces {
@@ -85,6 +108,7 @@ struct LayerPlaces {
   KvPlace index_values;
   KvPlace index_scores;
   KvPlace streams;  ///< of the MTP layer: the streams that it starts from
+  KvPlace classes;  ///< of the first layer, if there are engrams: classes of a position's token and those before it
 };
 
 /// Groups: windows, compressed rows of all layers, and for each ratio what compressed rows are made from.

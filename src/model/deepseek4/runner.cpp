@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kElementBytes = 4;  // float32 and int32 alike
 constexpr float kExpertSumLeast = 0x1p-14F;
+constexpr float kExpertSumLeast41 = 1e-20F;
 
 }  // namespace
 
@@ -40,13 +41,15 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
     const auto before = std::span(model.layers).first(i);
     if (std::ranges::none_of(before, same)) ++ratios;
     compressor = std::max<int64_t>(compressor, model.compressor(layer).width());
-    if (layer.indexed) index = model.index_compressor(layer).width();
+    if (layer.indexed) index = model.is_v41 ? model.index_dim : model.index_compressor(layer).width();
   }
   arena.add(streams, rows * model.streams * width);
   arena.add(streams_next, rows * model.streams * width);
   arena.add(flat, rows * model.streams * width);
   arena.add(share_logits, rows * share_columns);
   arena.add(shares, rows * share_columns);
+  arena.add(shares_next, model.is_v41 ? rows * share_columns : 0);
+  arena.add(shares_first, model.is_v41 ? rows * share_columns : 0);
   arena.add(input, rows * width);
   arena.add(block, rows * width);
   arena.add(query_low, rows * model.q_lora_rank);
@@ -63,6 +66,12 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
   arena.add(index_query, index > 0 ? rows * model.index_heads * model.index_dim : 0);
   arena.add(index_weights, index > 0 ? rows * model.index_heads : 0);
   arena.add(chosen, index > 0 ? rows * model.index_rows : 0);
+  const auto reads = [](const LayerConfig& layer) { return layer.candidates == Candidates::kReads; };
+  arena.add(candidates, std::ranges::any_of(model.layers, reads) ? rows * model.candidate_blocks : 0);
+  const bool engrams = !model.engram.layers.empty();
+  arena.add(classes, engrams ? rows * (model.engram.order - 1) : 0);
+  arena.add(engram_rows, engrams ? rows * model.engram.width() : 0);
+  arena.add(engram_keys, engrams ? rows * (model.streams + 1) * width : 0);
   arena.add(router, rows * model.experts);
   arena.add(expert_ids, rows * used);
   arena.add(expert_weights, rows * used);
@@ -85,6 +94,8 @@ WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOpti
                   {rows, model.output_groups * model.output_rank},
                   {groups, model.outer_dim() / model.output_groups},
                   {used, model.expert_width}};
+  if (!model.engram.layers.empty()) sizes.inputs.push_back({rows, model.engram.width()});
+  if (model.is_v41) sizes.inputs.push_back({rows, model.head_dim});
   if (model.has_mtp) sizes.inputs.push_back({rows * model.streams, 2 * model.embedding});
   sizes.expert_choices = std::max(used, groups);
   sizes.experts = std::max(model.experts, model.output_groups);
@@ -102,7 +113,10 @@ int64_t ModelRunner::bytes(const ModelConfig& config, const Backend& backend, co
   ActivationArena arena;
   Activations activations;
   activations.add_to(arena, config, options);
-  return arena.bytes() + LogitRows::bytes(options.logits_max, config.vocabulary) +
+  const EngramConfig& engram = config.engram;
+  const int64_t numbers = std::ssize(engram.layers) * engram.rows_per_token() * static_cast<int64_t>(sizeof(int64_t));
+  const int64_t engrams = options.batch_tokens_max * (engram.width() * kElementBytes + numbers);
+  return arena.bytes() + engrams + LogitRows::bytes(options.logits_max, config.vocabulary) +
          backend.workspace_bytes(work_sizes(config, options));
 }
 
@@ -126,6 +140,15 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
   stream_rows_.reserve(rows_max_ * description_.streams);
   given_ids_.reserve(int64_t{rows_max_} * description_.experts_used);
   logits_.reserve(logit_rows_max_, description_.vocabulary);
+  if (!description_.is_v41) return {};
+  // The first block reads the first stream.
+  const int32_t columns = stream_shares(description_.streams);
+  std::vector<float> first(int64_t{rows_max_} * columns);
+  for (int64_t row = 0; row < rows_max_; ++row) first[row * columns] = 1;
+  backend_.write(first.data(), std::ssize(first) * kElementBytes, activations_.shares_first);
+  constexpr int32_t kPair = 2;
+  CAIRN_TRY(no_biases_, backend_.allocate(int64_t{kPair} * description_.head_dim * kElementBytes));
+  reserve_engrams();
   return {};
 }
 
@@ -148,8 +171,12 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
   backend_.begin_step();
   compute_ropes();
   begin_streams(batch.tokens);
+  if (!description_.engram.layers.empty()) find_engrams(*batch.pool);
   const size_t layers = description_.main_layers();
   for (size_t layer = 0; layer < layers; ++layer) {
+    if (description_.layers[layer].engram >= 0) {
+      add_engram(description_.layers[layer], *weights_.layers[layer].engram);
+    }
     attention(layer, *batch.pool);
     if (layer + 1 == layers && !description_.has_mtp) select_output_rows();
     feed_forward(layer);
@@ -167,6 +194,10 @@ void ModelRunner::plan(const Batch& batch) {
   rows_ = batch_.rows();
   // Each step begins with the same memory, so that it is like the one before it.
   if (activations_.streams > activations_.streams_next) std::swap(activations_.streams, activations_.streams_next);
+  if (description_.is_v41) {
+    if (activations_.shares > activations_.shares_next) std::swap(activations_.shares, activations_.shares_next);
+    carried_ = activations_.shares_first;
+  }
   keeps_logits_ = batch.keep_logits;
   tokens_.assign(batch.tokens.begin(), batch.tokens.end());
   for (Completed& each : completed_) {
@@ -234,8 +265,9 @@ void ModelRunner::begin_block(const StreamWeights& weights, const Buffer& norm) 
   const StreamParams params{streams, description_.stream_rounds, description_.stream_epsilon, weights.scale.floats(),
                             weights.base.floats()};
   stream_operations_.hyper_connection_weights(params, activations_.share_logits, rows_, activations_.shares);
-  stream_operations_.hyper_connection_read(activations_.streams, activations_.shares, stream_shares(streams), streams,
-                                           rows_, width, activations_.input);
+  const float* reads = description_.is_v41 ? carried_ : activations_.shares;
+  stream_operations_.hyper_connection_read(activations_.streams, reads, stream_shares(streams), streams, rows_, width,
+                                           activations_.input);
   backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, width, activations_.input);
 }
 
@@ -244,6 +276,9 @@ void ModelRunner::end_block() {
                                             description_.streams, rows_, description_.embedding,
                                             activations_.streams_next);
   std::swap(activations_.streams, activations_.streams_next);
+  if (!description_.is_v41) return;
+  carried_ = activations_.shares;
+  std::swap(activations_.shares, activations_.shares_next);
 }
 
 void ModelRunner::feed_forward(size_t layer) {
@@ -290,7 +325,7 @@ void ModelRunner::route(const LayerConfig& layer, const LayerWeights& weights) {
   params.used = used;
   params.score = RouteScore::kSqrtSoftplus;
   params.renormalise = true;
-  params.sum_least = kExpertSumLeast;
+  params.sum_least = description_.is_v41 ? kExpertSumLeast41 : kExpertSumLeast;
   params.scale = description_.expert_scale;
   params.bias = weights.router_bias.floats();
   if (layer.hashed) {
@@ -310,6 +345,11 @@ void ModelRunner::select_output_rows() {
   const std::span<const int32_t> wanted = batch_.logit_rows();
   backend_.gather_rows(activations_.streams, wanted, all, activations_.streams_next);
   std::swap(activations_.streams, activations_.streams_next);
+  if (description_.is_v41) {
+    backend_.gather_rows(carried_, wanted, stream_shares(description_.streams), activations_.shares);
+    carried_ = activations_.shares;
+    std::swap(activations_.shares, activations_.shares_next);
+  }
   // In place: the rows ascend.
   for (size_t i = 0; i < wanted.size(); ++i) tokens_[i] = tokens_[wanted[i]];
   tokens_.resize(wanted.size());
@@ -319,7 +359,10 @@ void ModelRunner::select_output_rows() {
 Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffer& norm) {
   const int32_t streams = description_.streams;
   const int64_t width = description_.embedding;
-  if (rows_ > 0) {
+  if (rows_ > 0 && description_.is_v41) {
+    stream_operations_.hyper_connection_read(activations_.streams, carried_, stream_shares(streams), streams, rows_,
+                                             width, activations_.input);
+  } else if (rows_ > 0) {
     backend_.rms_norm(activations_.streams, nullptr, description_.norm_epsilon, rows_, streams * width,
                       activations_.flat);
     const MatmulTarget gate[] = {weights.logits.to(activations_.share_logits)};
@@ -328,6 +371,8 @@ Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffe
     stream_operations_.gate_streams(params, activations_.share_logits, rows_, activations_.shares);
     stream_operations_.hyper_connection_read(activations_.streams, activations_.shares, streams, streams, rows_, width,
                                              activations_.input);
+  }
+  if (rows_ > 0) {
     backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, width, activations_.input);
     const MatmulTarget output[] = {weights_.output.to(activations_.logits)};
     backend_.matmul(output, activations_.input, rows_);

@@ -52,8 +52,10 @@ class ModelRunner final : public Runner {
     float* flat = nullptr;          // the same, normalised
     float* share_logits = nullptr;  // [R, stream_shares]
     float* shares = nullptr;
-    float* input = nullptr;  // [R, embedding], of a block
-    float* block = nullptr;  // its output
+    float* shares_next = nullptr;   // V4.1: the block before's, as carried_ says
+    float* shares_first = nullptr;  // V4.1: those that the first block reads by
+    float* input = nullptr;         // [R, embedding], of a block
+    float* block = nullptr;         // its output
     float* query_low = nullptr;
     float* query = nullptr;   // [R, heads, head_dim]
     float* latent = nullptr;  // [R, head_dim]
@@ -68,6 +70,10 @@ class ModelRunner final : public Runner {
     float* index_query = nullptr;    // [R, index_heads, index_dim]
     float* index_weights = nullptr;  // [R, index_heads]
     int32_t* chosen = nullptr;       // [R, index_rows]
+    int32_t* candidates = nullptr;   // [R, candidate_blocks], if a layer chooses among them
+    float* classes = nullptr;        // [R, order - 1], if there are engrams
+    float* engram_rows = nullptr;    // [R, engram.width()]
+    float* engram_keys = nullptr;    // [R, streams + 1, embedding]
     float* router = nullptr;
     int32_t* expert_ids = nullptr;
     float* expert_weights = nullptr;
@@ -116,6 +122,9 @@ class ModelRunner final : public Runner {
                      const KvPlace& scores, const PagePool& pool);
   void compress(size_t layer, const PagePool& pool);
   void compress_index(size_t layer, const PagePool& pool);
+  /// V4.1: compressed rows and those of the index, for the layers that see them.
+  void make_shared_rows(size_t layer, const PagePool& pool);
+  void choose(size_t layer, const PagePool& pool);
   void attend(size_t layer, const PagePool& pool);
   void turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim);
 
@@ -125,6 +134,12 @@ class ModelRunner final : public Runner {
   void clamp_and_gate(float clamp, int64_t rows, int64_t width);
   void select_output_rows();
   Result<LogitsView> logits(const StreamWeights& streams, const Buffer& norm);
+
+  // -- Engrams, engram_step.cpp.
+  void reserve_engrams();
+  /// Fills classes_ and stores what later positions look back at; finds the tables' rows of all layers.
+  void find_engrams(const PagePool& pool);
+  void add_engram(const LayerConfig& layer, const EngramWeights& weights);
 
   // -- The MTP module, mtp.cpp.
   /// Computes of the batch's rows what drafts for later ones look back at.
@@ -154,6 +169,15 @@ class ModelRunner final : public Runner {
   std::vector<Completed> completed_;  // per ratio
   std::vector<int32_t> stream_rows_;  // each row as many times as there are streams
   std::vector<int32_t> given_ids_;    // experts of hashed layers, [rows, used]
+  // Of engrams.
+  std::vector<AttentionSlice> first_rows_;
+  std::vector<float> looked_back_;
+  std::vector<float> stored_classes_;
+  std::vector<int32_t> classes_;
+  std::vector<int64_t> engram_rows_;  // [engrams, rows, rows_per_token]
+  std::vector<float> engram_values_;
+  const float* carried_ = nullptr;  // V4.1: shares by which the next block reads the streams
+  Buffer no_biases_;
   bool keeps_logits_ = false;
   LogitRows logits_;
 };

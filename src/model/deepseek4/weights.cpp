@@ -21,14 +21,22 @@ class LayerLoader {
     CAIRN_TRY(weights.attention_streams, streams("hc_attn"));
     CAIRN_TRY(weights.feed_forward_streams, streams("hc_ffn"));
     CAIRN_TRY_VOID(load_attention(weights));
+    if (model_.is_v41) {
+      CAIRN_TRY_VOID(load_shared_rows(weights));
+      if (layer_.engram >= 0) {
+        CAIRN_TRY(EngramWeights engram,
+                  load_engram(binder_, file_, model_.engram, layer_.engram, prefix_, model_.streams, model_.embedding));
+        weights.engram = std::make_unique<EngramWeights>(std::move(engram));
+      }
+      CAIRN_TRY_VOID(load_feed_forward(weights));
+      return weights;
+    }
     if (layer_.ratio > 0) {
       CAIRN_TRY(weights.compressor, compressor("attn_compressor", model_.compressor(layer_)));
     }
     if (layer_.indexed) {
       CAIRN_TRY(weights.index_compressor, compressor("indexer_compressor", model_.index_compressor(layer_)));
-      CAIRN_TRY(weights.index_query,
-                linear("indexer.attn_q_b", int64_t{model_.index_heads} * model_.index_dim, model_.q_lora_rank));
-      CAIRN_TRY(weights.index_weights, linear("indexer.proj", model_.index_heads, model_.embedding));
+      CAIRN_TRY_VOID(load_index_query(weights));
     }
     CAIRN_TRY_VOID(load_feed_forward(weights));
     return weights;
@@ -67,6 +75,28 @@ class LayerLoader {
     return {};
   }
 
+  Result<void> load_index_query(LayerWeights& weights) {
+    CAIRN_TRY(weights.index_query,
+              linear("indexer.attn_q_b", int64_t{model_.index_heads} * model_.index_dim, model_.q_lora_rank));
+    CAIRN_TRY(weights.index_weights, linear("indexer.proj", model_.index_heads, model_.embedding));
+    return {};
+  }
+
+  // A row of one position is its projection: nothing is weighted.
+  Result<void> load_shared_rows(LayerWeights& weights) {
+    if (layer_.indexed) CAIRN_TRY_VOID(load_index_query(weights));
+    if (!layer_.makes_rows) return {};
+    CompressorWeights& rows = weights.compressor;
+    CAIRN_TRY(rows.values, linear("attn_compressor_kv", model_.head_dim, model_.embedding));
+    if (layer_.ratio > 1) {
+      CAIRN_TRY(rows.scores, linear("attn_compressor_gate", model_.head_dim, model_.embedding));
+    }
+    CAIRN_TRY(rows.norm, vector("attn_compressor_norm.weight", model_.head_dim));
+    CAIRN_TRY(weights.index_compressor.values, linear("indexer.attn_k", model_.index_dim, model_.head_dim));
+    CAIRN_TRY(weights.index_compressor.norm, vector("indexer.k_norm.weight", model_.index_dim));
+    return {};
+  }
+
   Result<CompressorWeights> compressor(std::string_view name, const CompressorParams& params) {
     CompressorWeights weights;
     CAIRN_TRY(weights.values, linear(fmt::format("{}_kv", name), params.width(), model_.embedding));
@@ -83,7 +113,7 @@ class LayerLoader {
     CAIRN_TRY(weights.router, linear("ffn_gate_inp", model_.experts, width));
     if (layer_.hashed) {
       CAIRN_TRY(weights.token_experts, token_experts());
-    } else if (binder_.has(prefix_ + "exp_probs_b.bias")) {
+    } else if (model_.is_v41 || binder_.has(prefix_ + "exp_probs_b.bias")) {
       CAIRN_TRY(weights.router_bias, vector("exp_probs_b.bias", model_.experts));
     }
     FeedForwardWeights& routed = weights.routed;
@@ -127,6 +157,15 @@ class LayerLoader {
   const std::string prefix_;
 };
 
+// The head that drafts, and the router's biases for images, which no text has.
+void mark_v41_used(WeightLoader& binder, const gguf::Reader& file) {
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (tensor.name.starts_with("mtp.") || tensor.name.ends_with(".exp_probs_b_vl.bias")) {
+      binder.mark_used(tensor.name);
+    }
+  }
+}
+
 }  // namespace
 
 Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config, size_t layer,
@@ -153,9 +192,15 @@ Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file
     CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, fmt::format("blk.{}.", layer)));
     weights.layers.push_back(std::move(loaded));
   }
-  CAIRN_TRY(weights.output_streams, load_output_streams(binder, "output_hc", config));
+  if (!config.is_v41) {
+    CAIRN_TRY(weights.output_streams, load_output_streams(binder, "output_hc", config));
+  }
   CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
   CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
+  if (config.is_v41) {
+    mark_v41_used(binder, file);
+    return weights;
+  }
   mark_mtp_used(binder, file, config);
   if (!config.has_mtp) return weights;
   if (mtp_file == nullptr) {

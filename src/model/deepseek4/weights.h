@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct LayerWeights {
   CompressorWeights compressor;  ///< of layers with compressed rows
   Linear index_query;            ///< of indexed layers, as the next two
   Linear index_weights;
-  CompressorWeights index_compressor;
+  CompressorWeights index_compressor;     ///< in V4.1 of layers that make compressed rows, from these: values and norm
+  std::unique_ptr<EngramWeights> engram;  ///< of layers that have one
 
   StreamWeights feed_forward_streams;
   Buffer feed_forward_norm;

@@ -19,6 +19,43 @@ constexpr int32_t blocks_of(int32_t heads) { return (heads + kTileHeads - 1) / k
 // A score for comparison: NaN counts as the smallest.
 float value_of(float score) { return std::isnan(score) ? -std::numeric_limits<float>::infinity() : score; }
 
+constexpr int32_t block_count(const CandidateBlocks& candidates, int32_t seen) {
+  return (seen + candidates.rows - 1) / candidates.rows;
+}
+
+// Rows outside of the blocks lose their scores. There are none where all blocks are candidates.
+void keep_candidates(const CandidateBlocks& candidates, const int32_t* blocks, int32_t seen, float* scores) {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  if (block_count(candidates, seen) <= candidates.most) return;
+  int32_t done = 0;
+  for (int32_t i = 0; i < candidates.most; ++i) {
+    const int32_t begin = blocks[i] * candidates.rows;
+    std::fill(scores + done, scores + begin, kNone);
+    done = std::min(seen, begin + candidates.rows);
+  }
+  std::fill(scores + done, scores + seen, kNone);
+}
+
+// Overwrites the scores with those of the blocks: each is read before.
+void find_candidates(const CandidateBlocks& candidates, int32_t seen, float* scores, int32_t* blocks) {
+  const int32_t count = block_count(candidates, seen);
+  if (count <= candidates.most) {
+    for (int32_t block = 0; block < count; ++block) blocks[block] = block;
+    return;
+  }
+  for (int32_t block = 0; block < count; ++block) {
+    const int32_t begin = block * candidates.rows, end = begin + candidates.rows;
+    if (end > seen) {
+      scores[block] = std::numeric_limits<float>::infinity();
+      continue;
+    }
+    float best = value_of(scores[begin]);
+    for (int32_t row = begin + 1; row < end; ++row) best = std::max(best, value_of(scores[row]));
+    scores[block] = best;
+  }
+  choose_largest(scores, count, candidates.most, blocks);
+}
+
 }  // namespace
 
 void choose_largest(const float* scores, int32_t n, int32_t most, int32_t* chosen) {
@@ -89,12 +126,18 @@ void IndexerTopK::choose(const ChooseParams& params, const KvView& keys, std::sp
     team_.run_items(count, kChooseNs * longest, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t query = begin; query < end; ++query) {
         const int32_t seen = rows_seen(call, wave + query);
-        int32_t* to = chosen + (slices.front().row_begin + wave + query) * params.most;
+        const int64_t row = slices.front().row_begin + wave + query;
+        int32_t* to = chosen + row * params.most;
+        const CandidateBlocks& candidates = params.candidates;
+        int32_t* blocks = candidates.rows > 0 ? candidates.blocks + row * candidates.most : nullptr;
+        float* own = scores == nullptr ? nullptr : scores + query * longest;
+        if (blocks != nullptr && !candidates.find) keep_candidates(candidates, blocks, seen, own);
         if (seen > params.most) {
-          choose_largest(scores + query * longest, seen, params.most, to);
+          choose_largest(own, seen, params.most, to);
         } else {
-          for (int32_t row = 0; row < seen; ++row) to[row] = row;
+          for (int32_t seen_row = 0; seen_row < seen; ++seen_row) to[seen_row] = seen_row;
         }
+        if (blocks != nullptr && candidates.find) find_candidates(candidates, seen, own, blocks);
       }
     });
   }
