@@ -272,9 +272,9 @@ test('files that cannot be used are refused in one line that says why', () => {
   one(['inspect', write('text.gguf', 'hello world, this is no model')], /GGUF/);
   one(['inspect', write('cut.gguf', bytes.subarray(0, bytes.length - 1000))], /cut short|truncated|ends/);
   one(['generate', write('cut2.gguf', bytes.subarray(0, 5000)), '-p', 'x'], /cut short|truncated|ends/);
-  const other = Buffer.from(bytes.toString('latin1').replace(/llama(?=[\s\S]{1,40}general)/, 'lloma'), 'latin1');
-  if (!other.equals(bytes)) fails(['generate', write('arch.gguf', other), '-p', 'x'], /lloma.*llama/s);
-  fails(['generate', path.join(fixtures, 'models', 'mamba2.gguf'), '-p', 'x'], /mamba2.*llama/s);
+  const other = Buffer.from(bytes);
+  other.write('lloma', other.indexOf('llama', other.indexOf('general.architecture')));
+  fails(['generate', write('arch.gguf', other), '-p', 'x'], /lloma.*llama/s);
   fails(['generate', tiny, '-p', 'x', '--ctx', '9999999'], /context/);
   fails(['generate', tiny, '-p', 'x', '--isa', 'sse9'], /sse9.*generic/s);
   fails(['generate', tiny, '-p', 'x', '--gpu-layers', '99999999'], /--gpu-layers/);

@@ -28,7 +28,7 @@ after(() => server.stop());
 // Commands that are not run here, and why.
 const elsewhere = [
   [/^cairn serve /, 'the server of this test is one'],
-  [/^cairn bench |^node bench\/|^python3 bench\/|^\(cd bench\/|^for /, 'a measurement'],
+  [/^cairn bench |^node bench\/|^python3 bench\/|^build\/release\/src\/|^\(cd bench\/|^for /, 'a measurement'],
   [/^scripts\/quickstart\.sh|^scripts\/test\.sh|^cmake /, 'an installation or a build'],
   [/^scripts\/fuzz\.sh/, 'takes minutes: scripts/test_rest.sh runs it'],
   [/^node tests\/clients\/|^export |^(?:claude|copilot|qwen)\b/, 'needs clients that are installed: tests/clients/run.mjs runs them'],

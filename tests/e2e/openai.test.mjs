@@ -265,7 +265,6 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
   await rejects(ask({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }), OpenAI.BadRequestError, /image_url/, 'messages[0].content[0].type');
   await rejects(ask({ tools: [{ type: 'web_search' }] }), OpenAI.BadRequestError, /"function"/, 'tools[0].type');
   await rejects(ask({ tool_choice: 'required' }), OpenAI.BadRequestError, /no tools/, 'tool_choice');
-  await rejects(ask({ functions: [{ name: 'f' }] }), OpenAI.BadRequestError, /use tools/, 'functions');
   const schema = { type: 'object', properties: { a: { not: { pattern: '(a)\\1' } } } };
   await rejects(ask({ response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }), OpenAI.BadRequestError,
     /properties\/a\/not\/pattern: a backreference/, 'response_format.json_schema.schema');
