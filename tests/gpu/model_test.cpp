@@ -58,11 +58,30 @@ class GpuModel : public GpuTest {
 };
 
 /// Architectures whose operations others here have too: they are not worth the emulator's time.
-constexpr std::string_view kOnlyOnAGpu[] = {
-    "llama-tied-llama3rope", "llama-rope-linear", "mistral3", "qwen2",         "qwen3",           "gemma2",
-    "smollm3",               "olmo2",             "granite",  "command-r",     "ernie4_5",        "ernie4_5-moe",
-    "exaone4",               "falcon",            "nemotron", "hunyuan-dense", "stablelm",        "starcoder2",
-    "glm4",                  "glm4moe",           "gemma4",   "minimax-m2",    "converted/olmoe", "deepseek4-hash"};
+constexpr std::string_view kOnlyOnAGpu[] = {"llama-tied-llama3rope",
+                                            "llama-rope-linear",
+                                            "mistral3",
+                                            "qwen2",
+                                            "qwen3",
+                                            "gemma2",
+                                            "smollm3",
+                                            "olmo2",
+                                            "granite",
+                                            "command-r",
+                                            "ernie4_5",
+                                            "ernie4_5-moe",
+                                            "exaone4",
+                                            "falcon",
+                                            "nemotron",
+                                            "hunyuan-dense",
+                                            "stablelm",
+                                            "starcoder2",
+                                            "glm4",
+                                            "glm4moe",
+                                            "gemma4",
+                                            "minimax-m2",
+                                            "converted/olmoe",
+                                            "deepseek4-hash"};
 
 // Without deepseek32-topk8 and deepseek4-topk8: with their four heads many sums that select rows are exactly zero, and
 // the CPU selects others of those (kernels/cpu/mla/indexer_topk.h).
