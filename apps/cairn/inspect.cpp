@@ -25,6 +25,8 @@
 #include "gguf/number_type.h"
 #include "gguf/reader.h"
 #include "memory_report.h"
+#include "model/arch/table.h"
+#include "model/deepseek4/config.h"
 
 namespace cairn {
 namespace {
@@ -40,6 +42,7 @@ struct InspectFlags {
   MemoryFlags memory;
   bool full = false;
   bool json = false;
+  bool supported = false;
 };
 
 // ---- Numbers for people ----
@@ -279,8 +282,33 @@ Result<void> print(const std::string& text) {
   return {};
 }
 
+std::string_view gives(ArchitectureKind kind) {
+  switch (kind) {
+    case ArchitectureKind::kDecoder:
+      return "text, embeddings";
+    case ArchitectureKind::kEncoder:
+      return "embeddings, scores";
+    case ArchitectureKind::kDeepSeek4:
+      return "text";
+  }
+  return "";
+}
+
+// A table in Markdown, docs/models.md.
+Result<void> print_supported() {
+  std::string text = "| architecture | models | gives | runs on |\n|---|---|---|---|\n";
+  for (const Architecture& each : architectures()) {
+    const bool on_gpu = !each.hybrid && each.name != deepseek4::kArchitecture41;
+    text += fmt::format("| `{}` | {} | {} | {} |\n", each.name, each.families, gives(each.kind),
+                        on_gpu ? "CPU, CUDA" : "CPU");
+  }
+  return print(text);
+}
+
 Result<void> run_inspect(const InspectFlags& flags) {
   set_log_level(LogLevel::kWarning);
+  if (flags.supported) return print_supported();
+  if (flags.model.empty()) return fail(Code::kInvalidArgument, "inspect what? A model file, or --supported");
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
   const Summary summary = summarise(file, flags.memory);
   return print(flags.json ? report_json(file, summary, flags.full) : report_text(file, summary, flags.full));
@@ -292,10 +320,12 @@ void add_inspect(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<InspectFlags>();
   CLI::App* command =
       app.add_subcommand("inspect", "Show what a model file holds and how much memory running it takes");
-  command->add_option("model", flags->model, "GGUF file, or any part of a split one")->required();
+  command->add_option("model", flags->model, "GGUF file, or any part of a split one");
   flags->memory.add_to(*command);
   command->add_flag("--full", flags->full, "whole arrays and texts instead of their beginnings");
   command->add_flag("--json", flags->json, "one JSON object, for programs");
+  command->add_flag("--supported", flags->supported,
+                    "no file, but which architectures there are, as a table in Markdown");
   command->callback([flags, &exit_code] {
     if (const auto done = run_inspect(*flags); !done.has_value()) exit_code = report(done.error());
   });

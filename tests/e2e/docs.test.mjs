@@ -81,6 +81,12 @@ test('the keywords of docs/grammar.md are those of the program', () => {
   assert.ok(fs.readFileSync(path.join(root, 'docs/grammar.md'), 'utf8').includes(`\n${table}`));
 });
 
+test('the architectures of docs/models.md are those of the program', () => {
+  const table = spawnSync(program, ['inspect', '--supported'], { encoding: 'utf8' }).stdout;
+  assert.ok(table.split('\n').length > 50);
+  assert.ok(fs.readFileSync(path.join(root, 'docs/models.md'), 'utf8').includes(`\n${table}`));
+});
+
 test('every page of the API begins with an example that is run', () => {
   assert.ok(apiPages.length >= 6);
   for (const name of apiPages) {

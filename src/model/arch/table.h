@@ -22,7 +22,8 @@ using ReadEncoderConfig = Result<void> (*)(const MetadataReader& keys, EncoderCo
 enum class ArchitectureKind { kDecoder, kEncoder, kDeepSeek4 };
 
 struct Architecture {
-  std::string_view name;  ///< general.architecture
+  std::string_view name;      ///< general.architecture
+  std::string_view families;  ///< names under which its models were published
   ArchitectureKind kind = ArchitectureKind::kDecoder;
   ReadDecoderConfig read_decoder = nullptr;  ///< of kDecoder
   bool hybrid = false;                       ///< kDecoder: layers may be without attention or feed-forward
