@@ -182,7 +182,7 @@ TEST_F(LlamaCppAnswerTest, SettingsAreWrittenAsTheyWereSaid) {
   EXPECT_EQ(settings["n_predict"], -1);
   EXPECT_EQ(settings["stop"].dump(), "[]");
   EXPECT_EQ(settings["samplers"].dump(),
-            R"(["penalties","dry","top_n_sigma","top_k","typ_p","top_p","min_p","xtc","temperature"])");
+            R"(["penalties","dry","top_n_sigma","top_k","typ_p","top_p","min_p","xtc","temperature","adaptive_p"])");
   EXPECT_EQ(settings["dry_base"].dump(), "1.75");
 }
 
