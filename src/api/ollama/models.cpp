@@ -8,6 +8,7 @@
 #include "api/serialization/timestamps.h"
 #include "base/hash.h"
 #include "base/text/printable.h"
+#include "chat/infill_prompt.h"
 #include "chat/output/reasoning.h"
 
 namespace cairn::api::ollama {

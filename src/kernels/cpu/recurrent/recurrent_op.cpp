@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "kernels/operation_params.h"
 
 namespace cairn::cpu {
 namespace {
