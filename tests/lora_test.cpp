@@ -13,6 +13,7 @@
 #include "gguf/reader.h"
 #include "gguf/writer.h"
 #include "golden_model.h"
+#include "quant/float_formats.h"
 
 namespace cairn {
 namespace {
@@ -111,6 +112,53 @@ TEST_P(Lora, TwoAdaptersGiveTheLogitsOfAModelWithTheirProductsInItsMatrices) {
 
 // Matrices of their own, of experts, and several in one tensor (q, k and v; gate and up).
 INSTANTIATE_TEST_SUITE_P(Models, Lora, testing::Values("llama-bias", "llama-moe", "phi3", "qwen3"));
+
+/// The tensor in blocks of 32 numbers of eight bits (Q8_0), and `values` as those have them.
+std::vector<std::byte> in_eight_bits(AddedTensor& tensor) {
+  std::vector<std::byte> bytes(tensor.values.size() / 32 * 34);
+  constexpr float kScale = 1.0f / 64;
+  const uint16_t half = float_to_half(kScale);
+  for (size_t i = 0; i < tensor.values.size(); ++i) {
+    std::byte* block = bytes.data() + i / 32 * 34;
+    if (i % 32 == 0) std::memcpy(block, &half, sizeof half);
+    const auto number = static_cast<int8_t>(std::lround(tensor.values[i] / kScale));
+    block[2 + i % 32] = static_cast<std::byte>(number);
+    tensor.values[i] = static_cast<float>(number) * kScale;
+  }
+  return bytes;
+}
+
+// Of quantised parts, whose inputs are rounded. A GPU would stop here if their working memory had not been reserved.
+TEST(LoraRank, ARankLargerThanAllRowsOfTheModelIsComputed) {
+  constexpr int64_t kRank = 8192;
+  const std::string file = "models/llama.gguf";
+  AddedTensor parts[] = {random_tensor("blk.0.attn_q.weight.lora_a", {64, kRank}, 1),
+                         random_tensor("blk.0.attn_q.weight.lora_b", {kRank, 128}, 2)};
+  const auto path =
+      std::filesystem::temp_directory_path() / ("lora_eight_bits." + std::to_string(::getpid()) + ".gguf");
+  {
+    auto writer = gguf::Writer::create(path);
+    ASSERT_TRUE(writer.has_value());
+    writer->set("general.type", {gguf::ValueType::kString, std::string_view("adapter")});
+    writer->set("general.architecture", {gguf::ValueType::kString, std::string_view("llama")});
+    writer->set("adapter.type", {gguf::ValueType::kString, std::string_view("lora")});
+    writer->set("adapter.lora.alpha", {gguf::ValueType::kF32, double{kAlpha}});
+    for (const AddedTensor& part : parts) writer->declare(part.name, TensorType::kQ8_0, part.shape);
+    for (AddedTensor& part : parts) ASSERT_TRUE(writer->write(in_eight_bits(part)).has_value());
+    ASSERT_TRUE(writer->finish().has_value());
+  }
+  const AdapterFile plain("lora_plain", "llama", {parts[0], parts[1]});
+  const std::vector<LoraFile> files[] = {{{path.string(), 0.5f}}, {{plain.path(), 0.5f}}};
+  const auto rounded = open_lora_adapters(files[0], "llama").value(),
+             exact = open_lora_adapters(files[1], "llama").value();
+  std::vector<TokenId> tokens;
+  for (int32_t i = 0; i < kRowsMax; ++i) tokens.push_back(TokenId{i * 7 % 300});
+  Model a(file, kRowsMax, "", 2, KvType::kF32, false, rounded), b(file, kRowsMax, "", 2, KvType::kF32, false, exact);
+  const std::vector<float> logits = logits_of(a, tokens, kRowsMax);
+  EXPECT_LE(nmse(logits, logits_of(b, tokens, kRowsMax)), 1e-3);
+  expect_same_bytes(logits, logits_of(a, tokens, 50), "chunks of 50");
+  std::filesystem::remove(path);
+}
 
 class LoraErrors : public testing::Test {
  protected:

@@ -223,7 +223,12 @@ Result<void> WeightLoader::check_adapters() const {
 
 Result<void> WeightLoader::allocate_adapters() {
   const int64_t row = options_.adapter_rows * static_cast<int64_t>(sizeof(float));
-  if (rank_max_ == 0 || !wants(row * (rank_max_ + adapted_rows_max_))) return {};
+  if (rank_max_ == 0) return {};
+  // What B multiplies may be longer than every input of the model's own products.
+  WorkspaceSizes sizes;
+  sizes.inputs.push_back({options_.adapter_rows, rank_max_});
+  if (!wants(row * (rank_max_ + adapted_rows_max_) + backend_.workspace_bytes(sizes))) return {};
+  CAIRN_TRY_VOID(backend_.reserve(sizes));
   CAIRN_TRY(scratch_->low, backend_.allocate(row * rank_max_));
   CAIRN_TRY(scratch_->added, backend_.allocate(row * adapted_rows_max_));
   return {};
