@@ -17,13 +17,14 @@ class States {
     }
   }
   Arrays& memory() { return memory_; }
-  std::vector<StateSlice> slices(std::span<const Part> parts) const {
+  std::vector<StateSlice> slices(std::span<const Part> parts, int32_t drafts) const {
     std::vector<StateSlice> list;
     int32_t row = 0;
     for (const Part& part : parts) {
       list.push_back({row, part.rows, part.begin, states_[part.sequence]});
       row += part.rows;
     }
+    list.back().drafts = drafts;
     return list;
   }
 
@@ -50,7 +51,8 @@ int64_t rows_of_parts(std::span<const Part> parts) {
 
 class GpuRecurrent : public GpuTest {
  protected:
-  /// `Operation` has a backend's states, and attend(parts), what it gives for these rows.
+  /// `Operation` has a backend's states, and attend(parts, drafts), what it gives for these rows, the last of which are
+  /// drafts.
   template <class Operation>
   void check(const auto& shape, int64_t width, double bound) {
     const Part all[] = {{1, 0, 3}, {0, 0, 61}, {2, 0, 1}};
@@ -58,6 +60,10 @@ class GpuRecurrent : public GpuTest {
     Operation on_gpu(gpu(), shape), on_cpu(cpu(), shape);
     EXPECT_LT(difference(on_gpu.attend(all), on_cpu.attend(all)), bound);
     EXPECT_LT(difference(on_gpu.attend(more), on_cpu.attend(more)), bound);
+    // Drafts leave no state: the same rows give the same once more.
+    const Part drafted[] = {{2, 5, 2}, {1, 33, 9}}, right[] = {{1, 38, 4}};
+    const std::vector<float> out = on_gpu.attend(drafted, 4);
+    EXPECT_TRUE(cpu::same_bits(std::span(out).last(static_cast<size_t>(4 * width)), on_gpu.attend(right)));
     expect_same_rows([&] { return Operation(gpu(), shape); }, three_lengths(kTokens, 50), width);
   }
 };
@@ -81,12 +87,12 @@ class Convolution {
     if (shape.bias) params_.bias = states_.memory().put(bias);
     for (std::vector<float>* each : {&x_, &in_, &out_}) *each = random.normals(3 * kTokens * shape.channels);
   }
-  std::vector<float> attend(std::span<const Part> parts) {
+  std::vector<float> attend(std::span<const Part> parts, int32_t drafts = 0) {
     Arrays arrays(backend_);
     const auto put = [&](const std::vector<float>& all) { return arrays.put(picked(all, shape_.channels, parts)); };
     const int64_t elements = rows_of_parts(parts) * shape_.channels;
     float* out = arrays.make(elements);
-    backend_.recurrent()->convolve(params_, states_.slices(parts),
+    backend_.recurrent()->convolve(params_, states_.slices(parts, drafts),
                                    {.x = put(x_),
                                     .input_factors = shape_.factors ? put(in_) : nullptr,
                                     .output_factors = shape_.factors ? put(out_) : nullptr,
@@ -126,11 +132,11 @@ class DeltaRule {
     mixed_ = random.normals(3 * kTokens * shape.mixed_width());
     for (std::vector<float>* each : {&alpha_, &beta_}) *each = random.normals(int64_t{3} * kTokens * shape.heads);
   }
-  std::vector<float> attend(std::span<const Part> parts) {
+  std::vector<float> attend(std::span<const Part> parts, int32_t drafts = 0) {
     Arrays arrays(backend_);
     const int64_t elements = rows_of_parts(parts) * params_.heads * params_.value_dim;
     float* out = arrays.make(elements);
-    backend_.recurrent()->delta_rule(params_, states_.slices(parts),
+    backend_.recurrent()->delta_rule(params_, states_.slices(parts, drafts),
                                      {.mixed = arrays.put(picked(mixed_, params_.mixed_width(), parts)),
                                       .alpha = arrays.put(picked(alpha_, params_.heads, parts)),
                                       .beta = arrays.put(picked(beta_, params_.heads, parts)),
@@ -176,11 +182,11 @@ class Scan {
     mixed_ = random.normals(3 * kTokens * shape.mixed_width());
     steps_ = random.normals(int64_t{3} * kTokens * shape.heads);
   }
-  std::vector<float> attend(std::span<const Part> parts) {
+  std::vector<float> attend(std::span<const Part> parts, int32_t drafts = 0) {
     Arrays arrays(backend_);
     const int64_t rows = rows_of_parts(parts), elements = rows * params_.heads * params_.head_dim;
     float* out = arrays.make(elements);
-    backend_.recurrent()->scan(params_, states_.slices(parts),
+    backend_.recurrent()->scan(params_, states_.slices(parts, drafts),
                                {.mixed = arrays.put(picked(mixed_, params_.mixed_width(), parts)),
                                 .steps = arrays.put(picked(steps_, params_.heads, parts)),
                                 .decays = arrays.make(rows * params_.heads),

@@ -54,11 +54,12 @@ struct ConvolutionCall {
     const int64_t place = (int64_t{slice.row_begin} + row) * params.channels + channel;
     out[place] = factors == nullptr ? total : __fmul_rn(total, factors[place]);
   }
-  // The last rows of window and slice become the window. Rows of it that are read lie behind the one that is written.
+  // The last rows of window and slice, without drafts, become the window. Rows of it that are read lie behind the one
+  // that is written.
   __device__ void move_window(const StateSlice& slice, int64_t channel) const {
-    const int32_t before = params.taps - 1;
+    const int32_t before = params.taps - 1, kept = slice.rows - slice.drafts;
     for (int32_t row = 0; row < before; ++row) {
-      window(slice)[row * params.channels + channel] = input(slice, slice.rows - before + row, channel);
+      window(slice)[row * params.channels + channel] = input(slice, kept - before + row, channel);
     }
   }
 };
@@ -255,7 +256,9 @@ __global__ void __launch_bounds__(kBlock) state_kernel(StateCall call) {
   if (slice.position_begin != 0) state.load(memory, call.dim, lane);
   StateInput<kFours, kWhole> next;
   if (slice.rows > 0) next.load(call, slice.row_begin, row, lane);
+  const int32_t kept = slice.rows - slice.drafts;
   for (int32_t i = 0; i < slice.rows; ++i) {
+    if (i == kept && is_own) state.store(memory, call.dim, lane);
     const StateInput<kFours, kWhole> input = next;
     const int64_t batch_row = int64_t{slice.row_begin} + i;
     if (i + 1 < slice.rows) next.load(call, batch_row + 1, row, lane);
@@ -267,7 +270,7 @@ __global__ void __launch_bounds__(kBlock) state_kernel(StateCall call) {
       call.out[batch_row * rows + row] = call.skip == nullptr ? read : __fmaf_rn(skip, input.value, read);
     }
   }
-  if (is_own) state.store(memory, call.dim, lane);
+  if (kept == slice.rows && is_own) state.store(memory, call.dim, lane);
 }
 
 constexpr int kFourElements = 4 * kLanes;  // of a vector, for each four of a lane
