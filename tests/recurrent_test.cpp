@@ -1,5 +1,6 @@
 // Models with recurrent layers: what their files may say otherwise than the fixtures do, what such a file can get
 // wrong, and where their states lie.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -219,7 +221,6 @@ TEST(RecurrentStates, AllLayersOfADeviceShareASlotWithoutPages) {
     ASSERT_NE(state, groups.end()) << c.name;
     EXPECT_EQ(state->state_bytes, c.state_bytes) << c.name;
     EXPECT_TRUE(state->layers.empty());
-    EXPECT_FALSE(model.runner().takes_drafts());
   }
 }
 
@@ -262,6 +263,88 @@ TEST(RecurrentStates, ACopiedSlotContinuesWhereItWasCopied) {
   model.pool().release(second);
 }
 
+/// A sequence whose steps have drafts, of which only the first may be right.
+class DraftedSequence {
+ public:
+  DraftedSequence(Model& model, uint32_t seed) : model_(model), random_(seed) {
+    const auto vocabulary = static_cast<uint32_t>(model.runner().vocabulary());
+    for (int i = 0; i < kTokensMax; ++i) tokens_.push_back(TokenId{static_cast<int32_t>(random_() % vocabulary)});
+    whole_ = logits_of(model, tokens_, kRowsMax);
+    EXPECT_TRUE(model.pool().extend(pages_, kTokensMax + kDraftsMax));
+  }
+  ~DraftedSequence() { model_.pool().release(pages_); }
+  DraftedSequence(const DraftedSequence&) = delete;
+
+  bool done() const { return position_ == kTokensMax; }
+
+  /// Its rows of the next step.
+  BatchSlice begin(std::vector<TokenId>& rows) {
+    kept_ = std::min(up_to(kDraftsMax) + 1, kTokensMax - position_);
+    right_ = std::min(up_to(kDraftsMax), kTokensMax - position_ - kept_);
+    const int32_t wrong = up_to(kDraftsMax - right_);
+    const BatchSlice slice{.row_begin = static_cast<int32_t>(rows.size()),
+                           .rows = kept_ + right_ + wrong,
+                           .position_begin = position_,
+                           .pages = &pages_,
+                           .logits = LogitsWanted::kAll,
+                           .drafts = right_ + wrong};
+    const auto next = tokens_.begin() + position_;
+    rows.insert(rows.end(), next, next + kept_ + right_);
+    for (int32_t i = 0; i < wrong; ++i) rows.push_back(TokenId{up_to(kTokensMax)});
+    return slice;
+  }
+  /// Compares the logits of its rows that are right, and keeps some of its drafts.
+  void end(const BatchSlice& slice, const LogitsView& logits) {
+    const int64_t rows = kept_ + right_, vocabulary = logits.vocabulary;
+    expect_same_bytes(logits.values.subspan(slice.row_begin * vocabulary, rows * vocabulary),
+                      std::span(whole_).subspan(position_ * vocabulary, rows * vocabulary), "with drafts");
+    const int32_t kept = up_to(right_);
+    if (kept > 0) {
+      EXPECT_TRUE(model_.runner().keep_drafts(model_.pool(), slice, kept).has_value());
+    }
+    position_ += kept_ + kept;
+  }
+
+ private:
+  static constexpr int32_t kTokensMax = 40, kDraftsMax = 4;
+
+  int32_t up_to(int32_t most) { return static_cast<int32_t>(random_() % static_cast<uint32_t>(most + 1)); }
+
+  Model& model_;
+  std::mt19937 random_;
+  std::vector<TokenId> tokens_;
+  std::vector<float> whole_;
+  PageTable pages_;
+  int32_t position_ = 0;
+  int32_t kept_ = 0, right_ = 0;  // rows of the step in progress
+};
+
+TEST(RecurrentStates, DraftsThatAreKeptInWholeOrInPartOrNotAtAllLeaveTheSameBytes) {
+  for (const char* file :
+       {"models/qwen35", "models/qwen35moe", "models/qwen3next", "models/mamba2", "models/lfm2", "converted/falcon_h1",
+        "converted/granitemoehybrid", "converted/granite-hybrid-dense", "converted/lfm2_moe", "converted/nemotron_h",
+        "converted/nemotron_h-moe", "converted/qwen3_5", "converted/qwen3_next"}) {
+    for (const std::string& isa : isas()) {
+      SCOPED_TRACE(fmt::format("{} on {}", file, isa));
+      Model model(std::string(file) + ".gguf", 64, isa, 2);
+      DraftedSequence first(model, 1), second(model, 2);
+      while (!first.done() || !second.done()) {
+        std::vector<TokenId> rows;
+        std::vector<BatchSlice> slices;
+        std::vector<DraftedSequence*> running;
+        for (DraftedSequence* each : {&first, &second}) {
+          if (each->done()) continue;
+          slices.push_back(each->begin(rows));
+          running.push_back(each);
+        }
+        const auto view = model.runner().step({rows, slices, &model.pool()});
+        ASSERT_TRUE(view.has_value());
+        for (size_t i = 0; i < running.size(); ++i) running[i]->end(slices[i], *view);
+      }
+    }
+  }
+}
+
 // Layers on two devices have a slot on each.
 TEST(RecurrentStates, StagesOfAPipelineHaveSlotsOfTheirOwn) {
   const auto file = gguf::Reader::open(fixture(path_of("qwen35"))).value();
@@ -269,7 +352,6 @@ TEST(RecurrentStates, StagesOfAPipelineHaveSlotsOfTheirOwn) {
   const auto two = make_cpu_backend({.threads = 1, .isa = ""}).value();
   const PipelineStage stages[] = {{.backend = one.get(), .layers = 2}, {.backend = two.get()}};
   const auto runner = load_model(file, stages, {.context_tokens = 64}).value();
-  EXPECT_FALSE(runner->takes_drafts());
   const KvLayout& layout = runner->kv_layout();
   const int64_t layer = 4 * (3 * 256 + 4 * 32 * 32);
   ASSERT_EQ(layout.groups.size(), 3u);

@@ -83,7 +83,6 @@ class SameBytes : public testing::TestWithParam<Model> {
 TEST_P(SameBytes, AnswersDoNotDependOnLoadCacheOrSpeculation) {
   std::mt19937 random(kSeed);
   int64_t cached = 0, preempted = 0, drafted = 0, accepted = 0;
-  bool takes_drafts = false;
   for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kQ8_0, KvType::kBF16}) {
     const std::vector<GenerateRequest> asked = requests(random);
     std::vector<std::string> alone;
@@ -106,7 +105,6 @@ TEST_P(SameBytes, AnswersDoNotDependOnLoadCacheOrSpeculation) {
       const auto threads = static_cast<int>(1 + random() % 2);
       const auto pages = static_cast<int32_t>(16 + random() % 32);
       const Served served = serve(threads, kv_type, options, pages);
-      takes_drafts = served.runner->takes_drafts();
       SCOPED_TRACE(fmt::format("round {}: {} at once, chunks of {}, {} drafts, {} threads, {} pages", round,
                                options.sequences_max, options.prefill_chunk_max, options.speculation.tokens_max,
                                threads, pages));
@@ -130,7 +128,7 @@ TEST_P(SameBytes, AnswersDoNotDependOnLoadCacheOrSpeculation) {
   // The load did use everything that could change the bytes: the prefix cache, preemption and drafts.
   EXPECT_GT(cached, 0);
   EXPECT_GT(preempted, 0);
-  EXPECT_EQ(drafted > 0, takes_drafts);
+  EXPECT_GT(drafted, 0);
   if (GetParam().is_trained) {
     EXPECT_GT(accepted, 0);
   }

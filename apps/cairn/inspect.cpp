@@ -298,7 +298,7 @@ std::string_view gives(ArchitectureKind kind) {
 Result<void> print_supported() {
   std::string text = "| architecture | models | gives | runs on |\n|---|---|---|---|\n";
   for (const Architecture& each : architectures()) {
-    const bool on_gpu = !each.hybrid && each.name != deepseek4::kArchitecture41;
+    const bool on_gpu = each.name != deepseek4::kArchitecture41;
     text += fmt::format("| `{}` | {} | {} | {} |\n", each.name, each.families, gives(each.kind),
                         on_gpu ? "CPU, CUDA" : "CPU");
   }

@@ -5,6 +5,9 @@
 /// multiples of 64 bytes (state_part_bytes). Every row changes it, one after the other and in the same way whatever
 /// step the row is in: nothing is computed in chunks. Each state is read and written once per call. Rows at position 0
 /// begin with a state of zeros, whatever is in memory.
+///
+/// Rows that are drafts see the state as those before them leave it, but leave none in memory: a call with the same
+/// inputs for the drafts that turned out to be right, as rows that are no drafts, makes the state behind them.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +23,9 @@ struct StateSlice {
   int32_t rows = 0;
   int32_t position_begin = 0;
   std::byte* state = nullptr;  ///< of the layer: parameters say where in it an operation's part begins
+  int32_t drafts = 0;          ///< so many of the last rows are drafts
+
+  int32_t rows_kept() const { return rows - drafts; }
 };
 
 /// Bytes of a part of a state.

@@ -29,7 +29,10 @@ class Pipeline final : public Runner {
     for (const auto& stage : std::span(earlier_).subspan(1)) CAIRN_TRY_VOID(stage->middle_step(batch, rows));
     return last_->last_step(batch, rows);
   }
-  bool takes_drafts() const override { return last_->takes_drafts(); }
+  Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override {
+    for (const auto& stage : earlier_) CAIRN_TRY_VOID(stage->keep_drafts(pool, slice, count));
+    return last_->keep_drafts(pool, slice, count);
+  }
   const KvLayout& kv_layout() const override { return last_->kv_layout(); }
   int64_t vocabulary() const override { return last_->vocabulary(); }
   int32_t context_tokens() const override { return last_->context_tokens(); }

@@ -60,8 +60,6 @@ class Runner {
   /// on how rows are grouped into batches. At most batch_tokens_max() rows and logits_max() rows of logits. If there
   /// are logits and they are kept, the step may still run when this returns: sample() and logits_row() wait for it.
   virtual Result<LogitsView> step(const Batch& batch) = 0;
-  /// Whether slices may have drafts. It is false only for recurrent states that cannot leave them out.
-  virtual bool takes_drafts() const { return true; }
   /// The first `count` drafts of a slice of the last step are right: recurrent states become those behind them. At most
   /// once for each slice, before the next step. Errors: those of step().
   virtual Result<void> keep_drafts(const PagePool& /*pool*/, const BatchSlice& /*slice*/, int32_t /*count*/) {

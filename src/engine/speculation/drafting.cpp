@@ -20,8 +20,7 @@ Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& option
     : kv_(kv),
       clock_(clock),
       drafter_(std::move(drafter)),
-      takes_drafts_(runner.takes_drafts()),
-      drafts_max_(drafter_ == nullptr || !takes_drafts_ ? 0 : options.speculation.tokens_max),
+      drafts_max_(drafter_ == nullptr ? 0 : options.speculation.tokens_max),
       vocabulary_(static_cast<int32_t>(runner.vocabulary())) {
   requests_.reserve(static_cast<size_t>(sequences_max));
 }
@@ -60,7 +59,7 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
   for (const std::unique_ptr<Sequence>& sequence : running) {
     if (!sequence->decoding() || sequence->channel().unread()) continue;
     const double with = cost.step_ns(decoding + 1, attended + sequence->memory().computed);
-    if (takes_drafts_ && sequence->expects()) {
+    if (sequence->expects()) {
       // As a share of the stream's part of the step, so that others lose nothing: where rows are what takes time, only
       // drafts that are nearly certain pay.
       sequence->draft_expected((with - without) / without * decoding);

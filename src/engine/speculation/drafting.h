@@ -38,7 +38,6 @@ class Drafting {
   KvManager& kv_;
   const Clock& clock_;
   const std::unique_ptr<Drafter> drafter_;
-  const bool takes_drafts_;  // rejected rows cannot be taken back out of a recurrent state
   const int32_t drafts_max_;
   const int32_t vocabulary_;
   std::vector<DraftRequest> requests_;  // requests of this step; keeps its memory

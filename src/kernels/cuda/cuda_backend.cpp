@@ -10,6 +10,7 @@
 #include "kernels/cuda/deepseek4/hyper_connections.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/mla/latent_operations.h"
+#include "kernels/cuda/recurrent/recurrent_operations.h"
 #include "kernels/cuda/runtime/batch_metadata.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/grid.cuh"
@@ -239,6 +240,7 @@ class CudaBackend final : public Backend {
   LatentOperations* latent() override { return &latent_; }
   HyperConnectionOperations* streams() override { return &streams_; }
   CompressorOperations* compressor() override { return &compressor_; }
+  RecurrentOperations* recurrent() override { return &recurrent_; }
 
   void read(const void* from, int64_t bytes, void* to) override {
     if (bytes == 0) return;
@@ -350,7 +352,7 @@ class CudaBackend final : public Backend {
     int64_t rows = sizes.attention_tokens;
     for (const WorkspaceSizes::Input& input : sizes.inputs) rows = std::max(rows, input.rows);
     return std::max({rows * int64_t{4}, sizes.head_dim * int64_t{8}, BatchMetadata::argument_bytes(sizes),
-                     CudaSampler::argument_bytes(sizes)});
+                     CudaSampler::argument_bytes(sizes), CudaRecurrent::argument_bytes(rows)});
   }
 
   const std::unique_ptr<Stream> stream_;  // the first member, as all memory is used on it
@@ -377,6 +379,7 @@ class CudaBackend final : public Backend {
   CudaLatent latent_{*stream_, arguments_, places_};
   CudaHyperConnections streams_{*stream_};
   CudaCompressor compressor_{*stream_, arguments_, places_};
+  CudaRecurrent recurrent_{*stream_, arguments_};
 };
 
 // Uploads whole panels piece by piece through staging_, in the stream's order.

@@ -18,6 +18,7 @@
 #include "kernels/kv.h"
 #include "kernels/latent_operations.h"
 #include "kernels/operation_params.h"
+#include "kernels/recurrent_operations.h"
 #include "kernels/routing.h"
 #include "kernels/sampler_operations.h"
 
@@ -202,5 +203,22 @@ void round_fp8(LaunchQueue& stream, float* x, int64_t rows, int64_t stride, int3
 /// `dims` is at most kHadamardMax.
 void hadamard_fp4(LaunchQueue& stream, float* x, int64_t rows, int32_t dims);
 inline constexpr int32_t kHadamardMax = 8192;
+
+// RecurrentOperations.
+/// The slices of a call; `at` [count] is on the device.
+struct StateSlices {
+  const StateSlice* at = nullptr;
+  int32_t count = 0;
+  int32_t rows_max = 0;  ///< of a slice
+  int64_t rows = 0;      ///< of all slices
+};
+/// Maximum length of a row of a state.
+inline constexpr int32_t kStateDimMax = 1024;
+void convolve(LaunchQueue& stream, const ConvolutionParams& params, const StateSlices& slices,
+              const ConvolutionRows& rows);
+void delta_rule(LaunchQueue& stream, const DeltaRuleParams& params, const StateSlices& slices,
+                const DeltaRuleRows& rows);
+void scan(LaunchQueue& stream, const ScanParams& params, const StateSlices& slices, const ScanRows& rows);
+void gated_norm(LaunchQueue& stream, const GatedNormParams& params, const float* gates, int64_t rows, float* x);
 
 }  // namespace cairn::cuda

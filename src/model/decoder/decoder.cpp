@@ -16,6 +16,14 @@ int32_t logit_rows_of(const DecoderConfig& config, const ModelOptions& options, 
   return range.is_last(config) ? options.logits_max : 0;
 }
 
+// Every draft has logits.
+RecurrentSizes recurrent_sizes(const DecoderConfig& config, const ModelOptions& options, LayerRange range) {
+  const auto layers = std::span(config.layers).subspan(range.begin, range.end - range.begin);
+  return {.rows = options.batch_tokens_max,
+          .drafts = options.logits_max,
+          .layers = static_cast<int32_t>(std::ranges::count_if(layers, &LayerConfig::recurs))};
+}
+
 }  // namespace
 
 Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options,
@@ -44,8 +52,10 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
     CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
   }
   if (model.recurrent) {
-    CAIRN_TRY(decoder->recurrent_, RecurrentLayers::create(backend, model, rows));
+    const RecurrentSizes sizes = recurrent_sizes(model, options, range);
+    CAIRN_TRY(decoder->recurrent_, RecurrentLayers::create(backend, model, sizes));
     decoder->states_.reserve(rows);
+    decoder->draft_rows_.reserve(sizes.drafts);
   }
   if (model.per_layer_input > 0) {
     CAIRN_TRY(decoder->per_layer_inputs_, PerLayerInputs::create(backend, model, range, rows));
@@ -110,7 +120,7 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
                   options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
                   backend.workspace_bytes(work_sizes(config, options.batch_tokens_max, logit_rows));
   if (config.latent) bytes += LatentAttention::bytes(config, options.batch_tokens_max);
-  if (config.recurrent) bytes += RecurrentLayers::bytes(config, options.batch_tokens_max);
+  if (config.recurrent) bytes += RecurrentLayers::bytes(config, recurrent_sizes(config, options, range));
   if (config.per_layer_input > 0) bytes += PerLayerInputs::bytes(config, options.batch_tokens_max, range);
   return bytes;
 }
@@ -187,6 +197,15 @@ void Decoder::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
   keeps_logits_ = batch.keep_logits;
+  states_.clear();
+  draft_rows_.clear();
+  if (recurrent_) {
+    for (const BatchSlice& slice : batch.slices) {
+      const int32_t end = slice.row_begin + slice.rows;
+      states_.push_back({slice.row_begin, slice.rows, slice.position_begin, nullptr, slice.drafts});
+      for (int32_t row = end - slice.drafts; row < end; ++row) draft_rows_.push_back(row);
+    }
+  }
   temperatures_.clear();
   if (description_.temperature_scale == 0) return;
   for (const int32_t position : batch_.positions()) {
@@ -229,25 +248,6 @@ void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
   }
   const MatmulTarget output[] = {weights_of(layer).attention_output.to(activations_.block)};
   backend_.matmul(output, activations_.attended, rows_);
-}
-
-void Decoder::recur(size_t layer, const PagePool& pool, const float* x) {
-  const LayerConfig& kind = description_.layers[layer];
-  const StatePlace place = kv_.states[layer];
-  states_.clear();
-  for (const AttentionSlice& slice : batch_.slices(place.group)) {
-    states_.push_back({.row_begin = slice.row_begin,
-                       .rows = slice.rows,
-                       .position_begin = slice.position_begin,
-                       .state = pool.slot(place.group, slice.pages[0]) + place.offset});
-  }
-  const RecurrentStep step{.rows = rows_, .slices = states_};
-  const RecurrentWeights& weights = weights_of(layer).recurrent;
-  if (kind.attends()) {
-    recurrent_->run_and_add(kind.mixer, weights, step, x, activations_.block);
-  } else {
-    recurrent_->run(kind.mixer, weights, step, x, activations_.block);
-  }
 }
 
 void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {

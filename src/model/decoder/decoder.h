@@ -41,7 +41,7 @@ class Decoder final : public Runner {
   Result<void> middle_step(const Batch& batch, std::span<float> rows);
   /// For a range with the last layer, but not the first: computes the logits from those rows.
   Result<LogitsView> last_step(const Batch& batch, std::span<const float> rows);
-  bool takes_drafts() const override { return !recurrent_.has_value(); }
+  Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override;
   const KvLayout& kv_layout() const override { return kv_.layout; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
@@ -75,6 +75,8 @@ class Decoder final : public Runner {
   /// From the normalised input to activations_.block.
   void attention(size_t layer, const PagePool& pool, const float* x);
   void recur(size_t layer, const PagePool& pool, const float* x);
+  /// Number of a layer among those of its device that keep a state.
+  int32_t state_layer(size_t layer) const;
   /// From the normalised input to activations_.attended.
   void attend(size_t layer, const PagePool& pool, const float* x);
   void attend_latent(size_t layer, const PagePool& pool, const float* x);
@@ -135,6 +137,7 @@ class Decoder final : public Runner {
   std::vector<float> temperatures_;        // per row, if the model has them
   std::vector<TokenId> position_ids_;      // rows of the table of learned positions
   std::vector<StateSlice> states_;         // of the layer in progress
+  std::vector<int32_t> draft_rows_;        // ascending; none without recurrent layers
   bool keeps_logits_ = false;
   LogitRows logits_;
   std::unique_ptr<float[]>

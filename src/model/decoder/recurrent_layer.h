@@ -1,5 +1,9 @@
 /// Layers that keep a state instead of keys and values: Gated DeltaNet, Mamba-2, and short convolutions. A file beside
 /// this has each of them.
+///
+/// A state cannot be cut back, so drafts leave none. What changes a state is kept of their rows instead: much less than
+/// a state, and the same operations make from it the state behind those drafts that are right, with the same bytes as
+/// if they had not been drafts.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +21,35 @@ namespace cairn {
 struct RecurrentStep {
   int32_t rows = 0;
   std::span<const StateSlice> slices;
+  std::span<const int32_t> drafts;  ///< numbers of the rows that are drafts
+  int32_t layer = 0;                ///< number among the layers that keep a state
+};
+
+struct RecurrentSizes {
+  int32_t rows = 0;    ///< of a step
+  int32_t drafts = 0;  ///< rows of a step that are drafts
+  int32_t layers = 0;  ///< that keep a state
 };
 
 class RecurrentLayers {
  public:
   /// Bytes that create() takes.
-  static int64_t bytes(const DecoderConfig& config, int32_t rows);
+  static int64_t bytes(const DecoderConfig& config, const RecurrentSizes& sizes);
   /// Adds what run() needs of the backend.
   static void add_work(const DecoderConfig& config, int32_t rows, WorkspaceSizes& sizes);
-  /// For steps of at most `rows`; `config`, which has `recurrent`, outlives this. The backend has reserved add_work().
-  /// Errors: kUnsupported (a backend without RecurrentOperations), kOutOfMemory.
-  static Result<RecurrentLayers> create(Backend& backend, const DecoderConfig& config, int32_t rows);
+  /// `config`, which has `recurrent`, outlives this. The backend has reserved add_work(). Errors: kUnsupported (a
+  /// backend without RecurrentOperations), kOutOfMemory.
+  static Result<RecurrentLayers> create(Backend& backend, const DecoderConfig& config, const RecurrentSizes& sizes);
 
   /// x [rows, embedding] to `out` of the same shape.
   void run(Mixer mixer, const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
   /// The same, added to `out`.
   void run_and_add(Mixer mixer, const RecurrentWeights& weights, const RecurrentStep& step, const float* x,
                    float* out) const;
+  /// Runs drafts of the last step that are right: those from number `first` on of its `drafts` are the rows of `slice`,
+  /// which are no drafts any more. `layer` as in RecurrentStep. At most once for each draft.
+  void keep_drafts(Mixer mixer, const RecurrentWeights& weights, int32_t layer, int32_t first,
+                   const StateSlice& slice) const;
 
  private:
   /// [R, ...] for R rows. Those that the model does not need have no elements.
@@ -46,20 +62,41 @@ class RecurrentLayers {
     float* beta = nullptr;        // heads: DeltaNet's beta, or Mamba's factor of the state
     float* read = nullptr;        // inner: what heads have read of their states
     float* added = nullptr;       // embedding, where attention is beside
+    // Of drafts, [layers, drafts, ...].
+    float* draft_mixed = nullptr;  // channels: what the convolution has gone over
+    float* draft_alpha = nullptr;  // heads
+    float* draft_beta = nullptr;   // heads
 
-    void add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows);
+    void add_to(ActivationArena& arena, const DecoderConfig& config, const RecurrentSizes& sizes);
+  };
+  /// What changes a state, of one row after the other.
+  struct Inputs {
+    float* mixed = nullptr;
+    float* alpha = nullptr;
+    float* beta = nullptr;
   };
 
-  RecurrentLayers(Backend& backend, const DecoderConfig& config) : backend_(&backend), description_(&config) {}
+  RecurrentLayers(Backend& backend, const DecoderConfig& config, const RecurrentSizes& sizes)
+      : backend_(&backend), description_(&config), sizes_(sizes) {}
 
   void gated_delta_net(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
   void mamba2(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
   void short_convolution(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
-  /// activations_.mixed to convolved, through silu.
-  void convolve(const RecurrentWeights& weights, const RecurrentStep& step) const;
+  Inputs inputs() const { return {activations_.mixed, activations_.alpha, activations_.beta}; }
+  /// Those of drafts of a layer, from the `first` of the step's.
+  Inputs draft_inputs(int32_t layer, int32_t first) const;
+  /// Keeps the inputs of the step's drafts, once the convolution has gone over them.
+  void remember_drafts(const RecurrentStep& step) const;
+  /// inputs.mixed to activations_.convolved, through silu.
+  void convolve(const RecurrentWeights& weights, std::span<const StateSlice> slices, const Inputs& inputs) const;
+  /// activations_.convolved to activations_.read, by the states.
+  void delta_rule(const RecurrentWeights& weights, std::span<const StateSlice> slices, const Inputs& inputs) const;
+  void scan(const RecurrentWeights& weights, std::span<const StateSlice> slices, const Inputs& inputs) const;
+  ConvolutionParams short_convolution_params(const RecurrentWeights& weights) const;
 
   Backend* backend_;
   const DecoderConfig* description_;
+  RecurrentSizes sizes_;
   ActivationArena arena_;
   Activations activations_;
 };

@@ -4,19 +4,22 @@ namespace cairn {
 
 void RecurrentLayers::short_convolution(const RecurrentWeights& weights, const RecurrentStep& step, const float* x,
                                         float* out) const {
-  const RecurrentConfig& state = *description_->recurrent;
   const MatmulTarget in[] = {weights.input_gate.to(activations_.input_gate), weights.gate.to(activations_.gate),
                              weights.mixed.to(activations_.mixed)};
   backend_->matmul(in, x, step.rows);
-  const ConvolutionParams params{
-      .taps = state.taps, .channels = state.channels, .weights = weights.convolution.floats()};
-  backend_->recurrent()->convolve(params, step.slices,
+  backend_->recurrent()->convolve(short_convolution_params(weights), step.slices,
                                   {.x = activations_.mixed,
                                    .input_factors = activations_.input_gate,
                                    .output_factors = activations_.gate,
                                    .out = activations_.convolved});
+  remember_drafts(step);
   const MatmulTarget output[] = {weights.output.to(out)};
   backend_->matmul(output, activations_.convolved, step.rows);
+}
+
+ConvolutionParams RecurrentLayers::short_convolution_params(const RecurrentWeights& weights) const {
+  const RecurrentConfig& state = *description_->recurrent;
+  return {.taps = state.taps, .channels = state.channels, .weights = weights.convolution.floats()};
 }
 
 }  // namespace cairn

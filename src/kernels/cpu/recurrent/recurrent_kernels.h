@@ -34,6 +34,16 @@ struct DeltaRuleCall {
   int32_t key_dim = 0;
   int32_t rows = 0;
   int32_t tokens = 0;
+
+  /// Moves all arrays but the state so many tokens on.
+  void advance(int64_t count) {
+    query += count * mixed_stride;
+    key += count * mixed_stride;
+    value += count * mixed_stride;
+    decay += count * gate_stride;
+    beta += count * gate_stride;
+    out += count * out_stride;
+  }
 };
 
 /// The same of a state [rows, state_dim] of the scan.
@@ -52,6 +62,15 @@ struct ScanCall {
   int32_t state_dim = 0;
   int32_t rows = 0;
   int32_t tokens = 0;
+
+  void advance(int64_t count) {
+    x += count * mixed_stride;
+    b += count * mixed_stride;
+    c += count * mixed_stride;
+    step += count * gate_stride;
+    decay += count * gate_stride;
+    out += count * out_stride;
+  }
 };
 
 struct RecurrentKernels {

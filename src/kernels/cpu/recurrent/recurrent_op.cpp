@@ -24,6 +24,20 @@ constexpr int64_t kChannelBlock = 256;
 
 float* state_of(const StateSlice& slice, int64_t offset) { return reinterpret_cast<float*>(slice.state + offset); }
 
+/// Runs a slice's rows over `elements` of its state, at most kStateBlock; drafts change a copy of them.
+template <class Call>
+void run_rows(void (*kernel)(const Call&), Call call, const StateSlice& slice, int64_t elements) {
+  call.tokens = slice.rows_kept();
+  kernel(call);
+  if (slice.drafts == 0) return;
+  alignas(64) float copy[kStateBlock];
+  std::copy_n(call.state, elements, copy);
+  call.advance(call.tokens);
+  call.state = copy;
+  call.tokens = slice.drafts;
+  kernel(call);
+}
+
 double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 int64_t rows_of(std::span<const StateSlice> slices) {
@@ -106,9 +120,9 @@ void RecurrentOp::convolve_channels(const ConvolutionParams& params, const State
     kernels_.convolve(call, channels, out);
     if (rows.output_factors != nullptr) kernels_.multiply(out, rows.output_factors + place(row), channels);
   }
-  // The last rows of window and slice together; of a short slice the window moves on.
+  // The last rows of window and slice together, without drafts; of a short slice the window moves on.
   for (int32_t row = 0; row < before; ++row) {
-    const int32_t from = slice.rows - before + row;
+    const int32_t from = slice.rows_kept() - before + row;
     std::copy_n(from < 0 ? window_row(from + before) : rows.x + place(from), channels, window_row(row));
   }
 }
@@ -143,6 +157,7 @@ void RecurrentOp::delta_rule(const DeltaRuleParams& params, std::span<const Stat
     for (int64_t row = begin; row < end; ++row) prepare_row(params, rows, row);
   });
   const StateBlocks blocks(params.heads, params.value_dim, params.key_dim);
+  CAIRN_DCHECK(params.key_dim <= kStateBlock);
   const auto body = [&](const StateSlice& slice, int64_t head, int64_t first, int64_t count) {
     const int64_t key_head = params.strided_heads ? head % params.key_heads : head / (params.heads / params.key_heads);
     const int64_t value = head * params.value_dim + first;
@@ -150,19 +165,19 @@ void RecurrentOp::delta_rule(const DeltaRuleParams& params, std::span<const Stat
     const int64_t gate = int64_t{slice.row_begin} * params.heads + head;
     float* state = state_of(slice, params.state_offset) + value * params.key_dim;
     if (slice.position_begin == 0) std::fill_n(state, count * params.key_dim, 0.0F);
-    kernels_.delta_rule({.query = mixed + key_head * params.key_dim,
-                         .key = mixed + keys + key_head * params.key_dim,
-                         .value = mixed + 2 * keys + value,
-                         .mixed_stride = width,
-                         .decay = rows.alpha + gate,
-                         .beta = rows.beta + gate,
-                         .gate_stride = params.heads,
-                         .out = rows.out + int64_t{slice.row_begin} * params.heads * params.value_dim + value,
-                         .out_stride = int64_t{params.heads} * params.value_dim,
-                         .state = state,
-                         .key_dim = params.key_dim,
-                         .rows = static_cast<int32_t>(count),
-                         .tokens = slice.rows});
+    const DeltaRuleCall call{.query = mixed + key_head * params.key_dim,
+                             .key = mixed + keys + key_head * params.key_dim,
+                             .value = mixed + 2 * keys + value,
+                             .mixed_stride = width,
+                             .decay = rows.alpha + gate,
+                             .beta = rows.beta + gate,
+                             .gate_stride = params.heads,
+                             .out = rows.out + int64_t{slice.row_begin} * params.heads * params.value_dim + value,
+                             .out_stride = int64_t{params.heads} * params.value_dim,
+                             .state = state,
+                             .key_dim = params.key_dim,
+                             .rows = static_cast<int32_t>(count)};
+    run_rows(kernels_.delta_rule, call, slice, count * params.key_dim);
   };
   run_blocks(team_, blocks, params.key_dim, slices, body);
 }
@@ -180,6 +195,7 @@ void RecurrentOp::scan(const ScanParams& params, std::span<const StateSlice> sli
   });
   const int64_t width = params.mixed_width(), inner = int64_t{params.heads} * params.head_dim;
   const StateBlocks blocks(params.heads, params.head_dim, params.state_dim);
+  CAIRN_DCHECK(params.state_dim <= kStateBlock);
   const auto body = [&](const StateSlice& slice, int64_t head, int64_t first, int64_t count) {
     const int64_t group = head / (params.heads / params.groups);
     const int64_t x = head * params.head_dim + first;
@@ -187,20 +203,20 @@ void RecurrentOp::scan(const ScanParams& params, std::span<const StateSlice> sli
     const int64_t gate = int64_t{slice.row_begin} * params.heads + head;
     float* state = state_of(slice, params.state_offset) + x * params.state_dim;
     if (slice.position_begin == 0) std::fill_n(state, count * params.state_dim, 0.0F);
-    kernels_.scan({.x = mixed + x,
-                   .b = mixed + inner + group * params.state_dim,
-                   .c = mixed + inner + (params.groups + group) * params.state_dim,
-                   .mixed_stride = width,
-                   .step = rows.steps + gate,
-                   .decay = rows.decays + gate,
-                   .gate_stride = params.heads,
-                   .skip = params.skip[head],
-                   .out = rows.out + slice.row_begin * inner + x,
-                   .out_stride = inner,
-                   .state = state,
-                   .state_dim = params.state_dim,
-                   .rows = static_cast<int32_t>(count),
-                   .tokens = slice.rows});
+    const ScanCall call{.x = mixed + x,
+                        .b = mixed + inner + group * params.state_dim,
+                        .c = mixed + inner + (params.groups + group) * params.state_dim,
+                        .mixed_stride = width,
+                        .step = rows.steps + gate,
+                        .decay = rows.decays + gate,
+                        .gate_stride = params.heads,
+                        .skip = params.skip[head],
+                        .out = rows.out + slice.row_begin * inner + x,
+                        .out_stride = inner,
+                        .state = state,
+                        .state_dim = params.state_dim,
+                        .rows = static_cast<int32_t>(count)};
+    run_rows(kernels_.scan, call, slice, count * params.state_dim);
   };
   run_blocks(team_, blocks, params.state_dim, slices, body);
 }

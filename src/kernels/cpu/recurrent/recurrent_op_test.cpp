@@ -45,7 +45,8 @@ StateSlice slice_of(std::vector<float>& state, int32_t row_begin, int32_t rows, 
 using RunRows = std::function<std::vector<float>(Backend& backend, std::span<const StateSlice> slices,
                                                  std::span<const int32_t> inputs)>;
 
-/// Bytes of all rows must be those of `whole`: in pieces, beside others, on several threads.
+/// Bytes of all rows must be those of `whole`: in pieces, some of which are followed by drafts, beside others, on
+/// several threads.
 void expect_the_same_in_pieces(const Isa& isa, int32_t rows, int64_t width, int64_t state_bytes, const RunRows& run,
                                const std::vector<float>& whole, Random& random) {
   for (const int threads : {1, 3}) {
@@ -57,14 +58,19 @@ void expect_the_same_in_pieces(const Isa& isa, int32_t rows, int64_t width, int6
       for (int32_t begin = 0; begin < rows;) {
         const int32_t count = std::min(rows - begin, most == 1 ? 1 : random.integer(1, most));
         const int32_t before = random.integer(1, 4), after = random.integer(1, 3);
+        const int32_t drafts = std::min(rows - begin - count, random.integer(0, 2) * random.integer(1, 4));
         std::vector<int32_t> inputs;
         for (int32_t i = 0; i < before; ++i) inputs.push_back((others + 3 * i) % rows);
-        for (int32_t i = 0; i < count; ++i) inputs.push_back(begin + i);
+        for (int32_t i = 0; i < count + drafts; ++i) inputs.push_back(begin + i);
         for (int32_t i = 0; i < after; ++i) inputs.push_back((others + 5 * i) % rows);
-        const StateSlice slices[] = {slice_of(first, 0, before, others), slice_of(state, before, count, begin),
-                                     slice_of(last, before + count, after, 0)};
+        StateSlice slices[] = {slice_of(first, 0, before, others), slice_of(state, before, count + drafts, begin),
+                               slice_of(last, before + count + drafts, after, 0)};
+        slices[1].drafts = drafts;
         const std::vector<float> out = run(*backend, slices, inputs);
-        all.insert(all.end(), out.begin() + before * width, out.begin() + (before + count) * width);
+        const auto rows_out = std::span(out).subspan(before * width, (count + drafts) * width);
+        EXPECT_TRUE(same_bits(rows_out.subspan(count * width),
+                              std::span(whole).subspan((begin + count) * width, drafts * width)));
+        all.insert(all.end(), rows_out.begin(), rows_out.begin() + count * width);
         begin += count;
         others += before;
       }
