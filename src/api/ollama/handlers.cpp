@@ -39,7 +39,8 @@ Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest r
   CAIRN_TRY_VOID(hold_to_form(service, model, request.chat.form, requests));
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model.tokenizer);
   Generation::start({model.engine.get(), std::move(requests),
-                     std::make_unique<RawPromptSerializer>(std::move(serializer)), ByteShare(service.bytes())},
+                     std::make_unique<RawPromptSerializer>(std::move(serializer)), ByteShare(service.bytes()),
+                     service.listing(model)},
                     response);
   return {};
 }
