@@ -94,6 +94,7 @@ const kAllowed = {
   USE_PROFILES: { html: true, mathMl: true },
   FORBID_TAGS: ['style', 'form', 'input', 'textarea', 'select', 'img', 'picture', 'video', 'audio', 'source', 'svg', 'map', 'dialog'],
   FORBID_ATTR: ['style', 'id', 'name', 'src', 'srcset', 'background', 'action', 'popover'],
+  ADD_ATTR: ['display'],
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#)/i,
 };
 

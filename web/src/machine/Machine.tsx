@@ -86,6 +86,8 @@ function Fact({ label, value, unit, more }: { label: string; value: string; unit
   );
 }
 
+/** A number at an axis. */
+const tick = (value: number) => (value < 10_000 ? String(Number(value.toFixed(2))) : number(value));
 const sum = (values: number[]) => values.reduce((all, each) => all + each, 0);
 
 /** Over some readings, so that numbers can be read. */
@@ -148,7 +150,7 @@ function Plots({ all }: { all: Reading[] }) {
           { label: 'prompt', color: '--series-2' },
         ]}
         data={[times, tokens, of((rate) => rate.promptPerSecond)]}
-        format={number}
+        format={tick}
         note={`${number(last(tokens))} tokens/s`}
       />
       <LinePlot
@@ -158,15 +160,15 @@ function Plots({ all }: { all: Reading[] }) {
           { label: 'waiting', color: '--series-3' },
         ]}
         data={[times, total('active_requests'), total('waiting_requests')]}
-        format={number}
+        format={tick}
       />
-      <LinePlot title="Batch" series={[{ label: 'tokens a step', color: '--series-1' }]} data={[times, of((rate) => rate.batch)]} format={number} />
-      <LinePlot title="KV pages in use" series={perModel} data={[times, ...pages]} format={(value) => `${number(value)} %`} max={100} />
+      <LinePlot title="Batch" series={[{ label: 'tokens a step', color: '--series-1' }]} data={[times, of((rate) => rate.batch)]} format={tick} />
+      <LinePlot title="KV pages in use" series={perModel} data={[times, ...pages]} format={(value) => `${tick(value)} %`} max={100} />
       <LinePlot
         title="Prompts from cache"
         series={[{ label: 'share', color: '--series-2' }]}
         data={[times, cached]}
-        format={(value) => `${number(value)} %`}
+        format={(value) => `${tick(value)} %`}
         max={100}
       />
       {all.at(-1)?.memory && (
@@ -178,6 +180,7 @@ function Plots({ all }: { all: Reading[] }) {
           ]}
           data={[times, all.map((reading) => reading.memory?.resident_bytes ?? null), all.map((reading) => reading.memory?.planned_bytes ?? null)]}
           format={bytes}
+          inBytes
         />
       )}
       <Latency title="Time to first token" histogram={firstToken.value} />

@@ -11,8 +11,12 @@ export interface Series {
 
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const kHeight = 150;
+const clock = (seconds: number) => new Date(seconds * 1000).toLocaleTimeString('en-GB');
 
-function axes(format: (value: number) => string): uPlot.Axis[] {
+/** Steps of an axis of bytes. */
+const kByteSteps = Array.from({ length: 46 }, (_, power) => 2 ** power);
+
+function axes(format: (value: number) => string, inBytes: boolean): uPlot.Axis[] {
   const common = {
     stroke: css('--faint'),
     font: '11px system-ui, sans-serif',
@@ -20,8 +24,8 @@ function axes(format: (value: number) => string): uPlot.Axis[] {
     ticks: { show: false },
   };
   return [
-    { ...common, grid: { show: false }, space: 70, size: 24 },
-    { ...common, values: (_, ticks) => ticks.map(format), size: 52, space: 34 },
+    { ...common, grid: { show: false }, space: 80, size: 24, values: (_, ticks) => ticks.map(clock) },
+    { ...common, values: (_, ticks) => ticks.map(format), size: 52, space: 34, ...(inBytes && { incrs: kByteSteps }) },
   ];
 }
 
@@ -33,6 +37,7 @@ export function LinePlot(props: {
   data: (number | null)[][];
   format: (value: number) => string;
   max?: number;
+  inBytes?: boolean;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -51,7 +56,7 @@ export function LinePlot(props: {
           x: { time: true },
           y: { range: (_, __, max) => [0, props.max ?? Math.max(max === null || max === undefined ? 1 : max * 1.1, 1e-6)] },
         },
-        axes: axes(props.format),
+        axes: axes(props.format, props.inBytes ?? false),
         series: [
           {},
           ...props.series.map(({ label, color, dashed }) => ({

@@ -83,7 +83,7 @@ function Sidebar({ onHelp }: { onHelp: () => void }) {
         })}
       </ul>
       <footer>
-        <a href="#/machine" class={route.value === 'machine' ? 'on' : ''} aria-current={route.value === 'machine' ? 'page' : undefined}>
+        <a href="#/machine" class={route.value === 'machine' ? 'wide on' : 'wide'} aria-current={route.value === 'machine' ? 'page' : undefined}>
           Machine
         </a>
         <button type="button" class="link" onClick={() => void pickFiles('.json', false).then(async ([file]) => file && importConversations(await file.text()))}>
@@ -98,7 +98,7 @@ function Sidebar({ onHelp }: { onHelp: () => void }) {
           Export
         </button>
         <button type="button" class="link" onClick={onHelp}>
-          Keys and more
+          Help
         </button>
       </footer>
     </nav>
@@ -310,7 +310,7 @@ export function App() {
       <div class="shade" onClick={() => (sidebarOpen.value = false)} />
       <main>
         <header class="top">
-          <IconButton icon="menu" label="Conversations" class="icon-button only-narrow" onClick={() => (sidebarOpen.value = true)} />
+          <IconButton icon="menu" label="Show conversations" class="icon-button only-narrow" onClick={() => (sidebarOpen.value = true)} />
           {chat ? <ModelPicker /> : <h1 class="model-name">Machine</h1>}
           <span class="spread" />
           {chat && (

@@ -12,9 +12,23 @@ const kMargin = '1200px';
 const kHeightGuess = 120;
 const kFileBytesMax = 1 << 20;
 
-type Seen = (seen: boolean) => void;
-const watched = new WeakMap<Element, Seen>();
-let observer: IntersectionObserver | null = null;
+const watched = new WeakMap<Element, (seen: boolean) => void>();
+const observers = new WeakMap<Element, IntersectionObserver>();
+
+/** The observer of what is in a scrolled box, with a margin: it has to be the box's own. */
+function observerOf(box: Element): IntersectionObserver {
+  let found = observers.get(box);
+  if (!found) {
+    found = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries) watched.get(entry.target)?.(entry.isIntersecting);
+      },
+      { root: box, rootMargin: `${kMargin} 0px` },
+    );
+    observers.set(box, found);
+  }
+  return found;
+}
 
 /** A message that is there while it is near what is seen, and else a place of its height. */
 const Lazy = memo(
@@ -28,8 +42,9 @@ const Lazy = memo(
         if (!seen && element.offsetHeight > 0) height.current = element.offsetHeight;
         setNear(seen);
       });
-      observer?.observe(element);
-      return () => observer?.unobserve(element);
+      const observer = observerOf(element.closest('.scroll')!);
+      observer.observe(element);
+      return () => observer.unobserve(element);
     }, []);
     const shown = near || last;
     return (
@@ -49,12 +64,6 @@ function Messages() {
   const [away, setAway] = useState(false);
   const list = path.value;
   const id = current.value?.id;
-  observer ??= new IntersectionObserver(
-    (entries) => {
-      for (const entry of entries) watched.get(entry.target)?.(entry.isIntersecting);
-    },
-    { rootMargin: `${kMargin} 0px` },
-  );
 
   // Follows the end while the reader is there.
   useEffect(() => {
