@@ -91,9 +91,7 @@ struct Answer {
 
 /// Several engine requests that make one answer. When the client goes away, its requests are cancelled; while it does
 /// not read, its tokens are not taken from the engine.
-class Generation final : public ResponseTask,
-                         public Cancellable,
-                         public std::enable_shared_from_this<Generation> {
+class Generation final : public ResponseTask, public Cancellable, public std::enable_shared_from_this<Generation> {
  public:
   /// Called where the request was read: its warnings are the answer's. Submits every request to the engine and begins
   /// to answer, soon; an Error of any is answered and none runs. Over the budget of its share: kOutOfMemory. Thread:
@@ -127,7 +125,7 @@ class Generation final : public ResponseTask,
 
   Answer answer_;
   RunningRequest* listed_ = nullptr;  // null: not in answer_.listing
-  ResponseSerializer& serializer_;  // answer_'s
+  ResponseSerializer& serializer_;    // answer_'s
   std::unique_ptr<ResponseSink> sink_;
   std::function<void()> wake_;
   struct Choice {

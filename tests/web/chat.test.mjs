@@ -233,7 +233,7 @@ test('a server that goes away in mid answer is told of, and the conversation goe
   await say(page, 'Go on and on [slow]');
   await page.locator('.message.assistant', { hasText: 'word word word' }).waitFor();
   await before.stop();
-  await page.getByText('The connection to the server broke in the middle of the answer.').waitFor();
+  await page.locator('.error', { hasText: 'The connection to the server broke in the middle of the answer.' }).waitFor();
   await page.getByText('Server away').waitFor();
   before = await front(server.url, { port: Number(port) });
   await page.locator('.model-name', { hasText: 'guide' }).waitFor();

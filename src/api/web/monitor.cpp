@@ -37,12 +37,9 @@ std::string_view level_name(LogLevel level) {
 }
 
 ordered_json request_json(const RunningRequest& request, Clock::time_point now) {
-  ordered_json item = {{"id", request.id},
-                       {"model", request.model},
-                       {"choices", request.choices},
-                       {"prompt_tokens", request.prompt_tokens},
-                       {"tokens", request.tokens},
-                       {"age", seconds_of(now - request.begun)},
+  ordered_json item = {{"id", request.id},           {"model", request.model},
+                       {"choices", request.choices}, {"prompt_tokens", request.prompt_tokens},
+                       {"tokens", request.tokens},   {"age", seconds_of(now - request.begun)},
                        {"first_token_ms", nullptr}};
   if (request.first_token != Clock::time_point{})
     item["first_token_ms"] = seconds_of(request.first_token - request.begun) * 1e3;
@@ -92,10 +89,10 @@ void Monitor::handle_requests(const net::HttpRequest& request, net::HttpResponse
 void Monitor::handle_cancel(const net::HttpRequest& request, std::string_view id, net::HttpResponse& response) {
   if (!may_watch(request)) return refuse(response);
   if (requests_.cancel(id)) return send_json(response, {{"id", id}, {"object", "request"}, {"cancelled", true}});
-  send_error(response,
-             {Code::kNotFound,
-              fmt::format("no request \"{}\" runs; GET /v1/requests lists those that do", cut_text(id, kQuotedBytesMax)),
-              {}});
+  send_error(response, {Code::kNotFound,
+                        fmt::format("no request \"{}\" runs; GET /v1/requests lists those that do",
+                                    cut_text(id, kQuotedBytesMax)),
+                        {}});
 }
 
 void Monitor::tick() {

@@ -25,9 +25,9 @@ constexpr std::string_view kContentSecurityPolicy =
 
 std::string_view content_type_of(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kTypes[] = {{".html", "text/html; charset=utf-8"},
-                                                                     {".js", "text/javascript; charset=utf-8"},
-                                                                     {".css", "text/css; charset=utf-8"},
-                                                                     {".svg", "image/svg+xml"}};
+                                                                      {".js", "text/javascript; charset=utf-8"},
+                                                                      {".css", "text/css; charset=utf-8"},
+                                                                      {".svg", "image/svg+xml"}};
   for (const auto& [suffix, type] : kTypes)
     if (name.ends_with(suffix)) return type;
   return kPlainText;

@@ -3,10 +3,10 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <algorithm>
 #include <boost/beast/http/status.hpp>
 #include <cstring>
 #include <exception>
@@ -369,14 +369,16 @@ std::string HttpConnection::head(int status, const HeaderList& headers) {
 }
 
 asio::awaitable<bool> HttpConnection::respond_whole(const FullResponse& answer) {
-  const bool coded = std::ranges::any_of(answer.headers, [](const auto& each) { return each.first == kContentEncoding; });
+  const bool coded =
+      std::ranges::any_of(answer.headers, [](const auto& each) { return each.first == kContentEncoding; });
   const bool compressed = gzip_ && !coded && service_.limits.compression != Compression::kNone && !head_only_ &&
                           answer.body.size() >= kCompressedBytesMin;
   if (compressed) co_return co_await respond_compressed(answer);
   std::string text = head(answer.status, answer.headers);
   if (!answer.content_type.empty()) text += fmt::format("Content-Type: {}\r\n", answer.content_type);
   constexpr int kNoContent = 204, kNotModified = 304;  // whose length is not said
-  if (answer.status != kNoContent && answer.status != kNotModified) text += fmt::format("Content-Length: {}\r\n", answer.body.size());
+  if (answer.status != kNoContent && answer.status != kNotModified)
+    text += fmt::format("Content-Length: {}\r\n", answer.body.size());
   text += "\r\n";
   const std::string_view body = head_only_ ? std::string_view() : std::string_view(answer.body);
   const bool joined = body.size() <= kJoinBytesMax;

@@ -40,7 +40,9 @@ constexpr size_t kDroppedBytes = 4 << 10;
 class Server final : public HttpServer {
  public:
   Server(const HttpLimits& limits, HttpHandler handler, HttpErrorBody error_body)
-      : service_{limits, std::move(handler), std::move(error_body), {}}, acceptor_(context_), deadline_(context_),
+      : service_{limits, std::move(handler), std::move(error_body), {}},
+        acceptor_(context_),
+        deadline_(context_),
         interval_timer_(context_) {}
 
   // Coroutine frames hold connections, which refer to service_, so they are destroyed first.

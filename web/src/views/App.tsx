@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { hasKey, keyWanted, setKey } from '../lib/api';
 import { applyTheme, theme, type Theme } from '../theme';
 import {
+  changes,
   changeSettings,
   chosenModels,
   conversations,
@@ -294,10 +295,11 @@ export function App() {
   const [help, setHelp] = useState(false);
   useKeys(() => setHelp(true));
   const chat = route.value === 'chat';
+  void changes.value;
+  const title = chat ? current.value?.title : 'Machine';
   useEffect(() => {
-    const title = chat ? current.value?.title : 'Machine';
     document.title = title ? `${title} – Cairn` : 'Cairn';
-  });
+  }, [title]);
   return (
     <div class={`app${sidebarOpen.value ? ' sidebar-open' : ''}${settingsOpen.value && chat ? ' settings-open' : ''}`}>
       <a class="skip" href="#message" onClick={(event) => {
