@@ -5,6 +5,7 @@ import { getJson, postJson, RequestError } from './lib/api';
 import { type Conversation, exported, imported } from './lib/exchange';
 import { readEvents } from './lib/sse';
 import { type ChatSettings, kNoSettings, requestBody } from './lib/settings';
+import { plural } from './lib/format';
 import { Store } from './lib/store';
 import { type Call, type Message, type TextFile, Tree } from './lib/tree';
 
@@ -18,6 +19,7 @@ export interface ModelInfo {
   /** Of servers that load and unload models. */
   state?: string;
   status?: { value?: string };
+  error?: string;
   meta?: { n_ctx?: number };
 }
 
@@ -84,6 +86,9 @@ function tell(error: unknown) {
 
 // ---- The server ----
 
+const kLookAgainMs = 1500;
+let lookAgain: ReturnType<typeof setTimeout> | undefined;
+
 export async function lookForModels() {
   try {
     const list = await getJson<{ data: (ModelInfo & { object?: string })[] }>('v1/models');
@@ -94,7 +99,8 @@ export async function lookForModels() {
     void lookForDefaults();
   } catch (error) {
     server.value = error instanceof RequestError && error.status === 503 ? 'loading' : 'away';
-    setTimeout(lookForModels, 1500);
+    clearTimeout(lookAgain);
+    lookAgain = setTimeout(lookForModels, kLookAgainMs);
   }
 }
 
@@ -237,7 +243,7 @@ export async function importConversations(source: string) {
     for (const { conversation, messages } of read) await store.keep(conversation, messages);
     conversations.value = [...read.map(({ conversation }) => conversation), ...conversations.peek()];
     if (read[0]) location.hash = `/c/${read[0].conversation.id}`;
-    notice.value = `Imported ${read.length} of ${read.length} conversations.`;
+    notice.value = `Imported ${plural(read.length, 'conversation')}.`;
   } catch (error) {
     tell(error);
   }
@@ -377,7 +383,7 @@ async function ask(message: Message) {
     else message.error = (error as Error).message;
     if (error instanceof TypeError || (error instanceof RequestError && error.status === 0)) {
       server.value = 'away';
-      setTimeout(lookForModels, 500);
+      void lookForModels();
     }
   }
   const left = new Map(running.peek());
@@ -386,6 +392,7 @@ async function ask(message: Message) {
     running.value = left;
     tick.value = tick.peek()! + 1;
   });
-  if (message.conversation === current.peek()?.id) await keep([message]);
-  else await store.keep(conversations.peek().find(({ id }) => id === message.conversation)!, [message]);
+  if (message.conversation === current.peek()?.id) return keep([message]);
+  const before = conversations.peek().find(({ id }) => id === message.conversation);
+  if (before) await store.keep(before, [message]);
 }

@@ -121,7 +121,7 @@ ordered_json Monitor::requests_json() const {
 std::string Monitor::event(const std::vector<LogRecord>& lines) const {
   ordered_json models = ordered_json::array();
   int64_t planned = 0;
-  for (const LoadedModel* model : registry_.list()) {
+  for (const auto& model : registry_.list()) {
     models.push_back(model_stats(*model));
     planned += model->planned_bytes;
   }

@@ -5,6 +5,9 @@ import { bytes, number } from '../lib/format';
 import type { Reading } from '../lib/rates';
 import { lookForModels, type ModelInfo, models, notice } from '../state';
 
+/** While a model is being loaded. */
+const kLookEveryMs = 2000;
+
 const stateOf = (model: ModelInfo) => model.state ?? model.status?.value ?? 'loaded';
 
 /** Whether the server takes a POST there: to another method it answers which ones it takes. */
@@ -92,6 +95,12 @@ export function Models({ reading }: { reading: Reading }) {
     void has('v1/models/load').then(setManages);
     void lookForModels();
   }, []);
+  const changing = models.value.some((model) => stateOf(model) === 'loading');
+  useEffect(() => {
+    if (!changing) return undefined;
+    const timer = setInterval(() => void lookForModels(), kLookEveryMs);
+    return () => clearInterval(timer);
+  }, [changing]);
   const change = async (model: string, what: 'load' | 'unload') => {
     setBusy(model);
     try {
@@ -138,10 +147,10 @@ export function Models({ reading }: { reading: Reading }) {
                   <td class="number">
                     {now && now.pages_total > 0 ? `${number(now.pages_total - now.pages_free)} of ${number(now.pages_total)}` : ''}
                   </td>
-                  <td>{busy === model.id ? 'changes…' : state}</td>
+                  <td title={model.error}>{busy === model.id ? 'changes…' : model.error ? `${state}, failed` : state}</td>
                   {manages && (
                     <td>
-                      <button type="button" class="quiet" disabled={busy !== ''} onClick={() => void change(model.id, loaded ? 'unload' : 'load')}>
+                      <button type="button" class="quiet" disabled={busy !== '' || state === 'loading'} onClick={() => void change(model.id, loaded ? 'unload' : 'load')}>
                         {loaded ? 'Unload' : 'Load'}
                       </button>
                     </td>

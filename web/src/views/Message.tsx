@@ -213,7 +213,7 @@ function HeatMap({ tokens }: { tokens: TokenProbability[] }) {
 function StatsLine({ message, live }: { message: Message; live: boolean }) {
   const { stats, finish } = message;
   const parts: string[] = [];
-  if (message.model) parts.push(message.model);
+  if (message.model && message.group === undefined) parts.push(message.model);
   if (stats?.tokensPerSecond !== undefined) parts.push(`${number(stats.tokensPerSecond)} tokens/s`);
   if (stats?.firstTokenMs !== undefined) parts.push(`first token ${duration(stats.firstTokenMs)}`);
   if (stats?.tokens !== undefined) parts.push(plural(stats.tokens, 'token'));
@@ -250,7 +250,6 @@ function AssistantMessage({ message, last }: { message: Message; last: boolean }
       )}
       <div class="actions">
         <StatsLine message={message} live={live} />
-        <span class="spread" />
         <Branches message={message} />
         {!live && (
           <>
