@@ -70,7 +70,7 @@ TEST_F(MonitorTest, RunningRequestsAreListedFromTheOldestOnAndCancelledById) {
   RunningRequest* young = requests_.add({.id = "b", .model = "m", .choices = 2, .begun = now - 1s}, second);
   ASSERT_NE(young, nullptr);
   ASSERT_NE(requests_.add({.id = "a", .model = "m", .begun = now - 2s}, first), nullptr);
-  EXPECT_EQ(requests_.add({.id = "a"}, second), nullptr);
+  EXPECT_EQ(requests_.add({.id = "a", .model = "m"}, second), nullptr);
   young->tokens = 3;
   young->first_token = now;
   WatchedResponse response;

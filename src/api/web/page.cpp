@@ -76,7 +76,7 @@ bool handle_page(const Service& service, const net::HttpRequest& request, net::H
 }
 
 void handle_root(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  response->send(200, kPlainText, "Cairn is running", {{"Vary", "Accept"}});
+  response->send(200, kPlainText, "Cairn is running");
 }
 
 }  // namespace cairn::api::web
