@@ -43,6 +43,9 @@ export const sidebarOpen = signal(false);
 let tree = new Tree([], {});
 let store: Store;
 
+/** Of messages that wait for their first token: how far the prompt has been read. */
+export const promptRead = new Map<string, { total?: number; processed?: number }>();
+
 /** Counts changes of one message while its text comes in. */
 const ticks = new Map<string, ReturnType<typeof signal<number>>>();
 
@@ -370,6 +373,7 @@ async function ask(message: Message) {
     const response = await postJson('v1/chat/completions', body, controller.signal);
     await readEvents(response, (data) => {
       answer.take(data);
+      if (answer.read) promptRead.set(message.id, answer.read);
       show();
       if (performance.now() - kept > kKeepEveryMs) {
         kept = performance.now();
@@ -386,6 +390,7 @@ async function ask(message: Message) {
       void lookForModels();
     }
   }
+  promptRead.delete(message.id);
   const left = new Map(running.peek());
   left.delete(message.id);
   batch(() => {

@@ -21,6 +21,7 @@ interface Chunk {
     prompt_tokens_details?: { cached_tokens?: number };
   } | null;
   timings?: { predicted_per_second?: number };
+  prompt_progress?: { total?: number; processed?: number };
   error?: { message?: string };
 }
 
@@ -31,6 +32,8 @@ export class Answer {
   private lastToken?: number;
   private pieces = 0;
   private over = false;
+  /** How far the server has read the prompt. */
+  read?: { total?: number; processed?: number };
 
   constructor(
     readonly message: Message,
@@ -47,6 +50,7 @@ export class Answer {
     }
     const chunk = JSON.parse(data) as Chunk;
     if (chunk.error) throw new Error(chunk.error.message ?? 'The server tells of an error without words.');
+    if (chunk.prompt_progress) this.read = chunk.prompt_progress;
     const choice = chunk.choices?.[0];
     if (choice?.delta) this.takeDelta(choice.delta);
     for (const each of choice?.logprobs?.content ?? []) this.takeProbability(each);

@@ -87,6 +87,7 @@ export function requestBody(settings: ChatSettings, model: string, path: Message
     messages,
     stream: true,
     stream_options: { include_usage: true },
+    return_progress: true,
     ...settings.sampling,
   };
   if (settings.thinking !== '') body.reasoning_effort = settings.thinking;

@@ -2,7 +2,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { duration, number, plural } from '../lib/format';
 import type { Call, Message, TokenProbability } from '../lib/tree';
-import { choose, currentTree, edit, giveResults, path, regenerate, running, settings, tickOf } from '../state';
+import { choose, currentTree, edit, giveResults, path, promptRead, regenerate, running, settings, tickOf } from '../state';
 import { CopyButton, IconButton } from './parts';
 import { Code, Markdown, PlainText } from './Text';
 
@@ -221,7 +221,11 @@ function StatsLine({ message, live }: { message: Message; live: boolean }) {
     parts.push(`cached ${(stats.cachedTokens ?? 0).toLocaleString('en')} of ${plural(stats.promptTokens, 'prompt token')}`);
   if (finish === 'length') parts.push('cut at its greatest length');
   if (finish === 'stopped') parts.push('stopped');
-  if (live && stats?.firstTokenMs === undefined) parts.push('waiting for the first token');
+  if (live && stats?.firstTokenMs === undefined) {
+    const read = promptRead.get(message.id);
+    const far = read?.total && read.processed !== undefined && read.processed < read.total;
+    parts.push(far ? `read ${read.processed} of ${plural(read.total!, 'prompt token')}` : 'waiting for the first token');
+  }
   return <span class="stats">{parts.join(' · ')}</span>;
 }
 
