@@ -95,7 +95,7 @@ const kAllowed = {
   FORBID_TAGS: ['style', 'form', 'input', 'textarea', 'select', 'img', 'picture', 'video', 'audio', 'source', 'svg', 'map', 'dialog'],
   FORBID_ATTR: ['style', 'id', 'name', 'src', 'srcset', 'background', 'action', 'popover'],
   ADD_ATTR: ['display'],
-  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#)/i,
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
 };
 
 DOMPurify.addHook('afterSanitizeAttributes', (node) => {
