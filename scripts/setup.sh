@@ -11,7 +11,8 @@ build=(g++ cmake ninja-build pkg-config ccache mold git ca-certificates curl
        libpcre2-dev libutf8proc-dev libxxhash-dev libsqlite3-dev
        zlib1g-dev libzstd-dev)
 check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
-       clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3 python3-numpy python3-jinja2 procps)
+       clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3 python3-numpy python3-jinja2 procps
+       chromium fonts-dejavu-core)
 # Of the libraries only the headers, and GoogleTest's sources.
 cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ninja-build ccache
        nlohmann-json3-dev libfmt-dev libutf8proc-dev libxxhash-dev python3 python3-numpy)

@@ -44,6 +44,7 @@ struct ServeFlags {
   int64_t response_bytes = 0;        ///< 0: kRecentResponseBytes, at most request_bytes
   std::vector<std::string> allow_hosts;
   bool strict_fields = false;
+  bool page = true;
   std::string tool_calls = "lenient";  ///< or "strict"
   api::GenerationDefaults defaults;
   net::Compression compression = net::Compression::kWhole;
@@ -71,7 +72,7 @@ int exit_code_of(int signal) { return 128 + signal; }
 
 /// Waits for SIGINT or SIGTERM (blocked in every thread) and stops the server; while it is loading there are no answers
 /// in progress.
-void watch_signals(net::HttpServer& server, Progress& progress) {
+void watch_signals(net::HttpServer& server, api::Service& service, Progress& progress) {
   const sigset_t signals = stop_signals();
   int signal = 0;
   sigwait(&signals, &signal);
@@ -79,6 +80,7 @@ void watch_signals(net::HttpServer& server, Progress& progress) {
   if (progress.loaded) {
     log_info("stopping: answers in progress have {} s to end; press Ctrl-C again to stop at once",
              std::chrono::seconds(kStopGrace).count());
+    service.monitor().close();
     server.stop(kStopGrace);
   } else {
     log_info("stopping: the model was still being loaded");
@@ -128,6 +130,7 @@ void tell_addresses(const ServeFlags& flags, const std::string& name, bool encod
         "'{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"stream\":true}}'",
         url);
     log_info("or:  cairn chat --url {}", url);
+    if (flags.page) log_info("or open {} in a browser", url);
   }
 }
 
@@ -163,12 +166,14 @@ Result<void> serve(const ServeFlags& flags) {
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   api::Service service(registry, request_bytes);
   service.set_strict_fields(flags.strict_fields);
+  service.set_page(flags.page);
   service.set_generation_defaults(flags.defaults);
   net::HttpLimits limits = http_limits(service.bytes());
   limits.compression = flags.compression;
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
   say_who_may_come(*server, flags);
+  server->every(api::web::kMonitorInterval, [&service] { service.monitor().tick(); });
   if (!flags.frames.empty()) {
     net::FrameLimits frame_limits;
     frame_limits.budget = limits.budget;
@@ -181,7 +186,7 @@ Result<void> serve(const ServeFlags& flags) {
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
   log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));
   Progress progress;
-  std::thread(watch_signals, std::ref(*server), std::ref(progress)).detach();
+  std::thread(watch_signals, std::ref(*server), std::ref(service), std::ref(progress)).detach();
   auto loading = std::async(std::launch::async, [&] {
     // Stops the server if loading fails or throws: it must not go on without a model.
     struct StopUnlessLoaded {
@@ -278,6 +283,7 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
                    "(default: none)")
       ->check(not_empty());
+  command->add_flag("!--no-web", flags->page, "No page for browsers: GET / answers everybody in plain text");
   add_request_flags(*command, *flags);
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());

@@ -48,6 +48,20 @@ Generation::Generation(Answer answer, std::unique_ptr<ResponseSink> sink)
   if (!answer_.share.grow_to(bytes)) error_ = no_request_bytes();
 }
 
+Generation::~Generation() {
+  if (listed_ != nullptr) answer_.listing.list->remove(std::string(listed_->id));
+}
+
+void Generation::list_as_running() {
+  if (answer_.listing.list == nullptr || answer_.requests.empty()) return;
+  RunningRequest request{.id = answer_.requests.front().id,
+                         .model = answer_.listing.model,
+                         .choices = static_cast<int32_t>(answer_.requests.size()),
+                         .prompt_tokens = static_cast<int64_t>(answer_.requests.front().prompt.size()),
+                         .begun = std::chrono::steady_clock::now()};
+  listed_ = answer_.listing.list->add(std::move(request), *this);
+}
+
 Progress Generation::begin(std::function<void()> wake) {
   wake_ = std::move(wake);
   const auto refuse = [&](const Error& error) {
@@ -56,6 +70,7 @@ Progress Generation::begin(std::function<void()> wake) {
     return Progress::kOver;
   };
   if (error_) return refuse(*error_);
+  list_as_running();
   for (auto& request : std::exchange(answer_.requests, {})) {
     auto stream = answer_.engine->submit(std::move(request));
     if (!stream) return refuse(stream.error());
@@ -94,6 +109,7 @@ void Generation::hold(const TokenEvent& event) {
                      serializer_.kept_logprob_bytes() * static_cast<int64_t>(event.top.size());
   if (!answer_.share.grow_to(answer_.share.bytes() + bytes)) error_ = no_request_bytes();
   text_bytes_ += event.text.size();
+  if (listed_ != nullptr && listed_->tokens++ == 0) listed_->first_token = std::chrono::steady_clock::now();
   if (serializer_.streams()) return;
   if (const Result<void> fits = sink_->fits(text_bytes_); !fits) error_ = fits.error();
 }

@@ -11,6 +11,7 @@
 #include "api/errors.h"
 #include "api/event_reader.h"
 #include "api/response_stream.h"
+#include "api/running_requests.h"
 #include "base/system/byte_budget.h"
 #include "engine/engine.h"
 #include "net/http/http_server.h"
@@ -84,12 +85,13 @@ struct Answer {
   std::vector<GenerateRequest> requests;
   std::unique_ptr<ResponseSerializer> serializer;
   ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
+  Listing listing{};       ///< while it runs
   std::string warnings{};  ///< a JSON array for the answer (request_notes.h); empty: none are wanted
 };
 
 /// Several engine requests that make one answer. When the client goes away, its requests are cancelled; while it does
 /// not read, its tokens are not taken from the engine.
-class Generation final : public ResponseTask, public std::enable_shared_from_this<Generation> {
+class Generation final : public ResponseTask, public Cancellable, public std::enable_shared_from_this<Generation> {
  public:
   /// Called where the request was read: its warnings are the answer's. Submits every request to the engine and begins
   /// to answer, soon; an Error of any is answered and none runs. Over the budget of its share: kOutOfMemory. Thread:
@@ -98,15 +100,19 @@ class Generation final : public ResponseTask, public std::enable_shared_from_thi
 
   /// Any thread.
   Generation(Answer answer, std::unique_ptr<ResponseSink> sink);
+  ~Generation() override;
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
 
   Progress begin(std::function<void()> wake) override;
   Progress advance(const Slice& slice) override;
   void fail(const Error& error) override;
   void abandon() noexcept override;
   /// Ends the answer early: see ResponseSerializer::on_start.
-  void cancel();
+  void cancel() override;
 
  private:
+  void list_as_running();
   /// Appends what choice `index` has to say until `bytes` has `room` or the time is over; kWaits: that was all.
   Progress forward(size_t index, size_t room, const Slice& slice, std::string& bytes);
   /// Counts what is kept of a token until the answer is over. Sets error_ if there is no room for it.
@@ -118,7 +124,8 @@ class Generation final : public ResponseTask, public std::enable_shared_from_thi
   void write(std::string bytes);
 
   Answer answer_;
-  ResponseSerializer& serializer_;  // answer_'s
+  RunningRequest* listed_ = nullptr;  // null: not in answer_.listing
+  ResponseSerializer& serializer_;    // answer_'s
   std::unique_ptr<ResponseSink> sink_;
   std::function<void()> wake_;
   struct Choice {

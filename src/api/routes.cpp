@@ -17,6 +17,7 @@
 #include "api/serialization/json_text.h"
 #include "api/stats.h"
 #include "api/tokenize_endpoints.h"
+#include "api/web/page.h"
 #include "base/log.h"
 #include "base/text/printable.h"
 #include "net/http/content_coding.h"
@@ -68,7 +69,15 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/chat/completions/input_tokens", openai::handle_input_tokens},
     {"POST", "/chat/completions/input_tokens", openai::handle_input_tokens},
     {"GET", "/v1/models", handle_models},
-    {"GET", "/", ollama::handle_root},
+    {"GET", "/", web::handle_root},
+    {"GET", "/v1/requests",
+     [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+       service.monitor().handle_requests(request, *response);
+     }},
+    {"GET", "/v1/metrics/stream",
+     [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+       service.monitor().handle_stream(request, std::move(response));
+     }},
     {"POST", "/api/chat", ollama::handle_chat},
     {"POST", "/api/generate", ollama::handle_generate},
     {"POST", "/api/embed", ollama::handle_embed},
@@ -152,6 +161,7 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
   const auto client_id = client_request_id(request);
   if (!client_id) return send_error(*response, client_id.error(), format);
   if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
+  if (web::handle_page(service, request, *response)) return;
   if (service.registry().loading()) return answer_loading(request, *response);
   if (!net::content_coding(request.header("content-encoding"))) return refuse_coding(request, *response);
   const bool get = request.method == "GET" || request.method == "HEAD";
@@ -165,6 +175,12 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
   if (request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size()) {
     if (!get) return send_method_not_allowed(*response, request, "GET", format);
     return handle_model(service, request, std::string_view(request.path).substr(kModelPrefix.size()), *response);
+  }
+  if (request.path.starts_with(web::kRequestsPrefix) && request.path.ends_with(web::kCancelSuffix)) {
+    if (request.method != "POST") return send_method_not_allowed(*response, request, "POST", format);
+    std::string_view id = request.path;
+    id.remove_prefix(web::kRequestsPrefix.size());
+    return service.monitor().handle_cancel(request, id.substr(0, id.size() - web::kCancelSuffix.size()), *response);
   }
   if (request.path.starts_with(responses::kResponsesPrefix)) {
     if (responses::handle_running(service, request, *response)) return;

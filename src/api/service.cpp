@@ -54,6 +54,7 @@ int64_t working_bytes(std::string_view body) {
 Service::Service(const Registry& registry, int64_t request_bytes)
     : registry_(registry),
       bytes_(std::make_shared<ByteBudget>(request_bytes)),
+      monitor_(registry, running_requests_),
       response_store_(make_recent_responses()),
       storing_(1, std::numeric_limits<size_t>::max()),
       workers_(kWorkerThreads, kWaitingRequestsMax, [this] { give_memory_back(); }) {}

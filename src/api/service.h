@@ -10,8 +10,10 @@
 
 #include "api/errors.h"
 #include "api/params/generation_defaults.h"
+#include "api/running_requests.h"
 #include "api/running_responses.h"
 #include "api/store/response_store.h"
+#include "api/web/monitor.h"
 #include "api/workers.h"
 #include "base/system/byte_budget.h"
 #include "chat/sampled_turns.h"
@@ -52,6 +54,14 @@ class Service {
   const GenerationDefaults& generation_defaults() const { return generation_defaults_; }
   /// Server's thread only.
   RunningResponses& running_responses() { return running_responses_; }
+  /// Server's thread only.
+  RunningRequests& running_requests() { return running_requests_; }
+  /// Where a request to the model is listed while it runs. Any thread.
+  Listing listing(const LoadedModel& model) { return {&running_requests_, model.name}; }
+  web::Monitor& monitor() { return monitor_; }
+  /// Whether browsers get the page. Before serving.
+  void set_page(bool page) { page_ = page; }
+  bool page() const { return page_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
   Result<void> open_store(const std::string& path);
   /// How much of recent responses is kept in memory where there is no file. Before serving.
@@ -82,6 +92,9 @@ class Service {
   SampledTurnCache turns_;
   bool lenient_calls_ = true;
   RunningResponses running_responses_;
+  RunningRequests running_requests_;
+  web::Monitor monitor_;
+  bool page_ = true;
   std::unique_ptr<ResponseStore> response_store_;
   grammar::GrammarCache grammars_;
   bool strict_fields_ = false;

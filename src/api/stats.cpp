@@ -103,17 +103,19 @@ ordered_json server_stats(const Registry& registry) {
   return stats_json(sum);
 }
 
+ordered_json model_stats(const LoadedModel& model) {
+  ordered_json item = {{"model", model.name}};
+  item.update(stats_json(model.engine->stats()));
+  return item;
+}
+
 void handle_stats(const Registry& registry, net::HttpResponse& response) {
   send_json(response, server_stats(registry));
 }
 
 void handle_metrics(const Registry& registry, net::HttpResponse& response) {
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
-  for (const SharedModel& model : registry.list()) {
-    ordered_json item = {{"model", model->name}};
-    item.update(stats_json(model->engine->stats()));
-    list["data"].push_back(std::move(item));
-  }
+  for (const SharedModel& model : registry.list()) list["data"].push_back(model_stats(*model));
   send_json(response, list);
 }
 

@@ -10,6 +10,8 @@ namespace cairn::api {
 
 /// Sums over all models: {"active_requests", "waiting_requests", "total_requests", "cache_usage", ...}.
 nlohmann::ordered_json server_stats(const Registry& registry);
+/// The same of one model, as /v1/metrics has it.
+nlohmann::ordered_json model_stats(const LoadedModel& model);
 void handle_stats(const Registry& registry, net::HttpResponse& response);
 /// The same for every model: {"object": "list", "data": [{"model", ...}]}.
 void handle_metrics(const Registry& registry, net::HttpResponse& response);

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/recent_log.h"
 #include "base/text/printable.h"
 
 namespace cairn {
@@ -152,11 +153,14 @@ void LogWriter::line(LogLevel level, std::string_view text) noexcept {
 void set_log_level(LogLevel level) { level_now.store(level, std::memory_order_relaxed); }
 bool log_enabled(LogLevel level) { return level >= level_now.load(std::memory_order_relaxed); }
 
-void log_line(LogLevel level, std::string_view text) noexcept { writer().line(level, text); }
+void log_line(LogLevel level, std::string_view text) noexcept {
+  writer().line(level, text);
+  keep_log_line(level, text);
+}
 
 void log_formatted(LogLevel level, fmt::string_view format, fmt::format_args args) noexcept {
   try {
-    writer().line(level, fmt::vformat(format, args));
+    log_line(level, fmt::vformat(format, args));
   } catch (const std::exception&) {
     writer().line(level, "no memory for a line of this log");
   }

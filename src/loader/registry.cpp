@@ -278,6 +278,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .fingerprint = gguf::fingerprint(file),
       .created_unix_s = modified_unix_s(path),
       .sequences_max = options.sequences_max,
+      .planned_bytes = plan.bytes() + (prepared.draft ? prepared.draft->plan.bytes() : 0),
       .file = std::move(file),
       .tokenizer = std::move(tokenizer),
       .chat_template = std::move(chat_template.made),

@@ -259,6 +259,7 @@ Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::st
                                                    turn_recorder(service, *model, request, forced_prefix),
                                                    [&service](auto work) { service.store_later(std::move(work)); });
   answer.share = ByteShare(service.bytes());
+  answer.listing = service.listing(*model);
   if (!answer.share.grow_to(request.kept_bytes)) return std::unexpected(no_request_bytes());
   return answer;
 }

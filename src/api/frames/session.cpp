@@ -90,7 +90,8 @@ Result<Answer> answer_of(Service& service, Generate&& generate) {
   Answer answer{.engine = shared_engine(model),
                 .requests = {},
                 .serializer = std::make_unique<FramesTextSerializer>(generate.id, generate.stream),
-                .share = ByteShare(service.bytes())};
+                .share = ByteShare(service.bytes()),
+                .listing = service.listing(*model)};
   answer.requests.push_back(std::move(request));
   CAIRN_TRY_VOID(hold_to_form(service, *model, generate.form, answer.requests));
   return answer;

@@ -87,7 +87,8 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
   auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), request.choices);
   CAIRN_TRY_VOID(hold_to_form(service, *model, request.form, requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
-  Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
+  Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes()),
+                     service.listing(*model)},
                     response);
   return {};
 }

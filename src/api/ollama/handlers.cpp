@@ -39,9 +39,10 @@ Result<void> run_raw(Service& service, const SharedModel& shared, OllamaRequest 
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
   CAIRN_TRY_VOID(hold_to_form(service, model, request.chat.form, requests));
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model.tokenizer);
-  Generation::start({shared_engine(shared), std::move(requests),
-                     std::make_unique<RawPromptSerializer>(std::move(serializer)), ByteShare(service.bytes())},
-                    response);
+  Generation::start(
+      {shared_engine(shared), std::move(requests), std::make_unique<RawPromptSerializer>(std::move(serializer)),
+       ByteShare(service.bytes()), service.listing(model)},
+      response);
   return {};
 }
 

@@ -171,10 +171,6 @@ bool thinks(const LoadedModel& model) {
          (style != nullptr && (speaks_of(style->open) || speaks_of(style->close)));
 }
 
-void handle_root(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  response->send(200, "text/plain; charset=utf-8", "Cairn is running");
-}
-
 void handle_tags(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
   ordered_json list = {{"models", ordered_json::array()}};
   for (const SharedModel& model : service.registry().list()) list["models"].push_back(entry(*model));

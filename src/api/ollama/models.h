@@ -32,8 +32,6 @@ struct PullRequest {
 /// POST /api/pull. Errors name their field.
 Result<PullRequest> parse_pull(const nlohmann::ordered_json& body);
 
-/// GET /: clients look here whether a server is running.
-void handle_root(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_tags(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_ps(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_show(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);

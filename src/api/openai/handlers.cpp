@@ -79,7 +79,8 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   CAIRN_TRY_VOID(hold_to_form(service, *model, request.form, requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
-  Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
+  Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes()),
+                     service.listing(*model)},
                     response);
   return {};
 }

@@ -80,6 +80,12 @@ int64_t available_memory_bytes() {
   return std::min(available, read_cgroup_limits().memory_bytes_left);
 }
 
+int64_t resident_bytes() {
+  int64_t pages = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
 int64_t address_space_left_bytes() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {

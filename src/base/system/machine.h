@@ -21,6 +21,9 @@ int usable_cores();
 /// Bytes that could be allocated now without swapping: the smaller of MemAvailable and what the cgroup has left.
 int64_t available_memory_bytes();
 
+/// Bytes of memory that this process has in RAM, those of mapped files as well; 0 where the system does not say.
+int64_t resident_bytes();
+
 /// Bytes of addresses that this process may still map (`ulimit -v`); the largest number without a limit.
 int64_t address_space_left_bytes();
 

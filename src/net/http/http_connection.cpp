@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -44,6 +45,7 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 /// Smaller answers are not compressed, and of others so much at once, in a millisecond or so.
 constexpr size_t kCompressedBytesMin = 16 << 10;
 constexpr size_t kCompressedSliceBytes = 64 << 10;
+constexpr std::string_view kContentEncoding = "Content-Encoding";
 constexpr std::string_view kGzipLines = "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n";
 /// Header names that a preflight asks for are repeated up to this length.
 constexpr size_t kAskedHeadersMax = 1'024;
@@ -367,13 +369,16 @@ std::string HttpConnection::head(int status, const HeaderList& headers) {
 }
 
 asio::awaitable<bool> HttpConnection::respond_whole(const FullResponse& answer) {
-  const bool compressed = gzip_ && service_.limits.compression != Compression::kNone && !head_only_ &&
+  const bool coded =
+      std::ranges::any_of(answer.headers, [](const auto& each) { return each.first == kContentEncoding; });
+  const bool compressed = gzip_ && !coded && service_.limits.compression != Compression::kNone && !head_only_ &&
                           answer.body.size() >= kCompressedBytesMin;
   if (compressed) co_return co_await respond_compressed(answer);
   std::string text = head(answer.status, answer.headers);
   if (!answer.content_type.empty()) text += fmt::format("Content-Type: {}\r\n", answer.content_type);
-  constexpr int kNoContent = 204;  // whose length is not said
-  if (answer.status != kNoContent) text += fmt::format("Content-Length: {}\r\n", answer.body.size());
+  constexpr int kNoContent = 204, kNotModified = 304;  // whose length is not said
+  if (answer.status != kNoContent && answer.status != kNotModified)
+    text += fmt::format("Content-Length: {}\r\n", answer.body.size());
   text += "\r\n";
   const std::string_view body = head_only_ ? std::string_view() : std::string_view(answer.body);
   const bool joined = body.size() <= kJoinBytesMax;

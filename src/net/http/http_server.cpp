@@ -40,7 +40,10 @@ constexpr size_t kDroppedBytes = 4 << 10;
 class Server final : public HttpServer {
  public:
   Server(const HttpLimits& limits, HttpHandler handler, HttpErrorBody error_body)
-      : service_{limits, std::move(handler), std::move(error_body), {}}, acceptor_(context_), deadline_(context_) {}
+      : service_{limits, std::move(handler), std::move(error_body), {}},
+        acceptor_(context_),
+        deadline_(context_),
+        interval_timer_(context_) {}
 
   // Coroutine frames hold connections, which refer to service_, so they are destroyed first.
   ~Server() override {
@@ -83,6 +86,13 @@ class Server final : public HttpServer {
     if (on_loopback_) service_.hosts = HostPolicy::loopback(names);
   }
 
+  void every(std::chrono::milliseconds interval, std::function<void()> work) override {
+    CAIRN_CHECK(!every_);
+    every_ = std::move(work);
+    interval_ = interval;
+    wait_for_interval();
+  }
+
   bool on_loopback() const override { return on_loopback_; }
 
   uint16_t port() const override {
@@ -120,6 +130,19 @@ class Server final : public HttpServer {
   size_t connections() const override { return open_.load(std::memory_order_relaxed); }
 
  private:
+  void wait_for_interval() {
+    interval_timer_.expires_after(interval_);
+    interval_timer_.async_wait([this](error_code error) {
+      if (error) return;
+      try {
+        every_();
+      } catch (...) {
+        log_exception("what is done at intervals", std::current_exception());
+      }
+      wait_for_interval();
+    });
+  }
+
   asio::awaitable<void> accept_loop() {
     while (acceptor_.is_open()) {
       try {
@@ -217,6 +240,9 @@ class Server final : public HttpServer {
   asio::io_context context_{1};
   tcp::acceptor acceptor_;
   asio::steady_timer deadline_;
+  asio::steady_timer interval_timer_;
+  std::chrono::milliseconds interval_{};
+  std::function<void()> every_;  // empty: nothing
   std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections_;
   std::unique_ptr<FrameListener> frames_;  // null: there is none
   SpareDescriptor spare_;

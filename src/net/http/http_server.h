@@ -74,7 +74,7 @@ class HttpResponse : public ClientOutput {
  public:
   /// HttpRequest::id; empty of what answers no request of a connection.
   virtual std::string_view request_id() const { return {}; }
-  /// Sends a complete answer.
+  /// Sends a complete answer. One with a Content-Encoding among its headers is sent as it is.
   virtual void send(int status, std::string_view content_type, std::string body,
                     std::vector<std::pair<std::string, std::string>> headers = {}) = 0;
   /// Begins a stream: status 200 and headers go out at once.
@@ -109,6 +109,8 @@ class HttpServer {
   /// Whether only this machine can reach the server.
   virtual bool on_loopback() const = 0;
   virtual uint16_t port() const = 0;
+  /// Calls `work` on the server's thread each `interval`, about, until run() returns. Called once, before run.
+  virtual void every(std::chrono::milliseconds interval, std::function<void()> work) = 0;
   /// Serves on the calling thread until stop().
   virtual void run() = 0;
   /// Stops accepting, lets answers in progress end for up to `grace`, then makes run() return. Thread-safe, but not

@@ -443,6 +443,22 @@ TEST_F(HttpServerTest, ALargeAnswerIsCompressedForWhoTakesIt) {
     EXPECT_THAT(plain.substr(0, 1'000), testing::Not(HasSubstr("Content-Encoding")));
 }
 
+TEST_F(HttpServerTest, AnAnswerThatIsCodedAlreadyIsSentAsItIs) {
+  const std::string coded(100'000, 'z');
+  start({}, [&](const HttpRequest& request, const std::shared_ptr<HttpResponse>& response) {
+    if (request.path == "/same") return response->send(304, {}, {}, {{"ETag", "\"1\""}});
+    response->send(200, "text/plain", coded, {{"Content-Encoding", "gzip"}});
+  });
+  const auto ask = [&](std::string_view path) {
+    RawClient client(port());
+    client.send(
+        fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n", path));
+    return client.read_until("");
+  };
+  EXPECT_TRUE(ask("/coded").ends_with("Content-Length: 100000\r\n\r\n" + coded));
+  EXPECT_THAT(ask("/same"), testing::AllOf(StartsWith("HTTP/1.1 304 "), testing::Not(HasSubstr("Content-Length"))));
+}
+
 TEST_F(HttpServerTest, AStreamIsCompressedWhereThatIsSwitchedOn) {
   HttpLimits limits;
   limits.compression = Compression::kAll;

@@ -1,0 +1,135 @@
+#include "api/web/monitor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "api/errors.h"
+#include "api/serialization/json_text.h"
+#include "api/stats.h"
+#include "base/recent_log.h"
+#include "base/system/machine.h"
+#include "base/text/printable.h"
+
+namespace cairn::api::web {
+namespace {
+
+using nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_of(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+std::string_view level_name(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+    case LogLevel::kOff:
+      break;
+  }
+  return "error";
+}
+
+ordered_json request_json(const RunningRequest& request, Clock::time_point now) {
+  ordered_json item = {{"id", request.id},           {"model", request.model},
+                       {"choices", request.choices}, {"prompt_tokens", request.prompt_tokens},
+                       {"tokens", request.tokens},   {"age", seconds_of(now - request.begun)},
+                       {"first_token_ms", nullptr}};
+  if (request.first_token != Clock::time_point{})
+    item["first_token_ms"] = seconds_of(request.first_token - request.begun) * 1e3;
+  return item;
+}
+
+ordered_json log_json(const std::vector<LogRecord>& lines) {
+  ordered_json list = ordered_json::array();
+  for (const LogRecord& line : lines) {
+    const std::chrono::duration<double> time = line.time.time_since_epoch();
+    list.push_back(
+        {{"number", line.number}, {"time", time.count()}, {"level", level_name(line.level)}, {"text", line.text}});
+  }
+  return list;
+}
+
+void refuse(net::HttpResponse& response) {
+  response.send(403, "application/json",
+                error_body(403, "this key may not see the server's other requests", ErrorFormat::kOpenAi));
+}
+
+}  // namespace
+
+bool may_watch(const net::HttpRequest& /*request*/) { return true; }
+
+void Monitor::handle_stream(const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (!may_watch(request)) return refuse(*response);
+  if (streams_.size() >= kMonitorStreamsMax) {
+    const std::string message = fmt::format("{} clients watch this server already", kMonitorStreamsMax);
+    return send_error(*response, {Code::kUnavailable, message, {}});
+  }
+  const auto lines = recent_log_lines();
+  if (streams_.empty() && !lines.empty()) log_told_ = lines.back().number;
+  response->begin_events();
+  response->write(event(lines));
+  net::HttpResponse* const stream = response.get();
+  streams_.push_back(std::move(response));
+  stream->on_close(
+      [this, stream] { std::erase_if(streams_, [stream](const auto& each) { return each.get() == stream; }); });
+}
+
+void Monitor::handle_requests(const net::HttpRequest& request, net::HttpResponse& response) const {
+  if (!may_watch(request)) return refuse(response);
+  send_json(response, {{"object", "list"}, {"data", requests_json()}});
+}
+
+void Monitor::handle_cancel(const net::HttpRequest& request, std::string_view id, net::HttpResponse& response) {
+  if (!may_watch(request)) return refuse(response);
+  if (requests_.cancel(id)) return send_json(response, {{"id", id}, {"object", "request"}, {"cancelled", true}});
+  send_error(response, {Code::kNotFound,
+                        fmt::format("no request \"{}\" runs; GET /v1/requests lists those that do",
+                                    cut_text(id, kQuotedBytesMax)),
+                        {}});
+}
+
+void Monitor::tick() {
+  if (streams_.empty()) return;
+  if (closing_.load(std::memory_order_relaxed)) {
+    for (const auto& stream : streams_) stream->end();
+    return;
+  }
+  const auto lines = recent_log_lines(log_told_);
+  if (!lines.empty()) log_told_ = lines.back().number;
+  const std::string bytes = event(lines);
+  for (const auto& stream : streams_)
+    if (stream->unsent_bytes() <= kMonitorUnsentBytesMax) stream->write(bytes);
+}
+
+ordered_json Monitor::requests_json() const {
+  std::vector<const RunningRequest*> running;
+  requests_.each([&](const RunningRequest& request) { running.push_back(&request); });
+  std::ranges::sort(running, {}, &RunningRequest::begun);
+  const auto now = Clock::now();
+  ordered_json list = ordered_json::array();
+  for (const RunningRequest* request : running) list.push_back(request_json(*request, now));
+  return list;
+}
+
+std::string Monitor::event(const std::vector<LogRecord>& lines) const {
+  ordered_json models = ordered_json::array();
+  int64_t planned = 0;
+  for (const auto& model : registry_.list()) {
+    models.push_back(model_stats(*model));
+    planned += model->planned_bytes;
+  }
+  return sse_event({{"time", seconds_of(Clock::now().time_since_epoch())},
+                    {"models", std::move(models)},
+                    {"requests", requests_json()},
+                    {"log", log_json(lines)},
+                    {"memory", {{"resident_bytes", resident_bytes()}, {"planned_bytes", planned}}}});
+}
+
+}  // namespace cairn::api::web

@@ -1,0 +1,28 @@
+/// The page for browsers, which is built from web/ and lies in the program (cmake/web_page.cmake).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "api/service.h"
+#include "net/http/http_server.h"
+
+namespace cairn::api::web {
+
+/// A file of the page.
+struct PageFile {
+  std::string_view name;  ///< "index.html", "assets/main-ABCDEFGH.js"
+  std::string_view gzip;  ///< its bytes, compressed
+  std::string_view etag;  ///< with its quotes
+};
+/// index.html and what it needs.
+std::span<const PageFile> page_files();
+
+/// Answers GET / of a browser, which accepts text/html, and the page's files; false if it is another request, or there
+/// is no page (--no-web).
+bool handle_page(const Service& service, const net::HttpRequest& request, net::HttpResponse& response);
+/// GET / of everybody else: clients look here whether a server is running.
+void handle_root(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+
+}  // namespace cairn::api::web

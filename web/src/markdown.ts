@@ -1,0 +1,110 @@
+// Markdown as HTML that can do nothing but be read.
+import { signal } from '@preact/signals';
+import DOMPurify from 'dompurify';
+import hljs from 'highlight.js/lib/core';
+import bash from 'highlight.js/lib/languages/bash';
+import c from 'highlight.js/lib/languages/c';
+import cpp from 'highlight.js/lib/languages/cpp';
+import css from 'highlight.js/lib/languages/css';
+import diff from 'highlight.js/lib/languages/diff';
+import go from 'highlight.js/lib/languages/go';
+import ini from 'highlight.js/lib/languages/ini';
+import java from 'highlight.js/lib/languages/java';
+import javascript from 'highlight.js/lib/languages/javascript';
+import json from 'highlight.js/lib/languages/json';
+import python from 'highlight.js/lib/languages/python';
+import rust from 'highlight.js/lib/languages/rust';
+import sql from 'highlight.js/lib/languages/sql';
+import typescript from 'highlight.js/lib/languages/typescript';
+import xml from 'highlight.js/lib/languages/xml';
+import yaml from 'highlight.js/lib/languages/yaml';
+import MarkdownIt from 'markdown-it';
+import { escapeHtml, showBidi } from './lib/format';
+import { addFormulas } from './lib/math';
+
+const kLanguages = { bash, c, cpp, css, diff, go, ini, java, javascript, json, python, rust, sql, typescript, xml, yaml };
+for (const [name, language] of Object.entries(kLanguages)) hljs.registerLanguage(name, language);
+
+/** Longer code is shown without colours, longer formulas as they are written. */
+const kColouredMax = 30_000;
+const kFormulaMax = 2_000;
+
+type Formulas = { renderToString: (tex: string, options: object) => string };
+let formulas: Formulas | null = null;
+/** Turns true when formulas can be shown, which are loaded with the first one. */
+export const formulasReady = signal(false);
+let loading = false;
+
+function loadFormulas() {
+  if (loading) return;
+  loading = true;
+  void import('temml').then((module) => {
+    formulas = ((module as { default?: unknown }).default ?? module) as Formulas;
+    formulasReady.value = true;
+  });
+}
+
+function formula(tex: string, display: boolean): string {
+  const plain = `<code class="formula">${escapeHtml(tex)}</code>`;
+  if (tex.length > kFormulaMax) return plain;
+  if (!formulas) {
+    loadFormulas();
+    return plain;
+  }
+  try {
+    const html = formulas.renderToString(tex, { displayMode: display, throwOnError: true, maxExpand: 200, maxSize: [20, 20] });
+    const shown = html.replace(/ style="[^"]*"/g, '');
+    return display ? `<span class="formula-block">${shown}</span>` : shown;
+  } catch {
+    return plain;
+  }
+}
+
+/** Code with colours as far as its language is known. */
+export function codeHtml(code: string, language: string): string {
+  const known = language !== '' && code.length <= kColouredMax && hljs.getLanguage(language);
+  return showBidi(known ? hljs.highlight(code, { language, ignoreIllegals: true }).value : escapeHtml(code));
+}
+
+const markdown = new MarkdownIt({ html: false, linkify: false, typographer: false });
+addFormulas(markdown);
+markdown.renderer.rules.formula = (tokens, at) => formula(tokens[at]!.content, tokens[at]!.block);
+const fence = (code: string, language: string) => `
+<div class="code"><div class="code-head"><span>${escapeHtml(language || 'text')}</span>
+<button type="button" class="copy">Copy</button></div><pre tabindex="0" dir="ltr"><code>${codeHtml(code, language)}</code></pre></div>`;
+markdown.renderer.rules.fence = (tokens, at) =>
+  fence(tokens[at]!.content, tokens[at]!.info.trim().split(/\s/)[0]!.slice(0, 30).toLowerCase());
+markdown.renderer.rules.code_block = (tokens, at) => fence(tokens[at]!.content, '');
+markdown.renderer.rules.code_inline = (tokens, at) =>
+  `<code dir="ltr">${showBidi(escapeHtml(tokens[at]!.content))}</code>`;
+// Nothing is fetched from elsewhere: a picture is its text, and a link to it.
+markdown.renderer.rules.image = (tokens, at) => {
+  const source = String(tokens[at]!.attrGet('src') ?? '');
+  return `<a href="${escapeHtml(source)}">${escapeHtml(tokens[at]!.content || 'picture')}</a>`;
+};
+markdown.renderer.rules.table_open = () => '<div class="table" tabindex="0"><table>';
+markdown.renderer.rules.table_close = () => '</table></div>';
+for (const cell of ['th_open', 'td_open'])
+  markdown.renderer.rules[cell] = (tokens, at) => {
+    const align = /text-align:(\w+)/.exec(String(tokens[at]!.attrGet('style') ?? ''))?.[1];
+    return `<${tokens[at]!.tag}${align ? ` class="${align}"` : ''}>`;
+  };
+
+const kAllowed = {
+  USE_PROFILES: { html: true, mathMl: true },
+  FORBID_TAGS: ['style', 'form', 'input', 'textarea', 'select', 'img', 'picture', 'video', 'audio', 'source', 'svg', 'map', 'dialog'],
+  FORBID_ATTR: ['style', 'id', 'name', 'src', 'srcset', 'background', 'action', 'popover'],
+  ADD_ATTR: ['display'],
+  ALLOWED_URI_REGEXP: /^(?:https?:|mailto:)/i,
+};
+
+DOMPurify.addHook('afterSanitizeAttributes', (node) => {
+  if (node.tagName !== 'A') return;
+  node.setAttribute('target', '_blank');
+  node.setAttribute('rel', 'noopener noreferrer nofollow');
+});
+
+/** The HTML of a block of Markdown. */
+export function blockHtml(text: string): string {
+  return DOMPurify.sanitize(markdown.render(text), kAllowed);
+}
