@@ -1,7 +1,8 @@
 // Answers that are held to a form, over every protocol: a model of random words obeys a schema at temperature 2.
 import assert from 'node:assert/strict';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { serve, storyTrainedFor } from './server.mjs';
+import { fixtures, serve, storyTrainedFor, storyWithControls } from './server.mjs';
 
 let server;
 before(async () => { server = await serve(storyTrainedFor(2048)); });
@@ -156,6 +157,39 @@ test('a required call names a tool and follows its schema', async () => {
     const value = JSON.parse(given);
     assert.ok(name === 'paint' ? ['red', 'green'].includes(value.colour) : value.to >= 1 && value.to <= 9, text);
   }
+});
+
+test('in Harmony\'s channels the final one has the form, behind any thinking, or a call takes its place', async (t) => {
+  const template = path.join(fixtures, 'chat-templates', 'openai-gpt-oss-120b.jinja');
+  const controls = ['<|start|>', '<|channel|>', '<|constrain|>', '<|message|>', '<|end|>', '<|call|>', '<|return|>'];
+  const gpt = await serve(storyWithControls(controls, [], 4096), ['--chat-template', template]);
+  t.after(() => gpt.stop());
+  const ask = async (route, body) => {
+    const reply = await gpt.post(route, body);
+    assert.equal(reply.status, 200);
+    return reply.json();
+  };
+  const response_format = { type: 'json_schema', json_schema: format };
+  let thoughts = 0, calls = 0;
+  for (let seed = 0; seed < 12; ++seed) {
+    const body = { messages, seed, temperature: 2, max_tokens: 400, thinking_budget: 6, response_format };
+    const [{ message, finish_reason: finish }] = (await ask('/v1/chat/completions', body)).choices;
+    assert.equal(finish, 'stop');
+    assertFits(message.content);
+    thoughts += message.reasoning_content ? 1 : 0;
+    const tools = [{ type: 'function', function: { name: 'count', strict: true, parameters: schema } }];
+    const [choice] = (await ask('/v1/chat/completions', { ...body, tools })).choices;
+    for (const call of choice.message.tool_calls ?? []) assertFits(call.function.arguments);
+    if (!choice.message.tool_calls) assertFits(choice.message.content);
+    calls += choice.message.tool_calls?.length ?? 0;
+  }
+  assert.ok(thoughts > 0 && thoughts < 12 && calls > 0, `${thoughts} answers with thoughts, ${calls} calls`);
+  // What Claude Code asks for a title with, and an answer that has begun.
+  const title = await ask('/v1/messages', { messages, max_tokens: 400, output_config: { format: { type: 'json_schema', schema } } });
+  assertFits(title.content.find(({ type }) => type === 'text').text);
+  const begun = [...messages, { role: 'assistant', content: '{"colour": "green"' }];
+  const [{ message }] = (await ask('/v1/chat/completions', { messages: begun, temperature: 2, max_tokens: 400, response_format })).choices;
+  assertFits('{"colour": "green"' + message.content.replace('{"colour": "green"', ''));
 });
 
 test('a custom tool\'s input follows its grammar', async () => {
