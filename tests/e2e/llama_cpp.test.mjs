@@ -110,6 +110,9 @@ test('props and slots tell what the server is', async () => {
   assert.equal(props.default_generation_settings.params.temperature, 0.8);
   assert.equal(typeof props.chat_template, 'string');
   assert.match(props.build_info, /^cairn \d/);
+  assert.deepEqual([props.endpoint_slots, props.endpoint_props, props.chat_template_caps.supports_tools], [true, false, true]);
+  const [{ meta }] = (await get('/models')).data;
+  assert.ok(meta.n_ctx_train === 4096 && meta.n_vocab > 0 && meta.n_embd > 0 && meta.n_params > 0 && meta.size > 0, JSON.stringify(meta));
   assert.deepEqual((await get('/slots')).map((slot) => [slot.id, slot.is_processing]), [[0, false], [1, false], [2, false], [3, false]]);
   const abort = new AbortController();
   const body = { prompt, n_predict: 3000, ignore_eos: true, stream: true };

@@ -148,6 +148,40 @@ test('no field that asks for a form is answered without it', async () => {
   assert.ok(held >= 40, `${held} fields hold`);
 });
 
+test('answers held to schemas of their own are the same bytes alone, among others, preempted and with drafts', async (t) => {
+  const many = 24;
+  // Half of them are held, to lists that differ.
+  const request = (i) => ({
+    prompt: `Item ${i}.`, seed: i, temperature: 1.5, max_tokens: 120,
+    ...(i % 2 === 0 ? {} : { structured_outputs: { json: { type: 'array', minItems: 40, items: { ...schema, properties: { ...schema.properties, colour: { enum: ['red', `shade ${i}`] } } } } } }),
+  });
+  const answer = async (to, i) => {
+    const reply = await to.post('/v1/completions', request(i));
+    assert.equal(reply.status, 200);
+    const { choices, timings } = await reply.json();
+    return { text: choices[0].text, drafted: timings.draft_n };
+  };
+  const together = (to) => Promise.all(Array.from({ length: many }, (_, i) => answer(to, i)));
+  const alone = [];
+  for (let i = 0; i < many; ++i) alone.push((await answer(server, i)).text);
+  assert.ok(alone[1].startsWith('[') && alone[1].includes('"colour"'), alone[1]);
+  // Memory for a quarter of them.
+  const small = await serve(storyTrainedFor(512), ['--kv-bytes', '1000000', '--parallel-max', `${many}`]);
+  t.after(() => small.stop());
+  const drafting = await serve(storyTrainedFor(2048), ['--speculate', '4', '--parallel-max', `${many}`]);
+  t.after(() => drafting.stop());
+  assert.deepEqual((await together(small)).map(({ text }) => text), alone);
+  const { preemptions } = await (await fetch(`${small.url}/stats`)).json();
+  assert.ok(preemptions > 0);
+  let drafted = 0;
+  for (let round = 0; round < 5 && drafted === 0; ++round) {
+    const answers = await together(drafting);
+    assert.deepEqual(answers.map(({ text }) => text), alone);
+    drafted = answers.reduce((sum, each, i) => sum + (i % 2 === 1 ? each.drafted : 0), 0);
+  }
+  assert.ok(drafted > 0);
+});
+
 test('a required call names a tool and follows its schema', async () => {
   const tool = (name, properties) => ({ type: 'function', function: { name, strict: true, parameters: { type: 'object', properties, required: Object.keys(properties), additionalProperties: false } } });
   const tools = [tool('paint', { colour: { enum: ['red', 'green'] } }), tool('count', { to: { type: 'integer', minimum: 1, maximum: 9 } })];
