@@ -11,6 +11,7 @@
 #include "api/errors.h"
 #include "api/event_reader.h"
 #include "api/response_stream.h"
+#include "api/telemetry/request_record.h"
 #include "base/system/byte_budget.h"
 #include "engine/engine.h"
 #include "net/http/http_server.h"
@@ -85,6 +86,7 @@ struct Answer {
   std::unique_ptr<ResponseSerializer> serializer;
   ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
   std::string warnings{};  ///< a JSON array for the answer (request_notes.h); empty: none are wanted
+  std::shared_ptr<RequestRecord> record{};  ///< is told how the answer goes; null: nobody asks
 };
 
 /// Several engine requests that make one answer. When the client goes away, its requests are cancelled; while it does
@@ -118,12 +120,15 @@ class Generation final : public ResponseTask, public std::enable_shared_from_thi
   void write(std::string bytes);
 
   Answer answer_;
-  ResponseSerializer& serializer_;  // answer_'s
+  const std::shared_ptr<RequestRecord> record_;  // not null
+  ResponseSerializer& serializer_;               // answer_'s
   std::unique_ptr<ResponseSink> sink_;
   std::function<void()> wake_;
   struct Choice {
     EventReader events;
+    bool counts_prompt = true;  // false: the prompt is that of a choice before
     bool finished = false;
+    int64_t tokens = 0;
   };
   std::vector<Choice> choices_;
   size_t first_ = 0;       // whose turn it is to be written first
