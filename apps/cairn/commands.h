@@ -13,6 +13,10 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
 void add_serve(CLI::App& app, int& exit_code);
+/// The options of `cairn serve`, for a command that looks at them.
+void add_serve_options(CLI::App& command);
+void add_config(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
 void add_chat(CLI::App& app, int& exit_code);
 void add_frames(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);

@@ -62,13 +62,19 @@ void add_kv_type_flag(CLI::App& command, std::string& kv_type) {
 }
 
 void LoadFlags::add_to(CLI::App& command, bool model_required) {
-  auto* path = command.add_option("MODEL", model, "GGUF file (any part of a split one)");
+  auto* path = command.add_option(model_required ? "MODEL" : "-m,--model-file,--model,MODEL", model,
+                                  "GGUF file (any part of a split one)");
   if (model_required) path->required();
+  add_model_flags(command);
+  add_log_flag(command);
+}
+
+void LoadFlags::add_model_flags(CLI::App& command) {
   command
       .add_option("--ctx", options.context_tokens,
                   "Tokens per conversation (default: what the model was trained for, if memory allows)")
       ->check(CLI::Range(1, 1 << 24));
-  add_runner_flags(command);
+  add_computing_flags(command);
   command
       .add_option("--kv-bytes", options.kv_bytes,
                   "Memory for cached keys and values, e.g. 4GiB (default: --parallel whole contexts)")
@@ -103,6 +109,11 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
 }
 
 void LoadFlags::add_runner_flags(CLI::App& command) {
+  add_computing_flags(command);
+  add_log_flag(command);
+}
+
+void LoadFlags::add_computing_flags(CLI::App& command) {
   add_kv_type_flag(command, kv_type);
   add_gpu_flag(command, options.gpu_layers);
   command.add_option("-t,--threads", options.threads, "Threads (default: one per core this process may use)")
@@ -132,7 +143,6 @@ void LoadFlags::add_runner_flags(CLI::App& command) {
       .add_option("--steer-ffn", options.directions.feed_forward, "How much of --steer is taken out after feed-forward")
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
-  add_log_flag(command);
 }
 
 Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {

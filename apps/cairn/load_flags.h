@@ -40,14 +40,19 @@ struct LoadFlags {
   std::string kv_type = "f16";
   LoadOptions options;
 
-  /// All of them, for verbs that serve or write text.
+  /// All of them, for verbs that serve or write text. A file that is not required has flags besides its place.
   void add_to(CLI::App& command, bool model_required);
+  /// Those of a model, without its file.
+  void add_model_flags(CLI::App& command);
   /// Those that say where and how exactly a model is computed, for every verb that loads one.
   void add_runner_flags(CLI::App& command);
   Result<std::unique_ptr<LoadedModel>> load() const;
   /// `file` is open as `model`, a decoder, and outlives what is returned. Errors: those of choose_device and
   /// load_model.
   Result<LoadedRunner> load_runner(const gguf::Reader& file, const RunnerSizes& sizes) const;
+
+ private:
+  void add_computing_flags(CLI::App& command);
 };
 
 struct SamplingFlags {

@@ -50,6 +50,8 @@ int main(int argc, char** argv) {
   app.failure_message(CLI::FailureMessage::simple);
   int exit_code = 0;
   cairn::add_serve(app, exit_code);
+  cairn::add_config(app, exit_code);
+  cairn::add_doctor(app, exit_code);
   cairn::add_chat(app, exit_code);
   cairn::add_frames(app, exit_code);
   cairn::add_generate(app, exit_code);

@@ -1,41 +1,41 @@
 // cairn serve: serves a model over HTTP and, optionally, a Unix socket.
 #include <malloc.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
+#include <chrono>
 #include <filesystem>
 #include <future>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "api/errors.h"
 #include "api/frames/session.h"
 #include "api/routes.h"
 #include "api/store/recent_responses.h"
+#include "api/telemetry/trace_export.h"
 #include "base/log.h"
 #include "base/system/machine.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/bytes_text.h"
 #include "commands.h"
+#include "config/settings.h"
 #include "load_flags.h"
 #include "net/descriptors.h"
 #include "net/http/http_server.h"
+#include "serve/life.h"
+#include "serve/model_flags.h"
+#include "serve/operate_flags.h"
 
 namespace cairn {
 namespace {
 
 using namespace std::chrono_literals;
 
-struct ServeFlags {
-  LoadFlags load;
+struct ServeFlags : ModelFlags {
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
   std::string frames;                ///< path of a socket; empty: none
@@ -46,54 +46,10 @@ struct ServeFlags {
   bool strict_fields = false;
   bool page = true;
   std::string tool_calls = "lenient";  ///< or "strict"
-  api::GenerationDefaults defaults;
+  OperateFlags operate;
+  std::string config;  ///< path of a file; empty: none
   net::Compression compression = net::Compression::kWhole;
 };
-
-/// Time for answers in progress to end after the first Ctrl-C; the second one ends the program at once.
-constexpr auto kStopGrace = 10s;
-
-/// State shared by the threads that start, run and stop a server.
-struct Progress {
-  std::atomic<bool> loaded{false};
-  std::atomic<int> signal{0};  ///< the signal that stopped the server; 0: none
-};
-
-sigset_t stop_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  return signals;
-}
-
-/// The exit code that a shell reports for a program ended by a signal.
-int exit_code_of(int signal) { return 128 + signal; }
-
-/// Waits for SIGINT or SIGTERM (blocked in every thread) and stops the server; while it is loading there are no answers
-/// in progress.
-void watch_signals(net::HttpServer& server, api::Service& service, Progress& progress) {
-  const sigset_t signals = stop_signals();
-  int signal = 0;
-  sigwait(&signals, &signal);
-  progress.signal = signal;
-  if (progress.loaded) {
-    log_info("stopping: answers in progress have {} s to end; press Ctrl-C again to stop at once",
-             std::chrono::seconds(kStopGrace).count());
-    service.monitor().close();
-    server.stop(kStopGrace);
-  } else {
-    log_info("stopping: the model was still being loaded");
-    server.stop(0s);
-  }
-  sigwait(&signals, &signal);
-  ::_exit(exit_code_of(SIGINT));
-}
-
-void block_signals() {
-  const sigset_t signals = stop_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
 
 /// Limits the number of connections to what the system allows, and logs that, instead of failing later.
 net::HttpLimits http_limits(std::shared_ptr<ByteBudget> budget) {
@@ -134,14 +90,25 @@ void tell_addresses(const ServeFlags& flags, const std::string& name, bool encod
   }
 }
 
+/// The names by which the config file may have a table of the model.
+std::vector<std::string> table_names(const LoadFlags& load) {
+  const std::filesystem::path path(load.model);
+  std::vector<std::string> names = load.options.aliases;
+  for (const std::string& name : {load.options.name, path.filename().string(), path.stem().string()})
+    if (!name.empty()) names.push_back(name);
+  return names;
+}
+
 /// Loads the model on a thread of its own; meanwhile the server answers that it is loading.
-Result<void> load(const ServeFlags& flags, Registry& registry, uint16_t port, Progress& progress) {
-  CAIRN_TRY(auto model, flags.load.load());
+Result<void> load(const ServeFlags& flags, const ConfigFile& config, api::Service& service, Registry& registry,
+                  uint16_t port) {
+  CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(flags.load), flags));
+  CAIRN_TRY(auto model, own.load.load());
   warn_without_template(*model);
   const std::string name = model->name;
   const bool encoder = model->embedder != nullptr;
+  service.set_generation_defaults(name, own.defaults);
   CAIRN_TRY_VOID(registry.add(std::move(model)));
-  progress.loaded = true;
   tell_addresses(flags, name, encoder, port);
   return {};
 }
@@ -155,7 +122,7 @@ void give_back_memory_soon() {
   ::mallopt(M_ARENA_MAX, kArenasMax);
 }
 
-Result<void> serve(const ServeFlags& flags) {
+Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   give_back_memory_soon();
   install_unwinding_reserve();
   // Listens before loading, so that a port that is taken is noticed before a large model was read.
@@ -164,12 +131,19 @@ Result<void> serve(const ServeFlags& flags) {
       flags.request_bytes > 0
           ? flags.request_bytes
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
+  std::unique_ptr<api::TraceExporter> traces;  // outlives what it is told of
   api::Service service(registry, request_bytes);
   service.set_strict_fields(flags.strict_fields);
   service.set_page(flags.page);
   service.set_generation_defaults(flags.defaults);
+  if (const OperateFlags& tells = flags.operate; !tells.otlp.empty() || !tells.trace_file.empty()) {
+    CAIRN_TRY(traces, api::TraceExporter::open(tells.otlp, tells.trace_file, service.telemetry().traces_dropped()));
+    service.telemetry().set_trace([&traces](const api::RequestFacts& facts) { traces->add(facts); });
+  }
   net::HttpLimits limits = http_limits(service.bytes());
   limits.compression = flags.compression;
+  limits.traffic = service.traffic();
+  service.telemetry().set_log_requests(flags.operate.log_requests);
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
   say_who_may_come(*server, flags);
@@ -179,51 +153,35 @@ Result<void> serve(const ServeFlags& flags) {
     frame_limits.budget = limits.budget;
     CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(service)));
   }
-  block_signals();
+  const Reloads reloads;
+  ServerLife life(*server, service, registry, reloads, std::chrono::seconds(flags.operate.drain_seconds));
   service.keep_recent_responses(flags.response_bytes > 0 ? flags.response_bytes
                                                          : std::min(api::kRecentResponseBytes, request_bytes));
   service.set_lenient_calls(flags.tool_calls == "lenient");
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
   log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));
-  Progress progress;
-  std::thread(watch_signals, std::ref(*server), std::ref(service), std::ref(progress)).detach();
+  life.watch();
   auto loading = std::async(std::launch::async, [&] {
     // Stops the server if loading fails or throws: it must not go on without a model.
     struct StopUnlessLoaded {
       net::HttpServer& server;
-      Progress& progress;
+      ServerLife& life;
       ~StopUnlessLoaded() {
-        if (!progress.loaded) server.stop(0s);
+        if (!life.is_loaded()) server.stop(0s);
       }
-    } const at_end{*server, progress};
-    return load(flags, registry, server->port(), progress);
+    } const at_end{*server, life};
+    const Result<void> loaded = load(flags, config, service, registry, server->port());
+    if (loaded) life.loaded();
+    return loaded;
   });
   server->run();
   // Loading cannot be interrupted, and needs all local objects as long as the process lives.
-  if (progress.signal != 0 && !progress.loaded) ::_exit(exit_code_of(progress.signal));
+  if (const int code = life.exit_code_of_loading(); code != 0) ::_exit(code);
   Result<void> loaded = loading.get();
   // Workers and engines are stopped first: their threads wake connections, which must still exist.
   service.stop();
   registry.clear();
   return loaded;
-}
-
-/// What requests get that leave it out, whatever their protocol's own default is.
-void add_default_flags(CLI::App& command, api::GenerationDefaults& defaults) {
-  const std::string group = "For requests that leave it out";
-  const auto add = [&](const char* name, auto& value, const char* what, const CLI::Validator& range) {
-    command.add_option(name, value, what)->check(range)->group(group);
-  };
-  constexpr int kMost = std::numeric_limits<int32_t>::max();
-  add("--temp,--temperature", defaults.temperature, "Temperature", CLI::Range(0.0f, kTemperatureMax));
-  add("--top-k", defaults.top_k, "Tokens to choose from; 0: all", CLI::Range(0, kMost));
-  add("--top-p", defaults.top_p, "Probability of the tokens to choose from", CLI::Range(0.0f, 1.0f));
-  add("--min-p", defaults.min_p, "Least probability, as a share of the most likely token's", CLI::Range(0.0f, 1.0f));
-  add("--repeat-penalty", defaults.repetition_penalty, "What the logits of repeated tokens are divided by",
-      CLI::Range(0.01f, 10.0f));
-  command.add_option("-s,--seed", defaults.seed, "Seed of all such requests; -1: another one for each")->group(group);
-  add("-n,--predict,--n-predict", defaults.predict, "Tokens of an answer; -1: to the end of the context",
-      CLI::Range(-1, kMost));
 }
 
 /// How requests are read, and what of them and of their answers is kept.
@@ -256,10 +214,8 @@ void add_request_flags(CLI::App& command, ServeFlags& flags) {
       ->capture_default_str();
 }
 
-}  // namespace
-
-void add_serve(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("serve", "Serve a model over HTTP (OpenAI-compatible)");
+/// All options, and where their values go.
+std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   auto flags = std::make_shared<ServeFlags>();
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")->capture_default_str();
   command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
@@ -293,33 +249,41 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "another")
       ->delimiter(',')
       ->check(not_empty());
-  command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command->add_option("--parallel-max", flags->load.options.sequences_max, "Requests that run at once; others wait")
-      ->check(CLI::Range(1, 128))
-      ->capture_default_str();
+  flags->add_limits_to(*command);
+  flags->add_defaults_to(*command);
+  flags->load.add_to(*command, false);
+  flags->operate.add_to(*command);
   command
-      ->add_option("--step-ms", flags->load.options.step_ms,
-                   "What reading prompts may add to the time between two tokens of a running stream")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
-  command
-      ->add_option("--tenant-requests-max", flags->load.options.tenant_requests_max,
-                   "Requests that one API key may have waiting and running; 0: no limit")
-      ->check(CLI::Range(0, 1 << 20))
-      ->capture_default_str();
-  auto* no_cache =
-      command->add_flag("!--no-prefix-cache", flags->load.options.prefix_cache, "Keep nothing of what was computed");
-  command
-      ->add_option("--kv-host-bytes", flags->load.options.kv_host_bytes,
-                   "Memory for cached keys and values that --kv-bytes has no room for, e.g. 8GiB (default: none)")
-      ->transform(CLI::AsSizeValue(false))
-      ->excludes(no_cache);
-  add_default_flags(*command, flags->defaults);
-  flags->load.add_to(*command, true);
-  command->callback([flags, &exit_code] {
-    if (const auto done = serve(*flags); !done) exit_code = report(done.error());
+      ->add_option("--config", flags->config,
+                   "Config file (TOML) with any of these options by their names (default: none, or CAIRN_CONFIG)")
+      ->check(not_empty());
+  return flags;
+}
+
+/// Flags, variables and the config file, and then the server.
+Result<void> configure_and_serve(CLI::App& command, const ServeFlags& flags) {
+  SettingSources sources;
+  CAIRN_TRY(const ConfigFile config, configure(command, flags.config, sources));
+  std::string wrong;
+  for (const std::string& problem : check_model_tables(config)) wrong += (wrong.empty() ? "" : "; ") + problem;
+  if (!wrong.empty()) return fail(Code::kInvalidArgument, "{}", wrong);
+  if (flags.load.model.empty())
+    return fail(Code::kInvalidArgument, "say which model: cairn serve MODEL.gguf, or model-file in the config file");
+  return serve(flags, config);
+}
+
+}  // namespace
+
+void add_serve_options(CLI::App& command) {
+  // The options write into the flags as long as the command lives.
+  command.parse_complete_callback([flags = add_options(&command)] {});
+}
+
+void add_serve(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("serve", "Serve a model over HTTP (OpenAI-compatible)");
+  const auto flags = add_options(command);
+  command->callback([command, flags, &exit_code] {
+    if (const auto done = configure_and_serve(*command, *flags); !done) exit_code = report(done.error());
   });
 }
 

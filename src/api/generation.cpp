@@ -26,6 +26,11 @@ class HttpSink final : public ResponseSink {
   std::shared_ptr<net::HttpResponse> response_;
 };
 
+/// Choices of one prompt have seeds of their own (choice_requests), of which the first is the answer's.
+bool begins_prompt(const Answer& answer, const GenerateRequest& request) {
+  return request.sampling.seed == answer.requests.front().sampling.seed;
+}
+
 }  // namespace
 
 int64_t held_bytes(const GenerateRequest& request) {
@@ -38,13 +43,23 @@ int64_t held_bytes(const GenerateRequest& request) {
 void Generation::start(Answer answer, std::shared_ptr<net::HttpResponse> response) {
   auto sink = std::make_unique<HttpSink>(response);
   answer.warnings = wanted_warnings();
+  answer.record = current_record();
   ResponseStream::start(std::move(response), std::make_shared<Generation>(std::move(answer), std::move(sink)));
 }
 
 Generation::Generation(Answer answer, std::unique_ptr<ResponseSink> sink)
-    : answer_(std::move(answer)), serializer_(*answer_.serializer), sink_(std::move(sink)) {
+    : answer_(std::move(answer)),
+      record_(answer_.record ? answer_.record : std::make_shared<RequestRecord>(RequestFacts{})),
+      serializer_(*answer_.serializer),
+      sink_(std::move(sink)) {
   int64_t bytes = answer_.share.bytes();
-  for (const auto& request : answer_.requests) bytes += held_bytes(request);
+  int64_t prompt_tokens = 0;
+  for (const auto& request : answer_.requests) {
+    bytes += held_bytes(request);
+    if (begins_prompt(answer_, request)) prompt_tokens += static_cast<int64_t>(request.prompt.size());
+  }
+  record_->answering(answer_.engine->model(), prompt_tokens, static_cast<int32_t>(answer_.requests.size()),
+                     serializer_.streams());
   if (!answer_.share.grow_to(bytes)) error_ = no_request_bytes();
 }
 
@@ -66,15 +81,18 @@ Progress Generation::begin(std::function<void()> wake) {
   wake_ = std::move(wake);
   const auto refuse = [&](const Error& error) {
     choices_.clear();  // streams submitted before are cancelled
+    record_->failed(error);
     sink_->fail(error, serializer_.error_format());
     return Progress::kOver;
   };
   if (error_) return refuse(*error_);
   list_as_running();
+  std::vector<bool> counts_prompt;
+  for (const auto& request : answer_.requests) counts_prompt.push_back(begins_prompt(answer_, request));
   for (auto& request : std::exchange(answer_.requests, {})) {
     auto stream = answer_.engine->submit(std::move(request));
     if (!stream) return refuse(stream.error());
-    choices_.push_back({EventReader(std::move(*stream)), false});
+    choices_.push_back({EventReader(std::move(*stream)), counts_prompt[choices_.size()]});
   }
   if (serializer_.streams()) sink_->begin(serializer_.stream_format());
   serializer_.on_start([weak = weak_from_this()] {
@@ -128,6 +146,8 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
     if (bytes.size() >= room) return Progress::kNoRoom;
     if (slice.over()) return Progress::kNoTime;
     hold(*event);
+    record_->token();
+    ++choice.tokens;
     append(serializer_.token(static_cast<int>(index), events.take()));
   }
   tell_prefill();
@@ -135,6 +155,7 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
   if (finish == nullptr) return Progress::kWaits;
   if (bytes.size() >= room) return Progress::kNoRoom;
   choice.finished = true;
+  record_->finished(*finish, choice.tokens, choice.counts_prompt);
   const bool cancelled = finish->reason == FinishReason::kCancelled;
   if (finish->reason == FinishReason::kError) {
     error_ = std::move(finish->error);
@@ -150,6 +171,7 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
 
 Progress Generation::advance(const Slice& slice) {
   if (settled_) return end(slice);
+  const auto begin = std::chrono::steady_clock::now();
   const bool streams = serializer_.streams();
   const size_t room = streams ? slice.room : SIZE_MAX;
   std::string bytes;
@@ -160,6 +182,7 @@ Progress Generation::advance(const Slice& slice) {
     if (progress != Progress::kWaits) first_ = index;
   }
   if (streams) write(std::move(bytes));
+  record_->parsed(std::chrono::steady_clock::now() - begin);
   const bool finished = progress == Progress::kWaits && std::ranges::all_of(choices_, &Choice::finished);
   return error_ || finished ? end(slice) : progress;
 }
@@ -182,6 +205,7 @@ Progress Generation::end(const Slice& slice) {
 
 void Generation::say_end() {
   const bool streams = serializer_.streams();
+  if (error_) record_->failed(*error_);
   if (error_ && !streams) {
     sink_->fail(*error_, serializer_.error_format());
     said_all_ = true;

@@ -12,6 +12,7 @@
 #include "api/event_reader.h"
 #include "api/response_stream.h"
 #include "api/running_requests.h"
+#include "api/telemetry/request_record.h"
 #include "base/system/byte_budget.h"
 #include "engine/engine.h"
 #include "net/http/http_server.h"
@@ -87,6 +88,7 @@ struct Answer {
   ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
   Listing listing{};       ///< while it runs
   std::string warnings{};  ///< a JSON array for the answer (request_notes.h); empty: none are wanted
+  std::shared_ptr<RequestRecord> record{};  ///< is told how the answer goes; null: nobody asks
 };
 
 /// Several engine requests that make one answer. When the client goes away, its requests are cancelled; while it does
@@ -124,13 +126,16 @@ class Generation final : public ResponseTask, public Cancellable, public std::en
   void write(std::string bytes);
 
   Answer answer_;
-  RunningRequest* listed_ = nullptr;  // null: not in answer_.listing
-  ResponseSerializer& serializer_;    // answer_'s
+  RunningRequest* listed_ = nullptr;             // null: not in answer_.listing
+  const std::shared_ptr<RequestRecord> record_;  // not null
+  ResponseSerializer& serializer_;               // answer_'s
   std::unique_ptr<ResponseSink> sink_;
   std::function<void()> wake_;
   struct Choice {
     EventReader events;
+    bool counts_prompt = true;  // false: the prompt is that of a choice before
     bool finished = false;
+    int64_t tokens = 0;
   };
   std::vector<Choice> choices_;
   size_t first_ = 0;       // whose turn it is to be written first

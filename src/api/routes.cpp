@@ -18,6 +18,7 @@
 #include "api/responses/handlers.h"
 #include "api/serialization/json_text.h"
 #include "api/stats.h"
+#include "api/telemetry/metrics.h"
 #include "api/tokenize_endpoints.h"
 #include "api/web/page.h"
 #include "base/log.h"
@@ -45,6 +46,15 @@ void handle_model(Service& service, const net::HttpRequest& request, std::string
 }
 void handle_models(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   handle_model(service, request, "", *response);
+}
+
+/// Whether requests are answered: for load balancers, which ask no further once the server begins to stop.
+void handle_ready(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+  if (service.registry().loading() || service.stopping()) {
+    const char* state = service.stopping() ? "stopping" : "loading";
+    return response->send(503, "application/json", dump({{"status", state}}), {{"Retry-After", "1"}});
+  }
+  send_json(*response, {{"status", "ready"}});
 }
 
 void handle_health(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
@@ -104,6 +114,11 @@ constexpr Route kRoutes[] = {
     {"GET", "/models", handle_models},
     {"GET", "/health", handle_health},
     {"GET", "/v1/health", handle_health},
+    {"GET", "/ready", handle_ready},
+    {"GET", "/metrics",
+     [](Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+       handle_prometheus(service, *response);
+     }},
     {"GET", "/stats",
      [](Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
        handle_stats(service.registry(), *response);
@@ -142,9 +157,17 @@ void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response
   response.send(404, "application/json", error_body(404, message, error_format_for(request)));
 }
 
+bool is_health(const net::HttpRequest& request) { return request.path == "/health" || request.path == "/v1/health"; }
+
+/// What is answered instead of beginning anything while the answers in progress have time to end.
+void answer_stopping(const net::HttpRequest& request, net::HttpResponse& response) {
+  if (!is_health(request)) return send_error(response, server_stops(), error_format_for(request));
+  response.send(503, "application/json", dump({{"status", "stopping"}}), {{"Retry-After", "1"}});
+}
+
 /// As llama.cpp's server has it, for whoever waits for this one to be ready.
 void answer_loading(const net::HttpRequest& request, net::HttpResponse& response) {
-  if (request.path != "/health" && request.path != "/v1/health") {
+  if (!is_health(request)) {
     return send_error(response, {Code::kUnavailable, "the model is still being loaded; try again in a moment", {}},
                       error_format_for(request));
   }
@@ -178,9 +201,11 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
   if (!client_id) return send_error(*response, client_id.error(), format);
   if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
   if (web::handle_page(service, request, *response)) return;
-  if (service.registry().loading()) return answer_loading(request, *response);
-  if (!net::content_coding(request.header("content-encoding"))) return refuse_coding(request, *response);
   const bool get = request.method == "GET" || request.method == "HEAD";
+  const bool any_time = get && (request.path == "/ready" || request.path == "/metrics");
+  if (service.stopping() && (!get || is_health(request))) return answer_stopping(request, *response);
+  if (service.registry().loading() && !any_time) return answer_loading(request, *response);
+  if (!net::content_coding(request.header("content-encoding"))) return refuse_coding(request, *response);
   std::string methods;
   for (const Route& route : kRoutes) {
     if (route.path != request.path) continue;
@@ -215,6 +240,7 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
 
 net::HttpHandler make_handler(Service& service) {
   return [&service](net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
+    request.context = service.telemetry().begin(request, *response);
     const ErrorFormat format = error_format_for(request);
     answer_throws(*response, format, [&] { handle(service, std::move(request), response); });
   };

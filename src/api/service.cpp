@@ -9,6 +9,7 @@
 #include "api/store/file.h"
 #include "api/store/recent_responses.h"
 #include "api/store/turn_store.h"
+#include "api/telemetry/request_record.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
 #include "net/http/content_coding.h"
@@ -83,12 +84,34 @@ void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpRespo
         return send_error(*response, done.error(), format);
       ByteShare share(bytes_);
       if (!share.grow_to(working_bytes(request.body))) return send_error(*response, no_request_bytes(), format);
-      const RequestNotes notes(strict_fields_, generation_defaults_);
+      const RequestNotes notes(
+          strict_fields_, [this](auto model) { return generation_defaults(model); },
+          std::static_pointer_cast<RequestRecord>(request.context));
       handler(*this, request, response);
     });
   };
   if (workers_.submit(std::move(job), bytes)) return;
   send_error(*response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}}, format);
+}
+
+void Service::set_generation_defaults(const std::string& model, const GenerationDefaults& defaults) {
+  const std::lock_guard lock(model_defaults_mutex_);
+  model_defaults_[model] = defaults;
+}
+
+GenerationDefaults Service::generation_defaults(std::string_view model) const {
+  const auto models = registry_.list();
+  const auto found = std::ranges::find_if(models, [&](const auto& each) {
+    return models.size() == 1 || each->name == model || std::ranges::find(each->aliases, model) != each->aliases.end();
+  });
+  if (found == models.end()) return generation_defaults_;
+  GenerationDefaults defaults = generation_defaults_;
+  {
+    const std::lock_guard lock(model_defaults_mutex_);
+    const auto own = model_defaults_.find((*found)->name);
+    if (own != model_defaults_.end()) defaults = own->second.or_else(generation_defaults_);
+  }
+  return defaults.or_else(recommended_by((*found)->file.metadata()));
 }
 
 void Service::store_later(std::function<void()> work) { (void)storing_.submit(std::move(work), 0); }

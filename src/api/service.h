@@ -15,6 +15,7 @@
 #include "api/running_responses.h"
 #include "api/store/response_store.h"
 #include "api/web/monitor.h"
+#include "api/telemetry/telemetry.h"
 #include "api/workers.h"
 #include "base/system/byte_budget.h"
 #include "chat/sampled_turns.h"
@@ -44,6 +45,12 @@ class Service {
   /// What requests and their answers may take in memory.
   const std::shared_ptr<ByteBudget>& bytes() const { return bytes_; }
   KeptStreams& kept_streams() { return kept_streams_; }
+  Telemetry& telemetry() { return telemetry_; }
+  /// What the server's sockets have had; it counts here.
+  const std::shared_ptr<net::Traffic>& traffic() const { return traffic_; }
+  /// The server ends soon: new requests are refused. Thread-safe.
+  void begin_to_stop() { stopping_.store(true, std::memory_order_relaxed); }
+  bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
   SampledTurnCache& turns() { return turns_; }
   /// Refuses fields that an endpoint does not know. Before serving.
   void set_strict_fields(bool strict) { strict_fields_ = strict; }
@@ -51,9 +58,12 @@ class Service {
   /// Whether calls in another dress are read where a request does not say. Set before serving.
   void set_lenient_calls(bool lenient) { lenient_calls_ = lenient; }
   bool lenient_calls() const { return lenient_calls_; }
-  /// For requests that say nothing. Before serving.
+  /// For requests that say nothing, where the model has no defaults of its own. Before serving.
   void set_generation_defaults(const GenerationDefaults& defaults) { generation_defaults_ = defaults; }
-  const GenerationDefaults& generation_defaults() const { return generation_defaults_; }
+  /// The same for those of one model, by its own name. Thread-safe.
+  void set_generation_defaults(const std::string& model, const GenerationDefaults& defaults);
+  /// For requests that name a model so: its own, then the server's, then what its file recommends.
+  GenerationDefaults generation_defaults(std::string_view model) const;
   /// Server's thread only.
   RunningResponses& running_responses() { return running_responses_; }
   /// Server's thread only.
@@ -92,6 +102,9 @@ class Service {
   const Registry& registry_;
   const std::shared_ptr<ByteBudget> bytes_;
   KeptStreams kept_streams_{bytes_};
+  Telemetry telemetry_;
+  const std::shared_ptr<net::Traffic> traffic_ = std::make_shared<net::Traffic>();
+  std::atomic<bool> stopping_ = false;
   SampledTurnCache turns_;
   bool lenient_calls_ = true;
   RunningResponses running_responses_;
@@ -102,6 +115,8 @@ class Service {
   grammar::GrammarCache grammars_;
   bool strict_fields_ = false;
   GenerationDefaults generation_defaults_;
+  mutable std::mutex model_defaults_mutex_;
+  std::map<std::string, GenerationDefaults, std::less<>> model_defaults_;
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()
   std::atomic<bool> trims_again_ = false;  // at the next idle moment
   // Last, so that they end first.

@@ -16,6 +16,7 @@ Workers::Workers(int threads, size_t waiting_max, std::function<void()> idle)
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &ends, &before);
   for (int i = 0; i < threads; ++i)
     threads_.emplace_back([this, small_only = threads > 1 && i == 0] { run(small_only); });

@@ -7,11 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/recent_log.h"
@@ -20,8 +22,9 @@
 namespace cairn {
 namespace {
 
-// Additional bytes of a line: "00:00:00.000 ", the longest level with its colours, a blank and the line's end.
-constexpr size_t kLineExtraMax = 64;
+// Additional bytes of a line: "00:00:00.000 ", the longest level with its colours, a blank and the line's end; or the
+// names of a JSON object's members and the time.
+constexpr size_t kLineExtraMax = 80;
 static_assert(kLogTextBytesMax + kLineExtraMax <= PIPE_BUF);
 
 struct LevelText {
@@ -44,7 +47,26 @@ LevelText level_text(LogLevel level) {
   return {"error", "\x1b[31m\x1b[1m"};
 }
 
-std::string formatted_line(LogLevel level, std::string_view text, bool coloured) {
+std::atomic<LogFormat> format_now{LogFormat::kText};
+
+// "2026-01-31T12:00:00.000Z" of the system's clock.
+std::string json_line(LogLevel level, std::string_view text, std::string_view members) {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1'000;
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  // Escapes of a JSON string can double what `printable` gives.
+  const std::string shown =
+      cut_text(printable(text, kLogTextBytesMax), (kLogTextBytesMax - std::min(members.size(), kLogTextBytesMax)) / 2);
+  return fmt::format(R"({{"time":"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z","level":"{}","message":{}{}{}}})"
+                     "\n",
+                     utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, ms,
+                     level_text(level).name, nlohmann::json(shown).dump(), members.empty() ? "" : ",", members);
+}
+
+std::string formatted_line(LogLevel level, std::string_view text, std::string_view members, bool coloured) {
+  if (format_now.load(std::memory_order_relaxed) == LogFormat::kJson) return json_line(level, text, members);
   const auto now = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1'000;
@@ -132,7 +154,7 @@ bool LogWriter::put(std::string line) {
   return false;
 }
 
-void LogWriter::line(LogLevel level, std::string_view text) noexcept {
+void LogWriter::line(LogLevel level, std::string_view text, std::string_view members) noexcept {
   try {
     const std::lock_guard lock(mutex_);
     try {
@@ -140,11 +162,11 @@ void LogWriter::line(LogLevel level, std::string_view text) noexcept {
       const int64_t lost = lost_;
       if (lost > 0 &&
           put(formatted_line(LogLevel::kWarning, fmt::format("{} lines of this log were lost: nobody read them", lost),
-                             coloured_)))
+                             {}, coloured_)))
         lost_ -= lost;
-      if (lost_ > 0 || !put(formatted_line(level, text, coloured_))) ++lost_;
+      if (lost_ > 0 || !put(formatted_line(level, text, members, coloured_))) lose();
     } catch (const std::bad_alloc&) {
-      ++lost_;
+      lose();
     }
   } catch (...) {  // NOLINT: a mutex that cannot be locked leaves nothing to tell, and nowhere to tell it
   }
@@ -155,6 +177,15 @@ bool log_enabled(LogLevel level) { return level >= level_now.load(std::memory_or
 
 void log_line(LogLevel level, std::string_view text) noexcept {
   writer().line(level, text);
+  keep_log_line(level, text);
+}
+
+void set_log_format(LogFormat format) { format_now.store(format, std::memory_order_relaxed); }
+LogFormat log_format() { return format_now.load(std::memory_order_relaxed); }
+int64_t log_lines_lost() { return writer().lost(); }
+
+void log_event(LogLevel level, std::string_view text, std::string_view members) noexcept {
+  writer().line(level, text, members);
   keep_log_line(level, text);
 }
 

@@ -1,4 +1,4 @@
-/// Log lines to standard error: time, level, text. Never called from hot loops.
+/// Log lines to standard error: time, level, text, or each as a JSON object. Never called from hot loops.
 ///
 /// A text cannot forge lines: `printable` (base/text/printable.h) makes a single line of it, which is cut at
 /// kLogTextBytesMax. Logging never waits for the reader of the log, and never throws: lines that cannot be written are
@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -22,11 +23,24 @@ inline constexpr size_t kLogTextBytesMax = 3'840;
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
+enum class LogFormat {
+  kText,  ///< "00:00:00.000 info text"
+  kJson,  ///< {"time": RFC 3339, "level": ..., "message": text, ...}
+};
+
 /// Lines below `level` are dropped. Default kInfo. Thread-safe.
 void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);
+/// Of every line. Default kText. Thread-safe.
+void set_log_format(LogFormat format);
+LogFormat log_format();
+/// Lines that could not be written since the start.
+int64_t log_lines_lost();
 /// Writes one line. Thread-safe.
 void log_line(LogLevel level, std::string_view text) noexcept;
+/// The same with `members` for a line in JSON: what is between the braces of a JSON object without members of the names
+/// above; at most kLogTextBytesMax bytes.
+void log_event(LogLevel level, std::string_view text, std::string_view members) noexcept;
 /// Formats and writes a line; called by the functions below.
 void log_formatted(LogLevel level, fmt::string_view format, fmt::format_args args) noexcept;
 
@@ -57,12 +71,19 @@ class LogWriter {
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  void line(LogLevel level, std::string_view text) noexcept;
+  /// `members`: see log_event.
+  void line(LogLevel level, std::string_view text, std::string_view members = {}) noexcept;
+  /// Lines that are not written yet, or never will be.
+  int64_t lost() const { return all_lost_.load(std::memory_order_relaxed); }
 
  private:
   bool put(std::string line);
   bool put_rest();
   void follow();
+  void lose() {
+    ++lost_;
+    all_lost_.fetch_add(1, std::memory_order_relaxed);
+  }
 
   const int named_;  // as it was passed
   int descriptor_;   // the descriptor to which lines are written
@@ -73,7 +94,8 @@ class LogWriter {
   bool coloured_ = false;
   std::mutex mutex_;
   std::string rest_;  // rest of a partly written line
-  int64_t lost_ = 0;
+  int64_t lost_ = 0;  // since a line told of them
+  std::atomic<int64_t> all_lost_ = 0;
 };
 
 /// Limits the rate of lines that others can cause: a number of lines in a period, and then how many more there were.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,26 @@ TEST(Log, AnyTextBecomesOneLine) {
   EXPECT_THAT(lines[1], HasSubstr(" error yyyy"));
   EXPECT_LE(lines[1].size(), 4'096u);
   EXPECT_TRUE(lines[1].ends_with("..."));
+}
+
+TEST(Log, LinesInJsonAreObjectsWithTheMembersOfTheirEvent) {
+  Ends pipe;
+  ASSERT_EQ(::pipe(pipe.fds.data()), 0);
+  LogWriter writer(pipe.fds[1]);
+  set_log_format(LogFormat::kJson);
+  writer.line(LogLevel::kWarning, "say \"x\"\n\x01");
+  writer.line(LogLevel::kInfo, std::string(1 << 20, '"'), R"("tokens":5,"key":null)");
+  set_log_format(LogFormat::kText);
+  const auto lines = lines_of(read_all(pipe.fds[0]));
+  ASSERT_EQ(lines.size(), 2u);
+  const auto first = nlohmann::json::parse(lines[0]);
+  EXPECT_EQ(first["level"], "warning");
+  EXPECT_EQ(first["message"], R"(say "x"\n\x01)");
+  EXPECT_EQ(first["time"].get<std::string>().size(), std::string_view("2026-01-31T12:00:00.000Z").size());
+  const auto second = nlohmann::json::parse(lines[1]);
+  EXPECT_EQ(second["tokens"], 5);
+  EXPECT_TRUE(second["key"].is_null());
+  EXPECT_LE(lines[1].size(), 4'096u);
 }
 
 // Writes more than a pipe holds: without a reader the writer returns, and the lost lines are counted.

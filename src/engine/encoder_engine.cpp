@@ -34,7 +34,8 @@ constexpr std::chrono::milliseconds kRetryPoll{10};
 class EncoderEngine final : public Engine {
  public:
   EncoderEngine(Embedder& embedder, const EncoderEngineOptions& options)
-      : embedder_(embedder),
+      : model_(options.model),
+        embedder_(embedder),
         check_weights_(options.check_weights),
         limits_{.vocabulary = static_cast<int32_t>(embedder.vocabulary()),
                 .context_tokens = embedder.context_tokens(),
@@ -54,6 +55,10 @@ class EncoderEngine final : public Engine {
   Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override;
   void stop() override;
   EngineStats stats() const override;
+  EngineHistograms histograms() const override {
+    return {counters_.step_seconds.counts(), counters_.step_rows.counts(), counters_.step_texts.counts(), {}};
+  }
+  std::string_view model() const override { return model_; }
   Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const override;
   int32_t context_tokens() const override { return limits_.context_tokens; }
 
@@ -66,10 +71,12 @@ class EncoderEngine final : public Engine {
   static void charge(Holdings& had, const Party& party, int64_t tokens) noexcept;
   void fill_batch();
   void run_batch();
+  void count_step(int64_t ns);
   void fail_batch(const Error& error) noexcept;
   void leave(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
   void finish(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
 
+  const std::string model_;
   Embedder& embedder_;
   const std::function<Result<void>()> check_weights_;
   const AdmissionLimits limits_;
@@ -95,6 +102,11 @@ class EncoderEngine final : public Engine {
     std::atomic<int64_t> tokens = 0;
     std::atomic<int64_t> steps = 0;
     std::atomic<int64_t> step_ns = 0;
+    std::atomic<int64_t> last_step_ns = 0;
+    std::atomic<int64_t> failed_steps = 0;
+    Histogram step_seconds{kStepSecondsBounds};
+    Histogram step_rows{kSizeBounds};
+    Histogram step_texts{kSizeBounds};
   };
   Counters counters_;
 };
@@ -134,6 +146,8 @@ EngineStats EncoderEngine::stats() const {
   stats.prompt_tokens = counters_.tokens;
   stats.steps = counters_.steps;
   stats.step_time = nanoseconds(counters_.step_ns);
+  stats.last_step_time = nanoseconds(counters_.last_step_ns);
+  stats.failed_steps = counters_.failed_steps;
   return stats;
 }
 
@@ -226,6 +240,17 @@ void EncoderEngine::fill_batch() {
   }
 }
 
+void EncoderEngine::count_step(int64_t ns) {
+  ++counters_.steps;
+  counters_.step_ns += ns;
+  counters_.last_step_ns = ns;
+  size_t rows = 0;
+  for (const Entry& entry : batch_) rows += entry->request.prompt.size();
+  counters_.step_seconds.add(static_cast<double>(ns) * 1e-9);
+  counters_.step_rows.add(static_cast<double>(rows));
+  counters_.step_texts.add(static_cast<double>(batch_.size()));
+}
+
 void EncoderEngine::run_batch() {
   const Pooling pooling = batch_.front()->request.embed->pooling;
   const size_t width = pooling == Pooling::kRank ? 1 : static_cast<size_t>(limits_.embedding.dimensions);
@@ -235,9 +260,9 @@ void EncoderEngine::run_batch() {
   vectors_.resize(batch_.size() * width);
   Result<void> done = embedder_.embed(texts_, pooling, vectors_);
   if (done && check_weights_) done = check_weights_();
-  ++counters_.steps;
-  counters_.step_ns += clock_.now().count() - begin_ns;
+  count_step(clock_.now().count() - begin_ns);
   if (!done) {
+    ++counters_.failed_steps;
     for (const Entry& entry : batch_) leave(*entry, FinishReason::kError, {}, done.error());
     batch_.clear();
     return;

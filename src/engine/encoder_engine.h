@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "engine/engine.h"
 #include "model/embedder.h"
@@ -11,6 +12,7 @@
 namespace cairn {
 
 struct EncoderEngineOptions {
+  std::string model{};                            ///< as in EngineOptions
   int32_t queue_max = 256;                        ///< maximum waiting texts; more are refused with kQueueFull
   int32_t tenant_requests_max = 0;                ///< as in EngineOptions
   std::function<Result<void>()> check_weights{};  ///< as in EngineOptions

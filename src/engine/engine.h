@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@ struct SpeculationOptions {
 };
 
 struct EngineOptions {
+  std::string model{};            ///< name of the model, for whoever is told of the engine
   std::vector<int32_t> kv_pages;  ///< pages of every KV group
   int32_t queue_max = 256;        ///< maximum waiting requests; more are refused with kQueueFull
   int32_t sequences_max =
@@ -93,6 +95,10 @@ class Engine {
   virtual void stop() = 0;
   /// Thread-safe, does not wait for the engine's thread.
   virtual EngineStats stats() const = 0;
+  /// The same of distributions.
+  virtual EngineHistograms histograms() const { return {}; }
+  /// EngineOptions::model.
+  virtual std::string_view model() const { return {}; }
   /// Thread-safe. Error: kNotFound (none of the last kPrefixReportsMax requests has this id and the asker's tenant, or,
   /// without a tenant, its client).
   virtual Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const = 0;

@@ -74,6 +74,7 @@ void EngineCore::schedule(int64_t now_ns) {
   collect_inputs(running_, cost_, limits_, now_ns, batch_);
   defer_duplicate_prefills(running_, kv_.page_keys(running_, batch_.inputs), batch_);
   scheduler_.plan(batch_.inputs, cost_, batch_.scheduled);
+  if (scheduler_.time_was_up()) ++counters_.limited_steps;
   reserve_pages();
   std::erase_if(batch_.scheduled, [this](const ScheduledTokens& share) {
     return running_[static_cast<size_t>(share.demand)] == nullptr;
@@ -103,15 +104,19 @@ Result<LogitsView> EngineCore::run() {
   Result<void> checked;
   if (logits.has_value() && check_weights_) checked = check_weights_();
   ++counters_.steps;
+  if (!logits.has_value() || !checked.has_value()) ++counters_.failed_steps;
   CAIRN_TRY_VOID(std::move(checked));
   return logits;
 }
 
 void EngineCore::learn_cost(int64_t step_ns, int64_t drafting_ns) {
-  counters_.step_ns += step_ns;
+  int32_t decode_rows = 0;
+  for (const ScheduledTokens& share : batch_.scheduled)
+    if (batch_.decodes(share)) decode_rows += share.rows;
+  const auto rows = static_cast<int32_t>(batch_.tokens.size());
+  counters_.count_step(step_ns, rows - decode_rows, decode_rows, static_cast<int32_t>(batch_.scheduled.size()));
   // The time of drafting is left out: with it, rows would seem as expensive as the drafts in them.
-  cost_.observe(static_cast<int32_t>(batch_.tokens.size()), batch_.attended,
-                static_cast<double>(step_ns - drafting_ns));
+  cost_.observe(rows, batch_.attended, static_cast<double>(step_ns - drafting_ns));
   admission_.set_prompt_token_ns(cost_.row_ns());
   if (counters_.steps % kCostUpdateSteps == 0) prefix_cache().set_cost({cost_.row_ns(), cost_.attended_ns()});
 }

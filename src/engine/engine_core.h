@@ -70,7 +70,13 @@ class EngineCore {
   RequestQueue& queue() { return admission_.queue(); }
   const PagePool& pool() const { return kv_.pool(); }
   int32_t context_tokens() const { return admission_.limits().context_tokens; }
-  EngineStats stats() const { return counters_.stats(admission_.queue().size()); }
+  EngineStats stats() const {
+    const RequestQueue& queue = admission_.queue();
+    EngineStats stats = counters_.stats(queue.size());
+    stats.waiting_batch_requests = queue.size(Priority::kBatch);
+    return stats;
+  }
+  EngineHistograms histograms() const { return counters_.histograms(); }
   Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const {
     return kv_.reports().find(id, asker);
   }

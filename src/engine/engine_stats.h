@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/histogram.h"
 #include "base/ids.h"
 
 namespace cairn {
@@ -15,8 +16,9 @@ namespace cairn {
 struct EngineStats {
   int32_t active_requests = 0;
   int32_t waiting_requests = 0;
-  int64_t total_requests = 0;      ///< accepted since the start, as are all counts below
-  int64_t cancelled_requests = 0;  ///< whose client went away or asked to stop
+  int32_t waiting_batch_requests = 0;  ///< of them, those of Priority::kBatch that are in the queue
+  int64_t total_requests = 0;          ///< accepted since the start, as are all counts below
+  int64_t cancelled_requests = 0;      ///< whose client went away or asked to stop
   int64_t preemptions = 0;
   int64_t tokens_generated = 0;  ///< sampled tokens
   /// Computed prompt tokens; a preempted request's count again when they are computed again.
@@ -26,12 +28,31 @@ struct EngineStats {
   int64_t accepted_tokens = 0;
   int64_t steps = 0;                      ///< steps of the model
   std::chrono::nanoseconds step_time{0};  ///< sum over all steps
-  int64_t pages_restored = 0;             ///< pages restored from host memory (kv_host_bytes)
+  int64_t failed_steps = 0;               ///< of them, those that failed
+  int64_t limited_steps = 0;              ///< steps whose time was up before all prompts had the rows that they wanted
+  std::chrono::nanoseconds last_step_time{0};
+  std::chrono::nanoseconds average_step_time{0};  ///< the last ones count most (kStepAverageShare)
+  int32_t last_prompt_rows = 0;                   ///< of the last step
+  int32_t last_decode_rows = 0;
+  int64_t prefix_lookups = 0;    ///< prompts that were looked up in the prefix cache when they were admitted
+  int64_t prefix_hits = 0;       ///< of them, those of which something was found
+  int64_t prefix_evictions = 0;  ///< nodes, which are pages of prompts, that gave up their place
+  int64_t pages_restored = 0;    ///< pages restored from host memory (kv_host_bytes)
   // Pages of the group that is fullest: total = used by sequences + cached (evictable) + free.
   int32_t pages_total = 0;
   int32_t pages_cached = 0;
   int32_t pages_free = 0;
 };
+
+/// Distributions since the start; without bounds where an engine has none.
+struct EngineHistograms {
+  HistogramCounts step_seconds;
+  HistogramCounts step_rows;
+  HistogramCounts step_sequences;
+  HistogramCounts inter_token_seconds;  ///< from one step that gave a stream tokens to the next
+};
+/// How much the last step counts in EngineStats::average_step_time.
+inline constexpr double kStepAverageShare = 0.1;
 
 /// How a request's prompt met the prefix cache, for the last kPrefixReportsMax requests admitted.
 struct PrefixReport {

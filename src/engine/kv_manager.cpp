@@ -76,6 +76,8 @@ bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
   memory.computed = hit.tokens;
   counters_.cached_tokens += hit.tokens;
   sequence.found_in_cache(hit.tokens);
+  if (uses_prefix_cache(sequence)) ++counters_.prefix_lookups;
+  if (hit.tokens > 0) ++counters_.prefix_hits;
   if (!sequence.was_admitted()) reports_.add(sequence, hit);
   return true;
 }
@@ -170,6 +172,7 @@ void KvManager::release(Sequence& sequence) {
 }
 
 void KvManager::count_pages() {
+  counters_.prefix_evictions = prefix_cache_.evicted();
   counters_.pages_restored = prefix_cache_.pages_restored();
   double fullest = -1;
   for (int32_t group = 0; group < pool_.groups(); ++group) {

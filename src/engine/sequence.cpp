@@ -128,15 +128,17 @@ void Sequence::found_in_cache(int32_t tokens) {
   if (timings_.preemptions == 0 && sampled_ == 0) cached_tokens_ += tokens;
 }
 
-void Sequence::token_at(int64_t now_ns) {
+int64_t Sequence::token_at(int64_t now_ns) {
+  nanoseconds gap(0);
   if (last_token_ns_ == 0) {
     timings_.prefill = nanoseconds(now_ns - admitted_ns_);
   } else {
-    const nanoseconds gap(now_ns - last_token_ns_);
+    gap = nanoseconds(now_ns - last_token_ns_);
     timings_.decode += gap;
     timings_.max_inter_token_latency = std::max(timings_.max_inter_token_latency, gap);
   }
   last_token_ns_ = now_ns;
+  return gap.count();
 }
 
 nanoseconds Sequence::stalled_for(int64_t now_ns) {

@@ -145,7 +145,8 @@ class Sequence {
   /// Gives the sequence, once its client has read, the place of a request that comes now, and a later one each time:
   /// clients that stall repeatedly come behind those that do not.
   void rejoin(int64_t now_ns);
-  void token_at(int64_t now_ns);
+  /// The nanoseconds since its last tokens; 0 of the first.
+  int64_t token_at(int64_t now_ns);
   void drafted(int32_t proposed, int32_t accepted);
   const std::string& request_id() const { return request_id_; }
   int32_t prompt_tokens() const { return prompt_tokens_; }

@@ -22,7 +22,7 @@ class ThreadedEngine final : public Engine {
  public:
   ThreadedEngine(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, PagePool&& pool,
                  std::unique_ptr<Drafter> drafter)
-      : core_(runner, tokenizer, options, std::move(pool), std::move(drafter), clock_) {}
+      : model_(options.model), core_(runner, tokenizer, options, std::move(pool), std::move(drafter), clock_) {}
   ~ThreadedEngine() override { stop(); }
 
   /// Called once, before anything else. Errors: kOutOfMemory, kUnavailable (no thread could be started).
@@ -30,6 +30,8 @@ class ThreadedEngine final : public Engine {
   Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override;
   void stop() override;
   EngineStats stats() const override { return core_.stats(); }
+  EngineHistograms histograms() const override { return core_.histograms(); }
+  std::string_view model() const override { return model_; }
   Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const override {
     return core_.prefix_report(id, asker);
   }
@@ -38,6 +40,7 @@ class ThreadedEngine final : public Engine {
  private:
   void run();
 
+  const std::string model_;
   SteadyClock clock_;
   EngineCore core_;
   WorkerThread thread_;

@@ -195,7 +195,8 @@ Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options
   CAIRN_TRY(model.embedder, load_embedder(model.file, model.device.backend(), model_options));
   CAIRN_TRY_VOID(check_vocabulary(model, model.embedder->vocabulary()));
   set_embedding(model, model.embedder->ability(), Pooling::kMean);
-  CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, {.queue_max = options.queue_max,
+  CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, {.model = model.name,
+                                                                .queue_max = options.queue_max,
                                                                 .tenant_requests_max = options.tenant_requests_max,
                                                                 .check_weights = watch_files(model)}));
   log_info("an encoder: vectors of {} numbers for texts of up to {} tokens", model.embedding.dimensions,
@@ -209,6 +210,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   set_embedding(model, model.runner->embedding(), Pooling::kLast);
   CAIRN_TRY_VOID(check_vocabulary(model, model.runner->vocabulary()));
   EngineOptions engine_options;
+  engine_options.model = model.name;
   engine_options.kv_pages = plan.kv_pages;
   engine_options.queue_max = options.queue_max;
   engine_options.sequences_max = options.sequences_max;
@@ -278,7 +280,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .fingerprint = gguf::fingerprint(file),
       .created_unix_s = modified_unix_s(path),
       .sequences_max = options.sequences_max,
-      .planned_bytes = plan.bytes() + (prepared.draft ? prepared.draft->plan.bytes() : 0),
+      .plan = plan,
       .file = std::move(file),
       .tokenizer = std::move(tokenizer),
       .chat_template = std::move(chat_template.made),

@@ -20,6 +20,7 @@
 #include "kernels/kv.h"
 #include "loader/device.h"
 #include "loader/draft.h"
+#include "loader/memory_plan.h"
 #include "loader/model_files.h"
 #include "model/control_vectors.h"
 #include "model/embedder.h"
@@ -74,7 +75,7 @@ struct LoadedModel {
   uint64_t fingerprint = 0;  ///< of the file's content, see gguf/fingerprint.h
   int64_t created_unix_s = 0;
   int32_t sequences_max = 0;  ///< that run at once
-  int64_t planned_bytes = 0;  ///< what the memory plan counts, on all devices, its draft model's as well
+  MemoryPlan plan;
   gguf::Reader file;
   std::unique_ptr<Tokenizer> tokenizer;
   ChatTemplate chat_template;

@@ -13,6 +13,7 @@ EmbeddingRun::EmbeddingRun(std::shared_ptr<Engine> engine, GenerateRequest commo
     : engine_(std::move(engine)),
       common_(std::move(common)),
       warnings_(wanted_warnings()),
+      record_(current_record() ? current_record() : std::make_shared<RequestRecord>(RequestFacts{})),
       task_(std::move(task)),
       response_(std::move(response)),
       share_(std::move(share)) {}
@@ -68,6 +69,7 @@ Result<void> EmbeddingRun::prepare() {
     if (!share_.grow_to(share_.bytes() + bytes)) return std::unexpected(no_request_bytes());
     prepared_.push_back(std::move(request));
   }
+  record_->answering(engine_.model(), tokens_, static_cast<int32_t>(task_->texts()), false);
   return {};
 }
 
@@ -96,6 +98,7 @@ Result<void> EmbeddingRun::take(size_t text, Finish&& finish) {
   if (finish.reason == FinishReason::kError) return std::unexpected(std::move(finish.error));
   if (finish.reason == FinishReason::kCancelled) return std::unexpected(server_stops());
   prepared_[text] = {};
+  record_->embedded(finish.timings);
   // As text, and once more in the whole of it.
   constexpr int64_t kBytesPerNumber = 2 * 14;
   const auto bytes = static_cast<int64_t>(finish.embedding.size()) * kBytesPerNumber;
@@ -135,6 +138,7 @@ void EmbeddingRun::finish(const Result<void>& result) {
     share_.shrink_to(0);  // net/ counts what waits to be sent
     response_->send(200, "application/json", with_warnings(std::move(body), warnings_));
   } else {
+    record_->failed(result.error());
     send_error(*response_, result.error(), task_->error_format());
   }
 }

@@ -13,6 +13,7 @@
 #include "api/errors.h"
 #include "api/event_reader.h"
 #include "api/response_stream.h"
+#include "api/telemetry/request_record.h"
 #include "base/error.h"
 #include "base/system/byte_budget.h"
 #include "engine/engine.h"
@@ -78,6 +79,7 @@ class EmbeddingRun final : public ResponseTask {
   const std::shared_ptr<Engine> engine_;  // first, so that its model goes last
   const GenerateRequest common_;
   const std::string warnings_;  // for the answer
+  const std::shared_ptr<RequestRecord> record_;
   std::unique_ptr<EmbedTask> task_;
   std::shared_ptr<net::HttpResponse> response_;
   ByteShare share_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/answer_rules.h"
@@ -14,6 +15,7 @@
 #include "api/generation.h"
 #include "api/params/request_notes.h"
 #include "api/response_stream.h"
+#include "api/telemetry/telemetry.h"
 #include "base/function_ref.h"
 #include "base/log.h"
 #include "chat/completion_prompt.h"
@@ -109,7 +111,8 @@ Incoming read(Service& service, std::string_view text) {
   try {
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
-    const RequestNotes notes(service.strict_fields(), service.generation_defaults());
+    const RequestNotes notes(service.strict_fields(),
+                             [&](std::string_view model) { return service.generation_defaults(model); });
     Incoming read{parse_message(text), {}};
     if (!read.message) return read;
     if (auto* generate = std::get_if<Generate>(&*read.message))
@@ -141,8 +144,8 @@ class Session final : public net::FrameSession, public std::enable_shared_from_t
   void closed() override {
     over_ = true;
     waiting_.clear();
-    running_.clear();
     stream_->close();  // cancels
+    for (const Running& running : std::exchange(running_, {})) service_.telemetry().end(*running.record, 0, false);
     share_ = {};
   }
   /// Runs `work` of this session, which something else has called; what it throws ends the connection.
@@ -152,12 +155,15 @@ class Session final : public net::FrameSession, public std::enable_shared_from_t
   struct Running {
     std::string id;
     std::shared_ptr<Generation> generation;
+    std::shared_ptr<RequestRecord> record;
   };
 
   /// Hands the next message to a worker, unless one has the last.
   void read_next();
   void take(Incoming&& incoming, std::string_view position);
   void run(const std::string& id, Result<Answer>&& answer);
+  /// Answers a request by an error, and ends its record.
+  void refuse(RequestRecord& record, const std::string& id, const Error& error);
   void cancel(const std::string& id);
   std::vector<Running>::iterator find(std::string_view id) { return std::ranges::find(running_, id, &Running::id); }
   /// A request has had its last event.
@@ -242,22 +248,32 @@ void Session::take(Incoming&& incoming, std::string_view position) {
   if (refusal.error.at.empty()) refusal.error.at = position;
   // Of a request that is running, nothing went wrong.
   const std::string id = find(refusal.id) == running_.end() ? refusal.id : std::string();
-  sender_->send(error_event(id, refusal.error));
+  refuse(*service_.telemetry().begin_frames(id), id, refusal.error);
+}
+
+void Session::refuse(RequestRecord& record, const std::string& id, const Error& error) {
+  record.failed(error);
+  sender_->send(error_event(id, error));
+  service_.telemetry().end(record, wire_error(error.code).status, true);
 }
 
 void Session::run(const std::string& id, Result<Answer>&& answer) {
+  const auto record = service_.telemetry().begin_frames(id);
   if (find(id) != running_.end()) {
-    return failed(
+    return refuse(
+        *record, {},
         {Code::kInvalidArgument, fmt::format("a request \"{}\" is running already; this one is dropped", id), "id"});
   }
+  if (service_.stopping()) return refuse(*record, id, server_stops());
   if (running_.size() >= kRunningMax) {
     const std::string message =
         fmt::format("{} requests of this connection are running; wait for one to end", running_.size());
-    return sender_->send(error_event(id, {Code::kQueueFull, message, {}}));
+    return refuse(*record, id, {Code::kQueueFull, message, {}});
   }
-  if (!answer) return sender_->send(error_event(id, answer.error()));
+  if (!answer) return refuse(*record, id, answer.error());
+  answer->record = record;
   auto generation = std::make_shared<Generation>(std::move(*answer), std::make_unique<FrameSink>(sender_, id));
-  running_.push_back({id, generation});
+  running_.push_back({id, generation, record});
   stream_->add(std::move(generation));
 }
 
@@ -271,6 +287,11 @@ void Session::cancel(const std::string& id) {
 }
 
 void Session::ended(const ResponseTask& task) {
+  for (const Running& running : running_) {
+    if (running.generation.get() != &task) continue;
+    const int failed = running.record->facts().error_status;
+    service_.telemetry().end(*running.record, failed == 0 ? 200 : failed, true);
+  }
   std::erase_if(running_, [&](const Running& running) { return running.generation.get() == &task; });
   end_if_done();
 }

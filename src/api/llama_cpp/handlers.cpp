@@ -109,11 +109,12 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
   CAIRN_TRY(const SharedModel model, asked_model(service, http));
   GenerateRequest defaults;
   defaults.sampling = default_sampling();
-  service.generation_defaults().apply(defaults.sampling);
-  defaults.max_tokens = service.generation_defaults().predict.value_or(-1);
+  const GenerationDefaults preset = service.generation_defaults(model->name);
+  preset.apply(defaults.sampling);
+  defaults.max_tokens = preset.predict.value_or(-1);
   ordered_json settings = slot_json(*model, 0, false);
   settings["params"] = settings_json(defaults, model->engine->context_tokens());
-  settings["params"]["seed"] = service.generation_defaults().seed.value_or(-1);
+  settings["params"]["seed"] = preset.seed.value_or(-1);
   const ChatCapabilities& can = model->chat_template.capabilities();
   const SpecialTokens& special = model->tokenizer->special();
   return ordered_json{{"default_generation_settings", std::move(settings)},
@@ -124,7 +125,7 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
                       {"modalities", {{"vision", false}, {"audio", false}}},
                       {"endpoint_slots", true},
                       {"endpoint_props", false},
-                      {"endpoint_metrics", false},
+                      {"endpoint_metrics", true},
                       {"chat_template", model->template_source},
                       {"chat_template_caps",
                        {{"supports_tools", true},

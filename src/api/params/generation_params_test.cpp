@@ -148,7 +148,7 @@ TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
   defaults.temperature = 0.25f;
   defaults.seed = 42;
   defaults.predict = 7;
-  const RequestNotes notes(false, defaults);
+  const RequestNotes notes(false, [&](std::string_view) { return defaults; });
   EXPECT_EQ(request_of(kNothing).sampling.temperature, 0.25f);
   EXPECT_EQ(request_of(kNothing).sampling.seed, 42U);
   EXPECT_EQ(request_of({{"temperature", 1}, {"seed", 5}}).sampling.temperature, 1);

@@ -56,6 +56,10 @@ Result<ordered_json> parse_object(std::string_view body) {
   if (!value->is_object()) {
     return fail(Code::kInvalidArgument, "the request body must be a JSON object, not {}", json_kind(*value));
   }
+  if (RequestNotes* notes = RequestNotes::current()) {
+    const auto model = value->find("model");
+    if (model != value->end() && model->is_string()) notes->set_model(model->get_ref<const std::string&>());
+  }
   return value;
 }
 

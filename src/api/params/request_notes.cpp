@@ -4,6 +4,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "api/serialization/json_text.h"
 #include "base/check.h"
@@ -46,7 +47,8 @@ std::string without_numbers(std::string_view path) {
 
 }  // namespace
 
-RequestNotes::RequestNotes(bool strict, const GenerationDefaults& defaults) : strict_(strict), defaults_(defaults) {
+RequestNotes::RequestNotes(bool strict, DefaultsOfModel defaults, std::shared_ptr<RequestRecord> record)
+    : strict_(strict), defaults_of_(std::move(defaults)), record_(std::move(record)) {
   CAIRN_CHECK(current_notes == nullptr);
   current_notes = this;
 }
@@ -54,6 +56,11 @@ RequestNotes::RequestNotes(bool strict, const GenerationDefaults& defaults) : st
 RequestNotes::~RequestNotes() { current_notes = nullptr; }
 
 RequestNotes* RequestNotes::current() { return current_notes; }
+
+const GenerationDefaults& RequestNotes::defaults() {
+  if (!defaults_) defaults_ = defaults_of_ ? defaults_of_(model_) : GenerationDefaults();
+  return *defaults_;
+}
 
 GenerationDefaults generation_defaults() {
   return current_notes == nullptr ? GenerationDefaults() : current_notes->defaults();
@@ -80,6 +87,8 @@ void note_ignored(std::string_view name, std::string_view warning) {
   if (told == NotedNames::Told::kLast)
     log_warning("requests had {} names without effect: the log is told of no more of them", kNotedNamesMax);
 }
+
+std::shared_ptr<RequestRecord> current_record() { return current_notes == nullptr ? nullptr : current_notes->record(); }
 
 std::string wanted_warnings() {
   if (current_notes == nullptr || !current_notes->wanted_) return {};

@@ -2,6 +2,9 @@
 /// to the client that asks for it.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +12,11 @@
 #include "api/params/generation_defaults.h"
 
 namespace cairn::api {
+
+class RequestRecord;
+
+/// What requests for a model of that name get that leave something out.
+using DefaultsOfModel = std::function<GenerationDefaults(std::string_view model)>;
 
 inline constexpr size_t kWarningsMax = 64;         ///< of one request; one more says how many there are besides
 inline constexpr size_t kWarningBytesMax = 800;    ///< of each
@@ -21,7 +29,9 @@ inline constexpr size_t kNotedNameBytesMax = 200;  ///< of such a name
 class RequestNotes {
  public:
   /// `strict`: a field that the endpoint does not know is an error (--strict-fields).
-  explicit RequestNotes(bool strict = false, const GenerationDefaults& defaults = {});
+  /// `record` is told what answers the request; null: nobody asks.
+  explicit RequestNotes(bool strict = false, DefaultsOfModel defaults = {},
+                        std::shared_ptr<RequestRecord> record = nullptr);
   ~RequestNotes();
   RequestNotes(const RequestNotes&) = delete;
   RequestNotes& operator=(const RequestNotes&) = delete;
@@ -29,8 +39,11 @@ class RequestNotes {
   /// This thread's; null: nobody listens.
   static RequestNotes* current();
   bool strict() const { return strict_; }
+  /// The model that the request names, or none. Before anything asks for its defaults.
+  void set_model(std::string_view name) { model_ = name; }
   /// For what the request leaves out.
-  const GenerationDefaults& defaults() const { return defaults_; }
+  const GenerationDefaults& defaults();
+  const std::shared_ptr<RequestRecord>& record() const { return record_; }
   /// The request says "warnings": true.
   void want() { wanted_ = true; }
   void add(std::string_view warning);
@@ -38,7 +51,10 @@ class RequestNotes {
 
  private:
   bool strict_;
-  GenerationDefaults defaults_;
+  DefaultsOfModel defaults_of_;
+  std::string model_;
+  std::optional<GenerationDefaults> defaults_;  // once they were asked for
+  std::shared_ptr<RequestRecord> record_;
   bool wanted_ = false;
   std::vector<std::string> warnings_;
   size_t dropped_ = 0;
@@ -52,8 +68,11 @@ class RequestNotes {
 /// process; numbers in brackets do not make another name of it (messages[2].x is messages[].x).
 void note_ignored(std::string_view name, std::string_view warning);
 
-/// What the server was started with, if this thread reads a request of one; else nothing is set.
+/// Those of the model that this thread's request names; else nothing is set.
 GenerationDefaults generation_defaults();
+
+/// The record of this thread's request; null: it has none.
+std::shared_ptr<RequestRecord> current_record();
 
 /// The warnings of this thread's request as a JSON array; empty if it does not ask for them.
 std::string wanted_warnings();

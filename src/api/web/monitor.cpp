@@ -123,7 +123,7 @@ std::string Monitor::event(const std::vector<LogRecord>& lines) const {
   int64_t planned = 0;
   for (const auto& model : registry_.list()) {
     models.push_back(model_stats(*model));
-    planned += model->planned_bytes;
+    planned += model->plan.bytes() + (model->draft == nullptr ? 0 : model->draft->plan.bytes());
   }
   return sse_event({{"time", seconds_of(Clock::now().time_since_epoch())},
                     {"models", std::move(models)},

@@ -71,7 +71,8 @@ Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const Sch
       return {};
     }
   }
-  sequence->token_at(now_ns);
+  if (const int64_t gap_ns = sequence->token_at(now_ns); gap_ns > 0)
+    counters_.inter_token_seconds.add(static_cast<double>(gap_ns) * 1e-9);
   CAIRN_TRY_VOID(add_tokens(*sequence, share, batch, outputs, events));
   outputs.row += decode ? share.rows : 1;
   if (events.finished) {

@@ -67,6 +67,13 @@ bool RequestQueue::has(Priority priority) const {
   return std::ranges::any_of(entries_, [=](const auto& entry) { return entry->request.priority == priority; });
 }
 
+int32_t RequestQueue::size(Priority priority) const {
+  if (size() == 0) return 0;
+  const std::lock_guard lock(mutex_);
+  return static_cast<int32_t>(
+      std::ranges::count_if(entries_, [=](const auto& entry) { return entry->request.priority == priority; }));
+}
+
 RequestQueue::Entries::const_iterator RequestQueue::find_first(Priority priority, Before before) const {
   const auto waiting = [](const Submission& entry) { return Waiting{entry.party, entry.deadline_ns}; };
   auto first = entries_.end();

@@ -54,6 +54,7 @@ class RequestQueue {
   /// stop).
   Result<std::unique_ptr<Submission>> push(std::unique_ptr<Submission> submission);
   int32_t size() const { return size_.load(std::memory_order_acquire); }
+  int32_t size(Priority priority) const;
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
   void stop();
 

@@ -109,6 +109,7 @@ Scheduler::Budget Scheduler::budget_of(std::span<const ScheduleInput> demands, c
 
 void Scheduler::add_prompts(std::span<const ScheduleInput> demands, const CostModel& cost, Step& step,
                             std::vector<ScheduledTokens>& plan) {
+  time_was_up_ = false;
   note_prompts(demands);
   std::array<std::optional<size_t>, kPriorities> next;
   Stride::Classes wanting{};
@@ -132,6 +133,7 @@ void Scheduler::add_prompts(std::span<const ScheduleInput> demands, const CostMo
                                     demand.position, wanted, growth);
     rows = std::max(rows, std::min(kPromptRowsMin - step.prompt_rows, wanted));
     const bool time_is_up = rows < wanted;
+    time_was_up_ = time_was_up_ || time_is_up;
     const bool logits = rows == demand.rows && step.logits_left > 0;
     // Without a row of logits left, the prompt's last row waits for another step.
     if (rows == demand.rows && !logits) --rows;

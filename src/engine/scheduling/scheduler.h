@@ -76,6 +76,8 @@ class Scheduler {
   /// decode row and after what prompts must have: kPromptRowsMin rows, and a row of logits each. Shares of decode
   /// demands come first.
   void plan(std::span<const ScheduleInput> demands, const CostModel& cost, std::vector<ScheduledTokens>& plan);
+  /// Whether the last plan gave a prompt fewer rows than it wanted, because the step's time was up.
+  bool time_was_up() const { return time_was_up_; }
 
  private:
   // A step while it is filled.
@@ -113,6 +115,7 @@ class Scheduler {
   std::array<Prompts, kPriorities> prompts_;
   std::vector<bool> seen_;  // demands that have had their turn in this step
   Stride rows_;
+  bool time_was_up_ = false;
 };
 
 }  // namespace cairn

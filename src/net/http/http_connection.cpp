@@ -148,6 +148,7 @@ asio::awaitable<bool> HttpConnection::read_some() {
   const auto [error, bytes] = co_await socket_.async_read_some(asio::buffer(room.data(), room.size()), kTuple);
   input_ended_ = error == asio::error::eof;
   if (error) co_return false;
+  if (service_.limits.traffic) service_.limits.traffic->received_bytes += static_cast<int64_t>(bytes);
   ahead_.came(bytes);
   co_return true;
 }
@@ -205,6 +206,7 @@ asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
 
 asio::awaitable<void> HttpConnection::answer_error(int status, std::string message) {
   in_exchange_ = true;
+  if (service_.limits.traffic) ++service_.limits.traffic->refused;
   FullResponse answer{status, "application/json", service_.error_body(status, message), {}};
   if (status == 503) answer.headers.emplace_back("Retry-After", "1");
   const bool written = co_await respond_whole(answer);
@@ -325,6 +327,7 @@ asio::awaitable<bool> HttpConnection::respond(ResponseState& response) {
   if (!work.whole) co_return co_await respond_stream(response, std::move(work));
   answer_whole_ = true;
   const bool written = co_await respond_whole(*work.whole);
+  if (written) response.delivered();
   co_return written;
 }
 
@@ -351,8 +354,9 @@ asio::awaitable<bool> HttpConnection::respond_stream(ResponseState& response, Pe
     if (!work.bytes.empty() && !co_await write_chunk(work.bytes)) co_return false;
     response.sent(work.bytes.size());
   }
-  if (chunked_) co_return co_await end_chunks();
-  co_return false;
+  const bool written = !chunked_ || co_await end_chunks();
+  if (written) response.delivered();
+  co_return written&& chunked_;
 }
 
 std::string HttpConnection::head(int status, const HeaderList& headers) {
@@ -448,7 +452,9 @@ asio::awaitable<bool> HttpConnection::wait_writable() {
 asio::awaitable<bool> HttpConnection::write_all(std::string_view bytes) {
   while (!bytes.empty()) {
     error_code error;
-    bytes.remove_prefix(socket_.write_some(asio::buffer(bytes), error));
+    const size_t written = socket_.write_some(asio::buffer(bytes), error);
+    if (service_.limits.traffic) service_.limits.traffic->sent_bytes += static_cast<int64_t>(written);
+    bytes.remove_prefix(written);
     if (error == asio::error::would_block) {
       const auto writable = co_await within<bool>(service_.limits.write_timeout, wait_writable());
       if (!writable || !*writable) co_return false;

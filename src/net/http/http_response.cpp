@@ -9,6 +9,11 @@
 #include "net/exceptions.h"
 
 namespace cairn::net {
+namespace {
+
+constexpr int kStreamStatus = 200;
+
+}  // namespace
 
 ResponseState::ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max,
                              std::shared_ptr<ByteBudget> budget, const HttpErrorBody* error_body,
@@ -54,6 +59,7 @@ void ResponseState::send(FullResponse answer) {
       answer = error_answer(503, "the server has no memory left for this answer: others wait to be read; try again");
     }
     answered_ = true;
+    state_.status = answer.status;
     if (is_failure(answer.status)) log_failure(request_id_, answer.status, answer.body);
     work_.whole = std::move(answer);
     work_.ended = true;
@@ -66,6 +72,7 @@ void ResponseState::begin_events(HeaderList headers, StreamFormat form) {
     const std::lock_guard lock(mutex_);
     if (closed_ || answered_) return;
     answered_ = streaming_ = true;
+    state_.status = kStreamStatus;
     work_.stream_headers = std::move(headers);
     work_.stream_format = form;
   }
@@ -111,6 +118,16 @@ bool ResponseState::closed() const {
   return closed_;
 }
 
+void ResponseState::on_end(std::function<void(const ExchangeState&)> callback) {
+  const std::lock_guard lock(mutex_);
+  on_end_ = std::move(callback);
+}
+
+void ResponseState::delivered() {
+  const std::lock_guard lock(mutex_);
+  state_.delivered = true;
+}
+
 size_t ResponseState::unsent_bytes() const {
   const std::lock_guard lock(mutex_);
   return unsent_bytes_;
@@ -154,7 +171,8 @@ void ResponseState::thrown(const std::exception_ptr& exception) noexcept {
       if (!answered_) {
         const bool memory = is_out_of_memory(exception);
         answered_ = work_.ended = true;
-        work_.whole = error_answer(memory ? 503 : 500, memory ? "out of memory; try again" : "internal error");
+        state_.status = memory ? 503 : 500;
+        work_.whole = error_answer(state_.status, memory ? "out of memory; try again" : "internal error");
       }
     }
     signal();
@@ -199,14 +217,19 @@ bool ResponseState::has_work() const {
 
 void ResponseState::close() noexcept {
   std::function<void()> callback, never;
+  std::function<void(const ExchangeState&)> end;
+  ExchangeState state;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     closed_ = true;
     callback = std::exchange(on_close_, {});
     never = std::exchange(on_drained_, {});
+    end = std::exchange(on_end_, {});
+    state = state_;
   }
   call(callback);
+  if (end) call([&] { end(state); });
 }
 
 ResponseHandle::ResponseHandle(std::shared_ptr<ResponseState> state, std::string dropped_body)

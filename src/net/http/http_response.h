@@ -52,6 +52,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   void write(std::string_view bytes);
   void end();
   void on_close(std::function<void()> callback);
+  void on_end(std::function<void(const ExchangeState&)> callback);
   bool closed() const;
   size_t unsent_bytes() const;
   void on_drained(size_t bytes, std::function<void()> callback);
@@ -72,6 +73,8 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   /// happens.
   bool broken() const;
   boost::asio::steady_timer& break_signal() { return break_signal_; }
+  /// The answer's last byte is written.
+  void delivered();
   /// Called when the client is gone: runs the callback, once.
   void close() noexcept;
   /// Handles an exception that no one else handles: writes a line to the log and ends the exchange, with an error if
@@ -97,12 +100,14 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   PendingResponse work_;
   ByteShare share_;  // for the bytes that wait
   size_t unsent_bytes_ = 0;
+  ExchangeState state_;
   bool answered_ = false;  // whether send or begin_events was called
   bool streaming_ = false;
   bool overflowed_ = false;
   bool thrown_ = false;
   bool closed_ = false;
   std::function<void()> on_close_;
+  std::function<void(const ExchangeState&)> on_end_;
   std::function<void()> on_drained_;
   size_t drained_bytes_ = 0;
 };
@@ -119,6 +124,7 @@ class ResponseHandle final : public HttpResponse {
   void end() override;
   void on_close(std::function<void()> callback) override;
   bool closed() const override;
+  void on_end(std::function<void(const ExchangeState&)> callback) override { state_->on_end(std::move(callback)); }
   size_t unsent_bytes() const override;
   void on_drained(size_t bytes, std::function<void()> callback) override;
   void post(std::function<void()> work) override;

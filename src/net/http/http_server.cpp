@@ -176,6 +176,7 @@ class Server final : public HttpServer {
     auto connection = std::make_shared<HttpConnection>(std::move(socket), service_);
     connections_.emplace(id, connection);
     open_.store(connections_.size(), std::memory_order_relaxed);
+    if (service_.limits.traffic) ++service_.limits.traffic->accepted;
     try {
       asio::co_spawn(context_, connection->run(), [this, id](const std::exception_ptr& exception) {
         if (exception) log_exception("a connection", exception);
@@ -191,6 +192,7 @@ class Server final : public HttpServer {
     if (const auto found = connections_.find(id); found != connections_.end()) {
       found->second->stop(true);
       connections_.erase(found);
+      if (service_.limits.traffic) ++service_.limits.traffic->closed;
     }
     open_.store(connections_.size(), std::memory_order_relaxed);
     stop_if_done();
@@ -224,6 +226,7 @@ class Server final : public HttpServer {
   // Refuses a client over the limit with one short write that fits into the socket's buffer. The bytes that it has sent
   // are read before, as closing over unread bytes would reset the connection and lose the answer.
   void refuse(int socket, std::string_view why) {
+    if (service_.limits.traffic) ++service_.limits.traffic->refused;
     const std::string body = service_.error_body(503, why);
     const std::string text = fmt::format(
         "HTTP/1.1 503 Service Unavailable\r\nServer: cairn\r\nConnection: close\r\n{}Retry-After: 1\r\n"

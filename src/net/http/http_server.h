@@ -3,6 +3,7 @@
 /// are served beside it, on the same thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -31,10 +32,20 @@ enum class Compression {
   kAll,    ///< streams too, each event by itself
 };
 
+/// What has come and gone through a server's sockets since its start. Any thread.
+struct Traffic {
+  std::atomic<int64_t> accepted = 0;  ///< connections
+  std::atomic<int64_t> closed = 0;
+  std::atomic<int64_t> refused = 0;  ///< what was answered by net/ itself: bad HTTP, foreign pages, over limits
+  std::atomic<int64_t> received_bytes = 0;
+  std::atomic<int64_t> sent_bytes = 0;
+};
+
 struct HttpLimits {
   size_t header_bytes_max = 64 << 10;       ///< including trailers and chunk extensions; over it: 431
   size_t body_bytes_max = 32 << 20;         ///< over it: 413
   std::shared_ptr<ByteBudget> budget = {};  ///< for requests and answers in memory; over it: 503. Null: unlimited
+  std::shared_ptr<Traffic> traffic = {};    ///< counts here; null: nowhere
   Compression compression = Compression::kWhole;
   size_t connections_max = 16'384;                    ///< over it: 503, and the connection is closed
   size_t unsent_bytes_max = 4 << 20;                  ///< per stream; a client that leaves more unread is dropped
@@ -52,6 +63,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
   std::string body;
   std::string remote;                ///< "127.0.0.1:54321"
+  std::shared_ptr<void> context;     ///< what the handler keeps with it
   std::shared_ptr<ByteShare> share;  ///< the request's share of HttpLimits::budget, returned with its body
 
   /// Value of the first header of that lower-case name, or "".
@@ -64,6 +76,12 @@ struct HttpRequest {
 struct StreamFormat {
   std::string_view content_type = "text/event-stream";  ///< this and keep_alive: literals
   std::string_view keep_alive = ": keep-alive\n\n";     ///< empty: nothing is sent
+};
+
+/// What an exchange has come to.
+struct ExchangeState {
+  int status = 0;          ///< that was answered; 0: none yet
+  bool delivered = false;  ///< whether the system took the answer's last byte
 };
 
 /// One answer; 500 leaves a line in the log (failure_log.h). Thread-safe: any call may come from any thread, none
@@ -87,6 +105,8 @@ class HttpResponse : public ClientOutput {
   /// away, or the server stops. At once if it is over already.
   virtual void on_close(std::function<void()> callback) = 0;
   virtual bool closed() const = 0;
+  /// Calls `callback` once, on the server's thread, behind that of on_close. Set before the handler returns.
+  virtual void on_end(std::function<void(const ExchangeState&)> /*callback*/) {}
 };
 
 /// Called on the server's thread for each complete request; must neither block nor compute. Requests of a connection

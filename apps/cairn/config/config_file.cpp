@@ -1,0 +1,128 @@
+#include "config/config_file.h"
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "base/text/printable.h"
+
+namespace cairn {
+namespace {
+
+constexpr std::string_view kModelTables = "model";
+
+std::string place(const std::string& path, const toml::source_region& source) {
+  return fmt::format("{}, line {}", path, source.begin.line);
+}
+
+std::unexpected<Error> refuse_setting(const std::string& where, std::string_view what) {
+  return fail(Code::kInvalidArgument, "{}: {}", where, what);
+}
+
+std::string json_text(const toml::node& node) {
+  std::ostringstream text;
+  if (const toml::table* table = node.as_table()) text << toml::json_formatter(*table);
+  if (const toml::array* list = node.as_array()) text << toml::json_formatter(*list);
+  return text.str();
+}
+
+/// Nothing for dates and times.
+std::optional<std::string> text_of(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* truth = node.as_boolean()) return truth->get() ? "true" : "false";
+  if (node.is_table()) return json_text(node);
+  return std::nullopt;
+}
+
+Result<Setting> setting_of(const std::string& path, const toml::key& key, const toml::node& node) {
+  Setting setting{std::string(key.str()), {}, place(path, key.source())};
+  const std::string name = printable(key.str());
+  const toml::array* list = node.as_array();
+  if (list != nullptr && list->size() > kConfigListMax)
+    return refuse_setting(setting.where, fmt::format("{} has more than {} values", name, kConfigListMax));
+  const auto add = [&](const toml::node& value) {
+    auto text = text_of(value);
+    if (text) setting.values.push_back(std::move(*text));
+    return text.has_value();
+  };
+  bool taken = true;
+  if (list == nullptr) {
+    taken = add(node);
+  } else {
+    for (const toml::node& value : *list) taken = taken && !value.is_table() && add(value);
+  }
+  if (!taken)
+    return refuse_setting(setting.where, name + " must be a text, a number, true or false, or a list of them");
+  if (setting.values.empty()) return refuse_setting(setting.where, name + " is an empty list; leave it out");
+  return setting;
+}
+
+Result<std::vector<Setting>> settings_of(const std::string& path, const toml::table& table) {
+  std::vector<Setting> settings;
+  for (const auto& [key, node] : table) {
+    CAIRN_TRY(Setting setting, setting_of(path, key, node));
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+Result<std::vector<ConfigFile::Model>> models_of(const std::string& path, const toml::table& tables) {
+  std::vector<ConfigFile::Model> models;
+  if (tables.size() > kConfigModelsMax)
+    return refuse_setting(place(path, tables.source()), fmt::format("more than {} tables of models", kConfigModelsMax));
+  for (const auto& [key, node] : tables) {
+    const toml::table* table = node.as_table();
+    const std::string where = place(path, key.source());
+    if (table == nullptr) {
+      return refuse_setting(
+          where, fmt::format("[model] has a table for each model, [model.\"NAME\"]; {} is none", printable(key.str())));
+    }
+    CAIRN_TRY(auto settings, settings_of(path, *table));
+    models.push_back({std::string(key.str()), where, std::move(settings)});
+  }
+  return models;
+}
+
+}  // namespace
+
+Result<ConfigFile> parse_config(std::string_view text, const std::string& path) {
+  if (text.size() > kConfigBytesMax)
+    return fail(Code::kTooLarge, "{} has over {} bytes, which no config file needs", path, kConfigBytesMax);
+  const toml::parse_result parsed = toml::parse(text, path);
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    return refuse_setting(place(path, error.source()), printable(error.description(), kEchoBytesMax));
+  }
+  ConfigFile config{.path = path};
+  for (const auto& [key, node] : parsed.table()) {
+    const toml::table* table = node.as_table();
+    if (key.str() == kModelTables && table != nullptr) {
+      CAIRN_TRY(config.models, models_of(path, *table));
+      continue;
+    }
+    CAIRN_TRY(Setting setting, setting_of(path, key, node));
+    config.settings.push_back(std::move(setting));
+  }
+  return config;
+}
+
+Result<ConfigFile> read_config_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(Code::kIo, "cannot read the config file {}", path);
+  std::string text(kConfigBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return fail(Code::kIo, "cannot read the config file {}", path);
+  text.resize(static_cast<size_t>(file.gcount()));
+  return parse_config(text, path);
+}
+
+}  // namespace cairn

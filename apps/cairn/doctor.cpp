@@ -1,0 +1,235 @@
+// cairn doctor: what this machine can run, and why something does not.
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/log.h"
+#include "base/system/cgroup.h"
+#include "base/system/machine.h"
+#include "base/text/bytes_text.h"
+#include "base/text/printable.h"
+#include "base/version.h"
+#include "commands.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "loader/device.h"
+#include "memory_report.h"
+#include "net/http/http_server.h"
+
+namespace cairn {
+namespace {
+
+struct DoctorFlags {
+  std::string model;
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;
+  std::vector<std::string> folders;
+};
+
+/// Models of a folder that are opened at most.
+constexpr size_t kModelsLookedAtMax = 1'000;
+/// Files that a server with all its connections has open.
+constexpr size_t kFilesWanted = 16'384 + 64;
+constexpr int64_t kMemoryMin = int64_t{1} << 30;
+constexpr int64_t kDiskMin = int64_t{5} << 30;
+
+/// Lines of the report: what is well, what could be better, and what keeps models from running.
+class Report {
+ public:
+  void well(std::string_view what, const std::string& text) { line("ok", what, text); }
+  void could_be_better(std::string_view what, const std::string& text) { line("warn", what, text); }
+  void broken(std::string_view what, const std::string& text) {
+    line("FAIL", what, text);
+    broken_ = true;
+  }
+  bool is_broken() const { return broken_; }
+
+ private:
+  static void line(std::string_view how, std::string_view what, const std::string& text) {
+    std::printf("%-4s  %-12s  %s\n", std::string(how).c_str(), std::string(what).c_str(),
+                printable(text, kErrorBytesShown).c_str());
+  }
+  static constexpr size_t kErrorBytesShown = 600;
+  bool broken_ = false;
+};
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    const size_t colon = line.find(": ");
+    return colon == std::string::npos ? line : line.substr(colon + 2);
+  }
+  return "an unknown processor";
+}
+
+void check_processor(Report& report) {
+  const std::string isa(cpu::usable_isas().front().name);
+  const std::string text = fmt::format("{}; instruction set {}", cpu_name(), isa);
+  if (isa == "generic") {
+    report.could_be_better("processor", text + ": without AVX2 or NEON models run many times slower");
+  } else {
+    report.well("processor", text);
+  }
+  const CgroupLimits limits = read_cgroup_limits();
+  const unsigned all = std::thread::hardware_concurrency();
+  std::string cores = fmt::format("{} usable cores of {} logical ones", usable_cores(), all);
+  if (std::isfinite(limits.cores)) cores += fmt::format("; the cgroup allows {:.2f}", limits.cores);
+  if (std::isfinite(limits.cores) && limits.cores < 1) {
+    report.could_be_better("cores", cores + ": less than one core");
+  } else {
+    report.well("cores", cores);
+  }
+}
+
+void check_memory(Report& report) {
+  const int64_t available = available_memory_bytes();
+  const CgroupLimits limits = read_cgroup_limits();
+  std::string text = bytes_text(available) + " can be had";
+  if (limits.memory_bytes_left < std::numeric_limits<int64_t>::max())
+    text += fmt::format("; the cgroup has {} left", bytes_text(limits.memory_bytes_left));
+  if (const int64_t addresses = address_space_left_bytes(); addresses < std::numeric_limits<int64_t>::max())
+    text += fmt::format("; ulimit -v leaves {}", bytes_text(addresses));
+  if (available < kMemoryMin) {
+    report.could_be_better("memory", text + ": few models fit");
+  } else {
+    report.well("memory", text);
+  }
+}
+
+void check_gpus(Report& report) {
+  if (!built_with_cuda()) return report.well("gpu", "none is used: this program was built without CUDA");
+  const Result<int> count = cuda_device_count();
+  if (!count) return report.could_be_better("gpu", "none can be used: " + count.error().text());
+  if (*count == 0) return report.well("gpu", "none is there");
+  for (int number = 0; number < *count; ++number) {
+    const auto gpu = make_cuda_backend({.device = number});
+    if (gpu) {
+      report.well("gpu",
+                  fmt::format("{}, {} can be had", (*gpu)->description(), bytes_text((*gpu)->available_bytes())));
+    } else {
+      report.could_be_better("gpu", fmt::format("number {}: {}", number, gpu.error().text()));
+    }
+  }
+}
+
+void check_limits(Report& report) {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const std::string text = fmt::format("{} open files, {} at most", files.rlim_cur, files.rlim_max);
+  if (files.rlim_max < kFilesWanted) {
+    report.could_be_better("files", fmt::format("{}: a server uses up to {}; raise ulimit -Hn", text, kFilesWanted));
+  } else {
+    report.well("files", text);
+  }
+}
+
+void check_port(Report& report, const DoctorFlags& flags) {
+  const auto server = net::HttpServer::listen(
+      flags.host, flags.port, net::HttpLimits{}, [](auto, auto) {},
+      [](int, std::string_view) { return std::string(); });
+  if (server) {
+    report.well("port", fmt::format("{}:{} is free", flags.host, flags.port));
+  } else {
+    report.broken("port", server.error().text());
+  }
+}
+
+void check_disk(Report& report, const std::filesystem::path& folder) {
+  struct statvfs status{};
+  if (::statvfs(folder.c_str(), &status) != 0)
+    return report.could_be_better("disk", fmt::format("{} cannot be looked at", folder.string()));
+  const auto free = static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
+  const std::string text = fmt::format("{} free in {}", bytes_text(free), folder.string());
+  if (free < kDiskMin) {
+    report.could_be_better("disk", text + ": few models have room");
+  } else {
+    report.well("disk", text);
+  }
+}
+
+/// Whether the model runs here, and with how much memory.
+void check_model(Report& report, const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  const auto file = gguf::Reader::open(path);
+  if (!file) return report.broken("model", fmt::format("{}: {}", name, file.error().text()));
+  MemoryFlags wishes;
+  wishes.sequences = 1;
+  const MemoryReport memory = report_memory(*file, wishes);
+  if (memory.entries.empty()) return report.broken("model", fmt::format("{}: {}", name, memory.why_not));
+  const MemoryPlan& plan = memory.entries.front().plan;
+  const int64_t available = available_memory_bytes();
+  const std::string text =
+      fmt::format("{}: {} with {} tokens of context", name, bytes_text(plan.bytes()), plan.context_tokens);
+  if (plan.bytes() > available) {
+    report.broken("model", fmt::format("{}, but {} can be had: ask for less with --ctx, or take a smaller quantisation",
+                                       text, bytes_text(available)));
+  } else {
+    report.well("model", text);
+  }
+}
+
+void check_models(Report& report, const DoctorFlags& flags) {
+  if (!flags.model.empty()) check_model(report, flags.model);
+  for (const std::string& folder : flags.folders) {
+    std::error_code error;
+    size_t found = 0;
+    for (auto entry = std::filesystem::directory_iterator(folder, error);
+         !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+      if (entry->path().extension() != ".gguf") continue;
+      if (++found > kModelsLookedAtMax) break;
+      check_model(report, entry->path());
+    }
+    if (error) {
+      report.broken("models", fmt::format("{}: {}", folder, error.message()));
+    } else if (found == 0) {
+      report.could_be_better("models", fmt::format("{} has no .gguf file", folder));
+    } else if (found > kModelsLookedAtMax) {
+      report.could_be_better(
+          "models", fmt::format("{} has more than {} models; the rest was not looked at", folder, kModelsLookedAtMax));
+    }
+  }
+}
+
+bool examine(const DoctorFlags& flags) {
+  set_log_level(LogLevel::kError);
+  Report report;
+  report.well("cairn", std::string(kVersion));
+  check_processor(report);
+  check_memory(report);
+  check_gpus(report);
+  check_limits(report);
+  check_port(report, flags);
+  check_disk(report,
+             flags.folders.empty() ? std::filesystem::current_path() : std::filesystem::path(flags.folders.front()));
+  check_models(report, flags);
+  return !report.is_broken();
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("doctor", "Say what this machine can run and what keeps a model from running");
+  auto flags = std::make_shared<DoctorFlags>();
+  command->add_option("MODEL", flags->model, "GGUF file that is to run here");
+  command->add_option("--models", flags->folders, "Folder whose models are looked at");
+  command->add_option("--host", flags->host, "Address that a server is to listen on")->capture_default_str();
+  command->add_option("--port", flags->port, "Its port")->capture_default_str();
+  command->footer("The exit code is 1 if a line says FAIL.");
+  command->callback([flags, &exit_code] { exit_code = examine(*flags) ? 0 : kExitFailed; });
+}
+
+}  // namespace cairn

@@ -1,0 +1,70 @@
+/// How a server stops and what it reads again: the signals of its process.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/service.h"
+#include "base/error.h"
+#include "loader/registry.h"
+#include "net/http/http_server.h"
+
+namespace cairn {
+
+/// What SIGHUP has a server read again: keys, certificates, the models' folder.
+class Reloads {
+ public:
+  /// `what`: "the keys of FILE". `reload` leaves all as it was if it fails; it runs on the signal thread. Before
+  /// serving.
+  void add(std::string what, std::function<Result<void>()> reload) {
+    reloads_.emplace_back(std::move(what), std::move(reload));
+  }
+  /// All of them, each with a line in the log, whether others fail or not.
+  void run() const;
+
+ private:
+  std::vector<std::pair<std::string, std::function<Result<void>()>>> reloads_;
+};
+
+/// Time that the last bytes have on their way to clients once nothing answers any more.
+inline constexpr std::chrono::milliseconds kLastBytesTime{2'000};
+
+/// Watches SIGINT and SIGTERM, which stop the server, and SIGHUP. Outlives the program's other threads.
+class ServerLife {
+ public:
+  /// Before any other thread is started: signals are blocked in all of them. References outlive this.
+  ServerLife(net::HttpServer& server, api::Service& service, const Registry& registry, const Reloads& reloads,
+             std::chrono::seconds drain);
+
+  /// Starts the thread that waits for signals.
+  void watch();
+  /// The models are loaded.
+  void loaded();
+  bool is_loaded() const { return loaded_; }
+  /// The exit code of a program that a signal ended while it was loading; 0: none did.
+  int exit_code_of_loading() const;
+
+ private:
+  void wait_for_signals();
+  void hang_up();
+  void stop();
+  /// False: another signal came first. Waits until `done` holds, at most until `end`.
+  template <class Done>
+  void wait_until(std::chrono::steady_clock::time_point end, const Done& done);
+  void end_answers();
+
+  net::HttpServer& server_;
+  api::Service& service_;
+  const Registry& registry_;
+  const Reloads& reloads_;
+  const std::chrono::seconds drain_;
+  const bool had_terminal_;
+  std::atomic<bool> loaded_ = false;
+  std::atomic<int> signal_ = 0;  // that stops the server; 0: none yet
+};
+
+}  // namespace cairn

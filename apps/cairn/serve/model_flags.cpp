@@ -1,0 +1,96 @@
+#include "serve/model_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "config/settings.h"
+
+namespace cairn {
+namespace {
+
+/// Gives `flags` what a table says; returns what is wrong.
+std::vector<std::string> apply_table(const ConfigFile::Model& table, ModelFlags& flags) {
+  CLI::App command;
+  flags.add_to(command);
+  SettingSources sources;
+  return apply_settings(command, table.settings, sources);
+}
+
+}  // namespace
+
+void ModelFlags::add_to(CLI::App& command) {
+  add_limits_to(command);
+  add_defaults_to(command);
+  load.add_model_flags(command);
+}
+
+void ModelFlags::add_limits_to(CLI::App& command) {
+  LoadOptions& options = load.options;
+  command.add_option("--queue-max", options.queue_max, "Requests that may wait; more are answered 429")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--parallel-max", options.sequences_max, "Requests that run at once; others wait")
+      ->check(CLI::Range(1, 128))
+      ->capture_default_str();
+  command
+      .add_option("--step-ms", options.step_ms,
+                  "What reading prompts may add to the time between two tokens of a running stream")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  command
+      .add_option("--tenant-requests-max", options.tenant_requests_max,
+                  "Requests that one API key may have waiting and running; 0: no limit")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  auto* no_cache = command.add_flag("!--no-prefix-cache", options.prefix_cache, "Keep nothing of what was computed");
+  command
+      .add_option("--kv-host-bytes", options.kv_host_bytes,
+                  "Memory for cached keys and values that --kv-bytes has no room for, e.g. 8GiB (default: none)")
+      ->transform(CLI::AsSizeValue(false))
+      ->excludes(no_cache);
+}
+
+void ModelFlags::add_defaults_to(CLI::App& command) {
+  const std::string group = "For requests that leave it out";
+  const auto add = [&](const char* name, auto& value, const char* what, const CLI::Validator& range) {
+    command.add_option(name, value, what)->check(range)->group(group);
+  };
+  constexpr int kMost = std::numeric_limits<int32_t>::max();
+  add("--temp,--temperature", defaults.temperature, "Temperature", CLI::Range(0.0f, kTemperatureMax));
+  add("--top-k", defaults.top_k, "Tokens to choose from; 0: all", CLI::Range(0, kMost));
+  add("--top-p", defaults.top_p, "Probability of the tokens to choose from", CLI::Range(0.0f, 1.0f));
+  add("--min-p", defaults.min_p, "Least probability, as a share of the most likely token's", CLI::Range(0.0f, 1.0f));
+  add("--repeat-penalty", defaults.repetition_penalty, "What the logits of repeated tokens are divided by",
+      CLI::Range(0.01f, 10.0f));
+  command.add_option("-s,--seed", defaults.seed, "Seed of all such requests; -1: another one for each")->group(group);
+  add("-n,--predict,--n-predict,--max-tokens", defaults.predict, "Tokens of an answer; -1: to the end of the context",
+      CLI::Range(-1, kMost));
+}
+
+Result<ModelFlags> flags_of_model(const ConfigFile& config, std::span<const std::string> names,
+                                  const ModelFlags& server) {
+  ModelFlags flags = server;
+  std::string all;
+  for (const ConfigFile::Model& table : config.models) {
+    if (std::ranges::find(names, table.name) == names.end()) continue;
+    for (const std::string& problem : apply_table(table, flags)) all += (all.empty() ? "" : "; ") + problem;
+  }
+  if (!all.empty()) return fail(Code::kInvalidArgument, "{}", all);
+  return flags;
+}
+
+std::vector<std::string> check_model_tables(const ConfigFile& config) {
+  std::vector<std::string> wrong;
+  for (const ConfigFile::Model& table : config.models) {
+    ModelFlags flags;
+    const auto problems = apply_table(table, flags);
+    wrong.insert(wrong.end(), problems.begin(), problems.end());
+  }
+  return wrong;
+}
+
+}  // namespace cairn

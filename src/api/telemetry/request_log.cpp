@@ -1,0 +1,100 @@
+#include "api/telemetry/request_log.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/serialization/json_text.h"
+#include "base/log.h"
+#include "base/text/printable.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+double milliseconds_of(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+/// Of an answer's tokens behind the first, since that came.
+double tokens_per_second(const RequestFacts& facts) {
+  const double seconds = std::chrono::duration<double>(facts.duration - facts.first_token).count();
+  return facts.has_first_token && facts.output_tokens > 1 && seconds > 0
+             ? static_cast<double>(facts.output_tokens - 1) / seconds
+             : 0;
+}
+
+std::string shown(std::string_view name) { return printable(name, kLoggedNameBytesMax); }
+
+/// What is between the braces of the object.
+std::string members_of(const ordered_json& object) {
+  std::string text = dump(object);
+  return text.substr(1, text.size() - 2);
+}
+
+/// To a tenth of a unit.
+double rounded(double value) { return static_cast<double>(static_cast<int64_t>(value * 10 + 0.5)) / 10; }
+
+ordered_json common_members(const RequestFacts& facts, std::string_view event) {
+  ordered_json members = {{"event", event},
+                          {"request", facts.id},
+                          {"protocol", facts.protocol},
+                          {"method", shown(facts.method)},
+                          {"path", shown(facts.path)},
+                          {"remote", facts.remote}};
+  members["key"] = facts.key.empty() ? ordered_json(nullptr) : ordered_json(shown(facts.key));
+  return members;
+}
+
+std::string out_members(const RequestFacts& facts) {
+  ordered_json members = common_members(facts, "request_out");
+  members["status"] = facts.status;
+  members["client_gone"] = !facts.delivered;
+  members["ms"] = rounded(milliseconds_of(facts.duration));
+  members["model"] = facts.model.empty() ? ordered_json(nullptr) : ordered_json(shown(facts.model));
+  if (facts.model.empty()) return members_of(members);
+  members["stream"] = facts.stream;
+  members["choices"] = facts.choices;
+  members["prompt_tokens"] = facts.prompt_tokens;
+  members["cached_tokens"] = facts.cached_tokens;
+  members["output_tokens"] = facts.output_tokens;
+  members["ttft_ms"] =
+      facts.has_first_token ? ordered_json(rounded(milliseconds_of(facts.first_token))) : ordered_json(nullptr);
+  members["tokens_per_second"] = rounded(tokens_per_second(facts));
+  members["queue_ms"] = rounded(milliseconds_of(facts.times.queue));
+  members["finish"] = facts.finish.empty() ? ordered_json(nullptr) : ordered_json(facts.finish);
+  return members_of(members);
+}
+
+std::string out_text(const RequestFacts& facts) {
+  std::string text = fmt::format("{} out: {} {} {}, {:.1f} ms", facts.id, facts.status, facts.protocol,
+                                 shown(facts.path), milliseconds_of(facts.duration));
+  if (!facts.key.empty()) text += ", key " + shown(facts.key);
+  if (!facts.model.empty()) {
+    text += fmt::format(", model {}, {}, tokens {}/{}/{}", shown(facts.model), facts.stream ? "stream" : "whole",
+                        facts.prompt_tokens, facts.cached_tokens, facts.output_tokens);
+    if (facts.has_first_token)
+      text += fmt::format(", first {:.1f} ms, {:.1f} tokens/s", milliseconds_of(facts.first_token),
+                          tokens_per_second(facts));
+    if (!facts.finish.empty()) text += fmt::format(", {}", facts.finish);
+  }
+  if (!facts.delivered) text += ", client gone";
+  return text;
+}
+
+}  // namespace
+
+void log_request_in(const RequestFacts& facts) {
+  if (!log_enabled(LogLevel::kInfo)) return;
+  if (log_format() == LogFormat::kJson)
+    return log_event(LogLevel::kInfo, "request in", members_of(common_members(facts, "request_in")));
+  log_info("{} in: {} {} from {}{}", facts.id, shown(facts.method), shown(facts.path), facts.remote,
+           facts.key.empty() ? "" : ", key " + shown(facts.key));
+}
+
+void log_request_out(const RequestFacts& facts) {
+  if (!log_enabled(LogLevel::kInfo)) return;
+  if (log_format() == LogFormat::kJson) return log_event(LogLevel::kInfo, "request out", out_members(facts));
+  log_line(LogLevel::kInfo, out_text(facts));
+}
+
+}  // namespace cairn::api

@@ -1,0 +1,91 @@
+#include "api/telemetry/request_record.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/errors.h"
+
+namespace cairn::api {
+
+std::string_view finish_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kRepetition:
+      return "repetition";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      break;
+  }
+  return "error";
+}
+
+void RequestRecord::answering(std::string_view model, int64_t prompt_tokens, int32_t choices, bool stream) {
+  const std::lock_guard lock(mutex_);
+  facts_.model = model;
+  facts_.prompt_tokens = prompt_tokens;
+  facts_.choices = choices;
+  facts_.stream = stream;
+}
+
+void RequestRecord::token() {
+  const std::lock_guard lock(mutex_);
+  ++facts_.output_tokens;
+  if (std::exchange(facts_.has_first_token, true)) return;
+  facts_.first_token = std::chrono::steady_clock::now() - facts_.begin;
+}
+
+void RequestRecord::add_times(const Timings& timings) {
+  RequestTimes& times = facts_.times;
+  times.queue = std::max(times.queue, timings.queue);
+  times.prefill = std::max(times.prefill, timings.prefill);
+  times.decode = std::max(times.decode, timings.decode);
+}
+
+void RequestRecord::finished(const Finish& finish, int64_t told, bool counts_prompt) {
+  const std::lock_guard lock(mutex_);
+  facts_.finish = finish_name(finish.reason);
+  // A token that ended the answer has no event.
+  facts_.output_tokens += std::max<int64_t>(0, finish.usage.completion_tokens - told);
+  if (counts_prompt) facts_.cached_tokens += finish.usage.cached_tokens;
+  facts_.preemptions += finish.timings.preemptions;
+  facts_.drafted += finish.timings.drafted;
+  facts_.accepted += finish.timings.accepted;
+  add_times(finish.timings);
+}
+
+void RequestRecord::failed(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  facts_.finish = error.code == Code::kCancelled ? "cancelled" : "error";
+  facts_.error_status = wire_error(error.code).status;
+}
+
+void RequestRecord::embedded(const Timings& timings) {
+  const std::lock_guard lock(mutex_);
+  facts_.finish = "embedded";
+  add_times(timings);
+}
+
+void RequestRecord::parsed(std::chrono::nanoseconds time) {
+  const std::lock_guard lock(mutex_);
+  facts_.times.parse += time;
+}
+
+bool RequestRecord::end(int status, bool delivered) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(ended_, true)) return false;
+  facts_.status = status;
+  facts_.delivered = delivered;
+  facts_.duration = std::chrono::steady_clock::now() - facts_.begin;
+  return true;
+}
+
+RequestFacts RequestRecord::facts() const {
+  const std::lock_guard lock(mutex_);
+  return facts_;
+}
+
+}  // namespace cairn::api
