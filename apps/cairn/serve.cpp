@@ -1,4 +1,5 @@
 // cairn serve: serves a model over HTTP and, optionally, a Unix socket.
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <limits>
 #include <map>
@@ -16,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "access_flags.h"
 #include "api/errors.h"
 #include "api/frames/session.h"
 #include "api/routes.h"
@@ -42,7 +45,7 @@ struct ServeFlags {
   std::optional<std::string> store;  ///< path of a file
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
   int64_t response_bytes = 0;        ///< 0: kRecentResponseBytes, at most request_bytes
-  std::vector<std::string> allow_hosts;
+  AccessFlags access;
   bool strict_fields = false;
   std::string tool_calls = "lenient";  ///< or "strict"
   api::GenerationDefaults defaults;
@@ -63,19 +66,38 @@ sigset_t stop_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGHUP);
   return signals;
 }
 
 /// The exit code that a shell reports for a program ended by a signal.
 int exit_code_of(int signal) { return 128 + signal; }
 
+bool has_terminal() {
+  const int terminal = ::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+  if (terminal >= 0) ::close(terminal);
+  return terminal >= 0;
+}
+
+/// Waits for a signal that stops the program. SIGHUP reloads, unless it comes because the terminal that the server was
+/// started in is gone.
+int wait_for_stop(const std::function<void()>& reload) {
+  const sigset_t signals = stop_signals();
+  const bool had_terminal = has_terminal();
+  int signal = 0;
+  do {
+    sigwait(&signals, &signal);
+    const bool reloads = signal == SIGHUP && (!had_terminal || has_terminal());
+    if (!reloads) return signal;
+    log_info("SIGHUP: reading keys and certificates again");
+    reload();
+  } while (true);
+}
+
 /// Waits for SIGINT or SIGTERM (blocked in every thread) and stops the server; while it is loading there are no answers
 /// in progress.
-void watch_signals(net::HttpServer& server, Progress& progress) {
-  const sigset_t signals = stop_signals();
-  int signal = 0;
-  sigwait(&signals, &signal);
-  progress.signal = signal;
+void watch_signals(net::HttpServer& server, Progress& progress, const std::function<void()>& reload) {
+  progress.signal = wait_for_stop(reload);
   if (progress.loaded) {
     log_info("stopping: answers in progress have {} s to end; press Ctrl-C again to stop at once",
              std::chrono::seconds(kStopGrace).count());
@@ -84,7 +106,7 @@ void watch_signals(net::HttpServer& server, Progress& progress) {
     log_info("stopping: the model was still being loaded");
     server.stop(0s);
   }
-  sigwait(&signals, &signal);
+  wait_for_stop([] {});
   ::_exit(exit_code_of(SIGINT));
 }
 
@@ -108,16 +130,10 @@ net::HttpLimits http_limits(std::shared_ptr<ByteBudget> budget) {
   return limits;
 }
 
-void say_who_may_come(net::HttpServer& server, const ServeFlags& flags) {
-  server.allow_hosts(flags.allow_hosts);
-  if (server.on_loopback()) return;
-  log_warning("listening on {}: everybody who reaches that address may use this server, from web pages too",
-              flags.host);
-}
-
 void tell_addresses(const ServeFlags& flags, const std::string& name, bool encoder, uint16_t port) {
-  const std::string url = fmt::format(
-      "http://{}:{}", flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", port);
+  const std::string url =
+      fmt::format("{}://{}:{}", flags.access.scheme(),
+                  flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", port);
   log_info("serving {} on {}", name, url);
   if (!flags.frames.empty()) log_info("and framed JSON at {0}; try: cairn frames {0} -m Hello", flags.frames);
   if (encoder) {
@@ -168,7 +184,7 @@ Result<void> serve(const ServeFlags& flags) {
   limits.compression = flags.compression;
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
-  say_who_may_come(*server, flags);
+  CAIRN_TRY_VOID(flags.access.set_up(flags.host, service, *server));
   if (!flags.frames.empty()) {
     net::FrameLimits frame_limits;
     frame_limits.budget = limits.budget;
@@ -181,7 +197,8 @@ Result<void> serve(const ServeFlags& flags) {
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
   log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));
   Progress progress;
-  std::thread(watch_signals, std::ref(*server), std::ref(progress)).detach();
+  const std::function<void()> reload = [&] { flags.access.reload(service, *server); };
+  std::thread(watch_signals, std::ref(*server), std::ref(progress), reload).detach();
   auto loading = std::async(std::launch::async, [&] {
     // Stops the server if loading fails or throws: it must not go on without a model.
     struct StopUnlessLoaded {
@@ -258,12 +275,6 @@ void add_serve(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ServeFlags>();
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")->capture_default_str();
   command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
-  command
-      ->add_option(
-          "--allow-host", flags->allow_hosts,
-          "Name under which clients and web pages may ask a server on a loopback address, beside localhost and "
-          "--host (once for each name)")
-      ->allow_extra_args(false);
   static const std::map<std::string, net::Compression> kCompressions = {
       {"none", net::Compression::kNone}, {"whole", net::Compression::kWhole}, {"all", net::Compression::kAll}};
   command
@@ -278,6 +289,7 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
                    "(default: none)")
       ->check(not_empty());
+  flags->access.add_to(*command);
   add_request_flags(*command, *flags);
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());

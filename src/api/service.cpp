@@ -13,6 +13,7 @@
 #include "base/text/json.h"
 #include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
+#include "loader/model_scope.h"
 #include "net/http/content_coding.h"
 
 namespace cairn::api {
@@ -68,6 +69,7 @@ Result<void> Service::open_store(const std::string& path) {
   CAIRN_TRY(response_store_, ResponseStore::open(file));
   CAIRN_TRY(auto turns, open_turn_store(file));
   turns_.set_store(std::move(turns));
+  stores_on_disk_ = true;
   return {};
 }
 
@@ -121,6 +123,7 @@ void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpRespo
       ByteShare share(bytes_);
       if (!share.grow_to(working_bytes(request.body))) return send_error(*response, no_request_bytes(), format);
       const RequestNotes notes(strict_fields_, generation_defaults_);
+      const ModelScope scope(principal_of(request).models());
       handler(*this, request, response);
     });
   };

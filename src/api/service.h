@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 
+#include "api/access/access.h"
 #include "api/errors.h"
 #include "api/params/generation_defaults.h"
 #include "api/running_responses.h"
@@ -54,12 +55,17 @@ class Service {
   /// For requests that say nothing. Before serving.
   void set_generation_defaults(const GenerationDefaults& defaults) { generation_defaults_ = defaults; }
   const GenerationDefaults& generation_defaults() const { return generation_defaults_; }
+  /// Who may ask. Before serving; null: everybody may.
+  void set_access(std::unique_ptr<Access> access) { access_ = std::move(access); }
+  Access* access() { return access_.get(); }
   /// Server's thread only.
   RunningResponses& running_responses() { return running_responses_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
   Result<void> open_store(const std::string& path);
   /// How much of recent responses is kept in memory where there is no file. Before serving.
   void keep_recent_responses(int64_t bytes_max);
+  /// Whether there is such a file.
+  bool stores_on_disk() const { return stores_on_disk_; }
   ResponseStore& response_store() { return *response_store_; }
   /// Forbids the beginning of a tool call in the model's format; made when it is asked for first. Null: the format has
   /// no text of its own that begins one.
@@ -95,12 +101,14 @@ class Service {
   bool lenient_calls_ = true;
   RunningResponses running_responses_;
   std::unique_ptr<ResponseStore> response_store_;
+  bool stores_on_disk_ = false;
   std::mutex call_bans_mutex_;
   std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_bans_;
   std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_starts_;
   std::mutex answer_vocabularies_mutex_;
   std::map<std::string, std::shared_ptr<const AnswerVocabulary>, std::less<>> answer_vocabularies_;
   grammar::GrammarCache grammars_;
+  std::unique_ptr<Access> access_;
   bool strict_fields_ = false;
   GenerationDefaults generation_defaults_;
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()

@@ -113,6 +113,7 @@ class Registry {
   Result<LoadedModel*> find(std::string_view name) const;
   /// The same, but only by its own name or an alias: for clients that ask whether there is such a model.
   Result<LoadedModel*> find_exactly(std::string_view name) const;
+  /// Those that this thread's ModelScope shows; no other is found either.
   std::vector<LoadedModel*> list() const;
   /// Stops every engine and unloads. Nobody may use a model any more.
   void clear();
