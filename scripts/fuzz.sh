@@ -25,6 +25,7 @@ seed() {  # what a target begins with
     responses_request_fuzz) find fuzz/seeds/responses_request -type f ;;
     frames_fuzz) find fuzz/seeds/frames -type f ;;
     http_fuzz) find fuzz/seeds/http -type f ;;
+    key_file_fuzz) find fuzz/seeds/key_file -type f ;;
     logits_file_fuzz) find fuzz/seeds/logits_file -type f ;;
   esac
 }

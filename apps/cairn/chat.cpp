@@ -34,6 +34,7 @@ struct ChatFlags {
   SamplingFlags sampling;
   FormFlags form;
   std::string url;
+  std::string api_key;  ///< for the server; empty: none
   std::string system;
   int32_t max_tokens = -1;
 };
@@ -180,8 +181,9 @@ Result<std::string> answer_remotely(const net::HttpUrl& url, const ChatFlags& fl
     }
     return !interrupted.load();
   };
-  CAIRN_TRY(const auto reply, net::http_request(url, "POST", "/v1/chat/completions", body,
-                                                {{"Content-Type", "application/json"}}, on_data));
+  std::vector<std::pair<std::string, std::string>> headers = {{"Content-Type", "application/json"}};
+  if (!flags.api_key.empty()) headers.emplace_back("Authorization", "Bearer " + flags.api_key);
+  CAIRN_TRY(const auto reply, net::http_request(url, "POST", "/v1/chat/completions", body, headers, on_data));
   if (reply.status != 200)
     return fail(Code::kUnavailable, "the server answered {}: {}", reply.status, error_text(reply.body));
   if (!failure.empty()) return fail(Code::kUnavailable, "the server stopped: {}", failure);
@@ -293,6 +295,7 @@ void add_chat(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, false);
   command->add_option("--url", flags->url, "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080");
+  command->add_option("--api-key", flags->api_key, "Key that the server of --url asks for")->envname("CAIRN_API_KEY");
   command->add_option("--system", flags->system, "System message");
   command
       ->add_option("-n,--max-tokens", flags->max_tokens, "Tokens of one answer at most; -1: to the end of the context")

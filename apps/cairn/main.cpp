@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
   cairn::add_tokenize(app, exit_code);
   cairn::add_render(app, exit_code);
   cairn::add_grammar(app, exit_code);
+  cairn::add_key(app, exit_code);
   cairn::add_bench(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -26,6 +26,7 @@
 #include "load_flags.h"
 #include "net/descriptors.h"
 #include "net/http/http_server.h"
+#include "serve/access_flags.h"
 #include "serve/life.h"
 #include "serve/model_flags.h"
 #include "serve/operate_flags.h"
@@ -42,7 +43,7 @@ struct ServeFlags : ModelFlags {
   std::optional<std::string> store;  ///< path of a file
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
   int64_t response_bytes = 0;        ///< 0: kRecentResponseBytes, at most request_bytes
-  std::vector<std::string> allow_hosts;
+  AccessFlags access;
   bool strict_fields = false;
   bool page = true;
   std::string tool_calls = "lenient";  ///< or "strict"
@@ -66,16 +67,10 @@ net::HttpLimits http_limits(std::shared_ptr<ByteBudget> budget) {
   return limits;
 }
 
-void say_who_may_come(net::HttpServer& server, const ServeFlags& flags) {
-  server.allow_hosts(flags.allow_hosts);
-  if (server.on_loopback()) return;
-  log_warning("listening on {}: everybody who reaches that address may use this server, from web pages too",
-              flags.host);
-}
-
 void tell_addresses(const ServeFlags& flags, const std::string& name, bool encoder, uint16_t port) {
-  const std::string url = fmt::format(
-      "http://{}:{}", flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", port);
+  const std::string url =
+      fmt::format("{}://{}:{}", flags.access.scheme(),
+                  flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", port);
   log_info("serving {} on {}", name, url);
   if (!flags.frames.empty()) log_info("and framed JSON at {0}; try: cairn frames {0} -m Hello", flags.frames);
   if (encoder) {
@@ -146,14 +141,15 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   service.telemetry().set_log_requests(flags.operate.log_requests);
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
-  say_who_may_come(*server, flags);
   server->every(api::web::kMonitorInterval, [&service] { service.monitor().tick(); });
+  CAIRN_TRY_VOID(flags.access.set_up(flags.host, service, *server));
   if (!flags.frames.empty()) {
     net::FrameLimits frame_limits;
     frame_limits.budget = limits.budget;
     CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(service)));
   }
-  const Reloads reloads;
+  Reloads reloads;
+  flags.access.add_to(reloads, service, *server);
   ServerLife life(*server, service, registry, reloads, std::chrono::seconds(flags.operate.drain_seconds));
   service.keep_recent_responses(flags.response_bytes > 0 ? flags.response_bytes
                                                          : std::min(api::kRecentResponseBytes, request_bytes));
@@ -219,12 +215,6 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   auto flags = std::make_shared<ServeFlags>();
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")->capture_default_str();
   command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
-  command
-      ->add_option(
-          "--allow-host", flags->allow_hosts,
-          "Name under which clients and web pages may ask a server on a loopback address, beside localhost and "
-          "--host (once for each name)")
-      ->allow_extra_args(false);
   static const std::map<std::string, net::Compression> kCompressions = {
       {"none", net::Compression::kNone}, {"whole", net::Compression::kWhole}, {"all", net::Compression::kAll}};
   command
@@ -240,6 +230,7 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
                    "(default: none)")
       ->check(not_empty());
   command->add_flag("!--no-web", flags->page, "No page for browsers: GET / answers everybody in plain text");
+  flags->access.add_to(*command);
   add_request_flags(*command, *flags);
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());

@@ -73,6 +73,12 @@ WireError wire_error(Code code) {
       return {400, "invalid_request_error", "too_large", "invalid_request_error"};
     case Code::kContextLengthExceeded:
       return {400, "invalid_request_error", "context_length_exceeded", "invalid_request_error"};
+    case Code::kUnauthenticated:
+      return {401, "invalid_request_error", "invalid_api_key", "authentication_error"};
+    case Code::kForbidden:
+      return {403, "invalid_request_error", "forbidden", "permission_error"};
+    case Code::kRateLimited:
+      return {429, "rate_limit_error", "rate_limit_exceeded", "rate_limit_error"};
     case Code::kQueueFull:
       return {429, "rate_limit_error", "queue_full", "rate_limit_error"};
     case Code::kUnavailable:
@@ -96,6 +102,7 @@ ordered_json openai_error(const Error& error, ErrorFormat format) {
       {"type", wire.type},
       {"param", error.at.empty() ? ordered_json(nullptr) : ordered_json(cut_text(error.at, kEchoBytesMax))},
       {"code", wire.code}};
+  if (format == ErrorFormat::kLlamaCpp && error.code == Code::kUnauthenticated) inner["type"] = "authentication_error";
   if (error.overflow) {
     if (format == ErrorFormat::kLlamaCpp) inner["type"] = "exceed_context_size_error";
     inner["n_prompt_tokens"] = error.overflow->prompt_tokens;
@@ -143,10 +150,11 @@ std::string error_body(int status, std::string_view message, ErrorFormat format)
   return openai_error_body(status, message);
 }
 
-void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format) {
-  std::vector<std::pair<std::string, std::string>> headers;
+void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format,
+                std::vector<std::pair<std::string, std::string>> headers) {
   const int status = wire_error(error.code).status;
-  if (status == 429 || status == 503) headers.emplace_back("Retry-After", "1");
+  const bool says_when = std::ranges::any_of(headers, [](const auto& header) { return header.first == "Retry-After"; });
+  if ((status == 429 || status == 503) && !says_when) headers.emplace_back("Retry-After", "1");
   response.send(status, "application/json", dump(error_body(error, format)), std::move(headers));
 }
 

@@ -4,6 +4,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/function_ref.h"
@@ -45,7 +47,9 @@ nlohmann::ordered_json error_body(const Error& error, ErrorFormat format);
 /// For what has a status and no Code: paths and methods.
 std::string error_body(int status, std::string_view message, ErrorFormat format);
 
-void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format = ErrorFormat::kOpenAi);
+/// With Retry-After of a second where the client may try again and `headers` do not say when.
+void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format = ErrorFormat::kOpenAi,
+                std::vector<std::pair<std::string, std::string>> headers = {});
 /// 405: the path takes other `methods`, "GET, DELETE".
 void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
                              ErrorFormat format = ErrorFormat::kOpenAi);

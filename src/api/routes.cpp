@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "api/access/gate.h"
 #include "api/anthropic/handlers.h"
 #include "api/embedding/rerank.h"
 #include "api/errors.h"
@@ -23,6 +24,7 @@
 #include "api/web/page.h"
 #include "base/log.h"
 #include "base/text/printable.h"
+#include "loader/model_scope.h"
 #include "net/http/content_coding.h"
 
 namespace cairn::api {
@@ -145,7 +147,7 @@ ErrorFormat error_format_for(const net::HttpRequest& request) {
   if (path.starts_with("/api/")) return ErrorFormat::kOllama;
   const bool messages =
       path.starts_with(kMessagesPath) && (path.size() == kMessagesPath.size() || path[kMessagesPath.size()] == '/');
-  return messages || anthropic::speaks_anthropic(request) ? ErrorFormat::kAnthropic : ErrorFormat::kOpenAi;
+  return messages || anthropic::speaks_anthropic(request) ? ErrorFormat::kAnthropic : openai_format(path);
 }
 
 void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response) {
@@ -197,6 +199,11 @@ void refuse_coding(const net::HttpRequest& request, net::HttpResponse& response)
 /// What takes time, or may wait for a disk, goes to the workers: bodies, and stored responses.
 void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
   const ErrorFormat format = error_format_for(request);
+  if (Access* access = service.access()) {
+    response = let_in(*access, request, std::move(response), format);
+    if (response == nullptr) return;
+  }
+  const ModelScope scope(principal_of(request).models());
   const auto client_id = client_request_id(request);
   if (!client_id) return send_error(*response, client_id.error(), format);
   if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);

@@ -12,6 +12,7 @@
 #include "api/telemetry/request_record.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
+#include "loader/model_scope.h"
 #include "net/http/content_coding.h"
 
 namespace cairn::api {
@@ -65,6 +66,7 @@ Result<void> Service::open_store(const std::string& path) {
   CAIRN_TRY(response_store_, ResponseStore::open(file));
   CAIRN_TRY(auto turns, open_turn_store(file));
   turns_.set_store(std::move(turns));
+  stores_on_disk_ = true;
   return {};
 }
 
@@ -87,6 +89,7 @@ void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpRespo
       const RequestNotes notes(
           strict_fields_, [this](auto model) { return generation_defaults(model); },
           std::static_pointer_cast<RequestRecord>(request.context));
+      const ModelScope scope(principal_of(request).models());
       handler(*this, request, response);
     });
   };

@@ -8,14 +8,15 @@
 #include <memory>
 #include <string>
 
+#include "api/access/access.h"
 #include "api/errors.h"
 #include "api/http/kept_streams.h"
 #include "api/params/generation_defaults.h"
 #include "api/running_requests.h"
 #include "api/running_responses.h"
 #include "api/store/response_store.h"
-#include "api/web/monitor.h"
 #include "api/telemetry/telemetry.h"
+#include "api/web/monitor.h"
 #include "api/workers.h"
 #include "base/system/byte_budget.h"
 #include "chat/sampled_turns.h"
@@ -64,6 +65,9 @@ class Service {
   void set_generation_defaults(const std::string& model, const GenerationDefaults& defaults);
   /// For requests that name a model so: its own, then the server's, then what its file recommends.
   GenerationDefaults generation_defaults(std::string_view model) const;
+  /// Who may ask. Before serving; null: everybody may.
+  void set_access(std::unique_ptr<Access> access) { access_ = std::move(access); }
+  Access* access() { return access_.get(); }
   /// Server's thread only.
   RunningResponses& running_responses() { return running_responses_; }
   /// Server's thread only.
@@ -78,6 +82,8 @@ class Service {
   Result<void> open_store(const std::string& path);
   /// How much of recent responses is kept in memory where there is no file. Before serving.
   void keep_recent_responses(int64_t bytes_max);
+  /// Whether there is such a file.
+  bool stores_on_disk() const { return stores_on_disk_; }
   ResponseStore& response_store() { return *response_store_; }
   grammar::GrammarCache& grammars() { return grammars_; }
 
@@ -112,7 +118,9 @@ class Service {
   web::Monitor monitor_;
   bool page_ = true;
   std::unique_ptr<ResponseStore> response_store_;
+  bool stores_on_disk_ = false;
   grammar::GrammarCache grammars_;
+  std::unique_ptr<Access> access_;
   bool strict_fields_ = false;
   GenerationDefaults generation_defaults_;
   mutable std::mutex model_defaults_mutex_;

@@ -74,7 +74,9 @@ class EncoderEngine final : public Engine {
   void count_step(int64_t ns);
   void fail_batch(const Error& error) noexcept;
   void leave(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
-  void finish(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
+  /// `queued`: the time until it was computed; 0: it never was.
+  void finish(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error,
+              std::chrono::nanoseconds queued = {}) noexcept;
 
   const std::string model_;
   Embedder& embedder_;
@@ -121,7 +123,7 @@ Result<std::unique_ptr<GenerateStream>> EncoderEngine::submit(GenerateRequest re
   CAIRN_TRY(submission->ticket, tenants_.admit(submission->request.client, submission->request.tenant));
   submission->arrival_ns = clock_.now().count();
   submission->deadline_ns = submission->arrival_ns;
-  submission->channel = std::make_shared<EventChannel>();
+  submission->channel = std::make_shared<EventChannel>(submission->request.usage_listener);
   auto stream = std::make_unique<ChannelStream>(submission->channel);
   CAIRN_TRY(const Entry displaced, queue_.push(std::move(submission)));
   ++counters_.total;
@@ -287,17 +289,18 @@ void EncoderEngine::fail_batch(const Error& error) noexcept {
 void EncoderEngine::leave(Submission& submission, FinishReason reason, std::vector<float> embedding,
                           Error error) noexcept {
   --counters_.active;
-  finish(submission, reason, std::move(embedding), std::move(error));
+  finish(submission, reason, std::move(embedding), std::move(error),
+         nanoseconds(clock_.now().count() - submission.arrival_ns));
   submission.channel.reset();
 }
 
-void EncoderEngine::finish(Submission& submission, FinishReason reason, std::vector<float> embedding,
-                           Error error) noexcept {
+void EncoderEngine::finish(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error,
+                           std::chrono::nanoseconds queued) noexcept {
   Events events;
   events.finished = true;
   events.finish.reason = reason;
   events.finish.usage.prompt_tokens = static_cast<int32_t>(submission.request.prompt.size());
-  events.finish.timings.queue = nanoseconds(clock_.now().count() - submission.arrival_ns);
+  events.finish.timings.queue = queued;
   events.finish.embedding = std::move(embedding);
   events.finish.error = std::move(error);
   submission.ticket = TenantTicket();

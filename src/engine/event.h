@@ -38,7 +38,7 @@ struct Usage {
 
 /// How a request's time was spent.
 struct Timings {
-  std::chrono::nanoseconds queue{0};                    ///< from submit to admission
+  std::chrono::nanoseconds queue{0};                    ///< from submit to admission; 0: it was never admitted
   std::chrono::nanoseconds prefill{0};                  ///< from admission to the first token
   std::chrono::nanoseconds decode{0};                   ///< from the first to the last token
   std::chrono::nanoseconds max_inter_token_latency{0};  ///< longest time between two tokens
@@ -56,6 +56,14 @@ struct Finish {
   Usage usage;
   Timings timings;
   Error error;  ///< set for kError
+};
+
+/// Hears what a request has used when it ends, also if its client has gone.
+class UsageListener {
+ public:
+  virtual ~UsageListener() = default;
+  /// Called once, on the engine's thread, with the finish of a request that was admitted. Must not block.
+  virtual void request_ended(const Usage& usage) noexcept = 0;
 };
 
 /// How far a prompt's computation is, of a request that asked for it.

@@ -25,6 +25,7 @@ inline constexpr size_t kStopTokensMax = 256;
 inline constexpr size_t kBiasedTextBytesMax = 256;
 
 class DecodingConstraint;
+class UsageListener;
 
 /// How a text is embedded instead of continued.
 struct EmbeddingOptions {
@@ -66,6 +67,7 @@ struct GenerateRequest {
   /// are ignored, and the prefix cache is not used.
   std::optional<EmbeddingOptions> embed;
   std::shared_ptr<DecodingConstraint> constraint;  ///< for this request alone; null: unconstrained
+  std::shared_ptr<UsageListener> usage_listener;   ///< null: nobody is told
 };
 
 }  // namespace cairn

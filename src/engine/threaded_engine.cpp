@@ -57,7 +57,7 @@ void ThreadedEngine::stop() {
 }
 
 Result<std::unique_ptr<GenerateStream>> ThreadedEngine::submit(GenerateRequest request) {
-  auto channel = std::make_shared<EventChannel>();
+  auto channel = std::make_shared<EventChannel>(request.usage_listener);
   auto stream = std::make_unique<ChannelStream>(channel);
   CAIRN_TRY_VOID(core_.submit(std::move(request), std::move(channel)));
   return stream;

@@ -13,6 +13,7 @@
 #include "gguf/fingerprint.h"
 #include "kernels/backend.h"
 #include "loader/memory_plan.h"
+#include "loader/model_scope.h"
 #include "loader/unloader.h"
 #include "model/model.h"
 
@@ -353,7 +354,8 @@ Result<SharedModel> Registry::find_exactly(std::string_view name) const {
     }
     names += (names.empty() ? "" : ", ") + model->name;
   }
-  if (names.empty()) return fail(Code::kUnavailable, "the model is still being loaded; try again in a moment");
+  if (loading()) return fail(Code::kUnavailable, "the model is still being loaded; try again in a moment");
+  if (names.empty()) names = "none that this API key may use";
   return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", name.substr(0, kNameShownMax),
                  names);
 }
@@ -381,7 +383,11 @@ void Registry::note_foreign_name(std::string_view name, const LoadedModel& answe
 
 std::vector<SharedModel> Registry::list() const {
   const std::lock_guard lock(mutex_);
-  return models_;
+  std::vector<SharedModel> list;
+  for (const SharedModel& model : models_) {
+    if (ModelScope::shows(model->name, model->aliases)) list.push_back(model);
+  }
+  return list;
 }
 
 bool Registry::remove(const SharedModel& model) {

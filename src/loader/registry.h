@@ -129,6 +129,7 @@ class Registry {
   Result<SharedModel> find(std::string_view name) const;
   /// The same, but only by its own name or an alias: for clients that ask whether there is such a model.
   Result<SharedModel> find_exactly(std::string_view name) const;
+  /// Those that this thread's ModelScope shows; no other is found either.
   std::vector<SharedModel> list() const;
   /// The model leaves the table: no request finds it any more. Those that it answers go on to their end, and then it is
   /// destroyed. False: it is not here.

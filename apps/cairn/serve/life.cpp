@@ -41,7 +41,7 @@ void Reloads::run() const {
     if (const Result<void> done = reload(); done) {
       log_info("SIGHUP: read {} again", what);
     } else {
-      log_error("SIGHUP: {} could not be read again, and stay as they were: {}", what, done.error().text());
+      log_error("SIGHUP: {} could not be read again, and nothing changes: {}", what, done.error().text());
     }
   }
 }

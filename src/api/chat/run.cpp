@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/access/principal.h"
 #include "api/answer_rules.h"
 #include "api/chat/held_call.h"
 #include "api/chat/reasoning.h"
@@ -294,6 +295,7 @@ Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::st
 Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
                       const std::shared_ptr<net::HttpResponse>& response, const MakeChatSerializer& make_serializer) {
   set_tenant(http, request.generate);
+  if (principal_of(http).no_disk()) request.stored = false;
   CAIRN_TRY(Answer answer, prepare_chat(service, std::move(request), random_id(id_prefix), make_serializer));
   Generation::start(std::move(answer), response);
   return {};

@@ -94,9 +94,9 @@ Result<std::vector<float>> normalised(std::vector<float> embedding, int32_t dime
 
 GenerateRequest embedding_request(const LoadedModel& model, const net::HttpRequest& http, size_t texts) {
   GenerateRequest request;
-  name_owner(http, request);
   request.embed = EmbeddingOptions{.pooling = model.embedding.pooling};
   request.priority = texts > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  name_owner(http, request);
   return request;
 }
 

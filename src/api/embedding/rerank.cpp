@@ -145,8 +145,8 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
                    model->name);
   }
   GenerateRequest common;
-  name_owner(http, common);
   common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  name_owner(http, common);
   EmbeddingRun::start(shared_engine(model), std::move(common),
                       std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)), response,
                       ByteShare(service.bytes()));

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "api/access/principal.h"
 #include "base/hash.h"
 
 namespace cairn::api {
@@ -20,18 +21,31 @@ bool has_scheme(std::string_view value) {
          std::ranges::equal(value.substr(0, kScheme.size()), kScheme, same);  // the scheme has no case
 }
 
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+/// Who shares fairly with others.
+std::string sharer_of(const net::HttpRequest& request) {
+  const std::string& name = principal_of(request).name();
+  return name.empty() ? client_of(request) : "key " + name;
+}
+
 }  // namespace
 
+std::array<std::string_view, 3> presented_keys(const net::HttpRequest& request) {
+  std::string_view bearer = request.header("authorization");
+  bearer = has_scheme(bearer) ? bearer.substr(kScheme.size()) : std::string_view();
+  return {trimmed(bearer), trimmed(request.header("x-api-key")), trimmed(request.header("api-key"))};
+}
+
 std::string tenant_of(const net::HttpRequest& request) {
-  std::string_view token = request.header("authorization");
-  if (has_scheme(token)) {
-    token.remove_prefix(kScheme.size());
-  } else {
-    token = request.header("x-api-key");  // Anthropic's clients
-  }
-  while (token.starts_with(' ')) token.remove_prefix(1);
-  while (token.ends_with(' ')) token.remove_suffix(1);
-  return token.empty() ? std::string() : fmt::format("{:016x}", hash64(token));
+  if (const std::string& name = principal_of(request).name(); !name.empty()) return name;
+  const auto keys = presented_keys(request);
+  const auto* first = std::ranges::find_if(keys, [](std::string_view key) { return !key.empty(); });
+  return first == keys.end() ? std::string() : fmt::format("{:016x}", hash64(*first));
 }
 
 std::string client_of(const net::HttpRequest& request) {
@@ -46,8 +60,11 @@ std::string client_of(const net::HttpRequest& request) {
 }
 
 void name_owner(const net::HttpRequest& http, GenerateRequest& request) {
-  request.client = client_of(http);
+  const Principal& principal = principal_of(http);
+  request.client = sharer_of(http);
   request.tenant = tenant_of(http);
+  request.usage_listener = principal.meter();
+  if (principal.only_batch()) request.priority = Priority::kBatch;
 }
 
 void set_tenant(const net::HttpRequest& http, GenerateRequest& request) {
@@ -55,6 +72,6 @@ void set_tenant(const net::HttpRequest& http, GenerateRequest& request) {
   if (!request.tenant.empty()) request.salt = hash64(request.tenant, request.salt) | 1;
 }
 
-Party party_of(const net::HttpRequest& request) { return cairn::party_of(client_of(request), tenant_of(request)); }
+Party party_of(const net::HttpRequest& request) { return cairn::party_of(sharer_of(request), tenant_of(request)); }
 
 }  // namespace cairn::api

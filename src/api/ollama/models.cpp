@@ -206,9 +206,10 @@ void handle_pull(Service& service, const net::HttpRequest& request, std::shared_
     CAIRN_TRY(const ordered_json body, parse_object(request.body));
     CAIRN_TRY(PullRequest pull, parse_pull(body));
     if (find_model_exactly(service.registry(), pull.model)) return pull;
+    const auto models = service.registry().list();  // none, if the API key is for others
     return fail_at("model", Code::kUnsupported,
                    "\"{}\" cannot be pulled: models are files that the server is started with, and {} is served",
-                   cut_text(pull.model, kQuotedBytesMax), service.registry().list().front()->name);
+                   cut_text(pull.model, kQuotedBytesMax), models.empty() ? "none" : models.front()->name);
   }();
   if (!done) return send_error(*response, done.error(), ErrorFormat::kOllama);
   if (!done->stream) return send_json(*response, {{"status", "success"}});

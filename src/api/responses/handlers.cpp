@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/access/principal.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/http/pagination.h"
@@ -69,6 +70,7 @@ Result<void> create(Service& service, const net::HttpRequest& http,
   CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored_items(store, tenant)));
   log_left_out("/v1/responses", request.left_out);
   const bool logprobs = request.chat.generate.sampling.logprobs;
+  if (service.stores_on_disk() && principal_of(http).no_disk()) request.store = false;
   request.chat.stored = request.store;
   CAIRN_TRY(const JsonMeasure measure, measure_json(http.body));
   request.chat.kept_bytes = 2 * static_cast<int64_t>(measure.bytes);  // what is echoed, and the input to be stored

@@ -7,6 +7,10 @@
 namespace cairn {
 
 bool EventChannel::publish(Events&& step) noexcept {
+  if (step.finished) {
+    const auto listener = std::exchange(usage_listener_, nullptr);
+    if (listener != nullptr && step.finish.timings.queue.count() > 0) listener->request_ended(step.finish.usage);
+  }
   {
     const std::lock_guard lock(mutex_);
     if (abandoned_ || pending_.finished || finish_taken_) return true;

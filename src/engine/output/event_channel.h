@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "engine/event.h"
 
@@ -23,6 +24,10 @@ inline constexpr size_t kUnreadTokens = 16;
 /// Shared by the engine and the stream. Thread-safe.
 class EventChannel {
  public:
+  /// `usage_listener`: null, or who is told of the finish before the client is.
+  explicit EventChannel(std::shared_ptr<UsageListener> usage_listener = nullptr)
+      : usage_listener_(std::move(usage_listener)) {}
+
   // -- The engine's side.
   /// Adds a step's events, with one wake-up. Events after a finish are dropped. A finish is always delivered: if there
   /// is no memory for the tokens, the request is cancelled and finishes with kError instead. False if there was no
@@ -50,6 +55,7 @@ class EventChannel {
   bool has_events() const { return pending_.finished || !pending_.tokens.empty() || pending_.prefill.has_value(); }
   Events take();
 
+  std::shared_ptr<UsageListener> usage_listener_;  // of the engine's side; null once it was told
   std::atomic<bool> cancelled_ = false;
   std::atomic<size_t> waiting_ = 0;  // number of tokens in pending_; written under mutex_
   std::mutex mutex_;                 // guards the next four members

@@ -69,6 +69,31 @@ TEST(EventChannel, TheNotifyFunctionMayDrain) {
   EXPECT_EQ(drained, 3u);
 }
 
+class Listener final : public UsageListener {
+ public:
+  void request_ended(const Usage& usage) noexcept override { told.push_back(usage.completion_tokens); }
+  std::vector<int32_t> told;
+};
+
+TEST(EventChannel, TheUsageOfAnAdmittedRequestIsToldOnceEvenIfItsClientHasGone) {
+  for (const bool gone : {false, true}) {
+    const auto listener = std::make_shared<Listener>();
+    EventChannel channel(listener);
+    if (gone) channel.abandon();
+    Events end = finish(gone ? FinishReason::kCancelled : FinishReason::kStop);
+    end.finish.timings.queue = std::chrono::nanoseconds(1);
+    end.finish.usage.completion_tokens = 7;
+    Events again = end;
+    channel.publish(std::move(end));
+    channel.publish(std::move(again));
+    EXPECT_EQ(listener->told, std::vector<int32_t>{7});
+  }
+  const auto listener = std::make_shared<Listener>();
+  EventChannel channel(listener);
+  channel.publish(finish(FinishReason::kCancelled));
+  EXPECT_TRUE(listener->told.empty()) << "it ended in the queue";
+}
+
 // A client that cannot be woken for lack of memory is woken later.
 TEST(EventChannel, AFailedWakeUpIsRepeatedLater) {
   UnnotifiedChannels untold;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text/glob.h"
 #include "net/http/authority.h"
 
 namespace cairn::net {
@@ -39,17 +40,24 @@ std::string how_to_allow(std::string_view host) {
   return fmt::format("; if \"{}\" is to be let in, start the server with --allow-host {}", host, host);
 }
 
+/// Whether a browser leaves its page for this one, which the page that had the link does not see.
+bool is_navigation(const HttpRequest& request) {
+  return request.method == "GET" && request.header("sec-fetch-mode") == "navigate" &&
+         request.header("sec-fetch-dest") == "document";
+}
+
 }  // namespace
 
-HostPolicy HostPolicy::loopback(const std::vector<std::string>& names) {
-  HostPolicy policy;
-  policy.checks_ = true;
-  for (const std::string& name : names) {
+HostPolicy::HostPolicy(BrowserRules rules, bool checks_host) : checks_origin_(true), checks_host_(checks_host) {
+  for (const std::string& name : rules.hosts) {
     // An IPv6 address may come without brackets, and a name with a port, which is ignored here.
     const auto parsed = parse_authority(name);
-    policy.names_.push_back(without_last_dot(parsed ? parsed->host : lower_case(name)));
+    names_.push_back(without_last_dot(parsed ? parsed->host : lower_case(name)));
   }
-  return policy;
+  for (const std::string& origin : rules.origins) {
+    origins_.push_back(lower_case(origin));
+    if (origins_.back().size() > 1 && origins_.back().ends_with('/')) origins_.back().pop_back();
+  }
 }
 
 bool HostPolicy::names_us(const std::string& host) const {
@@ -57,35 +65,43 @@ bool HostPolicy::names_us(const std::string& host) const {
   return is_loopback_name(name) || std::ranges::find(names_, name) != names_.end();
 }
 
+bool HostPolicy::any_origin() const { return std::ranges::find(origins_, "*") != origins_.end(); }
+
 std::optional<std::string> HostPolicy::refusal(const HttpRequest& request) const {
-  if (!checks_) return std::nullopt;
   const std::string_view host = request.header("host").substr(0, kEchoMax);
   const auto asked = parse_authority(request.header("host"));
-  if (!host.empty() && !(asked && (names_us(asked->host) || is_private_name(asked->host)))) {
+  if (checks_host_ && !host.empty() && !(asked && (names_us(asked->host) || is_private_name(asked->host)))) {
     return fmt::format("this server listens on a loopback address and was asked for under the name \"{}\"", host) +
            (asked ? how_to_allow(std::string_view(asked->host).substr(0, kEchoMax)) : "");
   }
+  if (!checks_origin_ || any_origin() || !readable_by(request).empty()) return std::nullopt;
   const std::string_view origin = request.header("origin");
-  if (!readable_by(request).empty()) return std::nullopt;
   if (origin.empty()) {
-    if (request.header("sec-fetch-site") != "cross-site") return std::nullopt;
+    if (request.header("sec-fetch-site") != "cross-site" || is_navigation(request)) return std::nullopt;
     return "a web page of another site sent this request (Sec-Fetch-Site: cross-site)";
   }
   const std::string refused = fmt::format(
       "a web page of the origin \"{}\" sent this request, which is not of this machine", origin.substr(0, kEchoMax));
-  const auto site = web_site(origin);
-  return refused + (site ? how_to_allow(std::string_view(site->host).substr(0, kEchoMax)) : "");
+  if (!web_site(origin)) return refused;
+  return refused + fmt::format("; if its pages are to be let in, start the server with --cors-origins {}",
+                               origin.substr(0, kEchoMax));
 }
 
 std::string HostPolicy::readable_by(const HttpRequest& request) const {
   const std::string_view origin = request.header("origin");
-  if (origin.size() > kOriginMax) return {};
+  if (origin.empty() || origin.size() > kOriginMax) return {};
+  const std::string lower = lower_case(origin);
+  if (std::ranges::any_of(origins_, [&](const std::string& pattern) { return glob_matches(pattern, lower); }))
+    return std::string(origin);
   const size_t colon = origin.find("://");
   if (colon == std::string_view::npos) return {};
-  const std::string scheme = lower_case(origin.substr(0, colon));
+  const std::string scheme = lower.substr(0, colon);
   if (scheme != "http" && scheme != "https") return std::string(origin);
   const auto site = web_site(origin);
-  return site && names_us(site->host) ? std::string(origin) : std::string();
+  if (!site || site->host.empty()) return {};
+  const auto asked = parse_authority(request.header("host"));
+  const bool own = asked && asked->host == site->host && asked->port == site->port;
+  return own || names_us(site->host) ? std::string(origin) : std::string();
 }
 
 }  // namespace cairn::net

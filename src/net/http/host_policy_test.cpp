@@ -17,7 +17,13 @@ HttpRequest with(Headers headers) {
 }
 
 const HostPolicy& policy() {
-  static const HostPolicy kPolicy = HostPolicy::loopback({"127.0.0.1", "Box.lan", "fd00::7"});
+  static const HostPolicy kPolicy({.hosts = {"127.0.0.1", "Box.lan", "fd00::7"}}, true);
+  return kPolicy;
+}
+
+const HostPolicy& network_policy() {
+  static const HostPolicy kPolicy({.hosts = {"0.0.0.0"}, .origins = {"https://Chat.example/", "https://*.app.example"}},
+                                  false);
   return kPolicy;
 }
 
@@ -85,12 +91,12 @@ TEST(HostPolicy, RefusesOtherNamesAndPagesOfOtherSites) {
 TEST(HostPolicy, TheRefusalNamesTheFlagThatAllowsTheName) {
   EXPECT_THAT(*policy().refusal(with({{"host", "evil.example:80"}})), testing::HasSubstr("--allow-host evil.example"));
   EXPECT_THAT(*policy().refusal(with({{"host", "localhost"}, {"origin", "https://chat.example:444"}})),
-              testing::HasSubstr("--allow-host chat.example"));
+              testing::HasSubstr("--cors-origins https://chat.example:444"));
   EXPECT_LT(policy().refusal(with({{"host", std::string(60'000, 'a')}}))->size(), 500u);
 }
 
 TEST(HostPolicy, OnlyPagesThatAreLetInMayReadAnswers) {
-  for (const HostPolicy& one : {policy(), HostPolicy()}) {
+  for (const HostPolicy& one : {policy(), network_policy(), HostPolicy()}) {
     for (const auto* origin : {"http://localhost:3000", "https://127.0.0.1", "app://obsidian.md", "tauri://localhost",
                                "vscode-webview://0a1b2c", "file://", "chrome-extension://abcdef"})
       EXPECT_EQ(one.readable_by(with({{"origin", origin}})), origin);
@@ -99,6 +105,47 @@ TEST(HostPolicy, OnlyPagesThatAreLetInMayReadAnswers) {
     EXPECT_EQ(one.readable_by(with({{"origin", "app://" + std::string(1'000, 'a')}})), "");
   }
   EXPECT_EQ(policy().readable_by(with({{"origin", "http://box.lan"}})), "http://box.lan");
+}
+
+TEST(HostPolicy, BeyondLoopbackOnlyOtherPagesAreRefused) {
+  for (const Headers& headers :
+       std::vector<Headers>{{{"host", "box.lan:8080"}},
+                            {{"host", "evil.example"}},
+                            {{"host", "box.lan:8080"}, {"origin", "http://box.lan:8080"}},  // its own page
+                            {{"host", "Box.lan"}, {"origin", "https://box.lan"}},           // behind a proxy
+                            {{"host", "box.lan"}, {"origin", "https://chat.example"}},
+                            {{"host", "box.lan"}, {"origin", "https://a.b.app.example"}},
+                            {{"host", "box.lan"}, {"origin", "http://localhost:5173"}},
+                            {{"host", "box.lan"}, {"origin", "app://obsidian.md"}}})
+    EXPECT_EQ(network_policy().refusal(with(headers)), std::nullopt) << testing::PrintToString(headers);
+  for (const Headers& headers : std::vector<Headers>{{{"host", "box.lan:8080"}, {"origin", "http://box.lan:3000"}},
+                                                     {{"host", "box.lan"}, {"origin", "http://chat.example"}},
+                                                     {{"host", "box.lan"}, {"origin", "https://chat.example.evil"}},
+                                                     {{"host", "box.lan"}, {"origin", "null"}},
+                                                     {{"host", "box.lan"}, {"sec-fetch-site", "cross-site"}}})
+    EXPECT_NE(network_policy().refusal(with(headers)), std::nullopt) << testing::PrintToString(headers);
+}
+
+TEST(HostPolicy, AnyOriginMeansAnyAndStillChecksTheName) {
+  const HostPolicy any({.origins = {"*"}}, true);
+  EXPECT_EQ(any.refusal(with({{"host", "localhost"}, {"origin", "http://evil.example"}})), std::nullopt);
+  EXPECT_EQ(any.refusal(with({{"host", "localhost"}, {"sec-fetch-site", "cross-site"}})), std::nullopt);
+  EXPECT_EQ(any.readable_by(with({{"origin", "null"}})), "null");
+  EXPECT_NE(any.refusal(with({{"host", "evil.example"}, {"origin", "http://evil.example"}})), std::nullopt);
+}
+
+TEST(HostPolicy, ALinkOfAnotherSiteMayBeFollowed) {
+  HttpRequest link = with({{"host", "localhost"},
+                           {"sec-fetch-site", "cross-site"},
+                           {"sec-fetch-mode", "navigate"},
+                           {"sec-fetch-dest", "document"}});
+  link.method = "GET";
+  EXPECT_EQ(policy().refusal(link), std::nullopt);
+  link.method = "POST";
+  EXPECT_NE(policy().refusal(link), std::nullopt);
+  link.method = "GET";
+  link.headers.back().second = "iframe";
+  EXPECT_NE(policy().refusal(link), std::nullopt);
 }
 
 TEST(HostPolicy, TheDefaultPolicyAcceptsEverything) {

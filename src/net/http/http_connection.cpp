@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/system/random_id.h"
 #include "net/coroutines.h"
+#include "net/failure_log.h"
 
 namespace cairn::net {
 namespace {
@@ -66,6 +67,15 @@ HeaderList preflight_headers(const HttpRequest& request) {
   return headers;
 }
 
+/// Anybody can cause such lines.
+void log_failed_handshake(std::string_view remote, std::string_view why) {
+  static LogRate rate(kFailureLinesMax, std::chrono::seconds(kFailurePeriodS));
+  int64_t left_out = 0;
+  if (!rate.admits(std::chrono::steady_clock::now(), left_out)) return;
+  log_info("no TLS with {}: {}{}", remote, why.empty() ? "the connection ended" : why,
+           left_out == 0 ? "" : fmt::format("; {} others before it have no line", left_out));
+}
+
 class CloseAtEnd {
  public:
   explicit CloseAtEnd(ResponseState& response) : response_(response) {}
@@ -102,6 +112,7 @@ HttpConnection::HttpConnection(asio::ip::tcp::socket socket, const HttpService& 
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket_.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), ignored);
   socket_.set_option(NotSentMax(kNotSentBytes), ignored);
+  if (service_.tls != nullptr) tls_ = std::make_unique<TlsSession>(*service_.tls, socket_.native_handle());
   const auto peer = socket_.remote_endpoint(ignored);
   if (!ignored) remote_ = fmt::format("{}:{}", peer.address().to_string(), peer.port());
 }
@@ -117,7 +128,7 @@ asio::awaitable<void> HttpConnection::run() {
   const auto self = shared_from_this();
   std::exception_ptr thrown;
   try {
-    co_await serve_requests();
+    if (tls_ == nullptr || co_await handshake()) co_await serve_requests();
   } catch (...) {
     thrown = std::current_exception();
   }
@@ -125,9 +136,54 @@ asio::awaitable<void> HttpConnection::run() {
     log_exception("a connection", thrown);
     co_await contained(answer_exception(thrown));
   }
+  if (tls_ != nullptr && socket_.is_open()) tls_->end();
   error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   socket_.close(ignored);
+}
+
+asio::awaitable<bool> HttpConnection::wait_for(TlsSession::State state) {
+  const auto what =
+      state == TlsSession::State::kWaitsForWrite ? asio::ip::tcp::socket::wait_write : asio::ip::tcp::socket::wait_read;
+  const auto [error] = co_await socket_.async_wait(what, kTuple);
+  co_return !error;
+}
+
+asio::awaitable<bool> HttpConnection::shake_hands() {
+  while (true) {
+    const TlsSession::State state = tls_->handshake();
+    if (state == TlsSession::State::kDone) co_return true;
+    if (state == TlsSession::State::kEnded || state == TlsSession::State::kFailed) co_return false;
+    if (!co_await wait_for(state)) co_return false;
+  }
+}
+
+asio::awaitable<bool> HttpConnection::handshake() {
+  const auto agreed = co_await within<bool>(kHandshakeTimeout, shake_hands());
+  if (agreed && *agreed) co_return true;
+  log_failed_handshake(remote_, agreed ? tls_->failure() : "it took too long");
+  if (!tls_->got_plain_http()) co_return false;
+  tls_.reset();
+  keep_alive_ = false;
+  std::string problem = "this port takes HTTPS alone; ask for it with https:// instead of http://";
+  co_await answer_error(400, std::move(problem));
+  co_return false;
+}
+
+asio::awaitable<bool> HttpConnection::read_some_tls() {
+  const auto room = ahead_.room();
+  // Other connections have their turn before each read, however fast the client sends.
+  if (!tls_->has_bytes() && !co_await wait_for(TlsSession::State::kWaitsForRead)) co_return false;
+  while (true) {
+    size_t bytes = 0;
+    const TlsSession::State state = tls_->read(room, bytes);
+    if (state == TlsSession::State::kDone) {
+      ahead_.came(bytes);
+      co_return true;
+    }
+    input_ended_ = state == TlsSession::State::kEnded;
+    if (input_ended_ || state == TlsSession::State::kFailed || !co_await wait_for(state)) co_return false;
+  }
 }
 
 asio::awaitable<void> HttpConnection::serve_requests() {
@@ -137,6 +193,7 @@ asio::awaitable<void> HttpConnection::serve_requests() {
     if (!request) co_return;
     in_exchange_ = true;
     again = co_await exchange(std::move(*request));
+    if (body_left_ && again) co_await drain();  // so that the answer is not lost to a reset
     in_exchange_ = false;
     again = again && keep_alive_;
   }
@@ -144,6 +201,7 @@ asio::awaitable<void> HttpConnection::serve_requests() {
 
 asio::awaitable<bool> HttpConnection::read_some() {
   if (input_ended_) co_return false;
+  if (tls_ != nullptr) co_return co_await read_some_tls();
   const auto room = ahead_.room();
   const auto [error, bytes] = co_await socket_.async_read_some(asio::buffer(room.data(), room.size()), kTuple);
   input_ended_ = error == asio::error::eof;
@@ -154,10 +212,15 @@ asio::awaitable<bool> HttpConnection::read_some() {
 }
 
 asio::awaitable<bool> HttpConnection::feed(HttpRequestParser& parser, bool whole) {
-  bool continued = false;
+  bool continued = false, checked = service_.takes_body == nullptr;
   while (true) {
     ahead_.taken(parser.push(ahead_.view()));
     if (parser.done() || parser.refused() || (!whole && parser.begun())) co_return true;
+    if (whole && !checked && parser.head() != nullptr) {
+      checked = true;
+      body_left_ = !service_.takes_body(*parser.head());
+      if (body_left_) co_return true;
+    }
     if (whole && parser.wants_continue() && !continued) {
       continued = true;
       if (!co_await write_all(kContinue)) co_return false;
@@ -168,7 +231,7 @@ asio::awaitable<bool> HttpConnection::feed(HttpRequestParser& parser, bool whole
 
 asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
   request_id_ = make_request_id();
-  keep_alive_ = answer_begun_ = answer_whole_ = head_only_ = gzip_ = false;
+  keep_alive_ = answer_begun_ = answer_whole_ = head_only_ = gzip_ = body_left_ = false;
   origin_.clear();
   writer_.reset();
   HttpRequestParser parser(service_.limits);
@@ -190,6 +253,7 @@ asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
     co_return std::nullopt;
   }
   HttpRequest request = parser.take();
+  if (body_left_) request.body.clear();
   request.id = request_id_;
   request.remote = remote_;
   chunked_ = parser.modern();
@@ -200,7 +264,7 @@ asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
     co_return std::nullopt;
   }
   origin_ = service_.hosts.readable_by(request);
-  keep_alive_ = parser.keep_alive();
+  keep_alive_ = parser.keep_alive() && !body_left_;
   co_return std::optional<HttpRequest>(std::move(request));
 }
 
@@ -222,6 +286,7 @@ asio::awaitable<void> HttpConnection::answer_exception(std::exception_ptr thrown
 }
 
 asio::awaitable<void> HttpConnection::drain() {
+  if (tls_ != nullptr) tls_->end();
   error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   const auto read_all = [this]() -> asio::awaitable<bool> {
@@ -452,7 +517,8 @@ asio::awaitable<bool> HttpConnection::wait_writable() {
 asio::awaitable<bool> HttpConnection::write_all(std::string_view bytes) {
   while (!bytes.empty()) {
     error_code error;
-    const size_t written = socket_.write_some(asio::buffer(bytes), error);
+    const size_t written =
+        tls_ == nullptr ? socket_.write_some(asio::buffer(bytes), error) : tls_->write_some(bytes, error);
     if (service_.limits.traffic) service_.limits.traffic->sent_bytes += static_cast<int64_t>(written);
     bytes.remove_prefix(written);
     if (error == asio::error::would_block) {

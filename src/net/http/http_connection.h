@@ -14,6 +14,7 @@
 #include "net/http/http_request_parser.h"
 #include "net/http/http_response.h"
 #include "net/http/http_server.h"
+#include "net/http/tls.h"
 
 namespace cairn::net {
 
@@ -22,8 +23,10 @@ struct HttpService {
   HttpLimits limits;
   HttpHandler handler;
   HttpErrorBody error_body;
-  HostPolicy hosts;
-  bool stopping = false;  // server's thread only
+  HostPolicy hosts = {};
+  HttpBodyCheck takes_body = nullptr;               // null: every body is read
+  std::shared_ptr<const TlsContext> tls = nullptr;  // of new connections; null: plain HTTP. Server's thread only
+  bool stopping = false;                            // server's thread only
 };
 
 /// "req_" and 32 hexadecimal digits.
@@ -58,10 +61,17 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   template <class T>
   using Awaitable = boost::asio::awaitable<T>;
 
+  /// Agrees on keys; false if that failed.
+  Awaitable<bool> handshake();
+  Awaitable<bool> shake_hands();
+  /// What TLS waits for.
+  Awaitable<bool> wait_for(TlsSession::State state);
+  Awaitable<bool> read_some_tls();
   Awaitable<void> serve_requests();
   /// nullopt if the connection ended or an error was answered.
   Awaitable<std::optional<HttpRequest>> read_request();
-  /// Feeds the parser until the request has begun or, with `whole`, ended. False if no more bytes will come.
+  /// Feeds the parser until the request has begun or, with `whole`, ended, or its body is left. False if no more bytes
+  /// will come.
   Awaitable<bool> feed(HttpRequestParser& parser, bool whole);
   /// False at the end of the client's input.
   Awaitable<bool> read_some();
@@ -91,6 +101,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
 
   boost::asio::ip::tcp::socket socket_;
   const HttpService& service_;
+  std::unique_ptr<TlsSession> tls_;  // null: plain HTTP
   ReadAhead ahead_;
   std::string remote_;
   std::string request_id_;              // id of the current exchange
@@ -100,6 +111,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   bool keep_alive_ = true;
   bool chunked_ = true;     // false for HTTP/1.0 clients, whose streams end with the connection
   bool head_only_ = false;  // the request was HEAD
+  bool body_left_ = false;  // the request's body is not read
   bool in_exchange_ = false;
   bool answer_begun_ = false;
   bool input_ended_ = false;   // the client sends nothing more; it may still read

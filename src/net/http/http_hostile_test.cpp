@@ -246,7 +246,7 @@ TEST_F(HttpHostileTest, OnlyNamesAndPagesOfThisMachineAreAccepted) {
       },
       [](int, std::string_view message) { return std::string(message); });
   server_ = std::move(*listening);
-  server_->allow_hosts({"box.lan"});
+  server_->set_browser_rules({.hosts = {"box.lan"}});
   EXPECT_TRUE(server_->on_loopback());
   thread_ = std::thread([this] { server_->run(); });
   const auto answer = [&](std::string_view host, std::string_view header) {

@@ -47,7 +47,12 @@ class HttpRequestParser {
   /// Whether the client speaks HTTP/1.1, so that it understands chunks and interim answers.
   bool modern() const { return modern_; }
 
-  /// The request, once done. The caller fills in its id and remote.
+  /// The request so far, if its head is complete and its body is not; else null.
+  const HttpRequest* head() const {
+    return state_ == State::kBody || state_ == State::kChunkSize || state_ == State::kChunk ? &request_ : nullptr;
+  }
+
+  /// The request, once done, or once there is a head. The caller fills in its id and remote.
   HttpRequest take() { return std::move(request_); }
 
  private:

@@ -40,7 +40,7 @@ constexpr size_t kDroppedBytes = 4 << 10;
 class Server final : public HttpServer {
  public:
   Server(const HttpLimits& limits, HttpHandler handler, HttpErrorBody error_body)
-      : service_{limits, std::move(handler), std::move(error_body), {}},
+      : service_{limits, std::move(handler), std::move(error_body)},
         acceptor_(context_),
         deadline_(context_),
         interval_timer_(context_) {}
@@ -65,7 +65,7 @@ class Server final : public HttpServer {
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
     on_loopback_ = endpoint.address().is_loopback();
     host_ = host;
-    allow_hosts({});
+    set_browser_rules({});
     if (error) {
       return fail(Code::kIo, "cannot listen on {}:{}: {}; stop what uses that port or choose another with --port", host,
                   port, error.message());
@@ -81,9 +81,16 @@ class Server final : public HttpServer {
     return {};
   }
 
-  void allow_hosts(std::vector<std::string> names) override {
-    names.push_back(host_);
-    if (on_loopback_) service_.hosts = HostPolicy::loopback(names);
+  void set_browser_rules(BrowserRules rules) override {
+    rules.hosts.push_back(host_);
+    const bool checks_host = on_loopback_ && !rules.any_host;
+    service_.hosts = HostPolicy(std::move(rules), checks_host);
+  }
+
+  void set_body_check(HttpBodyCheck check) override { service_.takes_body = std::move(check); }
+
+  void set_tls(std::shared_ptr<const TlsContext> tls) override {
+    asio::post(context_, [this, tls = std::move(tls)]() mutable { service_.tls = std::move(tls); });
   }
 
   void every(std::chrono::milliseconds interval, std::function<void()> work) override {
@@ -227,6 +234,7 @@ class Server final : public HttpServer {
   // are read before, as closing over unread bytes would reset the connection and lose the answer.
   void refuse(int socket, std::string_view why) {
     if (service_.limits.traffic) ++service_.limits.traffic->refused;
+    if (service_.tls != nullptr) return;  // whose answer would take a handshake: the connection is closed
     const std::string body = service_.error_body(503, why);
     const std::string text = fmt::format(
         "HTTP/1.1 503 Service Unavailable\r\nServer: cairn\r\nConnection: close\r\n{}Retry-After: 1\r\n"

@@ -55,6 +55,12 @@ struct HttpLimits {
   std::chrono::milliseconds comment_interval{4'000};  ///< an event stream that is silent for this long gets a comment
 };
 
+/// What the handler of a server attaches to a request: who it lets in.
+class RequestOwner {
+ public:
+  virtual ~RequestOwner() = default;
+};
+
 struct HttpRequest {
   std::string id;                                            ///< made here, unique; every answer has it as a header
   std::string method;                                        ///< "POST"
@@ -62,14 +68,23 @@ struct HttpRequest {
   std::string query;                                         ///< after '?', as sent
   std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
   std::string body;
-  std::string remote;                ///< "127.0.0.1:54321"
-  std::shared_ptr<void> context;     ///< what the handler keeps with it
-  std::shared_ptr<ByteShare> share;  ///< the request's share of HttpLimits::budget, returned with its body
+  std::string remote;                         ///< "127.0.0.1:54321"
+  std::shared_ptr<void> context;              ///< what the handler keeps with it
+  std::shared_ptr<ByteShare> share;           ///< the request's share of HttpLimits::budget, returned with its body
+  std::shared_ptr<const RequestOwner> owner;  ///< null as it comes from the connection
 
   /// Value of the first header of that lower-case name, or "".
   std::string_view header(std::string_view name) const;
   /// Percent-decoded value of the first NAME=VALUE of the query; nullopt if there is none or it is ill-formed.
   std::optional<std::string> query_value(std::string_view name) const;
+};
+
+/// Which names and web pages a server lets in besides those of this machine (host_policy.h).
+struct BrowserRules {
+  std::vector<std::string> hosts{};  ///< names under which it may be asked for, and whose pages may ask
+  /// Origins of pages that may ask, in which '*' stands for anything: "https://chat.example", "https://*.example".
+  std::vector<std::string> origins{};
+  bool any_host = false;  ///< the name is not checked: who asks shows by other means that they may
 };
 
 /// What a stream is, and what it says while it has nothing to say.
@@ -112,8 +127,14 @@ class HttpResponse : public ClientOutput {
 /// Called on the server's thread for each complete request; must neither block nor compute. Requests of a connection
 /// come one at a time, in order, each after the previous answer has ended.
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<HttpResponse> response)>;
+/// Whether the body of a request is read whose head has come, and whose body has not. If not, the handler, which is
+/// going to refuse it, gets the request without a body, and the connection ends with its answer. Called on the server's
+/// thread.
+using HttpBodyCheck = std::function<bool(const HttpRequest& head)>;
 /// Writes the body of an error that net/ itself answers (400, 403, 408, 413, 431, 500, 501, 503, 505). Thread-safe.
 using HttpErrorBody = std::function<std::string(int status, std::string_view message)>;
+
+class TlsContext;
 
 class HttpServer {
  public:
@@ -123,9 +144,14 @@ class HttpServer {
   virtual ~HttpServer() = default;
   /// Also serves framed messages at a socket file. Called once, before run. Errors: those of UnixListener::listen.
   virtual Result<void> listen_frames(const std::string& path, const FrameLimits& limits, FrameHandler handler) = 0;
-  /// On a loopback address only requests for that address, for `host` of listen and for these names are accepted, and
-  /// none of a web page from another site: others get 403 (host_policy.h). Called before run.
-  virtual void allow_hosts(std::vector<std::string> names) = 0;
+  /// Requests of other web pages get 403, and on a loopback address also those for another name than this machine's,
+  /// `host` of listen and rules.hosts. Called before run.
+  virtual void set_browser_rules(BrowserRules rules) = 0;
+  /// Called before run.
+  virtual void set_body_check(HttpBodyCheck check) = 0;
+  /// Connections from now on speak TLS, with this certificate (tls.h); those that are open go on as they are. Any
+  /// thread, also while it runs.
+  virtual void set_tls(std::shared_ptr<const TlsContext> tls) = 0;
   /// Whether only this machine can reach the server.
   virtual bool on_loopback() const = 0;
   virtual uint16_t port() const = 0;

@@ -390,7 +390,7 @@ TEST_F(HttpServerTest, PagesOfOtherSitesGetNoPermission) {
       HttpServer::listen("127.0.0.1", 0, {}, echo, [](int, std::string_view) { return std::string("no"); });
   ASSERT_TRUE(listening.has_value());
   server_ = std::move(*listening);
-  server_->allow_hosts({});
+  server_->set_browser_rules({});
   thread_ = std::thread([this] { server_->run(); });
   RawClient client(port());
   client.send(
@@ -479,6 +479,24 @@ TEST_F(HttpServerTest, AStreamIsCompressedWhereThatIsSwitchedOn) {
   open->end();
   EXPECT_EQ(unzipped(client.read_until("")), "data: 1\n\ndata: 2\n\n");
   open.reset();
+}
+
+TEST_F(HttpServerTest, ABodyThatIsNotWantedIsNotReadAndTheAnswerStillArrives) {
+  start({}, [](HttpRequest request, std::shared_ptr<HttpResponse> response) {
+    response->send(401, "text/plain", fmt::format("no {}", request.body.size()));
+  });
+  server_->set_body_check([](const HttpRequest& head) { return head.header("x-key") == "right"; });
+  RawClient wrong(port());
+  wrong.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n");
+  EXPECT_THAT(wrong.read_until("no 0"), HasSubstr("Connection: close"));
+  RawClient continues(port());
+  continues.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+  EXPECT_THAT(continues.read_until("no 0"), testing::Not(HasSubstr("100 Continue")));
+  RawClient right(port());
+  right.send("POST / HTTP/1.1\r\nHost: a\r\nX-Key: right\r\nContent-Length: 5\r\n\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  right.send("hello");
+  EXPECT_THAT(right.read_until("no 5"), HasSubstr("Connection: keep-alive"));
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+#include "api/access/gate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <mutex>
+#include <utility>
+
+#include "api/serialization/timestamps.h"
+
+namespace cairn::api {
+namespace {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+constexpr int64_t kMilliseconds = 1'000;  // of a second
+constexpr int64_t kSecondsPerMinute = 60;
+
+/// Limits that the party has, in the headers that the protocol's clients know.
+Headers rate_headers(const RateMeter& meter, ErrorFormat format) {
+  const RateState state = meter.state(RateMeter::Clock::now());
+  Headers headers;
+  const auto add = [&](std::string_view what, int64_t limit, int64_t left, std::chrono::milliseconds full) {
+    if (limit == 0) return;
+    if (format == ErrorFormat::kAnthropic) {
+      const auto now = std::chrono::system_clock::now().time_since_epoch();
+      const int64_t at = std::chrono::duration_cast<std::chrono::microseconds>(now + full).count();
+      headers.emplace_back(fmt::format("anthropic-ratelimit-{}-limit", what), fmt::format("{}", limit));
+      headers.emplace_back(fmt::format("anthropic-ratelimit-{}-remaining", what), fmt::format("{}", left));
+      headers.emplace_back(fmt::format("anthropic-ratelimit-{}-reset", what), rfc3339(at));
+    } else {
+      headers.emplace_back(fmt::format("x-ratelimit-limit-{}", what), fmt::format("{}", limit));
+      headers.emplace_back(fmt::format("x-ratelimit-remaining-{}", what), fmt::format("{}", left));
+      headers.emplace_back(fmt::format("x-ratelimit-reset-{}", what), reset_text(full));
+    }
+  };
+  add("requests", state.limits.requests_per_minute, state.requests_left, state.requests_full);
+  add("tokens", state.limits.tokens_per_minute, state.tokens_left, state.tokens_full);
+  return headers;
+}
+
+/// Adds the headers to an answer, and ends the admission with it.
+class MeteredResponse final : public net::HttpResponse {
+ public:
+  MeteredResponse(std::shared_ptr<net::HttpResponse> response, Admission admission, ErrorFormat format)
+      : response_(std::move(response)),
+        meter_(admission.principal()->meter()),
+        format_(format),
+        admission_(std::move(admission)) {}
+
+  std::string_view request_id() const override { return response_->request_id(); }
+  // Before the client has the answer: it may send its next request at once.
+  void send(int status, std::string_view content_type, std::string body, Headers headers) override {
+    end_admission();
+    add_to(headers);
+    response_->send(status, content_type, std::move(body), std::move(headers));
+  }
+  void begin_events(Headers headers, net::StreamFormat form) override {
+    add_to(headers);
+    response_->begin_events(std::move(headers), form);
+  }
+  void write(std::string_view bytes) override { response_->write(bytes); }
+  void end() override {
+    end_admission();
+    response_->end();
+  }
+  void on_close(std::function<void()> callback) override { response_->on_close(std::move(callback)); }
+  bool closed() const override { return response_->closed(); }
+  size_t unsent_bytes() const override { return response_->unsent_bytes(); }
+  void on_drained(size_t bytes, std::function<void()> callback) override {
+    response_->on_drained(bytes, std::move(callback));
+  }
+  void post(std::function<void()> work) override { response_->post(std::move(work)); }
+
+ private:
+  void end_admission() {
+    const std::lock_guard lock(mutex_);
+    admission_.end();
+  }
+  void add_to(Headers& headers) const {
+    Headers limits = rate_headers(*meter_, format_);
+    headers.insert(headers.end(), std::make_move_iterator(limits.begin()), std::make_move_iterator(limits.end()));
+  }
+
+  const std::shared_ptr<net::HttpResponse> response_;
+  const std::shared_ptr<RateMeter> meter_;
+  const ErrorFormat format_;
+  std::mutex mutex_;  // guards the next member
+  Admission admission_;
+};
+
+void send_refusal(const Refusal& refusal, net::HttpResponse& response, ErrorFormat format) {
+  Headers headers;
+  if (refusal.error.code == Code::kUnauthenticated) headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (refusal.error.code == Code::kRateLimited) {
+    const int64_t seconds = (refusal.retry_after.count() + kMilliseconds - 1) / kMilliseconds;
+    headers = rate_headers(*refusal.principal->meter(), format);
+    headers.emplace_back("Retry-After", fmt::format("{}", std::max<int64_t>(1, seconds)));
+  }
+  send_error(response, refusal.error, format, std::move(headers));
+}
+
+}  // namespace
+
+std::string reset_text(std::chrono::milliseconds time) {
+  const int64_t milliseconds = time.count();
+  if (milliseconds < kMilliseconds) return fmt::format("{}ms", milliseconds);
+  const int64_t seconds = (milliseconds + kMilliseconds - 1) / kMilliseconds;
+  if (seconds < kSecondsPerMinute) return fmt::format("{}s", seconds);
+  return fmt::format("{}m{}s", seconds / kSecondsPerMinute, seconds % kSecondsPerMinute);
+}
+
+std::shared_ptr<net::HttpResponse> let_in(Access& access, net::HttpRequest& request,
+                                          std::shared_ptr<net::HttpResponse> response, ErrorFormat format) {
+  auto outcome = access.admit(request);
+  if (const auto* refusal = std::get_if<Refusal>(&outcome)) {
+    send_refusal(*refusal, *response, format);
+    return nullptr;
+  }
+  auto& admission = std::get<Admission>(outcome);
+  request.owner = admission.principal();
+  if (admission.principal()->meter() == nullptr) return response;
+  return std::make_shared<MeteredResponse>(std::move(response), std::move(admission), format);
+}
+
+}  // namespace cairn::api
