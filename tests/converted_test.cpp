@@ -107,6 +107,7 @@ const Converted kDecoders[] = {
     {"mamba2"},
     {"nemotron_h"},
     {"nemotron_h-moe"},
+    {"nemotron_h-latent"},
     {"gpt_oss"},
     // Scores are not divided by the square root of a head's size, so that rounding weighs more.
     {"gemma4", 1e-9},

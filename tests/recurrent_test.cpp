@@ -306,7 +306,7 @@ class DraftedSequence {
   }
 
  private:
-  static constexpr int32_t kTokensMax = 40, kDraftsMax = 4;
+  static constexpr int32_t kTokensMax = 30, kDraftsMax = 4;
 
   int32_t up_to(int32_t most) { return static_cast<int32_t>(random_() % static_cast<uint32_t>(most + 1)); }
 
@@ -320,10 +320,8 @@ class DraftedSequence {
 };
 
 TEST(RecurrentStates, DraftsThatAreKeptInWholeOrInPartOrNotAtAllLeaveTheSameBytes) {
-  for (const char* file :
-       {"models/qwen35", "models/qwen35moe", "models/qwen3next", "models/mamba2", "models/lfm2", "converted/falcon_h1",
-        "converted/granitemoehybrid", "converted/granite-hybrid-dense", "converted/lfm2_moe", "converted/nemotron_h",
-        "converted/nemotron_h-moe", "converted/qwen3_5", "converted/qwen3_next"}) {
+  for (const char* file : {"models/qwen35", "models/qwen3next", "models/mamba2", "models/lfm2", "converted/falcon_h1",
+                           "converted/granitemoehybrid", "converted/lfm2_moe", "converted/nemotron_h-moe"}) {
     for (const std::string& isa : isas()) {
       SCOPED_TRACE(fmt::format("{} on {}", file, isa));
       Model model(std::string(file) + ".gguf", 64, isa, 2);

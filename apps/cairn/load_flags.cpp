@@ -85,8 +85,8 @@ void LoadFlags::add_model_flags(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--speculate", options.speculation.tokens_max,
-                  "Tokens drafted per step (speculative decoding), from repetition in the text or by --draft; the "
-                  "answer stays the same; "
+                  "Tokens drafted per step (speculative decoding), by the file's MTP module, by --draft, or from "
+                  "repetition in the text; the answer stays the same; "
                   "0: none")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();

@@ -76,7 +76,7 @@ void MemoryFlags::add_to(CLI::App& command) {
   command.add_option("-t,--threads", threads, "Threads (default: one per core)")->check(CLI::Range(1, 1024));
   command
       .add_option("--speculate", drafts,
-                  "Tokens drafted per step; above 0 memory is planned for DeepSeek V4's MTP module, too")
+                  "Tokens drafted per step; above 0 memory is planned for the file's MTP module, too")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
   command.add_option("--draft", draft, "File of DeepSeek V4's MTP module, to plan memory for")

@@ -11,6 +11,11 @@ namespace cairn {
 inline KvGroup full_group() { return {KvKind::kFull, 0, {{1, 4, 0}}, 0}; }
 inline KvGroup latent_group() { return {KvKind::kLatent, 0, {{1, 4, 0}}, 0}; }
 inline KvGroup window_group(int32_t window) { return {KvKind::kWindow, window, {{1, 4, 0}}, 0}; }
+inline KvGroup optional_window_group(int32_t window) {
+  KvGroup group = window_group(window);
+  group.optional = true;
+  return group;
+}
 inline KvGroup state_group() { return {KvKind::kState, 0, {}, 16}; }
 
 struct LabSequence {

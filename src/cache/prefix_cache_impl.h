@@ -84,6 +84,11 @@ class PrefixCache::Impl {
   bool is_kind(int32_t group, KvKind kind) const { return pool_.layout().groups[group].kind == kind; }
   bool is_paged(int32_t group) const { return !is_kind(group, KvKind::kState); }
   int32_t window(int32_t group) const { return pool_.layout().groups[group].window; }
+  /// The window without which no sequence can resume. With 1 no position before the boundary is needed.
+  int32_t window_needed(int32_t group) const {
+    const KvGroup& of = pool_.layout().groups[group];
+    return of.optional ? 1 : of.window;
+  }
 
   PagePool& pool_;
   PrefixTree tree_;

@@ -180,6 +180,7 @@ const Setting kSettings[] = {
     {"Full", {full_group()}, {30}},
     {"FullAndLatent", {full_group(), latent_group()}, {40, 31}},
     {"FullAndWindow", {full_group(), window_group(40)}, {40, 20}},
+    {"FullAndOptionalWindow", {full_group(), optional_window_group(2), state_group()}, {40, 9, 6}},
     {"WindowsOnly", {window_group(70), window_group(33)}, {30, 25}},
     {"WindowsAtTheEdges", {window_group(1), full_group(), window_group(65), window_group(10'000)}, {14, 40, 20, 40}},
     {"LatentAndState", {latent_group(), state_group()}, {40, 9}},

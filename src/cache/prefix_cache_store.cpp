@@ -174,7 +174,7 @@ void PrefixCacheStore::clear() {
 bool PrefixCacheStore::is_dead(int32_t node) const {
   for (int32_t g = 0; g < groups_; ++g) {
     const KvGroup& group = pool_.layout().groups[g];
-    const bool needed = group.kind == KvKind::kState || group.kind != KvKind::kWindow || group.window > 1;
+    const bool needed = group.kind != KvKind::kWindow || (group.window > 1 && !group.optional);
     if (needed && !has(node, g) && !has_on_host(node, g)) return true;
   }
   return false;

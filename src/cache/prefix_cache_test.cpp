@@ -138,6 +138,19 @@ TEST(PrefixCache, WindowPagesLeftBehindServeEarlierBoundariesUntilEvicted) {
   EXPECT_EQ(lab.peek(counting(0, 320)).tokens, 0);
 }
 
+TEST(PrefixCache, WithoutThePagesOfAnOptionalWindowSequencesResumeAllTheSame) {
+  PrefixCacheFixture lab({full_group(), optional_window_group(40)}, {40, 12});
+  lab.run_and_leave(counting(0, 310));
+  ASSERT_TRUE(lab.cache().make_room(1, 12));
+  LabSequence whole = lab.sequence(counting(0, 288)), partial = lab.sequence(counting(0, 310) + counting(800, 80));
+  EXPECT_EQ(lab.resume(whole).tokens, 288);
+  for (const PageId page : whole.table.groups[1]) EXPECT_EQ(page, kNoPage);
+  EXPECT_EQ(lab.run(partial, 25).tokens, 310) << "in the middle of a page";
+  lab.leave(whole);
+  lab.leave(partial);
+  EXPECT_EQ(lab.peek(counting(0, 310) + counting(800, 80)).tokens, 390);
+}
+
 TEST(PrefixCache, EvictedWindowPagesAreCachedAgainWhenTheyAreComputedAgain) {
   PrefixCacheFixture lab({full_group(), window_group(64)}, {40, 12});
   lab.run_and_leave(counting(0, 320));

@@ -106,7 +106,7 @@ void PrefixCache::Impl::match_children(int32_t node, uint64_t key, int32_t begin
 
 bool PrefixCache::Impl::lacks_window(int32_t node, Where where) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
-    if (is_kind(g, KvKind::kWindow) && !has(node, g, where)) return true;
+    if (is_kind(g, KvKind::kWindow) && window_needed(g) > 1 && !has(node, g, where)) return true;
   }
   return false;
 }
@@ -114,7 +114,7 @@ bool PrefixCache::Impl::lacks_window(int32_t node, Where where) const {
 bool PrefixCache::Impl::can_resume_after(int32_t node, int32_t boundary, Where where) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (is_kind(g, KvKind::kWindow)) {
-      const int32_t begin = window_begin(window(g), boundary);
+      const int32_t begin = window_begin(window_needed(g), boundary);
       if (begin < boundary && begin < window_from_[g]) return false;
     } else if (!has(node, g, where)) {
       return false;
@@ -129,7 +129,7 @@ bool PrefixCache::Impl::can_resume_within(int32_t node, int32_t begin, int32_t b
     if (is_kind(g, KvKind::kState)) {
       if (boundary != tree_.end(node) || !has(node, g, where)) return false;
     } else if (is_kind(g, KvKind::kWindow)) {
-      const int32_t needed = window_begin(window(g), boundary);
+      const int32_t needed = window_begin(window_needed(g), boundary);
       if (needed < boundary && !has(node, g, where)) return false;
       if (needed < begin && needed < window_from_[g]) return false;
     }

@@ -52,8 +52,8 @@ class LatentOperations {
   virtual ~LatentOperations() = default;
   /// Writes x, the rows that the slices' positions complete (kv_row_place), in order: [completed, key_dim].
   virtual void store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) = 0;
-  /// out[i] = the row of the position before the i-th of the slices' positions, zeros where there is none: [positions,
-  /// key_dim]. Of kF32 views with a row for each position.
+  /// out[i] = the row of the position before the i-th of the slices' positions, zeros where there is none or its page
+  /// is kNoPage: [positions, key_dim]. Of kF32 views with a row for each position.
   virtual void load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) = 0;
   /// The rows with the largest sums over heads h of weights[h] * max(0, q[h] . row), into chosen [queries, most]:
   /// ascending; what is behind the last of fewer is left as it is. Which of equal sums is for the backend to say. q

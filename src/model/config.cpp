@@ -99,19 +99,22 @@ Result<void> read_norm_epsilon(const MetadataReader& keys, DecoderConfig& config
   return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
 }
 
+void complete_layer(const DecoderConfig& config, LayerConfig& layer) {
+  if (layer.kv_heads == 0) layer.kv_heads = config.kv_heads;
+  if (layer.key_dim == 0) layer.key_dim = config.key_dim;
+  if (layer.value_dim == 0) layer.value_dim = config.value_dim;
+  if (layer.feed_forward_length == 0) layer.feed_forward_length = config.feed_forward;
+}
+
 void complete_layers(DecoderConfig& config) {
-  for (LayerConfig& layer : config.layers) {
-    if (layer.kv_heads == 0) layer.kv_heads = config.kv_heads;
-    if (layer.key_dim == 0) layer.key_dim = config.key_dim;
-    if (layer.value_dim == 0) layer.value_dim = config.value_dim;
-    if (layer.feed_forward_length == 0) layer.feed_forward_length = config.feed_forward;
-  }
+  for (LayerConfig& layer : config.layers) complete_layer(config, layer);
+  if (config.mtp_layer) complete_layer(config, *config.mtp_layer);
 }
 
 /// The largest of what `elements` gives for each layer.
 template <class Elements>
 int64_t most_of_layers(const DecoderConfig& config, Elements elements) {
-  int64_t most = 0;
+  int64_t most = config.mtp_layer ? elements(*config.mtp_layer) : 0;
   for (const LayerConfig& layer : config.layers) most = std::max<int64_t>(most, elements(layer));
   return most;
 }
@@ -280,28 +283,11 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
     if (group == groups.size()) groups.push_back({.kind = kind, .window = window, .layers = {}, .device = device});
     return static_cast<int32_t>(group);
   };
-  for (const LayerConfig& layer : config.layers) {
-    if (layer.kv_layer != kOwnKv) {
-      plan.places.push_back(plan.places[layer.kv_layer]);
-      plan.states.emplace_back();
-      continue;
-    }
+  const auto add_kv = [&](const LayerConfig& layer, int32_t device) -> KvPlace {
     const KvKind kind = config.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
-    const int32_t device = stage_of_layer(std::ssize(plan.places), stages);
-    StatePlace& state = plan.states.emplace_back();
-    if (layer.recurs()) {
-      state.group = group_of(KvKind::kState, 0, device);
-      int64_t& bytes = groups[state.group].state_bytes;
-      state.offset = bytes;
-      bytes += config.recurrent->layer_bytes();
-    }
-    if (!layer.attends()) {
-      plan.places.emplace_back();
-      continue;
-    }
     const int32_t group = group_of(kind, layer.window, device);
     std::vector<KvLayer>& layers = groups[group].layers;
-    plan.places.push_back({group, static_cast<int32_t>(layers.size())});
+    const KvPlace place{group, static_cast<int32_t>(layers.size())};
     KvLayer kv{.kv_heads = layer.kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim};
     if (config.latent) {
       kv.value_dim = 0;
@@ -312,6 +298,34 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
     if (config.latent && config.latent->indexer) {
       layers.push_back({.kv_heads = 1, .key_dim = config.latent->indexer->key_dim});
     }
+    return place;
+  };
+  for (const LayerConfig& layer : config.layers) {
+    const int32_t device = stage_of_layer(std::ssize(plan.places), stages);
+    StatePlace& state = plan.states.emplace_back();
+    if (layer.recurs()) {
+      state.group = group_of(KvKind::kState, 0, device);
+      int64_t& bytes = groups[state.group].state_bytes;
+      state.offset = bytes;
+      bytes += config.recurrent->layer_bytes();
+    }
+    if (layer.kv_layer != kOwnKv) {
+      plan.places.push_back(plan.places[layer.kv_layer]);
+    } else {
+      plan.places.push_back(layer.attends() ? add_kv(layer, device) : KvPlace{});
+    }
+  }
+  if (config.mtp_layer) {
+    const auto device = static_cast<int32_t>(stages.size()) - 1;
+    plan.places.push_back(add_kv(*config.mtp_layer, device));
+    // A row reads that of the position before it.
+    plan.mtp_rows = {static_cast<int32_t>(groups.size()), 0};
+    groups.push_back(
+        {.kind = KvKind::kWindow,
+         .window = 2,
+         .layers = {{.kv_heads = 1, .key_dim = static_cast<int32_t>(config.embedding), .type = KvType::kF32}},
+         .device = device,
+         .optional = true});
   }
   return plan;
 }

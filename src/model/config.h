@@ -52,10 +52,16 @@ struct MoeConfig {
   bool shared_gated = false;  ///< whose output is scaled by a sigmoid
   /// A row is multiplied by its expert's weight before it passes the expert, not after; then each row has one expert.
   bool weighted_inputs = false;
+  /// > 0: the experts work on rows of so many elements, made from the residual stream's and made back into such. The
+  /// router and the expert of all rows read the residual stream's.
+  int64_t latent = 0;
   /// The layer's dense feed-forward works too, and both are added. Each has norms of its own before and after.
   bool beside_dense = false;
   /// The router reads the residual stream by a norm of its own, whose weight is ffn_gate_inp.scale / sqrt(embedding).
   bool router_norm = false;
+
+  /// Elements of the rows that experts work on, in a model of this embedding.
+  int64_t row_width(int64_t embedding) const { return latent > 0 ? latent : embedding; }
 };
 
 /// Choosing the positions that attention reads (DeepSeek 3.2).
@@ -166,8 +172,13 @@ struct DecoderConfig {
   std::optional<RecurrentConfig> recurrent;
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
-  int32_t mtp_layers = 0;                ///< behind those in the file, which are not read
+  int32_t mtp_layers = 0;  ///< behind those in the file
+  /// The layer of the MTP module, the first of those behind `layers`; nullopt: there is no module, or no use for it.
+  std::optional<LayerConfig> mtp_layer;
   std::vector<std::string> unread_keys;  ///< MetadataReader::unread()
+
+  /// A layer by its number in the file.
+  const LayerConfig& layer(size_t number) const { return number < layers.size() ? layers[number] : *mtp_layer; }
 
   /// Elements of a row in the layer that has most.
   int64_t query_elements() const;
@@ -215,8 +226,12 @@ Result<void> read_routing_config(const MetadataReader& keys, const RoutingDefaul
 /// multiple of it.
 Result<void> read_expert_step_config(const MetadataReader& keys, DecoderConfig& config);
 
-/// Leaves out the MTP layers at the end, which nextn_predict_layers counts.
+/// Takes the MTP layers at the end, which nextn_predict_layers counts, out of `layers`.
 Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& config);
+
+/// Sets mtp_layer, if there are MTP layers: attention like the last layer that has it, and then experts, if the model
+/// has them, or a dense feed-forward.
+void describe_mtp_layer(DecoderConfig& config);
 
 /// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
 /// scale.
@@ -238,12 +253,14 @@ struct StatePlace {
 /// to be used.
 struct KvPlan {
   KvLayout layout;
-  std::vector<KvPlace> places;     ///< per layer of the model
-  std::vector<StatePlace> states;  ///< the same
+  std::vector<KvPlace> places;     ///< per layer of the model; last that of the MTP module, if there is one
+  std::vector<StatePlace> states;  ///< per layer of the model
+  KvPlace mtp_rows;                ///< what drafts start from: rows of the residual stream, normalised
 };
 
 /// On each device one group for layers that see everything, one for those with a window, one for latent ones, one for
-/// states; of the options' type, or what the layers' backend keeps for it.
+/// states; of the options' type, or what the layers' backend keeps for it. Rows of the MTP module have one of their
+/// own.
 KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> stages, const ModelOptions& options);
 
 /// Layers [begin, end) of a decoder: all, or those that one of several backends computes.

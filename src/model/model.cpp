@@ -245,7 +245,7 @@ void tell_rope_factors(const DecoderConfig& config) {
   }
 }
 
-// Their tensors have a use, if none here.
+// Their tensors have a use, even if none in this run.
 void tell_mtp_layers(const gguf::Reader& file, const DecoderConfig& config, WeightLoader& binder) {
   if (config.mtp_layers == 0) return;
   const size_t end = config.layers.size() + config.mtp_layers;
@@ -255,7 +255,7 @@ void tell_mtp_layers(const gguf::Reader& file, const DecoderConfig& config, Weig
       if (tensor.name.starts_with(prefix)) binder.mark_used(tensor.name);
     }
   }
-  log_info("MTP layers are not read: blk.{} to blk.{}", config.layers.size(), end - 1);
+  if (!config.mtp_layer) log_info("MTP layers are not read: blk.{} to blk.{}", config.layers.size(), end - 1);
 }
 
 void tell_unread_keys(const std::vector<std::string>& keys) {
@@ -297,6 +297,17 @@ Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, c
   return config;
 }
 
+// The MTP module is left out where nobody asks for it, where the file lacks it, and where layers are on several
+// devices.
+Result<DecoderConfig> read_decoder(const gguf::Reader& file, const Architecture& architecture,
+                                   std::span<const PipelineStage> stages, const ModelOptions& options) {
+  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture, options.context_tokens));
+  const bool usable = options.load_mtp && stages.size() == 1 && stages[0].backend->latent() != nullptr;
+  const std::string pair = fmt::format("blk.{}.nextn.eh_proj.weight", config.layers.size());
+  if (!usable || file.find_tensor(pair) == nullptr) config.mtp_layer.reset();
+  return config;
+}
+
 // An MTP module, given on its own, is no use to other architectures.
 Result<void> check_mtp_file(const Architecture& architecture, const ModelOptions& options) {
   if (options.mtp_file == nullptr || architecture.kind == ArchitectureKind::kDeepSeek4) return {};
@@ -323,7 +334,7 @@ Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::sp
 
 Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Architecture& architecture,
                                              std::span<const PipelineStage> stages, const ModelOptions& options) {
-  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture, options.context_tokens));
+  CAIRN_TRY(DecoderConfig config, read_decoder(file, architecture, stages, options));
   CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
   const size_t last = stages.size() - 1;
   Backend& backend = *stages[last].backend;
@@ -362,7 +373,7 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const Pipel
   CAIRN_TRY_VOID(check_adapters(*architecture, options));
   switch (architecture->kind) {
     case ArchitectureKind::kDecoder: {
-      CAIRN_TRY(const DecoderConfig config, read_decoder_config(file, *architecture, options.context_tokens));
+      CAIRN_TRY(const DecoderConfig config, read_decoder(file, *architecture, stages, options));
       return memory_of(file, stages, config, options);
     }
     case ArchitectureKind::kEncoder: {

@@ -70,4 +70,14 @@ Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& con
   return {};
 }
 
+void describe_mtp_layer(DecoderConfig& config) {
+  if (config.mtp_layers == 0) return;
+  const auto attends = std::find_if(config.layers.rbegin(), config.layers.rend(),
+                                    [](const LayerConfig& layer) { return layer.mixer == Mixer::kAttention; });
+  if (attends == config.layers.rend()) return;
+  config.mtp_layer = *attends;
+  config.mtp_layer->feed_forward = true;
+  config.mtp_layer->routed = config.experts.has_value();
+}
+
 }  // namespace cairn

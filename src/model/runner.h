@@ -87,7 +87,7 @@ class Runner {
   }
   /// Whether there is an MTP module.
   virtual bool has_mtp() const { return false; }
-  /// Drafts by that block: logits [slices, vocabulary] of what follows each row, which is a token that step() has not
+  /// Drafts by that module: logits [slices, vocabulary] of what follows each row, which is a token that step() has not
   /// seen; valid until the next step() or mtp_step(). A slice has one row, at the position after those that step() or
   /// mtp_step() have computed, and wants kLast. Limits as for step(). It writes to the row's pages what step() writes
   /// over. Errors: those of step(); kUnsupported unless has_mtp().

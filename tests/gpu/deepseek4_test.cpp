@@ -1,5 +1,5 @@
 // DeepSeek V4 on the GPU beyond its reference files: rows selected by an index with many heads, the simulated rounding,
-// the MTP module.
+// the MTP module. Those of decoders as well.
 #include "gguf/reader.h"
 #include "gpu/model_lab.h"
 #include "mtp/files.h"
@@ -46,24 +46,35 @@ TEST_F(GpuDeepseek4, SelectedRowsAndSimulatedRoundingAgreeWithTheCpu) {
   EXPECT_GT(difference(of_both[0], of_both[1]), kBoundF32);
 }
 
-TEST_F(GpuDeepseek4, DraftsOfTheMtpModuleAgreeWithTheCpu) {
-  std::vector<std::vector<float>> drafts;
-  for (Backend* backend : {&gpu(), &cpu()}) {
-    Model model(file_, *backend, options(false, true));
-    ASSERT_TRUE(model.runner().has_mtp());
-    TestSequence sequence(model);
-    // In two steps, so that the MTP module reads rows of an earlier step.
-    sequence.step(prompt().first(7), LogitsWanted::kLast);
-    sequence.step(prompt().subspan(7), LogitsWanted::kLast);
-    auto& all = drafts.emplace_back();
-    for (int32_t i = 0; i < 3; ++i) {
-      const BatchSlice one = sequence.slice(0, 1, LogitsWanted::kLast);
-      const auto view = model.runner().mtp_step({std::span(tokens_).subspan(kPrompt + i, 1), {&one, 1}, &model.pool()});
-      ASSERT_TRUE(view.has_value()) << view.error().text();
-      all.insert(all.end(), view->values.begin(), view->values.end());
-    }
+/// Logits of three drafts after a prompt.
+std::vector<float> drafts_of(const gguf::Reader& file, Backend& backend, const ModelOptions& options,
+                             std::span<const TokenId> tokens, size_t prompt) {
+  Model model(file, backend, options);
+  EXPECT_TRUE(model.runner().has_mtp());
+  TestSequence sequence(model);
+  // In two steps, so that the MTP module reads rows of an earlier step.
+  sequence.step(tokens.first(7), LogitsWanted::kLast);
+  sequence.step(tokens.subspan(7, prompt - 7), LogitsWanted::kLast);
+  std::vector<float> all;
+  for (size_t i = 0; i < 3; ++i) {
+    const BatchSlice one = sequence.slice(0, 1, LogitsWanted::kLast);
+    const auto view = model.runner().mtp_step({tokens.subspan(prompt + i, 1), {&one, 1}, &model.pool()});
+    EXPECT_TRUE(view.has_value()) << view.error().text();
+    all.insert(all.end(), view->values.begin(), view->values.end());
   }
-  EXPECT_LE(difference(drafts[0], drafts[1]), kBoundF32);
+  return all;
+}
+
+TEST_F(GpuDeepseek4, DraftsOfTheMtpModuleAgreeWithTheCpu) {
+  const auto of = [&](Backend& backend) { return drafts_of(file_, backend, options(false, true), tokens_, kPrompt); };
+  EXPECT_LE(difference(of(gpu()), of(cpu())), kBoundF32);
+}
+
+TEST_F(GpuDeepseek4, DraftsOfADecodersMtpModuleAgreeWithTheCpu) {
+  const auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/glm4moe-mtp.gguf").value();
+  for (TokenId& token : tokens_) token = TokenId{index(token) % 300};
+  const auto of = [&](Backend& backend) { return drafts_of(file, backend, options(false, true), tokens_, kPrompt); };
+  EXPECT_LE(difference(of(gpu()), of(cpu())), kBoundF32);
 }
 
 // Types as in the published two-bit files. GPU and CPU round activations differently, so nothing depends on a selection

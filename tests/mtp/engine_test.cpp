@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine_core.h"
@@ -23,11 +26,17 @@ namespace {
 
 constexpr int kRequests = 8;
 constexpr int kTurnsMax = 100'000;
+constexpr int kTokens = 300;  // that all models have
+constexpr std::string_view kDeepSeek = "deepseek4";
 
-class MtpEngine : public testing::Test {
+// DeepSeek V4's module, and those of decoders: of one with recurrent layers, and of one with experts.
+class MtpEngine : public testing::TestWithParam<const char*> {
  protected:
   MtpEngine()
-      : model_(gguf::Reader::open(make_model(folder_ / "model.gguf")).value()),
+      : model_(gguf::Reader::open(GetParam() == kDeepSeek
+                                      ? make_model(folder_ / "model.gguf")
+                                      : std::filesystem::path(CAIRN_TEST_DATA) / "models" / GetParam())
+                   .value()),
         file_(gguf::Reader::open(make_talker(model_, 2, folder_ / "talker.gguf")).value()),
         tokenizer_(Tokenizer::load(file_.metadata()).value()) {}
 
@@ -61,7 +70,7 @@ class MtpEngine : public testing::Test {
     std::mt19937 random(7);
     const auto ids = [&](size_t count) {
       std::vector<TokenId> tokens(count);
-      for (TokenId& token : tokens) token = TokenId{static_cast<int32_t>(random() % 500)};
+      for (TokenId& token : tokens) token = TokenId{static_cast<int32_t>(random() % kTokens)};
       return tokens;
     };
     const std::vector<TokenId> system = ids(40);
@@ -106,7 +115,7 @@ class MtpEngine : public testing::Test {
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 
-TEST_F(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
+TEST_P(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
   const auto asked = requests();
   std::vector<Answer> plain;
   {
@@ -120,8 +129,14 @@ TEST_F(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
   alone.sequences_max = 1;
   crowded.sequences_max = kRequests;
   crowded.prefill_chunk_max = 9;
-  const auto own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
-  const std::array served = {serve(alone, 64), serve(crowded, 12), serve(crowded, 12, &own)};
+  std::vector<Served> served;
+  served.push_back(serve(alone, 64));
+  served.push_back(serve(crowded, 12));
+  std::optional<gguf::Reader> own;
+  if (GetParam() == kDeepSeek) {
+    own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
+    served.push_back(serve(crowded, 12, &*own));
+  }
   for (int round = 0; round < 2; ++round) {
     for (const Served& each : served) expect_same(ask(*each.core, asked), plain);
   }
@@ -134,6 +149,13 @@ TEST_F(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
   }
   for (const Served& each : std::span(served).subspan(1)) EXPECT_GT(each.core->stats().preemptions, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, MtpEngine, testing::Values("deepseek4", "qwen35-mtp.gguf", "glm4moe-mtp.gguf"),
+                         [](const auto& tested) {
+                           std::string name = std::filesystem::path(tested.param).stem().string();
+                           std::erase(name, '-');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace cairn::mtp

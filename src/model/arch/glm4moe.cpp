@@ -14,6 +14,7 @@ Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& conf
   CAIRN_TRY_VOID(read_routing_config(keys, {.score = RouteScore::kSigmoid}, config));
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
   config.ropes.push_back(std::move(rope));
+  describe_mtp_layer(config);
   return {};
 }
 

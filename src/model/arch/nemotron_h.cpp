@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "model/arch/table.h"
 #include "model/recurrent_config.h"
 
@@ -19,17 +17,6 @@ void choose_layers(DecoderConfig& config) {
   }
 }
 
-// Nemotron 3 Super: experts that work on shorter rows.
-Result<void> check_no_latent_experts(const MetadataReader& keys, const DecoderConfig& config) {
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    const std::string name = fmt::format("blk.{}.ffn_latent_down.weight", i);
-    if (keys.file().find_tensor(name) == nullptr) continue;
-    return fail_at("tensor " + name, Code::kUnsupported,
-                   "tensor {} makes shorter rows for the experts, which is not supported", name);
-  }
-  return {};
-}
-
 }  // namespace
 
 // Nemotron-H and Nemotron Nano 2 and 3, dense and mixtures: layers of one thing, with one norm; squares of ReLU without
@@ -46,8 +33,9 @@ Result<void> read_nemotron_h_config(const MetadataReader& keys, DecoderConfig& c
     keys.mark_read(key);
   }
   if (keys.architecture() != "nemotron_h_moe") return {};
-  CAIRN_TRY_VOID(check_no_latent_experts(keys, config));
   CAIRN_TRY_VOID(read_experts_config(keys, true, config));
+  // Nemotron 3 Super.
+  CAIRN_TRY(config.experts->latent, keys.integer_or("moe_latent_size", 0, 0, kEmbeddingMax));
   return read_routing_config(keys, {.score = RouteScore::kSigmoid, .renormalise = true}, config);
 }
 

@@ -78,7 +78,9 @@ Result<void> read_delta_config(const MetadataReader& keys, bool strided_heads, D
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
   CAIRN_TRY_VOID(read_sections_config(keys, rope));
   config.ropes.push_back(std::move(rope));
-  return read_routed_config(keys, config);
+  CAIRN_TRY_VOID(read_routed_config(keys, config));
+  describe_mtp_layer(config);
+  return {};
 }
 
 }  // namespace

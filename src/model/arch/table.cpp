@@ -63,7 +63,7 @@ constexpr Architecture kArchitectures[] = {
     encoder("modern-bert", "ModernBERT", read_modern_bert_config),
     decoder("nemotron", "Nemotron-4, Minitron", read_nemotron_config),
     hybrid("nemotron_h", "Nemotron-H, Nemotron Nano v2", read_nemotron_h_config),
-    hybrid("nemotron_h_moe", "Nemotron 3 Nano", read_nemotron_h_config),
+    hybrid("nemotron_h_moe", "Nemotron 3 Nano, Super", read_nemotron_h_config),
     encoder("nomic-bert", "Nomic Embed v1", read_nomic_bert_config),
     encoder("nomic-bert-moe", "Nomic Embed v2", read_nomic_bert_moe_config),
     decoder("olmo2", "OLMo 2, 3", read_olmo2_config),

@@ -93,6 +93,7 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
     // Each choice has an input of its own.
     sizes.expert_choices = int64_t{rows} * route.used;
     sizes.inputs.push_back({sizes.expert_choices, model.experts->width});
+    sizes.inputs.push_back({rows, model.experts->latent});
     sizes.experts = sizes.routed_experts = route.experts;
     sizes.route_groups = route.groups;
   }
@@ -105,6 +106,7 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
     sizes.attention_tokens = model.context_tokens;
   }
   if (model.recurrent) RecurrentLayers::add_work(model, rows, sizes);
+  if (model.mtp_layer) sizes.inputs.push_back({rows, 2 * model.embedding});
   if (model.per_layer_input > 0) PerLayerInputs::add_work(model, rows, sizes);
   return sizes;
 }
@@ -129,7 +131,10 @@ Result<LogitsView> Decoder::step(const Batch& batch) {
   CAIRN_CHECK(range_.is_first() && range_.is_last(description_));
   begin_with_tokens(batch);
   run_layers(*batch.pool);
-  return logits();
+  if (!has_mtp()) return logits();
+  CAIRN_TRY(const LogitsView result, logits_of_kept_rows(*batch.pool));
+  follow(batch);
+  return result;
 }
 
 Result<void> Decoder::first_step(const Batch& batch, std::span<float> rows) {
@@ -187,8 +192,8 @@ void Decoder::run_layers(const PagePool& pool) {
   for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
     mix(layer, pool);
     if (per_layer_inputs_) per_layer_inputs_->begin_layer(static_cast<int32_t>(layer));
-    if (layer + 1 == description_.layers.size()) select_output_rows();
-    if (description_.layers[layer].feed_forward) feed_forward(layer);
+    if (layer + 1 == description_.layers.size() && !has_mtp()) select_output_rows();
+    if (description_.layer(layer).feed_forward) feed_forward(layer);
     end_layer(layer);
   }
 }
@@ -229,7 +234,7 @@ void Decoder::compute_ropes() {
 }
 
 void Decoder::mix(size_t layer, const PagePool& pool) {
-  const LayerConfig& kind = description_.layers[layer];
+  const LayerConfig& kind = description_.layer(layer);
   if (kind.mixer == Mixer::kNone) return;
   const LayerWeights& weights = weights_of(layer);
   const float* x = block_input(weights.attention_norm);
@@ -255,14 +260,14 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   const KvPlace place = kv_.places[layer];
   const KvView kv = pool.view(place.group, place.layer);
   const std::span<const AttentionSlice> slices = batch_.slices(place.group);
-  if (description_.layers[layer].kv_layer == kOwnKv) {
+  if (description_.layer(layer).kv_layer == kOwnKv) {
     backend_.store_kv(kv, slices, activations_.key, activations_.value);
   }
   AttentionParams params;
   params.heads = description_.heads;
   params.scale = description_.attention_scale;
   params.soft_cap = description_.attention_logit_softcap;
-  params.window = description_.layers[layer].window;
+  params.window = description_.layer(layer).window;
   params.chunked = description_.chunked_windows;
   params.sinks = weights_of(layer).sinks.floats();
   backend_.attention(params, kv, slices, activations_.query, activations_.attended);
@@ -276,7 +281,7 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
   const KvPlace place = kv_.places[layer];
   LatentStep step;
   step.rows = rows_;
-  step.rope_table = rope_table(description_.layers[layer].rope);
+  step.rope_table = rope_table(description_.layer(layer).rope);
   step.temperatures = temperatures_;
   step.slices = batch_.slices(place.group);
   step.kv = pool.view(place.group, place.layer);
@@ -286,7 +291,7 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
 
 void Decoder::query_key_value(size_t layer, const float* x) {
   const LayerWeights& weights = weights_of(layer);
-  const LayerConfig& config = description_.layers[layer];
+  const LayerConfig& config = description_.layer(layer);
   float* query = activations_.query;
   float* key = activations_.key;
   const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
@@ -311,132 +316,35 @@ void Decoder::query_key_value(size_t layer, const float* x) {
 }
 
 void Decoder::norm_values(size_t layer) {
-  const LayerConfig& config = description_.layers[layer];
+  const LayerConfig& config = description_.layer(layer);
   const float* values = config.value_is_key ? activations_.key : activations_.value;
   backend_.rms_norm(values, nullptr, description_.norm_epsilon, int64_t{rows_} * config.kv_heads, config.value_dim,
                     activations_.value);
 }
 
 void Decoder::norm_query_key(size_t layer) {
-  const LayerConfig& config = description_.layers[layer];
-  const auto norm = [&](float* x, int64_t heads, const Buffer& weight) {
-    const float epsilon = description_.norm_epsilon;
-    const int64_t dim = config.key_dim;
-    switch (description_.qk_norm) {
-      case QkNorm::kNone:
-        break;
-      case QkNorm::kPerHead:
-      case QkNorm::kPerHeadUnweighted:
-        backend_.rms_norm(x, weight.floats(), epsilon, rows_ * heads, dim, x);
-        break;
-      case QkNorm::kAllHeads:
-        backend_.rms_norm(x, weight.floats(), epsilon, rows_, heads * dim, x);
-        break;
-      case QkNorm::kLayerNormPerHead:
-        backend_.layer_norm_heads(x, weight.floats(), epsilon, rows_, heads, dim, x);
-        break;
-    }
-  };
+  const LayerConfig& config = description_.layer(layer);
   const LayerWeights& weights = weights_of(layer);
-  norm(activations_.query, description_.heads, weights.query_norm);
-  if (config.kv_layer == kOwnKv) norm(activations_.key, config.kv_heads, weights.key_norm);
+  norm_heads(activations_.query, description_.heads, config.key_dim, weights.query_norm);
+  if (config.kv_layer == kOwnKv) norm_heads(activations_.key, config.kv_heads, config.key_dim, weights.key_norm);
 }
 
-void Decoder::feed_forward(size_t layer) {
-  if (rows_ == 0) return;
-  const LayerWeights& weights = weights_of(layer);
-  const LayerConfig& config = description_.layers[layer];
-  const float* x = nullptr;
-  if (description_.parallel_residual) {
-    hidden();  // with attention's block, whose array this one takes
-    x = parallel_input_;
-  } else {
-    x = block_input(weights.feed_forward_norm);
+void Decoder::norm_heads(float* x, int64_t heads, int64_t dim, const Buffer& weight) {
+  const float epsilon = description_.norm_epsilon;
+  switch (description_.qk_norm) {
+    case QkNorm::kNone:
+      break;
+    case QkNorm::kPerHead:
+    case QkNorm::kPerHeadUnweighted:
+      backend_.rms_norm(x, weight.floats(), epsilon, rows_ * heads, dim, x);
+      break;
+    case QkNorm::kAllHeads:
+      backend_.rms_norm(x, weight.floats(), epsilon, rows_, heads * dim, x);
+      break;
+    case QkNorm::kLayerNormPerHead:
+      backend_.layer_norm_heads(x, weight.floats(), epsilon, rows_, heads, dim, x);
+      break;
   }
-  float* block = activations_.block;
-  if (config.routed && description_.experts->beside_dense) {
-    dense_and_routed(layer, x, block);
-  } else if (config.routed) {
-    route(weights, x);
-    routed(weights, x, block);
-  } else {
-    dense(weights.dense, config.feed_forward_length, x, block);
-  }
-  directions_.after_feed_forward(backend_, layer, block, rows_);
-  add_block(weights.feed_forward_post_norm);
-}
-
-void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out) {
-  float* gate = activations_.gate;
-  float* up = activations_.up;
-  if (description_.gated_feed_forward) {
-    const MatmulTarget in[] = {weights.gate.to(gate), weights.up.to(up)};
-    backend_.matmul(in, x, rows_);
-    backend_.gate(description_.activation, gate, up, rows_, inner, up);
-  } else {
-    const MatmulTarget in[] = {weights.up.to(up)};
-    backend_.matmul(in, x, rows_);
-    backend_.gate(description_.activation, up, nullptr, rows_, inner, up);
-  }
-  const MatmulTarget down[] = {weights.down.to(out)};
-  backend_.matmul(down, up, rows_);
-}
-
-void Decoder::dense_and_routed(size_t layer, const float* x, float* out) {
-  const LayerWeights& weights = weights_of(layer);
-  const int64_t width = description_.embedding;
-  float* normed = activations_.normed;
-  dense(weights.dense, description_.layers[layer].feed_forward_length, x, activations_.shared);
-  norm_rows(weights.dense_post_norm, activations_.shared, activations_.shared);
-  backend_.rms_norm(hidden_, weights.router_norm.floats(), description_.norm_epsilon, rows_, width, normed);
-  route(weights, normed);
-  norm_rows(weights.routed_norm, hidden_, normed);
-  routed(weights, normed, out);
-  norm_rows(weights.routed_post_norm, out, out);
-  backend_.add(out, activations_.shared, rows_ * width, 1);
-}
-
-void Decoder::route(const LayerWeights& weights, const float* x) {
-  float* router = activations_.router;
-  const MatmulTarget logits[] = {weights.router.to(router)};
-  backend_.matmul(logits, x, rows_);
-  RouteParams params = description_.experts->route;
-  params.bias = weights.router_bias.floats();
-  backend_.route(params, router, rows_, activations_.expert_ids, activations_.expert_weights);
-}
-
-void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
-  const MoeConfig& experts = *description_.experts;
-  const int32_t used = experts.route.used;
-  const int32_t* ids = activations_.expert_ids;
-  const float* shares = activations_.expert_weights;
-  float* gate = activations_.gate;
-  float* up = activations_.up;
-  float* chosen = activations_.expert_out;
-  const float* input = x;
-  if (experts.weighted_inputs) {
-    backend_.moe_combine(x, shares, rows_, used, description_.embedding, chosen);
-    input = chosen;
-  }
-  const bool gated = description_.gated_feed_forward;
-  const MatmulTarget in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
-  backend_.grouped_matmul(std::span(in).subspan(gated ? 0 : 1), input, rows_, ids, used, false);
-  backend_.gate(description_.activation, gated ? gate : up, gated ? up : nullptr, int64_t{rows_} * used, experts.width,
-                gate);
-  const MatmulTarget down[] = {weights.routed.down.to(experts.weighted_inputs ? out : chosen)};
-  backend_.grouped_matmul(down, gate, rows_, ids, used, true);
-  if (!experts.weighted_inputs) backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);
-
-  if (experts.shared_width == 0) return;
-  float* shared = activations_.shared;
-  dense(weights.shared, experts.shared_width, x, shared);
-  if (experts.shared_gated) {
-    float* gates = activations_.shared_gate;
-    const MatmulTarget shared_gate[] = {weights.shared_gate.to(gates)};
-    backend_.matmul(shared_gate, x, rows_);
-    backend_.sigmoid_scale_rows(shared, gates, rows_, description_.embedding);
-  }
-  backend_.add(out, shared, rows_ * description_.embedding, 1);
 }
 
 void Decoder::end_layer(size_t layer) {
@@ -523,15 +431,17 @@ void Decoder::select_output_rows() {
 }
 
 Result<LogitsView> Decoder::logits() {
+  if (rows_ > 0) norm_hidden(weights_.output_norm, hidden_);
+  return head(weights_.output);
+}
+
+Result<LogitsView> Decoder::head(const Linear& weights) {
   const auto logit_rows = static_cast<int32_t>(batch_.logit_rows().size());
   const int64_t width = description_.embedding;
   const int64_t hidden_values = static_cast<int64_t>(batch_.hidden_rows().size()) * width;
-  if (rows_ > 0) {
-    norm_hidden(weights_.output_norm, hidden_);
-  }
   float* out = activations_.logits;
   if (logit_rows > 0) {
-    const MatmulTarget output[] = {weights_.output.to(out)};
+    const MatmulTarget output[] = {weights.to(out)};
     backend_.matmul(output, hidden_, logit_rows);
     if (description_.logit_scale != 1 || description_.final_logit_softcap > 0) {
       backend_.scale_and_softcap(out, logit_rows * description_.vocabulary, description_.logit_scale,

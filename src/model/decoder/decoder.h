@@ -42,6 +42,8 @@ class Decoder final : public Runner {
   /// For a range with the last layer, but not the first: computes the logits from those rows.
   Result<LogitsView> last_step(const Batch& batch, std::span<const float> rows);
   Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override;
+  bool has_mtp() const override { return description_.mtp_layer.has_value(); }
+  Result<LogitsView> mtp_step(const Batch& batch) override;
   const KvLayout& kv_layout() const override { return kv_.layout; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
@@ -82,11 +84,15 @@ class Decoder final : public Runner {
   void attend_latent(size_t layer, const PagePool& pool, const float* x);
   void query_key_value(size_t layer, const float* x);
   void norm_query_key(size_t layer);
+  /// x [rows_, heads, dim], in place, by DecoderConfig::qk_norm.
+  void norm_heads(float* x, int64_t heads, int64_t dim, const Buffer& weight);
   void norm_values(size_t layer);
   void feed_forward(size_t layer);
   void dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out);
   /// Chooses experts for the rows.
   void route(const LayerWeights& weights, const float* x);
+  /// Adds the output of the expert of all rows.
+  void shared(const LayerWeights& weights, const float* x, float* out);
   /// The chosen ones, and a shared one.
   void routed(const LayerWeights& weights, const float* x, float* out);
   /// The dense feed-forward and the experts, each between norms of its own.
@@ -110,6 +116,18 @@ class Decoder final : public Runner {
   /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
   void select_output_rows();
   Result<LogitsView> logits();
+  /// Of the rows that are wanted, in hidden_, by the output's weights.
+  Result<LogitsView> head(const Linear& output);
+
+  // -- The MTP module, mtp.cpp.
+  /// The end of a step with a module: normalises and keeps all rows, and computes the logits of those that are wanted.
+  Result<LogitsView> logits_of_kept_rows(const PagePool& pool);
+  /// Computes of the batch's rows what drafts for later ones look back at.
+  void follow(const Batch& batch);
+  /// hidden_ = what the module's layer reads of the tokens and the rows before them.
+  void begin_drafts(const Batch& batch);
+  /// Writes normalised rows to where the next ones look for them.
+  void keep_rows(const PagePool& pool, const float* rows);
   const float* rope_table(int32_t rope) const;
   const LayerWeights& weights_of(size_t layer) const { return weights_.layers[layer - range_.begin]; }
 

@@ -161,18 +161,11 @@ class LayerLoader {
     if (binder_.has(bias)) {
       CAIRN_TRY(weights.router_bias, binder_.vector(bias, experts.route.experts));
     }
-    FeedForwardWeights& routed = weights.routed;
-    const int64_t inner = experts.width;
-    if (const std::string fused = prefix_ + "ffn_gate_up_exps"; binder_.has(fused + ".weight")) {
-      CAIRN_TRY(routed.gate, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {0, inner}));
-      CAIRN_TRY(routed.up, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {inner, inner}));
-    } else {
-      if (description_.gated_feed_forward) {
-        CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.route.experts, inner, width));
-      }
-      CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.route.experts, inner, width));
+    if (experts.latent > 0) {
+      CAIRN_TRY(weights.latent_down, binder_.linear(prefix_ + "ffn_latent_down", experts.latent, width));
+      CAIRN_TRY(weights.latent_up, binder_.linear(prefix_ + "ffn_latent_up", width, experts.latent));
     }
-    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts.route.experts, width, experts.width));
+    CAIRN_TRY_VOID(load_routed(experts, weights.routed));
     if (experts.shared_width == 0) return {};
     FeedForwardWeights& shared = weights.shared;
     if (description_.gated_feed_forward) {
@@ -186,6 +179,21 @@ class LayerLoader {
     return {};
   }
 
+  Result<void> load_routed(const MoeConfig& experts, FeedForwardWeights& routed) {
+    const int64_t width = experts.row_width(description_.embedding), inner = experts.width;
+    if (const std::string fused = prefix_ + "ffn_gate_up_exps"; binder_.has(fused + ".weight")) {
+      CAIRN_TRY(routed.gate, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {0, inner}));
+      CAIRN_TRY(routed.up, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {inner, inner}));
+    } else {
+      if (description_.gated_feed_forward) {
+        CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.route.experts, inner, width));
+      }
+      CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.route.experts, inner, width));
+    }
+    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts.route.experts, width, inner));
+    return {};
+  }
+
   Result<void> load_input(LayerWeights& weights) {
     const int64_t width = description_.embedding;
     const int64_t elements = description_.per_layer_input;
@@ -195,7 +203,7 @@ class LayerLoader {
     return {};
   }
 
-  const LayerConfig& layer() const { return description_.layers[layer_]; }
+  const LayerConfig& layer() const { return description_.layer(layer_); }
 
   WeightLoader& binder_;
   const DecoderConfig& description_;
@@ -215,6 +223,28 @@ Result<PerLayerInputWeights> load_per_layer_inputs(WeightLoader& binder, const D
   return weights;
 }
 
+Result<void> load_mtp_module(WeightLoader& binder, const DecoderConfig& config, DecoderWeights& weights) {
+  const auto layer = static_cast<int32_t>(config.layers.size());
+  const std::string prefix = fmt::format("blk.{}.nextn.", layer);
+  const int64_t width = config.embedding;
+  MtpWeights& mtp = weights.mtp;
+  CAIRN_TRY(mtp.token_norm, binder.vector(prefix + "enorm.weight", width));
+  CAIRN_TRY(mtp.row_norm, binder.vector(prefix + "hnorm.weight", width));
+  CAIRN_TRY(mtp.pair, binder.linear(prefix + "eh_proj", width, 2 * width));
+  if (const std::string norm = prefix + "shared_head_norm"; binder.has(norm + ".weight")) {
+    CAIRN_TRY(mtp.output_norm, binder.norm(norm, width, config.norm_biases));
+  }
+  if (const std::string table = prefix + "embed_tokens"; binder.has(table + ".weight")) {
+    CAIRN_TRY(mtp.embedding, binder.lookup_table(table, config.vocabulary, width));
+  }
+  if (const std::string output = prefix + "shared_head_head"; binder.has(output + ".weight")) {
+    CAIRN_TRY(mtp.output, binder.linear(output, config.vocabulary, width));
+  }
+  CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, config, layer).load());
+  weights.layers.push_back(std::move(loaded));
+  return {};
+}
+
 }  // namespace
 
 Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range) {
@@ -229,7 +259,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
   if (config.per_layer_input > 0) {
     CAIRN_TRY(weights.per_layer_inputs, load_per_layer_inputs(binder, config, range));
   }
-  weights.layers.reserve(range.end - range.begin);
+  weights.layers.reserve(range.end - range.begin + 1);
   for (int32_t layer = range.begin; layer < range.end; ++layer) {
     CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, config, layer).load());
     weights.layers.push_back(std::move(loaded));
@@ -243,6 +273,15 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
     weights.output.weight = weights.embedding;
   } else {
     CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
+  }
+  if (config.mtp_layer) {
+    Result<void> loaded = load_mtp_module(binder, config, weights);
+    if (!loaded.has_value()) {
+      loaded.error().message +=
+          "; the model loads without its MTP module: leave out --speculate, or draft with --draft "
+          "SMALL.gguf";
+      return std::unexpected(std::move(loaded.error()));
+    }
   }
   if (config.labels > 0) {
     CAIRN_TRY(weights.labels, binder.linear("cls.output", config.labels, config.embedding));

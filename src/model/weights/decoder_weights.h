@@ -49,6 +49,8 @@ struct LayerWeights {
   Buffer router_norm;
   Linear router;
   Buffer router_bias;  ///< for choosing only; may be empty
+  Linear latent_down;  ///< makes the experts' rows, and the next one rows of the residual stream; MoeConfig::latent
+  Linear latent_up;
   FeedForwardWeights routed;
   FeedForwardWeights shared;
   Linear shared_gate;
@@ -60,11 +62,22 @@ struct LayerWeights {
   float output_scale = 1;
 };
 
+/// What the MTP module has beside its layer. What it has not of its own is the model's.
+struct MtpWeights {
+  Buffer token_norm;  ///< [embedding]
+  Buffer row_norm;    ///< [embedding]
+  Linear pair;        ///< [embedding, 2 * embedding], of a token and the row before it
+  Norm output_norm;   ///< may be empty, as the next two
+  Weight embedding;
+  Linear output;
+};
+
 struct DecoderWeights {
   Weight embedding;  ///< empty where the range has no first layer, and no output that refers to it
   PerLayerInputWeights per_layer_inputs;
   Weight positions;                  ///< [context_trained, embedding], where they are learned; with the first layer
-  std::vector<LayerWeights> layers;  ///< of the range
+  std::vector<LayerWeights> layers;  ///< of the range; behind its last layer that of the MTP module, if there is one
+  MtpWeights mtp;                    ///< of ranges with the last layer
   Norm output_norm;                  ///< empty where the range has no last layer, as what follows
   Linear output;                     ///< refers to the embedding where they are one
   Linear labels;                     ///< of the head that ranks; empty if there is none

@@ -478,6 +478,13 @@ FAMILIES = {
         hub=dict(num_hidden_layers=5, rms_norm_eps=1e-5, hybrid_override_pattern="ME*EM", layers_block_type="absent"),
         **NEMOTRON,
     ),
+    "nemotron_h-latent": row(
+        "nemotron_h",
+        layers_block_type=["mamba", "moe", "attention", "moe", "mamba"],
+        hub=dict(num_hidden_layers=5, rms_norm_eps=1e-5, hybrid_override_pattern="ME*EM", layers_block_type="absent"),
+        moe_latent_size=24,
+        **NEMOTRON,
+    ),
     "nemotron": row("nemotron", "spm", rope_parameters=dict(rope_type="default", rope_theta=1e4, partial_rotary_factor=0.5)),
     "mamba2": row("mamba2", num_heads=8, head_dim=16, state_size=16, n_groups=2, chunk_size=32),
     "falcon_h1": row(

@@ -418,4 +418,5 @@ def main():
                 traceback.print_exc()
 
 
-main()
+if __name__ == "__main__":
+    main()

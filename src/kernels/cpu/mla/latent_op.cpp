@@ -38,7 +38,7 @@ void LatentOp::load_previous_rows(const KvView& kv, std::span<const AttentionSli
       for (int64_t i = begin; i < end; ++i) {
         const int32_t position = slice.position_begin + static_cast<int32_t>(i);
         float* to = out + i * kv.key_dim;
-        if (position == 0) {
+        if (position == 0 || slice.pages[(position - 1) / kPageTokens] == kNoPage) {
           std::fill_n(to, kv.key_dim, 0.0F);
         } else {
           std::memcpy(to, latent_row(kv, slice.pages, position - 1), bytes);

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kBlock) load_previous_kernel(LatentPages pages
   const int64_t number = blockIdx.x;
   const TokenPlace place = rows.places[number];
   const float* from = nullptr;
-  if (place.position > 0) {
+  if (place.position > 0 && rows.pages[place.pages_begin + (place.position - 1) / kPageTokens] >= 0) {
     from = reinterpret_cast<const float*>(pages.row(rows.pages + place.pages_begin, place.position - 1));
   }
   for (int32_t d = threadIdx.x; d < dim; d += kBlock) out[number * dim + d] = from == nullptr ? 0.0f : from[d];
