@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
   cairn::add_render(app, exit_code);
   cairn::add_grammar(app, exit_code);
   cairn::add_bench(app, exit_code);
+  cairn::add_cache(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

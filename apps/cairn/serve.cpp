@@ -310,6 +310,7 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "Memory for cached keys and values that --kv-bytes has no room for, e.g. 8GiB (default: none)")
       ->transform(CLI::AsSizeValue(false))
       ->excludes(no_cache);
+  add_kv_disk_flags(*command, flags->load.options.kv_disk, no_cache);
   add_default_flags(*command, flags->defaults);
   flags->load.add_to(*command, true);
   command->callback([flags, &exit_code] {
