@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::copy_n(bytes.begin(), std::min<size_t>(size, entry.size()), entry.begin());
     const uint64_t checksum = cairn::hash64(std::span(entry).first(kEntryBytes - sizeof(uint64_t)), kSeed);
     std::copy_n(reinterpret_cast<const std::byte*>(&checksum), sizeof checksum, entry.end() - sizeof checksum);
-    if (const auto read = decode_entry(entry, kSeed); read && (read->origin.begin < 0 || read->origin.count > cairn::kPageTokens))
+    if (const auto read = decode_entry(entry, kSeed);
+        read && (read->origin.begin < 0 || read->origin.count > cairn::kPageTokens))
       std::abort();
   }
   return 0;

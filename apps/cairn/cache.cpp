@@ -40,7 +40,8 @@ Result<void> list(const CacheFlags& flags) {
     };
     fmt::print("{}  {} {} {} ({})  {} pages, {}\n", space.name.substr(0, 8), said("model"), said("architecture"),
                said("quantisation"), said("file"), space.pages, bytes_text(space.bytes));
-    for (const auto& [owner, bytes] : space.owners) fmt::print("          tenant {:016x}  {}\n", owner, bytes_text(bytes));
+    for (const auto& [owner, bytes] : space.owners)
+      fmt::print("          tenant {:016x}  {}\n", owner, bytes_text(bytes));
   }
   const disk::StoreCounts counts = store->counts();
   fmt::print("{} pages, {}\n", counts.pages, bytes_text(counts.bytes));
@@ -59,7 +60,8 @@ Result<void> verify(const CacheFlags& flags) {
 Result<void> clear(const CacheFlags& flags) {
   const auto files = disk::system_files();
   if (flags.tenant.empty()) {
-    if (!files->exists(flags.folder + "/secret")) return fail(Code::kNotFound, "{} holds no keys and values", flags.folder);
+    if (!files->exists(flags.folder + "/secret"))
+      return fail(Code::kNotFound, "{} holds no keys and values", flags.folder);
     CAIRN_TRY_VOID(disk::PageStore::erase_all(*files, flags.folder));
     fmt::print("everything is deleted\n");
     return {};

@@ -237,7 +237,8 @@ int64_t PrefixCache::bytes(const KvLayout& layout, std::span<const int32_t> page
   const int32_t slots = HostTier::slots_in(layout, host_bytes);
   const int32_t nodes = nodes_max(layout, pages, slots);
   const int64_t path_bytes = slots > 0 || disk ? int64_t{nodes} * static_cast<int64_t>(sizeof(int32_t)) : 0;
-  return PrefixTree::bytes(nodes) + PrefixCacheStore::bytes(layout, nodes, disk) + HostTier::list_bytes(slots) + path_bytes;
+  return PrefixTree::bytes(nodes) + PrefixCacheStore::bytes(layout, nodes, disk) + HostTier::list_bytes(slots) +
+         path_bytes;
 }
 
 PrefixCursor PrefixCache::root(uint64_t salt) { return {.key = mix(salt)}; }

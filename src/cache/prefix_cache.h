@@ -32,9 +32,9 @@ namespace cairn {
 
 /// A sequence's position in the tree: the node of its last whole page. It pins this node, and so all its ancestors.
 struct PrefixCursor {
-  int32_t node = -1;   ///< -1: at the root
-  uint64_t key = 0;    ///< chained hash of all tokens so far; the salt's at the root
-  int32_t tokens = 0;  ///< positions so far, a multiple of kPageTokens
+  int32_t node = -1;           ///< -1: at the root
+  uint64_t key = 0;            ///< chained hash of all tokens so far; the salt's at the root
+  int32_t tokens = 0;          ///< positions so far, a multiple of kPageTokens
   bool keeps_on_disk = false;  ///< whether the pages of its sequence may be written to the disk tier
   uint64_t owner = 0;          ///< whose they are there (disk::DiskTier::owner)
 };

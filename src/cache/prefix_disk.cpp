@@ -77,6 +77,7 @@ bool PrefixCache::Impl::make_places(const PrefixCursor& cursor, const disk::Disk
     truncate(table, cursor.tokens);
     return false;
   }
+  trim_windows(table, match.tokens);  // so that no page lies before a gap
   return true;
 }
 

@@ -84,7 +84,9 @@ struct Process {
 
 class PrefixDisk : public testing::TestWithParam<Layout> {
  protected:
-  bool has(KvKind kind) const { return std::ranges::any_of(GetParam().groups, [=](const KvGroup& g) { return g.kind == kind; }); }
+  bool has(KvKind kind) const {
+    return std::ranges::any_of(GetParam().groups, [=](const KvGroup& g) { return g.kind == kind; });
+  }
   disk::MemoryDisk files_;
 };
 
@@ -113,8 +115,8 @@ TEST_P(PrefixDisk, PagesAreWrittenOnce) {
   process.write();
   const disk::StoreCounts once = process.worker->store().counts();
   EXPECT_EQ(once.pages, 8 * std::ranges::count_if(GetParam().groups, [](const KvGroup& g) {
-              return g.kind == KvKind::kFull || g.kind == KvKind::kLatent;
-            }));
+                          return g.kind == KvKind::kFull || g.kind == KvKind::kLatent;
+                        }));
   process.cache.cache().save(made.cursor, 0, 256);
   process.write();
   EXPECT_EQ(process.worker->store().counts().bytes_written, once.bytes_written);
@@ -157,7 +159,9 @@ TEST_P(PrefixDisk, EvictedPagesComeBack) {
     for (int32_t i = 0; i < 5; ++i) {
       LabSequence made = process.sequence(counting(1 + i * 1'000, 200 + round * 30));
       const int32_t found = process.load(made);
-      if (round > 0) EXPECT_GE(found, 200 + (round - 1) * 30 - 40) << round << " " << i;
+      if (round > 0) {
+        EXPECT_GE(found, 200 + (round - 1) * 30 - 40) << round << " " << i;
+      }
       while (made.computed < static_cast<int32_t>(made.tokens.size())) {
         const int32_t rows = std::min(32, static_cast<int32_t>(made.tokens.size()) - made.computed);
         ASSERT_TRUE(process.cache.reserve(made, rows));
@@ -194,7 +198,9 @@ TEST_P(PrefixDisk, TenantsNeverShareAPrefix) {
 
 TEST_P(PrefixDisk, RandomConversationsOfManyProcessesReadOnlyWhatIsRight) {
   std::mt19937 random(44);
-  const auto pick = [&](int32_t low, int32_t high) { return std::uniform_int_distribution<int32_t>(low, high)(random); };
+  const auto pick = [&](int32_t low, int32_t high) {
+    return std::uniform_int_distribution<int32_t>(low, high)(random);
+  };
   std::vector<std::vector<TokenId>> talks(6);
   int64_t found = 0;
   for (int process_number = 0; process_number < 12; ++process_number) {
@@ -224,14 +230,13 @@ TEST_P(PrefixDisk, RandomConversationsOfManyProcessesReadOnlyWhatIsRight) {
   EXPECT_GT(found, 2'000);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, PrefixDisk,
-                         testing::Values(Layout{"Full", {full_group()}}, Layout{"Latent", {latent_group()}},
-                                         Layout{"Windows", {full_group(), window_group(40)}},
-                                         Layout{"WindowsOnly", {window_group(70)}},
-                                         Layout{"States", {full_group(), state_group()}},
-                                         Layout{"StatesOnly", {state_group()}},
-                                         Layout{"All", {full_group(), latent_group(), window_group(40), window_group(5), state_group()}}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, PrefixDisk,
+    testing::Values(Layout{"Full", {full_group()}}, Layout{"Latent", {latent_group()}},
+                    Layout{"Windows", {full_group(), window_group(40)}}, Layout{"WindowsOnly", {window_group(70)}},
+                    Layout{"States", {full_group(), state_group()}}, Layout{"StatesOnly", {state_group()}},
+                    Layout{"All", {full_group(), latent_group(), window_group(40), window_group(5), state_group()}}),
+    [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace cairn

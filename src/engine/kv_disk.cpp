@@ -141,7 +141,8 @@ void KvManager::finish_load(Sequence& sequence, int64_t now_ns) {
   counters_.disk_tokens += tokens;
   const int64_t time_ns = now_ns - memory.disk.begun_ns;
   counters_.disk_ns += time_ns;
-  if (cost_) counters_.disk_saved_ns += static_cast<int64_t>(compute_ns(memory.computed, memory.disk.load_tokens)) - time_ns;
+  if (cost_)
+    counters_.disk_saved_ns += static_cast<int64_t>(compute_ns(memory.computed, memory.disk.load_tokens)) - time_ns;
   memory.disk.load.reset();
   memory.computed = memory.disk.load_tokens;
   counters_.cached_tokens += tokens;

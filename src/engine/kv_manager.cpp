@@ -94,7 +94,9 @@ void KvManager::extend_prefix_hits(const Sequences& running) {
   if (!prefix_cache_enabled_) return;
   for (const std::unique_ptr<Sequence>& sequence : running) {
     SequenceMemory& memory = sequence->memory();
-    if (sequence->embeds() || memory.disk.load != nullptr || sequence->rows_left() <= 1 || memory.computed != memory.cursor.tokens) continue;
+    if (sequence->embeds() || memory.disk.load != nullptr || sequence->rows_left() <= 1 ||
+        memory.computed != memory.cursor.tokens)
+      continue;
     const auto tokens = static_cast<int32_t>(sequence->tokens().size());
     const PrefixHit hit = prefix_cache_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
     if (hit.tokens <= memory.computed) continue;

@@ -17,7 +17,7 @@ namespace cairn {
 
 /// What the disk tier has of a prompt beyond what memory has.
 struct DiskLookup {
-  int32_t tokens = 0;         ///< that are loaded
+  int32_t tokens = 0;          ///< that are loaded
   std::string_view miss = {};  ///< PrefixReport::disk_miss
 };
 

@@ -103,7 +103,8 @@ class Sequence {
   PrefixCursor root() const;
   /// A hash of the name of the tenant that it is of.
   uint64_t tenant() const { return tenant_; }
-  /// Its pages are the owner's on disk, if its prompt has at least `prompt_min` tokens and its client lets them be kept.
+  /// Its pages are the owner's on disk, if its prompt has at least `prompt_min` tokens and its client lets them be
+  /// kept.
   void set_disk_owner(uint64_t owner, int32_t prompt_min) {
     disk_owner_ = owner;
     keep_on_disk_ = keep_on_disk_ && prompt_tokens_ >= prompt_min;

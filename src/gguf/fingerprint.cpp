@@ -29,7 +29,8 @@ uint64_t thorough_fingerprint(const Reader& file, uint64_t seed) {
     hash = hash64(key, hash);
     std::visit(
         [&](const auto& data) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(data)>, Array>) hash = hash64(fmt::format("{}", data), hash);
+          if constexpr (!std::is_same_v<std::decay_t<decltype(data)>, Array>)
+            hash = hash64(fmt::format("{}", data), hash);
         },
         value.data);
   }

@@ -41,7 +41,8 @@ std::string identity_text(const KvIdentity& identity) {
   if (const ControlVectorOptions& vectors = identity.directions; !vectors.file.empty()) {
     text += fmt::format("; steered by {} {} {}", hash_of_file(vectors.file), vectors.attention, vectors.feed_forward);
   }
-  for (const LoraFile& adapter : identity.lora) text += fmt::format("; lora {} {}", hash_of_adapter(adapter), adapter.scale);
+  for (const LoraFile& adapter : identity.lora)
+    text += fmt::format("; lora {} {}", hash_of_adapter(adapter), adapter.scale);
   return text;
 }
 
@@ -49,9 +50,9 @@ std::shared_ptr<disk::DiskTier> open_kv_disk(const KvDiskOptions& options, const
                                              const KvIdentity& identity, std::string_view about) {
   if (options.folder.empty()) return nullptr;
   const auto open = [&]() -> Result<std::shared_ptr<disk::DiskTier>> {
-    CAIRN_TRY(auto worker, disk::DiskWorker::open(options.folder, {.bytes_max = options.bytes,
-                                                                   .daily_bytes_max = options.daily_bytes,
-                                                                   .unix_s = {}}));
+    CAIRN_TRY(auto worker,
+              disk::DiskWorker::open(
+                  options.folder, {.bytes_max = options.bytes, .daily_bytes_max = options.daily_bytes, .unix_s = {}}));
     return disk::DiskTier::create(std::move(worker), layout, identity_text(identity), about);
   };
   auto tier = open();

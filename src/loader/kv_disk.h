@@ -15,9 +15,9 @@
 namespace cairn {
 
 struct KvDiskOptions {
-  std::string folder;                     ///< empty: no disk tier
-  int64_t bytes = int64_t{32} << 30;      ///< of the folder's pages
-  int64_t daily_bytes = 0;                ///< see disk::StoreOptions
+  std::string folder;                 ///< empty: no disk tier
+  int64_t bytes = int64_t{32} << 30;  ///< of the folder's pages
+  int64_t daily_bytes = 0;            ///< see disk::StoreOptions
 };
 
 /// Everything that decides about the bytes of pages, besides their tokens and their layout.

@@ -274,8 +274,7 @@ Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& de
   }
   std::vector<StageDevice> devices;
   for (const DevicePart& part : device.parts) {
-    devices.push_back(
-        {part.gpu ? part.backend->available_bytes() : host - tiers, part.backend->description()});
+    devices.push_back({part.gpu ? part.backend->available_bytes() : host - tiers, part.backend->description()});
   }
   devices.back().available_bytes = available;
   return plan_memory(model, wishes, devices);

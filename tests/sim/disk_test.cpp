@@ -73,11 +73,11 @@ void expect_only_new_tokens(const Tokenizer& tokenizer, std::vector<KvGroup> gro
 
 TEST_F(SimDisk, AfterEveryRestartAConversationComputesItsNewTokensOnly) {
   for (const auto& groups : std::vector<std::vector<KvGroup>>{{full_group()},
-                                                             {latent_group()},
-                                                             {full_group(), window_group(50)},
-                                                             {window_group(70), latent_group()},
-                                                             {full_group(), state_group()},
-                                                             {full_group(), window_group(40), state_group()}}) {
+                                                              {latent_group()},
+                                                              {full_group(), window_group(50)},
+                                                              {window_group(70), latent_group()},
+                                                              {full_group(), state_group()},
+                                                              {full_group(), window_group(40), state_group()}}) {
     expect_only_new_tokens(tokenizer(), groups);
   }
 }

@@ -42,9 +42,9 @@ struct Planned {
 struct SimulationOptions {
   EngineOptions engine;
   ModelOptions model;
-  double failing_steps = 0;       ///< as a share of all steps
-  int64_t stops_after_turn = -1;  ///< stops the engine after it; -1: never
-  uint64_t seed = 0;              ///< seed of the failures
+  double failing_steps = 0;          ///< as a share of all steps
+  int64_t stops_after_turn = -1;     ///< stops the engine after it; -1: never
+  uint64_t seed = 0;                 ///< seed of the failures
   disk::MemoryDisk* disk = nullptr;  ///< of a disk tier, whose pages outlive the simulation; null: no tier
 };
 

@@ -28,7 +28,8 @@ Result<std::unique_ptr<DiskTier>> DiskTier::create(std::shared_ptr<DiskWorker> w
   auto tier = std::unique_ptr<DiskTier>(new DiskTier(std::move(worker), layout, policy));
   std::string all(identity);
   for (const KvGroup& group : layout.groups) {
-    all += fmt::format("; group {} {} {} {}", static_cast<int>(group.kind), group.window, group.state_bytes, group.device);
+    all +=
+        fmt::format("; group {} {} {} {}", static_cast<int>(group.kind), group.window, group.state_bytes, group.device);
     for (const KvLayer& layer : group.layers) {
       all += fmt::format(", {} {} {} {} {}", static_cast<int>(layout.type_of(layer)), layer.kv_heads, layer.key_dim,
                          layer.value_dim, layer.tokens_per_row);
@@ -131,8 +132,7 @@ DiskMatch DiskTier::match(PageDigest at, int32_t begin, std::span<const TokenId>
     if (path.size() > kRecordsMax) break;
   }
   match.tokens_with_pages = begin + static_cast<int32_t>(path.size()) * kPageTokens;
-  for (size_t i = 0; i < pages; ++i)
-    want(path[i], begin + static_cast<int32_t>(i) * kPageTokens, match.tokens, match);
+  for (size_t i = 0; i < pages; ++i) want(path[i], begin + static_cast<int32_t>(i) * kPageTokens, match.tokens, match);
   if (is_partial) want(partial, begin + static_cast<int32_t>(pages) * kPageTokens, match.tokens, match);
   return match;
 }

@@ -71,7 +71,8 @@ bool DiskWorker::wants(int32_t space, const PageAddress& page, int64_t bytes) {
   return !on_their_way_.contains({space, page});
 }
 
-void DiskWorker::put(int32_t space, const PageAddress& page, const PageOrigin& origin, std::vector<std::byte> bytes) try {
+void DiskWorker::put(int32_t space, const PageAddress& page, const PageOrigin& origin,
+                     std::vector<std::byte> bytes) try {
   {
     const std::lock_guard lock(mutex_);
     const auto size = static_cast<int64_t>(bytes.size());
@@ -255,9 +256,8 @@ void DiskWorker::run_writer() {
 // -- Reading.
 // The next load that may read a page: in turns, as far as pages that were read have room. Under the mutex.
 std::shared_ptr<DiskLoad> DiskWorker::next_load() {
-  std::erase_if(loads_, [](const auto& load) {
-    return load->failed_ || load->cancelled_ || load->next_ == load->pages_.size();
-  });
+  std::erase_if(
+      loads_, [](const auto& load) { return load->failed_ || load->cancelled_ || load->next_ == load->pages_.size(); });
   for (size_t i = 0; i < loads_.size(); ++i) {
     const std::shared_ptr<DiskLoad>& load = loads_[(turn_ + i) % loads_.size()];
     // One page of every load may wait for its engine, however large it is.

@@ -112,7 +112,8 @@ std::optional<IndexEntry> decode_entry(std::span<const std::byte> bytes, uint64_
   if (bytes.size() != kEntryBytes || !is_sealed(bytes, seed)) return std::nullopt;
   RawEntry raw{};
   std::memcpy(&raw, bytes.data(), sizeof raw);
-  const bool known = raw.kind >= static_cast<uint8_t>(EntryKind::kPut) && raw.kind <= static_cast<uint8_t>(EntryKind::kTouch);
+  const bool known =
+      raw.kind >= static_cast<uint8_t>(EntryKind::kPut) && raw.kind <= static_cast<uint8_t>(EntryKind::kTouch);
   if (raw.magic != kEntryMagic || !known || raw.group >= kKvGroupsMax) return std::nullopt;
   if (raw.begin < 0 || raw.count > kPageTokens) return std::nullopt;
   return IndexEntry{.kind = static_cast<EntryKind>(raw.kind),

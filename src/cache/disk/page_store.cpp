@@ -49,9 +49,12 @@ PageDigest digest_of(std::span<const std::byte> bytes) {
 
 uint64_t PageStore::checksum_of(const PageAddress& page, const PageOrigin& origin,
                                 std::span<const std::byte> bytes) const {
-  const uint64_t about[] = {page.digest.high,   page.digest.low,
-                            origin.parent.high, origin.parent.low,
-                            origin.owner,       static_cast<uint64_t>(page.group),
+  const uint64_t about[] = {page.digest.high,
+                            page.digest.low,
+                            origin.parent.high,
+                            origin.parent.low,
+                            origin.owner,
+                            static_cast<uint64_t>(page.group),
                             static_cast<uint64_t>(origin.begin) << 8 | static_cast<uint64_t>(origin.count)};
   return hash64(bytes, hash64(std::as_bytes(std::span(about)), page_seed_));
 }

@@ -147,10 +147,10 @@ class PageStore {
     IndexHeader header;
     std::unique_ptr<File> index;
     int64_t index_end = 0;
-    int64_t entries = 0;                       // in the index's file
-    std::vector<std::unique_ptr<File>> files;  // [group]
-    std::vector<Slots> slots;                  // [group]
-    int64_t live = 0;                          // pages that can be found
+    int64_t entries = 0;                                                // in the index's file
+    std::vector<std::unique_ptr<File>> files;                           // [group]
+    std::vector<Slots> slots;                                           // [group]
+    int64_t live = 0;                                                   // pages that can be found
     std::unordered_map<PageDigest, uint32_t, PageDigestHash> partials;  // see partials()
     std::vector<IndexEntry> news;                                       // entries that are not in the file yet
   };

@@ -179,7 +179,8 @@ Result<int32_t> PageStore::use_space(std::string_view identity, std::string_view
   {
     const std::lock_guard lock(mutex_);
     for (size_t i = 0; i < spaces_.size(); ++i) {
-      if (spaces_[i]->name == name && spaces_[i]->header.slot_bytes == header.slot_bytes) return static_cast<int32_t>(i);
+      if (spaces_[i]->name == name && spaces_[i]->header.slot_bytes == header.slot_bytes)
+        return static_cast<int32_t>(i);
     }
     if (spaces_.size() >= kSpacesMax) {
       return fail_at(folder_, Code::kTooLarge,
@@ -236,7 +237,8 @@ void PageStore::find_free_slots(int32_t number) {
     }
     while (!used.empty() && !used.back()) used.pop_back();
     const int64_t bytes = space.header.slot_bytes[group];
-    if (space.files[group]->resize(std::ssize(used) * bytes).has_value()) slots.end = static_cast<uint32_t>(used.size());
+    if (space.files[group]->resize(std::ssize(used) * bytes).has_value())
+      slots.end = static_cast<uint32_t>(used.size());
     slots.free.clear();
     for (uint32_t slot = 0; slot < slots.end; ++slot) {
       if (slot < used.size() && used[slot]) continue;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "base/log.h"
 #include "cache/disk/testing/memory_files.h"
 
 namespace cairn::disk {
@@ -23,7 +24,9 @@ std::vector<std::byte> bytes_of_page(uint64_t number, int64_t size = kPageBytes)
 }
 
 /// The page of a chain: [chain, depth], depth from 1.
-PageDigest digest_at(uint64_t chain, int32_t depth) { return {chain, static_cast<uint64_t>(depth) * 0x9e3779b97f4a7c15}; }
+PageDigest digest_at(uint64_t chain, int32_t depth) {
+  return {chain, static_cast<uint64_t>(depth) * 0x9e3779b97f4a7c15};
+}
 
 class PageStoreTest : public testing::Test {
  protected:
@@ -76,6 +79,9 @@ class PageStoreTest : public testing::Test {
     return *disk_.files.begin()->second;
   }
   static void flip(MemoryDisk::Content& content, size_t at) { content.bytes.at(at) ^= std::byte{1}; }
+
+  void SetUp() override { set_log_level(LogLevel::kOff); }
+  void TearDown() override { set_log_level(LogLevel::kInfo); }
 
   MemoryDisk disk_;
   int64_t now_ = kDay;
@@ -313,16 +319,14 @@ TEST_F(PageStoreTest, AnIndexStaysShort) {
   Process process = started("a model", {.bytes_max = 4 * kPageBytes});
   for (int32_t depth = 1; depth <= kDeadEntriesMax / 2 + 1'000; ++depth) {
     ASSERT_TRUE(process.write(1, depth).has_value());
-    ASSERT_TRUE(process.store->commit().has_value());
+    if (depth % 2 == 0) {
+      ASSERT_TRUE(process.store->commit().has_value());
+    }
   }
+  ASSERT_TRUE(process.store->commit().has_value());
   EXPECT_LT(std::ssize(file("/index").bytes), kHeaderBytes + kEntryBytes * (kDeadEntriesMax + 100));
   EXPECT_EQ(process.store->counts().pages, 4);
 }
-
-/// What a process did until it died: pages that were committed, and all that were begun.
-struct Life {
-  std::vector<std::pair<uint64_t, int32_t>> durable;
-};
 
 TEST_F(PageStoreTest, WhateverStopsAProcessTheNextFindsWhatWasDurableAndNothingWrong) {
   std::mt19937_64 random(44);

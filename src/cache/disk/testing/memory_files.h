@@ -48,12 +48,12 @@ class MemoryFiles : public Files {
  public:
   explicit MemoryFiles(MemoryDisk& disk) : disk_(disk) {}
 
-  int64_t calls_left = -1;   ///< changing calls until the process is dead: the last of them is done by half; -1: never
-  int64_t bytes_left = -1;   ///< bytes that files may grow by until the disk is full; -1: any
+  int64_t calls_left = -1;  ///< changing calls until the process is dead: the last of them is done by half; -1: never
+  int64_t bytes_left = -1;  ///< bytes that files may grow by until the disk is full; -1: any
   bool read_only = false;
   bool cannot_read = false;  ///< reads fail, as on a bad disk
   bool can_punch = true;
-  int64_t changes = 0;       ///< changing calls so far
+  int64_t changes = 0;  ///< changing calls so far
 
   Result<std::unique_ptr<File>> open(const std::string& path) override {
     auto& content = disk_.files[path];
@@ -89,7 +89,8 @@ class MemoryFiles : public Files {
   Result<std::vector<std::string>> list(const std::string& folder) override {
     std::set<std::string> names;
     const auto add = [&](const std::string& path) {
-      if (path.starts_with(folder + "/")) names.insert(path.substr(folder.size() + 1).substr(0, path.find('/', folder.size() + 1) - folder.size() - 1));
+      if (path.starts_with(folder + "/"))
+        names.insert(path.substr(folder.size() + 1).substr(0, path.find('/', folder.size() + 1) - folder.size() - 1));
     };
     for (const auto& [path, content] : disk_.files) add(path);
     for (const std::string& path : disk_.folders) add(path);
@@ -136,7 +137,11 @@ class MemoryFiles : public Files {
     }
     Result<void> sync() override {
       CAIRN_TRY_VOID(files_.change());
-      content_->synced = content_->bytes;
+      for (const auto& [offset, bytes] : content_->since) {
+        const size_t end = static_cast<size_t>(offset) + bytes.size();
+        if (end > content_->synced.size()) content_->synced.resize(end);
+        std::memcpy(content_->synced.data() + offset, bytes.data(), bytes.size());
+      }
       content_->since.clear();
       return {};
     }
@@ -154,6 +159,7 @@ class MemoryFiles : public Files {
       const auto begin = content_->bytes.begin() + std::min<int64_t>(offset, std::ssize(content_->bytes));
       const auto end = content_->bytes.begin() + std::min<int64_t>(offset + bytes, std::ssize(content_->bytes));
       std::fill(begin, end, std::byte{0});
+      content_->since.emplace_back(begin - content_->bytes.begin(), std::vector<std::byte>(begin, end));
       return true;
     }
 
