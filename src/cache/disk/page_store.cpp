@@ -14,7 +14,9 @@
 namespace cairn::disk {
 
 PageStore::PageStore(Files& files, std::string folder, StoreOptions options, std::unique_ptr<FolderLock> lock)
-    : files_(files), folder_(std::move(folder)), options_(std::move(options)), lock_(std::move(lock)) {}
+    : files_(files), folder_(std::move(folder)), options_(std::move(options)), lock_(std::move(lock)) {
+  spaces_.reserve(kSpacesMax + 1);  // so that they stay in place while others are added
+}
 PageStore::~PageStore() = default;
 
 Result<std::unique_ptr<PageStore>> PageStore::open(Files& files, const std::string& folder, StoreOptions options) {
@@ -104,10 +106,15 @@ bool PageStore::accepts() const {
   return counts_.writing && !spent;
 }
 
+// For the next commit, if there is one.
+void PageStore::note(Space& space, const Record& record, EntryKind kind) {
+  if (counts_.writing)
+    space.news.push_back({.kind = kind, .address = record.page, .origin = record.origin, .unix_s = now_s()});
+}
+
 void PageStore::touch_one(Records::iterator record) { records_.splice(records_.end(), records_, record); }
 
 void PageStore::touch(int32_t space, std::span<const PageDigest> pages) {
-  const int64_t now = now_s();
   const std::lock_guard lock(mutex_);
   bool said = false;
   for (const PageDigest& digest : pages) {
@@ -117,9 +124,7 @@ void PageStore::touch(int32_t space, std::span<const PageDigest> pages) {
       touch_one(found->second);
       if (said) continue;
       said = true;
-      const Record& record = *found->second;
-      spaces_[static_cast<size_t>(space)]->news.push_back(
-          {.kind = EntryKind::kTouch, .address = record.page, .origin = record.origin, .unix_s = now});
+      note(*spaces_[static_cast<size_t>(space)], *found->second, EntryKind::kTouch);
     }
   }
 }
@@ -176,7 +181,7 @@ std::optional<uint32_t> PageStore::take_slot(std::unique_lock<std::mutex>& lock,
     ++counts_.evicted;
     const int32_t of_group = victim->page.group;
     Space& other = *spaces_[static_cast<size_t>(victim->space)];
-    other.news.push_back({.kind = EntryKind::kDrop, .address = victim->page, .origin = victim->origin});
+    note(other, *victim, EntryKind::kDrop);
     forget(victim);
     if (&other == &space && of_group == group) continue;
     Slots& theirs = other.slots[static_cast<size_t>(of_group)];
@@ -311,7 +316,7 @@ Result<void> PageStore::read(int32_t space, const PageAddress& page, std::span<s
     return done;
   }
   ++counts_.damaged;
-  from.news.push_back({.kind = EntryKind::kDrop, .address = page, .origin = record->origin});
+  note(from, *record, EntryKind::kDrop);
   if (record->readers == 0) forget(record);
   return done;
 }

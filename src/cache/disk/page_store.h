@@ -175,6 +175,7 @@ class PageStore {
   void insert(Record record, EntryKind kind);
   void forget(Records::iterator record);
   void touch_one(Records::iterator record);
+  void note(Space& space, const Record& record, EntryKind kind);
   std::optional<uint32_t> take_slot(std::unique_lock<std::mutex>& lock, int32_t number, int32_t group);
   Records::iterator oldest();
 
