@@ -1,5 +1,6 @@
 // On real models, the same request and seed give the same bytes alone, among others, after a prefix hit, after
-// preemption, with and without speculation, for any chunks and threads. All of these follow from one seed.
+// preemption, with pages from the disk, with and without speculation, for any chunks and threads. All of these follow
+// from one seed.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/system/random_id.h"
+#include "cache/disk/disk_tier.h"
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
 #include "gguf/reader.h"
@@ -44,13 +47,20 @@ class SameBytes : public testing::TestWithParam<Model> {
     auto tokenizer = Tokenizer::load(file_->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
     tokenizer_ = std::move(*tokenizer);
+    folder_ = testing::TempDir() + "cairn-same-bytes-" + random_id();
   }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   Served serve(int threads, KvType kv_type, EngineOptions options, int32_t pages) {
     Served served;
     served.backend = make_cpu_backend({.threads = threads, .isa = ""}).value();
     served.runner = load_model(*file_, *served.backend, {.kv_type = kv_type, .batch_tokens_max = 128}).value();
     options.kv_pages.assign(served.runner->kv_layout().groups.size(), pages);
+    if (options.prefix_cache) {
+      auto worker = disk::DiskWorker::open(folder_, {}).value();
+      options.kv_disk =
+          disk::DiskTier::create(std::move(worker), served.runner->kv_layout(), "same bytes", "{}", {1, 1}).value();
+    }
     auto engine = Engine::create(*served.runner, *served.backend, *tokenizer_, options);
     EXPECT_TRUE(engine.has_value()) << engine.error().text();
     served.engine = std::move(*engine);
@@ -76,13 +86,14 @@ class SameBytes : public testing::TestWithParam<Model> {
     return requests;
   }
 
+  std::string folder_;  // of the disk tier, which outlives each engine
   std::unique_ptr<gguf::Reader> file_;
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 
 TEST_P(SameBytes, AnswersDoNotDependOnLoadCacheOrSpeculation) {
   std::mt19937 random(kSeed);
-  int64_t cached = 0, preempted = 0, drafted = 0, accepted = 0;
+  int64_t cached = 0, preempted = 0, drafted = 0, accepted = 0, from_disk = 0;
   for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kQ8_0, KvType::kBF16}) {
     const std::vector<GenerateRequest> asked = requests(random);
     std::vector<std::string> alone;
@@ -119,14 +130,16 @@ TEST_P(SameBytes, AnswersDoNotDependOnLoadCacheOrSpeculation) {
         const Answer answer = collect(*streams[i]);
         EXPECT_EQ(answer.text, alone[i]) << "request " << i;
         cached += answer.finish.usage.cached_tokens;
+        from_disk += answer.finish.usage.disk_tokens;
         preempted += answer.finish.timings.preemptions;
         drafted += answer.finish.timings.drafted;
         accepted += answer.finish.timings.accepted;
       }
     }
   }
-  // The load did use everything that could change the bytes: the prefix cache, preemption and drafts.
+  // The load did use everything that could change the bytes: the prefix cache, the disk, preemption and drafts.
   EXPECT_GT(cached, 0);
+  EXPECT_GT(from_disk, 0);
   EXPECT_GT(preempted, 0);
   EXPECT_GT(drafted, 0);
   if (GetParam().is_trained) {

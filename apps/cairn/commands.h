@@ -30,6 +30,7 @@ void add_render(CLI::App& app, int& exit_code);
 void add_grammar(CLI::App& app, int& exit_code);
 void add_key(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_cache(CLI::App& app, int& exit_code);
 /// Adds a subcommand of `bench`.
 void add_bench_model(CLI::App& bench, int& exit_code);
 

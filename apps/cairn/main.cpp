@@ -65,6 +65,7 @@ int main(int argc, char** argv) {
   cairn::add_grammar(app, exit_code);
   cairn::add_key(app, exit_code);
   cairn::add_bench(app, exit_code);
+  cairn::add_cache(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -30,9 +30,36 @@ void add(EngineStats& sum, const EngineStats& more) {
   sum.steps += more.steps;
   sum.step_time += more.step_time;
   sum.pages_restored += more.pages_restored;
+  sum.disk_hits += more.disk_hits;
+  sum.disk_tokens += more.disk_tokens;
+  sum.disk_misses += more.disk_misses;
+  sum.disk_failures += more.disk_failures;
+  sum.disk_time += more.disk_time;
+  sum.disk_saved += more.disk_saved;
+  // Of their folder, which they share.
+  if (more.disk.bytes >= sum.disk.bytes) sum.disk = more.disk;
+  sum.disk_pages_dropped = std::max(sum.disk_pages_dropped, more.disk_pages_dropped);
   sum.pages_total += more.pages_total;
   sum.pages_cached += more.pages_cached;
   sum.pages_free += more.pages_free;
+}
+
+ordered_json disk_json(const EngineStats& stats) {
+  return {{"hits", stats.disk_hits},
+          {"misses", stats.disk_misses},
+          {"failures", stats.disk_failures},
+          {"tokens", stats.disk_tokens},
+          {"seconds", std::chrono::duration<double>(stats.disk_time).count()},
+          {"seconds_saved", std::chrono::duration<double>(stats.disk_saved).count()},
+          {"pages", stats.disk.pages},
+          {"bytes", stats.disk.bytes},
+          {"bytes_read", stats.disk.bytes_read},
+          {"bytes_written", stats.disk.bytes_written},
+          {"bytes_written_today", stats.disk.bytes_today},
+          {"pages_evicted", stats.disk.evicted},
+          {"pages_dropped", stats.disk_pages_dropped},
+          {"pages_damaged", stats.disk.damaged},
+          {"writing", stats.disk.writing}};
 }
 
 ordered_json stats_json(const EngineStats& stats) {
@@ -55,7 +82,8 @@ ordered_json stats_json(const EngineStats& stats) {
           {"pages_used", filled - stats.pages_cached},
           {"pages_cached", stats.pages_cached},
           {"pages_free", stats.pages_free},
-          {"pages_restored", stats.pages_restored}};
+          {"pages_restored", stats.pages_restored},
+          {"kv_disk", disk_json(stats)}};
 }
 
 ordered_json token_json(const Tokenizer& tokenizer, TokenId token) {
@@ -74,6 +102,7 @@ ordered_json prefix_json(const LoadedModel& model, const PrefixReport& report) {
                         {"prompt_tokens", report.prompt_tokens},
                         {"cached_tokens", report.cached_tokens},
                         {"differs_at", nullptr}};
+  if (!report.disk_miss.empty()) value["disk"] = {{"tokens", report.disk_tokens}, {"ends_because", report.disk_miss}};
   const auto at = static_cast<size_t>(std::clamp(report.mismatch_position, 0, kReportTokensAround));
   if (report.mismatch_position < 0 || report.mismatch_token == kNoToken || at >= report.prompt_around.size()) {
     value["message"] = fmt::format("{} of {} prompt tokens were cached; nothing else was cached after them",

@@ -1,6 +1,7 @@
 #include "cache/host_tier.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -70,6 +71,10 @@ void HostTier::put(int32_t slot, const PagePool& pool, int32_t group, PageId pag
 
 void HostTier::get(int32_t slot, PagePool& pool, int32_t group, PageId page) const {
   pool.write(group, place(slot, group), page);
+}
+
+void HostTier::read(int32_t slot, int32_t group, std::span<std::byte> to) const {
+  std::memcpy(to.data(), place(slot, group), to.size());
 }
 
 }  // namespace cairn

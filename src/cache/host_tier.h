@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/error.h"
@@ -38,6 +39,8 @@ class HostTier {
   /// put() copies a page of the pool into its place in the slot; get() copies it back.
   void put(int32_t slot, const PagePool& pool, int32_t group, PageId page);
   void get(int32_t slot, PagePool& pool, int32_t group, PageId page) const;
+  /// Copies a page of a slot to `to`, which is as long.
+  void read(int32_t slot, int32_t group, std::span<std::byte> to) const;
 
  private:
   struct Free {

@@ -101,7 +101,7 @@ void PrefixCache::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tok
   }
   pages_.unpin(cursor.node);
   pool_.release(table);
-  cursor = {.key = root_key};
+  cursor = {.key = root_key, .keeps_on_disk = cursor.keeps_on_disk, .owner = cursor.owner};
 }
 
 /// Adds a node for the whole page at the cursor and moves the cursor behind it; false if no node is free.
@@ -114,15 +114,18 @@ bool PrefixCache::Impl::add_page(PrefixCursor& cursor, std::span<const TokenId> 
   int32_t node = tree_.find(parent, key, page);
   if (node == kNoNode) {
     node = tree_.add(parent, key, page);
-    pages_.admit(node);
+    pages_.admit(node, cursor);
     give_pages(node, table);
     remove_covered(node);
   } else {
+    pages_.keep_on_disk(node, cursor);
     merge(node, table);
   }
   pages_.pin(node);
   pages_.unpin(cursor.node);
-  cursor = {node, key, cursor.tokens + kPageTokens};
+  cursor.node = node;
+  cursor.key = key;
+  cursor.tokens += kPageTokens;
   return true;
 }
 
@@ -136,11 +139,14 @@ int32_t PrefixCache::Impl::keep_end(const PrefixCursor& cursor, std::span<const 
   int32_t child = tree_.first_child(parent);
   for (int32_t seen = 0; child != kNoNode && seen < kSiblingsScannedMax; ++seen, child = tree_.next_sibling(child)) {
     const bool same = std::ranges::equal(tree_.tokens(child), rest);
-    if (same) merge(child, table);
+    if (same) {
+      pages_.keep_on_disk(child, cursor);
+      merge(child, table);
+    }
     if (same || (!has_state_ && begins_with(tree_.tokens(child), rest) && holds_all(child, table))) return child;
   }
   const int32_t leaf = tree_.add_leaf(parent, rest);
-  pages_.admit(leaf);
+  pages_.admit(leaf, cursor);
   give_pages(leaf, table);
   remove_covered(leaf);
   return leaf;
@@ -227,11 +233,12 @@ Result<PrefixCache> PrefixCache::create(PagePool& pool, int64_t host_bytes) {
   return PrefixCache(std::make_unique<Impl>(pool, std::move(host)));
 }
 
-int64_t PrefixCache::bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes) {
+int64_t PrefixCache::bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes, bool disk) {
   const int32_t slots = HostTier::slots_in(layout, host_bytes);
   const int32_t nodes = nodes_max(layout, pages, slots);
-  const int64_t path_bytes = slots > 0 ? int64_t{nodes} * static_cast<int64_t>(sizeof(int32_t)) : 0;
-  return PrefixTree::bytes(nodes) + PrefixCacheStore::bytes(layout, nodes) + HostTier::list_bytes(slots) + path_bytes;
+  const int64_t path_bytes = slots > 0 || disk ? int64_t{nodes} * static_cast<int64_t>(sizeof(int32_t)) : 0;
+  return PrefixTree::bytes(nodes) + PrefixCacheStore::bytes(layout, nodes, disk) + HostTier::list_bytes(slots) +
+         path_bytes;
 }
 
 PrefixCursor PrefixCache::root(uint64_t salt) { return {.key = mix(salt)}; }
@@ -255,6 +262,21 @@ uint64_t PrefixCache::key_at(const PrefixCursor& cursor, std::span<const TokenId
   uint64_t key = cursor.key;
   for (int32_t at = cursor.tokens; at < end; at += kPageTokens) key = Impl::chain(key, tokens, at);
   return key;
+}
+Result<void> PrefixCache::use_disk(disk::DiskTier& tier) { return impl_->use_disk(tier); }
+int32_t PrefixCache::save(const PrefixCursor& cursor, int32_t from, int32_t to) {
+  return impl_->save(cursor, from, to);
+}
+void PrefixCache::save_boundary(const PrefixCursor& cursor, int32_t tokens, bool states) {
+  impl_->save_boundary(cursor, tokens, states);
+}
+void PrefixCache::save_all(FunctionRef<bool()> may_go_on) { impl_->pages().save_all(may_go_on); }
+disk::DiskMatch PrefixCache::find_on_disk(const PrefixCursor& cursor, std::span<const TokenId> tokens,
+                                          int32_t tokens_max) {
+  return impl_->find_on_disk(cursor, tokens, tokens_max);
+}
+bool PrefixCache::make_places(const PrefixCursor& cursor, const disk::DiskMatch& match, PageTable& table) {
+  return impl_->make_places(cursor, match, table);
 }
 bool PrefixCache::make_room(int32_t group, int32_t pages) { return impl_->pages().make_room(group, pages); }
 int32_t PrefixCache::pages_evictable(int32_t group) const { return impl_->pool().pages_idle(group); }

@@ -23,16 +23,20 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/function_ref.h"
 #include "base/ids.h"
+#include "cache/disk/disk_tier.h"
 #include "cache/page_pool.h"
 
 namespace cairn {
 
 /// A sequence's position in the tree: the node of its last whole page. It pins this node, and so all its ancestors.
 struct PrefixCursor {
-  int32_t node = -1;   ///< -1: at the root
-  uint64_t key = 0;    ///< chained hash of all tokens so far; the salt's at the root
-  int32_t tokens = 0;  ///< positions so far, a multiple of kPageTokens
+  int32_t node = -1;           ///< -1: at the root
+  uint64_t key = 0;            ///< chained hash of all tokens so far; the salt's at the root
+  int32_t tokens = 0;          ///< positions so far, a multiple of kPageTokens
+  bool keeps_on_disk = false;  ///< whether the pages of its sequence may be written to the disk tier
+  uint64_t owner = 0;          ///< whose they are there (disk::DiskTier::owner)
 };
 
 /// The result of a lookup.
@@ -56,13 +60,32 @@ class PrefixCache {
   /// Creates a cache with a second tier of `host_bytes` of host memory: evicted pages are offloaded there, and restored
   /// when they are found again. 0: none. Errors: kInvalidArgument (less than a page of every group), kOutOfMemory.
   static Result<PrefixCache> create(PagePool& pool, int64_t host_bytes);
-  /// Bytes of bookkeeping of the cache for such a pool and a second tier of `host_bytes`, without those `host_bytes`.
-  static int64_t bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes);
+  /// Bytes of bookkeeping of the cache for such a pool, a second tier of `host_bytes`, without those `host_bytes`, and
+  /// maybe a disk tier.
+  static int64_t bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes, bool disk = false);
   PrefixCache(PrefixCache&& other) noexcept;
   PrefixCache& operator=(PrefixCache&& other) noexcept;
   ~PrefixCache();
 
   static PrefixCursor root(uint64_t salt);
+
+  // -- The disk tier.
+  /// Pages are written to `tier`, which outlives the cache, when they are evicted, and as save() says. Call before the
+  /// first sequence. Error: kOutOfMemory.
+  Result<void> use_disk(disk::DiskTier& tier);
+  /// Hands the tier the pages of kFull and kLatent groups between the positions `from` and `to`, of the path up to the
+  /// cursor, as far as its queue has room; returns up to which position. From 0 on, the path also counts as used.
+  int32_t save(const PrefixCursor& cursor, int32_t from, int32_t to);
+  /// Hands it what a sequence needs besides to resume after `tokens` of the path: pages of windows and, if `states`,
+  /// the states there.
+  void save_boundary(const PrefixCursor& cursor, int32_t tokens, bool states);
+  /// Hands it everything that is cached and may be written, the last used first, as long as `may_go_on` says so.
+  void save_all(FunctionRef<bool()> may_go_on);
+  /// What the tier has of the tokens beyond the cursor.
+  disk::DiskMatch find_on_disk(const PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max);
+  /// Takes pages for all that `match` wants into the table, which ends at the cursor or is cut there. False if there
+  /// are too few: the table ends at the cursor then.
+  bool make_places(const PrefixCursor& cursor, const disk::DiskMatch& match, PageTable& table);
 
   /// Extends `table` and `cursor`, which hold cursor.tokens positions and end on a page boundary, by what is cached of
   /// `tokens` (all tokens of the sequence), at most up to position `tokens_max`. Whole pages are shared. A page that

@@ -21,6 +21,12 @@ class PrefixCache::Impl {
                bool checkpoint);
   void leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table);
 
+  Result<void> use_disk(disk::DiskTier& tier);
+  int32_t save(const PrefixCursor& cursor, int32_t from, int32_t to);
+  void save_boundary(const PrefixCursor& cursor, int32_t tokens, bool states);
+  disk::DiskMatch find_on_disk(const PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max);
+  bool make_places(const PrefixCursor& cursor, const disk::DiskMatch& match, PageTable& table);
+
   const PagePool& pool() const { return pool_; }
   const PrefixTree& tree() const { return tree_; }
   PrefixCacheStore& pages() { return pages_; }
@@ -96,7 +102,7 @@ class PrefixCache::Impl {
   bool has_state_ = false;
   std::vector<int32_t> window_from_;  // scratch, [group]: position from which on the path has all pages of the window
   std::vector<PageId> fresh_;         // scratch, [group]
-  std::vector<int32_t> path_;         // scratch of restore_path
+  std::vector<int32_t> path_;         // scratch of restore_path and save
 };
 
 }  // namespace cairn

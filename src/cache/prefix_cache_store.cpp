@@ -1,9 +1,12 @@
 #include "cache/prefix_cache_store.h"
 
 #include <algorithm>
+#include <new>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 
 namespace cairn {
 
@@ -25,11 +28,12 @@ PrefixCacheStore::PrefixCacheStore(PagePool& pool, PrefixTree& tree, HostTier ho
   for (int32_t g = 0; g < groups_; ++g) lru_by_group_.emplace_back(evicts_independently(g) ? tree.nodes_max() : 0);
 }
 
-int64_t PrefixCacheStore::bytes(const KvLayout& layout, int64_t nodes_max) {
+int64_t PrefixCacheStore::bytes(const KvLayout& layout, int64_t nodes_max, bool disk) {
   const auto groups = layout.groups.size();
   const size_t of_node =
       groups * sizeof(PageId) + 2 * sizeof(int32_t) + sizeof(double) + sizeof(OnHost) + sizeof(uint32_t);
   int64_t bytes = nodes_max * static_cast<int64_t>(of_node) + nodes_max / 8 + 2 * ValueHeap::bytes(nodes_max);
+  if (disk) bytes += nodes_max * static_cast<int64_t>(sizeof(OnDisk));
   for (const KvGroup& group : layout.groups) bytes += UseList::bytes(evicts_independently(group) ? nodes_max : 0);
   return bytes;
 }
@@ -82,9 +86,14 @@ bool PrefixCacheStore::restore(int32_t node, uint32_t wanted) {
   return done;
 }
 
-void PrefixCacheStore::admit(int32_t node) {
+void PrefixCacheStore::admit(int32_t node, const PrefixCursor& cursor) {
   pins_[node] = 0;
   touched_groups_[node] = 0;
+  if (disk_ != nullptr) {
+    const int32_t parent = tree_.parent(node);
+    const disk::PageDigest before = digest(tree_.is_root(parent) ? kNoNode : parent, tree_.key(parent));
+    on_disk_[node] = {disk::DiskTier::next(before, tree_.tokens(node)), cursor.owner, cursor.keeps_on_disk};
+  }
   set_here(node, true);
   refresh(node);
 }
@@ -225,7 +234,10 @@ bool PrefixCacheStore::evict_page(int32_t group) {
     const int32_t node = list.first();
     if (pool_.references(group, page(node, group)) == 1) {
       // A page that only a window left behind, or that was only kept on the way, is not worth a slot on the host.
-      if ((touched_groups_[node] >> group & 1) != 0) offload(node, group);
+      if ((touched_groups_[node] >> group & 1) != 0) {
+        save(node, group);
+        offload(node, group);
+      }
       evict_page(node, group);
       return true;
     }
@@ -238,6 +250,7 @@ bool PrefixCacheStore::evict_leaf() {
   if (leaves_.empty()) return false;
   clock_ = std::max(clock_, leaves_.first_value());
   const int32_t node = leaves_.first();
+  save_evicted(node);
   if (!offload_all(node)) remove_with_descendants(node);
   ++evicted_;
   return true;
@@ -295,6 +308,71 @@ void PrefixCacheStore::release_slot(int32_t node) {
   host_.give_back(on_host_[node].slot);
   on_host_[node] = {};
   update(node);
+}
+
+// -- The disk tier.
+Result<void> PrefixCacheStore::use_disk(disk::DiskTier& tier) try {
+  on_disk_.resize(static_cast<size_t>(tree_.nodes_max()));
+  disk_ = &tier;
+  return {};
+} catch (const std::bad_alloc&) {
+  return fail(Code::kOutOfMemory, "no memory for the names of {} pages on disk", tree_.nodes_max());
+}
+
+disk::PageDigest PrefixCacheStore::digest(int32_t node, uint64_t key) const {
+  return node == kNoNode ? disk_->root(key) : on_disk_[node].digest;
+}
+
+void PrefixCacheStore::keep_on_disk(int32_t node, const PrefixCursor& cursor) {
+  if (disk_ == nullptr || !cursor.keeps_on_disk || on_disk_[node].may_be_written) return;
+  on_disk_[node].may_be_written = true;
+  on_disk_[node].owner = cursor.owner;
+}
+
+void PrefixCacheStore::save(int32_t node, int32_t group) try {
+  if (disk_ == nullptr || !on_disk_[node].may_be_written) return;
+  const bool here = has(node, group);
+  if (!here && !has_on_host(node, group)) return;
+  const disk::PageAddress page{on_disk_[node].digest, group};
+  if (!disk_->wants(page)) return;
+  std::vector<std::byte> bytes(static_cast<size_t>(disk_->bytes_of(group)));
+  if (here) {
+    pool_.read(group, this->page(node, group), bytes.data());
+  } else {
+    host_.read(on_host_[node].slot, group, bytes);
+  }
+  const int32_t parent = tree_.parent(node);
+  disk_->put(page,
+             {.parent = digest(tree_.is_root(parent) ? kNoNode : parent, tree_.key(parent)),
+              .owner = on_disk_[node].owner,
+              .begin = tree_.begin(node),
+              .count = tree_.end(node) - tree_.begin(node)},
+             std::move(bytes));
+} catch (const std::bad_alloc&) {
+  log_debug("no memory for a page on its way to the disk");
+}
+
+/// Saves a node that leaves the device: its pages of windows and its states only if a sequence may resume at them.
+void PrefixCacheStore::save_evicted(int32_t node) {
+  if (disk_ == nullptr || (!tree_.is_whole(node) && is_dead(node))) return;
+  for (int32_t g = 0; g < groups_; ++g) {
+    if (!evicts_independently(g) || (touched_groups_[node] >> g & 1) != 0 || has_on_host(node, g)) save(node, g);
+  }
+}
+
+void PrefixCacheStore::save_all(FunctionRef<bool()> may_go_on) {
+  if (disk_ == nullptr) return;
+  std::vector<int32_t> nodes;
+  for (int32_t node = 0; node < tree_.nodes_max(); ++node) {
+    if (here_[node] || on_host_[node].slot != kNoSlot) nodes.push_back(node);
+  }
+  std::ranges::sort(nodes, [this](int32_t a, int32_t b) {
+    return std::tuple(-used_[a], tree_.begin(a), a) < std::tuple(-used_[b], tree_.begin(b), b);
+  });
+  for (const int32_t node : nodes) {
+    if (!may_go_on()) return;
+    save_evicted(node);
+  }
 }
 
 }  // namespace cairn

@@ -11,6 +11,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/error.h"
+#include "base/function_ref.h"
+#include "cache/disk/disk_tier.h"
 #include "cache/eviction_order.h"
 #include "cache/host_tier.h"
 #include "cache/page_pool.h"
@@ -23,7 +26,7 @@ class PrefixCacheStore {
  public:
   PrefixCacheStore(PagePool& pool, PrefixTree& tree, HostTier host);
   /// Bytes of bookkeeping for `nodes_max` nodes, without the host tier.
-  static int64_t bytes(const KvLayout& layout, int64_t nodes_max);
+  static int64_t bytes(const KvLayout& layout, int64_t nodes_max, bool disk);
 
   PageId page(int32_t node, int32_t group) const { return pages_[int64_t{node} * groups_ + group]; }
   bool has(int32_t node, int32_t group) const { return page(node, group) != kNoPage; }
@@ -41,8 +44,9 @@ class PrefixCacheStore {
   /// in `wanted`. False if there is no room, or they were dropped. The node's ancestors are on the device and pinned.
   bool restore(int32_t node, uint32_t wanted);
 
-  /// Registers a new node of the tree; called before anything else is done with the node.
-  void admit(int32_t node);
+  /// Registers a new node of the tree, which the cursor's sequence has computed; called before anything else is done
+  /// with the node.
+  void admit(int32_t node, const PrefixCursor& cursor);
   /// Removes a node without children and pins, and its root if it was the last node of that root.
   void remove(int32_t node);
   /// Pins a node: it and all its ancestors stay. kNoNode is allowed.
@@ -60,6 +64,18 @@ class PrefixCacheStore {
   /// Evicts everything that no sequence is using.
   void clear();
 
+  // -- The disk tier.
+  Result<void> use_disk(disk::DiskTier& tier);
+  disk::DiskTier* disk() const { return disk_; }
+  /// The node's name on disk; kNoNode: that of the root of `key`.
+  disk::PageDigest digest(int32_t node, uint64_t key) const;
+  /// The node's pages may be written from now on, for the cursor's owner.
+  void keep_on_disk(int32_t node, const PrefixCursor& cursor);
+  /// Hands the tier the node's page, or its copy on host, if it may be written and is not there.
+  void save(int32_t node, int32_t group);
+  /// Hands it everything of all nodes, the last used first, as long as `may_go_on`.
+  void save_all(FunctionRef<bool()> may_go_on);
+
   void set_cost(RebuildCost cost) { cost_ = cost; }
   int64_t evicted() const { return evicted_; }
   int64_t restored() const { return restored_; }
@@ -70,6 +86,12 @@ class PrefixCacheStore {
   struct OnHost {
     int32_t slot = kNoSlot;
     uint32_t groups = 0;  // one bit per group
+  };
+  /// What the disk tier knows of a node.
+  struct OnDisk {
+    disk::PageDigest digest;
+    uint64_t owner = 0;
+    bool may_be_written = false;
   };
 
   static bool evicts_independently(const KvGroup& group) {
@@ -90,6 +112,7 @@ class PrefixCacheStore {
   bool acquire_slot(int32_t node);
   void drop_host_copy(int32_t node, int32_t group);
   void release_slot(int32_t node);
+  void save_evicted(int32_t node);
 
   PagePool& pool_;
   PrefixTree& tree_;
@@ -106,6 +129,8 @@ class PrefixCacheStore {
   ValueHeap on_host_leaves_;  // nodes that may lose their slot: without pins and, if not here, without children
   // [group]: nodes that have a page of it, for groups whose pages are evicted without their nodes
   std::vector<UseList> lru_by_group_;
+  disk::DiskTier* disk_ = nullptr;  // null: none
+  std::vector<OnDisk> on_disk_;     // empty without a tier
   RebuildCost cost_;
   double clock_ = 0;
   int64_t evicted_ = 0;

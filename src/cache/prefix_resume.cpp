@@ -48,7 +48,9 @@ PrefixHit PrefixCache::Impl::resume(PrefixCursor& cursor, std::span<const TokenI
     if (to.partial != kNoNode) pages_.refresh(to.partial);
   }
   pages_.unpin(cursor.node);
-  cursor = {to.node, to.key, to.tokens / kPageTokens * kPageTokens};
+  cursor.node = to.node;
+  cursor.key = to.key;
+  cursor.tokens = to.tokens / kPageTokens * kPageTokens;
   hit.tokens = to.tokens;
   return hit;
 }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cache/disk/disk_tier.h"
 #include "engine/engine_stats.h"  // IWYU pragma: export
 #include "engine/event.h"         // IWYU pragma: export
 #include "engine/request.h"       // IWYU pragma: export
@@ -43,6 +44,7 @@ struct EngineOptions {
   int32_t prefill_chunk_max = 264;     ///< maximum prompt rows of one step, however fast they are
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< bytes of host memory for pages that are evicted from the pool; 0: none
+  std::shared_ptr<disk::DiskTier> kv_disk{};  ///< where pages outlive the process; null: nowhere
   SpeculationOptions speculation{};
   /// Called on the engine's thread after each step: an error (the weights have changed) fails the requests of the step.
   /// Empty: nothing is checked.

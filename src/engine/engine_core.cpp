@@ -14,6 +14,11 @@ StepLimits limits_of(const Runner& runner, const EngineOptions& options) {
           static_cast<double>(std::chrono::nanoseconds(options.step).count())};
 }
 
+bool is_loading(const Sequences& running) {
+  return std::ranges::any_of(
+      running, [](const auto& sequence) { return sequence != nullptr && sequence->memory().disk.load != nullptr; });
+}
+
 }  // namespace
 
 EngineCore::EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, PagePool&& pool,
@@ -36,6 +41,17 @@ EngineCore::EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineO
   if (runner_samples_) batch_.samples.reserve(limits_.logits_max);
 }
 
+EngineStats EngineCore::stats() const {
+  const RequestQueue& queue = admission_.queue();
+  EngineStats stats = counters_.stats(queue.size());
+  stats.waiting_batch_requests = queue.size(Priority::kBatch);
+  if (kv_.disk() != nullptr) {
+    stats.disk = kv_.disk()->worker().store().counts();
+    stats.disk_pages_dropped = kv_.disk()->worker().pages_dropped();
+  }
+  return stats;
+}
+
 EngineCore::Iteration EngineCore::iterate() {
   // Unless something was done; when stalled for memory the caller waits instead of spinning.
   Iteration result = Iteration::kStalled;
@@ -43,11 +59,13 @@ EngineCore::Iteration EngineCore::iterate() {
   bool batch_fails = false;  // whether a failure now fails the whole batch
   const Result<void> done = guarded([&]() -> Result<void> {
     const int64_t begin_ns = clock_.now().count();
+    kv_.take_loaded(running_, begin_ns);
     admission_.admit(begin_ns, running_);
     const int64_t drafting_ns = drafting_.propose(running_, cost_);
     schedule(begin_ns);
     if (batch_.tokens.empty()) {
       if (running_.empty() && pending().empty() && all_told) result = Iteration::kIdle;
+      if (is_loading(running_)) result = Iteration::kLoading;
       return {};
     }
     result = Iteration::kWorked;
@@ -118,7 +136,7 @@ void EngineCore::learn_cost(int64_t step_ns, int64_t drafting_ns) {
   // The time of drafting is left out: with it, rows would seem as expensive as the drafts in them.
   cost_.observe(rows, batch_.attended, static_cast<double>(step_ns - drafting_ns));
   admission_.set_prompt_token_ns(cost_.row_ns());
-  if (counters_.steps % kCostUpdateSteps == 0) prefix_cache().set_cost({cost_.row_ns(), cost_.attended_ns()});
+  if (counters_.steps % kCostUpdateSteps == 0) kv_.set_cost({cost_.row_ns(), cost_.attended_ns()});
 }
 
 void EngineCore::end_all() noexcept {

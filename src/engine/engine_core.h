@@ -52,6 +52,7 @@ class EngineCore {
   enum class Iteration {
     kIdle,     ///< no request is there
     kStalled,  ///< nothing can go on until a client takes its events
+    kLoading,  ///< nothing can go on until pages come from the disk
     kWorked,
   };
 
@@ -61,6 +62,8 @@ class EngineCore {
 
   /// Evicted pages are kept in `bytes` of host memory. Call before the first iteration. Error: kOutOfMemory.
   Result<void> use_host_tier(int64_t bytes) { return kv_.use_host_tier(bytes); }
+  /// Pages outlive the process in `tier`. Call after use_host_tier. Error: kOutOfMemory.
+  Result<void> use_disk(std::shared_ptr<disk::DiskTier> tier) { return kv_.use_disk(std::move(tier)); }
 
   // -- From any thread.
   /// Events go to `channel`. Errors: see Engine::submit.
@@ -70,12 +73,7 @@ class EngineCore {
   RequestQueue& queue() { return admission_.queue(); }
   const PagePool& pool() const { return kv_.pool(); }
   int32_t context_tokens() const { return admission_.limits().context_tokens; }
-  EngineStats stats() const {
-    const RequestQueue& queue = admission_.queue();
-    EngineStats stats = counters_.stats(queue.size());
-    stats.waiting_batch_requests = queue.size(Priority::kBatch);
-    return stats;
-  }
+  EngineStats stats() const;
   EngineHistograms histograms() const { return counters_.histograms(); }
   Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const {
     return kv_.reports().find(id, asker);
@@ -85,6 +83,8 @@ class EngineCore {
   Iteration iterate();
   /// Finishes all requests with kCancelled.
   void end_all() noexcept;
+  /// After end_all: writes what is cached to the disk tier, if there is one, within kFlushMax.
+  void flush() { kv_.flush(); }
   // For audits between iterations: every page in use is in the table of a running sequence or in the cache.
   std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
   std::span<const std::unique_ptr<Sequence>> pending() const { return admission_.pending(); }

@@ -28,6 +28,12 @@ EngineStats EngineCounters::stats(int32_t queued) const {
   stats.prefix_hits = prefix_hits;
   stats.prefix_evictions = prefix_evictions;
   stats.pages_restored = pages_restored;
+  stats.disk_hits = disk_hits;
+  stats.disk_tokens = disk_tokens;
+  stats.disk_misses = disk_misses;
+  stats.disk_failures = disk_failures;
+  stats.disk_time = std::chrono::nanoseconds(disk_ns);
+  stats.disk_saved = std::chrono::nanoseconds(disk_saved_ns);
   stats.pages_total = pages_total;
   stats.pages_cached = pages_cached;
   stats.pages_free = pages_free;

@@ -33,6 +33,12 @@ struct EngineCounters {
   std::atomic<int64_t> prefix_hits = 0;
   std::atomic<int64_t> prefix_evictions = 0;
   std::atomic<int64_t> pages_restored = 0;
+  std::atomic<int64_t> disk_hits = 0;
+  std::atomic<int64_t> disk_tokens = 0;
+  std::atomic<int64_t> disk_misses = 0;
+  std::atomic<int64_t> disk_failures = 0;
+  std::atomic<int64_t> disk_ns = 0;
+  std::atomic<int64_t> disk_saved_ns = 0;
   std::atomic<int32_t> pages_total = 0;
   std::atomic<int32_t> pages_cached = 0;
   std::atomic<int32_t> pages_free = 0;

@@ -9,6 +9,7 @@
 
 #include "base/histogram.h"
 #include "base/ids.h"
+#include "cache/disk/page_store.h"
 
 namespace cairn {
 
@@ -38,6 +39,15 @@ struct EngineStats {
   int64_t prefix_hits = 0;       ///< of them, those of which something was found
   int64_t prefix_evictions = 0;  ///< nodes, which are pages of prompts, that gave up their place
   int64_t pages_restored = 0;    ///< pages restored from host memory (kv_host_bytes)
+  // The disk tier; what its folder has done for all models that share it is in `disk`.
+  int64_t disk_hits = 0;                   ///< prompts that went on from pages of the disk
+  int64_t disk_tokens = 0;                 ///< their tokens that were not computed
+  int64_t disk_misses = 0;                 ///< prompts of which the disk had less than memory
+  int64_t disk_failures = 0;               ///< prompts that were computed after all, as pages were wrong or late
+  std::chrono::nanoseconds disk_time{0};   ///< from asking for pages until the last was there, summed
+  std::chrono::nanoseconds disk_saved{0};  ///< estimated time of computing those tokens, less disk_time
+  disk::StoreCounts disk{};                ///< of the folder
+  int64_t disk_pages_dropped = 0;          ///< pages not written, as the queue was full or the day's bytes spent
   // Pages of the group that is fullest: total = used by sequences + cached (evictable) + free.
   int32_t pages_total = 0;
   int32_t pages_cached = 0;
@@ -64,6 +74,8 @@ struct PrefixReport {
   TokenId mismatch_token = kNoToken;  ///< the cached token at that position
   /// Up to kReportTokensAround tokens before mismatch_position, the token there, and as many after.
   std::vector<TokenId> prompt_around;
+  int32_t disk_tokens = 0;  ///< tokens that the disk tier has beyond those and that are loaded
+  std::string disk_miss;    ///< why it has no more, in words; empty without a tier
 };
 inline constexpr size_t kPrefixReportsMax = 256;
 inline constexpr int32_t kReportTokensAround = 8;

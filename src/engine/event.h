@@ -34,6 +34,7 @@ struct Usage {
   int32_t prompt_tokens = 0;
   int32_t completion_tokens = 0;  ///< sampled tokens, including the one that ended generation
   int32_t cached_tokens = 0;      ///< tokens of the prompt found in the prefix cache
+  int32_t disk_tokens = 0;        ///< of them, whose pages came from the disk tier
 };
 
 /// How a request's time was spent.

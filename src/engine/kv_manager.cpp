@@ -10,8 +10,8 @@
 namespace cairn {
 namespace {
 
-bool holds_state(const KvLayout& layout) {
-  return std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; });
+bool holds(const KvLayout& layout, KvKind kind) {
+  return std::ranges::any_of(layout.groups, [=](const KvGroup& group) { return group.kind == kind; });
 }
 
 }  // namespace
@@ -20,9 +20,10 @@ KvManager::KvManager(PagePool&& pool, const EngineOptions& options, int32_t sequ
     : pool_(std::move(pool)),
       prefix_cache_(pool_),
       prefix_cache_enabled_(options.prefix_cache),
-      has_state_(holds_state(pool_.layout())),
+      has_state_(holds(pool_.layout(), KvKind::kState)),
       prefill_chunk_max_(options.prefill_chunk_max),
-      counters_(counters) {
+      counters_(counters),
+      has_window_(holds(pool_.layout(), KvKind::kWindow)) {
   page_keys_.reserve(static_cast<size_t>(sequences_max));
   count_pages();
 }
@@ -43,10 +44,18 @@ int32_t KvManager::pages_to_come(const Sequence& sequence, int32_t group) const 
 }
 
 void KvManager::plan_checkpoints(Sequence& sequence, const Tokenizer& tokenizer) const {
-  if (!has_state_ || !uses_prefix_cache(sequence)) return;
   SequenceMemory& memory = sequence.memory();
-  PrefixCursor cursor = PrefixCache::root(sequence.salt());
-  for (const int32_t tokens : checkpoint_positions(sequence.tokens(), tokenizer)) {
+  if (disk_ != nullptr) {
+    sequence.set_disk_owner(disk::DiskTier::owner(disk_->worker().store(), sequence.tenant()),
+                            disk_->policy().prompt_min);
+    memory.cursor = sequence.root();
+  }
+  if ((!has_state_ && (disk_ == nullptr || !has_window_)) || !uses_prefix_cache(sequence)) return;
+  const std::vector<int32_t> positions = checkpoint_positions(sequence.tokens(), tokenizer);
+  if (disk_ != nullptr) memory.disk.boundaries = positions;
+  if (!has_state_) return;
+  PrefixCursor cursor = sequence.root();
+  for (const int32_t tokens : positions) {
     cursor.key = PrefixCache::key_at(cursor, sequence.tokens(), tokens);
     cursor.tokens = tokens;
     memory.checkpoints.push_back({tokens, cursor.key});
@@ -70,15 +79,16 @@ bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
     // The retry does without the copy of a partial page, if there is one, and without the states at its end.
     if (hit.tokens != memory.cursor.tokens) drop_states(memory);
     prefix_cache_.leave(memory.cursor, sequence.tokens(), memory.cursor.tokens, memory.table);
-    memory.cursor = PrefixCache::root(sequence.salt());
+    memory.cursor = sequence.root();
     return false;
   }
   memory.computed = hit.tokens;
-  counters_.cached_tokens += hit.tokens;
-  sequence.found_in_cache(hit.tokens);
+  const DiskLookup on_disk = begin_load(sequence, running);
+  counters_.cached_tokens += memory.computed;
+  sequence.found_in_cache(memory.computed);
   if (uses_prefix_cache(sequence)) ++counters_.prefix_lookups;
-  if (hit.tokens > 0) ++counters_.prefix_hits;
-  if (!sequence.was_admitted()) reports_.add(sequence, hit);
+  if (memory.computed > 0) ++counters_.prefix_hits;
+  if (!sequence.was_admitted()) reports_.add(sequence, hit, on_disk);
   return true;
 }
 
@@ -86,7 +96,9 @@ void KvManager::extend_prefix_hits(const Sequences& running) {
   if (!prefix_cache_enabled_) return;
   for (const std::unique_ptr<Sequence>& sequence : running) {
     SequenceMemory& memory = sequence->memory();
-    if (sequence->embeds() || sequence->rows_left() <= 1 || memory.computed != memory.cursor.tokens) continue;
+    if (sequence->embeds() || memory.disk.load != nullptr || sequence->rows_left() <= 1 ||
+        memory.computed != memory.cursor.tokens)
+      continue;
     const auto tokens = static_cast<int32_t>(sequence->tokens().size());
     const PrefixHit hit = prefix_cache_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
     if (hit.tokens <= memory.computed) continue;
@@ -101,7 +113,9 @@ std::span<const uint64_t> KvManager::page_keys(const Sequences& running, std::sp
   if (!prefix_cache_enabled_) return {};
   for (size_t i = 0; i < running.size(); ++i) {
     const Sequence& sequence = *running[i];
-    const bool prompt = sequence.rows_left() > 1 && !sequence.embeds() && !inputs[i].deferred;
+    // Pages that one loads are no more to be computed by another than those that one computes.
+    const bool waits = inputs[i].deferred && sequence.memory().disk.load == nullptr;
+    const bool prompt = sequence.rows_left() > 1 && !sequence.embeds() && !waits;
     const Checkpoint* const checkpoint = sequence.memory().next_checkpoint();
     page_keys_.push_back(!prompt                 ? 0
                          : !has_state_           ? prefix_cache_.next_key(sequence.memory().cursor, sequence.tokens())
@@ -144,6 +158,7 @@ void KvManager::keep(std::span<const ScheduledTokens> scheduled, const Sequences
     if (uses_prefix_cache(*sequence)) {
       const bool checkpoint = std::ranges::binary_search(memory.checkpoints, memory.computed, {}, &Checkpoint::tokens);
       prefix_cache_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table, checkpoint);
+      save(*sequence);
     }
     pool_.release_behind(memory.table, memory.computed);
     // Pages of rejected drafts, freed before another sequence lacks them.
@@ -162,12 +177,17 @@ void KvManager::drop_states(SequenceMemory& memory) {
 
 void KvManager::release(Sequence& sequence) {
   SequenceMemory& memory = sequence.memory();
+  if (memory.disk.load != nullptr) {
+    disk_->worker().cancel(*memory.disk.load);
+    memory.disk.load.reset();
+    drop_states(memory);
+  }
   if (uses_prefix_cache(sequence)) {
     prefix_cache_.leave(memory.cursor, sequence.tokens(), memory.computed, memory.table);
   } else {
     pool_.release(memory.table);
   }
-  memory.cursor = PrefixCache::root(sequence.salt());
+  memory.cursor = sequence.root();
   memory.computed = 0;
 }
 

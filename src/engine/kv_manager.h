@@ -3,7 +3,10 @@
 /// It says whether there are pages; PreemptionPolicy decides which sequence yields its own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,6 +21,17 @@
 
 namespace cairn {
 
+/// Pages are loaded if that is expected to take less than this share of the time of computing them.
+inline constexpr double kDiskTimeShare = 0.8;
+/// A sequence waits this long for the next page from the disk; then it computes.
+inline constexpr std::chrono::seconds kDiskPatience{5};
+/// Bytes from the disk that are put in place in one step while other sequences run.
+inline constexpr int64_t kDiskStepBytes = int64_t{16} << 20;
+/// Distance of states that are written, besides those after the first and the last message of a prompt.
+inline constexpr int32_t kDiskStateSpacing = 2'048;
+/// How long the end of an engine waits for the disk.
+inline constexpr std::chrono::seconds kFlushMax{20};
+
 /// Owns the pool and the prefix cache. Allocates nothing after it was made, except for prefix reports. Thread: the
 /// engine's, except for reports() and what never changes of the pool.
 class KvManager {
@@ -28,6 +42,10 @@ class KvManager {
 
   /// Evicted pages are kept in `bytes` of host memory. Call before the first sequence. Error: kOutOfMemory.
   Result<void> use_host_tier(int64_t bytes);
+
+  /// Pages outlive the process in `tier`. Call after use_host_tier, before the first sequence. Error: kOutOfMemory.
+  Result<void> use_disk(std::shared_ptr<disk::DiskTier> tier);
+  const disk::DiskTier* disk() const { return disk_.get(); }
 
   const PagePool& pool() const { return pool_; }
   PrefixCache& prefix_cache() { return prefix_cache_; }
@@ -41,6 +59,13 @@ class KvManager {
   /// Gives the sequence what the cache has of it, and checks whether the rest would find pages beside those that
   /// `running` will take. If not, false, and the sequence has no pages.
   bool try_admit(Sequence& sequence, const Sequences& running);
+
+  // -- The disk tier (kv_disk.cpp).
+  /// Puts pages that came from the disk into their places, and computes instead where they do not come.
+  void take_loaded(const Sequences& running, int64_t now_ns);
+  /// Writes what is cached, within kFlushMax. Nothing runs any more.
+  void flush() noexcept;
+  void set_cost(RebuildCost cost);
 
   // -- Before a step.
   /// Advances a prompt in progress over pages that another sequence has computed meanwhile.
@@ -72,6 +97,13 @@ class KvManager {
 
  private:
   int32_t pages_to_come(const Sequence& sequence, int32_t group) const;
+  DiskLookup begin_load(Sequence& sequence, const Sequences& running) noexcept;
+  bool pays(const disk::DiskMatch& match, int32_t from) const;
+  double compute_ns(int32_t from, int32_t to) const;
+  bool others_load(const Sequence& sequence, const Sequences& running) const;
+  void finish_load(Sequence& sequence, int64_t now_ns);
+  void give_up_load(Sequence& sequence);
+  void save(Sequence& sequence) noexcept;
   // Sequences that embed bypass the cache, because it does not hold hidden rows.
   bool uses_prefix_cache(const Sequence& sequence) const { return prefix_cache_enabled_ && !sequence.embeds(); }
 
@@ -82,6 +114,9 @@ class KvManager {
   const bool has_state_;
   const int32_t prefill_chunk_max_;
   EngineCounters& counters_;
+  std::shared_ptr<disk::DiskTier> disk_;
+  const bool has_window_;
+  std::optional<RebuildCost> cost_;  // none: unknown
   std::vector<uint64_t> page_keys_;  // see page_keys()
 };
 

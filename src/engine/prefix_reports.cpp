@@ -9,11 +9,13 @@
 
 namespace cairn {
 
-void PrefixReports::add(const Sequence& sequence, const PrefixHit& hit) noexcept try {
+void PrefixReports::add(const Sequence& sequence, const PrefixHit& hit, const DiskLookup& disk) noexcept try {
   PrefixReport report;
   report.id = sequence.request_id();
   report.prompt_tokens = sequence.prompt_tokens();
   report.cached_tokens = hit.tokens;
+  report.disk_tokens = disk.tokens;
+  report.disk_miss = disk.miss;
   report.mismatch_position = hit.mismatch_position;
   report.mismatch_token = hit.mismatch_token;
   if (hit.mismatch_position >= 0) {

@@ -15,12 +15,18 @@
 
 namespace cairn {
 
+/// What the disk tier has of a prompt beyond what memory has.
+struct DiskLookup {
+  int32_t tokens = 0;          ///< that are loaded
+  std::string_view miss = {};  ///< PrefixReport::disk_miss
+};
+
 /// The last kPrefixReportsMax reports. Thread-safe.
 class PrefixReports {
  public:
   PrefixReports() { reports_.reserve(kPrefixReportsMax); }
   /// Adds a report; if there is no memory for it, none is added.
-  void add(const Sequence& sequence, const PrefixHit& hit) noexcept;
+  void add(const Sequence& sequence, const PrefixHit& hit, const DiskLookup& disk) noexcept;
   /// Errors: see Engine::prefix_report.
   Result<PrefixReport> find(std::string_view id, const Party& asker) const;
 

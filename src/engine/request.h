@@ -58,7 +58,8 @@ struct GenerateRequest {
   std::string client;  ///< who shares fairly with others: an address, since anyone can make up keys
   /// One of the client's tenants, with a share and a limit (tenant_requests_max) of its own; may be empty.
   std::string tenant;
-  uint64_t salt = 0;  ///< only requests with the same salt share cached pages
+  uint64_t salt = 0;         ///< only requests with the same salt share cached pages
+  bool keep_on_disk = true;  ///< whether the disk tier, if there is one, may keep its pages
   Priority priority = Priority::kInteractive;
   std::chrono::milliseconds target_ttft{0};  ///< time to first token, from submit; 0: by priority and length
   std::chrono::milliseconds target_tbt{0};   ///< time between tokens; 0: none

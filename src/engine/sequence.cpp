@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/text/utf8.h"
 
 namespace cairn {
@@ -34,6 +35,8 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       priority_(submission.request.priority),
       party_(submission.party),
       salt_(submission.request.salt),
+      tenant_(hash64(submission.request.tenant)),
+      keep_on_disk_(submission.request.keep_on_disk),
       arrival_ns_(submission.arrival_ns),
       deadline_ns_(submission.deadline_ns),
       patience_ns_(deadline_ns_ - arrival_ns_),
@@ -48,7 +51,7 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
   tokens_.reserve(static_cast<size_t>(tokens_max_));
   memory_.table.groups.resize(kv_groups);
   for (std::vector<PageId>& group : memory_.table.groups) group.reserve(static_cast<size_t>(pages_for(tokens_max_)));
-  memory_.cursor = PrefixCache::root(salt_);
+  memory_.cursor = root();
   drafts_.reserve(static_cast<size_t>(std::max(drafts_max, constraint_ == nullptr ? 0 : kExpectedDraftsMax)));
   if (constraint_ != nullptr) constraint_->begin(rule_);
   if (min_tokens_ == 0) return;
@@ -98,7 +101,7 @@ ScheduleInput Sequence::demand() const {
   demand.position = memory_.computed;
   demand.priority = priority_;
   demand.party = party_;
-  demand.deferred = rank_ == kUnreadRank;
+  demand.deferred = rank_ == kUnreadRank || memory_.disk.load != nullptr;
   demand.deadline_ns = deadline_ns_;
   demand.tbt_ns = tbt_ns_;
   return demand;
@@ -123,9 +126,18 @@ void Sequence::rejoin(int64_t now_ns) {
   deadline_ns_ = now_ns + times_unread_ * std::max(patience_ns_, kRejoinDelay.count());
 }
 
-void Sequence::found_in_cache(int32_t tokens) {
+PrefixCursor Sequence::root() const {
+  PrefixCursor cursor = PrefixCache::root(salt_);
+  cursor.keeps_on_disk = keep_on_disk_;
+  cursor.owner = disk_owner_;
+  return cursor;
+}
+
+void Sequence::found_in_cache(int32_t tokens, bool on_disk) {
   // Tokens that a preempted sequence finds again are not counted as cached: they saved its client nothing.
-  if (timings_.preemptions == 0 && sampled_ == 0) cached_tokens_ += tokens;
+  if (timings_.preemptions != 0 || sampled_ != 0) return;
+  cached_tokens_ += tokens;
+  if (on_disk) disk_tokens_ += tokens;
 }
 
 int64_t Sequence::token_at(int64_t now_ns) {
@@ -186,7 +198,7 @@ bool Sequence::take_hidden(std::span<const float> rows, bool to_the_end, const R
 Finish Sequence::finish(FinishReason reason) const {
   Finish result;
   result.reason = reason;
-  result.usage = {prompt_tokens_, sampled_, cached_tokens_};
+  result.usage = {prompt_tokens_, sampled_, cached_tokens_, disk_tokens_};
   result.timings = timings_;
   return result;
 }

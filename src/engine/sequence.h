@@ -37,6 +37,20 @@ struct Checkpoint {
   uint64_t key = 0;    ///< PrefixCache::key_at it: the same for prompts that have the same tokens before it
 };
 
+/// What the disk tier has to do with a sequence.
+struct SequenceDisk {
+  std::shared_ptr<disk::DiskLoad> load = nullptr;  ///< pages on their way; the sequence computes nothing meanwhile
+  int32_t load_tokens = 0;                         ///< where it goes on once they are there
+  int64_t begun_ns = 0;                            ///< when the engine first waited for them; 0: not yet
+  int64_t progress_ns = 0;                         ///< when the last of them came
+  bool gave_up = false;                            ///< pages did not come: nothing more is loaded
+  int32_t saved = 0;                               ///< tokens whose pages were handed to the tier
+  /// Where a sequence that resumes later is expected to, ascending multiples of kPageTokens (models with windows or
+  /// states).
+  std::vector<int32_t> boundaries = {};
+  size_t next_boundary = 0;  ///< the first of them that was not handed over
+};
+
 /// The KV memory of one sequence, which the engine takes away on preemption and gives back later.
 struct SequenceMemory {
   PageTable table;
@@ -44,6 +58,7 @@ struct SequenceMemory {
   int32_t computed = 0;  ///< tokens that the model has computed, which is also the position of the next row
   /// For models with recurrent states: where copies of them are wanted, ascending (KvManager::plan_checkpoints).
   std::vector<Checkpoint> checkpoints = {};
+  SequenceDisk disk = {};
 
   /// The next of them behind `computed`; null if there is none.
   const Checkpoint* next_checkpoint() const {
@@ -84,7 +99,16 @@ class Sequence {
   SequenceMemory& memory() { return memory_; }
   const SequenceMemory& memory() const { return memory_; }
   std::span<const TokenId> tokens() const { return tokens_; }
-  uint64_t salt() const { return salt_; }
+  /// Where lookups in the prefix cache begin. Without a disk tier the owner of its pages there does not matter.
+  PrefixCursor root() const;
+  /// A hash of the name of the tenant that it is of.
+  uint64_t tenant() const { return tenant_; }
+  /// Its pages are the owner's on disk, if its prompt has at least `prompt_min` tokens and its client lets them be
+  /// kept.
+  void set_disk_owner(uint64_t owner, int32_t prompt_min) {
+    disk_owner_ = owner;
+    keep_on_disk_ = keep_on_disk_ && prompt_tokens_ >= prompt_min;
+  }
   /// Tokens of the prompt, and of the answer before a preemption, that the model still has to compute.
   int32_t rows_left() const { return static_cast<int32_t>(tokens_.size()) - memory_.computed; }
   /// Whether the only row left is a token that was sampled.
@@ -137,7 +161,7 @@ class Sequence {
 
   // -- Statistics and state that its client sees.
   void admitted(int64_t now_ns);
-  void found_in_cache(int32_t tokens);
+  void found_in_cache(int32_t tokens, bool on_disk = false);
   void preempted(PreemptReason why);
   PreemptReason preempt_reason() const { return preempt_reason_; }
   /// Whether it was preempted because its client did not read, and the client had still not read at the last rejoin().
@@ -177,6 +201,7 @@ class Sequence {
   bool fills_context_;  // whether tokens_max_ is the end of the context, or of the pool
   int32_t sampled_ = 0;
   int32_t cached_tokens_ = 0;
+  int32_t disk_tokens_ = 0;
   bool ignore_eos_;
   bool shows_stop_tokens_;
   bool reports_prefill_;
@@ -192,6 +217,9 @@ class Sequence {
   Priority priority_;
   Party party_;
   uint64_t salt_;
+  uint64_t tenant_;
+  uint64_t disk_owner_ = 0;
+  bool keep_on_disk_;
   int64_t arrival_ns_;
   int64_t deadline_ns_;
   int64_t patience_ns_;  // time from its arrival to its deadline

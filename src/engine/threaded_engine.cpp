@@ -17,6 +17,8 @@ namespace {
 
 /// How often to check clients that do not read their events while nothing else can go on.
 constexpr std::chrono::milliseconds kStallPoll{10};
+/// How often to look for pages from the disk while nothing else can go on.
+constexpr std::chrono::milliseconds kLoadPoll{1};
 
 class ThreadedEngine final : public Engine {
  public:
@@ -26,7 +28,7 @@ class ThreadedEngine final : public Engine {
   ~ThreadedEngine() override { stop(); }
 
   /// Called once, before anything else. Errors: kOutOfMemory, kUnavailable (no thread could be started).
-  Result<void> start(int64_t kv_host_bytes);
+  Result<void> start(const EngineOptions& options);
   Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override;
   void stop() override;
   EngineStats stats() const override { return core_.stats(); }
@@ -46,8 +48,9 @@ class ThreadedEngine final : public Engine {
   WorkerThread thread_;
 };
 
-Result<void> ThreadedEngine::start(int64_t kv_host_bytes) {
-  if (kv_host_bytes > 0) CAIRN_TRY_VOID(core_.use_host_tier(kv_host_bytes));
+Result<void> ThreadedEngine::start(const EngineOptions& options) {
+  if (options.kv_host_bytes > 0) CAIRN_TRY_VOID(core_.use_host_tier(options.kv_host_bytes));
+  if (options.kv_disk != nullptr) CAIRN_TRY_VOID(core_.use_disk(options.kv_disk));
   return thread_.start([this] { run(); });
 }
 
@@ -73,11 +76,15 @@ void ThreadedEngine::run() {
       case EngineCore::Iteration::kStalled:
         queue.wait_for(kStallPoll);
         break;
+      case EngineCore::Iteration::kLoading:
+        queue.wait_for(kLoadPoll);
+        break;
       case EngineCore::Iteration::kWorked:
         break;
     }
   }
   core_.end_all();
+  core_.flush();
 }
 
 Result<void> check_options(const EngineOptions& options, const Runner& runner) {
@@ -117,7 +124,7 @@ Result<std::unique_ptr<Engine>> Engine::create(Runner& runner, std::span<DeviceM
     drafter = runner.has_mtp() ? make_mtp_drafter(runner) : make_prompt_lookup(options.speculation.ngram_max);
   }
   auto engine = std::make_unique<ThreadedEngine>(runner, tokenizer, options, std::move(pool), std::move(drafter));
-  CAIRN_TRY_VOID(engine->start(options.kv_host_bytes));
+  CAIRN_TRY_VOID(engine->start(options));
   return engine;
 }
 

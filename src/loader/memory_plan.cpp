@@ -65,7 +65,7 @@ class Divider {
     }
     division.bytes = std::min(division.bytes, kBytesMax);
     if (!layout_.groups.empty()) {
-      division.index_bytes = PrefixCache::bytes(layout_, division.kv_pages, wishes_.kv_host_bytes) +
+      division.index_bytes = PrefixCache::bytes(layout_, division.kv_pages, wishes_.kv_host_bytes, wishes_.kv_disk) +
                              PagePool::list_bytes(division.kv_pages);
     }
     return division;
@@ -265,7 +265,8 @@ Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& de
                                       const MemoryWishes& wishes, int64_t own_taken) {
   CAIRN_TRY(const ModelMemory model, model_memory(file, device.stages(), options));
   const int64_t available = device.backend().available_bytes() - own_taken;
-  if (!device.on_gpu()) return plan_memory(model, wishes, available - wishes.kv_host_bytes);
+  const int64_t tiers = wishes.kv_host_bytes + (wishes.kv_disk ? disk::DiskTier::memory_bytes() : 0);
+  if (!device.on_gpu()) return plan_memory(model, wishes, available - tiers);
   const int64_t host = available_memory_bytes();
   if (wishes.kv_host_bytes > host) {
     return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
@@ -273,8 +274,7 @@ Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& de
   }
   std::vector<StageDevice> devices;
   for (const DevicePart& part : device.parts) {
-    devices.push_back(
-        {part.gpu ? part.backend->available_bytes() : host - wishes.kv_host_bytes, part.backend->description()});
+    devices.push_back({part.gpu ? part.backend->available_bytes() : host - tiers, part.backend->description()});
   }
   devices.back().available_bytes = available;
   return plan_memory(model, wishes, devices);

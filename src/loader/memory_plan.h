@@ -41,6 +41,7 @@ struct MemoryWishes {
   int32_t sequences_running = 64;  ///< in a batch at most, whatever their lengths
   int32_t step_rows = ModelOptions{}.batch_tokens_max;
   int64_t kv_host_bytes = 0;  ///< of a second tier, which is no part of the plan: the cache is larger for it
+  bool kv_disk = false;       ///< whether there is a disk tier, whose queues are no part of the plan either
   int64_t kv_tokens_max = 0;  ///< positions of all sequences together, whatever else is asked for; 0: no bound
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/log.h"
 #include "base/text/printable.h"
@@ -155,7 +156,8 @@ Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer
                             .sequences = options.sequences,
                             .sequences_running = options.sequences_max,
                             .step_rows = model_options.batch_tokens_max,
-                            .kv_host_bytes = options.kv_host_bytes};
+                            .kv_host_bytes = options.kv_host_bytes,
+                            .kv_disk = !options.kv_disk.folder.empty() && options.prefix_cache};
   CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, wishes, draft_bytes));
   return made;
 }
@@ -205,6 +207,17 @@ Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options
   return {};
 }
 
+KvIdentity identity_of(const LoadedModel& model, const LoadOptions& options) {
+  KvIdentity identity{.file = model.file, .devices = {}};
+  if (model.mtp_file != nullptr) identity.mtp_file = model.mtp_file.get();
+  for (const DevicePart& part : model.device.parts) identity.devices.push_back(part.backend->description());
+  identity.context_tokens = model.runner->context_tokens();
+  identity.simulate_rounding = options.simulate_rounding;
+  identity.directions = options.directions;
+  identity.lora = options.lora;
+  return identity;
+}
+
 Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options, const MemoryPlan& plan,
                            const LoadOptions& options) {
   CAIRN_TRY(model.runner, load_model(model.file, model.device.stages(), model_options));
@@ -223,6 +236,14 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   engine_options.tenant_requests_max = options.tenant_requests_max;
   engine_options.prefix_cache = options.prefix_cache;
   engine_options.kv_host_bytes = options.kv_host_bytes;
+  if (options.prefix_cache) {
+    engine_options.kv_disk = open_kv_disk(options.kv_disk, model.runner->kv_layout(), identity_of(model, options),
+                                          nlohmann::json{{"model", model.name},
+                                                         {"file", model.file_name},
+                                                         {"architecture", model.architecture},
+                                                         {"quantisation", model.quantisation}}
+                                              .dump());
+  }
   engine_options.speculation = options.speculation;
   std::unique_ptr<Drafter> drafter;
   if (model.draft != nullptr) {

@@ -20,6 +20,7 @@
 #include "kernels/kv.h"
 #include "loader/device.h"
 #include "loader/draft.h"
+#include "loader/kv_disk.h"
 #include "loader/memory_plan.h"
 #include "loader/model_files.h"
 #include "model/control_vectors.h"
@@ -48,6 +49,7 @@ struct LoadOptions {
   int32_t tenant_requests_max = 0;  ///< see EngineOptions
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< see EngineOptions
+  KvDiskOptions kv_disk{};
   SpeculationOptions speculation{};
   /// File of a smaller model for speculation, or of an MTP module for this one (is_mtp_file); empty: the
   /// model's own block, if it has one, or else prompt lookup.

@@ -22,7 +22,11 @@ const text = path.join(folder, 'text.txt');
 fs.writeFileSync(text, fs.readFileSync(path.join(root, 'README.md'), 'utf8').slice(0, 5000));
 
 let server;
-before(async () => { server = await serve(guide, ['--frames', socket, '--store', path.join(folder, 'responses.db')]); });
+before(async () => {
+  // The folder of keys and values that `cairn cache` looks at.
+  await (await serve(guide, ['--kv-disk', path.join(folder, 'kv')])).stop();
+  server = await serve(guide, ['--frames', socket, '--store', path.join(folder, 'responses.db')]);
+});
 after(() => server.stop());
 
 // Commands that are not run here, and why.

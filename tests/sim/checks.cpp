@@ -31,6 +31,10 @@ void Simulation::check_iteration(EngineCore::Iteration iteration) {
         }
       }
       break;
+    case EngineCore::Iteration::kLoading:
+      if (!std::ranges::any_of(running, [](const auto& s) { return s->memory().disk.load != nullptr; }))
+        wrong("nothing is computed, and nothing comes from the disk");
+      break;
     case EngineCore::Iteration::kWorked:
       if (step_.ns <= 0) wrong("a iteration without a step");
       break;

@@ -45,7 +45,29 @@ Simulation::Simulation(const Tokenizer& tokenizer, const SimulationOptions& opti
   if (options_.engine.kv_host_bytes > 0 && !core_->use_host_tier(options_.engine.kv_host_bytes).has_value()) {
     wrong("no memory for the second tier");
   }
+  if (options_.disk != nullptr) open_disk();
   model_.on_step([this](const Batch& batch) { in_step(batch); });
+}
+
+void Simulation::open_disk() {
+  auto files = std::make_unique<disk::MemoryFiles>(*options_.disk);
+  auto store = disk::PageStore::open(*files, "/kv", {.unix_s = [] { return int64_t{1}; }});
+  if (!store.has_value()) return wrong("no disk: {}", store.error().text());
+  disk_ = std::make_shared<disk::DiskWorker>(std::move(files), std::move(*store));
+  auto tier = disk::DiskTier::create(disk_, options_.model.layout, "the simulated model", "{}", {1, 1});
+  if (!tier.has_value() || !core_->use_disk(std::move(*tier)).has_value()) wrong("no disk tier");
+}
+
+// As fast as a disk may be: none to some pages in an iteration.
+void Simulation::work_on_disk() {
+  if (disk_ == nullptr) return;
+  for (uint64_t reads = random_() % 4; reads > 0; --reads) disk_->read_step();
+  for (uint64_t writes = random_() % 16; writes > 0; --writes) disk_->write_step();
+}
+
+void Simulation::flush() {
+  core_->prefix_cache().save_all([] { return true; });
+  while (disk_->write_step()) continue;
 }
 
 int32_t Simulation::tokens_max(const GenerateRequest& request) const {
@@ -198,6 +220,7 @@ void Simulation::iterate() {
   note_waiting();
   ran_.clear();
   for (const auto& sequence : core_->running()) ran_.push_back(sequence->id());
+  work_on_disk();
   const EngineCore::Iteration result = core_->iterate();
   step_.ns = static_cast<double>((clock_.now() - begin).count());
   step_.slow_for = model_.slow_for();
@@ -254,6 +277,7 @@ void Simulation::wait(EngineCore::Iteration iteration) {
     return;
   }
   if (iteration == EngineCore::Iteration::kStalled) return clock_.advance(kStallPoll);
+  if (iteration == EngineCore::Iteration::kLoading) return clock_.advance(std::chrono::milliseconds(1));
   nanoseconds next = nanoseconds::max();
   if (arrived_ < planned_.size()) next = start_ + planned_[arrived_].arrival;
   for (const size_t i : present_) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cache/disk/testing/memory_files.h"
 #include "cache/testing/limited_memory.h"
 #include "engine/engine_core.h"
 #include "engine/testing/collected_response.h"
@@ -41,9 +42,10 @@ struct Planned {
 struct SimulationOptions {
   EngineOptions engine;
   ModelOptions model;
-  double failing_steps = 0;       ///< as a share of all steps
-  int64_t stops_after_turn = -1;  ///< stops the engine after it; -1: never
-  uint64_t seed = 0;              ///< seed of the failures
+  double failing_steps = 0;          ///< as a share of all steps
+  int64_t stops_after_turn = -1;     ///< stops the engine after it; -1: never
+  uint64_t seed = 0;                 ///< seed of the failures
+  disk::MemoryDisk* disk = nullptr;  ///< of a disk tier, whose pages outlive the simulation; null: no tier
 };
 
 /// A request in the simulation.
@@ -80,6 +82,8 @@ class Simulation {
  public:
   /// `tokenizer` outlives it.
   Simulation(const Tokenizer& tokenizer, const SimulationOptions& options);
+  /// Writes what is cached to the disk, as the end of a process does.
+  void flush();
 
   /// Schedules requests by their arrival time; they are in order of time.
   void plan(std::vector<Planned> planned);
@@ -115,6 +119,8 @@ class Simulation {
   }
 
   // Events.
+  void open_disk();
+  void work_on_disk();
   void arrive();
   void in_step(const Batch& batch);
   void see(Visitor& visitor, Phase phase, bool within_step);
@@ -151,6 +157,7 @@ class Simulation {
   std::chrono::nanoseconds start_;
   LimitedMemory memory_;
   Model model_;
+  std::shared_ptr<disk::DiskWorker> disk_;  // its work is done between iterations; null: no tier
   std::unique_ptr<EngineCore> core_;
   std::mt19937_64 random_;
   std::vector<Planned> planned_;

@@ -52,6 +52,7 @@ void ModelFlags::add_limits_to(CLI::App& command) {
                   "Memory for cached keys and values that --kv-bytes has no room for, e.g. 8GiB (default: none)")
       ->transform(CLI::AsSizeValue(false))
       ->excludes(no_cache);
+  add_kv_disk_flags(command, options.kv_disk, no_cache);
 }
 
 void ModelFlags::add_defaults_to(CLI::App& command) {

@@ -60,6 +60,7 @@ Chat read_chat(RequestFields& fields, const std::string& id) {
   read_reasoning(fields, request.reasoning);
   request.stored = fields.boolean("store", true);  // what is sampled for calls: --store
   read_generate(fields, id, request.generate);
+  request.generate.keep_on_disk = request.generate.keep_on_disk && request.stored;
   return chat;
 }
 

@@ -87,6 +87,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   if (top.value_or(0) > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   refuse_fields(fields);
   chat.stored = read_store(fields);
+  chat.generate.keep_on_disk = chat.generate.keep_on_disk && chat.stored;
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }

@@ -36,6 +36,7 @@ void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
   if (!fields.boolean("cache_prompt", true)) {
     // A salt that nobody else has: nothing cached is found, and nobody finds this.
     generate.salt = random_seed() | 1;
+    generate.keep_on_disk = false;
   }
   const int64_t time = fields.integer("t_max_predict_ms", 0, -kTimeMsMax, kTimeMsMax);
   generate.line_time_max = std::chrono::milliseconds(std::max<int64_t>(0, time));

@@ -301,6 +301,7 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   read_include(fields, request);
   read_top_logprobs(fields, chat.generate.sampling);
   read_store(fields, request);
+  chat.generate.keep_on_disk = chat.generate.keep_on_disk && request.store;
   read_reasoning(fields, chat.reasoning);
   CAIRN_TRY_VOID(read_effort(fields, request));
   CAIRN_TRY_VOID(read_text(fields, request.chat.form));

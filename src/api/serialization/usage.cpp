@@ -21,15 +21,18 @@ void add_usage(Usage& sum, const Usage& usage, bool counts_prompt) {
   if (counts_prompt) {
     sum.prompt_tokens += usage.prompt_tokens;
     sum.cached_tokens += usage.cached_tokens;
+    sum.disk_tokens += usage.disk_tokens;
   }
   sum.completion_tokens += usage.completion_tokens;
 }
 
 ordered_json usage_json(const Usage& usage) {
+  ordered_json details = {{"cached_tokens", usage.cached_tokens}};
+  if (usage.disk_tokens > 0) details["disk_tokens"] = usage.disk_tokens;
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+          {"prompt_tokens_details", std::move(details)}};
 }
 
 ordered_json prefill_json(const PrefillProgress& progress) {

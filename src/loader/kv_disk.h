@@ -1,0 +1,41 @@
+/// The disk tier of a model's KV cache: what its pages belong to, and its folder.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cache/disk/disk_tier.h"
+#include "gguf/reader.h"
+#include "model/control_vectors.h"
+#include "model/weights/lora.h"
+
+namespace cairn {
+
+struct KvDiskOptions {
+  std::string folder;                 ///< empty: no disk tier
+  int64_t bytes = int64_t{32} << 30;  ///< of the folder's pages
+  int64_t daily_bytes = 0;            ///< see disk::StoreOptions
+};
+
+/// Everything that decides about the bytes of pages, besides their tokens and their layout.
+struct KvIdentity {
+  const gguf::Reader& file;
+  const gguf::Reader* mtp_file = nullptr;  ///< null: none
+  std::vector<std::string> devices;        ///< Backend::description of each
+  int32_t context_tokens = 0;              ///< counts only where rope's factors depend on it
+  bool simulate_rounding = true;
+  ControlVectorOptions directions{};
+  std::vector<LoraFile> lora{};
+};
+
+/// As text. A program of another build has another one: its kernels may round in other places.
+std::string identity_text(const KvIdentity& identity);
+
+/// Null without a folder, and if it cannot be used; then a line of the log says why. `about` is JSON for people.
+std::shared_ptr<disk::DiskTier> open_kv_disk(const KvDiskOptions& options, const KvLayout& layout,
+                                             const KvIdentity& identity, std::string_view about);
+
+}  // namespace cairn

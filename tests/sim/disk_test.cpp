@@ -1,0 +1,112 @@
+// Random traces with a disk tier, whose pages outlive each process: all invariants hold, and no answer changes.
+#include <gtest/gtest.h>
+
+#include "sim/lab.h"
+#include "sim/traces.h"
+
+namespace cairn::sim {
+namespace {
+
+constexpr uint64_t kTraces = 150;
+
+using SimDisk = SimTest;
+
+TEST_F(SimDisk, AllInvariantsHoldWhileProcessesComeAndGo) {
+  int64_t hits = 0, tokens = 0, failures = 0, preemptions = 0;
+  for (uint64_t seed = 1; seed <= kTraces; ++seed) {
+    disk::MemoryDisk files;
+    for (int process = 0; process < 3; ++process) {
+      Trace trace = random_trace(tokenizer(), seed);
+      if (!trace.options.engine.prefix_cache) break;
+      trace.options.disk = &files;
+      trace.options.seed = seed + static_cast<uint64_t>(process);
+      Simulation simulation(tokenizer(), trace.options);
+      simulation.plan(std::move(trace.planned));
+      simulation.run();
+      ASSERT_EQ(simulation.problem(), "") << "seed " << seed << ", process " << process;
+      const EngineStats stats = simulation.core().stats();
+      hits += stats.disk_hits;
+      tokens += stats.disk_tokens;
+      failures += stats.disk_failures;
+      preemptions += stats.preemptions;
+      ASSERT_EQ(stats.disk.damaged, 0) << "seed " << seed;
+    }
+  }
+  fmt::print("{} prompts went on from the disk with {} tokens, {} did not after all; {} preemptions\n", hits, tokens,
+             failures, preemptions);
+  EXPECT_GT(hits, 200);
+  EXPECT_GT(tokens, 10'000);
+  EXPECT_GT(preemptions, 100);
+}
+
+/// A conversation of 30 turns, each in a process of its own.
+void expect_only_new_tokens(const Tokenizer& tokenizer, std::vector<KvGroup> groups) {
+  disk::MemoryDisk files;
+  SimulationOptions options;
+  options.model.layout.groups = std::move(groups);
+  options.model.context_tokens = 4'096;
+  options.model.batch_tokens_max = 256;
+  options.engine.kv_pages.assign(options.model.layout.groups.size(), 140);
+  options.engine.sequences_max = 2;
+  options.engine.prefill_chunk_max = 128;
+  options.disk = &files;
+  std::vector<TokenId> history = random_prompt(600, 1);
+  for (int32_t turn = 0; turn < 30; ++turn) {
+    Simulation simulation(tokenizer, options);
+    Planned one;
+    one.request = request_of(history, 20);
+    ASSERT_TRUE(simulation.submit(std::move(one)));
+    simulation.settle();
+    ASSERT_EQ(simulation.problem(), "");
+    const Answer& answer = simulation.visitors().back().answer;
+    if (turn > 0) {
+      // The last sampled token, which was never computed, and the next question.
+      EXPECT_EQ(answer.finish.usage.prompt_tokens - answer.finish.usage.cached_tokens, 1 + 70) << "turn " << turn;
+      EXPECT_EQ(answer.finish.usage.disk_tokens, answer.finish.usage.cached_tokens);
+    }
+    history.insert(history.end(), answer.tokens.begin(), answer.tokens.end());
+    const std::vector<TokenId> question = random_prompt(70, 100 + static_cast<uint64_t>(turn));
+    history.insert(history.end(), question.begin(), question.end());
+    simulation.flush();
+  }
+}
+
+TEST_F(SimDisk, AfterEveryRestartAConversationComputesItsNewTokensOnly) {
+  for (const auto& groups : std::vector<std::vector<KvGroup>>{{full_group()},
+                                                              {latent_group()},
+                                                              {full_group(), window_group(50)},
+                                                              {window_group(70), latent_group()},
+                                                              {full_group(), state_group()},
+                                                              {full_group(), window_group(40), state_group()}}) {
+    expect_only_new_tokens(tokenizer(), groups);
+  }
+}
+
+TEST_F(SimDisk, TheKilledProcesssPromptIsFoundAsFarAsItWasWritten) {
+  for (const bool state : {false, true}) {
+    disk::MemoryDisk files;
+    SimulationOptions options;
+    options.model.layout.groups = {full_group()};
+    if (state) options.model.layout.groups.push_back(state_group());
+    options.model.context_tokens = 2'048;
+    options.engine.kv_pages.assign(options.model.layout.groups.size(), 70);
+    options.disk = &files;
+    const std::vector<TokenId> prompt = random_prompt(1'200, 7);
+    const auto ask = [&] {
+      Simulation simulation(tokenizer(), options);
+      Planned one;
+      one.request = request_of(prompt, 200);
+      EXPECT_TRUE(simulation.submit(std::move(one)));
+      simulation.settle();
+      EXPECT_EQ(simulation.problem(), "");
+      return simulation.visitors().back().answer;
+    };
+    const Answer first = ask();
+    const Answer second = ask();
+    EXPECT_EQ(second.tokens, first.tokens);
+    EXPECT_GE(second.finish.usage.disk_tokens, 1'024) << state;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::sim
