@@ -14,6 +14,9 @@ inline constexpr int kExitUsage = 2;
 
 void add_serve(CLI::App& app, int& exit_code);
 void add_chat(CLI::App& app, int& exit_code);
+void add_run(CLI::App& app, int& exit_code);
+void add_pull(CLI::App& app, int& exit_code);
+void add_rm(CLI::App& app, int& exit_code);
 void add_frames(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);

@@ -28,6 +28,7 @@
 #include "load_flags.h"
 #include "net/descriptors.h"
 #include "net/http/http_server.h"
+#include "pull_flags.h"
 
 namespace cairn {
 namespace {
@@ -47,6 +48,8 @@ struct ServeFlags {
   std::string tool_calls = "lenient";  ///< or "strict"
   api::GenerationDefaults defaults;
   net::Compression compression = net::Compression::kWhole;
+  std::string models;        ///< folder; empty: the default
+  std::optional<bool> pull;  ///< whether clients may pull and delete models; nullopt: on a loopback address
 };
 
 /// Time for answers in progress to end after the first Ctrl-C; the second one ends the program at once.
@@ -115,6 +118,14 @@ void say_who_may_come(net::HttpServer& server, const ServeFlags& flags) {
               flags.host);
 }
 
+/// Lets clients pull and delete models, where they may.
+void allow_pulls(api::Service& service, const ServeFlags& flags, bool on_loopback) {
+  if (!flags.pull.value_or(on_loopback)) return;
+  auto options = pull_options(flags.models);
+  if (!options) return log_warning("clients cannot pull models: {}", options.error().text());
+  service.pulls().allow({.options = std::move(*options), .on_pulled = {}, .on_removed = {}});
+}
+
 void tell_addresses(const ServeFlags& flags, const std::string& name, bool encoder, uint16_t port) {
   const std::string url = fmt::format(
       "http://{}:{}", flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", port);
@@ -169,6 +180,7 @@ Result<void> serve(const ServeFlags& flags) {
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
   say_who_may_come(*server, flags);
+  allow_pulls(service, flags, server->on_loopback());
   if (!flags.frames.empty()) {
     net::FrameLimits frame_limits;
     frame_limits.budget = limits.budget;
@@ -279,6 +291,10 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "(default: none)")
       ->check(not_empty());
   add_request_flags(*command, *flags);
+  add_models_flag(*command, flags->models);
+  command->add_flag(
+      "--pull,!--no-pull", flags->pull,
+      "Whether clients may pull and delete models (/api/pull, /api/delete; default: on a loopback address)");
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());
   command

@@ -132,6 +132,7 @@ void Service::store_later(std::function<void()> work) { (void)storing_.submit(st
 
 void Service::stop() {
   workers_.stop();
+  pulls_.stop();
   storing_.stop();
 }
 

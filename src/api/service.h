@@ -11,6 +11,7 @@
 #include <string>
 
 #include "api/errors.h"
+#include "api/model_pulls.h"
 #include "api/params/generation_defaults.h"
 #include "api/running_responses.h"
 #include "api/store/response_store.h"
@@ -45,6 +46,8 @@ class Service {
   /// What requests and their answers may take in memory.
   const std::shared_ptr<ByteBudget>& bytes() const { return bytes_; }
   SampledTurnCache& turns() { return turns_; }
+  /// What clients have the server fetch.
+  ModelPulls& pulls() { return pulls_; }
   /// Refuses fields that an endpoint does not know. Before serving.
   void set_strict_fields(bool strict) { strict_fields_ = strict; }
   bool strict_fields() const { return strict_fields_; }
@@ -106,6 +109,7 @@ class Service {
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()
   std::atomic<bool> trims_again_ = false;  // at the next idle moment
   // Last, so that they end first.
+  ModelPulls pulls_;
   Workers storing_;
   Workers workers_;
 };
