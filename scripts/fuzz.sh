@@ -24,6 +24,7 @@ seed() {  # what a target begins with
     json_schema_fuzz) find fuzz/seeds/json_schema -type f ;;
     responses_request_fuzz) find fuzz/seeds/responses_request -type f ;;
     frames_fuzz) find fuzz/seeds/frames -type f ;;
+    hub_fuzz) find fuzz/seeds/hub -type f ;;
     http_fuzz) find fuzz/seeds/http -type f ;;
     key_file_fuzz) find fuzz/seeds/key_file -type f ;;
     logits_file_fuzz) find fuzz/seeds/logits_file -type f ;;

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 build=(g++ cmake ninja-build pkg-config ccache mold git ca-certificates curl
        libboost1.81-dev libssl-dev nlohmann-json3-dev libcli11-dev libfmt-dev
        libpcre2-dev libutf8proc-dev libxxhash-dev libsqlite3-dev
-       zlib1g-dev libzstd-dev libtomlplusplus-dev)
+       zlib1g-dev libzstd-dev libcurl4-openssl-dev libtomlplusplus-dev)
 check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
        clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3 python3-numpy python3-jinja2 procps
        chromium fonts-dejavu-core)

@@ -1,4 +1,5 @@
-// cairn chat: a conversation in the terminal, with a model loaded here or with a server's.
+// cairn chat: a conversation in the terminal, with a model loaded here or with a server's. cairn run: the same with a
+// model that is fetched if it is not there.
 #include <unistd.h>
 
 #include <atomic>
@@ -22,6 +23,7 @@
 #include "guide.h"
 #include "load_flags.h"
 #include "net/http/http_client.h"
+#include "pull_flags.h"
 
 namespace cairn {
 namespace {
@@ -36,6 +38,8 @@ struct ChatFlags {
   std::string url;
   std::string api_key;  ///< for the server; empty: none
   std::string system;
+  std::string models;               ///< folder of `cairn run`
+  std::optional<std::string> once;  ///< the only message, instead of a conversation
   int32_t max_tokens = -1;
 };
 
@@ -246,6 +250,15 @@ void converse(const ChatFlags& flags, const Answer& answer, int& exit_code) {
   if (terminal) show("\n");
 }
 
+/// Answers a message that is no conversation.
+Result<void> answer_once(const ChatFlags& flags, const Answer& answer) {
+  ordered_json messages = opening(flags.system);
+  messages.push_back({{"role", "user"}, {"content", utf8_replace_invalid(*flags.once)}});
+  CAIRN_TRY(const std::string text, answer(messages));
+  show(text.ends_with('\n') ? "" : "\n");
+  return {};
+}
+
 void catch_interrupts() {
   struct sigaction action{};
   action.sa_handler = [](int) { interrupted = true; };
@@ -271,7 +284,7 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
   CAIRN_TRY(const auto model, load.load());
   warn_without_template(*model);
   catch_interrupts();
-  if (::isatty(STDIN_FILENO) != 0) {
+  if (::isatty(STDIN_FILENO) != 0 && !flags.once) {
     if (flags.load.model.empty())
       show("This is Cairn's small demonstration model; for a real one: cairn chat MODEL.gguf\n");
     show("Type a message; /help lists commands.\n");
@@ -281,9 +294,26 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
   if (form) {
     CAIRN_TRY(held, answer_rules(*model->tokenizer, *form));
   }
-  converse(
-      flags, [&](const ordered_json& messages) { return answer_locally(*model, flags, held, messages); }, exit_code);
+  const Answer answer = [&](const ordered_json& messages) { return answer_locally(*model, flags, held, messages); };
+  if (flags.once) return answer_once(flags, answer);
+  converse(flags, answer, exit_code);
   return {};
+}
+
+Result<void> run(const ChatFlags& flags, int& exit_code) {
+  ChatFlags found = flags;
+  CAIRN_TRY(found.load.model, model_file(flags.load.model, flags.models));
+  return chat(found, exit_code);
+}
+
+void add_conversation_flags(CLI::App& command, ChatFlags& flags) {
+  command.add_option("--system", flags.system, "System message");
+  command
+      .add_option("-n,--max-tokens", flags.max_tokens, "Tokens of one answer at most; -1: to the end of the context")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->capture_default_str();
+  flags.form.add_to(command);
+  flags.sampling.add_to(command);
 }
 
 }  // namespace
@@ -296,15 +326,23 @@ void add_chat(CLI::App& app, int& exit_code) {
   flags->load.add_to(*command, false);
   command->add_option("--url", flags->url, "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080");
   command->add_option("--api-key", flags->api_key, "Key that the server of --url asks for")->envname("CAIRN_API_KEY");
-  command->add_option("--system", flags->system, "System message");
-  command
-      ->add_option("-n,--max-tokens", flags->max_tokens, "Tokens of one answer at most; -1: to the end of the context")
-      ->check(CLI::Range(-1, 1 << 30))
-      ->capture_default_str();
-  flags->form.add_to(*command);
-  flags->sampling.add_to(*command);
+  add_conversation_flags(*command, *flags);
   command->callback([flags, &exit_code] {
     if (const auto done = chat(*flags, exit_code); !done) exit_code = report(done.error());
+  });
+}
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand(
+      "run", "Talk to a model by its name, which is pulled if it is not there; with a TEXT, answer that and end");
+  auto flags = std::make_shared<ChatFlags>();
+  flags->load.add_to(*command, true);
+  command->get_option("MODEL")->description(std::string(kNameHelp) + ", or a GGUF file");
+  command->add_option("TEXT", flags->once, "The only message");
+  add_models_flag(*command, flags->models);
+  add_conversation_flags(*command, *flags);
+  command->callback([flags, &exit_code] {
+    if (const auto done = run(*flags, exit_code); !done) exit_code = report(done.error());
   });
 }
 

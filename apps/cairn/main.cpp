@@ -40,10 +40,12 @@ int report(const Error& error) { return tell(error.text()); }
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error to handle, not a reason to be killed
+  std::signal(SIGXFSZ, SIG_IGN);  // as is a file that may not become so large
   CLI::App app{
       "Cairn runs large language models from GGUF files and serves them over HTTP.\n"
       "First steps:  cairn serve MODEL.gguf        then open a chat:  cairn chat --url http://127.0.0.1:8080\n"
-      "              cairn chat MODEL.gguf         talks to the model without a server",
+      "              cairn chat MODEL.gguf         talks to the model without a server\n"
+      "              cairn run qwen3:4b            gets a model from a hub and talks to it",
       "cairn"};
   app.set_version_flag("--version", "cairn " + std::string(cairn::kVersion));
   app.require_subcommand(1);
@@ -53,6 +55,9 @@ int main(int argc, char** argv) {
   cairn::add_config(app, exit_code);
   cairn::add_doctor(app, exit_code);
   cairn::add_chat(app, exit_code);
+  cairn::add_run(app, exit_code);
+  cairn::add_pull(app, exit_code);
+  cairn::add_rm(app, exit_code);
   cairn::add_frames(app, exit_code);
   cairn::add_generate(app, exit_code);
   cairn::add_inspect(app, exit_code);

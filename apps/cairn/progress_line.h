@@ -15,6 +15,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(const std::string& text);
+  bool on_terminal() const { return terminal_; }
 
  private:
   bool terminal_;

@@ -26,6 +26,7 @@
 #include "load_flags.h"
 #include "net/descriptors.h"
 #include "net/http/http_server.h"
+#include "pull_flags.h"
 #include "serve/access_flags.h"
 #include "serve/life.h"
 #include "serve/model_flags.h"
@@ -50,6 +51,8 @@ struct ServeFlags : ModelFlags {
   OperateFlags operate;
   std::string config;  ///< path of a file; empty: none
   net::Compression compression = net::Compression::kWhole;
+  std::string models;        ///< folder; empty: the default
+  std::optional<bool> pull;  ///< whether clients may pull and delete models; nullopt: on a loopback address
 };
 
 /// Limits the number of connections to what the system allows, and logs that, instead of failing later.
@@ -65,6 +68,14 @@ net::HttpLimits http_limits(std::shared_ptr<ByteBudget> budget) {
         files, files - std::min(files, kOtherFiles), limits.connections_max);
   }
   return limits;
+}
+
+/// Lets clients pull and delete models, where they may.
+void allow_pulls(api::Service& service, const ServeFlags& flags, bool on_loopback) {
+  if (!flags.pull.value_or(on_loopback)) return;
+  auto options = pull_options(flags.models);
+  if (!options) return log_warning("clients cannot pull models: {}", options.error().text());
+  service.pulls().allow({.options = std::move(*options), .on_pulled = {}, .on_removed = {}});
 }
 
 void tell_addresses(const ServeFlags& flags, const std::string& name, bool encoder, uint16_t port) {
@@ -143,6 +154,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
                                                  api::openai_error_body));
   server->every(api::web::kMonitorInterval, [&service] { service.monitor().tick(); });
   CAIRN_TRY_VOID(flags.access.set_up(flags.host, service, *server));
+  allow_pulls(service, flags, server->on_loopback());
   if (!flags.frames.empty()) {
     net::FrameLimits frame_limits;
     frame_limits.budget = limits.budget;
@@ -232,6 +244,10 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   command->add_flag("!--no-web", flags->page, "No page for browsers: GET / answers everybody in plain text");
   flags->access.add_to(*command);
   add_request_flags(*command, *flags);
+  add_models_flag(*command, flags->models);
+  command->add_flag(
+      "--pull,!--no-pull", flags->pull,
+      "Whether clients may pull and delete models (/api/pull, /api/delete; default: on a loopback address)");
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());
   command

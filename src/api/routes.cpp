@@ -14,6 +14,7 @@
 #include "api/ollama/embed.h"
 #include "api/ollama/handlers.h"
 #include "api/ollama/models.h"
+#include "api/ollama/pull.h"
 #include "api/openai/embeddings.h"
 #include "api/openai/handlers.h"
 #include "api/responses/handlers.h"
@@ -104,7 +105,7 @@ constexpr Route kRoutes[] = {
     {"POST", "/api/push", ollama::handle_management},
     {"POST", "/api/create", ollama::handle_management},
     {"POST", "/api/copy", ollama::handle_management},
-    {"DELETE", "/api/delete", ollama::handle_management},
+    {"DELETE", "/api/delete", ollama::handle_delete},
     {"POST", "/completion", llama_cpp::handle_completion},
     {"POST", "/infill", llama_cpp::handle_infill},
     {"GET", "/props", llama_cpp::handle_props},

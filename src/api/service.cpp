@@ -122,6 +122,7 @@ void Service::store_later(std::function<void()> work) { (void)storing_.submit(st
 void Service::stop() {
   kept_streams_.clear();
   workers_.stop();
+  pulls_.stop();
   storing_.stop();
 }
 

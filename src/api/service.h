@@ -11,6 +11,7 @@
 #include "api/access/access.h"
 #include "api/errors.h"
 #include "api/http/kept_streams.h"
+#include "api/model_pulls.h"
 #include "api/params/generation_defaults.h"
 #include "api/running_requests.h"
 #include "api/running_responses.h"
@@ -53,6 +54,8 @@ class Service {
   void begin_to_stop() { stopping_.store(true, std::memory_order_relaxed); }
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
   SampledTurnCache& turns() { return turns_; }
+  /// What clients have the server fetch.
+  ModelPulls& pulls() { return pulls_; }
   /// Refuses fields that an endpoint does not know. Before serving.
   void set_strict_fields(bool strict) { strict_fields_ = strict; }
   bool strict_fields() const { return strict_fields_; }
@@ -128,6 +131,7 @@ class Service {
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()
   std::atomic<bool> trims_again_ = false;  // at the next idle moment
   // Last, so that they end first.
+  ModelPulls pulls_;
   Workers storing_;
   Workers workers_;
 };

@@ -1,7 +1,7 @@
 // The commands of the documents, run against a real server of the demonstration model. A command that is not run here must
 // match a pattern of `elsewhere`, and the script that it names must exist.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -21,13 +21,19 @@ const socket = path.join(folder, 'cairn.sock');
 const text = path.join(folder, 'text.txt');
 fs.writeFileSync(text, fs.readFileSync(path.join(root, 'README.md'), 'utf8').slice(0, 5000));
 
-let server;
+// A hub that has the demonstration model under every name.
+let server, hub, hubUrl;
 before(async () => {
   // The folder of keys and values that `cairn cache` looks at.
   await (await serve(guide, ['--kv-disk', path.join(folder, 'kv')])).stop();
-  server = await serve(guide, ['--frames', socket, '--store', path.join(folder, 'responses.db')]);
+  server = await serve(guide, ['--frames', socket, '--store', path.join(folder, 'responses.db'), '--no-pull']);
+  hub = spawn(process.execPath, [path.join(root, 'tests/e2e/hub_server.mjs'), guide], { stdio: ['ignore', 'pipe', 'inherit'] });
+  hubUrl = await new Promise((resolve) => hub.stdout.once('data', (bytes) => resolve(String(bytes).trim())));
 });
-after(() => server.stop());
+after(() => {
+  hub.kill();
+  return server.stop();
+});
 
 // Commands that are not run here, and why.
 const elsewhere = [
@@ -70,7 +76,10 @@ for (const name of ['README.md', ...pages]) {
       }
       run.set(name, (run.get(name) ?? 0) + 1);
       test(`${name}: ${command.slice(0, 80)}`, { skip: /--hollow|--preset|hollow\.gguf/.test(command) && withoutHoles(folder) }, () => {
-        const done = spawnSync('bash', ['-c', here(command)], { cwd: folder, input: 'Hello!\n', encoding: 'utf8', timeout: 60_000 });
+        const done = spawnSync('bash', ['-c', here(command)], {
+          cwd: folder, input: 'Hello!\n', encoding: 'utf8', timeout: 60_000,
+          env: { ...process.env, HF_ENDPOINT: hubUrl, CAIRN_OLLAMA_REGISTRY: hubUrl, XDG_DATA_HOME: path.join(folder, 'data') },
+        });
         assert.equal(done.status, 0, done.stderr);
         assert.doesNotMatch(done.stdout, /"error": ?["{]/);
         assert.ok(done.stdout.length > 0);

@@ -1,5 +1,7 @@
 // The real `ollama` client from npm against the real server.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +11,7 @@ import { fixtures, serve, storyTrainedFor } from './server.mjs';
 let server, ollama, thinker, thinking;
 const name = 'story';
 before(async () => {
-  server = await serve(storyTrainedFor(4096), ['--name', name]);
+  server = await serve(storyTrainedFor(4096), ['--name', name, '--models', fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-none-'))]);
   ollama = new Ollama({ host: server.url });
   const template = path.join(fixtures, 'chat-templates', 'Qwen-Qwen3-0.6B.jinja');
   thinking = await serve(storyTrainedFor(4096), ['--name', 'thinker', '--chat-template', template]);
@@ -240,13 +242,14 @@ test('errors arrive as the client\'s own class, with what is wrong', async () =>
   await rejects(chat({ messages: [{ role: 'user', content: 'x', images: ['aGk='] }] }), 400, /^messages\[0\].images is not supported/);
   await rejects(chat({ messages: [{ role: 'user', content: 'word '.repeat(9000) }] }), 400, /^prompt too long; exceeded max context length by \d+ tokens/);
   await rejects(ollama.generate({ model: name, prompt: 'x', suffix: 'y' }), 400, /cannot fill in the middle/);
-  await rejects(ollama.pull({ model: 'other' }), 400, /"other" cannot be pulled/);
+  await rejects(ollama.pull({ model: '../other' }), 400, /is no model's name/);
   assert.equal((await ollama.pull({ model: name })).status, 'success');
   const pulls = [];
   for await (const part of await ollama.pull({ model: name, stream: true })) pulls.push(part.status);
   assert.deepEqual(pulls, ['pulling manifest', 'success']);
   assert.match((await ollama.version()).version, /^0\.30\./);
-  await rejects(ollama.delete({ model: name }), 400, /models are files/);
+  await rejects(ollama.delete({ model: name }), 404, /only models that were pulled are deleted/);
+  await rejects(ollama.copy({ source: name, destination: 'x' }), 400, /models are files/);
   assert.equal((await ollama.embed({ model: 'other', input: 'x' })).model, name);
   const broken = await server.post('/api/chat', '{"messages": ');
   assert.equal(broken.status, 400);

@@ -4,10 +4,8 @@
 
 #include "api/errors.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 #include "api/serialization/timestamps.h"
 #include "base/hash.h"
-#include "base/text/printable.h"
 #include "chat/infill_prompt.h"
 #include "chat/output/reasoning.h"
 
@@ -139,18 +137,6 @@ std::string human_number(int64_t number) {
   return fmt::format("{}", number);
 }
 
-Result<PullRequest> parse_pull(const ordered_json& body) {
-  RequestFields fields(body);
-  PullRequest request;
-  const std::string old_name = fields.string("name", "");
-  request.model = fields.string("model", old_name);
-  if (request.model.empty()) fields.reject("model", "is missing");
-  request.stream = fields.boolean("stream", true);
-  fields.accept("insecure", "nothing is fetched");
-  CAIRN_TRY_VOID(fields.finish());
-  return request;
-}
-
 Result<ShowRequest> parse_show(const ordered_json& body) {
   RequestFields fields(body);
   ShowRequest request;
@@ -201,27 +187,12 @@ void handle_version(Service&, const net::HttpRequest&, std::shared_ptr<net::Http
   send_json(*response, {{"version", kOllamaVersion}});
 }
 
-void handle_pull(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  const auto done = [&]() -> Result<PullRequest> {
-    CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    CAIRN_TRY(PullRequest pull, parse_pull(body));
-    if (find_model_exactly(service.registry(), pull.model)) return pull;
-    const auto models = service.registry().list();  // none, if the API key is for others
-    return fail_at("model", Code::kUnsupported,
-                   "\"{}\" cannot be pulled: models are files that the server is started with, and {} is served",
-                   cut_text(pull.model, kQuotedBytesMax), models.empty() ? "none" : models.front()->name);
-  }();
-  if (!done) return send_error(*response, done.error(), ErrorFormat::kOllama);
-  if (!done->stream) return send_json(*response, {{"status", "success"}});
-  std::string lines = "{\"status\":\"pulling manifest\"}\n{\"status\":\"success\"}\n";
-  add_to_first_event(lines, wanted_warnings());
-  response->send(200, "application/x-ndjson", std::move(lines));
-}
-
 void handle_management(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  const Error error{Code::kUnsupported,
-                    fmt::format("{} is not supported: models are files that the server is started with", request.path),
-                    {}};
+  const Error error{
+      Code::kUnsupported,
+      fmt::format("{} is not supported: models are files; pull gets them, and cairn quantize makes others of them",
+                  request.path),
+      {}};
   send_error(*response, error, ErrorFormat::kOllama);
 }
 

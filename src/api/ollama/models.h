@@ -1,5 +1,4 @@
-/// Ollama's endpoints about itself and its models: GET /, /api/tags, /api/ps and /api/version, POST /api/show, and
-/// those that would change which models there are.
+/// Ollama's endpoints about itself and its models: GET /, /api/tags, /api/ps and /api/version, POST /api/show.
 #pragma once
 
 #include <memory>
@@ -25,20 +24,11 @@ Result<ShowRequest> parse_show(const nlohmann::ordered_json& body);
 /// wants 0.13.4 or more, VS Code 0.6.4. Cairn's own version is in GET /props and in `cairn --version`.
 inline constexpr std::string_view kOllamaVersion = "0.30.0";
 
-struct PullRequest {
-  std::string model;
-  bool stream = true;
-};
-/// POST /api/pull. Errors name their field.
-Result<PullRequest> parse_pull(const nlohmann::ordered_json& body);
-
 void handle_tags(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_ps(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_show(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_version(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-/// Success for a model that is served, as if it had been pulled; an error for another.
-void handle_pull(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-/// push, create, copy, delete: models are files that the server was started with.
+/// push, create and copy, which are refused: models are files.
 void handle_management(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 
 /// As Registry::find and find_exactly; "NAME:latest" is NAME unless a model is called so.

@@ -7,6 +7,7 @@
 
 #include "api/ollama/embed.h"
 #include "api/ollama/models.h"
+#include "api/ollama/pull.h"
 #include "api/params/request_fields.h"
 #include "api/params/request_notes.h"
 
@@ -143,6 +144,10 @@ TEST(OllamaRequest, APullNamesItsModel) {
   EXPECT_TRUE(pull(R"({"model": "m"})")->stream);
   EXPECT_FALSE(pull(R"({"name": "m", "stream": false})")->stream);
   EXPECT_EQ(pull("{}").error().at, "model");
+  const auto deleted = [](std::string_view body) { return parse_delete(parse_object(body).value()); };
+  EXPECT_EQ(deleted(R"({"model": "m"})").value(), "m");
+  EXPECT_EQ(deleted(R"({"name": "m"})").value(), "m");
+  EXPECT_EQ(deleted("{}").error().at, "model");
 }
 
 TEST(OllamaRequest, EveryTextOfAnArrayHasAVector) {

@@ -1,0 +1,30 @@
+/// Models by their names, for the commands that fetch them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "hub/pull.h"
+
+namespace cairn {
+
+inline constexpr std::string_view kNameHelp =
+    "qwen3:4b or NAMESPACE/MODEL:TAG of Ollama's registry, ORG/REPO[:QUANTISATION] or ORG/REPO/FILE.gguf of Hugging "
+    "Face";
+
+/// Adds --models: the folder that models are pulled to.
+void add_models_flag(CLI::App& command, std::string& folder);
+/// `folder` or the default one, the hubs of the environment and the memory that is free here. Errors: those of
+/// default_models_folder and Endpoints::from_environment.
+Result<hub::PullOptions> pull_options(const std::string& folder);
+/// Pulls with progress on standard error: a bar on a terminal, lines elsewhere. Ctrl-C ends it (kCancelled).
+Result<std::vector<std::filesystem::path>> pull_shown(const hub::ModelName& name, const hub::PullOptions& options);
+/// The file of a model: `name` itself if there is such a file, else that of the pulled model, which is pulled if it is
+/// not there.
+Result<std::string> model_file(const std::string& name, const std::string& folder);
+
+}  // namespace cairn

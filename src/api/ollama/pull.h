@@ -1,0 +1,28 @@
+/// POST /api/pull and DELETE /api/delete: models come from the hubs, and go.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "api/service.h"
+#include "net/http/http_server.h"
+
+namespace cairn::api::ollama {
+
+struct PullRequest {
+  std::string model;
+  bool stream = true;
+};
+/// Errors name their field.
+Result<PullRequest> parse_pull(const nlohmann::ordered_json& body);
+/// The model's name in DELETE /api/delete. Errors name their field.
+Result<std::string> parse_delete(const nlohmann::ordered_json& body);
+
+/// Lines of progress, and `success`; at once for a model that is served from elsewhere than the models folder. 403
+/// where pulls are not allowed.
+void handle_pull(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+/// 200 without a body; 404 for what was not pulled. 403 as above.
+void handle_delete(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+
+}  // namespace cairn::api::ollama

@@ -1,0 +1,122 @@
+#include "gguf/model_folder.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <vector>
+
+#include "gguf/split.h"
+
+namespace cairn::gguf {
+namespace {
+
+constexpr std::string_view kGgufSuffix = ".gguf";
+constexpr std::string_view kDynamic = "UD";  // the word before the labels of Unsloth's mixtures
+
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char letter) { return std::toupper(letter); });
+  return upper;
+}
+
+bool digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+/// Q4_K_M, IQ2_XXS, TQ1_0, Q8: a bit width, and words of up to three letters or digits.
+bool is_block_type(std::string_view text) {
+  if (text.starts_with("I") || text.starts_with("T")) text.remove_prefix(1);
+  if (text.size() < 2 || text[0] != 'Q' || !digit(text[1])) return false;
+  text.remove_prefix(2);
+  constexpr size_t kWordMax = 3;
+  while (!text.empty()) {
+    if (text.front() != '_') return false;
+    text.remove_prefix(1);
+    const std::string_view word = text.substr(0, text.find('_'));
+    if (word.empty() || word.size() > kWordMax) return false;
+    if (!std::ranges::all_of(word, [](unsigned char letter) { return std::isalnum(letter) != 0; })) return false;
+    text.remove_prefix(word.size());
+  }
+  return true;
+}
+
+bool is_upper_label(std::string_view text) {
+  constexpr std::array<std::string_view, 8> kOthers = {"F16",  "BF16",  "F32",       "FP16",
+                                                       "FP32", "MXFP4", "MXFP4_MOE", "NVFP4"};
+  return std::ranges::find(kOthers, text) != kOthers.end() || is_block_type(text);
+}
+
+/// The label at the end of a word: "Q4_K_M" of "MODEL_Q4_K_M".
+std::string_view label_within(std::string_view word) {
+  for (size_t begin = 0; begin < word.size(); ++begin) {
+    if (begin > 0 && word[begin - 1] != '_') continue;
+    if (is_upper_label(word.substr(begin))) return word.substr(begin);
+  }
+  return {};
+}
+
+std::string stem_of(std::string_view file_name) {
+  file_name = file_name.substr(file_name.rfind('/') + 1);
+  const std::string name(file_name);
+  if (const auto split = split_name(name)) return split->stem;
+  return std::string(file_name.substr(0, file_name.size() - (file_name.ends_with(kGgufSuffix) ? 5 : 0)));
+}
+
+}  // namespace
+
+Result<std::filesystem::path> default_models_folder() {
+  const std::filesystem::path inside = std::filesystem::path("cairn") / "models";
+  const char* const data = std::getenv("XDG_DATA_HOME");
+  if (data != nullptr && *data == '/') return data / inside;  // a relative one counts as none
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && *home != '\0') return home / std::filesystem::path(".local/share") / inside;
+  return fail(Code::kNotFound,
+              "neither XDG_DATA_HOME nor HOME says where the models folder is; name one with --models FOLDER");
+}
+
+bool is_quantisation_label(std::string_view text) {
+  std::string upper = upper_case(text);
+  if (upper.starts_with("UD-")) upper.erase(0, kDynamic.size() + 1);
+  return is_upper_label(upper);
+}
+
+std::string quantisation_label(std::string_view file_name) {
+  const std::string stem = upper_case(stem_of(file_name));
+  std::vector<std::string_view> words;
+  for (size_t begin = 0; begin <= stem.size();) {
+    const size_t end = std::min(stem.find_first_of("-.", begin), stem.size());
+    words.push_back(std::string_view(stem).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  for (size_t i = words.size(); i-- > 0;) {
+    const std::string_view label = label_within(words[i]);
+    if (label.empty()) continue;
+    const bool dynamic = i > 0 && words[i - 1] == kDynamic && label.size() == words[i].size();
+    return dynamic ? std::string(kDynamic) + "-" + std::string(label) : std::string(label);
+  }
+  return {};
+}
+
+bool is_projector(std::string_view file_name) {
+  return upper_case(stem_of(file_name)).find("MMPROJ") != std::string::npos;
+}
+
+std::optional<std::string> pulled_name(const std::filesystem::path& relative) {
+  const std::vector<std::filesystem::path> parts(relative.begin(), relative.end());
+  constexpr size_t kPartsMin = 4;
+  if (parts.size() < kPartsMin || relative.extension() != kGgufSuffix) return std::nullopt;
+  const std::string owner = parts[1].string(), model = parts[2].string();
+  if (parts[0] == kHuggingFaceFolder) {
+    const std::string label = quantisation_label(relative.string());
+    std::string name = owner + "/" + model;
+    if (!label.empty()) return name + ":" + label;
+    for (size_t i = 3; i < parts.size(); ++i) name += "/" + parts[i].string();
+    return name;
+  }
+  if (parts[0] != kOllamaFolder || parts.size() != kPartsMin) return std::nullopt;
+  const std::string tag = relative.stem().string();
+  if (owner == kOllamaLibrary) return model + ":" + tag;
+  // A quantisation as the tag would be read as Hugging Face's.
+  return (is_quantisation_label(tag) ? std::string(kOllamaFolder) + "/" : "") + owner + "/" + model + ":" + tag;
+}
+
+}  // namespace cairn::gguf

@@ -1,0 +1,148 @@
+#include "hub/model_name.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/text/printable.h"
+#include "gguf/model_folder.h"
+
+namespace cairn::hub {
+namespace {
+
+constexpr size_t kNameBytesMax = 512;
+constexpr size_t kWordBytesMax = 96;       // of an owner, a model or a tag
+constexpr size_t kPathPartBytesMax = 240;  // with the suffix of unfinished files below what file systems take
+constexpr std::string_view kForms =
+    "a name is MODEL[:TAG] or NAMESPACE/MODEL:TAG of Ollama's registry, or ORG/REPO[:QUANTISATION] or "
+    "ORG/REPO/FILE.gguf of Hugging Face";
+
+std::unexpected<Error> no_name(std::string_view text, std::string_view why) {
+  return fail(Code::kInvalidArgument, "\"{}\" is no model's name: {}; {}", printable(text), why, kForms);
+}
+
+bool is_word(std::string_view text) {
+  return !text.empty() && text.size() <= kWordBytesMax && text.front() != '.' && text.front() != '-' &&
+         text.find("..") == std::string_view::npos && std::ranges::all_of(text, [](unsigned char letter) {
+           return std::isalnum(letter) != 0 || letter == '.' || letter == '_' || letter == '-';
+         });
+}
+
+std::vector<std::string_view> split_at_slashes(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('/', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+bool drop_prefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+/// Which hub a host before the name says; the host is dropped.
+std::optional<Hub> drop_host(std::string_view& text) {
+  constexpr std::array<std::pair<std::string_view, Hub>, 4> kHosts = {{{"huggingface.co/", Hub::kHuggingFace},
+                                                                       {"hf.co/", Hub::kHuggingFace},
+                                                                       {"registry.ollama.ai/", Hub::kOllama},
+                                                                       {"ollama.com/", Hub::kOllama}}};
+  for (const auto& [host, hub] : kHosts)
+    if (drop_prefix(text, host)) return hub;
+  return std::nullopt;
+}
+
+/// ":TAG" behind the last '/'.
+std::string drop_tag(std::string_view& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || text.find('/', colon) != std::string_view::npos) return {};
+  std::string tag(text.substr(colon + 1));
+  text = text.substr(0, colon);
+  return tag;
+}
+
+bool is_page(std::string_view part) { return part == "resolve" || part == "blob" || part == "tree"; }
+
+/// ORG/REPO/resolve/main/FILE and ORG/REPO/blob/main/FILE, as the hub's web pages have them, are ORG/REPO/FILE.
+Result<std::string> file_of(std::string_view name, std::span<const std::string_view> parts) {
+  if (is_page(parts[0])) {
+    if (parts.size() < 3 || parts[1] != "main") return no_name(name, "only files of the branch main are fetched");
+    parts = parts.subspan(2);
+    if (is_page(parts[0])) return no_name(name, "folders of the names resolve, blob and tree are not taken");
+  }
+  std::string file;
+  for (const std::string_view part : parts) file += (file.empty() ? "" : "/") + std::string(part);
+  if (!is_safe_path(file)) return no_name(name, "the file's path has parts that are not taken");
+  if (!file.ends_with(".gguf")) return no_name(name, "the file does not end in .gguf");
+  return file;
+}
+
+Result<ModelName> hugging_face_name(std::string_view text, std::string tag, std::span<const std::string_view> parts) {
+  if (parts.size() < 2) return no_name(text, "Hugging Face's have an owner and a repository");
+  ModelName name{.hub = Hub::kHuggingFace, .owner = std::string(parts[0]), .model = std::string(parts[1])};
+  if (parts.size() > 2) {
+    if (!tag.empty()) return no_name(text, "a file has no tag");
+    CAIRN_TRY(name.file, file_of(text, parts.subspan(2)));
+    return name;
+  }
+  if (tag != gguf::kOllamaTag) name.tag = std::move(tag);  // Ollama's clients add it to each name
+  return name;
+}
+
+}  // namespace
+
+bool is_safe_path(std::string_view path) {
+  if (path.empty() || path.size() > kNameBytesMax) return false;
+  return std::ranges::all_of(split_at_slashes(path), [](std::string_view part) {
+    return !part.empty() && part.size() <= kPathPartBytesMax && part.front() != '.' &&
+           std::ranges::none_of(part,
+                                [](unsigned char letter) { return letter < ' ' || letter == 0x7f || letter == '\\'; });
+  });
+}
+
+std::string ModelName::text() const {
+  if (hub == Hub::kOllama) {
+    if (owner == gguf::kOllamaLibrary) return model + ":" + tag;
+    return std::string(gguf::kOllamaFolder) + "/" + owner + "/" + model + ":" + tag;
+  }
+  const std::string repository = "hf.co/" + owner + "/" + model;
+  if (!file.empty()) return repository + "/" + file;
+  return tag.empty() ? repository : repository + ":" + tag;
+}
+
+std::filesystem::path ModelName::folder() const {
+  return std::filesystem::path(hub == Hub::kOllama ? gguf::kOllamaFolder : gguf::kHuggingFaceFolder) / owner / model;
+}
+
+Result<ModelName> parse_model_name(std::string_view text) {
+  std::string_view rest = text;
+  if (text.size() > kNameBytesMax) return no_name(text, "it is too long");
+  const bool url = drop_prefix(rest, "https://") || drop_prefix(rest, "http://");
+  const std::optional<Hub> said = drop_host(rest);
+  if (url && !said) return no_name(text, "only addresses of huggingface.co and ollama.com are taken");
+  rest = rest.substr(0, rest.find('?'));  // "?download=true"
+  const bool has_tag = rest.find(':') != std::string_view::npos;
+  std::string tag = drop_tag(rest);
+  if (has_tag && !is_word(tag)) return no_name(text, "its tag is not one");
+  const std::vector<std::string_view> parts = split_at_slashes(rest);
+  for (size_t i = 0; i < std::min<size_t>(parts.size(), 2); ++i)
+    if (!is_word(parts[i])) return no_name(text, "names are letters, digits, dots, dashes and underscores");
+  const bool quantisation = tag.empty() || gguf::is_quantisation_label(tag) || parts.size() > 2;
+  const Hub hub = said.value_or(parts.size() < 2 || !quantisation ? Hub::kOllama : Hub::kHuggingFace);
+  if (hub == Hub::kHuggingFace) return hugging_face_name(text, std::move(tag), parts);
+  if (parts.size() > 2) return no_name(text, "Ollama's have a namespace, a model and a tag");
+  return ModelName{.hub = Hub::kOllama,
+                   .owner = std::string(parts.size() == 2 ? parts[0] : gguf::kOllamaLibrary),
+                   .model = std::string(parts.back()),
+                   .tag = tag.empty() ? std::string(gguf::kOllamaTag) : std::move(tag),
+                   .file = {}};
+}
+
+}  // namespace cairn::hub

@@ -1,0 +1,126 @@
+#include "hub/remote_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cairn::hub {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kGiB = 1ll << 30;
+const std::string kSha(64, 'a');
+
+TEST(RemoteFiles, AListGivesTheFilesWithTheirSizesAndChecksums) {
+  const auto files =
+      read_file_list(R"([{"type": "directory", "path": "sub"}, {"type": "file", "path": "README.md", "size": 3},
+      {"type": "file", "path": "small.gguf", "size": 7},
+      {"type": "file", "path": "sub/m-Q8_0.gguf", "size": 130, "lfs": {"oid": ")" +
+                     kSha + R"(", "size": 5000, "pointerSize": 130}}])");
+  ASSERT_TRUE(files.has_value()) << files.error().text();
+  ASSERT_EQ(files->size(), 2);
+  EXPECT_EQ((*files)[0].bytes, 7);
+  EXPECT_EQ((*files)[0].sha256, "");
+  EXPECT_EQ((*files)[1].bytes, 5000);
+  EXPECT_EQ((*files)[1].sha256, kSha);
+}
+
+TEST(RemoteFiles, ListsThatCannotBeUsedAreRefusedInWords) {
+  const auto why = [](std::string_view json) { return read_file_list(json).error().message; };
+  EXPECT_THAT(why("<html>"), HasSubstr("it begins with \"<html>\""));
+  EXPECT_THAT(why("{}"), HasSubstr("no JSON array"));
+  EXPECT_THAT(why(R"([{"type": "file", "path": "../m.gguf", "size": 1}])"), HasSubstr("../m.gguf"));
+  EXPECT_THAT(why(R"([{"type": "file", "path": "/m.gguf", "size": 1}])"), HasSubstr("/m.gguf"));
+  EXPECT_THAT(why(R"([{"type": "file", "path": "m.gguf"}])"), HasSubstr("no size of m.gguf"));
+  EXPECT_THAT(why(R"([{"type": "file", "path": "m.gguf", "size": -1}])"), HasSubstr("no size"));
+  EXPECT_THAT(why(R"([{"type": "file", "path": "m.gguf", "size": 99999999999999999}])"), HasSubstr("no size"));
+}
+
+TEST(RemoteFiles, AManifestGivesTheOneGgufFile) {
+  const auto layer = [](std::string_view kind, std::string_view digest, int size) {
+    return fmt::format(R"({{"mediaType": "application/vnd.ollama.image.{}", "digest": "{}", "size": {}}})", kind,
+                       digest, size);
+  };
+  const std::string digest = "sha256:" + kSha;
+  const auto manifest =
+      read_manifest(fmt::format(R"({{"layers": [{}, {}]}})", layer("model", digest, 9), layer("params", digest, 1)));
+  ASSERT_TRUE(manifest.has_value()) << manifest.error().text();
+  EXPECT_EQ(manifest->model.path, digest);
+  EXPECT_EQ(manifest->model.bytes, 9);
+  EXPECT_EQ(manifest->model.sha256, kSha);
+  EXPECT_EQ(manifest->other, std::vector<std::string>{"params"});
+  const auto why = [](std::string_view json) { return read_manifest(json).error().message; };
+  EXPECT_THAT(why("nonsense"), HasSubstr("manifest"));
+  EXPECT_THAT(why("[]"), HasSubstr("no layers"));
+  EXPECT_THAT(why(R"({"layers": []})"), HasSubstr("names 0 GGUF files"));
+  EXPECT_THAT(why(fmt::format(R"({{"layers": [{0}, {0}]}})", layer("model", digest, 9))), HasSubstr("names 2"));
+  EXPECT_THAT(why(fmt::format(R"({{"layers": [{}]}})", layer("model", "sha256:../../x", 9))),
+              HasSubstr("without a SHA-256"));
+  EXPECT_THAT(why(fmt::format(R"({{"layers": [{}]}})", layer("tensor", digest, 9))), HasSubstr("set of tensors"));
+}
+
+std::vector<RemoteFile> repository() {
+  return {{"m-BF16.gguf", 16 * kGiB, ""},
+          {"m-Q8_0.gguf", 8 * kGiB, ""},
+          {"m-Q4_K_M.gguf", 4 * kGiB + 1, ""},
+          {"m-Q4_0.gguf", 4 * kGiB, ""},
+          {"m-UD-Q2_K_XL.gguf", 2 * kGiB, ""},
+          {"big/m-Q6_K-00001-of-00002.gguf", 3 * kGiB, ""},
+          {"big/m-Q6_K-00002-of-00002.gguf", 3 * kGiB, ""},
+          {"mmproj-F32.gguf", 3, ""},
+          {"mmproj-F16.gguf", 5, ""},
+          {"imatrix.gguf", 1, ""}};
+}
+ModelName named(std::string tag, std::string file = "") {
+  return {.hub = Hub::kHuggingFace, .owner = "org", .model = "repo", .tag = std::move(tag), .file = std::move(file)};
+}
+std::string chosen(const ModelName& name, int64_t memory, const std::vector<RemoteFile>& files = repository()) {
+  const auto choice = choose_files(name, files, memory);
+  if (!choice) return choice.error().message;
+  std::string paths;
+  for (const RemoteFile& file : choice->files) paths += (paths.empty() ? "" : " ") + file.path;
+  return paths;
+}
+
+TEST(RemoteFiles, TheTagChoosesTheQuantisationInAnyCase) {
+  EXPECT_EQ(chosen(named("q4_k_m"), 0), "m-Q4_K_M.gguf");
+  EXPECT_EQ(chosen(named("q2_k_xl"), 0), "m-UD-Q2_K_XL.gguf");
+  EXPECT_EQ(chosen(named("Q6_K"), 0), "big/m-Q6_K-00001-of-00002.gguf big/m-Q6_K-00002-of-00002.gguf");
+  EXPECT_THAT(chosen(named("Q5_K_M"), 0),
+              HasSubstr("org/repo has no Q5_K_M; it has BF16, Q4_0, Q4_K_M, Q6_K, Q8_0, UD-Q2_K_XL"));
+  const std::vector<RemoteFile> two = {{"a-Q8_0.gguf", 1, ""}, {"b-Q8_0.gguf", 1, ""}};
+  EXPECT_THAT(chosen(named("Q8_0"), 0, two), HasSubstr("say which one: org/repo/a-Q8_0.gguf, org/repo/b-Q8_0.gguf"));
+}
+
+TEST(RemoteFiles, WithoutATagTheBestThatTakesHalfOfTheMemoryIsTaken) {
+  EXPECT_EQ(chosen(named(""), 64 * kGiB), "m-Q8_0.gguf");
+  EXPECT_EQ(chosen(named(""), 12 * kGiB), "big/m-Q6_K-00001-of-00002.gguf big/m-Q6_K-00002-of-00002.gguf");
+  EXPECT_EQ(chosen(named(""), 9 * kGiB), "m-Q4_K_M.gguf");
+  EXPECT_EQ(chosen(named(""), 8 * kGiB), "m-Q4_0.gguf");
+  EXPECT_EQ(chosen(named(""), 4 * kGiB), "m-UD-Q2_K_XL.gguf");
+  EXPECT_EQ(chosen(named(""), 3 * kGiB), "m-UD-Q2_K_XL.gguf");
+  EXPECT_THAT(chosen(named(""), kGiB), HasSubstr("the smallest, UD-Q2_K_XL, takes 2.0 GiB"));
+  const auto choice = choose_files(named(""), repository(), 9 * kGiB);
+  EXPECT_THAT(choice->reason, HasSubstr("Q4_K_M (4.0 GiB) is taken of 6 in org/repo"));
+  EXPECT_EQ(chosen(named(""), 1, {{"only.gguf", 9 * kGiB, ""}}), "only.gguf");
+}
+
+TEST(RemoteFiles, AFileIsTakenWithAllItsParts) {
+  EXPECT_EQ(chosen(named("", "m-Q4_0.gguf"), 0), "m-Q4_0.gguf");
+  EXPECT_EQ(chosen(named("", "big/m-Q6_K-00002-of-00002.gguf"), 0),
+            "big/m-Q6_K-00001-of-00002.gguf big/m-Q6_K-00002-of-00002.gguf");
+  EXPECT_EQ(chosen(named("", "mmproj-F32.gguf"), 0), "mmproj-F32.gguf");
+  EXPECT_THAT(chosen(named("", "x.gguf"), 0), HasSubstr("org/repo has no file x.gguf"));
+  EXPECT_THAT(chosen(named(""), 0, {}), HasSubstr("has no GGUF file"));
+  EXPECT_THAT(chosen(named(""), 9, {{"m-00001-of-00003.gguf", 1, ""}}), HasSubstr("has 1 of its 3 parts"));
+}
+
+TEST(RemoteFiles, OfProjectorsTheOneOfHalfPrecisionIsFetched) {
+  const std::vector<RemoteFile> files = repository();
+  ASSERT_EQ(projector_of(files).size(), 1);
+  EXPECT_EQ(projector_of(files)[0].path, "mmproj-F16.gguf");
+  EXPECT_TRUE(projector_of({}).empty());
+}
+
+}  // namespace
+}  // namespace cairn::hub
