@@ -64,6 +64,10 @@ void add_kv_type_flag(CLI::App& command, std::string& kv_type) {
 void LoadFlags::add_to(CLI::App& command, bool model_required) {
   auto* path = command.add_option("MODEL", model, "GGUF file (any part of a split one)");
   if (model_required) path->required();
+  add_options_to(command);
+}
+
+void LoadFlags::add_options_to(CLI::App& command) {
   command
       .add_option("--ctx", options.context_tokens,
                   "Tokens per conversation (default: what the model was trained for, if memory allows)")
@@ -135,7 +139,7 @@ void LoadFlags::add_runner_flags(CLI::App& command) {
   add_log_flag(command);
 }
 
-Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
+Result<LoadOptions> LoadFlags::load_options() const {
   LoadOptions wanted = options;
   wanted.kv_type = kv_type_named(kv_type);
   if (!chat_template_file.empty()) {
@@ -151,6 +155,11 @@ Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
       return fail(Code::kInvalidArgument, "--chat-template-kwargs must be a JSON object");
   }
   if (reasoning != "auto") wanted.template_defaults.reasoning = reasoning == "on";
+  return wanted;
+}
+
+Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
+  CAIRN_TRY(const LoadOptions wanted, load_options());
   return load_model_file(model, wanted);
 }
 

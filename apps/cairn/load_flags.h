@@ -40,10 +40,14 @@ struct LoadFlags {
   std::string kv_type = "f16";
   LoadOptions options;
 
-  /// All of them, for verbs that serve or write text.
+  /// All of them, for verbs that write text.
   void add_to(CLI::App& command, bool model_required);
+  /// The same but for the file.
+  void add_options_to(CLI::App& command);
   /// Those that say where and how exactly a model is computed, for every verb that loads one.
   void add_runner_flags(CLI::App& command);
+  /// Errors: --chat-template or --chat-template-kwargs cannot be read.
+  Result<LoadOptions> load_options() const;
   Result<std::unique_ptr<LoadedModel>> load() const;
   /// `file` is open as `model`, a decoder, and outlives what is returned. Errors: those of choose_device and
   /// load_model.

@@ -26,6 +26,8 @@
 #include "base/text/bytes_text.h"
 #include "commands.h"
 #include "load_flags.h"
+#include "loader/model_manager.h"
+#include "model_flags.h"
 #include "net/descriptors.h"
 #include "net/http/http_server.h"
 
@@ -36,6 +38,9 @@ using namespace std::chrono_literals;
 
 struct ServeFlags {
   LoadFlags load;
+  std::vector<std::string> files;  ///< none: those of the catalog
+  CatalogFlags catalog;
+  ManagerFlags manager;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
   std::string frames;                ///< path of a socket; empty: none
@@ -131,15 +136,56 @@ void tell_addresses(const ServeFlags& flags, const std::string& name, bool encod
   }
 }
 
-/// Loads the model on a thread of its own; meanwhile the server answers that it is loading.
-Result<void> load(const ServeFlags& flags, Registry& registry, uint16_t port, Progress& progress) {
-  CAIRN_TRY(auto model, flags.load.load());
-  warn_without_template(*model);
-  const std::string name = model->name;
-  const bool encoder = model->embedder != nullptr;
-  CAIRN_TRY_VOID(registry.add(std::move(model)));
+/// The only file that is given, which is loaded at the start and stays.
+bool serves_one_file(const ServeFlags& flags) { return flags.files.size() == 1; }
+
+Result<std::vector<ServedModel>> served_models(const ServeFlags& flags) {
+  CAIRN_TRY(const LoadOptions options, flags.load.load_options());
+  if (flags.files.size() != 1 && (!options.name.empty() || !options.aliases.empty()))
+    return fail(Code::kInvalidArgument, "--name and --alias are for one file; {} are served",
+                flags.files.empty() ? "those of the catalog" : "several");
+  std::vector<ServedModel> models;
+  for (const std::string& file : flags.files) {
+    CAIRN_TRY(CatalogModel model, describe_file(file));
+    model.aliases = options.aliases;
+    if (!options.aliases.empty()) model.name = options.aliases.front();
+    if (!options.name.empty()) model.name = options.name;
+    if (serves_one_file(flags)) model.unusable.clear();  // loading it says more
+    models.push_back({std::move(model), options, serves_one_file(flags)});
+  }
+  if (flags.files.empty()) {
+    Catalog catalog = flags.catalog.scan();
+    log_skipped(catalog.skipped);
+    for (CatalogModel& model : catalog.models) models.push_back({std::move(model), options, false});
+    if (models.empty())
+      log_warning("there are no models yet: put GGUF files into {}, or give one on the command line",
+                  flags.catalog.models_folder());
+  }
+  CAIRN_TRY_VOID(flags.manager.pin(models));
+  return models;
+}
+
+/// Loads what is loaded at the start, on a thread of its own; meanwhile the server answers that it is loading.
+Result<void> load(const ServeFlags& flags, ModelManager& manager, api::Service& service, uint16_t port,
+                  Progress& progress) {
+  CAIRN_TRY(const std::vector<ServedModel> models, served_models(flags));
+  CAIRN_TRY_VOID(manager.set_models(models));
+  SharedModel only;
+  if (serves_one_file(flags)) {
+    CAIRN_TRY(only, manager.load_and_wait(models.front().model.name));
+    warn_without_template(*only);
+  }
   progress.loaded = true;
-  tell_addresses(flags, name, encoder, port);
+  service.set_starting(false);
+  if (only != nullptr) {
+    tell_addresses(flags, only->name, only->embedder != nullptr, port);
+    return {};
+  }
+  log_info("models may take {} of memory (--memory), and are loaded when they are asked for",
+           bytes_text(manager.memory().bytes_max()));
+  tell_addresses(flags, fmt::format("{} models", models.size()), false, port);
+  for (const ServedModel& served : models)
+    if (served.pinned) CAIRN_TRY_VOID(manager.load(served.model.name));
   return {};
 }
 
@@ -162,6 +208,9 @@ Result<void> serve(const ServeFlags& flags) {
           ? flags.request_bytes
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   api::Service service(registry, request_bytes);
+  ModelManager manager(registry, flags.manager.options(flags.files.empty(), flags.files.size()));
+  service.set_models(manager);
+  service.set_starting(true);
   service.set_strict_fields(flags.strict_fields);
   service.set_generation_defaults(flags.defaults);
   net::HttpLimits limits = http_limits(service.bytes());
@@ -191,12 +240,14 @@ Result<void> serve(const ServeFlags& flags) {
         if (!progress.loaded) server.stop(0s);
       }
     } const at_end{*server, progress};
-    return load(flags, registry, server->port(), progress);
+    return load(flags, manager, service, server->port(), progress);
   });
   server->run();
   // Loading cannot be interrupted, and needs all local objects as long as the process lives.
   if (progress.signal != 0 && !progress.loaded) ::_exit(exit_code_of(progress.signal));
   Result<void> loaded = loading.get();
+  // Neither can loading for a request.
+  if (!manager.stop(kStopGrace)) ::_exit(exit_code_of(progress.signal));
   // Workers and engines are stopped first: their threads wake connections, which must still exist.
   service.stop();
   registry.clear();
@@ -254,7 +305,7 @@ void add_request_flags(CLI::App& command, ServeFlags& flags) {
 }  // namespace
 
 void add_serve(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("serve", "Serve a model over HTTP (OpenAI-compatible)");
+  auto* command = app.add_subcommand("serve", "Serve models over HTTP (OpenAI-compatible)");
   auto flags = std::make_shared<ServeFlags>();
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")->capture_default_str();
   command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
@@ -311,7 +362,12 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->transform(CLI::AsSizeValue(false))
       ->excludes(no_cache);
   add_default_flags(*command, flags->defaults);
-  flags->load.add_to(*command, true);
+  command->add_option("MODEL", flags->files,
+                      "GGUF files (any part of a split one); of several, or of none, which serves all that cairn list "
+                      "shows, each is loaded when it is asked for");
+  flags->catalog.add_to(*command);
+  flags->manager.add_to(*command);
+  flags->load.add_options_to(*command);
   command->callback([flags, &exit_code] {
     if (const auto done = serve(*flags); !done) exit_code = report(done.error());
   });

@@ -8,6 +8,7 @@
 #include "api/errors.h"
 #include "api/http/client_request_id.h"
 #include "api/llama_cpp/handlers.h"
+#include "api/model_list.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/handlers.h"
 #include "api/ollama/models.h"
@@ -36,9 +37,9 @@ constexpr std::string_view kMessagesPath = "/v1/messages";
 /// `id`: empty for the list.
 void handle_model(Service& service, const net::HttpRequest& request, std::string_view id, net::HttpResponse& response) {
   if (anthropic::speaks_anthropic(request)) {
-    return anthropic::handle_models(service.registry(), request, id, response);
+    return anthropic::handle_models(service, request, id, response);
   }
-  openai::handle_models(service.registry(), id, response);
+  openai::handle_models(service, id, response);
 }
 void handle_models(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   handle_model(service, request, "", *response);
@@ -68,6 +69,10 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/chat/completions/input_tokens", openai::handle_input_tokens},
     {"POST", "/chat/completions/input_tokens", openai::handle_input_tokens},
     {"GET", "/v1/models", handle_models},
+    {"POST", "/v1/models/load", handle_load},
+    {"POST", "/v1/models/unload", handle_unload},
+    {"POST", "/models/load", handle_load},
+    {"POST", "/models/unload", handle_unload},
     {"GET", "/", ollama::handle_root},
     {"POST", "/api/chat", ollama::handle_chat},
     {"POST", "/api/generate", ollama::handle_generate},
@@ -152,7 +157,7 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
   const auto client_id = client_request_id(request);
   if (!client_id) return send_error(*response, client_id.error(), format);
   if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
-  if (service.registry().loading()) return answer_loading(request, *response);
+  if (service.loading()) return answer_loading(request, *response);
   if (!net::content_coding(request.header("content-encoding"))) return refuse_coding(request, *response);
   const bool get = request.method == "GET" || request.method == "HEAD";
   for (const Route& route : kRoutes) {

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/model_request.h"
+#include "api/model_response.h"
+#include "api/ollama/unload.h"
 #include "api/params/request_notes.h"
 #include "api/store/file.h"
 #include "api/store/recent_responses.h"
@@ -70,24 +73,85 @@ void Service::keep_recent_responses(int64_t bytes_max) {
   response_store_ = make_recent_responses({.bytes_max = bytes_max});
 }
 
+/// A request on its way to its endpoint.
+struct Service::Job {
+  net::HttpRequest request;
+  std::shared_ptr<net::HttpResponse> response;
+  ErrorFormat format;
+  Handler handler;
+  ByteShare decoded;  ///< for a body that came compressed
+};
+
 void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
                         Handler handler) {
   const bool compressed = coding_of(request) != net::ContentCoding::kIdentity;
   const auto bytes = static_cast<int64_t>(request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
-  auto job = [this, compressed, request = std::move(request), response, format, handler = std::move(handler)] mutable {
-    if (response->closed()) return;
-    answer_throws(*response, format, [&] {
-      ByteShare decoded(bytes_);
-      if (const auto done = compressed ? decode(request, decoded) : Result<void>(); !done)
-        return send_error(*response, done.error(), format);
-      ByteShare share(bytes_);
-      if (!share.grow_to(working_bytes(request.body))) return send_error(*response, no_request_bytes(), format);
-      const RequestNotes notes(strict_fields_, generation_defaults_);
-      handler(*this, request, response);
+  auto job = std::make_shared<Job>(std::move(request), response, format, std::move(handler), ByteShare(bytes_));
+  const auto work = [this, compressed, job] {
+    if (job->response->closed()) return;
+    answer_throws(*job->response, job->format, [&] {
+      if (const auto done = compressed ? decode(job->request, job->decoded) : Result<void>(); !done)
+        return send_error(*job->response, done.error(), job->format);
+      const auto kind = models_ == nullptr ? std::nullopt : kind_for_path(job->request.path);
+      kind ? run_with_model(job, *kind) : run(*job, nullptr, std::nullopt);
     });
   };
-  if (workers_.submit(std::move(job), bytes)) return;
+  if (workers_.submit(work, bytes)) return;
   send_error(*response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}}, format);
+}
+
+void Service::run(Job& job, SharedModel model, const std::optional<KeepAlive>& keep) {
+  ByteShare share(bytes_);
+  if (!share.grow_to(working_bytes(job.request.body))) return send_error(*job.response, no_request_bytes(), job.format);
+  const RequestNotes notes(strict_fields_, generation_defaults_);
+  std::optional<ModelScope> scope;
+  if (model != nullptr) scope.emplace(std::move(model), keep);
+  job.handler(*this, job.request, job.response);
+}
+
+void Service::run_with_model(const std::shared_ptr<Job>& job, ModelKind kind) {
+  const bool ollama = job->format == ErrorFormat::kOllama;
+  const auto asked = read_model_request(job->request.body, ollama);
+  if (!asked) return send_error(*job->response, asked.error(), job->format);
+  const auto choice = models_->choose(asked->model, kind);
+  if (!choice) return send_error(*job->response, choice.error(), job->format);
+  const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->format);
+  job->response = response;
+  if (ollama::unloads(job->request.path, *asked)) {
+    if (const auto done = models_->unload(choice->name); !done) return send_error(*response, done.error(), job->format);
+    return ollama::send_unloaded(job->request.path, *asked, choice->name, *response);
+  }
+  ModelManager::Waiter waiter;
+  waiter.gone = [response] { return response->closed(); };
+  if (asked->stream && !ollama) waiter.tell = [response] { response->tell_loading(); };
+  with_model(choice->name, asked->keep_alive, std::move(waiter),
+             [this, job, keep = asked->keep_alive](Result<SharedModel> model) {
+               answer_throws(*job->response, job->format, [&] {
+                 if (!model) return send_error(*job->response, model.error(), job->format);
+                 run(*job, *std::move(model), keep);
+               });
+             });
+}
+
+void Service::with_model(const std::string& name, const std::optional<KeepAlive>& keep, ModelManager::Waiter waiter,
+                         std::function<void(Result<SharedModel>)> work) {
+  waiter.ready = [this, work](Result<SharedModel> model) {
+    if (!model) return work(std::move(model));
+    if (!workers_.submit([work, model] { work(model); }, 0))
+      work(fail(Code::kUnavailable, "too many requests wait to be read; try again later"));
+  };
+  Result<SharedModel> loaded = models_->use(name, keep, std::move(waiter));
+  if (!loaded || *loaded != nullptr) work(std::move(loaded));
+}
+
+Result<SharedModel> Service::find_model(std::string_view name) const {
+  if (const ModelScope* scope = ModelScope::current()) return scope->model();
+  if (models_ == nullptr) return registry_.find(name);
+  CAIRN_TRY(const ModelChoice choice, models_->choose(name, ModelKind::kChat));
+  CAIRN_TRY(ModelStatus status, models_->find_exactly(choice.name));
+  if (status.loaded != nullptr) return std::move(status.loaded);
+  return fail_at("model", Code::kUnavailable, "{} is not loaded: ask it something, or POST /v1/models/load",
+                 choice.name);
 }
 
 void Service::store_later(std::function<void()> work) { (void)storing_.submit(std::move(work), 0); }

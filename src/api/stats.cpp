@@ -110,7 +110,7 @@ void handle_stats(const Registry& registry, net::HttpResponse& response) {
 void handle_metrics(const Registry& registry, net::HttpResponse& response) {
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
   for (const SharedModel& model : registry.list()) {
-    ordered_json item = {{"model", model->name}};
+    ordered_json item = {{"model", model->name}, {"memory_bytes", model->memory.bytes()}};
     item.update(stats_json(model->engine->stats()));
     list["data"].push_back(std::move(item));
   }
