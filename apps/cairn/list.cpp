@@ -81,7 +81,7 @@ void run_list(const ListFlags& flags) {
   if (!catalog.models.empty()) {
     fmt::print(stdout, "{}", as_table(catalog));
   } else {
-    fmt::print(stderr, "There are no models yet: put GGUF files into {}\n", flags.catalog.models_folder());
+    fmt::print(stdout, "There are no models yet: put GGUF files into {}\n", flags.catalog.models_folder());
   }
   for (const SkippedFile& file : catalog.skipped)
     fmt::print(stderr, "left out: {}: {}\n", printable(file.path.string(), kShownPathMax), file.reason);

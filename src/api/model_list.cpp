@@ -21,7 +21,7 @@ ListedModel listed(const SharedModel& loaded) {
   model.aliases = loaded->aliases;
   model.path = loaded->file_name;
   model.source = ModelSource::kGiven;
-  if (auto described = describe_model(loaded->file)) static_cast<ModelDescription&>(model) = *std::move(described);
+  if (auto described = describe_model(loaded->file)) static_cast<ModelSummary&>(model) = *std::move(described);
   model.architecture = loaded->architecture;
   model.modified_unix_s = loaded->created_unix_s;
   model.loaded = loaded;

@@ -23,7 +23,7 @@ struct ModelRequest {
 /// request streams where it does not say. Errors: kInvalidArgument (keep_alive is no time).
 Result<ModelRequest> read_model_request(std::string_view body, bool ollama);
 
-/// A number of seconds, or "5m", "1h30m", "300ms"; below zero: no limit. Source: Ollama's docs/api.md, and the
+/// A number of seconds, or "5m", "1h30m", "300ms"; below zero: no limit. Source: Ollama's API, and the
 /// durations of Go. nullopt: it is none of those.
 std::optional<KeepAlive> parse_keep_alive(std::string_view text);
 

@@ -3,12 +3,15 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "api/model_request.h"
 #include "api/model_response.h"
-#include "api/ollama/unload.h"
 #include "api/params/request_notes.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/timestamps.h"
 #include "api/store/file.h"
 #include "api/store/recent_responses.h"
 #include "api/store/turn_store.h"
@@ -40,6 +43,31 @@ Result<void> decode(net::HttpRequest& request, ByteShare& share) {
             net::decode_body(coding_of(request), request.body, net::HttpLimits{}.body_bytes_max, room_for));
   share.shrink_to(static_cast<int64_t>(request.body.size()));
   return {};
+}
+
+constexpr std::string_view kOllamaChat = "/api/chat", kOllamaGenerate = "/api/generate";
+
+/// How Ollama's clients unload a model: a request without a prompt that is to keep it loaded for no time.
+bool unloads(std::string_view path, const ModelRequest& request) {
+  const bool now = request.keep_alive && request.keep_alive->time == std::chrono::milliseconds(0);
+  return now && request.asks_nothing && (path == kOllamaChat || path == kOllamaGenerate);
+}
+
+/// The answer, as a stream of one line if the request wants a stream.
+void send_unloaded(std::string_view path, const ModelRequest& request, const std::string& model,
+                   net::HttpResponse& response) {
+  nlohmann::ordered_json value = {{"model", request.model.empty() ? model : request.model},
+                                  {"created_at", rfc3339_now()}};
+  if (path == kOllamaChat) {
+    value["message"] = {{"role", "assistant"}, {"content", ""}};
+  } else {
+    value["response"] = "";
+  }
+  value["done"] = true;
+  value["done_reason"] = "unload";
+  std::string body = dump(value);
+  if (request.stream) body += '\n';
+  response.send(200, request.stream ? "application/x-ndjson" : "application/json", std::move(body));
 }
 
 }  // namespace
@@ -117,9 +145,9 @@ void Service::run_with_model(const std::shared_ptr<Job>& job, ModelKind kind) {
   if (!choice) return send_error(*job->response, choice.error(), job->format);
   const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->format);
   job->response = response;
-  if (ollama::unloads(job->request.path, *asked)) {
+  if (unloads(job->request.path, *asked)) {
     if (const auto done = models_->unload(choice->name); !done) return send_error(*response, done.error(), job->format);
-    return ollama::send_unloaded(job->request.path, *asked, choice->name, *response);
+    return send_unloaded(job->request.path, *asked, choice->name, *response);
   }
   ModelManager::Waiter waiter;
   waiter.gone = [response] { return response->closed(); };

@@ -95,7 +95,7 @@ void Scan::add(const FoundFile& file) {
     return;
   }
   CatalogModel model;
-  static_cast<ModelDescription&>(model) = *described.model;
+  static_cast<ModelSummary&>(model) = *described.model;
   model.name = free_name(file);
   model.path = file.path;
   model.source = file.source;
@@ -127,7 +127,7 @@ Result<CatalogModel> describe_file(const std::filesystem::path& path) {
   if (!described) return fail(Code::kUnsupported, "{} is no model, but belongs to one", printable(path.string()));
   struct stat status{};
   CatalogModel model;
-  static_cast<ModelDescription&>(model) = *std::move(described);
+  static_cast<ModelSummary&>(model) = *std::move(described);
   model.name = model_name_of(path);
   model.path = path;
   model.source = ModelSource::kGiven;

@@ -11,7 +11,7 @@
 
 namespace cairn {
 
-struct CatalogModel : ModelDescription {
+struct CatalogModel : ModelSummary {
   std::string name;                  ///< unique in its catalog
   std::vector<std::string> aliases;  ///< other names, of which none is another model's name
   std::filesystem::path path;        ///< of a split model: the first part

@@ -79,9 +79,9 @@ std::optional<ModelKind> kind_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<ModelDescription> describe_model(const gguf::Reader& file) {
+std::optional<ModelSummary> describe_model(const gguf::Reader& file) {
   const gguf::Metadata& metadata = file.metadata();
-  ModelDescription made;
+  ModelSummary made;
   made.architecture = text_or_empty(metadata.string("general.architecture"));
   if (part_of_a_model(file, made.architecture)) return std::nullopt;
   const auto architecture = architecture_of(file);

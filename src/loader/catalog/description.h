@@ -17,7 +17,7 @@ enum class ModelKind { kChat, kEmbedding, kReranking };
 std::string_view kind_name(ModelKind kind);
 std::optional<ModelKind> kind_named(std::string_view name);
 
-struct ModelDescription {
+struct ModelSummary {
   ModelKind kind = ModelKind::kChat;
   std::string architecture;
   std::string quantisation;
@@ -30,7 +30,7 @@ struct ModelDescription {
 };
 
 /// nullopt: the file is no model but a part of one (a projector, an adapter, an MTP module).
-std::optional<ModelDescription> describe_model(const gguf::Reader& file);
+std::optional<ModelSummary> describe_model(const gguf::Reader& file);
 
 /// "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes.
 std::string quantisation_of(const gguf::Reader& file);

@@ -53,15 +53,15 @@ CachedDescription from_json(const ordered_json& line) {
   cached.inode = number<uint64_t>(line, "inode");
   cached.broken = text(line, "broken");
   if (const auto kind = kind_named(text(line, "kind"))) {
-    cached.model = ModelDescription{.kind = *kind,
-                                    .architecture = text(line, "architecture"),
-                                    .quantisation = text(line, "quantisation"),
-                                    .parameters = number<int64_t>(line, "parameters"),
-                                    .file_bytes = number<int64_t>(line, "file_bytes"),
-                                    .context_tokens = number<int64_t>(line, "context_tokens"),
-                                    .vocabulary = number<int64_t>(line, "vocabulary"),
-                                    .width = number<int64_t>(line, "width"),
-                                    .unusable = text(line, "unusable")};
+    cached.model = ModelSummary{.kind = *kind,
+                                .architecture = text(line, "architecture"),
+                                .quantisation = text(line, "quantisation"),
+                                .parameters = number<int64_t>(line, "parameters"),
+                                .file_bytes = number<int64_t>(line, "file_bytes"),
+                                .context_tokens = number<int64_t>(line, "context_tokens"),
+                                .vocabulary = number<int64_t>(line, "vocabulary"),
+                                .width = number<int64_t>(line, "width"),
+                                .unusable = text(line, "unusable")};
   }
   return cached;
 }

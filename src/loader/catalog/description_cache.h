@@ -23,8 +23,8 @@ struct CachedDescription {
   uint64_t size = 0;
   int64_t modified_ns = 0;
   uint64_t inode = 0;
-  std::optional<ModelDescription> model;  ///< nullopt: no model
-  std::string broken;                     ///< why it cannot be read; empty: it can
+  std::optional<ModelSummary> model;  ///< nullopt: no model
+  std::string broken;                 ///< why it cannot be read; empty: it can
 
   CachedDescription() = default;
   /// Of a file as it is, with nothing known of it.
