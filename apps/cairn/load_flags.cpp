@@ -145,7 +145,7 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
       ->capture_default_str();
 }
 
-Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
+Result<LoadOptions> LoadFlags::load_options() const {
   LoadOptions wanted = options;
   wanted.kv_type = kv_type_named(kv_type);
   if (!chat_template_file.empty()) {
@@ -161,6 +161,11 @@ Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
       return fail(Code::kInvalidArgument, "--chat-template-kwargs must be a JSON object");
   }
   if (reasoning != "auto") wanted.template_defaults.reasoning = reasoning == "on";
+  return wanted;
+}
+
+Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
+  CAIRN_TRY(const LoadOptions wanted, load_options());
   return load_model_file(model, wanted);
 }
 

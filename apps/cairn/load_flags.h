@@ -46,6 +46,8 @@ struct LoadFlags {
   void add_model_flags(CLI::App& command);
   /// Those that say where and how exactly a model is computed, for every verb that loads one.
   void add_runner_flags(CLI::App& command);
+  /// Errors: --chat-template or --chat-template-kwargs cannot be read.
+  Result<LoadOptions> load_options() const;
   Result<std::unique_ptr<LoadedModel>> load() const;
   /// `file` is open as `model`, a decoder, and outlives what is returned. Errors: those of choose_device and
   /// load_model.

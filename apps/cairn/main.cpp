@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   cairn::add_frames(app, exit_code);
   cairn::add_generate(app, exit_code);
   cairn::add_inspect(app, exit_code);
+  cairn::add_list(app, exit_code);
   cairn::add_quantize(app, exit_code);
   cairn::add_synth(app, exit_code);
   cairn::add_logits(app, exit_code);

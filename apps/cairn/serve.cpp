@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -21,9 +22,11 @@
 #include "base/system/machine.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/bytes_text.h"
+#include "catalog_flags.h"
 #include "commands.h"
 #include "config/settings.h"
 #include "load_flags.h"
+#include "loader/model_manager.h"
 #include "net/descriptors.h"
 #include "net/http/http_server.h"
 #include "pull_flags.h"
@@ -37,7 +40,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Time that a model which is still being loaded has to come to its end before the program ends without it.
+constexpr auto kLoadingGrace = 10s;
+
 struct ServeFlags : ModelFlags {
+  std::vector<std::string> files;  ///< none: those of the catalog
+  CatalogFlags catalog;
+  ManagerFlags manager;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
   std::string frames;                ///< path of a socket; empty: none
@@ -51,7 +60,6 @@ struct ServeFlags : ModelFlags {
   OperateFlags operate;
   std::string config;  ///< path of a file; empty: none
   net::Compression compression = net::Compression::kWhole;
-  std::string models;        ///< folder; empty: the default
   std::optional<bool> pull;  ///< whether clients may pull and delete models; nullopt: on a loopback address
 };
 
@@ -70,12 +78,19 @@ net::HttpLimits http_limits(std::shared_ptr<ByteBudget> budget) {
   return limits;
 }
 
-/// Lets clients pull and delete models, where they may.
-void allow_pulls(api::Service& service, const ServeFlags& flags, bool on_loopback) {
+/// Lets clients pull and delete models, where they may. `find_again` outlives the service.
+void allow_pulls(api::Service& service, const ServeFlags& flags, bool on_loopback,
+                 const std::function<Result<void>()>& find_again) {
   if (!flags.pull.value_or(on_loopback)) return;
-  auto options = pull_options(flags.models);
+  auto options = pull_options(flags.catalog.models_folder());
   if (!options) return log_warning("clients cannot pull models: {}", options.error().text());
-  service.pulls().allow({.options = std::move(*options), .on_pulled = {}, .on_removed = {}});
+  std::function<void(const std::filesystem::path&)> changed;
+  if (flags.files.empty()) {
+    changed = [&find_again](const std::filesystem::path&) {
+      if (const auto done = find_again(); !done) log_error("models: {}", done.error().text());
+    };
+  }
+  service.pulls().allow({.options = std::move(*options), .on_pulled = changed, .on_removed = changed});
 }
 
 void tell_addresses(const ServeFlags& flags, const std::string& name, bool encoder, uint16_t port) {
@@ -96,26 +111,86 @@ void tell_addresses(const ServeFlags& flags, const std::string& name, bool encod
   }
 }
 
+/// The only file that is given, which is loaded at the start and stays.
+bool serves_one_file(const ServeFlags& flags) { return flags.files.size() == 1; }
+
 /// The names by which the config file may have a table of the model.
-std::vector<std::string> table_names(const LoadFlags& load) {
-  const std::filesystem::path path(load.model);
-  std::vector<std::string> names = load.options.aliases;
-  for (const std::string& name : {load.options.name, path.filename().string(), path.stem().string()})
+std::vector<std::string> table_names(const CatalogModel& model) {
+  std::vector<std::string> names = model.aliases;
+  for (const std::string& name : {model.name, model.path.filename().string(), model.path.stem().string()})
     if (!name.empty()) names.push_back(name);
   return names;
 }
 
-/// Loads the model on a thread of its own; meanwhile the server answers that it is loading.
-Result<void> load(const ServeFlags& flags, const ConfigFile& config, api::Service& service, Registry& registry,
-                  uint16_t port) {
-  CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(flags.load), flags));
-  CAIRN_TRY(auto model, own.load.load());
-  warn_without_template(*model);
-  const std::string name = model->name;
-  const bool encoder = model->embedder != nullptr;
-  service.set_generation_defaults(name, own.defaults);
-  CAIRN_TRY_VOID(registry.add(std::move(model)));
-  tell_addresses(flags, name, encoder, port);
+/// As the flags and the config file's table of the model say.
+Result<ServedModel> served_model(CatalogModel model, const ServeFlags& flags, const ConfigFile& config,
+                                 api::Service& service) {
+  CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(model), flags));
+  CAIRN_TRY(LoadOptions options, own.load.load_options());
+  service.set_generation_defaults(model.name, own.defaults);
+  return ServedModel{std::move(model), std::move(options), false};
+}
+
+Result<std::vector<ServedModel>> served_models(const ServeFlags& flags, const ConfigFile& config,
+                                               api::Service& service) {
+  const LoadOptions& options = flags.load.options;
+  if (flags.files.size() != 1 && (!options.name.empty() || !options.aliases.empty()))
+    return fail(Code::kInvalidArgument, "--name and --alias are for one file; {} are served",
+                flags.files.empty() ? "those of the catalog" : "several");
+  std::vector<ServedModel> models;
+  for (const std::string& file : flags.files) {
+    CAIRN_TRY(CatalogModel model, describe_file(file));
+    model.aliases = options.aliases;
+    if (!options.aliases.empty()) model.name = options.aliases.front();
+    if (!options.name.empty()) model.name = options.name;
+    if (serves_one_file(flags)) model.unusable.clear();  // loading it says more
+    CAIRN_TRY(ServedModel served, served_model(std::move(model), flags, config, service));
+    served.pinned = serves_one_file(flags);
+    models.push_back(std::move(served));
+  }
+  if (flags.files.empty()) {
+    Catalog catalog = flags.catalog.scan();
+    log_skipped(catalog.skipped);
+    for (CatalogModel& model : catalog.models) {
+      CAIRN_TRY(ServedModel served, served_model(std::move(model), flags, config, service));
+      models.push_back(std::move(served));
+    }
+    if (models.empty())
+      log_warning("there are no models yet: put GGUF files into {}, or give one on the command line",
+                  flags.catalog.models_folder());
+  }
+  CAIRN_TRY_VOID(flags.manager.pin(models));
+  return models;
+}
+
+/// Looks through the folders of models again. Errors: as at the start; then nothing changes.
+Result<void> find_models_again(const ServeFlags& flags, const ConfigFile& config, api::Service& service,
+                               ModelManager& manager) {
+  CAIRN_TRY(std::vector<ServedModel> models, served_models(flags, config, service));
+  return manager.set_models(std::move(models));
+}
+
+/// Loads what is loaded at the start, on a thread of its own; meanwhile the server answers that it is loading.
+Result<void> load(const ServeFlags& flags, const ConfigFile& config, ModelManager& manager, api::Service& service,
+                  uint16_t port, ServerLife& life) {
+  CAIRN_TRY(const std::vector<ServedModel> models, served_models(flags, config, service));
+  CAIRN_TRY_VOID(manager.set_models(models));
+  SharedModel only;
+  if (serves_one_file(flags)) {
+    CAIRN_TRY(only, manager.load_and_wait(models.front().model.name));
+    warn_without_template(*only);
+  }
+  service.set_starting(false);
+  life.loaded();
+  if (only != nullptr) {
+    tell_addresses(flags, only->name, only->embedder != nullptr, port);
+    return {};
+  }
+  log_info("models may take {} of memory (--memory), and are loaded when they are asked for",
+           bytes_text(manager.memory().bytes_max()));
+  tell_addresses(flags, fmt::format("{} models", models.size()), false, port);
+  for (const ServedModel& served : models)
+    if (served.pinned) CAIRN_TRY_VOID(manager.load(served.model.name));
   return {};
 }
 
@@ -139,6 +214,9 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   std::unique_ptr<api::TraceExporter> traces;  // outlives what it is told of
   api::Service service(registry, request_bytes);
+  ModelManager manager(registry, flags.manager.options(flags.files.empty(), flags.files.size()));
+  service.set_models(manager);
+  service.set_starting(true);
   service.set_strict_fields(flags.strict_fields);
   service.set_page(flags.page);
   service.set_generation_defaults(flags.defaults);
@@ -154,7 +232,8 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
                                                  api::openai_error_body));
   server->every(api::web::kMonitorInterval, [&service] { service.monitor().tick(); });
   CAIRN_TRY_VOID(flags.access.set_up(flags.host, service, *server));
-  allow_pulls(service, flags, server->on_loopback());
+  const std::function<Result<void>()> find_again = [&] { return find_models_again(flags, config, service, manager); };
+  allow_pulls(service, flags, server->on_loopback(), find_again);
   if (!flags.frames.empty()) {
     net::FrameLimits frame_limits;
     frame_limits.budget = limits.budget;
@@ -162,6 +241,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   }
   Reloads reloads;
   flags.access.add_to(reloads, service, *server);
+  if (flags.files.empty()) reloads.add("the folders of models", find_again);
   ServerLife life(*server, service, registry, reloads, std::chrono::seconds(flags.operate.drain_seconds));
   service.keep_recent_responses(flags.response_bytes > 0 ? flags.response_bytes
                                                          : std::min(api::kRecentResponseBytes, request_bytes));
@@ -178,14 +258,14 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
         if (!life.is_loaded()) server.stop(0s);
       }
     } const at_end{*server, life};
-    const Result<void> loaded = load(flags, config, service, registry, server->port());
-    if (loaded) life.loaded();
-    return loaded;
+    return load(flags, config, manager, service, server->port(), life);
   });
   server->run();
   // Loading cannot be interrupted, and needs all local objects as long as the process lives.
   if (const int code = life.exit_code_of_loading(); code != 0) ::_exit(code);
   Result<void> loaded = loading.get();
+  // Neither can loading for a request.
+  if (!manager.stop(kLoadingGrace)) ::_exit(life.exit_code());
   // Workers and engines are stopped first: their threads wake connections, which must still exist.
   service.stop();
   registry.clear();
@@ -244,7 +324,6 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   command->add_flag("!--no-web", flags->page, "No page for browsers: GET / answers everybody in plain text");
   flags->access.add_to(*command);
   add_request_flags(*command, *flags);
-  add_models_flag(*command, flags->models);
   command->add_flag(
       "--pull,!--no-pull", flags->pull,
       "Whether clients may pull and delete models (/api/pull, /api/delete; default: on a loopback address)");
@@ -258,7 +337,13 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
       ->check(not_empty());
   flags->add_limits_to(*command);
   flags->add_defaults_to(*command);
-  flags->load.add_to(*command, false);
+  command->add_option("-m,--model-file,MODEL", flags->files,
+                      "GGUF files (any part of a split one); of several, or of none, which serves all that cairn list "
+                      "shows, each is loaded when it is asked for");
+  flags->catalog.add_to(*command);
+  flags->manager.add_to(*command);
+  flags->load.add_model_flags(*command);
+  add_log_flag(*command);
   flags->operate.add_to(*command);
   command
       ->add_option("--config", flags->config,
@@ -274,8 +359,6 @@ Result<void> configure_and_serve(CLI::App& command, const ServeFlags& flags) {
   std::string wrong;
   for (const std::string& problem : check_model_tables(config)) wrong += (wrong.empty() ? "" : "; ") + problem;
   if (!wrong.empty()) return fail(Code::kInvalidArgument, "{}", wrong);
-  if (flags.load.model.empty())
-    return fail(Code::kInvalidArgument, "say which model: cairn serve MODEL.gguf, or model-file in the config file");
   return serve(flags, config);
 }
 
@@ -287,7 +370,7 @@ void add_serve_options(CLI::App& command) {
 }
 
 void add_serve(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("serve", "Serve a model over HTTP (OpenAI-compatible)");
+  auto* command = app.add_subcommand("serve", "Serve models over HTTP (OpenAI-compatible)");
   const auto flags = add_options(command);
   command->callback([command, flags, &exit_code] {
     if (const auto done = configure_and_serve(*command, *flags); !done) exit_code = report(done.error());

@@ -11,6 +11,7 @@
 #include "api/http/kept_streams.h"
 #include "api/http/tenant.h"
 #include "api/llama_cpp/handlers.h"
+#include "api/model_list.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/handlers.h"
 #include "api/ollama/models.h"
@@ -43,9 +44,9 @@ constexpr std::string_view kMessagesPath = "/v1/messages";
 /// `id`: empty for the list.
 void handle_model(Service& service, const net::HttpRequest& request, std::string_view id, net::HttpResponse& response) {
   if (anthropic::speaks_anthropic(request)) {
-    return anthropic::handle_models(service.registry(), request, id, response);
+    return anthropic::handle_models(service, request, id, response);
   }
-  openai::handle_models(service.registry(), id, response);
+  openai::handle_models(service, id, response);
 }
 void handle_models(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   handle_model(service, request, "", *response);
@@ -53,7 +54,7 @@ void handle_models(Service& service, const net::HttpRequest& request, std::share
 
 /// Whether requests are answered: for load balancers, which ask no further once the server begins to stop.
 void handle_ready(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  if (service.registry().loading() || service.stopping()) {
+  if (service.loading() || service.stopping()) {
     const char* state = service.stopping() ? "stopping" : "loading";
     return response->send(503, "application/json", dump({{"status", state}}), {{"Retry-After", "1"}});
   }
@@ -93,6 +94,10 @@ constexpr Route kRoutes[] = {
      [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
        service.monitor().handle_stream(request, std::move(response));
      }},
+    {"POST", "/v1/models/load", handle_load},
+    {"POST", "/v1/models/unload", handle_unload},
+    {"POST", "/models/load", handle_load},
+    {"POST", "/models/unload", handle_unload},
     {"POST", "/api/chat", ollama::handle_chat},
     {"POST", "/api/generate", ollama::handle_generate},
     {"POST", "/api/embed", ollama::handle_embed},
@@ -212,7 +217,7 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
   const bool get = request.method == "GET" || request.method == "HEAD";
   const bool any_time = get && (request.path == "/ready" || request.path == "/metrics");
   if (service.stopping() && (!get || is_health(request))) return answer_stopping(request, *response);
-  if (service.registry().loading() && !any_time) return answer_loading(request, *response);
+  if (service.loading() && !any_time) return answer_loading(request, *response);
   if (!net::content_coding(request.header("content-encoding"))) return refuse_coding(request, *response);
   std::string methods;
   for (const Route& route : kRoutes) {

@@ -6,7 +6,9 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "api/access/access.h"
 #include "api/errors.h"
@@ -22,6 +24,7 @@
 #include "base/system/byte_budget.h"
 #include "chat/sampled_turns.h"
 #include "grammar/grammar_source.h"
+#include "loader/model_manager.h"
 #include "loader/registry.h"
 
 namespace cairn::api {
@@ -44,6 +47,22 @@ class Service {
   explicit Service(const Registry& registry, int64_t request_bytes = std::numeric_limits<int64_t>::max());
 
   const Registry& registry() const { return registry_; }
+  /// The models that requests may ask for, which are loaded then. Before serving; outlives this. Without it requests
+  /// are answered by those of the registry.
+  void set_models(ModelManager& models) { models_ = &models; }
+  /// Null: there are only those of the registry.
+  ModelManager* models() const { return models_; }
+  /// The model that answers the request which is being read on this thread: that of its AnsweringModel, or else the one
+  /// that is loaded of that name. Errors: those of Registry::find and ModelManager::choose; kUnavailable, it is not
+  /// loaded.
+  Result<SharedModel> find_model(std::string_view name) const;
+  /// While requests are answered 503: until there is a model, or as set_starting says.
+  bool loading() const { return models_ == nullptr ? registry_.loading() : starting_.load(); }
+  void set_starting(bool starting) { starting_ = starting; }
+  /// Calls `work` with the model of that name: here and now if it is loaded, else on a worker once it is. Errors go to
+  /// `work` too, from any thread. Not called if the client is `gone` by then or all stops.
+  void with_model(const std::string& name, const std::optional<KeepAlive>& keep, ModelManager::Waiter waiter,
+                  std::function<void(Result<SharedModel>)> work);
   /// What requests and their answers may take in memory.
   const std::shared_ptr<ByteBudget>& bytes() const { return bytes_; }
   KeptStreams& kept_streams() { return kept_streams_; }
@@ -106,9 +125,17 @@ class Service {
   void stop();
 
  private:
+  GenerationDefaults defaults_of(const LoadedModel& model) const;
+  struct Job;
+  /// Reads the request by its endpoint.
+  void run(Job& job, SharedModel model, const std::optional<KeepAlive>& keep);
+  /// The same once its model is loaded.
+  void run_with_model(const std::shared_ptr<Job>& job, ModelKind kind);
   void give_memory_back();
 
   const Registry& registry_;
+  ModelManager* models_ = nullptr;
+  std::atomic<bool> starting_ = false;
   const std::shared_ptr<ByteBudget> bytes_;
   KeptStreams kept_streams_{bytes_};
   Telemetry telemetry_;

@@ -133,7 +133,7 @@ ordered_json server_stats(const Registry& registry) {
 }
 
 ordered_json model_stats(const LoadedModel& model) {
-  ordered_json item = {{"model", model.name}};
+  ordered_json item = {{"model", model.name}, {"memory_bytes", model.memory.bytes()}};
   item.update(stats_json(model.engine->stats()));
   return item;
 }

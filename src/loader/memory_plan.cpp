@@ -261,13 +261,18 @@ Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wis
   return plan_memory(model, wishes, {&device, 1});
 }
 
+int64_t bounded_host_bytes(int64_t available_bytes, int64_t host_bytes_max) {
+  return host_bytes_max > available_bytes - kReservedBytes ? available_bytes : host_bytes_max + kReservedBytes;
+}
+
 Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& device, const ModelOptions& options,
                                       const MemoryWishes& wishes, int64_t own_taken) {
   CAIRN_TRY(const ModelMemory model, model_memory(file, device.stages(), options));
-  const int64_t available = device.backend().available_bytes() - own_taken;
   const int64_t tiers = wishes.kv_host_bytes + (wishes.kv_disk ? disk::DiskTier::memory_bytes() : 0);
+  const int64_t there = device.backend().available_bytes();
+  const int64_t available = (device.on_gpu() ? there : bounded_host_bytes(there, wishes.host_bytes_max)) - own_taken;
   if (!device.on_gpu()) return plan_memory(model, wishes, available - tiers);
-  const int64_t host = available_memory_bytes();
+  const int64_t host = bounded_host_bytes(available_memory_bytes(), wishes.host_bytes_max);
   if (wishes.kv_host_bytes > host) {
     return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
                 bytes_text(wishes.kv_host_bytes), bytes_text(host));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ struct MemoryWishes {
   int32_t step_rows = ModelOptions{}.batch_tokens_max;
   int64_t kv_host_bytes = 0;  ///< of a second tier, which is no part of the plan: the cache is larger for it
   bool kv_disk = false;       ///< whether there is a disk tier, whose queues are no part of the plan either
+  /// Of the machine's memory, for weights, scratch, cache and all, where it has more.
+  int64_t host_bytes_max = std::numeric_limits<int64_t>::max();
   int64_t kv_tokens_max = 0;  ///< positions of all sequences together, whatever else is asked for; 0: no bound
 };
 
@@ -76,6 +79,10 @@ struct StageDevice {
   int64_t available_bytes = 0;
   std::string name;  ///< for errors
 };
+
+/// What a plan may count on of the machine's memory: MemoryWishes::host_bytes_max and what every plan leaves free,
+/// where there is more.
+int64_t bounded_host_bytes(int64_t available_bytes, int64_t host_bytes_max);
 
 /// Memory of several devices, one for each of the model's stages; they share kv_bytes. Errors: kOutOfMemory with every
 /// figure of a stage, its device and what there is, kInvalidArgument (kv_bytes below one page of every group).

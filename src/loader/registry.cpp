@@ -3,8 +3,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/log.h"
 #include "base/text/printable.h"
@@ -13,6 +14,7 @@
 #include "engine/encoder_engine.h"
 #include "gguf/fingerprint.h"
 #include "kernels/backend.h"
+#include "loader/catalog/description.h"
 #include "loader/memory_plan.h"
 #include "loader/model_scope.h"
 #include "loader/unloader.h"
@@ -23,40 +25,6 @@ namespace {
 
 // Drafts per step when a draft model is given and no number of them.
 constexpr int32_t kDraftTokens = 4;
-
-// general.file_type as the field numbers it (ggml docs/gguf.md, "general.file_type").
-struct FileType {
-  int64_t id;
-  std::string_view name;
-};
-constexpr FileType kFileTypes[] = {
-    {0, "F32"},     {1, "F16"},     {2, "Q4_0"},     {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},
-    {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"},  {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"},
-    {17, "Q5_K_M"}, {18, "Q6_K"},   {19, "IQ2_XXS"}, {20, "IQ2_XS"}, {21, "Q2_K_S"}, {22, "IQ3_XS"}, {23, "IQ3_XXS"},
-    {24, "IQ1_S"},  {25, "IQ4_NL"}, {26, "IQ3_S"},   {27, "IQ3_M"},  {28, "IQ2_S"},  {29, "IQ2_M"},  {30, "IQ4_XS"},
-    {31, "IQ1_M"},  {32, "BF16"},   {36, "TQ1_0"},   {37, "TQ2_0"},  {38, "MXFP4"},
-};
-
-std::string quantisation_of(const gguf::Reader& file) {
-  if (const auto id = file.metadata().integer("general.file_type")) {
-    for (const FileType& type : kFileTypes) {
-      if (type.id == *id) return std::string(type.name);
-    }
-  }
-  std::map<TensorType, size_t> bytes;
-  for (const auto& tensor : file.tensors()) bytes[tensor.type] += tensor.bytes.size();
-  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
-  return most == bytes.end() ? std::string("none") : std::string(tensor_type_name(most->first));
-}
-
-std::string default_name(const std::filesystem::path& path) {
-  std::string name = path.stem().string();
-  // NAME-00001-of-00003.gguf is called NAME.
-  constexpr size_t kSplitSuffix = std::string_view("-00001-of-00003").size();
-  if (name.size() > kSplitSuffix && name.compare(name.size() - 9, 4, "-of-") == 0)
-    name.resize(name.size() - kSplitSuffix);
-  return utf8_replace_invalid(name);
-}
 
 int64_t modified_unix_s(const std::filesystem::path& path) {
   struct stat status{};
@@ -102,7 +70,7 @@ bool is_called(const LoadedModel& model, std::string_view name) {
 
 std::string name_of(const std::filesystem::path& path, const LoadOptions& options) {
   if (!options.name.empty()) return options.name;
-  return options.aliases.empty() ? default_name(path) : options.aliases.front();
+  return options.aliases.empty() ? model_name_of(path) : options.aliases.front();
 }
 
 ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mtp_file,
@@ -138,13 +106,25 @@ int32_t logit_rows(const Device& device) { return all_on_gpus(device) ? kGpuLogi
 struct Preparation {
   std::unique_ptr<DraftModel> draft;  // null: none
   MemoryPlan plan;
+  int64_t available_bytes = 0;  // ModelOptions::available_bytes
+  int64_t host_bytes = 0;       // of the machine's memory
 };
 
+int64_t host_bytes_of(const Preparation& prepared, const Device& device, const LoadOptions& options) {
+  int64_t bytes = options.kv_host_bytes;
+  if (prepared.draft != nullptr && !device.on_gpu()) bytes += prepared.draft->plan.bytes();
+  for (size_t i = 0; i < device.parts.size(); ++i)
+    if (!device.parts[i].gpu) bytes += prepared.plan.stages[i].bytes();
+  return bytes;
+}
+
 Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
-                            const LoadOptions& options, ModelOptions model_options) {
+                            const LoadOptions& options, ModelOptions model_options, int64_t host_bytes_max) {
   model_options.batch_tokens_max = step_rows(device);
   model_options.logits_max = logit_rows(device);
   Preparation made;
+  if (!device.on_gpu()) made.available_bytes = bounded_host_bytes(device.backend().available_bytes(), host_bytes_max);
+  model_options.available_bytes = made.available_bytes;
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty() && model_options.mtp_file == nullptr) {
     CAIRN_TRY(made.draft, open_draft(options.draft_model, tokenizer, device.backend(),
@@ -157,8 +137,10 @@ Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer
                             .sequences_running = options.sequences_max,
                             .step_rows = model_options.batch_tokens_max,
                             .kv_host_bytes = options.kv_host_bytes,
-                            .kv_disk = !options.kv_disk.folder.empty() && options.prefix_cache};
+                            .kv_disk = !options.kv_disk.folder.empty() && options.prefix_cache,
+                            .host_bytes_max = host_bytes_max};
   CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, wishes, draft_bytes));
+  made.host_bytes = host_bytes_of(made, device, options);
   return made;
 }
 
@@ -269,7 +251,24 @@ PromptContext LoadedModel::prompt_context() const {
   return {name, *tokenizer, chat_template, output_format, engine->context_tokens()};
 }
 
-Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options) {
+struct ModelLoad::State {
+  std::filesystem::path path;
+  LoadOptions options;
+  gguf::Reader file;
+  std::string architecture;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<gguf::Reader> mtp_file;
+  std::vector<LoraAdapter> adapters;
+  ModelOptions model_options;
+  Device device;
+  Preparation prepared;
+};
+
+ModelLoad::ModelLoad(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ModelLoad::ModelLoad(ModelLoad&&) noexcept = default;
+ModelLoad::~ModelLoad() = default;
+
+Result<ModelLoad> ModelLoad::open(const std::filesystem::path& path, const LoadOptions& options) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
   CAIRN_TRY(auto tokenizer, Tokenizer::load(file.metadata()));
@@ -277,25 +276,59 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   if (!options.draft_model.empty()) {
     CAIRN_TRY(mtp_file, open_mtp_file(options.draft_model));
   }
-  CAIRN_TRY(const std::vector<LoraAdapter> adapters, open_lora_adapters(options.lora, architecture));
+  CAIRN_TRY(std::vector<LoraAdapter> adapters, open_lora_adapters(options.lora, architecture));
   for (const LoraFile& adapter : options.lora) log_info("LoRA adapter {}, scale {:g}", adapter.path, adapter.scale);
-  ModelOptions model_options = model_options_of(options, mtp_file.get(), adapters);
-  Preparation prepared;
+  auto state = std::unique_ptr<State>(new State{.path = path,
+                                                .options = options,
+                                                .file = std::move(file),
+                                                .architecture = std::string(architecture),
+                                                .tokenizer = std::move(tokenizer),
+                                                .mtp_file = std::move(mtp_file),
+                                                .adapters = std::move(adapters),
+                                                .model_options = {},
+                                                .device = {},
+                                                .prepared = {}});
+  state->model_options = model_options_of(options, state->mtp_file.get(), state->adapters);
+  return ModelLoad(std::move(state));
+}
+
+Result<const MemoryPlan*> ModelLoad::plan(int64_t host_bytes_max) {
+  State& s = *state_;
+  s.prepared = {};
   const auto fits = [&](const Device& device) -> Result<bool> {
-    CAIRN_TRY(prepared, prepare(file, *tokenizer, device, options, model_options));
-    return prepared.plan.whole_context;
+    CAIRN_TRY(s.prepared, prepare(s.file, *s.tokenizer, device, s.options, s.model_options, host_bytes_max));
+    return s.prepared.plan.whole_context;
   };
-  CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
-  const MemoryPlan& plan = prepared.plan;
-  model_options.batch_tokens_max = step_rows(device);
-  model_options.logits_max = logit_rows(device);
-  CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, architecture, *tokenizer, options));
+  CAIRN_TRY(s.device, choose_device(s.file, {s.options.gpu_layers, {s.options.threads, s.options.isa}}, fits));
+  return &s.prepared.plan;
+}
+
+int64_t ModelLoad::host_bytes() const { return state_->prepared.host_bytes; }
+
+Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options) {
+  CAIRN_TRY(ModelLoad opened, ModelLoad::open(path, options));
+  CAIRN_TRY_VOID(opened.plan(std::numeric_limits<int64_t>::max()));
+  return std::move(opened).load();
+}
+
+Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
+  State& s = *state_;
+  const std::filesystem::path& path = s.path;
+  const LoadOptions& options = s.options;
+  gguf::Reader& file = s.file;
+  ModelOptions& model_options = s.model_options;
+  const MemoryPlan& plan = s.prepared.plan;
+  model_options.batch_tokens_max = step_rows(s.device);
+  model_options.logits_max = logit_rows(s.device);
+  model_options.available_bytes = s.prepared.available_bytes;
+  CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, s.architecture, *s.tokenizer, options));
 
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
+      .memory = ByteShare(),
       .name = name_of(path, options),
       .aliases = options.aliases,
       .file_name = utf8_replace_invalid(path.filename().string()),
-      .architecture = std::string(architecture),
+      .architecture = s.architecture,
       .quantisation = quantisation_of(file),
       .parameters = 0,
       .file_bytes = file.file_bytes(),
@@ -304,19 +337,19 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .sequences_max = options.sequences_max,
       .plan = plan,
       .file = std::move(file),
-      .tokenizer = std::move(tokenizer),
+      .tokenizer = std::move(s.tokenizer),
       .chat_template = std::move(chat_template.made),
       .template_source = std::string(chat_template.source),
       .template_defaults = options.template_defaults,
       .output_format = detect_output_format(chat_template.source),
       .constraints = nullptr,
-      .device = std::move(device),
+      .device = std::move(s.device),
       .pack_cache = nullptr,
-      .mtp_file = std::move(mtp_file),
+      .mtp_file = std::move(s.mtp_file),
       .runner = nullptr,
       .embedder = nullptr,
       .embedding = {},
-      .draft = std::move(prepared.draft),
+      .draft = std::move(s.prepared.draft),
       .files = std::make_unique<ModelFiles>(),
       .engine = nullptr,
   });
@@ -352,7 +385,7 @@ bool Registry::loading() const {
   return models_.empty();
 }
 
-Result<void> Registry::add(std::unique_ptr<LoadedModel> model) {
+Result<SharedModel> Registry::add(std::unique_ptr<LoadedModel> model) {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> names = model->aliases;
   names.push_back(model->name);
@@ -363,7 +396,7 @@ Result<void> Registry::add(std::unique_ptr<LoadedModel> model) {
     }
   }
   models_.push_back(unloader_->share(std::move(model)));
-  return {};
+  return models_.back();
 }
 
 Result<SharedModel> Registry::find_exactly(std::string_view name) const {
@@ -409,6 +442,22 @@ std::vector<SharedModel> Registry::list() const {
     if (ModelScope::shows(model->name, model->aliases)) list.push_back(model);
   }
   return list;
+}
+
+bool Registry::remove_idle(const std::weak_ptr<const LoadedModel>& model) {
+  SharedModel gone;  // let go of behind the lock
+  const std::lock_guard lock(mutex_);
+  const auto same = [&](const SharedModel& one) { return !one.owner_before(model) && !model.owner_before(one); };
+  const auto found = std::ranges::find_if(models_, same);
+  if (found == models_.end() || found->use_count() > 1) return false;
+  gone = std::move(*found);
+  models_.erase(found);
+  return true;
+}
+
+size_t Registry::leaving() const {
+  const std::lock_guard lock(mutex_);
+  return unloader_->alive() - models_.size();
 }
 
 bool Registry::remove(const SharedModel& model) {

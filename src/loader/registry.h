@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/byte_budget.h"
 #include "chat/chat_template.h"
 #include "chat/constraints/constraint_tables.h"
 #include "chat/output/output_parser.h"
@@ -67,6 +68,7 @@ struct LoadOptions {
 
 /// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
 struct LoadedModel {
+  ByteShare memory;  ///< of the budget that models share (ModelManager); empty: none is set
   std::string name;
   std::vector<std::string> aliases;
   std::string file_name;  ///< without its folder
@@ -99,6 +101,30 @@ struct LoadedModel {
   PromptContext prompt_context() const;
 };
 
+struct MemoryPlan;
+
+/// A model's file on its way to being loaded.
+class ModelLoad {
+ public:
+  /// Reads its header and tokenizer. Errors: those of the parts.
+  static Result<ModelLoad> open(const std::filesystem::path& path, const LoadOptions& options);
+  ModelLoad(ModelLoad&& other) noexcept;
+  ~ModelLoad();
+
+  /// Chooses the device and divides its memory, of which the model may take `host_bytes_max` of the machine's. May be
+  /// called again. Valid until then. Errors: kOutOfMemory says how much is needed and how much there is.
+  Result<const MemoryPlan*> plan(int64_t host_bytes_max);
+  /// Of the last plan: bytes of the machine's memory.
+  int64_t host_bytes() const;
+  /// By the last plan, which is logged; reads the weights and starts the engine. Once. Errors: those of the parts.
+  Result<std::unique_ptr<LoadedModel>> load() &&;
+
+ private:
+  struct State;
+  explicit ModelLoad(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
 /// Opens, plans memory (logged: weights, KV, scratch, what is left), loads and starts the engine. Errors: those of the
 /// parts; kOutOfMemory says how much is needed and how much there is.
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options);
@@ -123,7 +149,7 @@ class Registry {
   /// Until there is a model.
   bool loading() const;
   /// Error: kInvalidArgument, a model of that name or with that alias is here already.
-  Result<void> add(std::unique_ptr<LoadedModel> model);
+  Result<SharedModel> add(std::unique_ptr<LoadedModel> model);
   /// The model that answers a request for `name`, which may be an alias. An empty name gives the first model. While
   /// there is one model, it answers every name: clients have names that they cannot leave out. The log has a line of
   /// each such name, of kForeignNamesMax at most. Errors: kUnavailable while loading; kNotFound, listing the names
@@ -136,6 +162,10 @@ class Registry {
   /// The model leaves the table: no request finds it any more. Those that it answers go on to their end, and then it is
   /// destroyed. False: it is not here.
   bool remove(const SharedModel& model);
+  /// The same, unless somebody holds it. False: somebody does, or it is not here.
+  bool remove_idle(const std::weak_ptr<const LoadedModel>& model);
+  /// Models that have left the table and are not destroyed yet.
+  size_t leaving() const;
   /// Removes every model and stops every engine, of models that were removed before too: what they answer is cut off.
   void clear();
 

@@ -106,15 +106,16 @@ export function cairn(args, options = {}) {
 }
 
 // `before`: a command that runs the rest of its arguments, e.g. ['nice', '-n', '19'].
+// `model`: null serves the catalog, which flags may name.
 export async function serve(model, flags = [], before = []) {
-  const [command, ...args] = [...before, program, 'serve', model, '--port', '0', ...flags];
+  const [command, ...args] = [...before, program, 'serve', ...(model === null ? [] : [model]), '--port', '0', ...flags];
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
   const url = await new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no address within 60 s: ${log}`)), 60_000);
     child.stderr.on('data', (bytes) => {
       log += bytes;
-      const found = log.match(/serving \S+ on (https?:\S+)/);
+      const found = log.match(/serving .+ on (https?:\S+)/);
       if (found) {
         clearTimeout(timer);
         resolve(found[1]);

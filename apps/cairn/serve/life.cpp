@@ -72,6 +72,8 @@ int ServerLife::exit_code_of_loading() const {
   return signal != 0 && !loaded_ ? exit_code_of(signal) : 0;
 }
 
+int ServerLife::exit_code() const { return exit_code_of(signal_); }
+
 void ServerLife::wait_for_signals() {
   const sigset_t signals = watched_signals();
   int signal = 0;

@@ -47,6 +47,8 @@ class ServerLife {
   bool is_loaded() const { return loaded_; }
   /// The exit code of a program that a signal ended while it was loading; 0: none did.
   int exit_code_of_loading() const;
+  /// The same of one that a signal has stopped.
+  int exit_code() const;
 
  private:
   void wait_for_signals();

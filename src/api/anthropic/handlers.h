@@ -23,7 +23,7 @@ inline constexpr int kModelsMax = 1'000;  ///< of one page
 bool speaks_anthropic(const net::HttpRequest& request);
 
 /// `id`: empty for the list.
-void handle_models(const Registry& registry, const net::HttpRequest& request, std::string_view id,
+void handle_models(const Service& service, const net::HttpRequest& request, std::string_view id,
                    net::HttpResponse& response);
 
 }  // namespace cairn::api::anthropic

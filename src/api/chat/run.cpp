@@ -260,7 +260,7 @@ Prefill prefill_of(const LoadedModel& model, std::string_view text, const std::s
 }
 
 Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
   set_tenant(http, request.generate);
   CAIRN_TRY(const Prepared prepared, prepare(service, *model, request));
   return static_cast<int32_t>(prepared.prompt.tokens.size());
@@ -268,7 +268,7 @@ Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const n
 
 Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::string& id,
                             const MakeChatSerializer& make_serializer) {
-  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
   CAIRN_TRY(Prepared prepared, prepare(service, *model, request));
   const auto& [prompt, context, forced_prefix, forced_opening, budget] = prepared;
   request.generate.render_special = true;

@@ -127,7 +127,7 @@ Result<void> check_size(const RerankRequest& request) {
 Result<void> run(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(RerankRequest request, parse_rerank(body));
-  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
   if (!model->embedding.ranks) {
     CAIRN_TRY(const std::string labels, label_names(model->file.metadata()));
     return fail_at("model", Code::kUnsupported,

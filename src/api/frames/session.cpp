@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "api/frames/message.h"
 #include "api/frames/serializer.h"
 #include "api/generation.h"
+#include "api/model_request.h"
 #include "api/params/request_notes.h"
 #include "api/response_stream.h"
 #include "api/telemetry/telemetry.h"
@@ -85,7 +87,7 @@ struct Incoming {
 };
 
 Result<Answer> answer_of(Service& service, Generate&& generate) {
-  CAIRN_TRY(const SharedModel model, service.registry().find(generate.model));
+  CAIRN_TRY(const SharedModel model, service.find_model(generate.model));
   GenerateRequest& request = generate.request;
   CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), generate.prompt));
   request.client = kClient;
@@ -107,7 +109,8 @@ Result<Answer> answer_of(Service& service, Chat&& chat) {
 
 Incoming refused(Error error) { return {std::unexpected(Refusal{{}, std::move(error)}), {}}; }
 
-Incoming read(Service& service, std::string_view text) {
+/// `no_model`: why no model answers.
+Incoming read(Service& service, std::string_view text, const Error* no_model = nullptr) {
   try {
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
@@ -115,6 +118,10 @@ Incoming read(Service& service, std::string_view text) {
                              [&](std::string_view model) { return service.generation_defaults(model); });
     Incoming read{parse_message(text), {}};
     if (!read.message) return read;
+    if (no_model != nullptr) {
+      read.answer = std::unexpected(*no_model);
+      return read;
+    }
     if (auto* generate = std::get_if<Generate>(&*read.message))
       read.answer = answer_of(service, std::move(*generate));
     else if (auto* chat = std::get_if<Chat>(&*read.message))
@@ -124,6 +131,18 @@ Incoming read(Service& service, std::string_view text) {
   } catch (...) {
     return refused(thrown_error());
   }
+}
+
+/// Calls `work` once the message's model is there, if it asks for one: with none where the service has but those of its
+/// registry. Errors go to `work`. On a worker.
+void when_loaded(Service& service, std::string_view text, std::function<bool()> gone,
+                 std::function<void(Result<SharedModel>)> work) {
+  if (service.models() == nullptr) return work(SharedModel());
+  const auto asked = read_model_request(text, false);
+  if (!asked || asked->asks_nothing) return work(SharedModel());
+  const auto choice = service.models()->choose(asked->model, ModelKind::kChat);
+  if (!choice) return work(std::unexpected(choice.error()));
+  service.with_model(choice->name, std::nullopt, {.gone = std::move(gone), .tell = {}, .ready = {}}, std::move(work));
 }
 
 class Session final : public net::FrameSession, public std::enable_shared_from_this<Session> {
@@ -217,17 +236,23 @@ void Session::read_next() {
     const auto bytes = static_cast<int64_t>(next->text.size());
     share_.shrink_to(share_.bytes() - bytes);
     auto job = [&service = service_, weak = weak_from_this(), sender = sender_, next] {
-      auto incoming = std::make_shared<Incoming>(read(service, next->text));
-      sender->post([weak, next, incoming = std::move(incoming)] {
-        const auto self = weak.lock();
-        if (!self) return;
-        self->guarded([&] {
-          self->reading_ = false;
-          self->take(std::move(*incoming), next->position);
-          self->read_next();
-          self->end_if_done();
-        });
-      });
+      when_loaded(
+          service, next->text, [weak] { return weak.expired(); },
+          [=, &service](Result<SharedModel> model) {
+            std::optional<AnsweringModel> answering;
+            if (model && *model != nullptr) answering.emplace(*model, std::nullopt);
+            auto incoming = std::make_shared<Incoming>(read(service, next->text, model ? nullptr : &model.error()));
+            sender->post([weak, next, incoming = std::move(incoming)] {
+              const auto self = weak.lock();
+              if (!self) return;
+              self->guarded([&] {
+                self->reading_ = false;
+                self->take(std::move(*incoming), next->position);
+                self->read_next();
+                self->end_if_done();
+              });
+            });
+          });
     };
     reading_ = service_.hand_over(std::move(job), bytes);
     if (!reading_)

@@ -59,7 +59,7 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
                       Result<CompletionRequest> (*parse)(const ordered_json& body)) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(CompletionRequest request, parse(body));
-  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
   set_tenant(http, request.generate);
   ResponseOptions options;
   options.model = model->name;
@@ -94,7 +94,7 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
 }
 
 Result<SharedModel> asked_model(Service& service, const net::HttpRequest& http) {
-  return service.registry().find(http.query_value("model").value_or(""));
+  return service.find_model(http.query_value("model").value_or(""));
 }
 
 std::string token_entry(const LoadedModel& model, TokenId id) {

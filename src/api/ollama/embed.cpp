@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 // Options say how a model is loaded, and how it would write: nothing about a vector.
 void accept_options(RequestFields& fields) {
   (void)fields.object("options");
-  fields.accept("keep_alive", "models stay loaded");
+  fields.accept({"keep_alive"});  // see ModelRequest
 }
 
 // A single empty text asks for nothing: the client wants the model loaded. In an array each has a vector.
@@ -90,7 +90,7 @@ class OllamaEmbedTask final : public EmbedTask {
 
 Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const net::HttpRequest& http,
                  const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const SharedModel model, find_model(service.registry(), request.model));
+  CAIRN_TRY(const SharedModel model, find_model(service, request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   request.model = shown_name(service.registry(), request.model, *model);
   GenerateRequest common = embedding_request(*model, http, request.inputs.size());

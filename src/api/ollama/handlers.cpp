@@ -48,7 +48,7 @@ Result<void> run_raw(Service& service, const SharedModel& shared, OllamaRequest 
 
 Result<void> answer(Service& service, OllamaRequest request, bool generates, const net::HttpRequest& http,
                     const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const SharedModel model, find_model(service.registry(), request.chat.model));
+  CAIRN_TRY(const SharedModel model, find_model(service, request.chat.model));
   ResponseOptions options;
   options.model = shown_name(service.registry(), request.chat.model, *model);
   options.stream = request.chat.stream;

@@ -1,11 +1,15 @@
 #include "api/ollama/models.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "api/errors.h"
+#include "api/model_list.h"
 #include "api/params/request_fields.h"
 #include "api/serialization/timestamps.h"
 #include "base/hash.h"
+#include "base/text/printable.h"
+#include "base/text/utf8.h"
 #include "chat/infill_prompt.h"
 #include "chat/output/reasoning.h"
 
@@ -14,18 +18,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Nothing is ever unloaded.
+// Of what is not unloaded when it is idle.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
-// As long as Ollama's SHA-256, for which all of the file would have to be read.
-std::string digest(const LoadedModel& model) {
-  const std::string fingerprint = fmt::format("{:016x}", model.fingerprint);
-  std::string hex;
-  for (uint64_t part = 0; part < 4; ++part) hex += fmt::format("{:016x}", hash64(fingerprint, part));
-  return hex;
-}
-
-ordered_json details(const LoadedModel& model) {
+ordered_json details(const ListedModel& model) {
   return {{"parent_model", ""},
           {"format", "gguf"},
           {"family", model.architecture},
@@ -34,11 +30,16 @@ ordered_json details(const LoadedModel& model) {
           {"quantization_level", model.quantisation}};
 }
 
-std::string modified_at(const LoadedModel& model) { return rfc3339(model.created_unix_s * 1'000'000); }
+std::string modified_at(const ListedModel& model) { return rfc3339(model.modified_unix_s * 1'000'000); }
 
-ordered_json entry(const LoadedModel& model) {
-  return {{"name", model.name},       {"model", model.name},     {"modified_at", modified_at(model)},
-          {"size", model.file_bytes}, {"digest", digest(model)}, {"details", details(model)}};
+ordered_json entry(const ListedModel& model) {
+  return {{"name", model.name},       {"model", model.name},      {"modified_at", modified_at(model)},
+          {"size", model.file_bytes}, {"digest", model.sha256()}, {"details", details(model)}};
+}
+
+std::string expires_at(const ListedModel& model) {
+  if (!model.expires) return std::string(kNever);
+  return rfc3339(std::chrono::duration_cast<std::chrono::microseconds>(model.expires->time_since_epoch()).count());
 }
 
 // Null if there are too many elements, or elements that are themselves arrays.
@@ -58,9 +59,8 @@ ordered_json array_json(const gguf::Metadata& metadata, std::string_view key, co
   return values ? ordered_json(*values) : ordered_json(nullptr);
 }
 
-ordered_json model_info(const LoadedModel& model, bool verbose) {
+ordered_json model_info(const gguf::Metadata& metadata, int64_t parameters, bool verbose) {
   ordered_json info = ordered_json::object();
-  const gguf::Metadata& metadata = model.file.metadata();
   for (const auto& [key, value] : metadata.values()) {
     info[std::string(key)] = std::visit(
         [&](const auto& data) -> ordered_json {
@@ -72,8 +72,18 @@ ordered_json model_info(const LoadedModel& model, bool verbose) {
         },
         value.data);
   }
-  info["general.parameter_count"] = model.parameters;
+  info["general.parameter_count"] = parameters;
   return info;
+}
+
+/// Whether a template has the marks of the format's thinking.
+bool speaks_of_thinking(const OutputFormat& format, std::string_view template_source) {
+  const auto speaks_of = [&](std::string_view marker) {
+    return !marker.empty() && template_source.find(marker) != std::string_view::npos;
+  };
+  const ReasoningStyle* style = find_style(format.reasoning);
+  return format.reasoning == ReasoningFormat::kHarmony ||
+         (style != nullptr && (speaks_of(style->open) || speaks_of(style->close)));
 }
 
 ordered_json capabilities(const LoadedModel& model) {
@@ -88,18 +98,42 @@ ordered_json capabilities(const LoadedModel& model) {
   return list;
 }
 
+// As far as the header tells it.
+ordered_json capabilities(const ListedModel& model, std::string_view template_source) {
+  ordered_json list = ordered_json::array();
+  if (model.kind == ModelKind::kChat) {
+    list.push_back("completion");
+    list.push_back("tools");
+    if (speaks_of_thinking(detect_output_format(template_source), template_source)) list.push_back("thinking");
+  }
+  if (model.kind == ModelKind::kEmbedding) list.push_back("embedding");
+  return list;
+}
+
 Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(const ShowRequest request, parse_show(body));
-  CAIRN_TRY(const SharedModel model, find_model_exactly(service.registry(), request.model));
-  ordered_json shown = {{"modelfile", fmt::format("FROM {}\n", model->file_name)},
-                        {"parameters", fmt::format("num_ctx {}", model->engine->context_tokens())},
-                        {"template", model->template_source},
-                        {"details", details(*model)},
-                        {"model_info", model_info(*model, request.verbose)},
-                        {"capabilities", capabilities(*model)},
-                        {"modified_at", modified_at(*model)}};
-  if (const auto license = model->file.metadata().string("general.license")) shown["license"] = *license;
+  CAIRN_TRY(const ListedModel model, find_listed(service, request.model));
+  std::optional<gguf::Reader> opened;
+  if (model.loaded == nullptr) {
+    CAIRN_TRY(opened, gguf::Reader::open(model.path));
+  }
+  const gguf::Metadata& metadata = opened ? opened->metadata() : model.loaded->file.metadata();
+  std::string template_source;
+  if (model.loaded != nullptr) {
+    template_source = model.loaded->template_source;
+  } else {
+    CAIRN_TRY(template_source, metadata.string_or("tokenizer.chat_template", ""));
+  }
+  ordered_json shown = {
+      {"modelfile", fmt::format("FROM {}\n", utf8_replace_invalid(model.path.filename().string()))},
+      {"parameters", fmt::format("num_ctx {}", model.context())},
+      {"template", template_source},
+      {"details", details(model)},
+      {"model_info", model_info(metadata, model.parameters, request.verbose)},
+      {"capabilities", model.loaded != nullptr ? capabilities(*model.loaded) : capabilities(model, template_source)},
+      {"modified_at", modified_at(model)}};
+  if (const auto license = metadata.string("general.license")) shown["license"] = *license;
   return shown;
 }
 
@@ -114,9 +148,10 @@ Result<SharedModel> find_model_exactly(const Registry& registry, std::string_vie
   return without ? without : found;
 }
 
-Result<SharedModel> find_model(const Registry& registry, std::string_view name) {
-  auto found = find_model_exactly(registry, name);
-  return found ? found : registry.find(name);
+Result<SharedModel> find_model(const Service& service, std::string_view name) {
+  if (service.models() != nullptr) return service.find_model(name);
+  auto found = find_model_exactly(service.registry(), name);
+  return found ? found : service.find_model(name);
 }
 
 std::string shown_name(const Registry& registry, std::string_view name, const LoadedModel& model) {
@@ -149,27 +184,23 @@ Result<ShowRequest> parse_show(const ordered_json& body) {
 }
 
 bool thinks(const LoadedModel& model) {
-  const auto speaks_of = [&](std::string_view marker) {
-    return !marker.empty() && model.template_source.find(marker) != std::string::npos;
-  };
-  const ReasoningStyle* style = find_style(model.output_format.reasoning);
-  return model.chat_template.capabilities().effort || model.output_format.reasoning == ReasoningFormat::kHarmony ||
-         (style != nullptr && (speaks_of(style->open) || speaks_of(style->close)));
+  return model.chat_template.capabilities().effort || speaks_of_thinking(model.output_format, model.template_source);
 }
 
 void handle_tags(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const SharedModel& model : service.registry().list()) list["models"].push_back(entry(*model));
+  for (const ListedModel& model : list_models(service)) list["models"].push_back(entry(model));
   send_json(*response, list);
 }
 
 void handle_ps(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const SharedModel& model : service.registry().list()) {
-    ordered_json running = entry(*model);
-    running["expires_at"] = kNever;
+  for (const ListedModel& model : list_models(service)) {
+    if (model.loaded == nullptr) continue;
+    ordered_json running = entry(model);
+    running["expires_at"] = expires_at(model);
     running["size_vram"] = 0;
-    running["context_length"] = model->engine->context_tokens();
+    running["context_length"] = model.context();
     list["models"].push_back(std::move(running));
   }
   send_json(*response, list);

@@ -31,8 +31,8 @@ void handle_version(Service& service, const net::HttpRequest& request, std::shar
 /// push, create and copy, which are refused: models are files.
 void handle_management(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 
-/// As Registry::find and find_exactly; "NAME:latest" is NAME unless a model is called so.
-Result<SharedModel> find_model(const Registry& registry, std::string_view name);
+/// As Service::find_model and Registry::find_exactly; "NAME:latest" is NAME unless a model is called so.
+Result<SharedModel> find_model(const Service& service, std::string_view name);
 Result<SharedModel> find_model_exactly(const Registry& registry, std::string_view name);
 /// The name by which an answer calls the model: the request's if it is one of the model's.
 std::string shown_name(const Registry& registry, std::string_view name, const LoadedModel& model);

@@ -91,9 +91,9 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   if (sampling.top_logprobs > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   read_format(fields, "format", chat.form);
   fields.only_empty("_debug_render_only", "use POST /apply-template");
-  // Models stay loaded; a prompt that does not fit is refused with both counts, whatever `truncate` says; an answer
-  // ends with the context, whatever `shift` says.
-  fields.accept("keep_alive", "models stay loaded");
+  // keep_alive: see ModelRequest. A prompt that does not fit is refused with both counts, whatever `truncate` says; an
+  // answer ends with the context, whatever `shift` says.
+  fields.accept({"keep_alive"});
   fields.accept("truncate", "too long a prompt is refused");
   fields.accept("shift", "an answer ends with the context");
   return {};

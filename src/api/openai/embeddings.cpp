@@ -127,7 +127,7 @@ class EmbeddingsTask final : public EmbedTask {
 
 Result<void> run(Service& service, EmbeddingsRequest request, const net::HttpRequest& http,
                  const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   GenerateRequest common = embedding_request(*model, http, request.inputs.size());
   EmbeddingRun::start(shared_engine(model), std::move(common),

@@ -7,6 +7,7 @@
 #include "api/errors.h"
 #include "api/generation.h"
 #include "api/http/tenant.h"
+#include "api/model_list.h"
 #include "api/openai/chat_serializer.h"
 #include "api/openai/completion_serializer.h"
 #include "api/openai/request.h"
@@ -58,7 +59,7 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
                         const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(CompletionRequest request, parse_completion(body));
-  CAIRN_TRY(const SharedModel model, service.registry().find(request.common.model));
+  CAIRN_TRY(const SharedModel model, service.find_model(request.common.model));
   set_tenant(http, request.common.generate);
   CompletionOptions options;
   std::vector<std::vector<TokenId>> prompts;
@@ -86,37 +87,46 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
 }
 
 // What the file says, or null.
-ordered_json of_architecture(const LoadedModel& model, std::string_view key) {
-  const auto value = model.file.metadata().integer(fmt::format("{}.{}", model.architecture, key));
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
+ordered_json number_or_null(int64_t number) { return number > 0 ? ordered_json(number) : ordered_json(nullptr); }
 
-ordered_json describe(const LoadedModel& model) {
-  return {{"id", model.name},
-          {"aliases", model.aliases},
-          {"object", "model"},
-          {"created", model.created_unix_s},
-          {"owned_by", "cairn"},
-          {"context_length", model.engine->context_tokens()},
-          {"architecture", model.architecture},
-          {"quantization", model.quantisation},
-          {"parameters", model.parameters},
-          {"size_bytes", model.file_bytes},
-          // llama-server's names.
-          {"meta",
-           {{"n_vocab", model.tokenizer->size()},
-            {"n_ctx", model.engine->context_tokens()},
-            {"n_ctx_train", of_architecture(model, "context_length")},
-            {"n_embd", of_architecture(model, "embedding_length")},
-            {"n_params", model.parameters},
-            {"size", model.file_bytes}}}};
+ordered_json describe(const ListedModel& model) {
+  ordered_json value = {{"id", model.name},
+                        {"aliases", model.aliases},
+                        {"object", "model"},
+                        {"created", model.modified_unix_s},
+                        {"owned_by", "cairn"},
+                        {"context_length", model.context()},
+                        {"architecture", model.architecture},
+                        {"quantization", model.quantisation},
+                        {"parameters", model.parameters},
+                        {"size_bytes", model.file_bytes},
+                        {"kind", kind_name(model.kind)},
+                        {"state", state_name(model.state)},
+                        {"source", source_name(model.source)},
+                        {"pinned", model.pinned},
+                        // llama-server's names.
+                        {"status", {{"value", state_name(model.state)}}},
+                        {"meta",
+                         {{"n_vocab", model.vocabulary},
+                          {"n_ctx", model.context()},
+                          {"n_ctx_train", number_or_null(model.context_tokens)},
+                          {"n_embd", number_or_null(model.width)},
+                          {"n_params", model.parameters},
+                          {"size", model.file_bytes}}}};
+  if (!model.error.empty()) {
+    value["error"] = model.error;
+    value["status"]["failed"] = true;
+  }
+  return value;
 }
 
 // As llama-server lists it beside "data", in Ollama's words.
-ordered_json ollama_entry(const LoadedModel& model) {
+ordered_json ollama_entry(const ListedModel& model) {
   ordered_json capabilities = ordered_json::array();
-  if (model.runner != nullptr) capabilities.push_back("completion");
-  if (model.embedding.dimensions > 0) capabilities.push_back("embedding");
+  const bool loaded = model.loaded != nullptr;
+  if (loaded ? model.loaded->runner != nullptr : model.kind == ModelKind::kChat) capabilities.push_back("completion");
+  if (loaded ? model.loaded->embedding.dimensions > 0 : model.kind == ModelKind::kEmbedding)
+    capabilities.push_back("embedding");
   return {{"name", model.name},
           {"model", model.name},
           {"modified_at", ""},
@@ -160,15 +170,15 @@ void handle_completion(Service& service, const net::HttpRequest& request, std::s
     send_error(*response, done.error(), openai_format(request.path));
 }
 
-void handle_models(const Registry& registry, std::string_view id, net::HttpResponse& response) {
+void handle_models(const Service& service, std::string_view id, net::HttpResponse& response) {
   if (!id.empty()) {
-    const auto model = registry.find_exactly(id);
-    return model ? send_json(response, describe(**model)) : send_error(response, model.error());
+    const auto model = find_listed(service, id);
+    return model ? send_json(response, describe(*model)) : send_error(response, model.error());
   }
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}, {"models", ordered_json::array()}};
-  for (const SharedModel& model : registry.list()) {
-    list["data"].push_back(describe(*model));
-    list["models"].push_back(ollama_entry(*model));
+  for (const ListedModel& model : list_models(service)) {
+    list["data"].push_back(describe(model));
+    list["models"].push_back(ollama_entry(model));
   }
   send_json(response, list);
 }

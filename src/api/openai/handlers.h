@@ -17,6 +17,6 @@ void handle_input_tokens(Service& service, const net::HttpRequest& request,
                          std::shared_ptr<net::HttpResponse> response);
 
 /// GET /v1/models and GET /v1/models/ID (`id` empty: all).
-void handle_models(const Registry& registry, std::string_view id, net::HttpResponse& response);
+void handle_models(const Service& service, std::string_view id, net::HttpResponse& response);
 
 }  // namespace cairn::api::openai

@@ -1,0 +1,121 @@
+#include "catalog_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "api/model_request.h"
+#include "base/log.h"
+#include "base/system/machine.h"
+#include "base/text/printable.h"
+#include "loader/catalog/model_names.h"
+#include "loader/memory_plan.h"
+
+namespace cairn {
+namespace {
+
+/// Skipped files that the log names.
+constexpr size_t kSkippedNamedMax = 20;
+constexpr size_t kPathShownMax = 300;
+
+ModelNames names_of(const ServedModel& served) { return {served.model.name, served.model.aliases, served.model.kind}; }
+
+}  // namespace
+
+void CatalogFlags::add_to(CLI::App& command) {
+  command.add_option(
+      "--models", folder,
+      "Folder of GGUF files, with folders in it (default: cairn/models in $XDG_DATA_HOME or ~/.local/share)");
+  command.add_flag("--own-models", own_only,
+                   "Leave out what other programs have downloaded (Hugging Face's, llama.cpp's, Ollama's and LM "
+                   "Studio's folders)");
+}
+
+Catalog CatalogFlags::scan() const {
+  std::vector<ModelPlace> places;
+  if (const std::string own = models_folder(); !own.empty()) places.push_back({ModelSource::kOwn, own});
+  if (!own_only) std::ranges::move(foreign_places(), std::back_inserter(places));
+  const std::filesystem::path cache = default_cache_folder();
+  return scan_models(places, cache.empty() ? cache : cache / "descriptions.jsonl");
+}
+
+void ManagerFlags::add_to(CLI::App& command) {
+  const std::string group = "Several models";
+  command
+      .add_option("--memory", memory_bytes,
+                  "The machine's memory for all models together, e.g. 24GiB: the one that was used least recently "
+                  "gives way (default: what is free at the start)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  command
+      .add_option_function<std::string>(
+          "--idle-unload",
+          [this](const std::string& text) {
+            idle_unload = text == "off" ? KeepAlive{} : api::parse_keep_alive(text).value_or(KeepAlive{});
+          },
+          "Unload a model that nobody has asked for so long, e.g. 30m; off: never (default: 5m, of files that are "
+          "given here: off)")
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            const bool good = text == "off" || api::parse_keep_alive(text);
+            return good ? std::string() : "must be a time like 30s, 5m or 1h30m, or off";
+          },
+          "TIME"))
+      ->group(group);
+  command.add_option("--pin", pins, "Name of a model that is loaded at the start and stays (once for each)")
+      ->allow_extra_args(false)
+      ->group(group);
+  command
+      .add_option("--default-model", defaults,
+                  "Name of the model for requests of its kind (chat, embedding, reranking) that name none, or none "
+                  "that is here (once for each)")
+      ->allow_extra_args(false)
+      ->group(group);
+  command
+      .add_flag("--strict-models", strict, "A request for a model that is not here is answered 404, not by a default")
+      ->group(group);
+}
+
+ModelManagerOptions ManagerFlags::options(bool from_catalog, size_t files) const {
+  ModelManagerOptions options;
+  options.strict = strict;
+  options.defaults = defaults;
+  if (memory_bytes > 0) {
+    options.memory_bytes = memory_bytes;
+  } else if (from_catalog || files > 1) {
+    options.memory_bytes = std::max<int64_t>(0, available_memory_bytes() - kReservedBytes);
+  }
+  if (!from_catalog) options.idle_unload = KeepAlive{};
+  if (idle_unload) options.idle_unload = *idle_unload;
+  return options;
+}
+
+Result<void> ManagerFlags::pin(std::vector<ServedModel>& models) const {
+  const auto find = [&](const std::string& name, std::string_view flag) -> Result<ServedModel*> {
+    const auto found =
+        std::ranges::find_if(models, [&](const ServedModel& served) { return is_called(names_of(served), name); });
+    if (found != models.end()) return &*found;
+    std::vector<ModelNames> all;
+    for (const ServedModel& served : models) all.push_back(names_of(served));
+    return fail(Code::kNotFound, "{} {}: there is no such model; there is {}", flag, printable(name),
+                all.empty() ? "none" : list_names(all));
+  };
+  for (const std::string& name : pins) {
+    CAIRN_TRY(ServedModel * served, find(name, "--pin"));
+    served->pinned = true;
+  }
+  for (const std::string& name : defaults) CAIRN_TRY_VOID(find(name, "--default-model"));
+  return {};
+}
+
+void log_skipped(const std::vector<SkippedFile>& skipped) {
+  for (size_t i = 0; i < skipped.size() && i < kSkippedNamedMax; ++i)
+    log_warning("{} is left out: {}", printable(skipped[i].path.string(), kPathShownMax), skipped[i].reason);
+  if (skipped.size() > kSkippedNamedMax)
+    log_warning("{} more files are left out; cairn list names them", skipped.size() - kSkippedNamedMax);
+}
+
+}  // namespace cairn

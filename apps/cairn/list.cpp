@@ -1,0 +1,102 @@
+// cairn list: the models that lie on this machine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "api/ollama/models.h"
+#include "base/text/bytes_text.h"
+#include "base/text/printable.h"
+#include "catalog_flags.h"
+#include "commands.h"
+#include "load_flags.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kShownPathMax = 400;
+
+struct ListFlags {
+  CatalogFlags catalog;
+  bool json = false;
+};
+
+ordered_json to_json(const CatalogModel& model) {
+  ordered_json value = {{"name", model.name},
+                        {"aliases", model.aliases},
+                        {"kind", kind_name(model.kind)},
+                        {"architecture", model.architecture},
+                        {"quantization", model.quantisation},
+                        {"parameters", model.parameters},
+                        {"context_length", model.context_tokens},
+                        {"size_bytes", model.file_bytes},
+                        {"source", source_name(model.source)},
+                        {"path", model.path.string()},
+                        {"runs", model.usable()}};
+  if (!model.usable()) value["reason"] = model.unusable;
+  return value;
+}
+
+std::string as_json(const Catalog& catalog) {
+  ordered_json value = {{"models", ordered_json::array()}, {"skipped", ordered_json::array()}};
+  for (const CatalogModel& model : catalog.models) value["models"].push_back(to_json(model));
+  for (const SkippedFile& file : catalog.skipped)
+    value["skipped"].push_back({{"path", file.path.string()}, {"reason", file.reason}});
+  return value.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string as_table(const Catalog& catalog) {
+  std::vector<std::vector<std::string>> rows = {{"NAME", "KIND", "ARCHITECTURE", "SIZE", "TYPE", "FILE", "WHERE"}};
+  for (const CatalogModel& model : catalog.models) {
+    rows.push_back({printable(model.name, kShownPathMax), std::string(kind_name(model.kind)),
+                    printable(model.architecture), api::ollama::human_number(model.parameters), model.quantisation,
+                    bytes_text(model.file_bytes), printable(model.path.string(), kShownPathMax)});
+  }
+  std::vector<size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (size_t i = 0; i + 1 < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  std::string text;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (size_t i = 0; i < rows[r].size(); ++i) text += fmt::format("{:<{}}  ", rows[r][i], widths[i]);
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += "\n";
+    if (r > 0 && !catalog.models[r - 1].usable())
+      text += fmt::format("  cannot be run: {}\n", printable(catalog.models[r - 1].unusable, kShownPathMax));
+  }
+  return text;
+}
+
+void run_list(const ListFlags& flags) {
+  const Catalog catalog = flags.catalog.scan();
+  if (flags.json) {
+    fmt::print(stdout, "{}", as_json(catalog));
+    return;
+  }
+  if (!catalog.models.empty()) {
+    fmt::print(stdout, "{}", as_table(catalog));
+  } else {
+    fmt::print(stdout, "There are no models yet: put GGUF files into {}\n", flags.catalog.models_folder());
+  }
+  for (const SkippedFile& file : catalog.skipped)
+    fmt::print(stderr, "left out: {}: {}\n", printable(file.path.string(), kShownPathMax), file.reason);
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, int&) {
+  auto flags = std::make_shared<ListFlags>();
+  CLI::App* command = app.add_subcommand("list", "List the models on this machine, those of other programs too");
+  command->alias("ls");
+  flags->catalog.add_to(*command);
+  command->add_flag("--json", flags->json, "one JSON object, for programs");
+  add_log_flag(*command);
+  command->callback([flags] { run_list(*flags); });
+}
+
+}  // namespace cairn

@@ -1,0 +1,102 @@
+#include "api/model_list.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "api/errors.h"
+#include "api/params/request_fields.h"
+#include "base/hash.h"
+#include "loader/catalog/model_names.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+ListedModel listed(const SharedModel& loaded) {
+  ListedModel model;
+  model.name = loaded->name;
+  model.aliases = loaded->aliases;
+  model.path = loaded->file_name;
+  model.source = ModelSource::kGiven;
+  if (auto described = describe_model(loaded->file)) static_cast<ModelSummary&>(model) = *std::move(described);
+  model.architecture = loaded->architecture;
+  model.modified_unix_s = loaded->created_unix_s;
+  model.loaded = loaded;
+  model.pinned = true;
+  return model;
+}
+
+ListedModel listed(ModelStatus&& status) {
+  ListedModel model;
+  static_cast<CatalogModel&>(model) = status.model();
+  model.state = status.state;
+  model.loaded = std::move(status.loaded);
+  model.error = model.usable() ? std::move(status.error) : model.unusable;
+  model.pinned = status.served->pinned;
+  model.expires = status.expires;
+  return model;
+}
+
+using Change = Result<void> (ModelManager::*)(std::string_view name);
+
+void change(Service& service, const net::HttpRequest& request, net::HttpResponse& response, Change what) {
+  const auto done = [&]() -> Result<ModelStatus> {
+    CAIRN_TRY(const ordered_json body, parse_object(request.body));
+    RequestFields fields(body);
+    const std::string name = fields.string("model", "");
+    if (name.empty()) fields.reject("model", "is missing");
+    CAIRN_TRY_VOID(fields.finish());
+    if (service.models() == nullptr) return fail(Code::kUnsupported, "this server's models stay as they are");
+    CAIRN_TRY_VOID((service.models()->*what)(name));
+    return service.models()->find_exactly(name);
+  }();
+  if (!done) return send_error(response, done.error(), openai_format(request.path));
+  send_json(response, {{"success", true}, {"model", done->model().name}, {"state", state_name(done->state)}});
+}
+
+}  // namespace
+
+std::string ListedModel::sha256() const {
+  if (!digest.empty()) return digest;
+  // Of what names the content; all of the file would have to be read for its own.
+  const std::string content = loaded != nullptr ? fmt::format("{:016x}", loaded->fingerprint)
+                                                : fmt::format("{} {} {}", name, file_bytes, modified_unix_s);
+  std::string hex;
+  for (uint64_t part = 0; part < 4; ++part) hex += fmt::format("{:016x}", hash64(content, part));
+  return hex;
+}
+
+std::vector<ListedModel> list_models(const Service& service) {
+  std::vector<ListedModel> list;
+  if (service.models() == nullptr) {
+    for (const SharedModel& model : service.registry().list()) list.push_back(listed(model));
+  } else {
+    for (ModelStatus& status : service.models()->list()) list.push_back(listed(std::move(status)));
+  }
+  return list;
+}
+
+Result<ListedModel> find_listed(const Service& service, std::string_view name) {
+  if (service.models() != nullptr) {
+    CAIRN_TRY(ModelStatus status, service.models()->find_exactly(name));
+    return listed(std::move(status));
+  }
+  auto found = service.registry().find_exactly(name);
+  if (!found && name.size() > kLatestTag.size() && name.ends_with(kLatestTag))
+    found = service.registry().find_exactly(name.substr(0, name.size() - kLatestTag.size()));
+  if (!found) return std::unexpected(found.error());
+  return listed(*found);
+}
+
+void handle_load(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  change(service, request, *response, &ModelManager::load);
+}
+
+void handle_unload(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  change(service, request, *response, &ModelManager::unload);
+}
+
+}  // namespace cairn::api

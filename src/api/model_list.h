@@ -1,0 +1,39 @@
+/// The models that a server tells of: those that it can load, with what is known of them before.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/service.h"
+#include "net/http/http_server.h"
+
+namespace cairn::api {
+
+struct ListedModel : CatalogModel {
+  ModelState state = ModelState::kLoaded;
+  SharedModel loaded;  ///< null unless it is
+  std::string error;   ///< why it could not be loaded the last time, or cannot be; empty: nothing is known
+  bool pinned = false;
+  std::optional<std::chrono::system_clock::time_point> expires{};  ///< see ModelStatus
+
+  /// Of a conversation: of a model that is not loaded what it was trained for, or 0.
+  int64_t context() const { return loaded != nullptr ? loaded->engine->context_tokens() : context_tokens; }
+  /// As long as Ollama's SHA-256, which it is where Ollama has the file.
+  std::string sha256() const;
+};
+
+std::vector<ListedModel> list_models(const Service& service);
+/// By one of its names. Error: kNotFound, listing the names that there are.
+Result<ListedModel> find_listed(const Service& service, std::string_view name);
+
+/// POST /v1/models/load and /v1/models/unload, and llama-server's without the /v1: {"model": NAME}. A load is begun and
+/// not waited for; an unloaded model ends what it answers.
+void handle_load(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_unload(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+
+}  // namespace cairn::api

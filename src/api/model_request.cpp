@@ -1,0 +1,195 @@
+#include "api/model_request.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text/json.h"
+#include "base/text/printable.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+using namespace std::chrono_literals;
+
+thread_local const AnsweringModel* current_model = nullptr;
+
+/// A year: longer times are as good as none, and sums of them do not overflow.
+constexpr double kKeepSecondsMax = 365.0 * 24 * 3'600;
+
+/// Texts of some members of a JSON object, found without reading the others.
+class Members {
+ public:
+  explicit Members(std::string_view text) : text_(text) { read(); }
+  /// As JSON; empty: there is no such member.
+  std::string_view find(std::string_view key) const {
+    const auto found = values_.find(key);
+    return found == values_.end() ? std::string_view() : found->second;
+  }
+
+ private:
+  static constexpr std::string_view kWanted[] = {"model", "name", "keep_alive", "stream", "prompt", "messages"};
+  static constexpr std::string_view kSpace = " \t\r\n";
+
+  /// Behind the string that begins at `at`.
+  size_t string_end(size_t at) const {
+    for (++at; at < text_.size(); ++at) {
+      at = text_.find_first_of("\"\\", at);
+      if (at == std::string_view::npos) return text_.size();
+      if (text_[at] == '"') return at + 1;
+      ++at;  // what is escaped
+    }
+    return text_.size();
+  }
+  /// Behind the value that begins at `at`.
+  size_t value_end(size_t at) const {
+    int depth = 0;
+    while (at < text_.size()) {
+      const char c = text_[at];
+      if (depth == 0 && (c == ',' || c == '}')) return at;
+      if (c == '"') {
+        at = string_end(at);
+        continue;
+      }
+      if (c == '{' || c == '[') ++depth;
+      if (c == '}' || c == ']') --depth;
+      at = depth > 0 ? text_.find_first_of("\"{}[]", at + 1) : at + 1;
+    }
+    return text_.size();
+  }
+  void read() {
+    size_t at = text_.find_first_not_of(kSpace);
+    if (at >= text_.size() || text_[at] != '{') return;
+    while (true) {
+      at = text_.find_first_not_of(" \t\r\n,", at + 1);
+      if (at >= text_.size() || text_[at] != '"') return;
+      const size_t end = string_end(at);
+      const std::string_view key = text_.substr(at, end - at);
+      at = text_.find_first_not_of(kSpace, end);
+      if (at >= text_.size() || text_[at] != ':') return;
+      at = text_.find_first_not_of(kSpace, at + 1);
+      if (at >= text_.size()) return;
+      const size_t value = value_end(at);
+      for (const std::string_view wanted : kWanted)
+        if (key.size() == wanted.size() + 2 && key.substr(1, wanted.size()) == wanted)
+          values_[wanted] = text_.substr(at, value - at);
+      at = value;
+      if (at >= text_.size() || text_[at] != ',') return;
+    }
+  }
+
+  std::string_view text_;
+  std::map<std::string_view, std::string_view> values_;
+};
+
+ordered_json value_of(std::string_view text) {
+  if (text.empty()) return nullptr;
+  auto value = read_json(text);
+  return value ? *std::move(value) : ordered_json(nullptr);
+}
+
+/// Whether a member is missing or empty.
+bool is_empty(std::string_view text) {
+  std::string dense;
+  for (const char c : text.substr(0, 8))
+    if (std::string_view(" \t\r\n").find(c) == std::string_view::npos) dense += c;
+  return dense.empty() || dense == "null" || dense == "\"\"" || dense == "[]";
+}
+
+KeepAlive keep_of(double seconds) {
+  if (seconds < 0 || seconds > kKeepSecondsMax) return {std::nullopt};
+  return {std::chrono::milliseconds(static_cast<int64_t>(std::llround(seconds * 1e3)))};
+}
+
+}  // namespace
+
+std::optional<KeepAlive> parse_keep_alive(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double seconds;
+  };
+  constexpr Unit kUnits[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3'600}};
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.empty()) return std::nullopt;
+  double sum = 0;
+  while (!text.empty()) {
+    double number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+    if (error != std::errc() || number < 0 || !std::isfinite(number)) return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(rest - text.data()));
+    const auto unit = std::ranges::find_if(kUnits, [&](const Unit& one) {
+      if (!text.starts_with(one.name)) return false;
+      const std::string_view behind = text.substr(one.name.size());
+      return behind.empty() || (behind[0] >= '0' && behind[0] <= '9') || behind[0] == '.';
+    });
+    if (unit == std::end(kUnits)) {
+      if (!text.empty() || sum != 0) return std::nullopt;
+      return keep_of(negative ? -number : number);  // seconds alone
+    }
+    sum += number * unit->seconds;
+    text.remove_prefix(unit->name.size());
+  }
+  return keep_of(negative && sum > 0 ? -1 : sum);
+}
+
+Result<ModelRequest> read_model_request(std::string_view body, bool ollama) {
+  const Members members(body);
+  ModelRequest request;
+  ordered_json name = value_of(members.find("model"));
+  if (!name.is_string() && ollama) name = value_of(members.find("name"));
+  if (name.is_string()) request.model = name.get<std::string>();
+  const std::string_view stream = members.find("stream");
+  request.stream = stream.empty() ? ollama : stream.starts_with("true");
+  request.asks_nothing = is_empty(members.find("prompt")) && is_empty(members.find("messages"));
+  const ordered_json keep = ollama ? value_of(members.find("keep_alive")) : ordered_json(nullptr);
+  if (keep.is_null() || keep == "") return request;
+  if (keep.is_number()) request.keep_alive = keep_of(keep.get<double>());
+  if (keep.is_string()) request.keep_alive = parse_keep_alive(keep.get<std::string>());
+  if (!request.keep_alive)
+    return fail_at("keep_alive", Code::kInvalidArgument,
+                   "keep_alive must be a number of seconds or a time like \"5m\"");
+  return request;
+}
+
+std::optional<ModelKind> kind_for_path(std::string_view path) {
+  constexpr std::string_view kEmbedding[] = {"/v1/embeddings", "/embedding", "/embeddings",
+                                             "/embed",         "/api/embed", "/api/embeddings"};
+  constexpr std::string_view kReranking[] = {"/v1/rerank", "/rerank", "/v1/reranking", "/reranking", "/v2/rerank"};
+  constexpr std::string_view kChat[] = {"/v1/chat/completions",
+                                        "/v1/completions",
+                                        "/v1/messages",
+                                        "/v1/messages/count_tokens",
+                                        "/v1/responses",
+                                        "/v1/responses/input_tokens",
+                                        "/v1/responses/compact",
+                                        "/v1/chat/completions/input_tokens",
+                                        "/chat/completions/input_tokens",
+                                        "/api/chat",
+                                        "/api/generate",
+                                        "/completion",
+                                        "/infill",
+                                        "/completions",
+                                        "/responses",
+                                        "/chat/completions",
+                                        "/tokenize",
+                                        "/detokenize",
+                                        "/apply-template"};
+  const auto has = [&](const auto& paths) { return std::ranges::find(paths, path) != std::end(paths); };
+  if (has(kEmbedding)) return ModelKind::kEmbedding;
+  if (has(kReranking)) return ModelKind::kReranking;
+  if (has(kChat)) return ModelKind::kChat;
+  return std::nullopt;
+}
+
+AnsweringModel::AnsweringModel(SharedModel model, std::optional<KeepAlive> keep_alive)
+    : model_(std::move(model)), keep_alive_(keep_alive), outer_(std::exchange(current_model, this)) {}
+AnsweringModel::~AnsweringModel() { current_model = outer_; }
+const AnsweringModel* AnsweringModel::current() { return current_model; }
+
+}  // namespace cairn::api

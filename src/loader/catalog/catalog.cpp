@@ -1,0 +1,138 @@
+#include "loader/catalog/catalog.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "base/text/printable.h"
+#include "loader/catalog/description_cache.h"
+
+namespace cairn {
+namespace {
+
+int64_t modified_unix_s(const struct stat& status) { return static_cast<int64_t>(status.st_mtim.tv_sec); }
+
+CachedDescription look_into(const std::filesystem::path& path, const struct stat& status) {
+  CachedDescription made(status);
+  const auto file = gguf::Reader::open(path);
+  if (file) {
+    made.model = describe_model(*file);
+  } else {
+    made.broken = file.error().text();
+    // That another part is missing is no property of this one: it is looked at again.
+    if (file.error().code == Code::kNotFound || file.error().code == Code::kIo) made.modified_ns = 0;
+  }
+  return made;
+}
+
+class Scan {
+ public:
+  explicit Scan(DescriptionCache known) : known_(std::move(known)) {}
+
+  void add(const FoundFile& file);
+  void skip(std::vector<SkippedFile> skipped) { catalog_.skipped = std::move(skipped); }
+  bool changed() const { return changed_; }
+  /// What is known of all files, those of other places too.
+  const DescriptionCache& known() {
+    for (const auto& [path, described] : seen_) known_.insert_or_assign(path, described);
+    while (known_.size() > kDescriptionsMax) known_.erase(known_.begin());
+    return known_;
+  }
+  Catalog take() { return std::move(catalog_); }
+
+ private:
+  const CachedDescription& description_of(const FoundFile& file, const struct stat& status);
+  /// A name that no model has.
+  std::string free_name(const FoundFile& file) const;
+  bool taken(const std::string& name) const { return names_.contains(name); }
+
+  DescriptionCache known_;
+  DescriptionCache seen_;
+  bool changed_ = false;
+  std::set<std::string, std::less<>> names_;                   // and aliases
+  std::map<std::pair<dev_t, ino_t>, size_t> models_by_inode_;  // where catalog_ has them
+  Catalog catalog_;
+};
+
+const CachedDescription& Scan::description_of(const FoundFile& file, const struct stat& status) {
+  const std::string key = file.path.string();
+  const auto found = known_.find(key);
+  if (found != known_.end() && found->second.same_file(CachedDescription(status)))
+    return seen_.insert_or_assign(key, found->second).first->second;
+  changed_ = true;
+  return seen_.insert_or_assign(key, look_into(file.path, status)).first->second;
+}
+
+std::string Scan::free_name(const FoundFile& file) const {
+  if (!taken(file.name)) return file.name;
+  if (!taken(file.longer_name)) return file.longer_name;
+  for (int number = 2;; ++number) {
+    std::string name = fmt::format("{}#{}", file.longer_name, number);
+    if (!taken(name)) return name;
+  }
+}
+
+void Scan::add(const FoundFile& file) {
+  struct stat status{};
+  if (::stat(file.path.c_str(), &status) != 0) {
+    catalog_.skipped.push_back({file.path, errno == ENOENT ? "its file is not there" : "its file cannot be read"});
+    return;
+  }
+  const auto [same, first] = models_by_inode_.try_emplace({status.st_dev, status.st_ino}, catalog_.models.size());
+  if (!first && same->second < catalog_.models.size()) {
+    if (names_.insert(file.name).second) catalog_.models[same->second].aliases.push_back(file.name);
+    return;
+  }
+  const CachedDescription& described = description_of(file, status);
+  if (!described.broken.empty()) catalog_.skipped.push_back({file.path, described.broken});
+  if (!described.model) {
+    models_by_inode_.erase(same);
+    return;
+  }
+  CatalogModel model;
+  static_cast<ModelSummary&>(model) = *described.model;
+  model.name = free_name(file);
+  model.path = file.path;
+  model.source = file.source;
+  model.modified_unix_s = modified_unix_s(status);
+  model.digest = file.digest;
+  names_.insert(model.name);
+  catalog_.models.push_back(std::move(model));
+}
+
+}  // namespace
+
+Catalog scan_models(const std::vector<ModelPlace>& places, const std::filesystem::path& cache_file) {
+  std::vector<FoundFile> found;
+  std::vector<SkippedFile> skipped;
+  for (const ModelPlace& place : places) find_files(place, found, skipped);
+  Scan scan(cache_file.empty() ? DescriptionCache() : read_descriptions(cache_file));
+  scan.skip(std::move(skipped));
+  for (const FoundFile& file : found) scan.add(file);
+  if (!cache_file.empty() && scan.changed()) {
+    if (const auto written = write_descriptions(cache_file, scan.known()); !written)
+      log_debug("what the models' headers say is not kept: {}", written.error().text());
+  }
+  return scan.take();
+}
+
+Result<CatalogModel> describe_file(const std::filesystem::path& path) {
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
+  auto described = describe_model(file);
+  if (!described) return fail(Code::kUnsupported, "{} is no model, but belongs to one", printable(path.string()));
+  struct stat status{};
+  CatalogModel model;
+  static_cast<ModelSummary&>(model) = *std::move(described);
+  model.name = model_name_of(path);
+  model.path = path;
+  model.source = ModelSource::kGiven;
+  model.modified_unix_s = ::stat(path.c_str(), &status) == 0 ? modified_unix_s(status) : 0;
+  return model;
+}
+
+}  // namespace cairn

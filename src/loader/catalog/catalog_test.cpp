@@ -1,0 +1,193 @@
+#include "loader/catalog/catalog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "loader/catalog/description_cache.h"
+
+namespace cairn {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+constexpr const char* kDigest = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+class CatalogTest : public testing::Test {
+ protected:
+  CatalogTest() : root_(fs::path(testing::TempDir()) / "catalog_test") {
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+  }
+  ~CatalogTest() override { fs::remove_all(root_); }
+
+  static fs::path fixture(const std::string& name) { return fs::path(CAIRN_TEST_DATA) / "models" / (name + ".gguf"); }
+  /// A copy of a fixture; an own file, so that it is another model.
+  fs::path put(const std::string& below, const std::string& model = "llama") const {
+    const fs::path path = root_ / below;
+    fs::create_directories(path.parent_path());
+    fs::copy_file(fixture(model), path);
+    return path;
+  }
+  void write(const std::string& below, const std::string& text) const {
+    fs::create_directories((root_ / below).parent_path());
+    std::ofstream(root_ / below, std::ios::binary) << text;
+  }
+  Catalog scan(ModelSource source = ModelSource::kOwn, const std::string& below = "") const {
+    return scan_models({{source, root_ / below}}, cache_);
+  }
+  static std::vector<std::string> names(const Catalog& catalog) {
+    std::vector<std::string> all;
+    for (const CatalogModel& model : catalog.models) all.push_back(model.name);
+    return all;
+  }
+
+  fs::path root_;
+  fs::path cache_;  // none
+};
+
+TEST_F(CatalogTest, NamesFilesOfTheOwnFolderByWhereTheyCameFrom) {
+  put("huggingface.co/acme/Tiny-GGUF/tiny-Q4_K_M.gguf");
+  put("huggingface.co/acme/Tiny-GGUF/tiny.gguf");
+  put("registry.ollama.ai/library/qwen3/4b.gguf");
+  put("registry.ollama.ai/me/mine/latest.gguf");
+  put("sub/folder/Some Model.gguf");
+  put("not-done.gguf.part");
+  put("mmproj-tiny.gguf");
+  write("readme.txt", "no model");
+  const Catalog catalog = scan();
+  EXPECT_THAT(names(catalog), UnorderedElementsAre("acme/Tiny-GGUF:Q4_K_M", "acme/Tiny-GGUF:tiny", "qwen3:4b",
+                                                   "me/mine:latest", "Some Model"));
+  EXPECT_THAT(catalog.skipped, IsEmpty());
+  const CatalogModel& model = catalog.models.front();
+  EXPECT_EQ(model.architecture, "llama");
+  EXPECT_EQ(model.kind, ModelKind::kChat);
+  EXPECT_TRUE(model.usable());
+  EXPECT_EQ(model.file_bytes, static_cast<int64_t>(fs::file_size(fixture("llama"))));
+}
+
+TEST_F(CatalogTest, KnowsWhatAModelIsFor) {
+  put("llama.gguf");
+  put("bert.gguf", "bert");
+  const Catalog catalog = scan();
+  ASSERT_THAT(names(catalog), ElementsAre("bert", "llama"));
+  EXPECT_EQ(catalog.models[0].kind, ModelKind::kEmbedding);
+  EXPECT_EQ(catalog.models[1].kind, ModelKind::kChat);
+}
+
+TEST_F(CatalogTest, FindsWhatHuggingFacesCacheHasOfTheNewestRevision) {
+  const fs::path blob = put("hub/models--acme--Tiny-GGUF/blobs/abc");
+  for (const std::string revision : {"0123abcd", "9999ffff"}) {
+    const fs::path snapshot = root_ / "hub/models--acme--Tiny-GGUF/snapshots" / revision;
+    fs::create_directories(snapshot);
+    fs::create_symlink(blob, snapshot / "tiny-q8_0.gguf");
+  }
+  write("hub/models--acme--Tiny-GGUF/refs/main", "9999ffff");
+  write("hub/datasets--acme--x/snapshots/1/tiny.gguf", "no model's folder");
+  const Catalog catalog = scan(ModelSource::kHuggingFace, "hub");
+  ASSERT_THAT(names(catalog), ElementsAre("acme/Tiny-GGUF:Q8_0"));
+  EXPECT_THAT(catalog.models[0].path.string(), HasSubstr("9999ffff"));
+}
+
+TEST_F(CatalogTest, FindsOllamasBlobsByTheirManifests) {
+  put("ollama/blobs/sha256-" + std::string(kDigest));
+  const std::string manifest =
+      R"({"layers": [{"mediaType": "application/vnd.ollama.image.license", "digest": "sha256:1"},
+                     {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:)" +
+      std::string(kDigest) + "\"}]}";
+  write("ollama/manifests/registry.ollama.ai/library/qwen3/4b", manifest);
+  write("ollama/manifests/registry.ollama.ai/library/qwen3/latest", manifest);
+  write("ollama/manifests/registry.ollama.ai/library/bad/1", "{");
+  write("ollama/manifests/registry.ollama.ai/library/bad/2",
+        R"({"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:../../etc/passwd"}]})");
+  const Catalog catalog = scan(ModelSource::kOllama, "ollama");
+  ASSERT_THAT(names(catalog), ElementsAre("qwen3:4b"));
+  EXPECT_THAT(catalog.models[0].aliases, ElementsAre("qwen3:latest"));
+  EXPECT_EQ(catalog.models[0].digest, kDigest);
+  EXPECT_EQ(catalog.skipped.size(), 2U);
+}
+
+TEST_F(CatalogTest, TellsAModelOfTwoPlacesOnceAndTwoOfOneNameApart) {
+  put("one/same.gguf");
+  put("two/same.gguf");
+  fs::create_hard_link(root_ / "one/same.gguf", root_ / "link.gguf");
+  const Catalog catalog = scan();
+  ASSERT_THAT(names(catalog), ElementsAre("link", "two/same"));
+  EXPECT_THAT(catalog.models[0].aliases, ElementsAre("same"));
+}
+
+TEST_F(CatalogTest, NamesAThousandBrokenFilesAndServesTheOthers) {
+  put("good.gguf");
+  for (int i = 0; i < 1'000; ++i) write(fmt::format("bad/{:04}.gguf", i), i % 2 == 0 ? "" : "GGUF\x03 and nonsense");
+  const Catalog catalog = scan();
+  EXPECT_THAT(names(catalog), ElementsAre("good"));
+  ASSERT_EQ(catalog.skipped.size(), 1'000U);
+  EXPECT_FALSE(catalog.skipped.front().reason.empty());
+}
+
+TEST_F(CatalogTest, OpensNoFileASecondTimeThatHasNotChanged) {
+  cache_ = root_ / "cache" / "descriptions.jsonl";
+  for (int i = 0; i < 200; ++i) put(fmt::format("models/m{}.gguf", i));
+  EXPECT_EQ(scan(ModelSource::kOwn, "models").models.size(), 200U);
+  ASSERT_EQ(read_descriptions(cache_).size(), 200U);
+  // A file that may not be opened is known all the same.
+  const fs::path last = root_ / "models/m7.gguf";
+  const auto time = fs::last_write_time(last);
+  const auto size = fs::file_size(last);
+  std::ofstream(last, std::ios::in | std::ios::out | std::ios::binary) << "XXXX";
+  ASSERT_EQ(fs::file_size(last), size);
+  fs::last_write_time(last, time);
+  const auto begun = std::chrono::steady_clock::now();
+  const Catalog catalog = scan(ModelSource::kOwn, "models");
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+  EXPECT_EQ(catalog.models.size(), 200U);
+  std::printf("200 models are listed in %.3f s\n", took.count());
+  fs::last_write_time(last, time + std::chrono::seconds(1));
+  EXPECT_EQ(scan(ModelSource::kOwn, "models").models.size(), 199U);
+}
+
+TEST_F(CatalogTest, DoesWithoutACacheThatIsNoneOrThatItCannotWrite) {
+  put("models/a.gguf");
+  cache_ = root_ / "cache";
+  write("cache", "{\"cairn_descriptions\":1}\nnot json\n{\"path\":3}\n[]\n");
+  EXPECT_EQ(scan(ModelSource::kOwn, "models").models.size(), 1U);
+  cache_ = root_ / "cache" / "below a file";
+  EXPECT_EQ(scan(ModelSource::kOwn, "models").models.size(), 1U);
+}
+
+TEST_F(CatalogTest, AFolderThatIsNotThereHasNoModels) {
+  const Catalog catalog = scan(ModelSource::kOwn, "nowhere");
+  EXPECT_THAT(catalog.models, IsEmpty());
+  EXPECT_THAT(catalog.skipped, IsEmpty());
+  EXPECT_THAT(scan(ModelSource::kOllama, "nowhere").models, IsEmpty());
+  EXPECT_THAT(scan(ModelSource::kHuggingFace, "nowhere").models, IsEmpty());
+}
+
+TEST(Quantisation, IsReadFromNames) {
+  EXPECT_EQ(quantisation_in("Qwen3-4B-Q4_K_M"), "Q4_K_M");
+  EXPECT_EQ(quantisation_in("qwen2.5-0.5b-instruct-q8_0"), "Q8_0");
+  EXPECT_EQ(quantisation_in("model.IQ2_XXS"), "IQ2_XXS");
+  EXPECT_EQ(quantisation_in("gpt-oss-20b-mxfp4"), "MXFP4");
+  EXPECT_EQ(quantisation_in("ggml-model-f16"), "F16");
+  EXPECT_EQ(quantisation_in("tiny"), "");
+}
+
+TEST(PartNumber, IsThatOfASplitFile) {
+  EXPECT_EQ(part_number("a-00002-of-00003.gguf"), 2);
+  EXPECT_EQ(part_number("a-2-of-3.gguf"), std::nullopt);
+  EXPECT_EQ(part_number("-00001-of-00003.gguf"), std::nullopt);
+  EXPECT_EQ(model_name_of("dir/a-00001-of-00003.gguf"), "a");
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,145 @@
+#include "loader/catalog/description.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "base/text/utf8.h"
+#include "model/arch/table.h"
+#include "model/model.h"
+#include "model/pooling.h"
+
+namespace cairn {
+namespace {
+
+// general.file_type as the field numbers it (ggml docs/gguf.md, "general.file_type").
+struct FileType {
+  int64_t id;
+  std::string_view name;
+};
+constexpr FileType kFileTypes[] = {
+    {0, "F32"},     {1, "F16"},     {2, "Q4_0"},     {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},
+    {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"},  {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"},
+    {17, "Q5_K_M"}, {18, "Q6_K"},   {19, "IQ2_XXS"}, {20, "IQ2_XS"}, {21, "Q2_K_S"}, {22, "IQ3_XS"}, {23, "IQ3_XXS"},
+    {24, "IQ1_S"},  {25, "IQ4_NL"}, {26, "IQ3_S"},   {27, "IQ3_M"},  {28, "IQ2_S"},  {29, "IQ2_M"},  {30, "IQ4_XS"},
+    {31, "IQ1_M"},  {32, "BF16"},   {36, "TQ1_0"},   {37, "TQ2_0"},  {38, "MXFP4"},
+};
+// Names of quantisations beside those, as file names have them.
+constexpr std::string_view kOtherQuantisations[] = {"Q2_K_L",  "Q2_K_XL", "Q3_K",    "Q3_K_XL",   "Q4_K",   "Q4_K_L",
+                                                    "Q4_K_XL", "Q5_K",    "Q5_K_L",  "Q5_K_XL",   "Q6_K_L", "Q6_K_XL",
+                                                    "Q8_K_XL", "FP16",    "IQ4_XXS", "MXFP4_MOE", "NVFP4"};
+
+constexpr std::string_view kRankHead = "cls.output.weight";
+
+/// Text of the file's names may be any bytes.
+std::string text_or_empty(const Result<std::string_view>& text) {
+  return text ? utf8_replace_invalid(std::string(*text)) : std::string();
+}
+
+bool part_of_a_model(const gguf::Reader& file, std::string_view architecture) {
+  const auto type = file.metadata().string("general.type");
+  const bool other = type && *type != "model" && !type->empty();
+  return other || architecture == "clip" || architecture == "controlvector" || is_mtp_file(file);
+}
+
+ModelKind kind_of(const gguf::Reader& file, const Architecture* architecture) {
+  const auto pooling = read_pooling(file, Pooling::kNone);
+  if (file.find_tensor(kRankHead) != nullptr || (pooling && *pooling == Pooling::kRank)) return ModelKind::kReranking;
+  const bool encoder = architecture != nullptr && architecture->kind == ArchitectureKind::kEncoder;
+  return encoder || (pooling && *pooling != Pooling::kNone) ? ModelKind::kEmbedding : ModelKind::kChat;
+}
+
+bool is_quantisation(std::string_view word) {
+  return std::ranges::find(kFileTypes, word, &FileType::name) != std::end(kFileTypes) ||
+         std::ranges::find(kOtherQuantisations, word) != std::end(kOtherQuantisations);
+}
+
+char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+}  // namespace
+
+std::string_view kind_name(ModelKind kind) {
+  switch (kind) {
+    case ModelKind::kChat:
+      return "chat";
+    case ModelKind::kEmbedding:
+      return "embedding";
+    case ModelKind::kReranking:
+      return "reranking";
+  }
+  return "";
+}
+
+std::optional<ModelKind> kind_named(std::string_view name) {
+  for (const ModelKind kind : {ModelKind::kChat, ModelKind::kEmbedding, ModelKind::kReranking})
+    if (kind_name(kind) == name) return kind;
+  return std::nullopt;
+}
+
+std::optional<ModelSummary> describe_model(const gguf::Reader& file) {
+  const gguf::Metadata& metadata = file.metadata();
+  ModelSummary made;
+  made.architecture = text_or_empty(metadata.string("general.architecture"));
+  if (part_of_a_model(file, made.architecture)) return std::nullopt;
+  const auto architecture = architecture_of(file);
+  if (!architecture) made.unusable = fmt::format("its architecture \"{}\" is not supported", made.architecture);
+  if (file.tensors().empty()) made.unusable = "it holds no weights, but a vocabulary alone";
+  made.kind = kind_of(file, architecture ? *architecture : nullptr);
+  made.quantisation = quantisation_of(file);
+  for (const gguf::Tensor& tensor : file.tensors()) made.parameters += tensor.elements();
+  made.file_bytes = file.file_bytes();
+  made.context_tokens = metadata.integer_or(made.architecture + ".context_length", 0).value_or(0);
+  made.width = metadata.integer_or(made.architecture + ".embedding_length", 0).value_or(0);
+  if (const auto tokens = metadata.strings("tokenizer.ggml.tokens"))
+    made.vocabulary = static_cast<int64_t>(tokens->size());
+  return made;
+}
+
+std::string quantisation_of(const gguf::Reader& file) {
+  if (const auto id = file.metadata().integer("general.file_type")) {
+    for (const FileType& type : kFileTypes) {
+      if (type.id == *id) return std::string(type.name);
+    }
+  }
+  std::map<TensorType, size_t> bytes;
+  for (const auto& tensor : file.tensors()) bytes[tensor.type] += tensor.bytes.size();
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+  return most == bytes.end() ? std::string("none") : std::string(tensor_type_name(most->first));
+}
+
+std::string quantisation_in(std::string_view name) {
+  std::string found;
+  for (size_t begin = 0; begin < name.size();) {
+    const size_t end = std::min(name.find_first_of("-. ", begin), name.size());
+    std::string word;
+    std::ranges::transform(name.substr(begin, end - begin), std::back_inserter(word), upper);
+    if (is_quantisation(word)) found = std::move(word);
+    begin = end + 1;
+  }
+  return found;
+}
+
+std::optional<int> part_number(std::string_view file_name) {
+  constexpr std::string_view kPattern = "-#####-of-#####.gguf";
+  if (file_name.size() <= kPattern.size()) return std::nullopt;
+  const std::string_view end = file_name.substr(file_name.size() - kPattern.size());
+  int number = 0;
+  for (size_t i = 0; i < kPattern.size(); ++i) {
+    const bool digit = end[i] >= '0' && end[i] <= '9';
+    if (kPattern[i] == '#' ? !digit : end[i] != kPattern[i]) return std::nullopt;
+    if (digit && i < kPattern.find("-of-")) number = number * 10 + (end[i] - '0');
+  }
+  return number;
+}
+
+std::string model_name_of(const std::filesystem::path& path) {
+  std::string name = path.stem().string();
+  constexpr size_t kSplitSuffix = std::string_view("-00001-of-00003").size();
+  if (part_number(path.filename().string())) name.resize(name.size() - kSplitSuffix);
+  return utf8_replace_invalid(name);
+}
+
+}  // namespace cairn

@@ -1,0 +1,45 @@
+/// What a GGUF file's header says of a model, known without reading its weights.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gguf/reader.h"
+
+namespace cairn {
+
+/// What a model is asked for when a request does not name it.
+enum class ModelKind { kChat, kEmbedding, kReranking };
+/// "chat", "embedding", "reranking".
+std::string_view kind_name(ModelKind kind);
+std::optional<ModelKind> kind_named(std::string_view name);
+
+struct ModelSummary {
+  ModelKind kind = ModelKind::kChat;
+  std::string architecture;
+  std::string quantisation;
+  int64_t parameters = 0;
+  int64_t file_bytes = 0;      ///< of all parts
+  int64_t context_tokens = 0;  ///< that it was trained for; 0: the file does not say
+  int64_t vocabulary = 0;      ///< tokens
+  int64_t width = 0;           ///< of an embedding
+  std::string unusable;        ///< why it cannot be loaded; empty: nothing is known against it
+};
+
+/// nullopt: the file is no model but a part of one (a projector, an adapter, an MTP module).
+std::optional<ModelSummary> describe_model(const gguf::Reader& file);
+
+/// "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes.
+std::string quantisation_of(const gguf::Reader& file);
+/// The quantisation that a file's name says: "Qwen3-4B-Q4_K_M" -> "Q4_K_M"; empty: it says none.
+std::string quantisation_in(std::string_view name);
+
+/// "dir/NAME.gguf" and "dir/NAME-00001-of-00003.gguf" -> "NAME", valid UTF-8.
+std::string model_name_of(const std::filesystem::path& path);
+/// Whether a name is that of a split file's part, and which: "NAME-00002-of-00003.gguf" -> 2.
+std::optional<int> part_number(std::string_view file_name);
+
+}  // namespace cairn

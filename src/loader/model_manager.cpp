@@ -1,0 +1,453 @@
+#include "loader/model_manager.h"
+
+#include <pthread.h>
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "base/log.h"
+#include "base/system/machine.h"
+#include "base/text/bytes_text.h"
+#include "base/text/printable.h"
+#include "loader/catalog/model_names.h"
+#include "loader/memory_plan.h"
+#include "loader/model_scope.h"
+
+namespace cairn {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Between two looks whether memory has become free.
+constexpr auto kMemoryPoll = 5ms;
+
+ModelNames names_of(const ServedModel& served) { return {served.model.name, served.model.aliases, served.model.kind}; }
+
+Error gone_error() { return {Code::kUnavailable, "the server is stopping", {}}; }
+
+Error unusable_error(const CatalogModel& model) {
+  return {Code::kUnsupported, fmt::format("{} cannot be loaded: {}", model.name, model.unusable), "model"};
+}
+
+/// Those that end the program are for whoever waits for them.
+template <class Run>
+std::thread thread_without_signals(Run run) {
+  sigset_t ends, before;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGINT);
+  sigaddset(&ends, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ends, &before);
+  std::thread thread(std::move(run));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+}  // namespace
+
+std::string_view state_name(ModelState state) {
+  switch (state) {
+    case ModelState::kUnloaded:
+      return "unloaded";
+    case ModelState::kLoading:
+      return "loading";
+    case ModelState::kLoaded:
+      return "loaded";
+  }
+  return "";
+}
+
+ModelManager::ModelManager(Registry& registry, ModelManagerOptions options)
+    : registry_(registry),
+      options_(std::move(options)),
+      memory_(std::make_shared<ByteBudget>(options_.memory_bytes)),
+      loader_(thread_without_signals([this] { run_loads(); })),
+      keeper_(thread_without_signals([this] { run_keeper(); })) {}
+
+bool ModelManager::stop(std::chrono::milliseconds grace) {
+  std::vector<Waiting> dropped;  // without the lock
+  std::unique_lock lock(mutex_);
+  stopped_ = true;
+  wake_.notify_all();
+  for (const auto& entry : entries_) {
+    for (Waiting& waiting : entry->waiting) dropped.push_back(std::move(waiting));
+    entry->waiting.clear();
+  }
+  const bool ended = wake_.wait_for(lock, grace, [&] { return loader_ended_; });
+  lock.unlock();
+  if (keeper_.joinable()) keeper_.join();
+  if (!ended) {
+    if (loader_.joinable()) loader_.detach();
+    return false;
+  }
+  if (loader_.joinable()) loader_.join();
+  return true;
+}
+
+Result<void> ModelManager::set_models(std::vector<ServedModel> models) {
+  std::set<std::string, std::less<>> names;
+  for (const ServedModel& served : models) {
+    std::set<std::string, std::less<>> own(served.model.aliases.begin(), served.model.aliases.end());
+    own.insert(served.model.name);
+    for (const std::string& name : own)
+      if (!names.insert(name).second)
+        return fail(Code::kInvalidArgument, "two models are named {}; give one another name", name);
+  }
+  const std::lock_guard lock(mutex_);
+  Entries entries;
+  for (ServedModel& served : models) {
+    std::shared_ptr<Entry> entry = find(served.model.name);
+    if (entry == nullptr || entry->served->model.path != served.model.path) {
+      entry = std::make_shared<Entry>();
+      entry->keep = options_.idle_unload;
+    } else {
+      std::erase(entries_, entry);
+    }
+    served.options.name = served.model.name;
+    served.options.aliases = served.model.aliases;
+    entry->served = std::make_shared<const ServedModel>(std::move(served));
+    entries.push_back(std::move(entry));
+  }
+  for (const auto& gone : std::exchange(entries_, std::move(entries))) {
+    if (const SharedModel model = gone->loaded.lock()) registry_.remove(model);
+  }
+  return {};
+}
+
+std::vector<ModelStatus> ModelManager::list() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ModelStatus> list;
+  for (const auto& entry : visible()) list.push_back(status_of(*entry));
+  return list;
+}
+
+ModelStatus ModelManager::status_of(const Entry& entry) const {
+  ModelStatus status{.served = entry.served, .loaded = entry.loaded.lock(), .error = entry.error, .expires = {}};
+  if (status.loaded != nullptr) status.state = ModelState::kLoaded;
+  if (entry.loading) status.state = ModelState::kLoading;
+  if (status.loaded != nullptr && entry.keep.time && !entry.served->pinned) {
+    const auto left = entry.used + *entry.keep.time - Clock::now();
+    status.expires =
+        std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::system_clock::duration>(left);
+  }
+  return status;
+}
+
+ModelManager::Entries ModelManager::visible() const {
+  Entries shown;
+  std::ranges::copy_if(entries_, std::back_inserter(shown), [](const auto& entry) {
+    return ModelScope::shows(entry->served->model.name, entry->served->model.aliases);
+  });
+  return shown;
+}
+
+std::shared_ptr<ModelManager::Entry> ModelManager::find(std::string_view name) const {
+  const Entries entries = visible();
+  const auto found =
+      std::ranges::find_if(entries, [&](const auto& entry) { return is_called(names_of(*entry->served), name); });
+  return found == entries.end() ? nullptr : *found;
+}
+
+std::string ModelManager::names() const {
+  std::vector<ModelNames> all;
+  for (const auto& entry : visible()) all.push_back(names_of(*entry->served));
+  return all.empty() ? "none here" : list_names(all);
+}
+
+Result<ModelStatus> ModelManager::find_exactly(std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto entry = find(name)) return status_of(*entry);
+  return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", cut_text(name, kQuotedBytesMax),
+                 names());
+}
+
+std::shared_ptr<ModelManager::Entry> ModelManager::default_of(ModelKind kind) const {
+  const auto usable = [&](const std::shared_ptr<Entry>& entry) {
+    return entry->served->model.kind == kind && entry->served->model.usable();
+  };
+  for (const std::string& name : options_.defaults) {
+    if (auto entry = find(name); entry != nullptr && usable(entry)) return entry;
+  }
+  std::shared_ptr<Entry> best;
+  const Entries entries = visible();
+  for (const auto& entry : entries) {
+    if (!usable(entry)) continue;
+    const bool newer =
+        best != nullptr && !entry->loaded.expired() && (best->loaded.expired() || entry->used > best->used);
+    if (best == nullptr || newer) best = entry;
+  }
+  // A server of one model answers whatever it is asked as well as it can.
+  return best == nullptr && entries.size() == 1 ? entries.front() : best;
+}
+
+void ModelManager::note_default(std::string_view asked, const Entry& entry) {
+  const std::string shown = printable(asked, kQuotedBytesMax);
+  if (foreign_names_.size() >= kForeignNamesMax || !foreign_names_.insert(shown).second) return;
+  const CatalogModel& model = entry.served->model;
+  log_info("requests for the model \"{}\" are answered by {}, {} (said once for each name)", shown, model.name,
+           entries_.size() == 1 ? std::string("the only one here")
+                                : fmt::format("the default for {}", kind_name(model.kind)));
+}
+
+Result<ModelChoice> ModelManager::choose(std::string_view name, ModelKind kind) {
+  const std::lock_guard lock(mutex_);
+  const Entries entries = visible();
+  std::vector<ModelNames> all;
+  for (const auto& entry : entries) all.push_back(names_of(*entry->served));
+  CAIRN_TRY(const std::optional<size_t> found, find_by_name(all, name, kind));
+  const std::shared_ptr<Entry> entry = found ? entries[*found] : default_of(kind);
+  if (entry == nullptr || (!found && !name.empty() && options_.strict)) {
+    if (name.empty())
+      return fail_at("model", Code::kNotFound, "there is no {} model; there is {}", kind_name(kind), names());
+    return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", cut_text(name, kQuotedBytesMax),
+                   names());
+  }
+  if (!entry->served->model.usable()) return std::unexpected(unusable_error(entry->served->model));
+  if (!found && !name.empty()) note_default(name, *entry);
+  return ModelChoice{entry->served->model.name, !found};
+}
+
+bool ModelManager::has_room_to_wait() const {
+  size_t waiting = 0;
+  for (const auto& entry : entries_) waiting += entry->waiting.size();
+  return waiting < kLoadWaitersMax;
+}
+
+void ModelManager::want(const std::shared_ptr<Entry>& entry) {
+  const auto same = [&](const std::weak_ptr<Entry>& queued) { return queued.lock() == entry; };
+  if (!entry->loading && std::ranges::none_of(queue_, same)) queue_.push_back(entry);
+  wake_.notify_all();
+}
+
+Result<SharedModel> ModelManager::use(const std::string& name, const std::optional<KeepAlive>& keep, Waiter waiter) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = find(name);
+  if (entry == nullptr) return fail_at("model", Code::kNotFound, "the model {} has just been removed", name);
+  if (keep) entry->keep = *keep;
+  entry->used = Clock::now();
+  if (SharedModel model = entry->loaded.lock()) {
+    CAIRN_TRY_VOID(model->files->check());
+    return model;
+  }
+  if (stopped_) return std::unexpected(gone_error());
+  if (!has_room_to_wait())
+    return fail(Code::kQueueFull, "{} requests wait for models to be loaded; try again later", kLoadWaitersMax);
+  entry->waiting.push_back({std::move(waiter), Clock::now()});
+  want(entry);
+  return nullptr;
+}
+
+Result<void> ModelManager::load(std::string_view name) {
+  CAIRN_TRY_VOID(find_exactly(name));
+  const std::lock_guard lock(mutex_);
+  const auto entry = find(name);
+  if (entry == nullptr || !entry->loaded.expired()) return {};
+  if (!entry->served->model.usable()) return std::unexpected(unusable_error(entry->served->model));
+  entry->wanted = true;
+  want(entry);
+  return {};
+}
+
+Result<SharedModel> ModelManager::load_and_wait(const std::string& name) {
+  struct Outcome {
+    std::mutex mutex;
+    std::condition_variable there;
+    std::optional<Result<SharedModel>> result;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  Waiter waiter{.gone = [] { return false; },
+                .tell = {},
+                .ready =
+                    [outcome](Result<SharedModel> result) {
+                      const std::lock_guard lock(outcome->mutex);
+                      outcome->result = std::move(result);
+                      outcome->there.notify_all();
+                    }};
+  CAIRN_TRY(SharedModel loaded, use(name, std::nullopt, std::move(waiter)));
+  if (loaded != nullptr) return loaded;
+  std::unique_lock lock(outcome->mutex);
+  while (!outcome->result) {
+    outcome->there.wait_for(lock, kKeeperInterval);
+    if (outcome.use_count() == 1 && !outcome->result) return std::unexpected(gone_error());  // all stops
+  }
+  return *outcome->result;
+}
+
+Result<void> ModelManager::unload(std::string_view name) {
+  CAIRN_TRY_VOID(find_exactly(name));
+  const std::lock_guard lock(mutex_);
+  const auto entry = find(name);
+  if (entry == nullptr) return {};
+  if (entry->loading)
+    return fail_at("model", Code::kUnavailable, "{} is being loaded; try again in a moment", entry->served->model.name);
+  entry->wanted = false;
+  if (const SharedModel model = entry->loaded.lock()) {
+    registry_.remove(model);
+    log_info("{} is unloaded, as somebody asked", model->name);
+  }
+  entry->loaded.reset();
+  return {};
+}
+
+bool ModelManager::unload_if_idle(Entry& entry, std::string_view reason) {
+  if (!registry_.remove_idle(entry.loaded)) return false;
+  entry.loaded.reset();
+  log_info("{} is unloaded: {}", entry.served->model.name, reason);
+  return true;
+}
+
+void ModelManager::run_loads() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    if (queue_.empty()) {
+      wake_.wait(lock);
+      continue;
+    }
+    const std::shared_ptr<Entry> entry = queue_.front().lock();
+    queue_.pop_front();
+    if (entry == nullptr || (entry->loaded.expired() && !still_wanted(*entry))) continue;
+    Result<SharedModel> loaded = entry->loaded.lock();
+    if (*loaded == nullptr) {
+      entry->loading = true;
+      lock.unlock();
+      loaded = load_entry(entry);
+      lock.lock();
+      entry->loading = entry->wanted = false;
+      entry->used = Clock::now();
+      entry->error = loaded ? std::string() : loaded.error().text();
+      if (loaded) entry->loaded = *loaded;
+      // It may have left the list in the meantime.
+      if (loaded && std::ranges::find(entries_, entry) == entries_.end()) registry_.remove(*loaded);
+    }
+    std::vector<Waiting> ready = std::exchange(entry->waiting, {});
+    lock.unlock();
+    if (!loaded) log_error("{} cannot be loaded: {}", entry->served->model.name, loaded.error().text());
+    for (Waiting& each : ready)
+      if (!each.waiter.gone()) each.waiter.ready(loaded);
+    ready.clear();
+    loaded = nullptr;
+    lock.lock();
+  }
+  loader_ended_ = true;
+  wake_.notify_all();
+}
+
+bool ModelManager::still_wanted(Entry& entry) const {
+  return !stopped_ &&
+         (entry.wanted || std::ranges::any_of(entry.waiting, [](const Waiting& each) { return !each.waiter.gone(); }));
+}
+
+Result<SharedModel> ModelManager::load_entry(const std::shared_ptr<Entry>& entry) try {
+  const std::shared_ptr<const ServedModel> served = [&] {
+    const std::lock_guard lock(mutex_);
+    return entry->served;
+  }();
+  CAIRN_TRY(ModelLoad opened, ModelLoad::open(served->model.path, served->options));
+  CAIRN_TRY_VOID(make_fit(opened, entry));
+  ByteShare share(memory_);
+  if (!share.grow_to(opened.host_bytes()))
+    return fail(Code::kOutOfMemory, "{} are needed, of a budget of {} (--memory)", bytes_text(opened.host_bytes()),
+                bytes_text(memory_->bytes_max()));
+  CAIRN_TRY(auto model, std::move(opened).load());
+  model->memory = std::move(share);
+  return registry_.add(std::move(model));
+} catch (const std::bad_alloc&) {
+  return fail(Code::kOutOfMemory, "there is not enough memory for the model");
+} catch (const std::exception& error) {
+  return fail(Code::kInternal, "unexpected: {}", error.what());
+}
+
+Result<bool> ModelManager::plan_within(ModelLoad& opened, int64_t left) const {
+  const auto enough = [](const MemoryPlan& plan) {
+    return plan.whole_context || plan.kv_pages.empty() || plan.context_tokens >= kContextTokensEnough;
+  };
+  const int64_t share = memory_->bytes_max() / kModelShare;
+  if (share < std::min(left, available_memory_bytes())) {
+    const auto plan = opened.plan(share);
+    if (plan && enough(**plan)) return true;
+  }
+  CAIRN_TRY(const MemoryPlan* plan, opened.plan(std::max<int64_t>(0, left)));
+  return enough(*plan);
+}
+
+Result<void> ModelManager::make_fit(ModelLoad& opened, const std::shared_ptr<Entry>& entry) {
+  const auto begun = Clock::now();
+  while (true) {
+    const int64_t used = memory_->used();
+    const size_t leaving = registry_.leaving();
+    Result<bool> planned = plan_within(opened, memory_->bytes_max() - used);
+    if (planned && *planned) return {};
+    if (!planned && planned.error().code != Code::kOutOfMemory) return std::unexpected(planned.error());
+    Room room = Room::kComing;
+    while (room == Room::kComing && memory_->used() == used && registry_.leaving() == leaving) {
+      std::unique_lock lock(mutex_);
+      if (!still_wanted(*entry)) return fail(Code::kCancelled, "nobody waits for it any more");
+      const auto waited = Clock::now() - begun;
+      room = make_room(*entry, waited < kBusyPatience);
+      if (room == Room::kNone || waited > kMemoryWaitMax) break;
+      wake_.wait_for(lock, kMemoryPoll);
+    }
+    if (room == Room::kComing && Clock::now() - begun <= kMemoryWaitMax) continue;
+    if (room == Room::kMade) continue;
+    if (planned) return {};
+    return fail(Code::kOutOfMemory, "{} (of a budget of {} for models, {} are taken; --memory)",
+                planned.error().message, bytes_text(memory_->bytes_max()), bytes_text(memory_->used()));
+  }
+}
+
+ModelManager::Room ModelManager::make_room(const Entry& wanted, bool patient) {
+  if (registry_.leaving() > 0) return Room::kComing;
+  std::vector<std::shared_ptr<Entry>> others;
+  for (const auto& entry : entries_) {
+    if (entry.get() != &wanted && !entry->served->pinned && !entry->loaded.expired()) others.push_back(entry);
+  }
+  if (others.empty()) return Room::kNone;
+  std::ranges::sort(others, {}, [](const auto& entry) { return entry->used; });
+  const std::string reason = fmt::format("it gives way to {}", wanted.served->model.name);
+  for (const auto& entry : others)
+    if (unload_if_idle(*entry, reason)) return Room::kMade;
+  if (patient) return Room::kComing;
+  if (const SharedModel busy = others.front()->loaded.lock()) {
+    registry_.remove(busy);
+    log_info("{} is unloaded once it has answered: {}", busy->name, reason);
+  }
+  others.front()->loaded.reset();
+  return Room::kComing;
+}
+
+void ModelManager::keep_once(Clock::time_point now, std::vector<std::function<void()>>& tell,
+                             std::vector<Waiting>& gone) {
+  for (const auto& entry : entries_) {
+    std::erase_if(entry->waiting, [&](Waiting& waiting) {
+      if (!waiting.waiter.gone()) return false;
+      gone.push_back(std::move(waiting));
+      return true;
+    });
+    for (Waiting& waiting : entry->waiting) {
+      if (waiting.told || now - waiting.since < kQuietWait) continue;
+      waiting.told = true;
+      if (waiting.waiter.tell) tell.push_back(waiting.waiter.tell);
+    }
+    if (entry->loaded.expired() || entry->served->pinned || entry->loading) continue;
+    if (entry->loaded.use_count() > 1) entry->used = std::max(entry->used, now);
+    if (!entry->keep.time || now - entry->used < *entry->keep.time) continue;
+    unload_if_idle(*entry, fmt::format("nobody has asked it for {:.0f} s",
+                                       std::chrono::duration<double>(*entry->keep.time).count()));
+  }
+}
+
+void ModelManager::run_keeper() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    wake_.wait_for(lock, kKeeperInterval, [&] { return stopped_; });
+    std::vector<std::function<void()>> tell;
+    std::vector<Waiting> gone;
+    keep_once(Clock::now(), tell, gone);
+    lock.unlock();
+    for (const auto& each : tell) each();
+    tell.clear();
+    gone.clear();
+    lock.lock();
+  }
+}
+
+}  // namespace cairn

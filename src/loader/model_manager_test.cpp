@@ -1,0 +1,171 @@
+#include "loader/model_manager.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+ServedModel served(const std::string& name, const std::string& file = "llama") {
+  ServedModel made;
+  made.model = describe_file(std::string(CAIRN_TEST_DATA "/models/") + file + ".gguf").value();
+  made.model.name = name;
+  made.options.context_tokens = 64;
+  made.options.sequences = 1;
+  made.options.threads = 1;
+  return made;
+}
+
+class ModelManagerTest : public testing::Test {
+ protected:
+  void start(ModelManagerOptions options, std::vector<ServedModel> models) {
+    manager_ = std::make_unique<ModelManager>(registry_, std::move(options));
+    ASSERT_TRUE(manager_->set_models(std::move(models)).has_value());
+  }
+  /// What one of them takes.
+  static int64_t bytes_of_one() {
+    auto opened = ModelLoad::open(served("x").model.path, served("x").options).value();
+    EXPECT_TRUE(opened.plan(std::numeric_limits<int64_t>::max()).has_value());
+    return opened.host_bytes();
+  }
+  SharedModel loaded(const std::string& name) {
+    auto model = manager_->load_and_wait(name);
+    EXPECT_TRUE(model.has_value()) << model.error().text();
+    return model ? *model : nullptr;
+  }
+  ModelState state(const std::string& name) { return manager_->find_exactly(name)->state; }
+  bool becomes(const std::string& name, ModelState wanted) {
+    for (int i = 0; i < 3'000 && state(name) != wanted; ++i) std::this_thread::sleep_for(10ms);
+    return state(name) == wanted;
+  }
+
+  Registry registry_;
+  std::unique_ptr<ModelManager> manager_;
+};
+
+TEST_F(ModelManagerTest, TheLeastRecentlyUsedGivesWayAndNoMoreMemoryIsTakenThanThereIs) {
+  const int64_t one = bytes_of_one();
+  start({.memory_bytes = one * 2 + one / 2, .defaults = {}}, {served("a"), served("b"), served("c")});
+  loaded("a");
+  loaded("b");
+  loaded("a");
+  loaded("c");
+  EXPECT_EQ(state("a"), ModelState::kLoaded);
+  EXPECT_EQ(state("b"), ModelState::kUnloaded);
+  EXPECT_EQ(state("c"), ModelState::kLoaded);
+  EXPECT_LE(manager_->memory().used(), manager_->memory().bytes_max());
+}
+
+TEST_F(ModelManagerTest, WhatIsPinnedDoesNotGiveWayAndALoadThatCannotFitSaysSo) {
+  const int64_t one = bytes_of_one();
+  ServedModel pinned = served("a");
+  pinned.pinned = true;
+  start({.memory_bytes = one + one / 2, .defaults = {}}, {std::move(pinned), served("b")});
+  loaded("a");
+  const auto refused = manager_->load_and_wait("b");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kOutOfMemory);
+  EXPECT_THAT(refused.error().message, HasSubstr("--memory"));
+  EXPECT_EQ(state("a"), ModelState::kLoaded);
+  EXPECT_THAT(manager_->find_exactly("b")->error, HasSubstr("--memory"));
+}
+
+TEST_F(ModelManagerTest, ABusyModelFinishesAndThenGivesWay) {
+  const int64_t one = bytes_of_one();
+  start({.memory_bytes = one + one / 2, .defaults = {}}, {served("a"), served("b")});
+  SharedModel busy = loaded("a");
+  auto other = std::async(std::launch::async, [&] { return manager_->load_and_wait("b"); });
+  EXPECT_EQ(other.wait_for(300ms), std::future_status::timeout);
+  EXPECT_EQ(state("a"), ModelState::kLoaded);
+  busy.reset();
+  EXPECT_TRUE(other.get().has_value());
+  EXPECT_EQ(state("a"), ModelState::kUnloaded);
+}
+
+TEST_F(ModelManagerTest, AnIdleModelIsUnloadedAsItsTimeSays) {
+  start({.idle_unload = {1h}, .defaults = {}}, {served("a"), served("b")});
+  loaded("a");
+  loaded("b");
+  EXPECT_TRUE(manager_->find_exactly("a")->expires.has_value());
+  ModelManager::Waiter waiter{.gone = [] { return false; }, .tell = {}, .ready = [](auto) {}};
+  EXPECT_NE(*manager_->use("a", KeepAlive{0ms}, std::move(waiter)), nullptr);
+  EXPECT_TRUE(becomes("a", ModelState::kUnloaded));
+  EXPECT_EQ(state("b"), ModelState::kLoaded);
+}
+
+TEST_F(ModelManagerTest, AModelThatIsUnloadedByNameIsLoadedAgainWhenItIsAsked) {
+  start({.defaults = {}}, {served("a")});
+  loaded("a");
+  EXPECT_TRUE(manager_->unload("a").has_value());
+  EXPECT_EQ(state("a"), ModelState::kUnloaded);
+  EXPECT_TRUE(manager_->load("a").has_value());
+  EXPECT_TRUE(becomes("a", ModelState::kLoaded));
+  EXPECT_EQ(manager_->unload("z").error().code, Code::kNotFound);
+}
+
+TEST_F(ModelManagerTest, ErrorsOfALoadAreThoseOfWhoWaitsAndTheNextTryIsANewOne) {
+  ServedModel broken = served("a");
+  broken.model.path = "/nowhere/a.gguf";
+  start({.defaults = {}}, {std::move(broken)});
+  EXPECT_EQ(manager_->load_and_wait("a").error().code, Code::kNotFound);
+  EXPECT_EQ(manager_->load_and_wait("a").error().code, Code::kNotFound);
+}
+
+TEST_F(ModelManagerTest, NobodyWaitsForAModelWhoseClientsHaveAllGone) {
+  start({.defaults = {}}, {served("a")});
+  ModelManager::Waiter gone{.gone = [] { return true; }, .tell = {}, .ready = [](auto) { ADD_FAILURE(); }};
+  EXPECT_EQ(*manager_->use("a", std::nullopt, std::move(gone)), nullptr);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(state("a"), ModelState::kUnloaded);
+}
+
+TEST_F(ModelManagerTest, TheWaitingAreBounded) {
+  const int64_t one = bytes_of_one();
+  start({.memory_bytes = one + one / 2, .defaults = {}}, {served("a"), served("b")});
+  const SharedModel busy = loaded("a");
+  const auto wait = [&] {
+    return manager_->use("b", std::nullopt, {.gone = [] { return false; }, .tell = {}, .ready = [](auto) {}});
+  };
+  for (size_t i = 0; i < kLoadWaitersMax; ++i) ASSERT_TRUE(wait().has_value());
+  EXPECT_EQ(wait().error().code, Code::kQueueFull);
+}
+
+TEST_F(ModelManagerTest, ADefaultModelIsOfTheAskedKind) {
+  start({.defaults = {}}, {served("first"), served("second"), served("vectors", "bert")});
+  EXPECT_EQ(manager_->choose("", ModelKind::kChat)->name, "first");
+  EXPECT_EQ(manager_->choose("gpt-4o", ModelKind::kEmbedding)->name, "vectors");
+  EXPECT_TRUE(manager_->choose("gpt-4o", ModelKind::kEmbedding)->is_default);
+  loaded("second");
+  EXPECT_EQ(manager_->choose("gpt-4o", ModelKind::kChat)->name, "second") << "it is loaded already";
+  EXPECT_EQ(manager_->choose("FIRST", ModelKind::kChat)->name, "first");
+  EXPECT_THAT(manager_->choose("", ModelKind::kReranking).error().message, HasSubstr("first, second, vectors"));
+}
+
+TEST_F(ModelManagerTest, StrictModelsAreOnlyThoseOfTheName) {
+  start({.strict = true, .defaults = {"second"}}, {served("first"), served("second")});
+  const auto refused = manager_->choose("gpt-4o", ModelKind::kChat);
+  EXPECT_EQ(refused.error().code, Code::kNotFound);
+  EXPECT_THAT(refused.error().message, HasSubstr("first, second"));
+  EXPECT_EQ(manager_->choose("", ModelKind::kChat)->name, "second");
+}
+
+TEST_F(ModelManagerTest, TwoModelsOfOneNameAreRefusedAndAModelThatLeavesTheListIsUnloaded) {
+  start({.defaults = {}}, {served("a"), served("b")});
+  EXPECT_FALSE(manager_->set_models({served("c"), served("c")}).has_value());
+  loaded("a");
+  loaded("b");
+  ASSERT_TRUE(manager_->set_models({served("b"), served("d")}).has_value());
+  EXPECT_EQ(registry_.list().size(), 1U);
+  EXPECT_EQ(state("b"), ModelState::kLoaded);
+  EXPECT_EQ(manager_->find_exactly("a").error().code, Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,252 @@
+// Several models behind one server: found, named, loaded when they are asked for, and giving way to each other.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import process from 'node:process';
+import { before, test } from 'node:test';
+import { cairn, fixtures, serve, story } from './server.mjs';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-models-'));
+const models = path.join(folder, 'models');
+process.env.HOME = folder;  // nothing of whoever runs the tests
+for (const name of Object.keys(process.env)) if (/^(XDG_|HF_|LLAMA_CACHE|OLLAMA_MODELS)/.test(name)) delete process.env[name];
+process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+
+const kTexts = 30;  // requests of the random order
+const kFlags = ['-t', '1', '--parallel', '1', '--parallel-max', '4'];
+
+before(() => {
+  fs.mkdirSync(models);
+  for (const file of fs.readdirSync(path.join(fixtures, 'models'))) {
+    if (file.endsWith('.gguf')) fs.symlinkSync(path.join(fixtures, 'models', file), path.join(models, file));
+  }
+  fs.symlinkSync(story, path.join(models, 'Stories260K-F32.gguf'));
+  fs.writeFileSync(path.join(models, 'broken.gguf'), 'GGUF, but nothing behind it');
+});
+
+const serveAll = (flags = []) => serve(null, ['--models', models, ...kFlags, ...flags]);
+const stateOf = async (server, name) => {
+  const { data } = await (await fetch(`${server.url}/v1/models`)).json();
+  return data.find((model) => model.id === name)?.state;
+};
+async function eventually(what, holds) {
+  for (let tries = 0; tries < 600; ++tries) {
+    if (await holds()) return;
+    await new Promise((done) => { setTimeout(done, 50); });
+  }
+  assert.fail(what);
+}
+const memoryOf = async (server) => (await (await fetch(`${server.url}/v1/metrics`)).json()).data;
+const change = (server, what, model) => server.post(`/v1/models/${what}`, { model });
+
+// What a model of the kind answers, as text.
+async function ask(server, { name, kind }) {
+  const response = kind === 'embedding'
+    ? await server.post('/v1/embeddings', { model: name, input: 'Once upon a time' })
+    : await server.post('/v1/completions', { model: name, prompt: 'Once upon a time', temperature: 0, max_tokens: 8, ignore_eos: true });
+  const value = await response.json();
+  if (response.status !== 200) return { status: response.status, error: JSON.stringify(value) };
+  assert.equal(response.headers.get('x-cairn-model'), name);
+  return { status: 200, text: JSON.stringify(kind === 'embedding' ? value.data : value.choices) };
+}
+
+test('cairn list names every model and where it lies', () => {
+  const run = cairn(['list', '--json', '--models', models]);
+  assert.equal(run.status, 0, run.stderr);
+  const listed = JSON.parse(run.stdout);
+  const llama = listed.models.find(({ name }) => name === 'llama');
+  assert.equal(llama.architecture, 'llama');
+  assert.equal(llama.kind, 'chat');
+  assert.equal(llama.path, path.join(models, 'llama.gguf'));
+  assert.equal(llama.runs, true);
+  assert.equal(listed.models.find(({ name }) => name === 'bert').kind, 'embedding');
+  assert.deepEqual(listed.skipped.map((file) => path.basename(file.path)), ['broken.gguf']);
+  const table = cairn(['list', '--models', models]);
+  assert.match(table.stdout, /^NAME +KIND/);
+  assert.match(table.stdout, /^Stories260K-F32 +chat +llama/m);
+  assert.match(table.stderr, /left out: .*broken\.gguf/);
+  assert.match(cairn(['list', '--models', path.join(folder, 'none')]).stdout, /no models yet/);
+});
+
+test('models asked in random order under a budget for three answer as each does alone', async () => {
+  const alone = new Map();
+  let sizes = [];
+  const large = await serveAll();
+  try {
+    const { data } = await (await fetch(`${large.url}/v1/models`)).json();
+    for (const { id: name, kind } of data.filter((model) => model.kind !== 'reranking' && !model.error)) {
+      const answer = await ask(large, { name, kind });
+      if (answer.status === 200) alone.set(name, { name, kind, text: answer.text });
+      const [loaded] = await memoryOf(large);
+      if (loaded) sizes.push(loaded.memory_bytes);
+      assert.equal((await change(large, 'unload', name)).status, 200);
+      await eventually('unloaded', async () => (await memoryOf(large)).length === 0);
+    }
+  } finally {
+    assert.equal((await large.stop()).code, 0);
+  }
+  assert.ok(alone.size >= 30, `${alone.size} models answer`);
+  sizes = sizes.sort((a, b) => b - a);
+  const budget = sizes[0] + sizes[1] + sizes[2];
+
+  const small = await serveAll(['--memory', String(budget)]);
+  try {
+    let seed = 7;
+    const random = (below) => {
+      seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
+      return Math.floor((seed / 2_147_483_648) * below);
+    };
+    const names = [...alone.values()];
+    const order = Array.from({ length: kTexts }, () => names[random(names.length)]);
+    let most = 0;
+    let asking = true;
+    const watch = (async () => {
+      while (asking) {
+        const taken = (await memoryOf(small)).reduce((sum, model) => sum + model.memory_bytes, 0);
+        most = Math.max(most, taken);
+        await new Promise((done) => { setTimeout(done, 5); });
+      }
+    })();
+    const next = async () => {
+      for (let model = order.pop(); model; model = order.pop()) {
+        const answer = await ask(small, model);
+        assert.equal(answer.status, 200, answer.error);
+        assert.equal(answer.text, model.text, model.name);
+      }
+    };
+    try {
+      await Promise.all([next(), next(), next(), next()]);
+    } finally {
+      asking = false;
+      await watch;
+    }
+    assert.ok(most > 0 && most <= budget, `${most} bytes of ${budget}`);
+  } finally {
+    assert.equal((await small.stop()).code, 0);
+  }
+});
+
+test('a model that is unloaded while it streams ends its stream whole', async () => {
+  const server = await serveAll();
+  const name = 'Stories260K-F32';
+  const stream = async (meanwhile) => {
+    const response = await server.post('/v1/completions', { model: name, prompt: 'Once', max_tokens: 300, temperature: 0, ignore_eos: true, stream: true });
+    assert.equal(response.status, 200);
+    let text = '';
+    for await (const chunk of response.body) {
+      text += Buffer.from(chunk);
+      if (meanwhile) await meanwhile();
+      meanwhile = undefined;
+    }
+    const events = text.split('\n\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)));
+    assert.match(text, /data: \[DONE\]/);
+    return events.map((event) => event.choices[0]?.text ?? '').join('');
+  };
+  try {
+    const whole = await stream();
+    assert.ok(whole.length > 300);
+    let unloaded;
+    const cut = stream(async () => { unloaded = await (await change(server, 'unload', name)).json(); });
+    assert.equal(await cut, whole);
+    assert.deepEqual(unloaded, { success: true, model: name, state: 'unloaded' });
+    assert.equal(await stream(), whole);
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('a name that is nearly right finds its model, and another the default of its kind', async () => {
+  const server = await serveAll(['--default-model', 'llama', '--default-model', 'bert']);
+  const complete = (model) => server.post('/v1/completions', { model, prompt: 'Once', max_tokens: 1 });
+  try {
+    for (const [asked, answers] of [['stories260k-f32', 'Stories260K-F32'], ['stories', 'Stories260K-F32'], ['gpt-4o-mini', 'llama'], ['', 'llama']]) {
+      const response = await complete(asked);
+      assert.equal(response.headers.get('x-cairn-model'), answers, asked);
+      assert.equal((await response.json()).model, answers);
+    }
+    const vectors = await server.post('/v1/embeddings', { model: 'text-embedding-3-small', input: 'x' });
+    assert.equal((await vectors.json()).model, 'bert');
+    const several = await complete('gemma3');
+    assert.equal(several.headers.get('x-cairn-model'), 'gemma3');
+    const unclear = await complete('deepseek');
+    assert.equal(unclear.status, 400);
+    assert.match((await unclear.json()).error.message, /"deepseek" may be any of .*deepseek2/);
+  } finally {
+    await server.stop();
+  }
+  const strict = await serveAll(['--strict-models', '--default-model', 'llama']);
+  try {
+    const refused = await strict.post('/v1/completions', { model: 'gpt-4o-mini', prompt: 'Once' });
+    assert.equal(refused.status, 404);
+    assert.match((await refused.json()).error.message, /there is no model "gpt-4o-mini"; there is .*llama/);
+    const anthropic = await strict.post('/v1/messages', { model: 'claude', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] });
+    assert.equal((await anthropic.json()).error.type, 'not_found_error');
+  } finally {
+    await strict.stop();
+  }
+});
+
+test('Ollama\'s clients load, keep and unload models as they do there', async () => {
+  const server = await serveAll(['--idle-unload', '1h']);
+  const generate = async (body) => (await server.post('/api/generate', { model: 'llama', stream: false, ...body })).json();
+  const running = async () => (await (await fetch(`${server.url}/api/ps`)).json()).models;
+  try {
+    const { models: tags } = await (await fetch(`${server.url}/api/tags`)).json();
+    assert.ok(tags.some(({ name }) => name === 'bert') && tags.some(({ name }) => name === 'llama'));
+    assert.deepEqual(await running(), []);
+    const shown = await (await server.post('/api/show', { model: 'llama:latest' })).json();
+    assert.equal(shown.model_info['general.architecture'], 'llama');
+    assert.equal((await server.post('/api/show', { model: 'nobody' })).status, 404);
+    assert.equal((await generate({})).done_reason, 'load');
+    const [{ name, expires_at: expires }] = await running();
+    assert.equal(name, 'llama');
+    assert.ok(Date.parse(expires) - Date.now() > 3_000_000, expires);
+    assert.equal((await generate({ prompt: 'Once', keep_alive: -1, options: { num_predict: 1 } })).done, true);
+    assert.match((await running())[0].expires_at, /^9999/);
+    assert.equal((await generate({ keep_alive: 0 })).done_reason, 'unload');
+    assert.deepEqual(await running(), []);
+    assert.equal((await generate({ prompt: 'Once', keep_alive: 0, options: { num_predict: 1 } })).done, true);
+    await eventually('unloaded', async () => (await running()).length === 0);
+    assert.match((await generate({ keep_alive: 'soon' })).error, /keep_alive/);
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('what cannot fit says how much is needed and there is, and llama-server\'s load and unload work', async () => {
+  const server = await serveAll(['--memory', '200KiB']);
+  try {
+    for (const stream of [false, true]) {
+      const refused = await server.post('/v1/chat/completions', { model: 'llama', stream, messages: [{ role: 'user', content: 'x' }] });
+      assert.equal(refused.status, 503);
+      assert.match((await refused.json()).error.message, /needed, .* available.*budget of 200\.0 KiB/);
+    }
+    assert.equal((await (await server.post('/models/load', { model: 'llama' })).json()).success, true);
+    await eventually('failed', async () => {
+      const { data } = await (await fetch(`${server.url}/models`)).json();
+      return data.find(({ id }) => id === 'llama').status.failed === true;
+    });
+    assert.equal((await server.post('/models/unload', { model: 'llama' })).status, 200);
+    assert.equal((await server.post('/models/unload', { model: 'nobody' })).status, 404);
+    assert.equal((await server.post('/v1/models/load', {})).status, 400);
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('pinned models are there from the start, and several files are served by their names', async () => {
+  const file = (name) => path.join(fixtures, 'models', `${name}.gguf`);
+  const server = await serve(file('llama'), [file('bert'), '--pin', 'bert', ...kFlags]);
+  try {
+    await eventually('loaded', async () => await stateOf(server, 'bert') === 'loaded');
+    assert.equal(await stateOf(server, 'llama'), 'unloaded');
+    assert.equal((await ask(server, { name: 'llama', kind: 'chat' })).status, 200);
+    assert.equal(await stateOf(server, 'llama'), 'loaded');
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+  const wrong = cairn(['serve', file('llama'), file('bert'), '--port', '0', '--pin', 'nobody']);
+  assert.equal(wrong.status, 1);
+  assert.match(wrong.stderr, /--pin nobody: there is no such model; there is llama, bert/);
+});
