@@ -11,7 +11,7 @@ namespace cairn {
 namespace {
 
 /// More than any model has.
-constexpr int64_t kLayersMax = 1 << 16;
+constexpr int64_t kDividedLayersMax = 1 << 16;
 
 /// The number in "blk.N.…"; -1 for other names.
 int64_t layer_of(std::string_view name) {
@@ -28,9 +28,9 @@ int64_t layer_of(std::string_view name) {
 Result<LayerBytes> layer_bytes(const gguf::Reader& file) {
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
   CAIRN_TRY(const int64_t layers, file.metadata().integer(fmt::format("{}.block_count", architecture)));
-  if (layers < 1 || layers > kLayersMax) {
+  if (layers < 1 || layers > kDividedLayersMax) {
     return fail(Code::kCorruptFile, "{}.block_count is {}; a model has 1 to {} layers", architecture, layers,
-                kLayersMax);
+                kDividedLayersMax);
   }
   LayerBytes bytes;
   bytes.layers.resize(static_cast<size_t>(layers));
