@@ -10,7 +10,7 @@ import { chromium } from 'playwright-core';
 const here = path.dirname(fileURLToPath(import.meta.url));
 export const guide = path.join(here, '../../models/guide/guide.gguf');
 const executablePath = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((file) => fs.existsSync(file));
-const kPatienceMs = 30_000;
+const kPatienceMs = 60_000;
 
 let browser = null;
 export async function startBrowser() {
@@ -46,7 +46,7 @@ export async function visit(url, options = {}) {
       console.error(`Content Security Policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
     });
   });
-  await page.goto(url);
+  await page.goto(url, { timeout: kPatienceMs });
   return {
     page,
     faults,

@@ -1,6 +1,6 @@
 // The frame: conversations at the side, the models above, and what is open.
 import type { ComponentType } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { hasKey, keyWanted, setKey } from '../lib/api';
 import { applyTheme, theme, type Theme } from '../theme';
 import {
@@ -267,7 +267,8 @@ function isTyping(target: EventTarget | null) {
 }
 
 function useKeys(help: () => void) {
-  useEffect(() => {
+  // Before the first paint: keys work as soon as the page is there.
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.key === 'Escape' && !document.querySelector('dialog[open]')) return stop();
       const action = event.altKey && !event.ctrlKey && !event.metaKey ? event.code : '';
