@@ -38,8 +38,8 @@ struct ChatFlags {
   std::string url;
   std::string api_key;  ///< for the server; empty: none
   std::string system;
-  std::string models;               ///< folder of `cairn run`
-  std::optional<std::string> once;  ///< the only message, instead of a conversation
+  std::string models;              ///< folder of `cairn run`
+  std::vector<std::string> words;  ///< of the only message, instead of a conversation
   int32_t max_tokens = -1;
 };
 
@@ -253,7 +253,9 @@ void converse(const ChatFlags& flags, const Answer& answer, int& exit_code) {
 /// Answers a message that is no conversation.
 Result<void> answer_once(const ChatFlags& flags, const Answer& answer) {
   ordered_json messages = opening(flags.system);
-  messages.push_back({{"role", "user"}, {"content", utf8_replace_invalid(*flags.once)}});
+  std::string message;
+  for (const std::string& word : flags.words) message += (message.empty() ? "" : " ") + word;
+  messages.push_back({{"role", "user"}, {"content", utf8_replace_invalid(message)}});
   CAIRN_TRY(const std::string text, answer(messages));
   show(text.ends_with('\n') ? "" : "\n");
   return {};
@@ -284,7 +286,7 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
   CAIRN_TRY(const auto model, load.load());
   warn_without_template(*model);
   catch_interrupts();
-  if (::isatty(STDIN_FILENO) != 0 && !flags.once) {
+  if (::isatty(STDIN_FILENO) != 0 && flags.words.empty()) {
     if (flags.load.model.empty())
       show("This is Cairn's small demonstration model; for a real one: cairn chat MODEL.gguf\n");
     show("Type a message; /help lists commands.\n");
@@ -295,7 +297,7 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
     CAIRN_TRY(held, answer_rules(*model->tokenizer, *form));
   }
   const Answer answer = [&](const ordered_json& messages) { return answer_locally(*model, flags, held, messages); };
-  if (flags.once) return answer_once(flags, answer);
+  if (!flags.words.empty()) return answer_once(flags, answer);
   converse(flags, answer, exit_code);
   return {};
 }
@@ -338,7 +340,7 @@ void add_run(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, true);
   command->get_option("MODEL")->description(std::string(kNameHelp) + ", or a GGUF file");
-  command->add_option("TEXT", flags->once, "The only message");
+  command->add_option("TEXT", flags->words, "The only message");
   add_models_flag(*command, flags->models);
   add_conversation_flags(*command, *flags);
   command->callback([flags, &exit_code] {

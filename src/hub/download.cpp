@@ -230,18 +230,17 @@ class Loading {
   Result<void> end(Lane& lane, int code) {
     const auto failed = lane.transfer->failure(code);
     drop(lane);
-    if (lane.fatal) return std::unexpected(*lane.fatal);
-    if (restarts_) return {};
     Piece rest = lane.piece;
-    // Without ranges, the next attempt begins at the beginning.
     const int64_t loaded = lane.at - rest.span.begin;
     const bool complete = lane.at == rest.span.end;
+    // Without ranges, the next attempt begins at the beginning.
     if (!whole_ || complete) {
       state_.loaded.add({rest.span.begin, lane.at});
       if (loaded >= limits_.progress_bytes) rest.attempts = 0;
       rest.span.begin = lane.at;
     }
-    if (complete) return {};
+    if (lane.fatal) return std::unexpected(*lane.fatal);
+    if (complete || restarts_) return {};
     if (failed && !failed->retry) return std::unexpected(failed->error);
     if (++rest.attempts >= limits_.attempts) {
       const Error error =

@@ -93,7 +93,7 @@ TEST_F(DownloadTest, CutConnectionsAreResumedWhereTheyEnded) {
   std::atomic<int> cuts = 0;
   TestHub hub([&](const TestRequest& request) {
     std::string answer = file_answer(request, file_);
-    if (cuts++ < 5) answer.resize(20'000);
+    if (cuts++ < 5) answer.resize(answer.size() / 2);
     return TestAnswer{std::move(answer)};
   });
   source_.url = hub.url();
@@ -109,6 +109,7 @@ TEST_F(DownloadTest, AnotherCallGoesOnFromWhatIsThere) {
     return TestAnswer{broken && !first ? answer_text(503, "", "{\"error\":\"busy\"}") : file_answer(request, file_)};
   });
   source_.url = hub.url();
+  limits_.connections = 1;
   limits_.attempts = 2;
   EXPECT_THAT(error(), HasSubstr("is answered 503: busy; given up after 2 attempts"));
   EXPECT_EQ(loaded_bytes(target_, source_), 64 << 10);
@@ -125,10 +126,11 @@ TEST_F(DownloadTest, AServerWithoutRangesSendsTheWholeFile) {
   std::atomic<int> cuts = 0;
   TestHub hub([&](const TestRequest&) {
     std::string answer = answer_text(200, "", file_);
-    if (cuts++ == 5) answer.resize(100'000);
+    if (cuts++ == 1) answer.resize(100'000);
     return TestAnswer{std::move(answer)};
   });
   source_.url = hub.url();
+  limits_.connections = 1;
   ASSERT_EQ(error(), "loaded");
   EXPECT_TRUE(loaded() == file_);
 }
@@ -289,8 +291,6 @@ TEST_F(DownloadTest, TwoAtOnceLoadTheFileOnce) {
 }
 
 TEST_F(DownloadTest, WithoutAChecksumAnotherEntityTagMeansAnotherFile) {
-  const std::string second = model_file(300'001);
-  ASSERT_EQ(second.size(), file_.size());
   std::string newer = file_;
   newer.back() ^= 1;
   std::atomic<int> count = 0;
