@@ -99,6 +99,7 @@ class Sequence {
   SequenceMemory& memory() { return memory_; }
   const SequenceMemory& memory() const { return memory_; }
   std::span<const TokenId> tokens() const { return tokens_; }
+  uint64_t salt() const { return salt_; }
   /// Where lookups in the prefix cache begin. Without a disk tier the owner of its pages there does not matter.
   PrefixCursor root() const;
   /// A hash of the name of the tenant that it is of.

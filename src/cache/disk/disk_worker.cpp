@@ -24,13 +24,20 @@ Result<std::shared_ptr<DiskWorker>> DiskWorker::open(const std::string& folder, 
   static std::map<std::string, std::weak_ptr<DiskWorker>> workers;
   const std::lock_guard lock(mutex);
   auto files = system_files();
-  CAIRN_TRY_VOID(files->make_folder(folder));
   std::error_code error;
-  const std::string path = std::filesystem::canonical(folder, error).string();
+  const std::string path = std::filesystem::weakly_canonical(folder, error).string();
   if (error) return fail_at(folder, Code::kIo, "cannot look at the folder: {}", error.message());
+  const bool had_one = workers.contains(path);
   std::weak_ptr<DiskWorker>& known = workers[path];
   if (auto worker = known.lock()) return worker;
-  CAIRN_TRY(auto store, PageStore::open(*files, path, options));
+  auto opened = PageStore::open(*files, path, options);
+  // The worker of a model that is being unloaded ends within kEndMax.
+  const auto end = steady_clock::now() + kEndMax + std::chrono::seconds(1);
+  while (had_one && !opened.has_value() && opened.error().code == Code::kUnavailable && steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    opened = PageStore::open(*files, path, options);
+  }
+  CAIRN_TRY(auto store, std::move(opened));
   auto worker = std::make_shared<DiskWorker>(std::move(files), std::move(store));
   CAIRN_TRY_VOID(worker->start());
   known = worker;

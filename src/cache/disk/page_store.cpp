@@ -20,6 +20,12 @@ PageStore::PageStore(Files& files, std::string folder, StoreOptions options, std
 PageStore::~PageStore() = default;
 
 Result<std::unique_ptr<PageStore>> PageStore::open(Files& files, const std::string& folder, StoreOptions options) {
+  // Other people's access is taken away from a folder of this program only.
+  if (const auto names = files.list(folder); names.has_value() && !files.exists(folder + "/secret")) {
+    const auto foreign = [](const std::string& name) { return name != "lock" && name != "secret.new"; };
+    if (std::ranges::any_of(*names, foreign))
+      return fail_at(folder, Code::kInvalidArgument, "the folder holds other files; name one of its own");
+  }
   CAIRN_TRY_VOID(files.make_folder(folder));
   CAIRN_TRY(auto lock, files.lock(folder + "/lock"));
   auto store = std::unique_ptr<PageStore>(new PageStore(files, folder, std::move(options), std::move(lock)));

@@ -76,7 +76,7 @@ struct StoreCounts {
 class PageStore {
  public:
   /// Opens or creates the folder and reads all indexes. Waits for the disk. `files` outlives the store. Errors: kIo,
-  /// kUnavailable (another process uses it).
+  /// kUnavailable (another process uses it), kInvalidArgument (it holds other files).
   static Result<std::unique_ptr<PageStore>> open(Files& files, const std::string& folder, StoreOptions options);
   ~PageStore();
 

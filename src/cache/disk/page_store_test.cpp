@@ -229,6 +229,14 @@ TEST_F(PageStoreTest, AReadOnlyFolderAndASecondProcessAreRefusedInWords) {
   EXPECT_EQ(read_only.error().code, Code::kIo);
 }
 
+TEST_F(PageStoreTest, AFolderOfOthersIsLeftAlone) {
+  disk_.folders.insert(kFolder);
+  disk_.files[kFolder + "/letter.txt"] = std::make_shared<MemoryDisk::Content>();
+  const auto refused = begin();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_NE(refused.error().text().find("other files"), std::string::npos);
+}
+
 TEST_F(PageStoreTest, ADayHasItsBytesAndAClockThatGoesBackGrantsNone) {
   Process process = started("a model", {.daily_bytes_max = 3 * kPageBytes});
   for (const int32_t depth : {1, 2, 3}) ASSERT_TRUE(process.write(1, depth).has_value());
