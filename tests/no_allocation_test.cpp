@@ -119,9 +119,8 @@ void draft(Runner& runner, Drafter& drafter, const PagePool& pool, std::vector<S
   for (const std::vector<TokenId>& each : proposed) ASSERT_EQ(each.size(), size_t{kDepth});
 }
 
-TEST(NoAllocationOfDraftsTest, DraftsAllocateNothing) {
-  const mtp::Folder folder;
-  const auto file = gguf::Reader::open(mtp::make_model(folder / "model.gguf"));
+void expect_drafts_without_allocation(const std::filesystem::path& path) {
+  const auto file = gguf::Reader::open(path);
   ASSERT_TRUE(file.has_value());
   for (const int threads : {1, 2}) {
     const auto backend = make_cpu_backend({.threads = threads, .isa = ""}).value();
@@ -141,6 +140,15 @@ TEST(NoAllocationOfDraftsTest, DraftsAllocateNothing) {
     for (int i = 0; i < 20; ++i) draft(*runner, *drafter, pool, sequences, tokens, proposed);
     EXPECT_EQ(allocations, before) << threads << " threads";
   }
+}
+
+TEST(NoAllocationOfDraftsTest, DraftsOfDeepSeekAllocateNothing) {
+  const mtp::Folder folder;
+  expect_drafts_without_allocation(mtp::make_model(folder / "model.gguf"));
+}
+
+TEST(NoAllocationOfDraftsTest, DraftsOfDecodersAllocateNothing) {
+  expect_drafts_without_allocation(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "qwen35-mtp.gguf");
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, NoAllocationTest,

@@ -82,7 +82,7 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   const int64_t width = experts.row_width(description_.embedding);
   const float* input = x;
   if (shorter) {
-    const MatmulTarget rows[] = {weights.latent_down.to(latent)};
+    const MatmulTarget rows[] = {weights.latent_rows->down.to(latent)};
     backend_.matmul(rows, x, rows_);
     input = latent;
   }
@@ -100,7 +100,7 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   backend_.grouped_matmul(down, gate, rows_, ids, used, true);
   if (!experts.weighted_inputs) backend_.moe_combine(chosen, shares, rows_, used, width, result);
   if (shorter) {
-    const MatmulTarget rows[] = {weights.latent_up.to(out)};
+    const MatmulTarget rows[] = {weights.latent_rows->up.to(out)};
     backend_.matmul(rows, latent, rows_);
   }
   if (experts.shared_width > 0) shared(weights, x, out);

@@ -162,8 +162,9 @@ class LayerLoader {
       CAIRN_TRY(weights.router_bias, binder_.vector(bias, experts.route.experts));
     }
     if (experts.latent > 0) {
-      CAIRN_TRY(weights.latent_down, binder_.linear(prefix_ + "ffn_latent_down", experts.latent, width));
-      CAIRN_TRY(weights.latent_up, binder_.linear(prefix_ + "ffn_latent_up", width, experts.latent));
+      weights.latent_rows = std::make_unique<LatentRowWeights>();
+      CAIRN_TRY(weights.latent_rows->down, binder_.linear(prefix_ + "ffn_latent_down", experts.latent, width));
+      CAIRN_TRY(weights.latent_rows->up, binder_.linear(prefix_ + "ffn_latent_up", width, experts.latent));
     }
     CAIRN_TRY_VOID(load_routed(experts, weights.routed));
     if (experts.shared_width == 0) return {};
@@ -259,7 +260,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
   if (config.per_layer_input > 0) {
     CAIRN_TRY(weights.per_layer_inputs, load_per_layer_inputs(binder, config, range));
   }
-  weights.layers.reserve(range.end - range.begin + 1);
+  weights.layers.reserve(range.end - range.begin + (config.mtp_layer ? 1 : 0));
   for (int32_t layer = range.begin; layer < range.end; ++layer) {
     CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, config, layer).load());
     weights.layers.push_back(std::move(loaded));

@@ -1,6 +1,7 @@
 /// All weights of a decoder, by the tensor names that GGUF files give them.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "base/error.h"
@@ -17,6 +18,12 @@ struct FeedForwardWeights {
   Linear gate;  ///< empty if there is none
   Linear up;
   Linear down;
+};
+
+/// What makes the rows that experts work on, and rows of the residual stream of those.
+struct LatentRowWeights {
+  Linear down;
+  Linear up;
 };
 
 /// What makes the inputs that each layer has of its own.
@@ -48,9 +55,8 @@ struct LayerWeights {
   Norm routed_post_norm;
   Buffer router_norm;
   Linear router;
-  Buffer router_bias;  ///< for choosing only; may be empty
-  Linear latent_down;  ///< makes the experts' rows, and the next one rows of the residual stream; MoeConfig::latent
-  Linear latent_up;
+  Buffer router_bias;                             ///< for choosing only; may be empty
+  std::unique_ptr<LatentRowWeights> latent_rows;  ///< null unless MoeConfig::latent
   FeedForwardWeights routed;
   FeedForwardWeights shared;
   Linear shared_gate;
