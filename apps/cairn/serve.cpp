@@ -176,6 +176,8 @@ Result<void> load(const ServeFlags& flags, const ConfigFile& config, ModelManage
   CAIRN_TRY(const std::vector<ServedModel> models, served_models(flags, config, service));
   CAIRN_TRY_VOID(manager.set_models(models));
   SharedModel only;
+  for (const ServedModel& served : models)
+    if (served.pinned && !serves_one_file(flags)) CAIRN_TRY_VOID(manager.load(served.model.name));
   if (serves_one_file(flags)) {
     CAIRN_TRY(only, manager.load_and_wait(models.front().model.name));
     warn_without_template(*only);
@@ -189,8 +191,6 @@ Result<void> load(const ServeFlags& flags, const ConfigFile& config, ModelManage
   log_info("models may take {} of memory (--memory), and are loaded when they are asked for",
            bytes_text(manager.memory().bytes_max()));
   tell_addresses(flags, fmt::format("{} models", models.size()), false, port);
-  for (const ServedModel& served : models)
-    if (served.pinned) CAIRN_TRY_VOID(manager.load(served.model.name));
   return {};
 }
 

@@ -93,7 +93,7 @@ ordered_json value_of(std::string_view text) {
 }
 
 /// Whether a member is missing or empty.
-bool is_empty(std::string_view text) {
+bool is_absent(std::string_view text) {
   std::string dense;
   for (const char c : text.substr(0, 8))
     if (std::string_view(" \t\r\n").find(c) == std::string_view::npos) dense += c;
@@ -146,7 +146,7 @@ Result<ModelRequest> read_model_request(std::string_view body, bool ollama) {
   if (name.is_string()) request.model = name.get<std::string>();
   const std::string_view stream = members.find("stream");
   request.stream = stream.empty() ? ollama : stream.starts_with("true");
-  request.asks_nothing = is_empty(members.find("prompt")) && is_empty(members.find("messages"));
+  request.asks_nothing = is_absent(members.find("prompt")) && is_absent(members.find("messages"));
   const ordered_json keep = ollama ? value_of(members.find("keep_alive")) : ordered_json(nullptr);
   if (keep.is_null() || keep == "") return request;
   if (keep.is_number()) request.keep_alive = keep_of(keep.get<double>());

@@ -177,7 +177,8 @@ void Service::run_with_model(const std::shared_ptr<Job>& job, ModelKind kind) {
   if (!choice) return send_error(*job->response, choice.error(), job->format);
   const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->format);
   job->response = response;
-  if (unloads(job->request.path, *asked)) {
+  const auto status = models_->find_exactly(choice->name);
+  if (unloads(job->request.path, *asked) && status && !status->served->pinned) {
     if (const auto done = models_->unload(choice->name); !done) return send_error(*response, done.error(), job->format);
     return send_unloaded(job->request.path, *asked, choice->name, *response);
   }

@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <algorithm>
 #include <csignal>
+#include <exception>
+#include <iterator>
+#include <new>
 #include <utility>
 
 #include "base/log.h"
@@ -40,6 +43,16 @@ std::thread thread_without_signals(Run run) {
   std::thread thread(std::move(run));
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
+}
+
+/// What it throws ends the one that waits, by the end of the connection.
+template <class Work>
+void guarded(const Work& work) noexcept {
+  try {
+    work();
+  } catch (...) {
+    log_line(LogLevel::kError, "whoever waits for a model was not answered: out of memory");
+  }
 }
 
 }  // namespace
@@ -142,6 +155,9 @@ ModelManager::Entries ModelManager::visible() const {
 
 std::shared_ptr<ModelManager::Entry> ModelManager::find(std::string_view name) const {
   const Entries entries = visible();
+  // Of NAME and NAME:latest, which are two names if there are both.
+  const auto own = std::ranges::find(entries, name, [](const auto& entry) { return entry->served->model.name; });
+  if (own != entries.end()) return *own;
   const auto found =
       std::ranges::find_if(entries, [&](const auto& entry) { return is_called(names_of(*entry->served), name); });
   return found == entries.end() ? nullptr : *found;
@@ -322,7 +338,7 @@ void ModelManager::run_loads() {
     lock.unlock();
     if (!loaded) log_error("{} cannot be loaded: {}", entry->served->model.name, loaded.error().text());
     for (Waiting& each : ready)
-      if (!each.waiter.gone()) each.waiter.ready(loaded);
+      if (!each.waiter.gone()) guarded([&] { each.waiter.ready(loaded); });
     ready.clear();
     loaded = nullptr;
     lock.lock();
@@ -417,11 +433,10 @@ ModelManager::Room ModelManager::make_room(const Entry& wanted, bool patient) {
 void ModelManager::keep_once(Clock::time_point now, std::vector<std::function<void()>>& tell,
                              std::vector<Waiting>& gone) {
   for (const auto& entry : entries_) {
-    std::erase_if(entry->waiting, [&](Waiting& waiting) {
-      if (!waiting.waiter.gone()) return false;
-      gone.push_back(std::move(waiting));
-      return true;
-    });
+    const auto left =
+        std::ranges::stable_partition(entry->waiting, [](const Waiting& waiting) { return !waiting.waiter.gone(); });
+    std::ranges::move(left, std::back_inserter(gone));
+    entry->waiting.erase(left.begin(), left.end());
     for (Waiting& waiting : entry->waiting) {
       if (waiting.told || now - waiting.since < kQuietWait) continue;
       waiting.told = true;
@@ -443,7 +458,7 @@ void ModelManager::run_keeper() {
     std::vector<Waiting> gone;
     keep_once(Clock::now(), tell, gone);
     lock.unlock();
-    for (const auto& each : tell) each();
+    for (const auto& each : tell) guarded(each);
     tell.clear();
     gone.clear();
     lock.lock();
