@@ -26,7 +26,7 @@ Result<AnswerGrammarRules> answer_rules(Service& service, const LoadedModel& mod
   auto made = service.grammars().get(form);
   if (!made && made.error().code == Code::kInternal) return std::unexpected(std::move(made).error());
   if (!made) return invalid_field(form.field, made.error().message);
-  return AnswerGrammarRules{.grammar = *std::move(made), .vocabulary = service.answer_vocabulary(model)};
+  return AnswerGrammarRules{.grammar = *std::move(made), .vocabulary = model.constraints->vocabulary()};
 }
 
 Result<HeldCallsRules> lazy_rules(Service& service, const LoadedModel& model, const grammar::GrammarSource& form) {

@@ -81,7 +81,7 @@ class ResponseSink {
 
 /// What the engine computes for one request, and who writes it.
 struct Answer {
-  Engine* engine = nullptr;
+  std::shared_ptr<Engine> engine;  ///< holds its model until the answer's end; first, so that it goes last
   std::vector<GenerateRequest> requests;
   std::unique_ptr<ResponseSerializer> serializer;
   ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole

@@ -138,7 +138,8 @@ class GenerationTest : public testing::Test {
         [this](const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
           std::vector<GenerateRequest> requests(request.path == "/three" ? 3 : 1);
           auto serializer = std::make_unique<PlainWriter>(request.path != "/whole", settles_);
-          Generation::start({&engine_, std::move(requests), std::move(serializer), ByteShare(budget_)},
+          Generation::start({std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine_), std::move(requests),
+                             std::move(serializer), ByteShare(budget_)},
                             std::move(response));
         },
         [](int, std::string_view message) { return std::string(message); });

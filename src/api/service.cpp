@@ -12,15 +12,10 @@
 #include "api/telemetry/request_record.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
-#include "chat/tool_calls/call_form.h"
-#include "chat/tool_calls/format.h"
 #include "net/http/content_coding.h"
 
 namespace cairn::api {
 namespace {
-
-// Harmony addresses a message to a tool.
-constexpr std::string_view kHarmonyCall = " to=";
 
 /// Texts, as they are read, checked, rendered and cut into pieces, and a token for a byte at the worst.
 constexpr int64_t kWorkingBytesPerByte = 8;
@@ -74,39 +69,6 @@ Result<void> Service::open_store(const std::string& path) {
 
 void Service::keep_recent_responses(int64_t bytes_max) {
   response_store_ = make_recent_responses({.bytes_max = bytes_max});
-}
-
-std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {
-  const std::lock_guard lock(call_bans_mutex_);
-  const auto [found, made] = call_bans_.try_emplace(model.name);
-  if (!made) return found->second;
-  std::vector<std::string_view> texts;
-  if (model.output_format.tools == ToolFormat::kHarmony) texts.push_back(kHarmonyCall);
-  if (const auto* style = tool_call::find_style(model.output_format.tools)) {
-    for (const auto& block_start : style->block_starts)
-      if (!block_start.known_names_only) texts.push_back(block_start.text);
-  }
-  if (!texts.empty()) found->second = std::make_shared<const TextBan>(*model.tokenizer, texts);
-  return found->second;
-}
-
-std::shared_ptr<const TextBan> Service::call_starts(const LoadedModel& model) {
-  const std::lock_guard lock(call_bans_mutex_);
-  const auto [found, made] = call_starts_.try_emplace(model.name);
-  if (!made) return found->second;
-  std::vector<std::string_view> texts;
-  if (const auto* style = tool_call::find_style(model.output_format.tools)) {
-    for (const tool_call::CallStart& start : tool_call::call_starts(*style)) texts.push_back(start.text);
-  }
-  if (!texts.empty()) found->second = std::make_shared<const TextBan>(*model.tokenizer, texts);
-  return found->second;
-}
-
-std::shared_ptr<const AnswerVocabulary> Service::answer_vocabulary(const LoadedModel& model) {
-  const std::lock_guard lock(answer_vocabularies_mutex_);
-  std::shared_ptr<const AnswerVocabulary>& made = answer_vocabularies_[model.name];
-  if (made == nullptr) made = std::make_shared<const AnswerVocabulary>(*model.tokenizer);
-  return made;
 }
 
 void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,

@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "api/errors.h"
@@ -17,11 +15,9 @@
 #include "api/telemetry/telemetry.h"
 #include "api/workers.h"
 #include "base/system/byte_budget.h"
-#include "chat/constraints/answer_grammar.h"
 #include "chat/sampled_turns.h"
 #include "grammar/grammar_source.h"
 #include "loader/registry.h"
-#include "sampling/text_ban.h"
 
 namespace cairn::api {
 
@@ -71,14 +67,6 @@ class Service {
   /// How much of recent responses is kept in memory where there is no file. Before serving.
   void keep_recent_responses(int64_t bytes_max);
   ResponseStore& response_store() { return *response_store_; }
-  /// Forbids the beginning of a tool call in the model's format; made when it is asked for first. Null: the format has
-  /// no text of its own that begins one.
-  std::shared_ptr<const TextBan> call_ban(const LoadedModel& model);
-  /// What completes the texts that begin a call in the model's format (tool_call::call_starts), in their order; made
-  /// when it is asked for first. Null: there are none.
-  std::shared_ptr<const TextBan> call_starts(const LoadedModel& model);
-  /// Made when it is asked for first.
-  std::shared_ptr<const AnswerVocabulary> answer_vocabulary(const LoadedModel& model);
   grammar::GrammarCache& grammars() { return grammars_; }
 
   using Handler =
@@ -108,11 +96,6 @@ class Service {
   bool lenient_calls_ = true;
   RunningResponses running_responses_;
   std::unique_ptr<ResponseStore> response_store_;
-  std::mutex call_bans_mutex_;
-  std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_bans_;
-  std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_starts_;
-  std::mutex answer_vocabularies_mutex_;
-  std::map<std::string, std::shared_ptr<const AnswerVocabulary>, std::less<>> answer_vocabularies_;
   grammar::GrammarCache grammars_;
   bool strict_fields_ = false;
   GenerationDefaults generation_defaults_;

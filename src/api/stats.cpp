@@ -99,7 +99,7 @@ ordered_json prefix_json(const LoadedModel& model, const PrefixReport& report) {
 
 ordered_json server_stats(const Registry& registry) {
   EngineStats sum;
-  for (const LoadedModel* model : registry.list()) add(sum, model->engine->stats());
+  for (const SharedModel& model : registry.list()) add(sum, model->engine->stats());
   return stats_json(sum);
 }
 
@@ -109,7 +109,7 @@ void handle_stats(const Registry& registry, net::HttpResponse& response) {
 
 void handle_metrics(const Registry& registry, net::HttpResponse& response) {
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
-  for (const LoadedModel* model : registry.list()) {
+  for (const SharedModel& model : registry.list()) {
     ordered_json item = {{"model", model->name}};
     item.update(stats_json(model->engine->stats()));
     list["data"].push_back(std::move(item));
@@ -125,7 +125,7 @@ void handle_prefix(const Registry& registry, const net::HttpRequest& request, ne
                        "say which request: /debug/prefix?request=ID, where ID is the `id` of an answer", "request"});
   }
   const Party asker = party_of(request);
-  for (const LoadedModel* model : registry.list()) {
+  for (const SharedModel& model : registry.list()) {
     const auto report = model->engine->prefix_report(*id, asker);
     if (report) return send_json(response, prefix_json(*model, *report));
   }

@@ -55,7 +55,7 @@ int64_t longest_stretch(std::string_view text) {
 Result<std::string> tokenize(Service& service, const net::HttpRequest& http, ByteShare& share) {
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
   CAIRN_TRY(const TokenizeRequest request, parse_tokenize(document));
-  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
   if (!share.grow_to(kSymbolBytes * longest_stretch(request.text))) return std::unexpected(no_request_bytes());
   CAIRN_TRY(const auto tokens, model->tokenizer->encode(request.text, request.options));
   int64_t bytes = kIdBytes * static_cast<int64_t>(tokens.size() + 8);
@@ -84,7 +84,7 @@ Result<std::string> tokenize(Service& service, const net::HttpRequest& http, Byt
 Result<std::string> detokenize(Service& service, const net::HttpRequest& http, ByteShare& share) {
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
   CAIRN_TRY(const DetokenizeRequest request, parse_detokenize(document));
-  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
   int64_t bytes = 0;
   for (const TokenId token : request.tokens) {
     if (index(token) >= model->tokenizer->size()) {
@@ -102,7 +102,7 @@ Result<std::string> detokenize(Service& service, const net::HttpRequest& http, B
 Result<std::string> apply_template(Service& service, const net::HttpRequest& http, ByteShare& share) {
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
   CAIRN_TRY(TemplateRequest request, parse_apply_template(document));
-  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
   resolve_reasoning(request.reasoning, model->chat_template.capabilities(), model->template_defaults,
                     model->engine->context_tokens(), request.input.variables);
   CAIRN_TRY(std::string text, render_chat(model->prompt_context(), request.input));

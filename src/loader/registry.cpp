@@ -13,6 +13,7 @@
 #include "gguf/fingerprint.h"
 #include "kernels/backend.h"
 #include "loader/memory_plan.h"
+#include "loader/unloader.h"
 #include "model/model.h"
 
 namespace cairn {
@@ -286,6 +287,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .template_source = std::string(chat_template.source),
       .template_defaults = options.template_defaults,
       .output_format = detect_output_format(chat_template.source),
+      .constraints = nullptr,
       .device = std::move(device),
       .pack_cache = nullptr,
       .mtp_file = std::move(mtp_file),
@@ -296,6 +298,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .files = std::make_unique<ModelFiles>(),
       .engine = nullptr,
   });
+  model->constraints = std::make_unique<ConstraintTables>(*model->tokenizer, model->output_format.tools);
   for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();
   log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
            static_cast<double>(model->parameters) * 1e-9, model->device.text());
@@ -317,6 +320,11 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   return model;
 }
 
+std::shared_ptr<Engine> shared_engine(const SharedModel& model) { return {model, model->engine.get()}; }
+
+Registry::Registry() : unloader_(std::make_shared<Unloader>()) {}
+Registry::~Registry() = default;
+
 bool Registry::loading() const {
   const std::lock_guard lock(mutex_);
   return models_.empty();
@@ -332,13 +340,13 @@ Result<void> Registry::add(std::unique_ptr<LoadedModel> model) {
         return fail(Code::kInvalidArgument, "two models are named {}; give one another name", name);
     }
   }
-  models_.push_back(std::move(model));
+  models_.push_back(unloader_->share(std::move(model)));
   return {};
 }
 
-Result<LoadedModel*> Registry::find_exactly(std::string_view name) const {
+Result<SharedModel> Registry::find_exactly(std::string_view name) const {
   std::string names;
-  for (LoadedModel* model : list()) {
+  for (const SharedModel& model : list()) {
     if (name.empty() || is_called(*model, name)) {
       CAIRN_TRY_VOID(model->files->check());
       return model;
@@ -350,12 +358,12 @@ Result<LoadedModel*> Registry::find_exactly(std::string_view name) const {
                  names);
 }
 
-Result<LoadedModel*> Registry::find(std::string_view name) const {
+Result<SharedModel> Registry::find(std::string_view name) const {
   auto found = find_exactly(name);
   if (found || found.error().code != Code::kNotFound) return found;
   const auto models = list();
   if (models.size() != 1) return found;
-  LoadedModel* only = models.front();
+  const SharedModel& only = models.front();
   CAIRN_TRY_VOID(only->files->check());
   note_foreign_name(name, *only);
   return only;
@@ -371,17 +379,31 @@ void Registry::note_foreign_name(std::string_view name, const LoadedModel& answe
            answering.name);
 }
 
-std::vector<LoadedModel*> Registry::list() const {
+std::vector<SharedModel> Registry::list() const {
   const std::lock_guard lock(mutex_);
-  std::vector<LoadedModel*> list;
-  for (const auto& model : models_) list.push_back(model.get());
-  return list;
+  return models_;
+}
+
+bool Registry::remove(const SharedModel& model) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(models_, model);
+  if (found == models_.end()) return false;
+  std::erase_if(removed_, [](const auto& gone) { return gone.expired(); });
+  removed_.push_back(model);
+  models_.erase(found);
+  return true;
 }
 
 void Registry::clear() {
-  std::vector<std::unique_ptr<LoadedModel>> gone;
-  const std::lock_guard lock(mutex_);
-  gone.swap(models_);
+  std::vector<SharedModel> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    gone.swap(models_);
+    for (const auto& removed : removed_) {
+      if (SharedModel answering = removed.lock()) gone.push_back(std::move(answering));
+    }
+  }
+  for (const SharedModel& model : gone) model->engine->stop();
 }
 
 }  // namespace cairn

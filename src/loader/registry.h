@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "chat/chat_template.h"
+#include "chat/constraints/constraint_tables.h"
 #include "chat/output/output_parser.h"
 #include "chat/prompt_context.h"
 #include "engine/engine.h"
@@ -31,6 +32,7 @@
 namespace cairn {
 
 class Backend;
+class Unloader;
 
 struct LoadOptions {
   /// Id that clients use; empty: the first alias, or else the file's name without ".gguf".
@@ -80,6 +82,7 @@ struct LoadedModel {
   std::string template_source;  ///< of chat_template; empty: it has one of its own
   TemplateDefaults template_defaults;
   OutputFormat output_format;  ///< how its chat answers are written
+  std::unique_ptr<ConstraintTables> constraints;
   Device device;
   std::unique_ptr<PackCache> pack_cache;   ///< null: none
   std::unique_ptr<gguf::Reader> mtp_file;  ///< file of an MTP module; null: none of its own
@@ -98,12 +101,23 @@ struct LoadedModel {
 /// parts; kOutOfMemory says how much is needed and how much there is.
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options);
 
+/// Whoever holds one may use it, also after it has left the registry: it is destroyed once nobody does (Unloader).
+using SharedModel = std::shared_ptr<const LoadedModel>;
+/// The model's engine; whoever holds it holds the model.
+std::shared_ptr<Engine> shared_engine(const SharedModel& model);
+
 /// Names of no model of which the log is told.
 inline constexpr size_t kForeignNamesMax = 256;
 
-/// Models that clients may name. Thread-safe: models may be added while others look.
+/// Models that clients may name. Thread-safe: models may come and go while others look.
 class Registry {
  public:
+  Registry();
+  /// Waits for the models that nobody holds any more to be destroyed.
+  ~Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
   /// Until there is a model.
   bool loading() const;
   /// Error: kInvalidArgument, a model of that name or with that alias is here already.
@@ -112,18 +126,23 @@ class Registry {
   /// there is one model, it answers every name: clients have names that they cannot leave out. The log has a line of
   /// each such name, of kForeignNamesMax at most. Errors: kUnavailable while loading; kNotFound, listing the names
   /// there are; those of ModelFiles::check.
-  Result<LoadedModel*> find(std::string_view name) const;
+  Result<SharedModel> find(std::string_view name) const;
   /// The same, but only by its own name or an alias: for clients that ask whether there is such a model.
-  Result<LoadedModel*> find_exactly(std::string_view name) const;
-  std::vector<LoadedModel*> list() const;
-  /// Stops every engine and unloads. Nobody may use a model any more.
+  Result<SharedModel> find_exactly(std::string_view name) const;
+  std::vector<SharedModel> list() const;
+  /// The model leaves the table: no request finds it any more. Those that it answers go on to their end, and then it is
+  /// destroyed. False: it is not here.
+  bool remove(const SharedModel& model);
+  /// Removes every model and stops every engine, of models that were removed before too: what they answer is cut off.
   void clear();
 
  private:
   void note_foreign_name(std::string_view name, const LoadedModel& answering) const;
 
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<LoadedModel>> models_;
+  const std::shared_ptr<Unloader> unloader_;
+  std::vector<SharedModel> models_;
+  std::vector<std::weak_ptr<const LoadedModel>> removed_;     // some of which still answer
   mutable std::set<std::string, std::less<>> foreign_names_;  // that the log has a line of
 };
 

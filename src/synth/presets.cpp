@@ -122,6 +122,36 @@ constexpr KeyDefault kGemma4[] = {
     {"expert_feed_forward_length", kU32, ""},
 };
 
+constexpr KeyDefault kNemotronHMoe[] = {
+    {"context_length", kU32, "2048"},
+    {"embedding_length", kU32, "256"},
+    {"block_count", kU32, "6"},
+    {"feed_forward_length", kU32, "", true},
+    {"vocab_size", kU32, "512"},
+    {"attention.head_count", kU32, "4"},
+    {"attention.head_count_kv", kU32, "", true},
+    {"attention.key_length", kU32, "64"},
+    {"attention.value_length", kU32, ""},
+    {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
+    {"attention.layer_norm_epsilon", kF32, "1e-5"},
+    {"rope.dimension_count", kU32, ""},
+    {"rope.scaling.finetuned", kBool, "true"},
+    {"ssm.conv_kernel", kU32, "4"},
+    {"ssm.state_size", kU32, "64"},
+    {"ssm.group_count", kU32, "2"},
+    {"ssm.time_step_rank", kU32, "4"},
+    {"ssm.inner_size", kU32, "512"},
+    {"expert_count", kU32, "8"},
+    {"expert_used_count", kU32, "2"},
+    {"expert_group_count", kU32, "1"},
+    {"expert_group_used_count", kU32, "1"},
+    {"expert_feed_forward_length", kU32, "256"},
+    {"expert_shared_count", kU32, "1"},
+    {"expert_shared_feed_forward_length", kU32, "512"},
+    {"expert_weights_norm", kBool, "true"},
+    {"expert_weights_scale", kF32, "2.5"},
+};
+
 constexpr KeyDefault kDeepseek2[] = {
     {"context_length", kU32, "2048"},
     {"embedding_length", kU32, "256"},
@@ -262,6 +292,30 @@ constexpr Setting kLfm28B[] = {
     {"expert_feed_forward_length", "1792"},
 };
 
+// Layers of Mamba 2 and of experts in turns, and six with attention.
+constexpr Setting kNemotron3Nano[] = {
+    {"context_length", "1048576"},
+    {"embedding_length", "2688"},
+    {"block_count", "52"},
+    {"feed_forward_length",
+     "0,1856,0,1856,0,0,1856,0,1856,0,1856,0,0,1856,0,1856,0,1856,0,0,1856,0,1856,0,1856,0,0,"
+     "1856,0,1856,0,1856,0,0,1856,0,1856,0,1856,0,1856,0,0,1856,0,1856,0,1856,0,1856,0,1856"},
+    {"vocab_size", "131072"},
+    {"attention.head_count", "32"},
+    {"attention.head_count_kv",
+     "0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,2,0,0,0,0,0,0,0,0,2,0,0,"
+     "0,0,0,0,0,0,0"},
+    {"attention.key_length", "128"},
+    {"ssm.state_size", "128"},
+    {"ssm.group_count", "8"},
+    {"ssm.time_step_rank", "64"},
+    {"ssm.inner_size", "4096"},
+    {"expert_count", "128"},
+    {"expert_used_count", "6"},
+    {"expert_feed_forward_length", "1856"},
+    {"expert_shared_feed_forward_length", "3712"},
+};
+
 constexpr Setting kV2Lite[] = {
     {"context_length", "163840"},
     {"embedding_length", "2048"},
@@ -391,9 +445,9 @@ constexpr Setting kTwoBitExperts[] = {
 };
 
 constexpr Architecture kArchitectures[] = {
-    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4},   {"gemma4", kGemma4, true}, {"gpt-oss", kGptOss},
-    {"llama", kLlama},         {"qwen3", kQwen3, true},     {"qwen3moe", kQwen3Moe},   {"qwen35", kQwen35},
-    {"qwen35moe", kQwen35Moe}, {"lfm2moe", kLfm2Moe, true},
+    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4},   {"gemma4", kGemma4, true},         {"gpt-oss", kGptOss},
+    {"llama", kLlama},         {"qwen3", kQwen3, true},     {"qwen3moe", kQwen3Moe},           {"qwen35", kQwen35},
+    {"qwen35moe", kQwen35Moe}, {"lfm2moe", kLfm2Moe, true}, {"nemotron_h_moe", kNemotronHMoe},
 };
 
 constexpr Preset kPresets[] = {
@@ -404,6 +458,7 @@ constexpr Preset kPresets[] = {
     {{"qwen3.5-9b", "qwen35", "9.0 G parameters, the shape of Qwen 3.5 9B"}, kQwen359B},
     {{"qwen3.5-35b-a3b", "qwen35moe", "35 G parameters, the shape of Qwen 3.5 35B-A3B"}, kQwen35A3B},
     {{"lfm2-8b-a1b", "lfm2moe", "8.3 G parameters, the shape of LFM2 8B-A1B"}, kLfm28B, true},
+    {{"nemotron-3-nano", "nemotron_h_moe", "31.6 G parameters, the shape of Nemotron 3 Nano 30B-A3B"}, kNemotron3Nano},
     {{"gpt-oss-20b", "gpt-oss", "20.9 G parameters, the shape of gpt-oss 20B; four-bit experts"},
      kGptOss20B,
      false,

@@ -21,10 +21,8 @@ constexpr int64_t kPlainRatio = 128;
 // gemma4: of so many layers the last one has no window, and neither has the last layer of all.
 constexpr int64_t kWindowPeriod = 6;
 
-constexpr std::string_view kMayBeZero[] = {"hash_layer_count",           "leading_dense_block_count",
-                                           "attention.compress_ratios",  "nextn_predict_layers",
-                                           "attention.shared_kv_layers", "embedding_length_per_layer_input",
-                                           "rope.dimension_sections",    "attention.head_count_kv"};
+constexpr std::string_view kMayBeZero[] = {"hash_layer_count", "leading_dense_block_count", "nextn_predict_layers",
+                                           "attention.shared_kv_layers", "embedding_length_per_layer_input"};
 
 template <class Names>
 std::string list_of(Names&& names) {
@@ -78,8 +76,9 @@ std::unexpected<Error> misfit(std::string_view key, std::string what) {
 }  // namespace
 
 std::span<const std::string_view> architectures() {
-  static constexpr std::array<std::string_view, 10> kNames = {
-      "llama", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "lfm2moe", "deepseek2", "deepseek4", "gemma4", "gpt-oss"};
+  static constexpr std::array<std::string_view, 11> kNames = {"llama",     "qwen3",   "qwen3moe",       "qwen35",
+                                                              "qwen35moe", "lfm2moe", "nemotron_h_moe", "deepseek2",
+                                                              "deepseek4", "gemma4",  "gpt-oss"};
   return kNames;
 }
 
@@ -194,15 +193,35 @@ void Shape::complete_deepseek4() {
   derive("hash_layer_count", {static_cast<double>(std::clamp<int64_t>(main_layers, 0, kHashLayers))});
 }
 
-// Every third of a small shape's layers has attention; of a preset with fewer layers than it has, the first are left.
+// Of a preset with fewer layers than it has, the first are left.
+void Shape::leave_first_layers(std::string_view name) {
+  Key* key = find(name);
+  const int64_t layers = std::min(integer("block_count"), kLayersMax);
+  if (!key->is_chosen && std::cmp_greater(key->values.size(), layers)) key->values.resize(static_cast<size_t>(layers));
+}
+
+// Every third of a small shape's layers has attention.
 void Shape::complete_lfm2() {
   const int64_t layers = std::min(integer("block_count"), kLayersMax);
   const auto heads = static_cast<double>((integer("attention.head_count") + 3) / 4);
   std::vector<double> kv_heads;
   for (int64_t layer = 0; layer < layers; ++layer) kv_heads.push_back(layer % 3 == 2 ? heads : 0);
   derive("attention.head_count_kv", std::move(kv_heads));
-  Key* key = find("attention.head_count_kv");
-  if (!key->is_chosen && std::cmp_greater(key->values.size(), layers)) key->values.resize(static_cast<size_t>(layers));
+  leave_first_layers("attention.head_count_kv");
+}
+
+// A small shape's layers are a state, experts, attention, experts and so on; a layer is one of the three alone.
+void Shape::complete_nemotron_h() {
+  const int64_t layers = std::min(integer("block_count"), kLayersMax);
+  std::vector<double> kv_heads, widths;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    kv_heads.push_back(layer % 4 == 2 ? 2 : 0);
+    widths.push_back(layer % 2 == 1 ? static_cast<double>(integer("expert_feed_forward_length")) : 0);
+  }
+  derive("attention.head_count_kv", std::move(kv_heads));
+  derive("feed_forward_length", std::move(widths));
+  leave_first_layers("attention.head_count_kv");
+  leave_first_layers("feed_forward_length");
 }
 
 void Shape::complete_gemma4() {
@@ -236,6 +255,7 @@ Result<void> Shape::complete() {
   }
   if (architecture_.starts_with("deepseek")) derive("attention.head_count_kv", {1});
   if (architecture_ == "lfm2moe") complete_lfm2();
+  if (architecture_ == "nemotron_h_moe") complete_nemotron_h();
   derive("attention.value_length", {static_cast<double>(integer("attention.key_length"))});
   derive("rope.dimension_count", {static_cast<double>(integer("attention.key_length"))});
   CAIRN_TRY_VOID(check_numbers());
@@ -246,7 +266,7 @@ Result<void> Shape::complete() {
 Result<void> Shape::check_numbers() const {
   for (const Key& key : keys_) {
     if (key.type != gguf::ValueType::kU32) continue;
-    const int64_t least = has(kMayBeZero, key.name) ? 0 : 1;
+    const int64_t least = key.is_array || has(kMayBeZero, key.name) ? 0 : 1;
     for (const double value : key.values) {
       if (value >= static_cast<double>(least) && value <= static_cast<double>(most(key.name))) continue;
       return misfit(key.name, fmt::format("{} must be in {} .. {}", value, least, most(key.name)));
@@ -259,8 +279,9 @@ Result<void> Shape::check_heads() const {
   const int64_t heads = integer("attention.head_count");
   const int64_t rope = integer("rope.dimension_count");
   const bool is_lfm2 = architecture_ == "lfm2moe";
+  const bool is_hybrid = is_lfm2 || architecture_ == "nemotron_h_moe";
   for (const int64_t kv_heads : integers("attention.head_count_kv")) {
-    if (kv_heads == 0 ? is_lfm2 : heads % kv_heads == 0) continue;
+    if (kv_heads == 0 ? is_hybrid : heads % kv_heads == 0) continue;
     return misfit("attention.head_count_kv", fmt::format("{} does not divide the {} heads", kv_heads, heads));
   }
   if (is_lfm2) CAIRN_TRY_VOID(check_lfm2());
@@ -294,9 +315,6 @@ Result<void> Shape::check_lfm2() const {
   if (width % heads != 0 || width / heads % 2 != 0) {
     return misfit("attention.head_count", fmt::format("it does not divide the {} columns into pairs", width));
   }
-  if (std::cmp_not_equal(integers("attention.head_count_kv").size(), integer("block_count"))) {
-    return misfit("attention.head_count_kv", fmt::format("there are {} layers", integer("block_count")));
-  }
   return {};
 }
 
@@ -320,18 +338,19 @@ Result<void> Shape::check_layers() const {
   for (const char* key : {"hash_layer_count", "leading_dense_block_count"}) {
     if (integer(key) > layers) return misfit(key, fmt::format("there are {} layers", layers));
   }
-  for (const char* key : {"attention.compress_ratios", "swiglu_clamp_exp", "attention.sliding_window_pattern"}) {
-    const Key* found = find(key);
-    if (found == nullptr) continue;
-    if (std::cmp_not_equal(found->values.size(), blocks)) {
-      return misfit(key, fmt::format("{} values for {} layers", found->values.size(), blocks));
-    }
-  }
   if (architecture_ == "gemma4" && std::cmp_not_equal(integers("attention.head_count_kv").size(), blocks)) {
     return misfit("attention.head_count_kv",
                   fmt::format("{} values for {} layers; one for all, or two for those with a "
                               "window and the others, would do",
                               integers("attention.head_count_kv").size(), blocks));
+  }
+  for (const char* key : {"attention.compress_ratios", "swiglu_clamp_exp", "attention.sliding_window_pattern",
+                          "feed_forward_length", "attention.head_count_kv"}) {
+    const Key* found = find(key);
+    if (found == nullptr || !found->is_array) continue;
+    if (std::cmp_not_equal(found->values.size(), blocks)) {
+      return misfit(key, fmt::format("{} values for {} layers", found->values.size(), blocks));
+    }
   }
   const std::vector<int64_t> ratios = integers("attention.compress_ratios");
   if (std::ranges::any_of(ratios | std::views::drop(layers), [](int64_t ratio) { return ratio != 0; })) {

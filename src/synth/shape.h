@@ -82,7 +82,9 @@ class Shape {
   const Key* find(std::string_view name) const;
   void derive(std::string_view name, std::vector<double> values);
   void complete_deepseek4();
+  void leave_first_layers(std::string_view name);
   void complete_lfm2();
+  void complete_nemotron_h();
   void complete_gemma4();
   Result<void> check_numbers() const;
   Result<void> check_heads() const;

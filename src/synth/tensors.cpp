@@ -30,6 +30,9 @@ class Builder {
         add_gated_delta_net();
       } else if (is_short_convolution(layer_)) {
         add_short_convolution();
+      } else if (is_nemotron_h()) {
+        add_nemotron_h_layer();
+        continue;
       } else if (shape_.architecture() == "gemma4") {
         add_gemma4_attention();
       } else {
@@ -62,6 +65,7 @@ class Builder {
 
   bool is_qwen35() const { return shape_.architecture().starts_with("qwen35"); }
   bool is_lfm2() const { return shape_.architecture() == "lfm2moe"; }
+  bool is_nemotron_h() const { return shape_.architecture() == "nemotron_h_moe"; }
   bool is_delta_net(int64_t layer) const {
     return is_qwen35() && (layer + 1) % shape_.integer("full_attention_interval") != 0;
   }
@@ -85,6 +89,47 @@ class Builder {
     matrix("ssm_out", {inner, width_});
   }
 
+  // One thing alone, with one norm: experts, attention or a state.
+  void add_nemotron_h_layer() {
+    const auto layer = static_cast<size_t>(layer_);
+    if (shape_.integers("feed_forward_length")[layer] > 0) {
+      norm("attn_norm", width_);
+      add_squared_relu_experts();
+    } else if (shape_.integers("attention.head_count_kv")[layer] > 0) {
+      add_attention();
+    } else {
+      norm("attn_norm", width_);
+      add_mamba2();
+    }
+  }
+
+  void add_squared_relu_experts() {
+    const int64_t experts = shape_.integer("expert_count");
+    const int64_t inner = shape_.integer("expert_feed_forward_length");
+    const int64_t shared = shape_.integer("expert_shared_feed_forward_length");
+    matrix("ffn_gate_inp", {width_, experts});
+    add("exp_probs_b.bias", {experts}, Role::kBias);
+    matrix("ffn_up_exps", {width_, inner, experts});
+    matrix("ffn_down_exps", {inner, width_, experts});
+    matrix("ffn_up_shexp", {width_, shared});
+    matrix("ffn_down_shexp", {shared, width_});
+  }
+
+  void add_mamba2() {
+    const int64_t heads = shape_.integer("ssm.time_step_rank");
+    const int64_t inner = shape_.integer("ssm.inner_size");
+    const int64_t groups = shape_.integer("ssm.group_count");
+    const int64_t channels = inner + 2 * groups * shape_.integer("ssm.state_size");
+    matrix("ssm_in", {width_, inner + channels + heads});
+    matrix("ssm_conv1d", {shape_.integer("ssm.conv_kernel"), channels});
+    bias("ssm_conv1d", {channels});
+    add("ssm_dt.bias", {heads}, Role::kBias);
+    add("ssm_a", {1, heads}, Role::kRate);
+    add("ssm_d", {1, heads}, Role::kNorm);
+    add("ssm_norm.weight", {inner / groups, groups}, Role::kNorm);
+    matrix("ssm_out", {inner, width_});
+  }
+
   void add_short_convolution() {
     norm("attn_norm", width_);
     matrix("shortconv.in_proj", {width_, 3 * width_});
@@ -96,7 +141,7 @@ class Builder {
     const int64_t head = is_lfm2() ? width_ / heads_ : shape_.integer("attention.key_length");
     const int64_t value = is_lfm2() ? head : shape_.integer("attention.value_length");
     const std::vector<int64_t> kv = shape_.integers("attention.head_count_kv");
-    const int64_t kv_heads = is_lfm2() ? kv[static_cast<size_t>(layer_)] : kv[0];
+    const int64_t kv_heads = kv.size() > 1 ? kv[static_cast<size_t>(layer_)] : kv[0];
     norm("attn_norm", width_);
     matrix("attn_q", {width_, heads_ * head * (is_qwen35() ? 2 : 1)});
     matrix("attn_k", {width_, kv_heads * head});

@@ -28,7 +28,7 @@ ordered_json describe(const LoadedModel& model) {
 Result<ordered_json> list(const Registry& registry, const net::HttpRequest& request) {
   const auto models = registry.list();
   std::vector<std::string> ids;
-  for (const LoadedModel* model : models) ids.push_back(model->name);
+  for (const SharedModel& model : models) ids.push_back(model->name);
   CAIRN_TRY(const Page page,
             page_of(request, ids, {.limit_max = kModelsMax, .after = "after_id", .before = "before_id"}));
   ordered_json value = {{"data", ordered_json::array()}};
@@ -38,7 +38,7 @@ Result<ordered_json> list(const Registry& registry, const net::HttpRequest& requ
 }
 
 Result<ordered_json> one(const Registry& registry, std::string_view id) {
-  CAIRN_TRY(const LoadedModel* model, registry.find_exactly(id));
+  CAIRN_TRY(const SharedModel model, registry.find_exactly(id));
   return describe(*model);
 }
 

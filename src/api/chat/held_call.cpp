@@ -37,7 +37,7 @@ Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, co
                                   const CustomInputs& custom_inputs, const ForcedOpening& forced, bool prompt_opens) {
   const auto* style = tool_call::find_style(model.output_format.tools);
   if (style == nullptr) return fail(Code::kInternal, "a model without a format of calls");
-  HeldCallsRules rules{.vocabulary = service.answer_vocabulary(model), .completing = service.call_starts(model)};
+  HeldCallsRules rules{.vocabulary = model.constraints->vocabulary(), .completing = model.constraints->call_starts()};
   const auto spell = [&](std::string_view text, bool opens) { return rules.vocabulary->spell(text, opens); };
   GrammarSource source{
       .kind = GrammarSource::Kind::kCalls, .field = "tools", .forms = tool_call::call_forms(*style, spell)};

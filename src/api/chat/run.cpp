@@ -95,13 +95,13 @@ TurnRecorder turn_recorder(Service& service, const LoadedModel& model, const Cha
   };
 }
 
-ChatConstraintRules rules_of(Service& service, const LoadedModel& model, const ChatRequest& request, int32_t budget) {
+ChatConstraintRules rules_of(const LoadedModel& model, const ChatRequest& request, int32_t budget) {
   ChatConstraintRules rules;
   const bool has_tools = !request.input.tools.is_null();
   rules.reasoning_tokens_max = budget;
   rules.one_call = has_tools && !request.parallel_calls;
   rules.stops_on_loop = request.generate.max_tokens < 0 && !request.generate.ignore_eos;
-  if (has_tools && request.tool_use == ToolUse::kNone) rules.ban = service.call_ban(model);
+  if (has_tools && request.tool_use == ToolUse::kNone) rules.ban = model.constraints->call_ban();
   return rules;
 }
 
@@ -232,7 +232,7 @@ Prefill prefill_of(const LoadedModel& model, std::string_view text, const std::s
 }
 
 Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http) {
-  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
   set_tenant(http, request.generate);
   CAIRN_TRY(const Prepared prepared, prepare(service, *model, request));
   return static_cast<int32_t>(prepared.prompt.tokens.size());
@@ -240,7 +240,7 @@ Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const n
 
 Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::string& id,
                             const MakeChatSerializer& make_serializer) {
-  CAIRN_TRY(LoadedModel * model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
   CAIRN_TRY(Prepared prepared, prepare(service, *model, request));
   const auto& [prompt, context, forced_prefix, forced_opening, budget] = prepared;
   request.generate.render_special = true;
@@ -248,8 +248,8 @@ Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::st
   for (const auto& stop : context.template_stop_strings) request.generate.stop.push_back(stop);
 
   Answer answer;
-  answer.engine = model->engine.get();
-  ChatConstraintRules rules = rules_of(service, *model, request, budget);
+  answer.engine = shared_engine(model);
+  ChatConstraintRules rules = rules_of(*model, request, budget);
   CAIRN_TRY_VOID(add_grammar(service, *model, request, context, rules));
   CAIRN_TRY_VOID(add_calls(service, *model, request, context, forced_opening, rules));
   answer.requests = constrained_requests(request, id, prompt, rules, context, *model);

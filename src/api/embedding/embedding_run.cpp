@@ -8,9 +8,9 @@
 
 namespace cairn::api {
 
-EmbeddingRun::EmbeddingRun(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
+EmbeddingRun::EmbeddingRun(std::shared_ptr<Engine> engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
                            std::shared_ptr<net::HttpResponse> response, ByteShare share)
-    : engine_(engine),
+    : engine_(std::move(engine)),
       common_(std::move(common)),
       warnings_(wanted_warnings()),
       record_(current_record() ? current_record() : std::make_shared<RequestRecord>(RequestFacts{})),
@@ -18,9 +18,10 @@ EmbeddingRun::EmbeddingRun(Engine& engine, GenerateRequest common, std::unique_p
       response_(std::move(response)),
       share_(std::move(share)) {}
 
-void EmbeddingRun::start(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
+void EmbeddingRun::start(std::shared_ptr<Engine> engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
                          std::shared_ptr<net::HttpResponse> response, ByteShare share) {
-  auto run = std::make_shared<EmbeddingRun>(engine, std::move(common), std::move(task), response, std::move(share));
+  auto run =
+      std::make_shared<EmbeddingRun>(std::move(engine), std::move(common), std::move(task), response, std::move(share));
   if (const Result<void> prepared = run->prepare(); !prepared)
     return send_error(*response, prepared.error(), run->task_->error_format());
   ResponseStream::start(std::move(response), std::move(run));
@@ -58,10 +59,10 @@ Result<void> EmbeddingRun::prepare() {
     const size_t text = prepared_.size();
     CAIRN_TRY_VOID(task_->prepare(text, request));
     const auto tokens = static_cast<int64_t>(request.prompt.size());
-    if (tokens > engine_.context_tokens()) {
+    if (tokens > engine_->context_tokens()) {
       return fail_at(task_->path(text), Code::kContextLengthExceeded,
                      "{} has {} tokens, but the model's context has {}: shorten it, or send \"truncate\": true",
-                     task_->path(text), tokens, engine_.context_tokens());
+                     task_->path(text), tokens, engine_->context_tokens());
     }
     tokens_ += tokens;
     const auto bytes = static_cast<int64_t>(sizeof(GenerateRequest)) + tokens * static_cast<int64_t>(sizeof(TokenId));
@@ -111,7 +112,7 @@ Result<void> EmbeddingRun::submit_some() {
   while ((submitted_ < prepared_.size() || !again_.empty()) && slots_.size() < kEmbedInFlightMax) {
     const size_t text = again_.empty() ? submitted_ : again_.back();
     GenerateRequest request = prepared_[text];
-    auto stream = engine_.submit(std::move(request));
+    auto stream = engine_->submit(std::move(request));
     if (!stream) {
       // Others fill the queue: the next one goes when one of ours comes back.
       if (stream.error().code == Code::kQueueFull && !slots_.empty()) return {};

@@ -49,11 +49,12 @@ class EmbedTask {
 class EmbeddingRun final : public ResponseTask {
  public:
   /// Prepares the texts here, on a worker, where the request was read; `common` is what all share. Answers through
-  /// `response`, later. `share` grows with prompts and vectors; over its budget: kOutOfMemory.
-  static void start(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
+  /// `response`, later. `share` grows with prompts and vectors; over its budget: kOutOfMemory. `engine` holds its model
+  /// until the answer's end.
+  static void start(std::shared_ptr<Engine> engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
                     std::shared_ptr<net::HttpResponse> response, ByteShare share = {});
 
-  EmbeddingRun(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
+  EmbeddingRun(std::shared_ptr<Engine> engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
                std::shared_ptr<net::HttpResponse> response, ByteShare share);
 
   Progress begin(std::function<void()> wake) override;
@@ -75,7 +76,7 @@ class EmbeddingRun final : public ResponseTask {
   Result<void> submit_some();
   void finish(const Result<void>& result);
 
-  Engine& engine_;
+  const std::shared_ptr<Engine> engine_;  // first, so that its model goes last
   const GenerateRequest common_;
   const std::string warnings_;  // for the answer
   const std::shared_ptr<RequestRecord> record_;

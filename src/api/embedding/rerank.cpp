@@ -127,7 +127,7 @@ Result<void> check_size(const RerankRequest& request) {
 Result<void> run(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(RerankRequest request, parse_rerank(body));
-  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
   if (!model->embedding.ranks) {
     CAIRN_TRY(const std::string labels, label_names(model->file.metadata()));
     return fail_at("model", Code::kUnsupported,
@@ -147,7 +147,7 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
   GenerateRequest common;
   name_owner(http, common);
   common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
-  EmbeddingRun::start(*model->engine, std::move(common),
+  EmbeddingRun::start(shared_engine(model), std::move(common),
                       std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)), response,
                       ByteShare(service.bytes()));
   return {};

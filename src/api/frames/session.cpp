@@ -85,11 +85,11 @@ struct Incoming {
 };
 
 Result<Answer> answer_of(Service& service, Generate&& generate) {
-  CAIRN_TRY(LoadedModel * model, service.registry().find(generate.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(generate.model));
   GenerateRequest& request = generate.request;
   CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), generate.prompt));
   request.client = kClient;
-  Answer answer{.engine = model->engine.get(),
+  Answer answer{.engine = shared_engine(model),
                 .requests = {},
                 .serializer = std::make_unique<FramesTextSerializer>(generate.id, generate.stream),
                 .share = ByteShare(service.bytes())};

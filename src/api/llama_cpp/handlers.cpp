@@ -59,7 +59,7 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
                       Result<CompletionRequest> (*parse)(const ordered_json& body)) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(CompletionRequest request, parse(body));
-  CAIRN_TRY(LoadedModel * model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
   set_tenant(http, request.generate);
   ResponseOptions options;
   options.model = model->name;
@@ -87,12 +87,12 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
   auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), request.choices);
   CAIRN_TRY_VOID(hold_to_form(service, *model, request.form, requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
-  Generation::start({model->engine.get(), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
+  Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
                     response);
   return {};
 }
 
-Result<LoadedModel*> asked_model(Service& service, const net::HttpRequest& http) {
+Result<SharedModel> asked_model(Service& service, const net::HttpRequest& http) {
   return service.registry().find(http.query_value("model").value_or(""));
 }
 
@@ -105,7 +105,7 @@ ordered_json slot_json(const LoadedModel& model, int32_t id, bool busy) {
 }
 
 Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
-  CAIRN_TRY(const LoadedModel* model, asked_model(service, http));
+  CAIRN_TRY(const SharedModel model, asked_model(service, http));
   GenerateRequest defaults;
   defaults.sampling = default_sampling();
   const GenerationDefaults preset = service.generation_defaults(model->name);
@@ -139,7 +139,7 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
 }
 
 Result<ordered_json> slots(Service& service, const net::HttpRequest& http) {
-  CAIRN_TRY(const LoadedModel* model, asked_model(service, http));
+  CAIRN_TRY(const SharedModel model, asked_model(service, http));
   const int32_t busy = model->engine->stats().active_requests;
   const auto must_have_one = http.query_value("fail_on_no_slot");
   if (must_have_one && *must_have_one == "1" && busy >= model->sequences_max)

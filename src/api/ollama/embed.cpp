@@ -90,7 +90,7 @@ class OllamaEmbedTask final : public EmbedTask {
 
 Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const net::HttpRequest& http,
                  const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.model));
+  CAIRN_TRY(const SharedModel model, find_model(service.registry(), request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   request.model = shown_name(service.registry(), request.model, *model);
   GenerateRequest common = embedding_request(*model, http, request.inputs.size());
@@ -98,7 +98,8 @@ Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const 
   if (answer->texts() == 0) {
     response->send(200, "application/json", with_warnings(answer->body(0), wanted_warnings()));
   } else {
-    EmbeddingRun::start(*model->engine, std::move(common), std::move(answer), response, ByteShare(service.bytes()));
+    EmbeddingRun::start(shared_engine(model), std::move(common), std::move(answer), response,
+                        ByteShare(service.bytes()));
   }
   return {};
 }

@@ -26,8 +26,9 @@ Result<void> check_thinking(const LoadedModel& model, const ReasoningOptions& op
   return fail_at("think", Code::kUnsupported, "\"{}\" does not support thinking; leave think out", model.name);
 }
 
-Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest request, ResponseOptions options,
+Result<void> run_raw(Service& service, const SharedModel& shared, OllamaRequest request, ResponseOptions options,
                      const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
+  const LoadedModel& model = *shared;
   GenerateRequest& generate = request.chat.generate;
   set_tenant(http, generate);
   CAIRN_TRY(auto prompt,
@@ -38,7 +39,7 @@ Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest r
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
   CAIRN_TRY_VOID(hold_to_form(service, model, request.chat.form, requests));
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model.tokenizer);
-  Generation::start({model.engine.get(), std::move(requests),
+  Generation::start({shared_engine(shared), std::move(requests),
                      std::make_unique<RawPromptSerializer>(std::move(serializer)), ByteShare(service.bytes())},
                     response);
   return {};
@@ -46,7 +47,7 @@ Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest r
 
 Result<void> answer(Service& service, OllamaRequest request, bool generates, const net::HttpRequest& http,
                     const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.chat.model));
+  CAIRN_TRY(const SharedModel model, find_model(service.registry(), request.chat.model));
   ResponseOptions options;
   options.model = shown_name(service.registry(), request.chat.model, *model);
   options.stream = request.chat.stream;
@@ -61,7 +62,7 @@ Result<void> answer(Service& service, OllamaRequest request, bool generates, con
     return {};
   }
   CAIRN_TRY_VOID(check_thinking(*model, request.chat.reasoning));
-  if (request.raw) return run_raw(service, *model, std::move(request), std::move(options), http, response);
+  if (request.raw) return run_raw(service, model, std::move(request), std::move(options), http, response);
   request.chat.model = model->name;
   return run_chat(service, std::move(request.chat), "ollama-", http, response, [&](const ChatStart& start) {
     return std::make_unique<OllamaSerializer>(std::move(options), *start.model.tokenizer);

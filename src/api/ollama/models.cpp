@@ -93,7 +93,7 @@ ordered_json capabilities(const LoadedModel& model) {
 Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(const ShowRequest request, parse_show(body));
-  CAIRN_TRY(const LoadedModel* model, find_model_exactly(service.registry(), request.model));
+  CAIRN_TRY(const SharedModel model, find_model_exactly(service.registry(), request.model));
   ordered_json shown = {{"modelfile", fmt::format("FROM {}\n", model->file_name)},
                         {"parameters", fmt::format("num_ctx {}", model->engine->context_tokens())},
                         {"template", model->template_source},
@@ -107,7 +107,7 @@ Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
 
 }  // namespace
 
-Result<LoadedModel*> find_model_exactly(const Registry& registry, std::string_view name) {
+Result<SharedModel> find_model_exactly(const Registry& registry, std::string_view name) {
   constexpr std::string_view kLatest = ":latest";
   auto found = registry.find_exactly(name);
   if (found || !name.ends_with(kLatest)) return found;
@@ -116,7 +116,7 @@ Result<LoadedModel*> find_model_exactly(const Registry& registry, std::string_vi
   return without ? without : found;
 }
 
-Result<LoadedModel*> find_model(const Registry& registry, std::string_view name) {
+Result<SharedModel> find_model(const Registry& registry, std::string_view name) {
   auto found = find_model_exactly(registry, name);
   return found ? found : registry.find(name);
 }
@@ -177,13 +177,13 @@ void handle_root(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpRes
 
 void handle_tags(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const LoadedModel* model : service.registry().list()) list["models"].push_back(entry(*model));
+  for (const SharedModel& model : service.registry().list()) list["models"].push_back(entry(*model));
   send_json(*response, list);
 }
 
 void handle_ps(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const LoadedModel* model : service.registry().list()) {
+  for (const SharedModel& model : service.registry().list()) {
     ordered_json running = entry(*model);
     running["expires_at"] = kNever;
     running["size_vram"] = 0;

@@ -44,8 +44,8 @@ void handle_pull(Service& service, const net::HttpRequest& request, std::shared_
 void handle_management(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 
 /// As Registry::find and find_exactly; "NAME:latest" is NAME unless a model is called so.
-Result<LoadedModel*> find_model(const Registry& registry, std::string_view name);
-Result<LoadedModel*> find_model_exactly(const Registry& registry, std::string_view name);
+Result<SharedModel> find_model(const Registry& registry, std::string_view name);
+Result<SharedModel> find_model_exactly(const Registry& registry, std::string_view name);
 /// The name by which an answer calls the model: the request's if it is one of the model's.
 std::string shown_name(const Registry& registry, std::string_view name, const LoadedModel& model);
 /// 7.6B, 656K: as Ollama writes a number of parameters.

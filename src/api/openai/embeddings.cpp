@@ -127,11 +127,12 @@ class EmbeddingsTask final : public EmbedTask {
 
 Result<void> run(Service& service, EmbeddingsRequest request, const net::HttpRequest& http,
                  const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   GenerateRequest common = embedding_request(*model, http, request.inputs.size());
-  EmbeddingRun::start(*model->engine, std::move(common), std::make_unique<EmbeddingsTask>(*model, std::move(request)),
-                      response, ByteShare(service.bytes()));
+  EmbeddingRun::start(shared_engine(model), std::move(common),
+                      std::make_unique<EmbeddingsTask>(*model, std::move(request)), response,
+                      ByteShare(service.bytes()));
   return {};
 }
 

@@ -58,7 +58,7 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
                         const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(CompletionRequest request, parse_completion(body));
-  CAIRN_TRY(LoadedModel * model, service.registry().find(request.common.model));
+  CAIRN_TRY(const SharedModel model, service.registry().find(request.common.model));
   set_tenant(http, request.common.generate);
   CompletionOptions options;
   std::vector<std::vector<TokenId>> prompts;
@@ -79,7 +79,7 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   CAIRN_TRY_VOID(hold_to_form(service, *model, request.form, requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
-  Generation::start({model->engine.get(), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
+  Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
                     response);
   return {};
 }
@@ -165,7 +165,7 @@ void handle_models(const Registry& registry, std::string_view id, net::HttpRespo
     return model ? send_json(response, describe(**model)) : send_error(response, model.error());
   }
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}, {"models", ordered_json::array()}};
-  for (const LoadedModel* model : registry.list()) {
+  for (const SharedModel& model : registry.list()) {
     list["data"].push_back(describe(*model));
     list["models"].push_back(ollama_entry(*model));
   }

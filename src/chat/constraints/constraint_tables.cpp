@@ -1,0 +1,49 @@
+#include "chat/constraints/constraint_tables.h"
+
+#include <string_view>
+#include <vector>
+
+#include "chat/tool_calls/call_form.h"
+#include "chat/tool_calls/format.h"
+
+namespace cairn {
+namespace {
+
+// Harmony addresses a message to a tool.
+constexpr std::string_view kHarmonyCall = " to=";
+
+std::shared_ptr<const TextBan> ban_of(const Tokenizer& tokenizer, const std::vector<std::string_view>& texts) {
+  return texts.empty() ? nullptr : std::make_shared<const TextBan>(tokenizer, texts);
+}
+
+}  // namespace
+
+std::shared_ptr<const TextBan> ConstraintTables::call_ban() {
+  const std::lock_guard lock(mutex_);
+  if (call_ban_) return *call_ban_;
+  std::vector<std::string_view> texts;
+  if (calls_ == ToolFormat::kHarmony) texts.push_back(kHarmonyCall);
+  if (const auto* style = tool_call::find_style(calls_)) {
+    for (const auto& block_start : style->block_starts)
+      if (!block_start.known_names_only) texts.push_back(block_start.text);
+  }
+  return call_ban_.emplace(ban_of(tokenizer_, texts));
+}
+
+std::shared_ptr<const TextBan> ConstraintTables::call_starts() {
+  const std::lock_guard lock(mutex_);
+  if (call_starts_) return *call_starts_;
+  std::vector<std::string_view> texts;
+  if (const auto* style = tool_call::find_style(calls_)) {
+    for (const tool_call::CallStart& start : tool_call::call_starts(*style)) texts.push_back(start.text);
+  }
+  return call_starts_.emplace(ban_of(tokenizer_, texts));
+}
+
+std::shared_ptr<const AnswerVocabulary> ConstraintTables::vocabulary() {
+  const std::lock_guard lock(mutex_);
+  if (vocabulary_ == nullptr) vocabulary_ = std::make_shared<const AnswerVocabulary>(tokenizer_);
+  return vocabulary_;
+}
+
+}  // namespace cairn
