@@ -47,7 +47,7 @@ constexpr int64_t kMemoryMin = int64_t{1} << 30;
 constexpr int64_t kDiskMin = int64_t{5} << 30;
 
 /// Lines of the report: what is well, what could be better, and what keeps models from running.
-class Report {
+class Findings {
  public:
   void well(std::string_view what, const std::string& text) { line("ok", what, text); }
   void could_be_better(std::string_view what, const std::string& text) { line("warn", what, text); }
@@ -76,26 +76,26 @@ std::string cpu_name() {
   return "an unknown processor";
 }
 
-void check_processor(Report& report) {
+void check_processor(Findings& findings) {
   const std::string isa(cpu::usable_isas().front().name);
   const std::string text = fmt::format("{}; instruction set {}", cpu_name(), isa);
   if (isa == "generic") {
-    report.could_be_better("processor", text + ": without AVX2 or NEON models run many times slower");
+    findings.could_be_better("processor", text + ": without AVX2 or NEON models run many times slower");
   } else {
-    report.well("processor", text);
+    findings.well("processor", text);
   }
   const CgroupLimits limits = read_cgroup_limits();
   const unsigned all = std::thread::hardware_concurrency();
   std::string cores = fmt::format("{} usable cores of {} logical ones", usable_cores(), all);
   if (std::isfinite(limits.cores)) cores += fmt::format("; the cgroup allows {:.2f}", limits.cores);
   if (std::isfinite(limits.cores) && limits.cores < 1) {
-    report.could_be_better("cores", cores + ": less than one core");
+    findings.could_be_better("cores", cores + ": less than one core");
   } else {
-    report.well("cores", cores);
+    findings.well("cores", cores);
   }
 }
 
-void check_memory(Report& report) {
+void check_memory(Findings& findings) {
   const int64_t available = available_memory_bytes();
   const CgroupLimits limits = read_cgroup_limits();
   std::string text = bytes_text(available) + " can be had";
@@ -104,86 +104,87 @@ void check_memory(Report& report) {
   if (const int64_t addresses = address_space_left_bytes(); addresses < std::numeric_limits<int64_t>::max())
     text += fmt::format("; ulimit -v leaves {}", bytes_text(addresses));
   if (available < kMemoryMin) {
-    report.could_be_better("memory", text + ": few models fit");
+    findings.could_be_better("memory", text + ": few models fit");
   } else {
-    report.well("memory", text);
+    findings.well("memory", text);
   }
 }
 
-void check_gpus(Report& report) {
-  if (!built_with_cuda()) return report.well("gpu", "none is used: this program was built without CUDA");
+void check_gpus(Findings& findings) {
+  if (!built_with_cuda()) return findings.well("gpu", "none is used: this program was built without CUDA");
   const Result<int> count = cuda_device_count();
-  if (!count) return report.could_be_better("gpu", "none can be used: " + count.error().text());
-  if (*count == 0) return report.well("gpu", "none is there");
+  if (!count) return findings.could_be_better("gpu", "none can be used: " + count.error().text());
+  if (*count == 0) return findings.well("gpu", "none is there");
   for (int number = 0; number < *count; ++number) {
     const auto gpu = make_cuda_backend({.device = number});
     if (gpu) {
-      report.well("gpu",
-                  fmt::format("{}, {} can be had", (*gpu)->description(), bytes_text((*gpu)->available_bytes())));
+      findings.well("gpu",
+                    fmt::format("{}, {} can be had", (*gpu)->description(), bytes_text((*gpu)->available_bytes())));
     } else {
-      report.could_be_better("gpu", fmt::format("number {}: {}", number, gpu.error().text()));
+      findings.could_be_better("gpu", fmt::format("number {}: {}", number, gpu.error().text()));
     }
   }
 }
 
-void check_limits(Report& report) {
+void check_limits(Findings& findings) {
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   const std::string text = fmt::format("{} open files, {} at most", files.rlim_cur, files.rlim_max);
   if (files.rlim_max < kFilesWanted) {
-    report.could_be_better("files", fmt::format("{}: a server uses up to {}; raise ulimit -Hn", text, kFilesWanted));
+    findings.could_be_better("files", fmt::format("{}: a server uses up to {}; raise ulimit -Hn", text, kFilesWanted));
   } else {
-    report.well("files", text);
+    findings.well("files", text);
   }
 }
 
-void check_port(Report& report, const DoctorFlags& flags) {
+void check_port(Findings& findings, const DoctorFlags& flags) {
   const auto server = net::HttpServer::listen(
       flags.host, flags.port, net::HttpLimits{}, [](auto, auto) {},
       [](int, std::string_view) { return std::string(); });
   if (server) {
-    report.well("port", fmt::format("{}:{} is free", flags.host, flags.port));
+    findings.well("port", fmt::format("{}:{} is free", flags.host, flags.port));
   } else {
-    report.broken("port", server.error().text());
+    findings.broken("port", server.error().text());
   }
 }
 
-void check_disk(Report& report, const std::filesystem::path& folder) {
+void check_disk(Findings& findings, const std::filesystem::path& folder) {
   struct statvfs status{};
   if (::statvfs(folder.c_str(), &status) != 0)
-    return report.could_be_better("disk", fmt::format("{} cannot be looked at", folder.string()));
+    return findings.could_be_better("disk", fmt::format("{} cannot be looked at", folder.string()));
   const auto free = static_cast<int64_t>(status.f_bavail) * static_cast<int64_t>(status.f_frsize);
   const std::string text = fmt::format("{} free in {}", bytes_text(free), folder.string());
   if (free < kDiskMin) {
-    report.could_be_better("disk", text + ": few models have room");
+    findings.could_be_better("disk", text + ": few models have room");
   } else {
-    report.well("disk", text);
+    findings.well("disk", text);
   }
 }
 
 /// Whether the model runs here, and with how much memory.
-void check_model(Report& report, const std::filesystem::path& path) {
+void check_model(Findings& findings, const std::filesystem::path& path) {
   const std::string name = path.filename().string();
   const auto file = gguf::Reader::open(path);
-  if (!file) return report.broken("model", fmt::format("{}: {}", name, file.error().text()));
+  if (!file) return findings.broken("model", fmt::format("{}: {}", name, file.error().text()));
   MemoryFlags wishes;
   wishes.sequences = 1;
   const MemoryReport memory = report_memory(*file, wishes);
-  if (memory.entries.empty()) return report.broken("model", fmt::format("{}: {}", name, memory.why_not));
+  if (memory.entries.empty()) return findings.broken("model", fmt::format("{}: {}", name, memory.why_not));
   const MemoryPlan& plan = memory.entries.front().plan;
   const int64_t available = available_memory_bytes();
   const std::string text =
       fmt::format("{}: {} with {} tokens of context", name, bytes_text(plan.bytes()), plan.context_tokens);
   if (plan.bytes() > available) {
-    report.broken("model", fmt::format("{}, but {} can be had: ask for less with --ctx, or take a smaller quantisation",
-                                       text, bytes_text(available)));
+    findings.broken("model",
+                    fmt::format("{}, but {} can be had: ask for less with --ctx, or take a smaller quantisation", text,
+                                bytes_text(available)));
   } else {
-    report.well("model", text);
+    findings.well("model", text);
   }
 }
 
-void check_models(Report& report, const DoctorFlags& flags) {
-  if (!flags.model.empty()) check_model(report, flags.model);
+void check_models(Findings& findings, const DoctorFlags& flags) {
+  if (!flags.model.empty()) check_model(findings, flags.model);
   for (const std::string& folder : flags.folders) {
     std::error_code error;
     size_t found = 0;
@@ -191,14 +192,14 @@ void check_models(Report& report, const DoctorFlags& flags) {
          !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
       if (entry->path().extension() != ".gguf") continue;
       if (++found > kModelsLookedAtMax) break;
-      check_model(report, entry->path());
+      check_model(findings, entry->path());
     }
     if (error) {
-      report.broken("models", fmt::format("{}: {}", folder, error.message()));
+      findings.broken("models", fmt::format("{}: {}", folder, error.message()));
     } else if (found == 0) {
-      report.could_be_better("models", fmt::format("{} has no .gguf file", folder));
+      findings.could_be_better("models", fmt::format("{} has no .gguf file", folder));
     } else if (found > kModelsLookedAtMax) {
-      report.could_be_better(
+      findings.could_be_better(
           "models", fmt::format("{} has more than {} models; the rest was not looked at", folder, kModelsLookedAtMax));
     }
   }
@@ -206,17 +207,17 @@ void check_models(Report& report, const DoctorFlags& flags) {
 
 bool examine(const DoctorFlags& flags) {
   set_log_level(LogLevel::kError);
-  Report report;
-  report.well("cairn", std::string(kVersion));
-  check_processor(report);
-  check_memory(report);
-  check_gpus(report);
-  check_limits(report);
-  check_port(report, flags);
-  check_disk(report,
+  Findings findings;
+  findings.well("cairn", std::string(kVersion));
+  check_processor(findings);
+  check_memory(findings);
+  check_gpus(findings);
+  check_limits(findings);
+  check_port(findings, flags);
+  check_disk(findings,
              flags.folders.empty() ? std::filesystem::current_path() : std::filesystem::path(flags.folders.front()));
-  check_models(report, flags);
-  return !report.is_broken();
+  check_models(findings, flags);
+  return !findings.is_broken();
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ test('the log in JSON and the metrics count what was sent, and the key is in nei
   assert.equal(sum(samples, 'cairn_prompt_tokens_total'), used.prompt + left.prompt_tokens);
   assert.equal(sum(samples, 'cairn_time_to_first_token_seconds_count'), 5);
   assert.equal(sum(samples, 'cairn_time_to_first_token_seconds_bucket', { le: '+Inf' }), 5);
-  assert.equal(sum(samples, 'cairn_step_seconds_count'), sum(samples, 'cairn_steps_total'));
+  // A step may be in progress.
+  assert.ok(Math.abs(sum(samples, 'cairn_step_seconds_count') - sum(samples, 'cairn_steps_total')) <= 1);
   assert.ok(sum(samples, 'cairn_inter_token_latency_seconds_count') > 0);
   assert.equal(sum(samples, 'cairn_requests_in_progress'), 1);  // this one
   assert.ok(sum(samples, 'llamacpp:tokens_predicted_total') >= used.output);
@@ -116,7 +117,7 @@ test('the log in text has a line in and a line out of each request, or none', as
   const end = await server.stop();
   assert.equal(end.log.match(/ in: POST /g).length, 4);
   assert.equal(end.log.match(/ out: 200 /g).length, 4);
-  assert.match(end.log, / out: 200 openai \/v1\/completions, .* stream, tokens \d+\/0\/6, first [\d.]+ ms, .* length/);
+  assert.match(end.log, / out: 200 openai \/v1\/completions, .* stream, tokens \d+\/\d+\/6, first [\d.]+ ms, .* length/);
   const quiet = await serve(story, ['--no-log-requests']);
   await askAll(quiet);
   assert.doesNotMatch((await quiet.stop()).log, / (?:in|out): /);
@@ -171,10 +172,9 @@ const streams = (server, count, tokens) => Array.from({ length: count }, async (
 
 test('SIGTERM under 64 streams: all end whole, new requests are refused, and a restart answers', { timeout: 120_000 }, async () => {
   const server = await serve(storyTrainedFor(4096), ['--drain-seconds', '60']);
-  const running = streams(server, 64, 150);
-  await logged(server, / in: /);
+  const running = streams(server, 64, 600);
   // All have begun.
-  for (let begun = 0; begun < 64;) begun = sum(await metricsOf(server), 'cairn_requests_in_progress') - 1;
+  for (let begun = 0; begun < 64;) begun = sum(await metricsOf(server), 'cairn_sequences_total');
   const stopped = server.stop();
   await logged(server, /stopping: \d+ answers in progress have 60 s to end/);
   const refused = await server.post('/v1/completions', { prompt: 'x' });
@@ -192,17 +192,26 @@ test('SIGTERM under 64 streams: all end whole, new requests are refused, and a r
   await again.stop();
 });
 
+// The model file with another token for the end of a text: one that is never sampled.
+function withoutEnd(file) {
+  const bytes = fs.readFileSync(file);
+  const key = 'tokenizer.ggml.eos_token_id';
+  bytes.writeUInt32LE(0, bytes.indexOf(key) + key.length + 4);
+  fs.writeFileSync(file, bytes);
+  return file;
+}
+
 test('SIGTERM: what has not ended at the bound ends with an error in its protocol', { timeout: 120_000 }, async () => {
-  const server = await serve(storyTrainedFor(100_000), ['--drain-seconds', '1', '--ctx', '60000']);
-  const endless = { max_tokens: 50_000, ignore_eos: true };
+  const server = await serve(withoutEnd(storyTrainedFor(100_000)), ['--drain-seconds', '1', '--ctx', '60000']);
+  const endless = { max_tokens: 50_000 };
   const messages = [{ role: 'user', content: 'Hi' }];
   const asked = [
     server.post('/v1/chat/completions', { messages, stream: true, ...endless }),
     server.post('/v1/messages', { messages, stream: true, ...endless }),
-    server.post('/api/chat', { messages, options: { num_predict: 50_000 }, ignore_eos: true }),
+    server.post('/api/chat', { messages, options: { num_predict: 50_000 } }),
     server.post('/v1/chat/completions', { messages, ...endless }),
   ].map(async (reply) => ({ status: (await reply).status, text: await (await reply).text() }));
-  for (let begun = 0; begun < 4;) begun = sum(await metricsOf(server), 'cairn_running_sequences');
+  for (let begun = 0; begun < 4;) begun = sum(await metricsOf(server), 'cairn_sequences_total');
   const stopped = server.stop();
   const [chat, message, ollama, whole] = await Promise.all(asked);
   assert.match(chat.text, /data: \{"error":.*stopping/);

@@ -115,7 +115,7 @@ export async function serve(model, flags = [], before = []) {
     const timer = setTimeout(() => reject(new Error(`no address within 60 s: ${log}`)), 60_000);
     child.stderr.on('data', (bytes) => {
       log += bytes;
-      const found = log.match(/serving .+ on (https?:\S+)/);
+      const found = log.match(/serving .+ on (https?:[^\s"]+)/);
       if (found) {
         clearTimeout(timer);
         resolve(found[1]);

@@ -34,7 +34,7 @@ std::string json_text(const toml::node& node) {
 }
 
 /// Nothing for dates and times.
-std::optional<std::string> text_of(const toml::node& node) {
+std::optional<std::string> value_text(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
   if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
@@ -50,7 +50,7 @@ Result<Setting> setting_of(const std::string& path, const toml::key& key, const 
   if (list != nullptr && list->size() > kConfigListMax)
     return refuse_setting(setting.where, fmt::format("{} has more than {} values", name, kConfigListMax));
   const auto add = [&](const toml::node& value) {
-    auto text = text_of(value);
+    auto text = value_text(value);
     if (text) setting.values.push_back(std::move(*text));
     return text.has_value();
   };

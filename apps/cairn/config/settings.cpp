@@ -62,7 +62,7 @@ std::string suggestion(const CLI::App& command, const std::string& name) {
 void give(CLI::Option& option, const std::string& value, const std::string& name) {
   if (is_flag(option)) {
     if (value != "true" && value != "false") throw CLI::ValidationError(name, "is a switch: true or false");
-    const std::string shown = option.get_flag_value("--" + name, "true");
+    const std::string shown = option.get_flag_value(name, "true");
     if (value == "true") {
       option.add_result(shown);
     } else if (shown == "true" || shown == "false") {

@@ -15,8 +15,9 @@ void OperateFlags::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"text", "json"}))
       ->default_str("text")
       ->group(group);
-  command.add_option("--log-requests", log_requests, "A line in the log when a request comes and one when it is over")
-      ->capture_default_str()
+  command
+      .add_flag("--log-requests,!--no-log-requests", log_requests,
+                "A line in the log when a request comes and one when it is over (default), or none")
       ->group(group);
   command
       .add_option("--drain-seconds", drain_seconds,

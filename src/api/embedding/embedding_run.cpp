@@ -69,7 +69,7 @@ Result<void> EmbeddingRun::prepare() {
     if (!share_.grow_to(share_.bytes() + bytes)) return std::unexpected(no_request_bytes());
     prepared_.push_back(std::move(request));
   }
-  record_->answering(engine_.model(), tokens_, static_cast<int32_t>(task_->texts()), false);
+  record_->answering(engine_->model(), tokens_, static_cast<int32_t>(task_->texts()), false);
   return {};
 }
 

@@ -18,10 +18,10 @@ std::optional<int32_t> integer_of(const gguf::Metadata& metadata, std::string_vi
 }  // namespace
 
 GenerationDefaults recommended_by(const gguf::Metadata& metadata) {
-  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr int32_t kTopKMax = std::numeric_limits<int32_t>::max();
   GenerationDefaults defaults;
   defaults.temperature = number_of(metadata, "general.sampling.temp", 0, kTemperatureMax);
-  defaults.top_k = integer_of(metadata, "general.sampling.top_k", 0, kMost);
+  defaults.top_k = integer_of(metadata, "general.sampling.top_k", 0, kTopKMax);
   defaults.top_p = number_of(metadata, "general.sampling.top_p", 0, 1);
   defaults.min_p = number_of(metadata, "general.sampling.min_p", 0, 1);
   defaults.repetition_penalty = number_of(metadata, "general.sampling.penalty_repeat", 0.01, 10);

@@ -108,7 +108,7 @@ void add_spans(const RequestFacts& facts, ordered_json& spans) {
 }
 
 /// Whole lines, each with one write: other programs may write to the file, too.
-bool append_line(int file, std::string line) {
+bool write_line(int file, std::string line) {
   line += '\n';
   std::string_view rest = line;
   while (!rest.empty()) {
@@ -213,7 +213,7 @@ void TraceExporter::run() {
 
 void TraceExporter::write(const std::vector<RequestFacts>& requests) {
   const std::string document = otlp_json(requests);
-  const bool written = file_ < 0 || append_line(file_, document);
+  const bool written = file_ < 0 || write_line(file_, document);
   const bool sent = !collector_ || send(document);
   if (!written || !sent) dropped_->fetch_add(static_cast<int64_t>(requests.size()), std::memory_order_relaxed);
   if (!written) log_warning("traces cannot be written: {}", std::strerror(errno));

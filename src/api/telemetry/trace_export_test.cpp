@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 constexpr const char* kParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-RequestFacts answered() {
+RequestFacts answered_request() {
   RequestFacts facts{.id = "req_1", .protocol = "openai", .method = "POST", .path = "/v1/completions"};
   facts.arrival = std::chrono::system_clock::time_point(std::chrono::seconds(1'000));
   facts.traceparent = kParent;
@@ -50,7 +50,7 @@ TEST(Traceparent, IsReadAsTheStandardHasIt) {
 }
 
 TEST(TraceExport, ARequestIsASpanWithTheLastPartsOfItsTimeAroundTheFirstToken) {
-  const auto document = nlohmann::json::parse(otlp_json({answered()}));
+  const auto document = nlohmann::json::parse(otlp_json({answered_request()}));
   const auto& spans = document["resourceSpans"][0]["scopeSpans"][0]["spans"];
   ASSERT_EQ(spans.size(), 5u);
   EXPECT_EQ(spans[0]["name"], "POST /v1/completions");
@@ -79,10 +79,10 @@ TEST(TraceExport, AFileGetsALineAndWhatACollectorDoesNotTakeIsCounted) {
   {
     auto exporter = TraceExporter::open("http://127.0.0.1:1", path, dropped);
     ASSERT_TRUE(exporter);
-    RequestFacts unsampled = answered();
+    RequestFacts unsampled = answered_request();
     unsampled.traceparent.back() = '0';
     (*exporter)->add(unsampled);
-    (*exporter)->add(answered());
+    (*exporter)->add(answered_request());
   }
   std::ifstream file(path);
   std::string line;

@@ -419,9 +419,13 @@ asio::awaitable<bool> HttpConnection::respond_stream(ResponseState& response, Pe
     if (!work.bytes.empty() && !co_await write_chunk(work.bytes)) co_return false;
     response.sent(work.bytes.size());
   }
-  const bool written = !chunked_ || co_await end_chunks();
+  if (!chunked_) {
+    response.delivered();
+    co_return false;
+  }
+  const bool written = co_await end_chunks();
   if (written) response.delivered();
-  co_return written&& chunked_;
+  co_return written;
 }
 
 std::string HttpConnection::head(int status, const HeaderList& headers) {
