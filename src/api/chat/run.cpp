@@ -128,7 +128,7 @@ Result<void> add_calls(Service& service, const LoadedModel& model, const ChatReq
 /// What an answer in Harmony's messages is held to. Errors: the form cannot be held to.
 Result<AnswerGrammarRules> harmony_rules(Service& service, const LoadedModel& model, const ChatRequest& request,
                                          const OutputContext& context, bool thinks) {
-  const auto spell = [vocabulary = service.answer_vocabulary(model)](std::string_view text, bool opens) {
+  const auto spell = [vocabulary = model.constraints->vocabulary()](std::string_view text, bool opens) {
     return vocabulary->spell(text, opens);
   };
   grammar::GrammarSource source = *request.form;

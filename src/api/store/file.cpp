@@ -47,7 +47,7 @@ class Checkpointer {
 namespace {
 
 constexpr int64_t kApplicationId = 0x4341'524e;  // "CARN"
-constexpr int64_t kVersion = 2;                  // a table that older programs need not know of is no new version
+constexpr int64_t kTablesVersion = 2;            // a table that older programs need not know of is no new version
 constexpr int kCheckpointPages = 256;            // of the log; more are moved into the file
 
 // Turns: `bytes_before` counts all that was ever written before the row, so that two rows tell what is between them.
@@ -67,7 +67,7 @@ constexpr const char* kTables = R"sql(
   PRAGMA user_version = 2;
   COMMIT;
 )sql";
-static_assert(kApplicationId == 1128354382 && kVersion == 2);
+static_assert(kApplicationId == 1128354382 && kTablesVersion == 2);
 
 int on_commit(void* checkpointer, sqlite3*, const char*, int pages) {
   if (pages >= kCheckpointPages) static_cast<Checkpointer*>(checkpointer)->ask();
@@ -90,11 +90,11 @@ Result<void> check_owner(sqlite3* database, const std::string& path) {
   if (application != kApplicationId)
     return fail_at(path, Code::kInvalidArgument,
                    "{} is the SQLite file of another program; name another file with --store", path);
-  if (version != kVersion)
+  if (version != kTablesVersion)
     return fail_at(
         path, Code::kInvalidArgument,
         "{} has version {}, and this program knows version {}; move it away, or name another file with --store", path,
-        version, kVersion);
+        version, kTablesVersion);
   return {};
 }
 
