@@ -136,7 +136,8 @@ std::vector<ModelStatus> ModelManager::list() const {
 ModelStatus ModelManager::status_of(const Entry& entry) const {
   ModelStatus status{.served = entry.served, .loaded = entry.loaded.lock(), .error = entry.error, .expires = {}};
   if (status.loaded != nullptr) status.state = ModelState::kLoaded;
-  if (entry.loading) status.state = ModelState::kLoading;
+  const bool asked = entry.wanted || !entry.waiting.empty();
+  if (entry.loading || (asked && status.loaded == nullptr)) status.state = ModelState::kLoading;
   if (status.loaded != nullptr && entry.keep.time && !entry.served->pinned) {
     const auto left = entry.used + *entry.keep.time - Clock::now();
     status.expires =

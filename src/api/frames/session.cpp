@@ -138,6 +138,8 @@ Incoming read(Service& service, std::string_view text, const Error* no_model = n
 void when_loaded(Service& service, std::string_view text, std::function<bool()> gone,
                  std::function<void(Result<SharedModel>)> work) {
   if (service.models() == nullptr) return work(SharedModel());
+  if (service.loading())
+    return work(fail(Code::kUnavailable, "the model is still being loaded; try again in a moment"));
   const auto asked = read_model_request(text, false);
   if (!asked || asked->asks_nothing) return work(SharedModel());
   const auto choice = service.models()->choose(asked->model, ModelKind::kChat);

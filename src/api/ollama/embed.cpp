@@ -21,7 +21,7 @@ using nlohmann::ordered_json;
 // Options say how a model is loaded, and how it would write: nothing about a vector.
 void accept_options(RequestFields& fields) {
   (void)fields.object("options");
-  fields.accept({"keep_alive"});  // see ModelRequest
+  (void)fields.get("keep_alive");  // see ModelRequest
 }
 
 // A single empty text asks for nothing: the client wants the model loaded. In an array each has a vector.

@@ -93,7 +93,7 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   fields.only_empty("_debug_render_only", "use POST /apply-template");
   // keep_alive: see ModelRequest. A prompt that does not fit is refused with both counts, whatever `truncate` says; an
   // answer ends with the context, whatever `shift` says.
-  fields.accept({"keep_alive"});
+  (void)fields.get("keep_alive");
   fields.accept("truncate", "too long a prompt is refused");
   fields.accept("shift", "an answer ends with the context");
   return {};

@@ -111,7 +111,6 @@ TEST(OllamaRequest, WhatOllamaPassesOverIsTaken) {
   };
   for (const Told& told : std::initializer_list<Told>{{R"("options": {"foo": 1})", "options.foo"},
                                                       {R"("options": {"num_ctx": 4096})", "options.num_ctx"},
-                                                      {R"("keep_alive": "5m")", "keep_alive"},
                                                       {R"("frobnicate": {})", "frobnicate"}}) {
     const RequestNotes notes;
     chat_of(with(told.more));
