@@ -99,7 +99,7 @@ std::vector<std::string> table_names(const LoadFlags& load) {
 
 /// Loads the model on a thread of its own; meanwhile the server answers that it is loading.
 Result<void> load(const ServeFlags& flags, const ConfigFile& config, api::Service& service, Registry& registry,
-                  uint16_t port) {
+                  uint16_t port, ServerLife& life) {
   CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(flags.load), flags));
   CAIRN_TRY(auto model, own.load.load());
   warn_without_template(*model);
@@ -107,6 +107,7 @@ Result<void> load(const ServeFlags& flags, const ConfigFile& config, api::Servic
   const bool encoder = model->embedder != nullptr;
   service.set_generation_defaults(name, own.defaults);
   CAIRN_TRY_VOID(registry.add(std::move(model)));
+  life.loaded();
   tell_addresses(flags, name, encoder, port);
   return {};
 }
@@ -121,6 +122,7 @@ void give_back_memory_soon() {
 }
 
 Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
+  ServerLife::block_signals();
   give_back_memory_soon();
   install_unwinding_reserve();
   // Listens before loading, so that a port that is taken is noticed before a large model was read.
@@ -149,7 +151,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
     frame_limits.budget = limits.budget;
     CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(service)));
   }
-  const Reloads reloads;
+  Reloads reloads;
   ServerLife life(*server, service, registry, reloads, std::chrono::seconds(flags.operate.drain_seconds));
   service.keep_recent_responses(flags.response_bytes > 0 ? flags.response_bytes
                                                          : std::min(api::kRecentResponseBytes, request_bytes));
@@ -166,9 +168,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
         if (!life.is_loaded()) server.stop(0s);
       }
     } const at_end{*server, life};
-    const Result<void> loaded = load(flags, config, service, registry, server->port());
-    if (loaded) life.loaded();
-    return loaded;
+    return load(flags, config, service, registry, server->port(), life);
   });
   server->run();
   // Loading cannot be interrupted, and needs all local objects as long as the process lives.
