@@ -204,6 +204,7 @@ void give_back_memory_soon() {
 }
 
 Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
+  ServerLife::block_signals();
   give_back_memory_soon();
   install_unwinding_reserve();
   // Listens before loading, so that a port that is taken is noticed before a large model was read.

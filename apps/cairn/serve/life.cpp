@@ -53,7 +53,9 @@ ServerLife::ServerLife(net::HttpServer& server, api::Service& service, const Reg
       registry_(registry),
       reloads_(reloads),
       drain_(drain),
-      had_terminal_(has_terminal()) {
+      had_terminal_(has_terminal()) {}
+
+void ServerLife::block_signals() {
   const sigset_t signals = watched_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
