@@ -27,12 +27,13 @@ export async function visit(url, options = {}) {
   context.setDefaultTimeout(kPatienceMs);
   const page = await context.newPage();
   const faults = [];
+  const { origin } = new URL(url);
   page.on('pageerror', (error) => faults.push(`script: ${error.stack}`));
   page.on('console', (message) => {
     if (/Content Security Policy|Refused to/.test(message.text())) faults.push(`policy: ${message.text()}`);
   });
   page.on('request', (request) => {
-    if (!request.url().startsWith(url) && !/^(blob|data):/.test(request.url())) faults.push(`elsewhere: ${request.url()}`);
+    if (!request.url().startsWith(`${origin}/`) && !/^(blob|data):/.test(request.url())) faults.push(`elsewhere: ${request.url()}`);
   });
   page.on('dialog', (dialog) => {
     faults.push(`dialog: ${dialog.message()}`);

@@ -41,7 +41,7 @@ const clients = Array.from({ length: kClients }, async (_, client) => {
 });
 const pages = await Promise.all(['light', 'dark'].map((colorScheme) =>
   visit(`${server.url}/#/machine`, { colorScheme, viewport: { width: 1100, height: 900 } })));
-await pages[0].page.waitForTimeout(kLoadMs - 5000);
+await pages[0].page.waitForTimeout(kLoadMs / 2);
 await pages[0].page.screenshot({ path: path.join(folder, 'machine-light.png') });
 await pages[1].page.screenshot({ path: path.join(folder, 'machine-dark.png') });
 await Promise.all(clients);

@@ -359,7 +359,7 @@ async function ask(message: Message) {
       requestAnimationFrame(() => {
         waiting = false;
         const begun = performance.now();
-        if (message.stats && answer.rateNow !== undefined) message.stats.tokensPerSecond = answer.rateNow;
+        if (message.stats && !answer.whole && answer.rateNow !== undefined) message.stats.tokensPerSecond = answer.rateNow;
         tick.value = tick.peek()! + 1;
         // Rendering and layout happen before the next task.
         setTimeout(() => {

@@ -80,6 +80,7 @@ test('chunks of a stream make a message with thinking, calls, counts and probabi
     }),
   );
   assert.equal(answer.whole, false);
+  assert.equal(answer.rateNow, undefined);
   answer.take('[DONE]');
   assert.equal(answer.whole, true);
   const { thinking, content, calls, finish, stats, probabilities } = answer.message;

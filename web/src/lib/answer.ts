@@ -25,6 +25,8 @@ interface Chunk {
   error?: { message?: string };
 }
 
+const kRateAfterMs = 250;
+
 /** Builds one message. Times are those of `now`, in milliseconds. */
 export class Answer {
   private readonly begun: number;
@@ -70,9 +72,9 @@ export class Answer {
     return this.over;
   }
 
-  /** Tokens per second so far, about: one piece of text is taken for a token. */
+  /** Tokens per second so far, about: one piece of text is taken for a token. Nothing while it is too early to say. */
   get rateNow(): number | undefined {
-    return this.rate(this.pieces);
+    return (this.lastToken ?? 0) - (this.firstToken ?? 0) >= kRateAfterMs ? this.rate(this.pieces) : undefined;
   }
 
   private rate(tokens: number | undefined): number | undefined {

@@ -7,7 +7,7 @@ export function bytes(count: number): string {
     count /= 1024;
     ++at;
   }
-  return `${at === 0 || count >= 100 ? Math.round(count) : count.toFixed(1)} ${units[at]}`;
+  return `${count >= 100 ? Math.round(count) : Number(count.toFixed(1))} ${units[at]}`;
 }
 
 export function number(value: number): string {

@@ -73,14 +73,13 @@ async function cancel(id: string) {
   }
 }
 
-function Fact({ label, value, unit, more }: { label: string; value: string; unit?: string; more?: string }) {
+function Fact({ label, value, more }: { label: string; value: string; more: string }) {
   return (
     <div class="fact">
       <dt>{label}</dt>
       <dd>
         {value}
-        {unit && <small> {unit}</small>}
-        {more && <span class="more">{more}</span>}
+        <span class="more">{more}</span>
       </dd>
     </div>
   );
@@ -105,11 +104,11 @@ function Facts({ all }: { all: Reading[] }) {
   const waiting = sum(now.models.map((model) => model.waiting_requests));
   return (
     <dl class="facts">
-      <Fact label="Generating" value={number(rate?.tokensPerSecond ?? 0)} unit="tokens/s" />
-      <Fact label="Reading prompts" value={number(rate?.promptPerSecond ?? 0)} unit="tokens/s" />
+      <Fact label="Generating" value={number(rate?.tokensPerSecond ?? 0)} more="tokens/s" />
+      <Fact label="Reading" value={number(rate?.promptPerSecond ?? 0)} more="prompt tokens/s" />
       <Fact label="Requests" value={String(active)} more={`${waiting} waiting`} />
-      <Fact label="Batch" value={number(rate?.batch ?? 0)} unit="tokens a step" {...(rate && Number.isFinite(rate.stepMs) && { more: `${duration(rate.stepMs)} a step` })} />
-      <Fact label="Prompts from cache" value={rate && Number.isFinite(rate.cachedShare) ? number(rate.cachedShare * 100) : '–'} unit="%" />
+      <Fact label="Batch" value={number(rate?.batch ?? 0)} more={`in ${rate ? duration(rate.stepMs) : '–'} a step`} />
+      <Fact label="From cache" value={`${rate ? number(rate.cachedShare * 100) : '–'} %`} more="of prompts" />
       {now.memory && (
         <Fact label="Memory" value={bytes(now.memory.resident_bytes)} more={`${bytes(now.memory.planned_bytes)} planned`} />
       )}

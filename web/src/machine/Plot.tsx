@@ -25,7 +25,7 @@ function axes(format: (value: number) => string, inBytes: boolean): uPlot.Axis[]
   };
   return [
     { ...common, grid: { show: false }, space: 80, size: 24, values: (_, ticks) => ticks.map(clock) },
-    { ...common, values: (_, ticks) => ticks.map(format), size: 52, space: 34, ...(inBytes && { incrs: kByteSteps }) },
+    { ...common, values: (_, ticks) => ticks.map(format), size: 52, space: 26, ...(inBytes && { incrs: kByteSteps }) },
   ];
 }
 
