@@ -73,12 +73,6 @@ WireError wire_error(Code code) {
       return {400, "invalid_request_error", "too_large", "invalid_request_error"};
     case Code::kContextLengthExceeded:
       return {400, "invalid_request_error", "context_length_exceeded", "invalid_request_error"};
-    case Code::kUnauthenticated:
-      return {401, "invalid_request_error", "invalid_api_key", "authentication_error"};
-    case Code::kForbidden:
-      return {403, "invalid_request_error", "forbidden", "permission_error"};
-    case Code::kRateLimited:
-      return {429, "rate_limit_error", "rate_limit_exceeded", "rate_limit_error"};
     case Code::kQueueFull:
       return {429, "rate_limit_error", "queue_full", "rate_limit_error"};
     case Code::kUnavailable:
@@ -95,6 +89,19 @@ WireError wire_error(Code code) {
   return {500, "server_error", "internal_error", "api_error"};
 }
 
+WireError wire_error(RefusalReason reason, ErrorFormat format) {
+  switch (reason) {
+    case RefusalReason::kNoKey:
+      return {401, format == ErrorFormat::kLlamaCpp ? "authentication_error" : "invalid_request_error",
+              "invalid_api_key", "authentication_error"};
+    case RefusalReason::kForbidden:
+      return {403, "invalid_request_error", "forbidden", "permission_error"};
+    case RefusalReason::kOverLimit:
+      break;
+  }
+  return {429, "rate_limit_error", "rate_limit_exceeded", "rate_limit_error"};
+}
+
 ordered_json openai_error(const Error& error, ErrorFormat format) {
   const WireError wire = wire_error(error.code);
   ordered_json inner = {
@@ -102,7 +109,6 @@ ordered_json openai_error(const Error& error, ErrorFormat format) {
       {"type", wire.type},
       {"param", error.at.empty() ? ordered_json(nullptr) : ordered_json(cut_text(error.at, kEchoBytesMax))},
       {"code", wire.code}};
-  if (format == ErrorFormat::kLlamaCpp && error.code == Code::kUnauthenticated) inner["type"] = "authentication_error";
   if (error.overflow) {
     if (format == ErrorFormat::kLlamaCpp) inner["type"] = "exceed_context_size_error";
     inner["n_prompt_tokens"] = error.overflow->prompt_tokens;
@@ -150,11 +156,18 @@ std::string error_body(int status, std::string_view message, ErrorFormat format)
   return openai_error_body(status, message);
 }
 
-void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format,
-                std::vector<std::pair<std::string, std::string>> headers) {
+std::string error_body(const WireError& wire, std::string_view message, ErrorFormat format) {
+  if (format == ErrorFormat::kOllama) return dump({{"error", message_of(message)}});
+  if (format == ErrorFormat::kAnthropic)
+    return dump({{"type", "error"}, {"error", {{"type", wire.anthropic_type}, {"message", message_of(message)}}}});
+  return dump(
+      {{"error", {{"message", message_of(message)}, {"type", wire.type}, {"param", nullptr}, {"code", wire.code}}}});
+}
+
+void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format) {
+  std::vector<std::pair<std::string, std::string>> headers;
   const int status = wire_error(error.code).status;
-  const bool says_when = std::ranges::any_of(headers, [](const auto& header) { return header.first == "Retry-After"; });
-  if ((status == 429 || status == 503) && !says_when) headers.emplace_back("Retry-After", "1");
+  if (status == 429 || status == 503) headers.emplace_back("Retry-After", "1");
   response.send(status, "application/json", dump(error_body(error, format)), std::move(headers));
 }
 

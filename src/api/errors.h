@@ -4,8 +4,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "base/function_ref.h"
@@ -28,9 +26,17 @@ struct WireError {
 };
 WireError wire_error(Code code);
 
+/// Why a request is not let in (access/). Nothing below api/ refuses so, and there is no Code for it.
+enum class RefusalReason {
+  kNoKey,      ///< it shows no API key, or none that this server knows
+  kForbidden,  ///< its key may not do that
+  kOverLimit,  ///< its key or its address has asked for too much in a time
+};
+
 /// What an error's body looks like to the protocol's clients. kLlamaCpp is OpenAI's but for a type that llama.cpp's
 /// server has of its own.
 enum class ErrorFormat { kOpenAi, kAnthropic, kOllama, kLlamaCpp };
+WireError wire_error(RefusalReason reason, ErrorFormat format);
 /// OpenAI's endpoints, which llama.cpp's server has without the /v1 as well: those are kLlamaCpp's.
 ErrorFormat openai_format(std::string_view path);
 
@@ -47,9 +53,10 @@ nlohmann::ordered_json error_body(const Error& error, ErrorFormat format);
 /// For what has a status and no Code: paths and methods.
 std::string error_body(int status, std::string_view message, ErrorFormat format);
 
-/// With Retry-After of a second where the client may try again and `headers` do not say when.
-void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format = ErrorFormat::kOpenAi,
-                std::vector<std::pair<std::string, std::string>> headers = {});
+/// For what has no Code, but names of its own.
+std::string error_body(const WireError& wire, std::string_view message, ErrorFormat format);
+
+void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format = ErrorFormat::kOpenAi);
 /// 405: the path takes other `methods`, "GET, DELETE".
 void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
                              ErrorFormat format = ErrorFormat::kOpenAi);

@@ -18,12 +18,6 @@ std::string_view code_name(Code code) {
       return "out_of_memory";
     case Code::kContextLengthExceeded:
       return "context_length_exceeded";
-    case Code::kUnauthenticated:
-      return "unauthenticated";
-    case Code::kForbidden:
-      return "forbidden";
-    case Code::kRateLimited:
-      return "rate_limited";
     case Code::kQueueFull:
       return "queue_full";
     case Code::kCancelled:

@@ -24,9 +24,6 @@ enum class Code {
   kTooLarge,               ///< Over a limit, which the message names.
   kOutOfMemory,            ///< The memory plan or an allocation does not fit.
   kContextLengthExceeded,  ///< The prompt is longer than the context; see Error::overflow.
-  kUnauthenticated,        ///< No API key, or none that this server knows.
-  kForbidden,              ///< Not for this API key, or not for this web page.
-  kRateLimited,            ///< More than a key or an address may ask for in a time; try again later.
   kQueueFull,              ///< Bounded queue at its limit; try again later.
   kCancelled,              ///< The client went away or asked to stop.
   kUnavailable,            ///< Shutting down, or a peer cannot be reached.

@@ -129,42 +129,39 @@ std::shared_ptr<const Principal> Access::of_address(const net::HttpRequest& requ
   return addresses_.front().principal;
 }
 
-std::variant<Admission, Refusal> Access::enter(std::shared_ptr<const Principal> principal) {
-  if (principal->meter() == nullptr) return Admission(std::move(principal));
+std::variant<AccessTicket, Refusal> Access::enter(std::shared_ptr<const Principal> principal) {
+  if (principal->meter() == nullptr) return AccessTicket(std::move(principal));
   const auto refused = principal->meter()->enter(RateMeter::Clock::now());
-  if (!refused) return Admission(std::move(principal));
+  if (!refused) return AccessTicket(std::move(principal));
   const std::string whose =
       principal->name().empty() ? "your address" : fmt::format("the API key \"{}\"", principal->name());
-  return Refusal{{Code::kRateLimited,
-                  fmt::format("Rate limit reached: {} has {}; try again in {:.1f} s", whose, refused->what,
-                              std::chrono::duration<double>(refused->retry_after).count()),
-                  {}},
-                 refused->retry_after,
-                 std::move(principal)};
+  return Refusal{RefusalReason::kOverLimit,
+                 fmt::format("Rate limit reached: {} has {}; try again in {:.1f} s", whose, refused->what,
+                             std::chrono::duration<double>(refused->retry_after).count()),
+                 refused->retry_after, std::move(principal)};
 }
 
 // Wrong keys count against the address.
-std::variant<Admission, Refusal> Access::refuse_key(const net::HttpRequest& request) {
+std::variant<AccessTicket, Refusal> Access::refuse_key(const net::HttpRequest& request) {
   if (auto address = of_address(request)) {
     auto entered = enter(std::move(address));
     if (std::holds_alternative<Refusal>(entered)) return entered;
   }
   const auto presented = presented_keys(request);
   const bool none = std::ranges::all_of(presented, [](std::string_view key) { return key.empty(); });
-  return Refusal{{Code::kUnauthenticated,
-                  none ? "this server needs an API key: send it as \"Authorization: Bearer KEY\" or \"x-api-key: KEY\""
-                       : "the API key is not one of this server's",
-                  {}},
+  return Refusal{RefusalReason::kNoKey,
+                 none ? "this server needs an API key: send it as \"Authorization: Bearer KEY\" or \"x-api-key: KEY\""
+                      : "the API key is not one of this server's",
                  {},
                  nullptr};
 }
 
 bool Access::may_send(const net::HttpRequest& head) const { return !has_keys() || of_key(head) != nullptr; }
 
-std::variant<Admission, Refusal> Access::admit(const net::HttpRequest& request) {
+std::variant<AccessTicket, Refusal> Access::admit(const net::HttpRequest& request) {
   static const auto kAnybody = std::make_shared<const Principal>();
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (reads && is_one_of(request.path, kOpenPaths)) return Admission(kAnybody);
+  if (reads && is_one_of(request.path, kOpenPaths)) return AccessTicket(kAnybody);
   if (!has_keys()) {
     auto address = of_address(request);
     return enter(address == nullptr ? kAnybody : std::move(address));
@@ -172,13 +169,11 @@ std::variant<Admission, Refusal> Access::admit(const net::HttpRequest& request) 
   auto principal = of_key(request);
   if (principal == nullptr) return refuse_key(request);
   if (!principal->may_manage() && is_one_of(request.path, kManagingPaths)) {
-    return Refusal{
-        {Code::kForbidden,
-         fmt::format("the API key \"{}\" may not manage models: its line in the key file does not say manage",
-                     principal->name()),
-         {}},
-        {},
-        nullptr};
+    return Refusal{RefusalReason::kForbidden,
+                   fmt::format("the API key \"{}\" may not manage models: its line in the key file does not say manage",
+                               principal->name()),
+                   {},
+                   nullptr};
   }
   return enter(std::move(principal));
 }

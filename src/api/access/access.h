@@ -15,6 +15,7 @@
 #include "api/access/key_file.h"
 #include "api/access/principal.h"
 #include "api/access/rate_meter.h"
+#include "api/errors.h"
 #include "base/error.h"
 #include "net/http/http_server.h"
 
@@ -31,12 +32,12 @@ struct AccessOptions {
 };
 
 /// A request that was let in. Counts as one that runs until `end`, or until it is destroyed.
-class Admission {
+class AccessTicket {
  public:
-  explicit Admission(std::shared_ptr<const Principal> principal) : principal_(std::move(principal)) {}
-  Admission(Admission&&) noexcept = default;
-  Admission& operator=(Admission&&) = delete;
-  ~Admission() { end(); }
+  explicit AccessTicket(std::shared_ptr<const Principal> principal) : principal_(std::move(principal)) {}
+  AccessTicket(AccessTicket&&) noexcept = default;
+  AccessTicket& operator=(AccessTicket&&) = delete;
+  ~AccessTicket() { end(); }
   /// May be called again. Not thread-safe.
   void end() {
     const auto ended = std::exchange(principal_, nullptr);
@@ -51,7 +52,8 @@ class Admission {
 
 /// Why a request is not let in.
 struct Refusal {
-  Error error;  ///< kUnauthenticated, kForbidden or kRateLimited
+  RefusalReason reason{};
+  std::string message;
   std::chrono::milliseconds retry_after{};
   std::shared_ptr<const Principal> principal;  ///< whose limit it is; null: of no limit
 };
@@ -70,7 +72,7 @@ class Access {
   /// Whether a request with such a head may send its body: not if `admit` refuses its key. The server's thread.
   bool may_send(const net::HttpRequest& head) const;
   /// The server's thread.
-  std::variant<Admission, Refusal> admit(const net::HttpRequest& request);
+  std::variant<AccessTicket, Refusal> admit(const net::HttpRequest& request);
 
  private:
   struct Holder {
@@ -84,8 +86,8 @@ class Access {
   explicit Access(AccessOptions options);
   Result<std::vector<Key>> read_keys() const;
   net::Sha256 peppered(const net::Sha256& digest) const;
-  static std::variant<Admission, Refusal> enter(std::shared_ptr<const Principal> principal);
-  std::variant<Admission, Refusal> refuse_key(const net::HttpRequest& request);
+  static std::variant<AccessTicket, Refusal> enter(std::shared_ptr<const Principal> principal);
+  std::variant<AccessTicket, Refusal> refuse_key(const net::HttpRequest& request);
   /// Null: the request shows no valid key.
   std::shared_ptr<const Principal> of_key(const net::HttpRequest& request) const;
   /// Null: addresses have no limits.

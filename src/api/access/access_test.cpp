@@ -47,16 +47,16 @@ class AccessTest : public testing::Test {
   std::string file_;
 };
 
-Code refused(Access& access, const net::HttpRequest& request) {
+std::optional<RefusalReason> refused(Access& access, const net::HttpRequest& request) {
   auto outcome = access.admit(request);
   const auto* refusal = std::get_if<Refusal>(&outcome);
-  return refusal == nullptr ? Code::kInternal : refusal->error.code;
+  return refusal == nullptr ? std::nullopt : std::optional(refusal->reason);
 }
 
 std::string let_in_as(Access& access, const net::HttpRequest& request) {
   auto outcome = access.admit(request);
-  const auto* admission = std::get_if<Admission>(&outcome);
-  return admission == nullptr ? "nobody" : admission->principal()->name();
+  const auto* ticket = std::get_if<AccessTicket>(&outcome);
+  return ticket == nullptr ? "nobody" : ticket->principal()->name();
 }
 
 constexpr auto kTwo =
@@ -85,21 +85,21 @@ TEST_F(AccessTest, WrongAndMissingKeysAreRefused) {
                             {{"authorization", "alice-0123456789abcdef"}},
                             {{"x-api-key", "ALICE-0123456789ABCDEF"}},
                             {{"x-api-key", net::hex_text(net::sha256("alice-0123456789abcdef"))}}})
-    EXPECT_EQ(refused(*access, asking(headers)), Code::kUnauthenticated) << testing::PrintToString(headers);
+    EXPECT_EQ(refused(*access, asking(headers)), RefusalReason::kNoKey) << testing::PrintToString(headers);
 }
 
 TEST_F(AccessTest, WhetherTheServerIsThereMayBeAskedWithoutAKey) {
   const auto access = with_keys(kTwo);
   for (const auto* path : {"/", "/health", "/v1/health", "/ready"}) {
     EXPECT_EQ(let_in_as(*access, asking({}, path)), "") << path;
-    EXPECT_EQ(refused(*access, asking({}, path, "POST")), Code::kUnauthenticated) << path;
+    EXPECT_EQ(refused(*access, asking({}, path, "POST")), RefusalReason::kNoKey) << path;
   }
 }
 
 TEST_F(AccessTest, AKeysModelsAreThoseThatItsPatternsName) {
   const auto access = with_keys(kTwo);
   auto outcome = access->admit(asking({{"x-api-key", "bob-0123456789abcdef"}}));
-  const Principal& bob = *std::get<Admission>(outcome).principal();
+  const Principal& bob = *std::get<AccessTicket>(outcome).principal();
   EXPECT_TRUE(bob.may_use("small-1b"));
   EXPECT_TRUE(bob.may_use("large", {"small-alias"}));
   EXPECT_FALSE(bob.may_use("large", {"big"}));
@@ -108,7 +108,7 @@ TEST_F(AccessTest, AKeysModelsAreThoseThatItsPatternsName) {
 TEST_F(AccessTest, OnlyKeysThatManageMayChangeModels) {
   const auto access = with_keys("user user-0123456789abcdef\nadmin admin-0123456789abcdef manage\n");
   const auto remove = [](const char* key) { return asking({{"x-api-key", key}}, "/api/delete", "DELETE"); };
-  EXPECT_EQ(refused(*access, remove("user-0123456789abcdef")), Code::kForbidden);
+  EXPECT_EQ(refused(*access, remove("user-0123456789abcdef")), RefusalReason::kForbidden);
   EXPECT_EQ(let_in_as(*access, remove("admin-0123456789abcdef")), "admin");
   const auto flags = Access::make({.keys = {"flag-0123456789abcdef"}, .key_file = {}, .address_limits = {}});
   EXPECT_THAT(let_in_as(**flags, remove("flag-0123456789abcdef")), testing::StartsWith("key-"));
@@ -119,27 +119,27 @@ TEST_F(AccessTest, LimitsAreOfEachKey) {
   const auto bob = asking({{"x-api-key", "bob-0123456789abcdef"}});
   EXPECT_EQ(let_in_as(*access, bob), "bob");
   EXPECT_EQ(let_in_as(*access, bob), "bob");
-  EXPECT_EQ(refused(*access, bob), Code::kRateLimited);
+  EXPECT_EQ(refused(*access, bob), RefusalReason::kOverLimit);
   EXPECT_EQ(let_in_as(*access, asking({{"x-api-key", "alice-0123456789abcdef"}})), "alice");
 }
 
 TEST_F(AccessTest, WrongKeysCountAgainstTheAddressAndKeysDoNot) {
   const auto access = with_keys(kTwo, {.requests_per_minute = 2});
   const auto wrong = asking({{"x-api-key", "wrong"}});
-  EXPECT_EQ(refused(*access, wrong), Code::kUnauthenticated);
-  EXPECT_EQ(refused(*access, wrong), Code::kUnauthenticated);
-  EXPECT_EQ(refused(*access, wrong), Code::kRateLimited);
+  EXPECT_EQ(refused(*access, wrong), RefusalReason::kNoKey);
+  EXPECT_EQ(refused(*access, wrong), RefusalReason::kNoKey);
+  EXPECT_EQ(refused(*access, wrong), RefusalReason::kOverLimit);
   EXPECT_EQ(let_in_as(*access, asking({{"x-api-key", "alice-0123456789abcdef"}})), "alice");
-  EXPECT_EQ(refused(*access, asking({}, "/v1/models", "GET", "10.0.0.2:5")), Code::kUnauthenticated);
+  EXPECT_EQ(refused(*access, asking({}, "/v1/models", "GET", "10.0.0.2:5")), RefusalReason::kNoKey);
 }
 
 TEST_F(AccessTest, WithoutKeysEachAddressHasItsLimit) {
   const auto access = Access::make({.keys = {}, .key_file = {}, .address_limits = {.concurrent = 1}});
   auto first = (*access)->admit(asking({}));
-  EXPECT_TRUE(std::holds_alternative<Admission>(first));
-  EXPECT_EQ(refused(**access, asking({})), Code::kRateLimited);
+  EXPECT_TRUE(std::holds_alternative<AccessTicket>(first));
+  EXPECT_EQ(refused(**access, asking({})), RefusalReason::kOverLimit);
   EXPECT_EQ(let_in_as(**access, asking({}, "/v1/models", "GET", "10.0.0.2:5")), "");
-  std::get<Admission>(first).end();
+  std::get<AccessTicket>(first).end();
   EXPECT_EQ(let_in_as(**access, asking({})), "");
 }
 
@@ -149,9 +149,10 @@ TEST_F(AccessTest, AddressesThatHaveNotAskedForLongAreForgotten) {
     return asking({}, "/v1/models", "GET", fmt::format("10.{}.{}.{}:1", i / 65536, i / 256 % 256, i % 256));
   };
   for (size_t i = 0; i < kAddressesMax; ++i) EXPECT_EQ(let_in_as(**access, from(i)), "");
-  EXPECT_EQ(refused(**access, from(0)), Code::kRateLimited) << "it is remembered, and now the last to be forgotten";
+  EXPECT_EQ(refused(**access, from(0)), RefusalReason::kOverLimit)
+      << "it is remembered, and now the last to be forgotten";
   EXPECT_EQ(let_in_as(**access, from(kAddressesMax)), "");
-  EXPECT_EQ(refused(**access, from(0)), Code::kRateLimited);
+  EXPECT_EQ(refused(**access, from(0)), RefusalReason::kOverLimit);
   EXPECT_EQ(let_in_as(**access, from(1)), "") << "it was forgotten";
 }
 
@@ -163,9 +164,9 @@ TEST_F(AccessTest, ReloadingTakesNewKeysAndKeepsWhatLimitsHaveCounted) {
   write_keys("bob bob-0123456789abcdef rpm=3\ncarol carol-0123456789abcdef\n");
   ASSERT_TRUE(access->reload().has_value());
   EXPECT_EQ(let_in_as(*access, asking({{"x-api-key", "carol-0123456789abcdef"}})), "carol");
-  EXPECT_EQ(refused(*access, asking({{"x-api-key", "alice-0123456789abcdef"}})), Code::kUnauthenticated);
+  EXPECT_EQ(refused(*access, asking({{"x-api-key", "alice-0123456789abcdef"}})), RefusalReason::kNoKey);
   EXPECT_EQ(let_in_as(*access, bob), "bob");
-  EXPECT_EQ(refused(*access, bob), Code::kRateLimited);
+  EXPECT_EQ(refused(*access, bob), RefusalReason::kOverLimit);
   write_keys("carol\n");
   EXPECT_FALSE(access->reload().has_value());
   EXPECT_EQ(let_in_as(*access, asking({{"x-api-key", "carol-0123456789abcdef"}})), "carol");
@@ -175,7 +176,7 @@ TEST_F(AccessTest, TheEngineKnowsAKeyByItsName) {
   const auto access = with_keys("carol carol-0123456789abcdef priority=batch tpm=5\n");
   net::HttpRequest request = asking({{"x-api-key", "carol-0123456789abcdef"}});
   auto outcome = access->admit(request);
-  request.owner = std::get<Admission>(outcome).principal();
+  request.owner = std::get<AccessTicket>(outcome).principal();
   GenerateRequest generate;
   name_owner(request, generate);
   EXPECT_EQ(generate.tenant, "carol");
@@ -183,7 +184,7 @@ TEST_F(AccessTest, TheEngineKnowsAKeyByItsName) {
   EXPECT_EQ(generate.priority, Priority::kBatch);
   ASSERT_NE(generate.usage_listener, nullptr);
   generate.usage_listener->request_ended({.prompt_tokens = 10, .completion_tokens = 0, .cached_tokens = 0});
-  EXPECT_EQ(refused(*access, asking({{"x-api-key", "carol-0123456789abcdef"}})), Code::kRateLimited);
+  EXPECT_EQ(refused(*access, asking({{"x-api-key", "carol-0123456789abcdef"}})), RefusalReason::kOverLimit);
 }
 
 TEST(Gate, WritesTimesAsOpenAiDoes) {

@@ -39,19 +39,19 @@ Headers rate_headers(const RateMeter& meter, ErrorFormat format) {
   return headers;
 }
 
-/// Adds the headers to an answer, and ends the admission with it.
+/// Adds the headers to an answer, and ends the ticket with it.
 class MeteredResponse final : public net::HttpResponse {
  public:
-  MeteredResponse(std::shared_ptr<net::HttpResponse> response, Admission admission, ErrorFormat format)
+  MeteredResponse(std::shared_ptr<net::HttpResponse> response, AccessTicket ticket, ErrorFormat format)
       : response_(std::move(response)),
-        meter_(admission.principal()->meter()),
+        meter_(ticket.principal()->meter()),
         format_(format),
-        admission_(std::move(admission)) {}
+        ticket_(std::move(ticket)) {}
 
   std::string_view request_id() const override { return response_->request_id(); }
   // Before the client has the answer: it may send its next request at once.
   void send(int status, std::string_view content_type, std::string body, Headers headers) override {
-    end_admission();
+    end_ticket();
     add_to(headers);
     response_->send(status, content_type, std::move(body), std::move(headers));
   }
@@ -61,7 +61,7 @@ class MeteredResponse final : public net::HttpResponse {
   }
   void write(std::string_view bytes) override { response_->write(bytes); }
   void end() override {
-    end_admission();
+    end_ticket();
     response_->end();
   }
   void on_close(std::function<void()> callback) override { response_->on_close(std::move(callback)); }
@@ -73,9 +73,9 @@ class MeteredResponse final : public net::HttpResponse {
   void post(std::function<void()> work) override { response_->post(std::move(work)); }
 
  private:
-  void end_admission() {
+  void end_ticket() {
     const std::lock_guard lock(mutex_);
-    admission_.end();
+    ticket_.end();
   }
   void add_to(Headers& headers) const {
     Headers limits = rate_headers(*meter_, format_);
@@ -86,18 +86,19 @@ class MeteredResponse final : public net::HttpResponse {
   const std::shared_ptr<RateMeter> meter_;
   const ErrorFormat format_;
   std::mutex mutex_;  // guards the next member
-  Admission admission_;
+  AccessTicket ticket_;
 };
 
 void send_refusal(const Refusal& refusal, net::HttpResponse& response, ErrorFormat format) {
   Headers headers;
-  if (refusal.error.code == Code::kUnauthenticated) headers.emplace_back("WWW-Authenticate", "Bearer");
-  if (refusal.error.code == Code::kRateLimited) {
+  if (refusal.reason == RefusalReason::kNoKey) headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (refusal.reason == RefusalReason::kOverLimit) {
     const int64_t seconds = (refusal.retry_after.count() + kMilliseconds - 1) / kMilliseconds;
     headers = rate_headers(*refusal.principal->meter(), format);
     headers.emplace_back("Retry-After", fmt::format("{}", std::max<int64_t>(1, seconds)));
   }
-  send_error(response, refusal.error, format, std::move(headers));
+  const WireError wire = wire_error(refusal.reason, format);
+  response.send(wire.status, "application/json", error_body(wire, refusal.message, format), std::move(headers));
 }
 
 }  // namespace
@@ -117,10 +118,10 @@ std::shared_ptr<net::HttpResponse> let_in(Access& access, net::HttpRequest& requ
     send_refusal(*refusal, *response, format);
     return nullptr;
   }
-  auto& admission = std::get<Admission>(outcome);
-  request.owner = admission.principal();
-  if (admission.principal()->meter() == nullptr) return response;
-  return std::make_shared<MeteredResponse>(std::move(response), std::move(admission), format);
+  auto& ticket = std::get<AccessTicket>(outcome);
+  request.owner = ticket.principal();
+  if (ticket.principal()->meter() == nullptr) return response;
+  return std::make_shared<MeteredResponse>(std::move(response), std::move(ticket), format);
 }
 
 }  // namespace cairn::api
