@@ -10,6 +10,8 @@ namespace cairn::api {
 namespace {
 
 constexpr double kMillisecondsPerMinute = 60'000;
+/// What a bucket may lack because its level is rounded.
+constexpr double kRoundingMax = 1e-6;
 /// What a client waits that has too many requests running: nobody knows when one ends.
 constexpr std::chrono::milliseconds kConcurrentRetry{1'000};
 
@@ -76,9 +78,9 @@ void TokenBucket::take(double amount, Clock::time_point now) {
 std::chrono::milliseconds TokenBucket::until(double amount, Clock::time_point now) const {
   if (capacity_ == 0) return {};
   const double missing = amount - level(now);
-  if (missing <= 0) return {};
+  if (missing <= kRoundingMax) return {};
   return std::chrono::milliseconds(
-      static_cast<int64_t>(std::ceil(missing / static_cast<double>(capacity_) * kMillisecondsPerMinute)));
+      static_cast<int64_t>(std::ceil(missing * kMillisecondsPerMinute / static_cast<double>(capacity_))));
 }
 
 RateMeter::RateMeter(const RateLimits& limits, Clock::time_point now)
