@@ -184,7 +184,11 @@ bool DiskWorker::must_commit() const {
 }
 
 void DiskWorker::commit() {
-  if (const auto done = store_->commit(); !done.has_value()) log_debug("not committed: {}", done.error().text());
+  try {
+    if (const auto done = store_->commit(); !done.has_value()) log_debug("not committed: {}", done.error().text());
+  } catch (const std::bad_alloc&) {
+    log_debug("no memory to make pages durable");
+  }
   const std::lock_guard lock(mutex_);
   for (const auto& key : uncommitted_) on_their_way_.erase(key);
   uncommitted_.clear();
@@ -195,9 +199,13 @@ void DiskWorker::commit() {
 
 void DiskWorker::write(Write&& write) {
   const bool touches = !write.touched.empty();
-  if (touches) store_->touch(write.space, write.touched);
   Result<void> done;
-  if (!touches) done = store_->write(write.space, write.page, write.origin, write.bytes);
+  try {
+    if (touches) store_->touch(write.space, write.touched);
+    if (!touches) done = store_->write(write.space, write.page, write.origin, write.bytes);
+  } catch (const std::bad_alloc&) {
+    done = fail(Code::kOutOfMemory, "no memory to write a page");
+  }
   const std::lock_guard lock(mutex_);
   writing_ = false;
   if (uncommitted_.empty() && !touched_) first_uncommitted_ = steady_clock::now();
@@ -291,7 +299,12 @@ bool DiskWorker::read_step() {
   } catch (const std::bad_alloc&) {
     done = fail(Code::kOutOfMemory, "no memory for a page from the disk");
   }
-  if (!done.has_value()) log_warning("keys and values from the disk are computed instead: {}", done.error().text());
+  if (!done.has_value()) {
+    // A page that was evicted since it was found is no fault.
+    const LogLevel level = done.error().code == Code::kNotFound ? LogLevel::kDebug : LogLevel::kWarning;
+    if (log_enabled(level))
+      log_line(level, fmt::format("keys and values from the disk are computed instead: {}", done.error().text()));
+  }
   const std::lock_guard lock(mutex_);
   load->failed_ = !done.has_value();
   ++load->next_;
