@@ -301,13 +301,18 @@ Result<void> ModelManager::unload(std::string_view name) {
     registry_.remove(model);
     log_info("{} is unloaded, as somebody asked", model->name);
   }
-  entry->loaded.reset();
+  forget(*entry);
   return {};
+}
+
+void ModelManager::forget(Entry& entry) const {
+  entry.loaded.reset();
+  entry.keep = options_.idle_unload;
 }
 
 bool ModelManager::unload_if_idle(Entry& entry, std::string_view reason) {
   if (!registry_.remove_idle(entry.loaded)) return false;
-  entry.loaded.reset();
+  forget(entry);
   log_info("{} is unloaded: {}", entry.served->model.name, reason);
   return true;
 }
@@ -328,7 +333,12 @@ void ModelManager::run_loads() {
       lock.unlock();
       loaded = load_entry(entry);
       lock.lock();
-      entry->loading = entry->wanted = false;
+      entry->loading = false;
+      if (!loaded && loaded.error().code == Code::kCancelled) {
+        if (still_wanted(*entry)) want(entry);  // by somebody who has just come
+        continue;
+      }
+      entry->wanted = false;
       entry->used = Clock::now();
       entry->error = loaded ? std::string() : loaded.error().text();
       if (loaded) entry->loaded = *loaded;
@@ -427,7 +437,7 @@ ModelManager::Room ModelManager::make_room(const Entry& wanted, bool patient) {
     registry_.remove(busy);
     log_info("{} is unloaded once it has answered: {}", busy->name, reason);
   }
-  others.front()->loaded.reset();
+  forget(*others.front());
   return Room::kComing;
 }
 

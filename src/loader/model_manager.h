@@ -107,7 +107,7 @@ class ModelManager {
     std::move_only_function<void(Result<SharedModel>)> ready;  ///< called once, unless it is gone or all stops
   };
   /// The model, if it is loaded. Otherwise null: it is being loaded from now on, and `waiter` waits. `keep`: how long
-  /// it stays after that; nullopt: as it was. Errors: kNotFound; kQueueFull (kLoadWaitersMax).
+  /// it stays after that, until it is unloaded; nullopt: as it was. Errors: kNotFound; kQueueFull (kLoadWaitersMax).
   Result<SharedModel> use(const std::string& name, const std::optional<KeepAlive>& keep, Waiter waiter);
   /// Begins to load it, unless it is loaded. Errors: kNotFound, kUnsupported.
   Result<void> load(std::string_view name);
@@ -151,6 +151,8 @@ class ModelManager {
   bool has_room_to_wait() const;
   std::string names() const;
   void note_default(std::string_view asked, const Entry& entry);
+  /// Its model has left the registry: what a request has said of how long it stays was said of that one.
+  void forget(Entry& entry) const;
   /// Takes it out of the registry if nobody holds it.
   bool unload_if_idle(Entry& entry, std::string_view reason);
 
