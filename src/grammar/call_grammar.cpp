@@ -206,9 +206,8 @@ RegexId markup(RegexPool& pool, std::string_view text, Spacing spacing, uint32_t
   return pool.sequence(parts);
 }
 
-Result<std::shared_ptr<const Grammar>> compile_calls(const std::vector<CallForm>& forms,
-                                                     const std::vector<CalledTool>& tools) {
-  GrammarBuilder builder;
+Result<SymbolId> add_calls(GrammarBuilder& builder, const std::vector<CallForm>& forms,
+                           const std::vector<CalledTool>& tools) {
   std::vector<SymbolId> arguments;
   for (const CalledTool& tool : tools) {
     if (tool.input) {
@@ -230,7 +229,14 @@ Result<std::shared_ptr<const Grammar>> compile_calls(const std::vector<CallForm>
   const SymbolId start = builder.rule("block of calls");
   BlockWriter writer(builder, tools, std::move(arguments));
   for (const CallForm& form : forms) writer.add(start, form);
-  return builder.finish(start);
+  return start;
+}
+
+Result<std::shared_ptr<const Grammar>> compile_calls(const std::vector<CallForm>& forms,
+                                                     const std::vector<CalledTool>& tools) {
+  GrammarBuilder builder;
+  CAIRN_TRY(const SymbolId calls, add_calls(builder, forms, tools));
+  return builder.finish(calls);
 }
 
 }  // namespace cairn::grammar

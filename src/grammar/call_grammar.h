@@ -80,8 +80,11 @@ struct CalledTool {
 /// Spellings of a text.
 RegexId markup(RegexPool& pool, std::string_view text, Spacing spacing, uint32_t id_bytes);
 
-/// Blocks in any of the forms, whose arguments are written alike. Errors: those of a strict tool's schema, at the
-/// tool's field.
+/// Adds rules for blocks in any of the forms, whose arguments are written alike. Errors: those of a strict tool's
+/// schema, at the tool's field.
+Result<SymbolId> add_calls(GrammarBuilder& builder, const std::vector<CallForm>& forms,
+                           const std::vector<CalledTool>& tools);
+/// A grammar of the blocks alone.
 Result<std::shared_ptr<const Grammar>> compile_calls(const std::vector<CallForm>& forms,
                                                      const std::vector<CalledTool>& tools);
 

@@ -6,7 +6,9 @@
 #include "grammar/json_schema/json_schema.h"
 #include "grammar/readers/gbnf_reader.h"
 #include "grammar/readers/lark_reader.h"
+#include "grammar/readers/regex_reader.h"
 #include "grammar/readers/text_readers.h"
+#include "grammar/token_mask.h"
 
 namespace cairn::grammar {
 namespace {
@@ -42,6 +44,57 @@ Made compile_kind(const GrammarSource& source) {
       return compile_calls(source.forms, source.tools);
   }
   return fail(Code::kInternal, "a grammar of no kind");
+}
+
+Result<SymbolId> add_schema(GrammarBuilder& builder, const nlohmann::ordered_json& schema) {
+  auto made = add_json_schema(builder, schema, {});
+  if (!made) return std::unexpected(made.error().error());
+  return *made;
+}
+
+Result<SymbolId> add_regex(GrammarBuilder& builder, std::string_view text) {
+  CAIRN_TRY(const RegexId regex, read_regex(builder.regexes(), text));
+  return builder.terminal(regex);
+}
+
+Result<SymbolId> add_kind(GrammarBuilder& builder, const GrammarSource& source) {
+  switch (source.kind) {
+    case GrammarSource::Kind::kJsonObject:
+      return add_json_object(builder, Whitespace::kPretty);
+    case GrammarSource::Kind::kJsonSchema:
+      return add_schema(builder, source.schema);
+    case GrammarSource::Kind::kRegex:
+      return add_regex(builder, source.text);
+    case GrammarSource::Kind::kGbnf:
+      return add_gbnf(builder, source.text);
+    case GrammarSource::Kind::kLark:
+      return add_lark(builder, source.text, Spelling::kUtf8);
+    case GrammarSource::Kind::kChoice:
+      return add_choice(builder, source.choices);
+    case GrammarSource::Kind::kCalls:
+      return add_calls(builder, source.forms, source.tools);
+  }
+  return fail(Code::kInternal, "a grammar of no kind");
+}
+
+Made compile_in_frame(const GrammarSource& source, const MessageFrame& frame) {
+  GrammarBuilder builder;
+  CAIRN_TRY(const SymbolId text, add_kind(builder, source));
+  // Else the model would have to call a tool, or to think for ever.
+  CAIRN_TRY(const std::optional<size_t> empty, builder.first_without_text({{text}}));
+  if (empty) return fail(Code::kInvalidArgument, "no text fits it");
+  const SymbolId start = builder.rule("messages");
+  for (const std::string& open : frame.answer_opens) builder.add(start, {builder.literal(open), text});
+  if (!frame.thinking_open.empty()) {
+    const RegexId thoughts = builder.regexes().repeat(builder.regexes().bytes(text_bytes()), 0, std::nullopt);
+    builder.add(start, {builder.literal(frame.thinking_open), builder.terminal(thoughts),
+                        builder.literal(frame.thinking_close), start});
+  }
+  if (!source.forms.empty()) {
+    CAIRN_TRY(const SymbolId calls, add_calls(builder, source.forms, source.tools));
+    builder.add(start, {calls});
+  }
+  return builder.finish(start);
 }
 
 // Of bytes that need not be characters.
@@ -92,13 +145,17 @@ std::string key_of(const GrammarSource& source) {
     }
     key.push_back({tool.name, tool.strict, std::move(kinds), tool.schema});
   }
+  if (source.frame) {
+    const MessageFrame& frame = *source.frame;
+    key.push_back({key_of(frame.thinking_open), key_of(frame.thinking_close), key_of(frame.answer_opens)});
+  }
   return key.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace
 
 Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source) {
-  Made made = compile_kind(source);
+  Made made = source.frame ? compile_in_frame(source, *source.frame) : compile_kind(source);
   if (made || made.error().code == Code::kInternal) return made;
   Error error = std::move(made).error();
   if (error.message.find(error.at) == std::string::npos) error.message = error.at + ": " + error.message;

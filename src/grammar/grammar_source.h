@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,14 @@
 #include "grammar/grammar.h"
 
 namespace cairn::grammar {
+
+/// How a model writes messages with headers: thinking as often as it likes, and behind it an answer or a call. Texts
+/// have control_token_bytes().
+struct MessageFrame {
+  std::string thinking_open{};  ///< empty: it may not think
+  std::string thinking_close{};
+  std::vector<std::string> answer_opens{};  ///< any of them; an answer ends where the text does
+};
 
 struct GrammarSource {
   enum class Kind : uint8_t {
@@ -33,8 +42,10 @@ struct GrammarSource {
   std::vector<std::string> choices{};
   /// The text is free until one of these, with which the grammar's text begins. Empty: it begins at once.
   std::vector<std::string> triggers{};
+  /// Of kCalls. With a frame and another kind: calls that may take the answer's place.
   std::vector<CallForm> forms{};
   std::vector<CalledTool> tools{};
+  std::optional<MessageFrame> frame{};  ///< the text is a message of an answer that is written so
 };
 
 /// Errors: those of the language's reader; `at` is the source's field, and the message names the place inside.

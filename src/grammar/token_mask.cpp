@@ -233,6 +233,8 @@ std::string control_token_bytes(TokenId token) {
   return bytes;
 }
 
+ByteSet text_bytes() { return ~ByteSet::of(std::string_view(&kControlByte, 1)); }
+
 TokenMasks::TokenMasks(std::vector<std::string> pieces, std::vector<TokenId> ends)
     : pieces_(std::move(pieces)), ends_(std::move(ends)) {
   std::vector<VocabularyTrie::Entry> entries;

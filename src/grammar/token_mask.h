@@ -18,6 +18,8 @@ class WalkedVocabulary;
 /// The bytes that stand for a control token in grammars: no text of UTF-8 has them, and so no other token is allowed in
 /// its place, nor is it where a grammar has text alone.
 std::string control_token_bytes(TokenId token);
+/// The bytes of all other tokens.
+ByteSet text_bytes();
 
 /// Makes masks for the vocabulary of one model. Thread-safe; a Matcher is not.
 class TokenMasks {

@@ -1,7 +1,8 @@
 // Answers that are held to a form, over every protocol: a model of random words obeys a schema at temperature 2.
 import assert from 'node:assert/strict';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { serve, storyTrainedFor } from './server.mjs';
+import { fixtures, serve, storyTrainedFor, storyWithControls } from './server.mjs';
 
 let server;
 before(async () => { server = await serve(storyTrainedFor(2048)); });
@@ -147,6 +148,40 @@ test('no field that asks for a form is answered without it', async () => {
   assert.ok(held >= 40, `${held} fields hold`);
 });
 
+test('answers held to schemas of their own are the same bytes alone, among others, preempted and with drafts', async (t) => {
+  const many = 24;
+  // Half of them are held, to lists that differ.
+  const request = (i) => ({
+    prompt: `Item ${i}.`, seed: i, temperature: 1.5, max_tokens: 120,
+    ...(i % 2 === 0 ? {} : { structured_outputs: { json: { type: 'array', minItems: 40, items: { ...schema, properties: { ...schema.properties, colour: { enum: ['red', `shade ${i}`] } } } } } }),
+  });
+  const answer = async (to, i) => {
+    const reply = await to.post('/v1/completions', request(i));
+    assert.equal(reply.status, 200);
+    const { choices, timings } = await reply.json();
+    return { text: choices[0].text, drafted: timings.draft_n };
+  };
+  const together = (to) => Promise.all(Array.from({ length: many }, (_, i) => answer(to, i)));
+  const alone = [];
+  for (let i = 0; i < many; ++i) alone.push((await answer(server, i)).text);
+  assert.ok(alone[1].startsWith('[') && alone[1].includes('"colour"'), alone[1]);
+  // Memory for a quarter of them.
+  const small = await serve(storyTrainedFor(512), ['--kv-bytes', '1000000', '--parallel-max', `${many}`]);
+  t.after(() => small.stop());
+  const drafting = await serve(storyTrainedFor(2048), ['--speculate', '4', '--parallel-max', `${many}`]);
+  t.after(() => drafting.stop());
+  assert.deepEqual((await together(small)).map(({ text }) => text), alone);
+  const { preemptions } = await (await fetch(`${small.url}/stats`)).json();
+  assert.ok(preemptions > 0);
+  let drafted = 0;
+  for (let round = 0; round < 5 && drafted === 0; ++round) {
+    const answers = await together(drafting);
+    assert.deepEqual(answers.map(({ text }) => text), alone);
+    drafted = answers.reduce((sum, each, i) => sum + (i % 2 === 1 ? each.drafted : 0), 0);
+  }
+  assert.ok(drafted > 0);
+});
+
 test('a required call names a tool and follows its schema', async () => {
   const tool = (name, properties) => ({ type: 'function', function: { name, strict: true, parameters: { type: 'object', properties, required: Object.keys(properties), additionalProperties: false } } });
   const tools = [tool('paint', { colour: { enum: ['red', 'green'] } }), tool('count', { to: { type: 'integer', minimum: 1, maximum: 9 } })];
@@ -156,6 +191,39 @@ test('a required call names a tool and follows its schema', async () => {
     const value = JSON.parse(given);
     assert.ok(name === 'paint' ? ['red', 'green'].includes(value.colour) : value.to >= 1 && value.to <= 9, text);
   }
+});
+
+test('in Harmony\'s channels the final one has the form, behind any thinking, or a call takes its place', async (t) => {
+  const template = path.join(fixtures, 'chat-templates', 'openai-gpt-oss-120b.jinja');
+  const controls = ['<|start|>', '<|channel|>', '<|constrain|>', '<|message|>', '<|end|>', '<|call|>', '<|return|>'];
+  const gpt = await serve(storyWithControls(controls, [], 4096), ['--chat-template', template]);
+  t.after(() => gpt.stop());
+  const ask = async (route, body) => {
+    const reply = await gpt.post(route, body);
+    assert.equal(reply.status, 200);
+    return reply.json();
+  };
+  const response_format = { type: 'json_schema', json_schema: format };
+  let thoughts = 0, calls = 0;
+  for (let seed = 0; seed < 12; ++seed) {
+    const body = { messages, seed, temperature: 2, max_tokens: 400, thinking_budget: 6, response_format };
+    const [{ message, finish_reason: finish }] = (await ask('/v1/chat/completions', body)).choices;
+    assert.equal(finish, 'stop');
+    assertFits(message.content);
+    thoughts += message.reasoning_content ? 1 : 0;
+    const tools = [{ type: 'function', function: { name: 'count', strict: true, parameters: schema } }];
+    const [choice] = (await ask('/v1/chat/completions', { ...body, tools })).choices;
+    for (const call of choice.message.tool_calls ?? []) assertFits(call.function.arguments);
+    if (!choice.message.tool_calls) assertFits(choice.message.content);
+    calls += choice.message.tool_calls?.length ?? 0;
+  }
+  assert.ok(thoughts > 0 && thoughts < 12 && calls > 0, `${thoughts} answers with thoughts, ${calls} calls`);
+  // What Claude Code asks for a title with, and an answer that has begun.
+  const title = await ask('/v1/messages', { messages, max_tokens: 400, output_config: { format: { type: 'json_schema', schema } } });
+  assertFits(title.content.find(({ type }) => type === 'text').text);
+  const begun = [...messages, { role: 'assistant', content: '{"colour": "green"' }];
+  const [{ message }] = (await ask('/v1/chat/completions', { messages: begun, temperature: 2, max_tokens: 400, response_format })).choices;
+  assertFits('{"colour": "green"' + message.content.replace('{"colour": "green"', ''));
 });
 
 test('a custom tool\'s input follows its grammar', async () => {

@@ -33,20 +33,27 @@ CalledTool called_tool(const ordered_json& tool, const tool_call::ToolSchemas& s
 
 }  // namespace
 
+std::vector<CalledTool> called_tools(const ordered_json& tools, const CustomInputs& custom_inputs) {
+  const tool_call::ToolSchemas schemas(tools);
+  std::vector<CalledTool> called;
+  for (const ordered_json& tool : tools) {
+    called.push_back(called_tool(tool, schemas));
+    CalledTool& made = called.back();
+    if (const auto input = custom_inputs.find(made.name); input != custom_inputs.end()) made.input = input->second;
+  }
+  return called;
+}
+
 Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, const ordered_json& tools,
                                   const CustomInputs& custom_inputs, const ForcedOpening& forced, bool prompt_opens) {
   const auto* style = tool_call::find_style(model.output_format.tools);
   if (style == nullptr) return fail(Code::kInternal, "a model without a format of calls");
   HeldCallsRules rules{.vocabulary = service.answer_vocabulary(model), .completing = service.call_starts(model)};
   const auto spell = [&](std::string_view text, bool opens) { return rules.vocabulary->spell(text, opens); };
-  GrammarSource source{
-      .kind = GrammarSource::Kind::kCalls, .field = "tools", .forms = tool_call::call_forms(*style, spell)};
-  const tool_call::ToolSchemas schemas(tools);
-  for (const ordered_json& tool : tools) {
-    source.tools.push_back(called_tool(tool, schemas));
-    CalledTool& made = source.tools.back();
-    if (const auto input = custom_inputs.find(made.name); input != custom_inputs.end()) made.input = input->second;
-  }
+  const GrammarSource source{.kind = GrammarSource::Kind::kCalls,
+                             .field = "tools",
+                             .forms = tool_call::call_forms(*style, spell),
+                             .tools = called_tools(tools, custom_inputs)};
   CAIRN_TRY(AnswerGrammarRules made, answer_rules(service, model, source));
   rules.grammar = std::move(made.grammar);
   for (const tool_call::CallStart& start : tool_call::call_starts(*style))

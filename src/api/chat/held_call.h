@@ -4,6 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "api/chat/tool_forms.h"
 #include "api/service.h"
@@ -17,6 +18,9 @@ struct ForcedOpening {
   std::string name{};    ///< the client's text; empty: the model names the tool
   std::string behind{};
 };
+
+/// What calls of `tools`, in OpenAI's shape, are made from, without the forms in which they are written.
+std::vector<grammar::CalledTool> called_tools(const nlohmann::ordered_json& tools, const CustomInputs& custom_inputs);
 
 /// `tools`: all that may be called, in OpenAI's shape. `prompt_opens`: the prompt has begun one, unless a name that is
 /// none of the tools' comes. Errors: kInvalidArgument, at the field of a strict tool that cannot be held to.

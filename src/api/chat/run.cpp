@@ -13,6 +13,7 @@
 #include "chat/chat_prompt.h"
 #include "chat/completion_prompt.h"
 #include "chat/constraints/chat_constraint.h"
+#include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 
 namespace cairn::api {
@@ -123,6 +124,37 @@ Result<void> add_calls(Service& service, const LoadedModel& model, const ChatReq
   return {};
 }
 
+/// What an answer in Harmony's messages is held to. Errors: the form cannot be held to.
+Result<AnswerGrammarRules> harmony_rules(Service& service, const LoadedModel& model, const ChatRequest& request,
+                                         const OutputContext& context, bool thinks) {
+  const auto spell = [vocabulary = service.answer_vocabulary(model)](std::string_view text, bool opens) {
+    return vocabulary->spell(text, opens);
+  };
+  grammar::GrammarSource source = *request.form;
+  source.frame = tool_call::harmony_frame(spell, thinks);
+  if (context.format.tools != ToolFormat::kNone) {
+    source.forms = tool_call::harmony_calls(spell);
+    source.tools = called_tools(context.tools, request.custom_inputs);
+  }
+  CAIRN_TRY(AnswerGrammarRules held, answer_rules(service, model, source));
+  held.begun = spell(tool_call::harmony_begun(context.prompt), true);
+  return held;
+}
+
+/// The token with which a model may begin a call in place of an answer that has a form. Errors: it cannot be told.
+Result<TokenId> call_opener(const LoadedModel& model, const ChatRequest& request, const OutputContext& context) {
+  const auto* style = tool_call::find_style(context.format.tools);
+  TokenId opener = kNoToken;
+  if (style != nullptr && !style->block_starts.empty() && !style->block_starts[0].known_names_only)
+    opener = only_token(*model.tokenizer, style->block_starts[0].text);
+  const bool harmony = context.format.reasoning == ReasoningFormat::kHarmony;
+  if ((opener == kNoToken && !harmony) || request.tool_use == ToolUse::kRequired)
+    return invalid_field(request.form->field,
+                         "is not available beside tools in this model's format of calls, nor where a call is "
+                         "required; leave out the tools, or set tool_choice to none");
+  return opener;
+}
+
 /// Errors: the form cannot be held to, or not together with what else the request asks for.
 Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatRequest& request,
                          const OutputContext& context, ChatConstraintRules& rules) {
@@ -136,19 +168,14 @@ Result<void> add_grammar(Service& service, const LoadedModel& model, const ChatR
   }
   TokenId call_open = kNoToken;
   if (context.format.tools != ToolFormat::kNone) {
-    const auto* style = tool_call::find_style(context.format.tools);
-    if (style != nullptr && !style->block_starts.empty() && !style->block_starts[0].known_names_only)
-      call_open = only_token(*model.tokenizer, style->block_starts[0].text);
-    if (call_open == kNoToken || request.tool_use == ToolUse::kRequired)
-      return invalid_field(field,
-                           "is not available beside tools in this model's format of calls, nor where a call is "
-                           "required; leave out the tools, or set tool_choice to none");
+    CAIRN_TRY(call_open, call_opener(model, request, context));
     rules.one_call = true;  // or text that follows the grammar: what comes behind a call would not
   }
-  if (context.format.reasoning == ReasoningFormat::kHarmony)
-    return invalid_field(field, "is not available yet for models that answer in Harmony's channels");
-  CAIRN_TRY(AnswerGrammarRules held, answer_rules(service, model, *request.form));
-  held.begun = request.prefill.substr(std::min(request.prefill.find_first_not_of(" \t\r\n"), request.prefill.size()));
+  const bool harmony = context.format.reasoning == ReasoningFormat::kHarmony;
+  CAIRN_TRY(AnswerGrammarRules held,
+            harmony ? harmony_rules(service, model, request, context, rules.reasoning_tokens_max != 0)
+                    : answer_rules(service, model, *request.form));
+  held.begun += request.prefill.substr(std::min(request.prefill.find_first_not_of(" \t\r\n"), request.prefill.size()));
   if (grammar::Matcher matcher(held.grammar); matcher.push(held.begun) < held.begun.size())
     return invalid_field(field, "does not fit how the last message has begun the answer");
   if (rules.reasoning_tokens_max != 0 && held.begun.empty())

@@ -11,6 +11,7 @@ namespace {
 using grammar::CallForm;
 
 constexpr std::string_view kGemmaQuoteText = "<|\"|>";
+constexpr std::string_view kHarmonyRole = "<|start|>assistant";
 constexpr std::array<CallStart, 3> kHarmonyStarts = {{{"<|channel|>commentary to=functions."},
                                                       {"<|channel|>analysis to=functions."},
                                                       {"<|start|>assistant to=functions."}}};
@@ -125,6 +126,30 @@ std::vector<CallForm> call_forms(const ToolStyle& style, Spell spell) {
   form.id_member = is_json;
   set_arguments(syntax, spell, form);
   return {std::move(form)};
+}
+
+grammar::MessageFrame harmony_frame(Spell spell, bool thinks) {
+  const auto headed = [&](std::string_view rest) { return spell(std::string(kHarmonyRole) + std::string(rest), true); };
+  grammar::MessageFrame frame{
+      .answer_opens = {headed("<|channel|>final<|message|>"), headed("<|channel|>final <|constrain|>json<|message|>")}};
+  if (!thinks) return frame;
+  frame.thinking_open = headed("<|channel|>analysis<|message|>");
+  frame.thinking_close = spell("<|end|>", false);
+  return frame;
+}
+
+std::vector<CallForm> harmony_calls(Spell spell) {
+  std::vector<CallForm> forms = harmony_forms(spell);
+  for (CallForm& form : forms) {
+    for (std::string& open : form.opens)
+      if (!open.starts_with(spell(kHarmonyRole, true))) open.insert(0, spell(kHarmonyRole, true));
+  }
+  return forms;
+}
+
+std::string_view harmony_begun(std::string_view prompt) {
+  const size_t at = prompt.rfind(kHarmonyRole);
+  return at == std::string_view::npos ? std::string_view() : prompt.substr(at);
 }
 
 grammar::ParameterKind parameter_kind(ValueKind kind) {

@@ -7,7 +7,7 @@
 
 #include "base/function_ref.h"
 #include "chat/tool_calls/format.h"
-#include "grammar/call_grammar.h"
+#include "grammar/grammar_source.h"
 
 namespace cairn::tool_call {
 
@@ -25,6 +25,13 @@ std::vector<CallStart> call_starts(const ToolStyle& style);
 
 /// Harmony's headers have several orders; all other formats have one form.
 std::vector<grammar::CallForm> call_forms(const ToolStyle& style, Spell spell);
+
+/// How messages of Harmony are put together, each with the role that begins it; without `thinks` none is thinking.
+grammar::MessageFrame harmony_frame(Spell spell, bool thinks);
+/// The forms of its calls as messages of such a frame.
+std::vector<grammar::CallForm> harmony_calls(Spell spell);
+/// What a prompt ends with that has begun an answer in such a frame; empty: it has begun none.
+std::string_view harmony_begun(std::string_view prompt);
 
 /// How the parameters of a function are read in formats that do not write their types.
 grammar::ParameterKind parameter_kind(ValueKind kind);

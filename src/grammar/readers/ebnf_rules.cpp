@@ -238,11 +238,6 @@ void EbnfRules::add_alternatives(SymbolId symbol, ExpressionId body) {
   }
 }
 
-Result<std::shared_ptr<const Grammar>> EbnfRules::finish(RuleId start) {
-  CAIRN_TRY(const SymbolId symbol, write(start));
-  return builder_.finish(symbol);
-}
-
 Result<SymbolId> EbnfRules::write(RuleId start) {
   if (expressions_.size() > kExpressionsMax)
     return fail(Code::kTooLarge, "the grammar has more than {} expressions", kExpressionsMax);

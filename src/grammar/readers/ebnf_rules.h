@@ -60,8 +60,6 @@ class EbnfRules {
   std::optional<RuleId> recursive(std::span<const RuleId> rules);
   /// The rule's symbol, with all that it refers to. Errors: kTooLarge (kExpressionsMax). Needs: no rule is undefined.
   Result<SymbolId> write(RuleId start);
-  /// Errors: as write(), those of GrammarBuilder::finish.
-  Result<std::shared_ptr<const Grammar>> finish(RuleId start);
 
  private:
   struct Expression {

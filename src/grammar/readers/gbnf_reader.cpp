@@ -27,9 +27,9 @@ bool is_gbnf_name_character(char c) {
 
 class GbnfReader {
  public:
-  explicit GbnfReader(std::string_view text) : cursor_(text), rules_(builder_) {}
+  GbnfReader(GrammarBuilder& builder, std::string_view text) : cursor_(text), rules_(builder) {}
 
-  Result<std::shared_ptr<const Grammar>> read() {
+  Result<SymbolId> read() {
     CAIRN_TRY_VOID(cursor_.check());
     find_names();
     skip_space(/*over_lines=*/true);
@@ -41,10 +41,13 @@ class GbnfReader {
     if (!root || !rules_.is_defined(*root)) return cursor_.error(0, "there is no rule named root");
     if (const auto missing = rules_.undefined())
       return cursor_.error(missing->offset, fmt::format("the rule {} is not defined", missing->name));
-    auto made = rules_.finish(*root);
-    if (!made && made.error().at.empty()) made.error().at = cursor_.place(root_);
+    auto made = rules_.write(*root);
+    if (!made && made.error().at.empty()) made.error().at = place();
     return made;
   }
+
+  /// Of the rule `root`.
+  std::string place() const { return cursor_.place(root_); }
 
  private:
   // ---- Space and names ----
@@ -310,7 +313,6 @@ class GbnfReader {
   }
 
   TextCursor cursor_;
-  GrammarBuilder builder_;
   EbnfRules rules_;
   std::set<std::string_view> names_;
   std::map<CharacterSet, RegexId> spelled_;
@@ -319,6 +321,15 @@ class GbnfReader {
 
 }  // namespace
 
-Result<std::shared_ptr<const Grammar>> read_gbnf(std::string_view text) { return GbnfReader(text).read(); }
+Result<SymbolId> add_gbnf(GrammarBuilder& builder, std::string_view text) { return GbnfReader(builder, text).read(); }
+
+Result<std::shared_ptr<const Grammar>> read_gbnf(std::string_view text) {
+  GrammarBuilder builder;
+  GbnfReader reader(builder, text);
+  CAIRN_TRY(const SymbolId root, reader.read());
+  auto made = builder.finish(root);
+  if (!made && made.error().at.empty()) made.error().at = reader.place();
+  return made;
+}
 
 }  // namespace cairn::grammar

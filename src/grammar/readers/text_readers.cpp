@@ -15,10 +15,9 @@ Result<std::shared_ptr<const Grammar>> read_regex_grammar(std::string_view patte
   return made;
 }
 
-Result<std::shared_ptr<const Grammar>> read_choice(std::span<const std::string> choices) {
+Result<SymbolId> add_choice(GrammarBuilder& builder, std::span<const std::string> choices) {
   if (choices.empty()) return fail(Code::kInvalidArgument, "there is nothing to choose from");
   if (choices.size() > kChoicesMax) return fail(Code::kTooLarge, "there are more than {} choices", kChoicesMax);
-  GrammarBuilder builder;
   std::vector<RegexId> texts;
   size_t bytes = 0;
   for (size_t i = 0; i < choices.size(); ++i) {
@@ -29,7 +28,13 @@ Result<std::shared_ptr<const Grammar>> read_choice(std::span<const std::string> 
                      kChoiceBytesMax);
     texts.push_back(builder.regexes().literal(choices[i]));
   }
-  return builder.finish(builder.terminal(builder.regexes().any_of(texts)));
+  return builder.terminal(builder.regexes().any_of(texts));
+}
+
+Result<std::shared_ptr<const Grammar>> read_choice(std::span<const std::string> choices) {
+  GrammarBuilder builder;
+  CAIRN_TRY(const SymbolId choice, add_choice(builder, choices));
+  return builder.finish(choice);
 }
 
 }  // namespace cairn::grammar
