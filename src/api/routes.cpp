@@ -7,6 +7,8 @@
 #include "api/embedding/rerank.h"
 #include "api/errors.h"
 #include "api/http/client_request_id.h"
+#include "api/http/kept_streams.h"
+#include "api/http/tenant.h"
 #include "api/llama_cpp/handlers.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/handlers.h"
@@ -105,6 +107,9 @@ constexpr Route kRoutes[] = {
      [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
        handle_prefix(service.registry(), request, *response);
      }},
+    {"GET", "/v1/stream", handle_kept_stream},
+    {"DELETE", "/v1/stream", handle_remove_stream},
+    {"POST", "/v1/streams/lookup", handle_find_streams},
     {"POST", "/tokenize", handle_tokenize},
     {"POST", "/detokenize", handle_detokenize},
     {"POST", "/apply-template", handle_apply_template},
@@ -139,6 +144,17 @@ void answer_loading(const net::HttpRequest& request, net::HttpResponse& response
   response.send(503, "application/json", dump(body), {{"Retry-After", "1"}});
 }
 
+/// A stream to a client that names a conversation goes on without it (kept_streams.h). Errors: no such name is kept.
+Result<void> keep_stream(Service& service, const net::HttpRequest& request,
+                         std::shared_ptr<net::HttpResponse>& response) {
+  const std::string_view id = request.header("x-conversation-id");
+  if (id.empty()) return {};
+  if (id.size() > kConversationIdBytesMax)
+    return fail(Code::kInvalidArgument, "X-Conversation-Id has more than {} bytes", kConversationIdBytesMax);
+  response = service.kept_streams().keep({tenant_of(request), std::string(id)}, std::move(response));
+  return {};
+}
+
 void refuse_coding(const net::HttpRequest& request, net::HttpResponse& response) {
   const std::string message = fmt::format("bodies with the Content-Encoding {} are not taken; {} are",
                                           printable(request.header("content-encoding")), net::kContentCodings);
@@ -155,13 +171,19 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
   if (service.registry().loading()) return answer_loading(request, *response);
   if (!net::content_coding(request.header("content-encoding"))) return refuse_coding(request, *response);
   const bool get = request.method == "GET" || request.method == "HEAD";
+  std::string methods;
   for (const Route& route : kRoutes) {
     if (route.path != request.path) continue;
-    if (route.method != request.method && !(route.method == "GET" && get))
-      return send_method_not_allowed(*response, request, route.method, format);
+    if (route.method != request.method && !(route.method == "GET" && get)) {
+      methods += fmt::format("{}{}", methods.empty() ? "" : ", ", route.method);
+      continue;
+    }
     if (get) return route.handle(service, request, std::move(response));
+    if (const auto kept = keep_stream(service, request, response); !kept)
+      return send_error(*response, kept.error(), format);
     return service.hand_over(std::move(request), std::move(response), format, route.handle);
   }
+  if (!methods.empty()) return send_method_not_allowed(*response, request, methods, format);
   if (request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size()) {
     if (!get) return send_method_not_allowed(*response, request, "GET", format);
     return handle_model(service, request, std::string_view(request.path).substr(kModelPrefix.size()), *response);

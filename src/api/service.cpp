@@ -131,6 +131,7 @@ void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpRespo
 void Service::store_later(std::function<void()> work) { (void)storing_.submit(std::move(work), 0); }
 
 void Service::stop() {
+  kept_streams_.clear();
   workers_.stop();
   storing_.stop();
 }

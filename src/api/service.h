@@ -11,6 +11,7 @@
 #include <string>
 
 #include "api/errors.h"
+#include "api/http/kept_streams.h"
 #include "api/params/generation_defaults.h"
 #include "api/running_responses.h"
 #include "api/store/response_store.h"
@@ -44,6 +45,7 @@ class Service {
   const Registry& registry() const { return registry_; }
   /// What requests and their answers may take in memory.
   const std::shared_ptr<ByteBudget>& bytes() const { return bytes_; }
+  KeptStreams& kept_streams() { return kept_streams_; }
   SampledTurnCache& turns() { return turns_; }
   /// Refuses fields that an endpoint does not know. Before serving.
   void set_strict_fields(bool strict) { strict_fields_ = strict; }
@@ -91,6 +93,7 @@ class Service {
 
   const Registry& registry_;
   const std::shared_ptr<ByteBudget> bytes_;
+  KeptStreams kept_streams_{bytes_};
   SampledTurnCache turns_;
   bool lenient_calls_ = true;
   RunningResponses running_responses_;

@@ -110,6 +110,9 @@ test('props and slots tell what the server is', async () => {
   assert.equal(props.default_generation_settings.params.temperature, 0.8);
   assert.equal(typeof props.chat_template, 'string');
   assert.match(props.build_info, /^cairn \d/);
+  assert.deepEqual([props.endpoint_slots, props.endpoint_props, props.chat_template_caps.supports_tools], [true, false, true]);
+  const [{ meta }] = (await get('/models')).data;
+  assert.ok(meta.n_ctx_train === 4096 && meta.n_vocab > 0 && meta.n_embd > 0 && meta.n_params > 0 && meta.size > 0, JSON.stringify(meta));
   assert.deepEqual((await get('/slots')).map((slot) => [slot.id, slot.is_processing]), [[0, false], [1, false], [2, false], [3, false]]);
   const abort = new AbortController();
   const body = { prompt, n_predict: 3000, ignore_eos: true, stream: true };
@@ -305,6 +308,48 @@ test('the middle is filled in by models that have the tokens for it', async () =
   } finally {
     await filler.stop();
   }
+});
+
+test('a stream of a conversation goes on without its client, and is read again', async () => {
+  const ask = (id, signal, more = {}) => fetch(`${server.url}/v1/chat/completions`, { method: 'POST', signal, headers: { 'x-conversation-id': id },
+    body: JSON.stringify({ messages: [{ role: 'user', content: prompt }], stream: true, temperature: 0, max_tokens: 200, ignore_eos: true, ...more }) });
+  const whole = await (await ask('whole')).text();
+  assert.ok(whole.endsWith('data: [DONE]\n\n'), whole.slice(-100));
+  const again = async (id, from) => fetch(`${server.url}/v1/stream?conv_id=${id}&from=${from}`);
+  const replay = await again('whole', 0);
+  assert.match(replay.headers.get('content-type'), /^text\/event-stream/);
+  assert.equal(await replay.text(), whole);
+  assert.equal(await (await again('whole', 100)).text(), whole.slice(100));
+
+  const leaving = new AbortController();
+  const { body } = await ask('left', leaving.signal);
+  await body.getReader().read();
+  leaving.abort();
+  const rest = await (await again('left', 0)).text();
+  assert.ok(rest.endsWith('data: [DONE]\n\n'), rest.slice(-100));
+  const contents = (text) => text.split('\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)).choices[0]?.delta.content ?? '').join('');
+  assert.equal(contents(rest), contents(whole));
+
+  const found = await (await server.post('/v1/streams/lookup', { conversation_ids: ['left', 'none'] })).json();
+  assert.equal(found.length, 1);
+  assert.deepEqual([found[0].conversation_id, found[0].is_done, found[0].total_bytes], ['left', true, Buffer.byteLength(rest)]);
+
+  const remove = (id) => fetch(`${server.url}/v1/stream?conv_id=${id}`, { method: 'DELETE' });
+  const long = await ask('long', undefined, { max_tokens: 3000 });
+  const reader = long.body.getReader();
+  await reader.read();
+  assert.equal((await remove('long')).status, 204);
+  let text = '';
+  for (let next = await reader.read(); !next.done; next = await reader.read()) text += Buffer.from(next.value);
+  assert.ok(!text.includes('[DONE]'));
+  assert.equal((await remove('long')).status, 204);
+  const lost = await again('long', 0);
+  assert.equal(lost.status, 404);
+  assert.match((await lost.json()).error.message, /no stream of that conversation/);
+  assert.equal((await fetch(`${server.url}/v1/stream`)).status, 400);
+  assert.equal((await again('left', 'x')).status, 400);
+  assert.equal((await ask('x'.repeat(300))).status, 400);
+  assert.equal((await (await get('/slots')).filter((slot) => slot.is_processing)).length, 0);
 });
 
 test('what is not available is refused by name', async () => {

@@ -1,0 +1,332 @@
+#include "api/http/kept_streams.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "api/errors.h"
+#include "api/http/tenant.h"
+#include "api/params/request_fields.h"
+#include "api/response_stream.h"
+#include "api/service.h"
+#include "base/log.h"
+
+namespace cairn::api {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::ordered_json;
+
+int64_t seconds_of(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+}  // namespace
+
+/// The bytes of one stream, and who follows them.
+class KeptStreams::Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(std::shared_ptr<ByteBudget> budget, net::StreamFormat form)
+      : form_{form.content_type, {}}, share_(std::move(budget)), started_(std::chrono::system_clock::now()) {}
+
+  /// Ends the answer where it is made.
+  std::function<void()> cancel;
+
+  const net::StreamFormat& form() const { return form_; }
+  bool done() const { return ended_.has_value(); }
+  bool is_old(Clock::time_point now) const { return ended_ && now - *ended_ > kKeptStreamSeconds; }
+  size_t first() const { return dropped_; }
+
+  void append(std::string_view more) {
+    bytes_ += more;
+    // Without memory, the oldest bytes make room for the new ones.
+    size_t room = kKeptStreamBytesMax;
+    if (!share_.grow_to(static_cast<int64_t>(std::min(bytes_.size(), room))))
+      room = static_cast<size_t>(share_.bytes());
+    if (bytes_.size() > room) {
+      dropped_ += bytes_.size() - room;
+      bytes_.erase(0, bytes_.size() - room);
+    }
+    each_reader([this](Reader& reader) { pump(reader); });
+  }
+
+  void end() {
+    if (ended_) return;
+    ended_ = Clock::now();
+    completed_ = std::chrono::system_clock::now();
+    each_reader([this](Reader& reader) { pump(reader); });
+  }
+
+  void follow(size_t from, const std::shared_ptr<net::HttpResponse>& response) {
+    const auto reader = std::make_shared<Reader>(response, from);
+    readers_.push_back(reader);
+    response->begin_events({}, form_);
+    response->on_close([weak = weak_from_this(), gone = std::weak_ptr(reader)] {
+      if (const auto stream = weak.lock()) std::erase(stream->readers_, gone.lock());
+    });
+    pump(*reader);
+  }
+
+  ordered_json json(const std::string& id) const {
+    return {{"conversation_id", id},
+            {"is_done", done()},
+            {"total_bytes", dropped_ + bytes_.size()},
+            {"started_at", seconds_of(started_)},
+            {"completed_at", done() ? seconds_of(completed_) : 0}};
+  }
+
+ private:
+  struct Reader : std::enable_shared_from_this<Reader> {
+    Reader(std::shared_ptr<net::HttpResponse> to, size_t from) : response(std::move(to)), at(from) {}
+    std::shared_ptr<net::HttpResponse> response;
+    size_t at;  // the byte that comes next
+  };
+
+  template <class Work>
+  void each_reader(const Work& work) {
+    const auto readers = readers_;  // who has all is taken out
+    for (const auto& reader : readers) work(*reader);
+  }
+
+  void pump(Reader& reader) {
+    net::HttpResponse& to = *reader.response;
+    const size_t end = dropped_ + bytes_.size();
+    if (reader.at >= dropped_ && reader.at < end) {
+      const size_t room = kUnsentBytesMax - std::min(kUnsentBytesMax, to.unsent_bytes());
+      const auto next = std::string_view(bytes_).substr(reader.at - dropped_, room);
+      reader.at += next.size();
+      to.write(next);
+      if (reader.at < end) {
+        return to.on_drained(kUnsentBytesMax / 2, [weak = weak_from_this(), waits = reader.weak_from_this()] {
+          const auto stream = weak.lock();
+          const auto slow = waits.lock();
+          if (stream && slow) stream->pump(*slow);
+        });
+      }
+    }
+    if (!done() && reader.at >= dropped_) return;
+    // All is said, or what comes next is lost.
+    const auto kept = reader.shared_from_this();
+    std::erase(readers_, kept);
+    to.end();
+  }
+
+  net::StreamFormat form_;
+  std::string bytes_;
+  size_t dropped_ = 0;  // bytes before those
+  ByteShare share_;
+  std::chrono::system_clock::time_point started_;
+  std::chrono::system_clock::time_point completed_;
+  std::optional<Clock::time_point> ended_;
+  std::vector<std::shared_ptr<Reader>> readers_;
+};
+
+/// Answers the client, if it is there, and the stream.
+class KeptStreams::Response final : public net::HttpResponse, public std::enable_shared_from_this<Response> {
+ public:
+  Response(KeptStreams& streams, Key key, std::shared_ptr<net::HttpResponse> client)
+      : streams_(streams), key_(std::move(key)), client_(std::move(client)) {}
+
+  std::string_view request_id() const override { return client_->request_id(); }
+  void send(int status, std::string_view content_type, std::string body,
+            std::vector<std::pair<std::string, std::string>> headers) override {
+    client_->send(status, content_type, std::move(body), std::move(headers));
+  }
+  void begin_events(std::vector<std::pair<std::string, std::string>> headers, net::StreamFormat form) override {
+    stream_ = streams_.begin(key_, form);
+    if (stream_) {
+      stream_->cancel = [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->over(/*cancelled=*/true);
+      };
+      form = stream_->form();
+      kept_ = true;
+    }
+    client_->begin_events(std::move(headers), form);
+  }
+  void write(std::string_view bytes) override {
+    if (stream_) stream_->append(bytes);
+    client_->write(bytes);
+  }
+  void end() override {
+    client_->end();
+    if (stream_) over(/*cancelled=*/false);
+  }
+  void on_close(std::function<void()> callback) override {
+    on_close_ = std::move(callback);
+    client_->on_close([self = shared_from_this()] { self->client_gone(); });
+  }
+  bool closed() const override { return client_->closed() && !kept_; }
+  size_t unsent_bytes() const override { return client_->closed() ? 0 : client_->unsent_bytes(); }
+  void on_drained(size_t bytes, std::function<void()> callback) override {
+    on_drained_ = std::move(callback);
+    const auto drained = [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->drained();
+    };
+    if (client_->closed()) return client_->post(drained);
+    client_->on_drained(bytes, drained);
+  }
+  void post(std::function<void()> work) override { client_->post(std::move(work)); }
+
+ private:
+  void drained() {
+    if (const auto callback = std::exchange(on_drained_, {})) callback();
+  }
+  /// The stream, if there is one, goes on, and nobody has to be waited for.
+  void client_gone() {
+    if (stream_) return drained();
+    call_on_close();
+  }
+  void over(bool cancelled) {
+    const auto self = shared_from_this();
+    const auto stream = std::exchange(stream_, {});
+    if (!stream) return;
+    kept_ = false;
+    stream->cancel = {};
+    if (cancelled) client_->end();
+    stream->end();
+    call_on_close();
+  }
+  void call_on_close() {
+    if (const auto callback = std::exchange(on_close_, {})) callback();
+  }
+
+  KeptStreams& streams_;
+  const Key key_;
+  const std::shared_ptr<net::HttpResponse> client_;
+  std::shared_ptr<Stream> stream_;  // null: none has begun, or it is over
+  std::atomic<bool> kept_ = false;
+  std::function<void()> on_close_;
+  std::function<void()> on_drained_;
+};
+
+KeptStreams::KeptStreams(std::shared_ptr<ByteBudget> budget) : budget_(std::move(budget)) {}
+KeptStreams::~KeptStreams() = default;
+
+std::shared_ptr<net::HttpResponse> KeptStreams::keep(Key key, std::shared_ptr<net::HttpResponse> response) {
+  return std::make_shared<Response>(*this, std::move(key), std::move(response));
+}
+
+std::shared_ptr<KeptStreams::Stream> KeptStreams::begin(const Key& key, net::StreamFormat form) {
+  forget_old();
+  remove(key);
+  if (streams_.size() >= kKeptStreamsMax) {
+    const auto ended = std::ranges::find_if(streams_, [](const auto& entry) { return entry.second->done(); });
+    if (ended == streams_.end()) {
+      log_warning("a stream ends with its client: {} are kept for conversations already", kKeptStreamsMax);
+      return nullptr;
+    }
+    streams_.erase(ended);
+  }
+  return streams_[key] = std::make_shared<Stream>(budget_, form);
+}
+
+void KeptStreams::forget_old() {
+  std::erase_if(streams_, [now = Clock::now()](const auto& entry) { return entry.second->is_old(now); });
+}
+
+Result<void> KeptStreams::follow(const Key& key, size_t from, const std::shared_ptr<net::HttpResponse>& response) {
+  forget_old();
+  const auto found = streams_.find(key);
+  if (found == streams_.end())
+    return fail_at("conv_id", Code::kNotFound, "there is no stream of that conversation, or not any more");
+  if (from < found->second->first())
+    return fail_at("from", Code::kInvalidArgument, "the stream is kept from its byte {} on", found->second->first());
+  found->second->follow(from, response);
+  return {};
+}
+
+void KeptStreams::remove(const Key& key) {
+  const auto found = streams_.find(key);
+  if (found == streams_.end()) return;
+  const auto stream = std::move(found->second);
+  streams_.erase(found);
+  if (const auto cancel = std::exchange(stream->cancel, {})) cancel();
+}
+
+ordered_json KeptStreams::list(const std::string& tenant, std::span<const std::string> ids) const {
+  ordered_json found = ordered_json::array();
+  for (const std::string& id : ids) {
+    for (auto at = streams_.lower_bound({tenant, id}); at != streams_.end(); ++at) {
+      const auto& [owner, name] = at->first;
+      if (owner != tenant || !name.starts_with(id)) break;
+      if (name.size() == id.size() || name.substr(id.size()).starts_with("::")) found.push_back(at->second->json(name));
+    }
+  }
+  return found;
+}
+
+void KeptStreams::clear() {
+  for (const auto& [key, stream] : std::exchange(streams_, {}))
+    if (const auto cancel = std::exchange(stream->cancel, {})) cancel();
+}
+
+namespace {
+
+Result<KeptStreams::Key> key_of(const net::HttpRequest& request) {
+  std::string id = request.query_value("conv_id").value_or("");
+  if (id.empty()) return fail_at("conv_id", Code::kInvalidArgument, "is missing: which conversation's stream?");
+  return KeptStreams::Key{tenant_of(request), std::move(id)};
+}
+
+Result<size_t> offset_of(const net::HttpRequest& request) {
+  const std::string text = request.query_value("from").value_or("0");
+  size_t from = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), from);
+  if (error != std::errc() || end != text.data() + text.size())
+    return fail_at("from", Code::kInvalidArgument, "must be the number of a byte");
+  return from;
+}
+
+Result<std::vector<std::string>> ids_of(const net::HttpRequest& request) {
+  CAIRN_TRY(const ordered_json body, parse_object(request.body));
+  const auto list = body.find("conversation_ids");
+  if (list == body.end() || !list->is_array())
+    return fail_at("conversation_ids", Code::kInvalidArgument, "must be an array of ids");
+  std::vector<std::string> ids;
+  for (const ordered_json& id : *list)
+    if (id.is_string() && id != "") ids.push_back(id.get<std::string>());
+  return ids;
+}
+
+Result<void> follow_stream(Service& service, const net::HttpRequest& request,
+                           const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const KeptStreams::Key key, key_of(request));
+  CAIRN_TRY(const size_t from, offset_of(request));
+  return service.kept_streams().follow(key, from, response);
+}
+
+}  // namespace
+
+void handle_kept_stream(Service& service, const net::HttpRequest& request,
+                        std::shared_ptr<net::HttpResponse> response) {
+  if (const auto followed = follow_stream(service, request, response); !followed)
+    send_error(*response, followed.error());
+}
+
+void handle_remove_stream(Service& service, const net::HttpRequest& request,
+                          std::shared_ptr<net::HttpResponse> response) {
+  auto key = key_of(request);
+  if (!key) return send_error(*response, key.error());
+  net::HttpResponse& to = *response;
+  to.post([&service, key = *std::move(key), response = std::move(response)] {
+    service.kept_streams().remove(key);
+    constexpr int kNoContent = 204;
+    response->send(kNoContent, "application/json", {});
+  });
+}
+
+void handle_find_streams(Service& service, const net::HttpRequest& request,
+                         std::shared_ptr<net::HttpResponse> response) {
+  auto ids = ids_of(request);
+  if (!ids) return send_error(*response, ids.error());
+  net::HttpResponse& to = *response;
+  to.post([&service, tenant = tenant_of(request), ids = *std::move(ids), response = std::move(response)] {
+    send_json(*response, service.kept_streams().list(tenant, ids));
+  });
+}
+
+}  // namespace cairn::api
