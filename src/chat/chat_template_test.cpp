@@ -64,6 +64,14 @@ TEST(ChatTemplate, ProvidesTheVariablesThatModelLibrariesProvide) {
   EXPECT_EQ(rendered(all, input), "B|</s>|False|False|True|True|1");
 }
 
+TEST(ChatTemplate, KnowsTheDateUnderTheNamesThatTemplatesReadItBy) {
+  const ChatTemplate dates = create("{{ date_string }}|{{ datetime }}|{{ strftime_now('%d %b %Y') }}");
+  const std::string text = rendered(dates, input_of(R"([{"role":"user","content":"x"}])"));
+  EXPECT_THAT(text, testing::MatchesRegex("[0-9]+ [A-Z][a-z]+ 20[0-9]+\\|[A-Z][a-z]+ [0-9]+ 20[0-9]+\\|.*"));
+  // At midnight they may differ.
+  EXPECT_EQ(text.substr(text.find('|') + 1).size(), 2 * text.find('|') + 1);
+}
+
 TEST(ChatTemplate, DetectsTheCapabilitiesOfPublishedTemplates) {
   struct Case {
     const char* name;
