@@ -5,6 +5,7 @@
 #include <string>
 
 #include "grammar/matcher.h"
+#include "grammar/token_mask.h"
 
 namespace cairn::grammar {
 namespace {
@@ -96,6 +97,41 @@ TEST(GrammarCache, IsBoundedByTheBytesOfSources) {
   huge.choices = {std::string(GrammarCache::kSourceBytesMax + 1, 'h')};
   EXPECT_EQ(cached(cache, huge), cached(cache, huge));
   EXPECT_NE(cached(cache, regex_source("a")), small);
+}
+
+TEST(GrammarSource, InAFrameTheTextIsAMessageBehindThinkingOrACallTakesItsPlace) {
+  using Kind = GrammarSource::Kind;
+  GrammarCache cache;
+  const std::string end = control_token_bytes(TokenId{7});
+  const std::vector<GrammarSource> kinds = {
+      {.kind = Kind::kJsonObject},
+      {.kind = Kind::kJsonSchema, .schema = {{"type", "object"}, {"maxProperties", 0}}},
+      {.kind = Kind::kRegex, .text = "[{][}]"},
+      {.kind = Kind::kGbnf, .text = "root ::= \"{\" \"}\""},
+      {.kind = Kind::kLark, .text = "start: \"{\" \"}\""},
+      {.kind = Kind::kChoice, .choices = {"{}", "x"}}};
+  for (GrammarSource source : kinds) {
+    source.frame = MessageFrame{.thinking_open = "T:", .thinking_close = end, .answer_opens = {"A:", "B:"}};
+    const auto free = cached(cache, source);
+    EXPECT_TRUE(takes(free, "A:{}"));
+    EXPECT_TRUE(takes(free, "T:any {\xC3\xA4} A:" + end + "T:" + end + "B:{}"));
+    EXPECT_FALSE(takes(free, "{}"));
+    EXPECT_FALSE(takes(free, "T:" + end));
+    EXPECT_FALSE(takes(free, "T:" + control_token_bytes(TokenId{8}) + end + "A:{}"));
+    EXPECT_FALSE(takes(free, "A:{}A:{}"));
+    source.forms = {{.opens = {"<"}, .name_closes = {":"}, .call_close = ">"}};
+    source.tools = {{.name = "t"}};
+    const auto calls = cached(cache, source);
+    EXPECT_TRUE(takes(calls, "T:x" + end + "<t:{}>"));
+    EXPECT_TRUE(takes(calls, "A:{}"));
+    source.frame->thinking_open.clear();
+    EXPECT_FALSE(takes(cached(cache, source), "T:x" + end + "<t:{}>"));
+    EXPECT_TRUE(takes(cached(cache, source), "<t:{}>"));
+  }
+  // Else it could only think, or call.
+  GrammarSource none{
+      .kind = Kind::kRegex, .field = "regex", .text = "[^\\s\\S]", .frame = MessageFrame{.thinking_open = "T:"}};
+  EXPECT_FALSE(cache.get(none).has_value());
 }
 
 TEST(GrammarSource, ErrorsNameTheFieldAndThePlaceInside) {
