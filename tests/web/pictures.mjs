@@ -19,6 +19,8 @@ async function talk(page) {
   await page.waitForTimeout(300);
 }
 
+// Before it is looked at.
+await (await server.post('/v1/chat/completions', { messages: [{ role: 'user', content: 'Hello!' }] })).text();
 for (const colorScheme of ['light', 'dark']) {
   const { page, done } = await visit(server.url, { colorScheme, viewport: { width: 1100, height: 700 } });
   await talk(page);

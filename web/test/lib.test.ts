@@ -106,11 +106,12 @@ test('blocks together are the text, and code, formulas and lists stay whole', ()
 
 test('a line of a megabyte is cut in no time', () => {
   const line = 'x'.repeat(1 << 20);
-  const begin = performance.now();
+  const begin = process.cpuUsage();
   assert.equal(splitBlocks(line)[0]!.length > kBlockMax, true);
   const cut = pieces(line + '\u{1F600}'.repeat(10), 4000);
   assert.equal(cut.join(''), line + '\u{1F600}'.repeat(10));
-  assert.ok(performance.now() - begin < 1000);
+  // Of the processor, whatever else runs on it.
+  assert.ok(process.cpuUsage(begin).user < 1e6);
 });
 
 test('dollars are formulas only where no money is meant', () => {
