@@ -108,7 +108,7 @@ export function cairn(args, options = {}) {
 // `before`: a command that runs the rest of its arguments, e.g. ['nice', '-n', '19'].
 // `model`: null serves the catalog, which flags may name.
 export async function serve(model, flags = [], before = []) {
-  const [command, ...args] = [...before, program, 'serve', ...(model === null ? [] : [model]), '--port', '0', ...flags];
+  const [command, ...args] = [...before, program, 'serve', ...(model === null ? [] : [model]), ...(flags.includes('--port') ? [] : ['--port', '0']), ...flags];
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
   const url = await new Promise((resolve, reject) => {
