@@ -7,7 +7,8 @@
 /// conversation.
 ///
 /// A sequence can resume at a boundary where every group can: kFull and kLatent groups need the pages of all nodes up
-/// to it, kWindow groups those that the window reaches back to, kState groups a slot copied at this very boundary.
+/// to it, kWindow groups those that the window reaches back to (unless they are optional), kState groups a slot copied
+/// at this very boundary.
 ///
 /// Eviction: a node without children whose page no sequence uses is evicted by its GreedyDual value (Young 1994: value
 /// = clock + cost to compute its tokens again; the smallest is evicted and becomes the clock), so that expensive and
