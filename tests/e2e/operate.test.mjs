@@ -276,7 +276,7 @@ test('what is wrong in a config file is named with its line', () => {
   wrong('temp = 1.0\ntemperature = 0.5\n', /line 2: temperature is set already, as temp \(.*line 1\)/);
   wrong('no-prefix-cache = 3\n', /line 1: no-prefix-cache: .*true or false/);
   wrong('port = 1979-05-27\n', /line 1: port must be/);
-  wrong('[model."x"]\nport = 5\ntemp = 900\n', /line 2: there is no option port/, /line 3: temp: /);
+  wrong('[model."x"]\nport = 5\ntemp = 9000\n', /line 2: there is no option port/, /line 3: temp: /);
   wrong('[model]\nx = 5\n', /line 2: \[model\] has a table for each model/);
   wrong('[speed]\nx = 5\n', /line 1: there is no option speed/);
   assert.match(cairn(['config', 'check', path.join(folder, 'none.toml')]).stderr, /cannot read the config file/);
