@@ -86,7 +86,8 @@ Result<std::string> file_of(std::string_view name, std::span<const std::string_v
 
 Result<ModelName> hugging_face_name(std::string_view text, std::string tag, std::span<const std::string_view> parts) {
   if (parts.size() < 2) return no_name(text, "Hugging Face's have an owner and a repository");
-  ModelName name{.hub = Hub::kHuggingFace, .owner = std::string(parts[0]), .model = std::string(parts[1])};
+  ModelName name{
+      .hub = Hub::kHuggingFace, .owner = std::string(parts[0]), .model = std::string(parts[1]), .tag = {}, .file = {}};
   if (parts.size() > 2) {
     if (!tag.empty()) return no_name(text, "a file has no tag");
     CAIRN_TRY(name.file, file_of(text, parts.subspan(2)));
