@@ -119,7 +119,7 @@ std::shared_ptr<const Principal> Access::of_address(const net::HttpRequest& requ
     addresses_.splice(addresses_.begin(), addresses_, known->second);
     return addresses_.front().principal;
   }
-  if (addresses_.size() >= kAddressesMax) {
+  if (addresses_.size() >= options_.addresses_max) {
     by_address_.erase(addresses_.back().address);
     addresses_.pop_back();
   }

@@ -29,6 +29,7 @@ struct AccessOptions {
   std::vector<std::string> keys;  ///< texts of keys that may do everything
   std::string key_file;           ///< empty: none
   RateLimits address_limits;      ///< of each address that shows no valid key
+  size_t addresses_max = kAddressesMax;
 };
 
 /// A request that was let in. Counts as one that runs until `end`, or until it is destroyed.

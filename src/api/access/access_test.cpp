@@ -144,14 +144,13 @@ TEST_F(AccessTest, WithoutKeysEachAddressHasItsLimit) {
 }
 
 TEST_F(AccessTest, AddressesThatHaveNotAskedForLongAreForgotten) {
-  const auto access = Access::make({.keys = {}, .key_file = {}, .address_limits = {.requests_per_minute = 1}});
-  const auto from = [](size_t i) {
-    return asking({}, "/v1/models", "GET", fmt::format("10.{}.{}.{}:1", i / 65536, i / 256 % 256, i % 256));
-  };
-  for (size_t i = 0; i < kAddressesMax; ++i) EXPECT_EQ(let_in_as(**access, from(i)), "");
-  EXPECT_EQ(refused(**access, from(0)), RefusalReason::kOverLimit)
-      << "it is remembered, and now the last to be forgotten";
-  EXPECT_EQ(let_in_as(**access, from(kAddressesMax)), "");
+  constexpr size_t kRemembered = 100;
+  const auto access = Access::make(
+      {.keys = {}, .key_file = {}, .address_limits = {.requests_per_minute = 1}, .addresses_max = kRemembered});
+  const auto from = [](size_t i) { return asking({}, "/v1/models", "GET", fmt::format("10.0.0.{}:1", i)); };
+  for (size_t i = 0; i < kRemembered; ++i) EXPECT_EQ(let_in_as(**access, from(i)), "");
+  EXPECT_EQ(refused(**access, from(0)), RefusalReason::kOverLimit) << "it is remembered, and the last to be forgotten";
+  EXPECT_EQ(let_in_as(**access, from(kRemembered)), "");
   EXPECT_EQ(refused(**access, from(0)), RefusalReason::kOverLimit);
   EXPECT_EQ(let_in_as(**access, from(1)), "") << "it was forgotten";
 }
