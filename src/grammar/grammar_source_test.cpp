@@ -105,7 +105,7 @@ TEST(GrammarSource, InAFrameTheTextIsAMessageBehindThinkingOrACallTakesItsPlace)
   const std::string end = control_token_bytes(TokenId{7});
   const std::vector<GrammarSource> kinds = {
       {.kind = Kind::kJsonObject},
-      {.kind = Kind::kJsonSchema, .schema = {{"type", "object"}, {"maxProperties", 0}}},
+      {.kind = Kind::kJsonSchema, .schema = ordered_json::parse(R"({"type": "object", "maxProperties": 0})")},
       {.kind = Kind::kRegex, .text = "[{][}]"},
       {.kind = Kind::kGbnf, .text = "root ::= \"{\" \"}\""},
       {.kind = Kind::kLark, .text = "start: \"{\" \"}\""},
