@@ -4,6 +4,7 @@
 #include <string>
 
 #include "api/access/gate.h"
+#include "api/access/principal.h"
 #include "api/anthropic/handlers.h"
 #include "api/embedding/rerank.h"
 #include "api/errors.h"
@@ -22,6 +23,7 @@
 #include "api/serialization/json_text.h"
 #include "api/stats.h"
 #include "api/telemetry/metrics.h"
+#include "api/telemetry/request_record.h"
 #include "api/tokenize_endpoints.h"
 #include "api/web/page.h"
 #include "base/log.h"
@@ -205,15 +207,18 @@ void refuse_coding(const net::HttpRequest& request, net::HttpResponse& response)
 /// What takes time, or may wait for a disk, goes to the workers: bodies, and stored responses.
 void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
   const ErrorFormat format = error_format_for(request);
+  // Whoever needs a key sees the page first, which asks for it.
+  if (web::handle_page(service, request, *response)) return;
   if (Access* access = service.access()) {
     response = let_in(*access, request, std::move(response), format);
     if (response == nullptr) return;
+    if (const std::string& key = principal_of(request).name(); !key.empty())
+      std::static_pointer_cast<RequestRecord>(request.context)->asked_by(key);
   }
   const ModelScope scope(principal_of(request).models());
   const auto client_id = client_request_id(request);
   if (!client_id) return send_error(*response, client_id.error(), format);
   if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
-  if (web::handle_page(service, request, *response)) return;
   const bool get = request.method == "GET" || request.method == "HEAD";
   const bool any_time = get && (request.path == "/ready" || request.path == "/metrics");
   if (service.stopping() && (!get || is_health(request))) return answer_stopping(request, *response);

@@ -65,6 +65,7 @@ void name_owner(const net::HttpRequest& http, GenerateRequest& request) {
   request.tenant = tenant_of(http);
   request.usage_listener = principal.meter();
   if (principal.only_batch()) request.priority = Priority::kBatch;
+  if (principal.no_disk()) request.keep_on_disk = false;
 }
 
 void set_tenant(const net::HttpRequest& http, GenerateRequest& request) {

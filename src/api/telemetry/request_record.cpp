@@ -63,6 +63,11 @@ void RequestRecord::failed(const Error& error) {
   facts_.error_status = wire_error(error.code).status;
 }
 
+void RequestRecord::asked_by(std::string key) {
+  const std::lock_guard lock(mutex_);
+  facts_.key = std::move(key);
+}
+
 void RequestRecord::embedded(const Timings& timings) {
   const std::lock_guard lock(mutex_);
   facts_.finish = "embedded";

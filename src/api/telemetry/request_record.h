@@ -68,6 +68,8 @@ class RequestRecord {
   void finished(const Finish& finish, int64_t told, bool counts_prompt);
   /// A choice, or all, could not be answered.
   void failed(const Error& error);
+  /// Its client has shown the API key of this name.
+  void asked_by(std::string key);
   /// A text has become a vector.
   void embedded(const Timings& timings);
   void parsed(std::chrono::nanoseconds time);

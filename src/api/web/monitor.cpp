@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/access/principal.h"
 #include "api/errors.h"
 #include "api/serialization/json_text.h"
 #include "api/stats.h"
@@ -63,7 +64,7 @@ void refuse(net::HttpResponse& response) {
 
 }  // namespace
 
-bool may_watch(const net::HttpRequest& /*request*/) { return true; }
+bool may_watch(const net::HttpRequest& request) { return principal_of(request).may_manage(); }
 
 void Monitor::handle_stream(const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   if (!may_watch(request)) return refuse(*response);
