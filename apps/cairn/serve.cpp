@@ -60,7 +60,8 @@ struct ServeFlags : ModelFlags {
   OperateFlags operate;
   std::string config;  ///< path of a file; empty: none
   net::Compression compression = net::Compression::kWhole;
-  std::optional<bool> pull;  ///< whether clients may pull and delete models; nullopt: on a loopback address
+  bool pull = false;     ///< clients may pull and delete models wherever they are
+  bool no_pull = false;  ///< they may not; with neither, on a loopback address
 };
 
 /// Limits the number of connections to what the system allows, and logs that, instead of failing later.
@@ -81,7 +82,7 @@ net::HttpLimits http_limits(std::shared_ptr<ByteBudget> budget) {
 /// Lets clients pull and delete models, where they may. `find_again` outlives the service.
 void allow_pulls(api::Service& service, const ServeFlags& flags, bool on_loopback,
                  const std::function<Result<void>()>& find_again) {
-  if (!flags.pull.value_or(on_loopback)) return;
+  if (flags.no_pull || (!flags.pull && !on_loopback)) return;
   auto options = pull_options(flags.catalog.models_folder());
   if (!options) return log_warning("clients cannot pull models: {}", options.error().text());
   std::function<void(const std::filesystem::path&)> changed;
@@ -325,9 +326,10 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   command->add_flag("!--no-web", flags->page, "No page for browsers: GET / answers everybody in plain text");
   flags->access.add_to(*command);
   add_request_flags(*command, *flags);
-  command->add_flag(
-      "--pull,!--no-pull", flags->pull,
-      "Whether clients may pull and delete models (/api/pull, /api/delete; default: on a loopback address)");
+  auto* pull =
+      command->add_flag("--pull", flags->pull,
+                        "Clients may pull and delete models (/api/pull, /api/delete; default: on a loopback address)");
+  command->add_flag("--no-pull", flags->no_pull, "They may not")->excludes(pull);
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());
   command

@@ -81,7 +81,13 @@ std::vector<ListedModel> list_models(const Service& service) {
 
 Result<ListedModel> find_listed(const Service& service, std::string_view name) {
   if (service.models() != nullptr) {
+    std::vector<ModelStatus> all = service.models()->list();
+    if (name.empty() && all.size() == 1) {
+      if (all.front().loaded != nullptr) CAIRN_TRY_VOID(all.front().loaded->files->check());
+      return listed(std::move(all.front()));
+    }
     CAIRN_TRY(ModelStatus status, service.models()->find_exactly(name));
+    if (status.loaded != nullptr) CAIRN_TRY_VOID(status.loaded->files->check());
     return listed(std::move(status));
   }
   auto found = service.registry().find_exactly(name);

@@ -148,13 +148,17 @@ Result<ModelRequest> read_model_request(std::string_view body, bool ollama) {
   request.stream = stream.empty() ? ollama : stream.starts_with("true");
   request.asks_nothing = is_absent(members.find("prompt")) && is_absent(members.find("messages"));
   const ordered_json keep = ollama ? value_of(members.find("keep_alive")) : ordered_json(nullptr);
-  if (keep.is_null() || keep == "") return request;
-  if (keep.is_number()) request.keep_alive = keep_of(keep.get<double>());
-  if (keep.is_string()) request.keep_alive = parse_keep_alive(keep.get<std::string>());
-  if (!request.keep_alive)
-    return fail_at("keep_alive", Code::kInvalidArgument,
-                   "keep_alive must be a number of seconds or a time like \"5m\"");
+  CAIRN_TRY(request.keep_alive, read_keep_alive(keep));
   return request;
+}
+
+Result<std::optional<KeepAlive>> read_keep_alive(const ordered_json& value) {
+  if (value.is_null() || value == "") return std::nullopt;
+  std::optional<KeepAlive> keep;
+  if (value.is_number()) keep = keep_of(value.get<double>());
+  if (value.is_string()) keep = parse_keep_alive(value.get<std::string>());
+  if (keep) return keep;
+  return fail_at("keep_alive", Code::kInvalidArgument, "keep_alive must be a number of seconds or a time like \"5m\"");
 }
 
 std::optional<ModelKind> kind_for_path(std::string_view path) {

@@ -1,6 +1,7 @@
 /// What a request says of the model that is to answer it, read before the rest; and which model that has become.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ Result<ModelRequest> read_model_request(std::string_view body, bool ollama);
 /// A number of seconds, or "5m", "1h30m", "300ms"; below zero: no limit. Source: Ollama's API, and the
 /// durations of Go. nullopt: it is none of those.
 std::optional<KeepAlive> parse_keep_alive(std::string_view text);
+
+/// Ollama's field, null or "" for what says nothing (nullopt). Error: kInvalidArgument, it is no time.
+Result<std::optional<KeepAlive>> read_keep_alive(const nlohmann::ordered_json& value);
 
 /// The kind of model that answers an endpoint's requests; nullopt: none does.
 std::optional<ModelKind> kind_for_path(std::string_view path);

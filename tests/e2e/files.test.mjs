@@ -245,7 +245,7 @@ test('a log that nobody reads holds nobody up, and tells later what is missing',
   const reader = fs.openSync(pipe, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
   const writer = fs.openSync(pipe, 'w');
   const port = await freePort();
-  const child = run(['serve', story, '--port', String(port)], writer);
+  const child = run(['serve', story, '--port', String(port), '--no-log-requests'], writer);
   const ended = new Promise((resolve) => child.on('exit', (code) => resolve(code)));
   fs.closeSync(writer);
   let log = '';

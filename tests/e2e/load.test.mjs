@@ -200,7 +200,7 @@ test('stats count what was done, for the server and for each model', async () =>
   assert.equal(data.length, 1);
   // A step's time is added when its answers have been sent.
   assert.ok(data[0].step_seconds >= stats.step_seconds);
-  assert.deepEqual(data[0], { model: 'stories260K-f32', ...stats, step_seconds: data[0].step_seconds });
+  assert.deepEqual(data[0], { model: 'stories260K-f32', memory_bytes: data[0].memory_bytes, ...stats, step_seconds: data[0].step_seconds });
 });
 
 test('clients that leave at random moments leave nothing behind', async () => {

@@ -9,6 +9,7 @@
 #include "api/embedding/embeddings.h"
 #include "api/errors.h"
 #include "api/ollama/models.h"
+#include "api/ollama/request.h"
 #include "api/params/request_fields.h"
 #include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
@@ -21,7 +22,7 @@ using nlohmann::ordered_json;
 // Options say how a model is loaded, and how it would write: nothing about a vector.
 void accept_options(RequestFields& fields) {
   (void)fields.object("options");
-  (void)fields.get("keep_alive");  // see ModelRequest
+  check_keep_alive(fields);
 }
 
 // A single empty text asks for nothing: the client wants the model loaded. In an array each has a vector.

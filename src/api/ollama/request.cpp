@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/messages.h"
+#include "api/model_request.h"
 #include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
@@ -91,9 +92,9 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   if (sampling.top_logprobs > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   read_format(fields, "format", chat.form);
   fields.only_empty("_debug_render_only", "use POST /apply-template");
-  // keep_alive: see ModelRequest. A prompt that does not fit is refused with both counts, whatever `truncate` says; an
+  // A prompt that does not fit is refused with both counts, whatever `truncate` says; an
   // answer ends with the context, whatever `shift` says.
-  (void)fields.get("keep_alive");
+  check_keep_alive(fields);
   fields.accept("truncate", "too long a prompt is refused");
   fields.accept("shift", "an answer ends with the context");
   return {};
@@ -165,6 +166,12 @@ Result<OllamaRequest> parse_generate(const ordered_json& body) {
   if (!system.empty()) messages.push_back({{"role", "system"}, {"content", std::move(system)}});
   messages.push_back({{"role", "user"}, {"content", std::move(prompt)}});
   return request;
+}
+
+void check_keep_alive(RequestFields& fields) {
+  const ordered_json* value = fields.get("keep_alive");
+  if (value != nullptr && !read_keep_alive(*value))
+    fields.reject("keep_alive", "must be a number of seconds or a time like \"5m\"");
 }
 
 }  // namespace cairn::api::ollama

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "api/chat/request.h"
+#include "api/params/request_fields.h"
 #include "base/error.h"
 
 namespace cairn::api::ollama {
@@ -21,6 +22,8 @@ struct OllamaRequest {
 
 Result<OllamaRequest> parse_chat(const nlohmann::ordered_json& body);
 Result<OllamaRequest> parse_generate(const nlohmann::ordered_json& body);
+/// Rejects a keep_alive that is no time; what it says is honoured before (ModelRequest).
+void check_keep_alive(RequestFields& fields);
 
 /// A conversation in Ollama's shape -> OpenAI's, which api/chat/messages.h then checks.
 ///
