@@ -12,11 +12,11 @@
 namespace cairn::disk {
 namespace {
 
-constexpr int64_t kPageBytes = 256;
+constexpr int64_t kSlotBytes = 256;
 constexpr int64_t kDay = 20'000 * kSecondsPerDay;
 const std::string kFolder = "/kv";
 
-std::vector<std::byte> bytes_of_page(uint64_t number, int64_t size = kPageBytes) {
+std::vector<std::byte> bytes_of_page(uint64_t number, int64_t size = kSlotBytes) {
   std::vector<std::byte> bytes(static_cast<size_t>(size));
   std::mt19937_64 random(number);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
@@ -44,7 +44,7 @@ class PageStoreTest : public testing::Test {
     bool has(uint64_t chain, int32_t depth) const { return store->has(space, {digest_at(chain, depth), 0}); }
     /// Whether the page is there with the right bytes; a page with wrong ones never is.
     bool reads(uint64_t chain, int32_t depth) {
-      std::vector<std::byte> bytes(kPageBytes);
+      std::vector<std::byte> bytes(kSlotBytes);
       if (!store->read(space, {digest_at(chain, depth), 0}, bytes).has_value()) return false;
       EXPECT_EQ(bytes, bytes_of_page(chain * 1000 + static_cast<uint64_t>(depth)));
       return true;
@@ -85,7 +85,7 @@ class PageStoreTest : public testing::Test {
 
   MemoryDisk disk_;
   int64_t now_ = kDay;
-  std::vector<int64_t> slot_bytes_ = {kPageBytes};
+  std::vector<int64_t> slot_bytes_ = {kSlotBytes};
   std::function<void(MemoryFiles&)> prepare_ = [](MemoryFiles&) {};
 };
 
@@ -96,7 +96,7 @@ TEST_F(PageStoreTest, PagesAreFoundByTheNextProcess) {
   EXPECT_FALSE(next.has(1, 6));
   EXPECT_FALSE(next.has(2, 1));
   EXPECT_EQ(next.store->counts().damaged, 0);
-  EXPECT_EQ(next.store->counts().bytes_today, 5 * kPageBytes);
+  EXPECT_EQ(next.store->counts().bytes_today, 5 * kSlotBytes);
 }
 
 TEST_F(PageStoreTest, APageIsFoundOnlyOnceItIsDurable) {
@@ -114,7 +114,7 @@ TEST_F(PageStoreTest, WhatDecidesAboutBytesParts) {
   write_chain(1, 1);
   EXPECT_FALSE(started("another model").has(1, 1));
   EXPECT_TRUE(started().has(1, 1));
-  slot_bytes_ = {kPageBytes, kPageBytes};
+  slot_bytes_ = {kSlotBytes, kSlotBytes};
   const Process other = started("two groups");
   EXPECT_FALSE(other.has(1, 1));
 }
@@ -131,7 +131,7 @@ TEST_F(PageStoreTest, AnotherSecretFindsNothingAndBeginsAnew) {
 
 TEST_F(PageStoreTest, ASpoiltPageIsForgottenForGood) {
   write_chain(1, 3);
-  flip(file("/pages-00"), kPageBytes + 17);
+  flip(file("/pages-00"), kSlotBytes + 17);
   {
     Process process = started();
     EXPECT_TRUE(process.reads(1, 1));
@@ -187,7 +187,7 @@ TEST_F(PageStoreTest, ASpoiltHeaderOrAnotherVersionBeginsTheSpaceAnew) {
 TEST_F(PageStoreTest, CutFilesAreMisses) {
   write_chain(1, 4);
   file("/index").bytes.resize(kHeaderBytes + 3 * kEntryBytes + 5);
-  file("/pages-00").bytes.resize(2 * kPageBytes + 100);
+  file("/pages-00").bytes.resize(2 * kSlotBytes + 100);
   Process process = started();
   EXPECT_TRUE(process.reads(1, 1) && process.reads(1, 2));
   EXPECT_FALSE(process.has(1, 3) || process.has(1, 4));
@@ -198,7 +198,7 @@ TEST_F(PageStoreTest, CutFilesAreMisses) {
 
 TEST_F(PageStoreTest, AFullDiskEndsWritingAndNotReading) {
   write_chain(1, 2);
-  prepare_ = [](MemoryFiles& files) { files.bytes_left = kPageBytes / 2; };
+  prepare_ = [](MemoryFiles& files) { files.bytes_left = kSlotBytes / 2; };
   Process process = started();
   EXPECT_FALSE(process.write(1, 3).has_value());
   EXPECT_FALSE(process.store->counts().writing);
@@ -238,7 +238,7 @@ TEST_F(PageStoreTest, AFolderOfOthersIsLeftAlone) {
 }
 
 TEST_F(PageStoreTest, ADayHasItsBytesAndAClockThatGoesBackGrantsNone) {
-  Process process = started("a model", {.daily_bytes_max = 3 * kPageBytes});
+  Process process = started("a model", {.daily_bytes_max = 3 * kSlotBytes});
   for (const int32_t depth : {1, 2, 3}) ASSERT_TRUE(process.write(1, depth).has_value());
   EXPECT_FALSE(process.write(1, 4).has_value());
   EXPECT_FALSE(process.store->accepts());
@@ -257,7 +257,7 @@ TEST_F(PageStoreTest, AChainShrinksFromItsEndAndWhatWasUsedStays) {
   for (const bool can_punch : {true, false}) {
     disk_ = {};
     prepare_ = [=](MemoryFiles& files) { files.can_punch = can_punch; };
-    Process process = started("a model", {.bytes_max = 8 * kPageBytes});
+    Process process = started("a model", {.bytes_max = 8 * kSlotBytes});
     for (int32_t depth = 1; depth <= 4; ++depth) ASSERT_TRUE(process.write(1, depth).has_value());
     for (int32_t depth = 1; depth <= 4; ++depth) ASSERT_TRUE(process.write(2, depth).has_value());
     ASSERT_TRUE(process.store->commit().has_value());
@@ -272,11 +272,11 @@ TEST_F(PageStoreTest, AChainShrinksFromItsEndAndWhatWasUsedStays) {
     EXPECT_TRUE(process.has(2, 1));
     EXPECT_FALSE(process.has(2, 2) || process.has(2, 3) || process.has(2, 4));
     EXPECT_TRUE(process.reads(3, 5));
-    EXPECT_LE(process.store->counts().bytes, 8 * kPageBytes);
+    EXPECT_LE(process.store->counts().bytes, 8 * kSlotBytes);
     EXPECT_EQ(process.store->counts().evicted, 5);
     // The next process sees the same, and evicts in the same order.
     process = {};
-    Process next = started("a model", {.bytes_max = 8 * kPageBytes});
+    Process next = started("a model", {.bytes_max = 8 * kSlotBytes});
     EXPECT_EQ(next.store->counts().pages, 8);
     ASSERT_TRUE(next.write(3, 6).has_value());
     EXPECT_FALSE(next.has(2, 1));
@@ -286,11 +286,11 @@ TEST_F(PageStoreTest, AChainShrinksFromItsEndAndWhatWasUsedStays) {
 
 TEST_F(PageStoreTest, PagesOfOtherModelsMakeRoom) {
   write_chain(1, 6);
-  Process process = started("another model", {.bytes_max = 6 * kPageBytes});
+  Process process = started("another model", {.bytes_max = 6 * kSlotBytes});
   for (int32_t depth = 1; depth <= 4; ++depth) ASSERT_TRUE(process.write(1, depth).has_value());
   ASSERT_TRUE(process.store->commit().has_value());
   EXPECT_EQ(process.store->counts().pages, 6);
-  EXPECT_LE(process.store->counts().bytes, 6 * kPageBytes);
+  EXPECT_LE(process.store->counts().bytes, 6 * kSlotBytes);
   process = {};
   const Process first = started();
   EXPECT_TRUE(first.has(1, 1) && first.has(1, 2));
@@ -318,13 +318,13 @@ TEST_F(PageStoreTest, AnOwnersPagesAreDeletedWithTheirBytes) {
 
 TEST_F(PageStoreTest, VerifyFindsWhatIsWrong) {
   write_chain(1, 4);
-  flip(file("/pages-00"), 2 * kPageBytes);
+  flip(file("/pages-00"), 2 * kSlotBytes);
   EXPECT_EQ(started().store->verify(), 1);
   EXPECT_EQ(started().store->verify(), 0);
 }
 
 TEST_F(PageStoreTest, AnIndexStaysShort) {
-  Process process = started("a model", {.bytes_max = 4 * kPageBytes});
+  Process process = started("a model", {.bytes_max = 4 * kSlotBytes});
   for (int32_t depth = 1; depth <= kDeadEntriesMax / 2 + 1'000; ++depth) {
     ASSERT_TRUE(process.write(1, depth).has_value());
     if (depth % 2 == 0) {
@@ -346,7 +346,7 @@ TEST_F(PageStoreTest, WhateverStopsAProcessTheNextFindsWhatWasDurableAndNothingW
     std::map<uint64_t, int32_t> depths;
     const auto live = [&](int64_t calls) {
       prepare_ = [=](MemoryFiles& files) { files.calls_left = calls; };
-      auto process = begin("a model", {.bytes_max = 40 * kPageBytes});
+      auto process = begin("a model", {.bytes_max = 40 * kSlotBytes});
       if (!process.has_value()) return;
       for (int step = 0; step < 40; ++step) {
         std::vector<std::pair<uint64_t, int32_t>> batch;
@@ -369,7 +369,7 @@ TEST_F(PageStoreTest, WhateverStopsAProcessTheNextFindsWhatWasDurableAndNothingW
     if (power) disk_.lose_power(random);
     disk_.locks.clear();
     prepare_ = [](MemoryFiles&) {};
-    Process last = started("a model", {.bytes_max = 40 * kPageBytes});
+    Process last = started("a model", {.bytes_max = 40 * kSlotBytes});
     for (const auto& [chain, depth] : durable) {
       // A page that was evicted may be gone; one that is there has the right bytes.
       (last.reads(chain, depth) ? found : lost) += 1;
@@ -378,7 +378,7 @@ TEST_F(PageStoreTest, WhateverStopsAProcessTheNextFindsWhatWasDurableAndNothingW
     ASSERT_TRUE(last.store->commit().has_value());
     EXPECT_TRUE(last.reads(9, 1));
     last = {};
-    const Process again = started("a model", {.bytes_max = 40 * kPageBytes});
+    const Process again = started("a model", {.bytes_max = 40 * kSlotBytes});
     EXPECT_EQ(again.store->counts().damaged, 0) << "point " << points << ": a file fails for ever";
   }
   fmt::print("{} durable pages found, {} evicted or overwritten\n", found, lost);

@@ -487,13 +487,13 @@ TEST_F(HttpServerTest, ABodyThatIsNotWantedIsNotReadAndTheAnswerStillArrives) {
   });
   server_->set_body_check([](const HttpRequest& head) { return head.header("x-key") == "right"; });
   RawClient wrong(port());
-  wrong.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n");
+  wrong.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20000000\r\n\r\n");
   EXPECT_THAT(wrong.read_until("no 0"), HasSubstr("Connection: close"));
   RawClient continues(port());
-  continues.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+  continues.send("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
   EXPECT_THAT(continues.read_until("no 0"), testing::Not(HasSubstr("100 Continue")));
   RawClient right(port());
-  right.send("POST / HTTP/1.1\r\nHost: a\r\nX-Key: right\r\nContent-Length: 5\r\n\r\n");
+  right.send("POST / HTTP/1.1\r\nHost: localhost\r\nX-Key: right\r\nContent-Length: 5\r\n\r\n");
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   right.send("hello");
   EXPECT_THAT(right.read_until("no 5"), HasSubstr("Connection: keep-alive"));
