@@ -1,5 +1,6 @@
 #include "hub/download.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -164,10 +165,12 @@ TEST_F(DownloadTest, LiesAboutTheSizeAreRefusedAndLeaveNothing) {
     // Without a length, to the end of the connection.
     return TestAnswer{"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + larger};
   });
-  for (const auto& [path, why] : {std::pair{"/range", "has 300100 bytes, where the hub says 300096"},
+  const std::string too_large = fmt::format("has {} bytes, where the hub says {}", larger.size(), file_.size());
+  const std::string endless = fmt::format("sends more than the {} bytes", file_.size());
+  for (const auto& [path, why] : {std::pair<std::string, std::string>{"/range", too_large},
                                   {"/elsewhere", "sends other bytes than those from"},
                                   {"/none", "(Content-Range: )"},
-                                  {"/endless", "sends more than the 300096 bytes"}}) {
+                                  {"/endless", endless}}) {
     source_.url = hub.url() + path;
     EXPECT_THAT(error(), HasSubstr(why)) << path;
     EXPECT_EQ(files_left(), 0);

@@ -1,5 +1,7 @@
 #include "hub/model_name.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -77,8 +79,7 @@ Result<std::string> file_of(std::string_view name, std::span<const std::string_v
     parts = parts.subspan(2);
     if (is_page(parts[0])) return no_name(name, "folders of the names resolve, blob and tree are not taken");
   }
-  std::string file;
-  for (const std::string_view part : parts) file += (file.empty() ? "" : "/") + std::string(part);
+  const auto file = fmt::format("{}", fmt::join(parts, "/"));
   if (!is_safe_path(file)) return no_name(name, "the file's path has parts that are not taken");
   if (!file.ends_with(".gguf")) return no_name(name, "the file does not end in .gguf");
   return file;
