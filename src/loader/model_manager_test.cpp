@@ -122,8 +122,7 @@ TEST_F(ModelManagerTest, NobodyWaitsForAModelWhoseClientsHaveAllGone) {
   start({.defaults = {}}, {served("a")});
   ModelManager::Waiter gone{.gone = [] { return true; }, .tell = {}, .ready = [](auto) { ADD_FAILURE(); }};
   EXPECT_EQ(*manager_->use("a", std::nullopt, std::move(gone)), nullptr);
-  std::this_thread::sleep_for(50ms);
-  EXPECT_EQ(state("a"), ModelState::kUnloaded);
+  EXPECT_TRUE(becomes("a", ModelState::kUnloaded));
 }
 
 TEST_F(ModelManagerTest, TheWaitingAreBounded) {

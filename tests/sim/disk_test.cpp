@@ -7,13 +7,13 @@
 namespace cairn::sim {
 namespace {
 
-constexpr uint64_t kTraces = 150;
+constexpr uint64_t kDiskTraces = 150;
 
 using SimDisk = SimTest;
 
 TEST_F(SimDisk, AllInvariantsHoldWhileProcessesComeAndGo) {
   int64_t hits = 0, tokens = 0, failures = 0, preemptions = 0;
-  for (uint64_t seed = 1; seed <= kTraces; ++seed) {
+  for (uint64_t seed = 1; seed <= kDiskTraces; ++seed) {
     disk::MemoryDisk files;
     for (int process = 0; process < 3; ++process) {
       Trace trace = random_trace(tokenizer(), seed);
