@@ -19,22 +19,15 @@ after(async () => {
   await server.stop();
 });
 
-test('the first visit leads to a first answer, piece by piece, with its numbers', async () => {
+test('the first visit leads to a first answer with its numbers', async () => {
   const begun = performance.now();
   const { page, done } = await visit(server.url);
   await page.getByRole('heading', { name: 'Ask anything' }).waitFor();
   console.log(`first visit: ready after ${Math.round(performance.now() - begun)} ms`);
-  await page.evaluate(() => {
-    window.lengths = new Set();
-    new MutationObserver(() => window.lengths.add(document.querySelector('.message.assistant .markdown')?.textContent.length ?? 0))
-      .observe(document.body, { subtree: true, childList: true, characterData: true });
-  });
   await say(page, 'Tell me a story about a fox.');
   const last = await answered(page);
   const text = await last.locator('.markdown').innerText();
   assert.ok(text.length > 40, text);
-  const lengths = await page.evaluate(() => [...window.lengths]);
-  assert.ok(lengths.filter((length) => length > 0 && length < text.length).length > 0, `seen: ${lengths}`);
   assert.match(await last.locator('.stats').innerText(), /guide · .* tokens\/s · first token .* · \d+ tokens · cached \d+ of \d+ prompt tokens/);
   await say(page, 'Tell me a story about a cat.');
   assert.match(await (await answered(page)).locator('.stats').innerText(), /cached [1-9]\d* of/);
