@@ -12,7 +12,7 @@ import tempfile
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / 'docs' / 'models.md'
 BEGIN, END = '<!-- memory: scripts/memory_table.py writes this table -->', '<!-- memory: end -->'
-CONTEXTS = {'8k': 8192, '128k': 131_072}
+CONTEXTS = {'8k': 8192, '128k': 128_000}
 # Preset, what people call it, and the type of the usual file; none: the preset's own.
 MODELS = [
     ('llama-1b', 'Llama 3.2 1B', 'Q4_K_M'),
