@@ -3,25 +3,10 @@
 #include <utility>
 
 #include "api/frames/events.h"
+#include "api/telemetry/request_record.h"
 
 namespace cairn::api::frames {
 namespace {
-
-std::string_view reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kRepetition:
-      return "repetition";
-    case FinishReason::kCancelled:
-      return "cancelled";
-    case FinishReason::kError:
-      break;
-  }
-  return "error";
-}
 
 std::string_view reason_name(ChatFinishReason end) {
   switch (end) {
@@ -54,7 +39,7 @@ std::string FramesTextSerializer::token(int, TokenEvent&& event) {
 
 std::string FramesTextSerializer::finish(int, Finish&& finish) {
   text_ += finish.text;
-  std::string event = eos_event(id_, {.reason = reason_name(finish.reason),
+  std::string event = eos_event(id_, {.reason = finish_name(finish.reason),
                                       .text = text_,
                                       .stop = finish.stop,
                                       .usage = finish.usage,

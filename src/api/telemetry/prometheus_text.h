@@ -1,7 +1,7 @@
 /// Writes metrics in Prometheus' text format, version 0.0.4.
 ///
-/// prometheus-cpp is not used for it: its histograms lock, the engine's counts are kept without its types, and what is
-/// left of the library here would be its writer.
+/// prometheus-cpp is not used for it: the engine's counts are kept without its types, and what is left of the library
+/// here would be its writer.
 #pragma once
 
 #include <cstdint>

@@ -21,9 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kModelLayer = "application/vnd.ollama.image.model";
-constexpr std::string_view kOllamaHost = "registry.ollama.ai";
-constexpr std::string_view kOllamaLibrary = "library";
-constexpr std::string_view kHubFolder = "huggingface.co";
 constexpr size_t kSha256Digits = 64;
 
 /// Of a variable that is set and not empty.
@@ -70,16 +67,17 @@ void name_as_hub(const std::string& repository, const fs::path& path, FoundFile&
 
 std::string ollama_name(std::string_view host, std::string_view owner, std::string_view model, std::string_view tag) {
   std::string name;
-  if (host != kOllamaHost) name = fmt::format("{}/", host);
-  if (host != kOllamaHost || owner != kOllamaLibrary) name += fmt::format("{}/", owner);
+  if (host != gguf::kOllamaFolder) name = fmt::format("{}/", host);
+  if (host != gguf::kOllamaFolder || owner != gguf::kOllamaLibrary) name += fmt::format("{}/", owner);
   return name + fmt::format("{}:{}", model, tag);
 }
 
 void name_own(const ModelPlace& place, FoundFile& file) {
   const auto parts = parts_below(place.folder, file.path);
-  if (parts.size() >= 4 && parts[0] == kHubFolder) return name_as_hub(parts[1] + "/" + parts[2], file.path, file);
+  if (parts.size() >= 4 && parts[0] == gguf::kHuggingFaceFolder)
+    return name_as_hub(parts[1] + "/" + parts[2], file.path, file);
   const std::string stem = model_name_of(file.path);
-  if (parts.size() == 4 && parts[0] == kOllamaHost) {
+  if (parts.size() == 4 && parts[0] == gguf::kOllamaFolder) {
     file.name = file.longer_name = ollama_name(parts[0], parts[1], parts[2], stem);
     return;
   }
