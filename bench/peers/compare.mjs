@@ -39,15 +39,22 @@ async function cairn({ model, threads, sequences, prompt, answer }) {
   const { prefill_tokens_per_s: prefill, decode_tokens_per_s: decode, backend } = JSON.parse(stdout);
   return { prefill, decode, isa: backend.match(/cpu (\w+)/)[1] };
 }
+// Null where llama.cpp ends by a fault or refuses the file, which is told.
 async function llamaCpp(plan) {
-  return JSON.parse((await run('node', [path.join(here, 'llama_cpp.mjs'), JSON.stringify(plan)])).stdout);
+  try {
+    return JSON.parse((await run('node', [path.join(here, 'llama_cpp.mjs'), JSON.stringify(plan)])).stdout);
+  } catch (error) {
+    console.log(`  llama.cpp did not answer: ${error.message.split('\n').find((line) => line.startsWith('Error')) ?? 'it ended by a fault'}`);
+    return null;
+  }
 }
 
 // Rows of the results file: a line per pair, and one of medians.
 function rowsOf(model, what, measure, threads, pairs) {
   const { variant } = pairs[0].theirs;
+  const text = (number, digits) => (Number.isNaN(number) ? '' : number.toFixed(digits));  // empty where llama.cpp did not answer
   const row = (round, ours, theirs, ratio, noise) => ({
-    model, what, threads, round, cairn: ours.toFixed(2), llama_cpp: theirs.toFixed(2), ratio: ratio.toFixed(3), ...noise, date: today(), llama_cpp_variant: variant,
+    model, what, threads, round, cairn: text(ours, 2), llama_cpp: text(theirs, 2), ratio: text(ratio, 3), ...noise, date: today(), llama_cpp_variant: variant,
   });
   const list = pairs.map(({ ours, theirs, noise }) => ({ ours: ours[measure], theirs: theirs[measure], ratio: ours[measure] / theirs[measure], noise }));
   const typical = (name) => median(list.map((pair) => pair[name]));
@@ -68,7 +75,7 @@ for (const file of models) {
       for (let round = 1; round <= Number(values.rounds); ++round) {
         const others = await quiet();
         const ours = await cairn({ model: file, threads, ...plan });
-        const theirs = await llamaCpp({ model: file, threads, ...plan });
+        const theirs = await llamaCpp({ model: file, threads, ...plan }) ?? { prefill: NaN, decode: NaN, variant: 'none' };
         const noise = { load: load(), others_percent: others };
         pairs.push({ ours, theirs, noise });
         const speeds = Object.entries(names).map(([measure, what]) => `${what} ${ours[measure].toFixed(1)} / ${theirs[measure].toFixed(1)}`);
@@ -85,5 +92,6 @@ for (const file of models) {
 console.log(`\nllama.cpp's kernels: ${[...new Set(table.map((row) => row.llama_cpp_variant))].join(', ')}`);
 console.log('\n| model | threads | what | Cairn, tokens/s | llama.cpp | ratio |\n|---|---|---|---|---|---|');
 for (const row of table) {
-  console.log(`| ${row.model} | ${row.threads} | ${row.what} | ${Number(row.cairn).toFixed(1)} | ${Number(row.llama_cpp).toFixed(1)} | ${Number(row.ratio).toFixed(2)} |`);
+  const [ours, theirs, ratio] = [[row.cairn, 1], [row.llama_cpp, 1], [row.ratio, 2]].map(([text, digits]) => (text === '' ? '-' : Number(text).toFixed(digits)));
+  console.log(`| ${row.model} | ${row.threads} | ${row.what} | ${ours} | ${theirs} | ${ratio} |`);
 }

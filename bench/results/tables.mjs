@@ -19,6 +19,10 @@ const deepColumns = [['prefill-8k', 'prompt of 8,160'], ['decode-at-8k', 'decode
 const typeColumns = [['prefill', 'prompt of 128'], ['decode', 'decode'], ['decode-8', '8 sequences']];
 const kernelColumns = [['decode', '1 token, % of read bandwidth', 'percent_of_read'], ['rows 512', '512 tokens, % of multiply peak', 'percent_of_peak']];
 
+// Shapes of popular models, with as many layers as their files' names say: a results file of a machine that has no table of
+// its own.
+const shapes = { machine: 'intel-xeon-processor-2-cores-avx512bf16', title: 'Shapes of popular models', model: /^(.*)-(\d+)l$/ };
+
 const speed = (value) => { const number = Number(value); return number < 100 ? number.toFixed(1) : String(Math.round(number)); };
 const unique = (list) => [...new Set(list)];
 const table = (head, rows) => (rows.length === 0 ? [] : [`| ${head.join(' | ')} |`, `|${'---|'.repeat(head.length)}`, ...rows.map((row) => `| ${row.join(' | ')} |`), '']);
@@ -32,7 +36,8 @@ function peerTable(medians, columns, name) {
     for (const threads of unique(medians.filter((row) => row.model === model).map((row) => row.threads)).sort()) {
       const cells = used.flatMap(([what]) => {
         const row = medians.find((one) => one.model === model && one.threads === threads && one.what === what);
-        return [row ? `${speed(row.cairn)} / ${speed(row.llama_cpp)}` : '', row ? Number(row.ratio).toFixed(1) : ''];
+        if (!row) return ['', ''];
+        return row.ratio === '' ? [`${speed(row.cairn)} / none`, ''] : [`${speed(row.cairn)} / ${speed(row.llama_cpp)}`, Number(row.ratio).toFixed(1)];
       });
       if (cells.some((cell) => cell !== '')) rows.push([name(model), threads, ...cells]);
     }
@@ -55,6 +60,10 @@ for (const [machine, title] of machines) {
   const rows = types.flatMap((type) => ['1', '2'].map((threads) => [type, threads, ...kernelColumns.map(([what, , figure]) => all.find((row) => row.type === type && row.what === what && row.threads === threads)?.[figure] ?? '')]));
   lines.push(`Products beside the machine's own roofs, of one run, ${last(all)} ([${kernels}](../bench/results/${kernels})).`, '', ...table(['type', 'threads', ...kernelColumns.map(([, name]) => name)], rows.filter((row) => row.slice(2).some((cell) => cell !== ''))));
 }
+const shapesFile = `peers-${shapes.machine}.csv`;
+const ofShapes = readCsv(path.join(here, shapesFile)).filter((row) => row.round === 'median' && shapes.model.test(row.model));
+const shapeName = (model) => model.replace(shapes.model, '$1, $2 layers');
+lines.push(`### ${shapes.title}`, '', `Two virtual cores of an Intel Xeon with AVX-512, ${last(ofShapes)} ([${shapesFile}](../bench/results/${shapesFile})). Cairn / llama.cpp; "none" where llama.cpp ends by a fault or refuses the file.`, '', ...peerTable(ofShapes, peerColumns, shapeName));
 // One line a type, of each machine the ratios to llama.cpp.
 const typed = machines.map(([machine, title]) => ({ title: title.split(':')[0], medians: readCsv(path.join(here, `peers-${machine}.csv`)).filter((row) => row.round === 'median' && row.model.startsWith('type-') && row.threads === '2') })).filter(({ medians }) => medians.length > 0);
 const ratio = (medians, model, what) => { const row = medians.find((one) => one.model === model && one.what === what); return row ? Number(row.ratio).toFixed(1) : ''; };

@@ -116,7 +116,7 @@ constexpr KeyDefault kGemma4[] = {
     {"rope.freq_base", kF32, "1000000"},
     {"rope.freq_base_swa", kF32, "10000"},
     {"final_logit_softcapping", kF32, "30"},
-    {"embedding_length_per_layer_input", kU32, ""},
+    {"embedding_length_per_layer_input", kU32, "0"},
     {"expert_count", kU32, ""},
     {"expert_used_count", kU32, ""},
     {"expert_feed_forward_length", kU32, ""},
