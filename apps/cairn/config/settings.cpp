@@ -102,7 +102,10 @@ std::string toml_text(const std::string& value) {
       json.is_number_integer() && (!json.is_number_unsigned() ||
                                    json.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
   if ((json.is_boolean() || json.is_number_float() || whole) && json.dump() == value) return value;
-  return nlohmann::json(value).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  // JSON's strings, but that they may have a DEL; escapes of surrogates are JSON's alone.
+  std::string text = nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (size_t at = 0; (at = text.find('\x7f', at)) != std::string::npos;) text.replace(at, 1, "\\u007F");
+  return text;
 }
 
 std::string values_text(const CLI::Option& option, const std::string& name) {
