@@ -2,9 +2,11 @@
 # program's target.
 include(GNUInstallDirs)
 install(TARGETS cairn RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(FILES models/guide/guide.gguf DESTINATION "${CMAKE_INSTALL_DATADIR}/cairn")  # `cairn chat` without a file
 install(FILES examples/systemd/cairn.service DESTINATION lib/systemd/system)
-install(FILES README.md NOTICE docs/operating.md docs/coming-from.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(DIRECTORY docs/api examples DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+# Laid out as here, so that links between pages lead somewhere.
+install(FILES README.md NOTICE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs examples DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME cairn)

@@ -26,6 +26,7 @@ seed() {  # what a target begins with
     frames_fuzz) find fuzz/seeds/frames -type f ;;
     hub_fuzz) find fuzz/seeds/hub -type f ;;
     http_fuzz) find fuzz/seeds/http -type f ;;
+    config_fuzz) find fuzz/seeds/config -type f ;;
     key_file_fuzz) find fuzz/seeds/key_file -type f ;;
     logits_file_fuzz) find fuzz/seeds/logits_file -type f ;;
   esac

@@ -12,7 +12,7 @@ build=(g++ cmake ninja-build pkg-config ccache mold git ca-certificates curl
        zlib1g-dev libzstd-dev libcurl4-openssl-dev libtomlplusplus-dev)
 check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
        clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3 python3-numpy python3-jinja2 procps
-       chromium fonts-dejavu-core)
+       chromium fonts-dejavu-core prometheus)
 # Of the libraries only the headers, and GoogleTest's sources.
 cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ninja-build ccache
        nlohmann-json3-dev libfmt-dev libutf8proc-dev libxxhash-dev python3 python3-numpy)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The page in web/: its types, its unit tests, whether web/dist is what its source makes, and with CAIRN_PROGRAM and
-# CAIRN_TEST_DATA set the tests in a browser (tests/web).
+# CAIRN_TEST_DATA set the tests in a browser (tests/web), those of pages of other origins too.
 # usage: scripts/web.sh [--write]
 #   --write  builds web/dist anew instead of comparing
 set -euo pipefail
@@ -20,4 +20,4 @@ fi
 cd ../tests/web
 npm ci --no-audit --no-fund --silent
 # One after the other: a browser wants a core for itself.
-for suite in *.test.mjs; do node --test "$suite"; done
+for suite in *.test.mjs ../e2e/access_browser.test.mjs; do node --test "$suite"; done

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <string_view>
+#include <system_error>
 
 #include "api/model_request.h"
 #include "base/log.h"
@@ -109,6 +111,18 @@ Result<void> ManagerFlags::pin(std::vector<ServedModel>& models) const {
   }
   for (const std::string& name : defaults) CAIRN_TRY_VOID(find(name, "--default-model"));
   return {};
+}
+
+Result<std::string> listed_file(const std::string& name) {
+  std::error_code error;
+  if (name.ends_with(".gguf") || std::filesystem::exists(name, error)) return name;
+  const Catalog catalog = CatalogFlags().scan();
+  std::vector<ModelNames> all;
+  for (const CatalogModel& model : catalog.models) all.push_back({model.name, model.aliases, model.kind});
+  CAIRN_TRY(const std::optional<size_t> found, find_by_name(all, name, ModelKind::kChat));
+  if (found) return catalog.models[*found].path.string();
+  return fail(Code::kNotFound, "there is neither a file nor a model {}; cairn list shows {}", printable(name),
+              all.empty() ? "none" : list_names(all));
 }
 
 void log_skipped(const std::vector<SkippedFile>& skipped) {

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Runs a real Prometheus against a server under load, and asks it every query of the dashboard and of the alerts.
+"""Runs a real Prometheus against a server under load, asks it every query of the dashboard and of the alerts, and counts
+the lines of the log.
 
 usage: check.py CAIRN MODEL.gguf
 
-Needs `prometheus` in PATH (Debian: the package of that name). Everything is on loopback, in a temporary folder. Prints a
-line for each query with the number of series that it returned; exit code 1 if a query of the dashboard returned none or
-a rule does not evaluate.
+Needs `prometheus` and `promtool` in PATH (Debian: the package prometheus). Everything is on loopback, in a temporary
+folder. Prints a line for each query with the number of series that it returned; exit code 1 if a query or a rule returned
+none, a rule does not evaluate, promtool finds something in /metrics, or log and metrics have other counts than were sent.
 """
+import collections
 import json
 import pathlib
 import re
@@ -18,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -49,9 +52,10 @@ def until(what, done, seconds=60):
     sys.exit(f"{what}: not within {seconds} s")
 
 
-def load(url, end, number):
-    """Chats until `end`; every third asks for what is refused."""
+def load(url, end, number, counts):
+    """Chats until `end`; every third asks for what is refused. Appends how many had which status."""
     turn = 0
+    sent = collections.Counter()
     while time.monotonic() < end:
         turn += 1
         body = {"messages": [{"role": "user", "content": f"Hello {number} {turn % 3}"}], "max_tokens": 24}
@@ -60,9 +64,33 @@ def load(url, end, number):
         request = urllib.request.Request(f"{url}/v1/chat/completions", json.dumps(body).encode(),
                                          {"Content-Type": "application/json", "Authorization": f"Bearer key-{number}"})
         try:
-            urllib.request.urlopen(request, timeout=30).read()
-        except OSError:
-            pass
+            with urllib.request.urlopen(request, timeout=30) as reply:
+                reply.read()
+                status = reply.status
+        except urllib.error.HTTPError as error:
+            status = error.code
+        sent[status] += 1
+    counts.append(sent)
+
+
+def promtool(url):
+    """What promtool has to say of /metrics, without llama-server's names: its linter refuses their colons."""
+    lines = [line for line in get(f"{url}/metrics").split("\n") if "llamacpp:" not in line]
+    done = subprocess.run(["promtool", "check", "metrics"], input="\n".join(lines), capture_output=True, text=True)
+    return (done.stdout + done.stderr).strip() if done.returncode else ""
+
+
+def counted(log, url):
+    """Requests of the load by status, as the log and as the metrics have them."""
+    in_log, in_metrics = collections.Counter(), collections.Counter()
+    for line in log.read_text().splitlines():
+        entry = json.loads(line)
+        if entry.get("event") == "request_out" and entry["method"] == "POST":
+            in_log[entry["status"]] += 1
+    for labels, value in re.findall(r'^cairn_requests_total\{(.*)\} (\d+)$', get(f"{url}/metrics"), re.MULTILINE):
+        if 'protocol="openai"' in labels:
+            in_metrics[int(re.search(r'status="(\d+)"', labels)[1])] += int(value)
+    return in_log, in_metrics
 
 
 def main():
@@ -73,24 +101,29 @@ def main():
     config = (HERE / "prometheus.yml").read_text().replace("127.0.0.1:8080", f"127.0.0.1:{port}").replace("15s", "1s")
     (folder / "prometheus.yml").write_text(config)
     shutil.copy(HERE / "alerts.yml", folder)
+    log = folder / "log"
+    counts = []
     children = []
     try:
-        children.append(subprocess.Popen([program, "serve", model, "--port", str(port), "--log-level", "error",
-                                          "--speculate", "4"]))
+        children.append(subprocess.Popen([program, "serve", model, "--port", str(port), "--log-format", "json",
+                                          "--speculate", "4"], stderr=log.open("w")))
         until("the server", lambda: "ready" in get(f"{url}/ready"))
         children.append(subprocess.Popen(
             ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
              f"--web.listen-address=127.0.0.1:{prometheus_port}", "--log.level=warn"]))
         until("Prometheus", lambda: "Ready" in get(f"{prometheus_url}/-/ready"))
         end = time.monotonic() + LOAD_SECONDS
-        threads = [threading.Thread(target=load, args=(url, end, number)) for number in range(CLIENTS)]
+        threads = [threading.Thread(target=load, args=(url, end, number, counts)) for number in range(CLIENTS)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         dashboard = json.loads((HERE / "dashboard.json").read_text())
         queries = [(target["expr"], True) for panel in dashboard["panels"] for target in panel["targets"]]
-        queries += [(expr, False) for expr in re.findall(r"expr: (.*)", (HERE / "alerts.yml").read_text())]
+        # With the truth of its comparison as the value, a rule returns data if there is anything to compare. Statuses that
+        # no request has had have no series.
+        for rule in re.findall(r"expr: (.*)", (HERE / "alerts.yml").read_text()):
+            queries.append((re.sub(r" (>|==) ", r" \1 bool ", rule), "status=~" not in rule))
         empty = 0
         for query, must_have in queries:
             text = query.replace("$__rate_interval", "20s").replace("$model", ".*")
@@ -104,7 +137,13 @@ def main():
         rules = json.loads(get(f"{prometheus_url}/api/v1/rules"))["data"]["groups"][0]["rules"]
         sick = [rule["name"] for rule in rules if rule["health"] == "err"]
         print(f"{len(queries)} queries, {empty} without data; {len(rules)} rules, {len(sick)} with errors {sick}")
-        sys.exit(1 if empty or sick or targets[0]["health"] != "up" else 0)
+        found = promtool(url)
+        print(f"promtool: {found or 'nothing to mend'}")
+        sent = sum(counts, collections.Counter())
+        in_log, in_metrics = counted(log, url)
+        print(f"requests by status: sent {dict(sent)}, in the log {dict(in_log)}, in the metrics {dict(in_metrics)}")
+        same = sent == in_log and all(in_metrics[status] == count for status, count in sent.items())
+        sys.exit(1 if empty or sick or found or not same or targets[0]["health"] != "up" else 0)
     finally:
         for child in reversed(children):
             child.send_signal(signal.SIGTERM)

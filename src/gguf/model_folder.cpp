@@ -100,23 +100,35 @@ bool is_projector(std::string_view file_name) {
   return upper_case(stem_of(file_name)).find("MMPROJ") != std::string::npos;
 }
 
+std::string hub_name(std::string_view repository, std::string_view file) {
+  const std::string label = quantisation_label(file);
+  std::string name(repository);
+  return label.empty() ? name.append("/").append(file) : name.append(":").append(label);
+}
+
+std::string ollama_name(std::string_view host, std::string_view name_space, std::string_view model,
+                        std::string_view tag) {
+  std::string name;
+  if (host != kOllamaFolder) name.append(host).append("/");
+  if (host != kOllamaFolder || name_space != kOllamaLibrary) name.append(name_space).append("/");
+  return name.append(model).append(":").append(tag);
+}
+
 std::optional<std::string> pulled_name(const std::filesystem::path& relative) {
   const std::vector<std::filesystem::path> parts(relative.begin(), relative.end());
   constexpr size_t kPartsMin = 4;
   if (parts.size() < kPartsMin || relative.extension() != kGgufSuffix) return std::nullopt;
   const std::string owner = parts[1].string(), model = parts[2].string();
   if (parts[0] == kHuggingFaceFolder) {
-    const std::string label = quantisation_label(relative.string());
-    std::string name = owner + "/" + model;
-    if (!label.empty()) return name + ":" + label;
-    for (size_t i = 3; i < parts.size(); ++i) name += "/" + parts[i].string();
-    return name;
+    const std::filesystem::path file = relative.lexically_relative(parts[0] / parts[1] / parts[2]);
+    return hub_name(owner + "/" + model, file.generic_string());
   }
   if (parts[0] != kOllamaFolder || parts.size() != kPartsMin) return std::nullopt;
   const std::string tag = relative.stem().string();
-  if (owner == kOllamaLibrary) return model + ":" + tag;
+  const std::string name = ollama_name(kOllamaFolder, owner, model, tag);
   // A quantisation as the tag would be read as Hugging Face's.
-  return (is_quantisation_label(tag) ? std::string(kOllamaFolder) + "/" : "") + owner + "/" + model + ":" + tag;
+  const bool host_is_needed = owner != kOllamaLibrary && is_quantisation_label(tag);
+  return host_is_needed ? std::string(kOllamaFolder) + "/" + name : name;
 }
 
 }  // namespace cairn::gguf

@@ -34,6 +34,13 @@ bool is_quantisation_label(std::string_view text);
 /// Whether a file's name is that of a vision projector ("mmproj"), which is no model.
 bool is_projector(std::string_view file_name);
 
+/// A file of one of Hugging Face's repositories: ORG/REPO:Q4_K_M, or ORG/REPO/FILE.gguf without a quantisation.
+/// `file`: its path there, with slashes.
+std::string hub_name(std::string_view repository, std::string_view file);
+/// A model of a registry of Ollama's, as its clients write it: the host kOllamaFolder and the namespace kOllamaLibrary
+/// are left out.
+std::string ollama_name(std::string_view host, std::string_view name_space, std::string_view model,
+                        std::string_view tag);
 /// The name by which the model at `relative` to the folder is asked for; nullopt if the path has neither form above.
 std::optional<std::string> pulled_name(const std::filesystem::path& relative);
 

@@ -38,12 +38,12 @@ Result<void> ModelFiles::check() {
   if (file != nullptr && !changed_) {
     const std::string name = utf8_replace_invalid(std::filesystem::path(file->path()).filename().string());
     changed_ = Error{Code::kIo,
-                     fmt::format("the model's file {} has changed on disk since it was loaded; restart the server to "
-                                 "load it again, and replace models by renaming rather than writing over them",
+                     fmt::format("the model's file {} has changed on disk since it was loaded; restart the server or "
+                                 "unload the model to have it loaded again, and replace models by renaming rather "
+                                 "than writing over them",
                                  name),
                      {}};
-    log_error("{} has changed on disk since it was loaded: requests are refused until the server is restarted",
-              file->path());
+    log_error("{} has changed on disk since it was loaded: it answers no more until it is loaded again", file->path());
   }
   if (changed_) return std::unexpected(*changed_);
   return {};

@@ -239,12 +239,18 @@ Result<SharedModel> ModelManager::use(const std::string& name, const std::option
   const std::lock_guard lock(mutex_);
   const auto entry = find(name);
   if (entry == nullptr) return fail_at("model", Code::kNotFound, "the model {} has just been removed", name);
+  if (SharedModel model = entry->loaded.lock()) {
+    const auto unchanged = model->files->check();
+    if (!unchanged && entry->served->pinned) return std::unexpected(unchanged.error());
+    if (!unchanged) {
+      registry_.remove(model);
+      forget(*entry);
+      log_warning("{} is loaded again, as its file has changed", model->name);
+    }
+  }
   if (keep) entry->keep = *keep;
   entry->used = Clock::now();
-  if (SharedModel model = entry->loaded.lock()) {
-    CAIRN_TRY_VOID(model->files->check());
-    return model;
-  }
+  if (SharedModel model = entry->loaded.lock()) return model;
   if (stopped_) return std::unexpected(gone_error());
   if (!has_room_to_wait())
     return fail(Code::kQueueFull, "{} requests wait for models to be loaded; try again later", kLoadWaitersMax);

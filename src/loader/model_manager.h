@@ -107,7 +107,8 @@ class ModelManager {
     std::move_only_function<void(Result<SharedModel>)> ready;  ///< called once, unless it is gone or all stops
   };
   /// The model, if it is loaded. Otherwise null: it is being loaded from now on, and `waiter` waits. `keep`: how long
-  /// it stays after that, until it is unloaded; nullopt: as it was. Errors: kNotFound; kQueueFull (kLoadWaitersMax).
+  /// it stays after that, until it is unloaded; nullopt: as it was. A model whose file has changed is loaded again.
+  /// Errors: kNotFound; kQueueFull (kLoadWaitersMax); of a pinned model those of ModelFiles::check.
   Result<SharedModel> use(const std::string& name, const std::optional<KeepAlive>& keep, Waiter waiter);
   /// Begins to load it, unless it is loaded. Errors: kNotFound, kUnsupported.
   Result<void> load(std::string_view name);

@@ -131,7 +131,7 @@ test('pipes and devices are refused as models, and not waited for', () => {
   }
 });
 
-const changed = /model's file live\.gguf has changed on disk since it was loaded; restart the server/;
+const changed = /model's file live\.gguf has changed on disk since it was loaded; restart the server or unload the model/;
 
 test('a model that is cut short while it is served is a named error, and the server lives', async () => {
   const live = copyOf(story, 'live.gguf');

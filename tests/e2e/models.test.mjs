@@ -5,7 +5,8 @@ import os from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
 import { before, test } from 'node:test';
-import { cairn, fixtures, serve, story } from './server.mjs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { cairn, fixtures, logged, serve, story, storyWith } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-models-'));
 const models = path.join(folder, 'models');
@@ -67,6 +68,12 @@ test('cairn list names every model and where it lies', () => {
   assert.match(table.stdout, /^Stories260K-F32 +chat +llama/m);
   assert.match(table.stderr, /left out: .*broken\.gguf/);
   assert.match(cairn(['list', '--models', path.join(folder, 'none')]).stdout, /no models yet/);
+  const data = path.join(folder, 'data');
+  fs.mkdirSync(path.join(data, 'cairn'), { recursive: true });
+  fs.symlinkSync(models, path.join(data, 'cairn', 'models'));
+  const env = { ...process.env, XDG_DATA_HOME: data };
+  assert.match(cairn(['inspect', 'stories260k-f32'], { env }).stdout, /architecture +llama/);
+  assert.match(cairn(['inspect', 'nobody'], { env }).stderr, /there is neither a file nor a model nobody; cairn list shows .*llama/);
 });
 
 test('models asked in random order under a budget for three answer as each does alone', async () => {
@@ -249,4 +256,92 @@ test('pinned models are there from the start, and several files are served by th
   const wrong = cairn(['serve', file('llama'), file('bert'), '--port', '0', '--pin', 'nobody']);
   assert.equal(wrong.status, 1);
   assert.match(wrong.stderr, /--pin nobody: there is no such model; there is llama, bert/);
+});
+
+test('what a model\'s file recommends for sampling holds for the request that loads it, too', async () => {
+  const own = path.join(folder, 'recommending');
+  fs.mkdirSync(own);
+  fs.copyFileSync(storyWith({ 'general.sampling.top_k': 1 }), path.join(own, 'first.gguf'));
+  const server = await serve(null, ['--models', own, '--own-models', ...kFlags]);
+  const once = { model: 'first', prompt: 'Once upon a time' };
+  const text = async (route, body, of) => of(await (await server.post(route, { ...once, ...body })).json());
+  try {
+    const greedy = await text('/v1/completions', { temperature: 0, max_tokens: 24 }, (value) => value.choices[0].text);
+    const firsts = [
+      ['/v1/completions', { max_tokens: 24 }, (value) => value.choices[0].text],
+      ['/completion', { n_predict: 24 }, (value) => value.content],
+      ['/api/generate', { raw: true, stream: false, options: { num_predict: 24, repeat_penalty: 1 } }, (value) => value.response],
+    ];
+    for (const [route, body, of] of firsts) {
+      assert.equal((await change(server, 'unload', 'first')).status, 200);
+      assert.equal(await text(route, body, of), greedy, route);
+    }
+  } finally {
+    await server.stop();
+  }
+});
+
+test('a thousand broken files, and files that change or go while they are served, are named and harm no other model', async () => {
+  const own = path.join(folder, 'changing');
+  fs.mkdirSync(own);
+  const file = (name) => path.join(own, `${name}.gguf`);
+  for (const name of ['a', 'b', 'c', 'd']) fs.copyFileSync(story, file(name));
+  for (let i = 0; i < 1000; ++i) fs.writeFileSync(file(`broken-${i}`), i % 2 === 0 ? '' : 'GGUF and nothing that belongs there');
+  const server = await serve(null, ['--models', own, '--own-models', ...kFlags]);
+  const model = (name) => ask(server, { name, kind: 'chat' });
+  try {
+    assert.match(server.log(), /broken-\S+ is left out: .*[\s\S]* 980 more files are left out/);
+    assert.equal((await (await fetch(`${server.url}/v1/models`)).json()).data.length, 4);
+    const before = await model('a');
+    assert.equal(before.status, 200, before.error);
+    // Loaded, and then written over in place: half of its weights have another sign.
+    const bytes = fs.readFileSync(story);
+    for (let at = bytes.length - (bytes.length >> 1 & ~3) - 1; at < bytes.length; at += 4) bytes[at] ^= 0x80;
+    fs.writeFileSync(file('new'), bytes);
+    const changed = fs.openSync(file('a'), 'r+');
+    fs.writeSync(changed, bytes);
+    fs.closeSync(changed);
+    await sleep(1_200);  // it is looked at once a second
+    const after = await model('a');
+    assert.equal(after.status, 200, after.error);
+    assert.notEqual(after.text, before.text);
+    await logged(server, /a is loaded again, as its file has changed/);
+    // Not loaded, and gone, or something else.
+    fs.rmSync(file('b'));
+    fs.writeFileSync(file('c'), 'GGUF and nothing that belongs there');
+    for (const [name, pattern] of [['b', /b\.gguf/], ['c', /cut short|corrupt|version|not/]]) {
+      const refused = await model(name);
+      assert.ok(refused.status >= 400, name);
+      assert.match(refused.error, pattern);
+      assert.match((await (await fetch(`${server.url}/v1/models/${name}`)).json()).error, pattern);
+    }
+    assert.equal((await model('d')).text, before.text);
+    // Loaded, and gone: the mapping stays.
+    fs.rmSync(file('d'));
+    assert.equal((await model('d')).text, before.text);
+    process.kill(server.pid, 'SIGHUP');
+    await eventually('the list is read again', async () => {
+      const { data } = await (await fetch(`${server.url}/v1/models`)).json();
+      return data.map(({ id }) => id).join() === 'a,new';
+    });
+    assert.equal((await model('new')).text, after.text);
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('two models of one name are refused at the start, and told apart in a folder', () => {
+  const two = ['one', 'two'].map((name) => path.join(folder, 'twice', name, 'same.gguf'));
+  for (const file of two) {
+    fs.mkdirSync(path.dirname(file), { recursive: true });
+    fs.copyFileSync(story, file);
+  }
+  const refused = cairn(['serve', ...two, '--port', '0']);
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /two models are named same; give one another name/);
+  const alias = cairn(['serve', ...two, '--port', '0', '--alias', 'x']);
+  assert.equal(alias.status, 1);
+  assert.match(alias.stderr, /--name and --alias are for one file/);
+  const { models: listed } = JSON.parse(cairn(['list', '--json', '--models', path.join(folder, 'twice'), '--own-models']).stdout);
+  assert.deepEqual(listed.map(({ name }) => name), ['same', 'two/same']);
 });

@@ -240,6 +240,7 @@ test('a config file, variables and flags: the nearer one counts', async () => {
   assert.match(shown.stdout, /^queue-max = 9 {2}# the variable CAIRN_QUEUE_MAX$/m);
   assert.match(shown.stdout, /^name = "from-file" {2}# .*cairn\.toml, line 2$/m);
   assert.match(shown.stdout, /^alias = \["one", "two"\] {2}# .*line 4$/m);
+  assert.match(shown.stdout, /^no-prefix-cache = true {2}# .*line 5$/m);
   assert.match(shown.stdout, /^parallel-max = 64 {2}# default$/m);
   const checked = cairn(['config', 'check', config]);
   assert.equal(checked.status, 0, checked.stderr);
@@ -337,4 +338,33 @@ test('cairn doctor says what runs here, and its exit code what does not', async 
   assert.match(broken.stdout, /^FAIL +port .*use/m);
   assert.match(broken.stdout, /^ok +model +good\.gguf/m);
   assert.match(broken.stdout, /^FAIL +model +bad\.gguf/m);
+});
+
+test('containers and services wait longer for the end than answers have to end', () => {
+  const read = (name) => fs.readFileSync(path.join(root, 'examples', name), 'utf8');
+  const number = (text, pattern) => Number(text.match(pattern)[1]);
+  const kDockerStop = 10;  // seconds until `docker stop` kills
+  const shown = cairn(['config', 'show', '--model-file', story]);
+  const standard = number(shown.stdout, /^drain-seconds = (\d+) /m);
+  const image = number(read('docker/Dockerfile'), /^ENV CAIRN_DRAIN_SECONDS=(\d+)$/m);
+  const compose = read('docker/compose.yml');
+  const composed = number(compose, /^ +CAIRN_DRAIN_SECONDS: (\d+)$/m);
+  assert.ok(image + 2 <= kDockerStop);
+  assert.ok(composed + 2 <= number(compose, /^ +stop_grace_period: (\d+)s$/m));
+  const unit = read('systemd/cairn.service');
+  assert.ok(standard + 2 <= number(unit, /^TimeoutStopSec=(\d+)s$/m));
+  // What docs/operating.md says.
+  const page = fs.readFileSync(path.join(root, 'docs/operating.md'), 'utf8');
+  assert.match(page, new RegExp(`--drain-seconds\` \\(${standard}\\) to end`));
+  assert.match(page, new RegExp(`example has ${image} s, its compose file ${composed} s`));
+});
+
+test('systemd finds nothing wrong in the unit', { skip: spawnSync('systemd-analyze', ['--version']).error && 'systemd is not installed' }, () => {
+  // A unit whose program is here.
+  const unit = path.join(folder, 'cairn.service');
+  fs.writeFileSync(unit, fs.readFileSync(path.join(root, 'examples/systemd/cairn.service'), 'utf8').replaceAll('/usr/bin/cairn', program));
+  const checked = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' });
+  const ours = checked.stderr.split('\n').filter((line) => line.includes('cairn.service'));
+  assert.deepEqual(ours, []);
+  assert.equal(checked.status, 0, checked.stderr);
 });

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -93,17 +95,23 @@ std::optional<std::string> set_option(CLI::Option& option, const Setting& settin
   return std::nullopt;
 }
 
-/// A value as TOML has it.
+/// A value as TOML has it: a number only if it would be read as the same text again.
 std::string toml_text(const std::string& value) {
-  if (value == "true" || value == "false") return value;
-  char* end = nullptr;
-  const bool number = !value.empty() && (std::isdigit(static_cast<unsigned char>(value[0])) != 0 || value[0] == '-');
-  if (number && (std::strtod(value.c_str(), &end), *end == '\0')) return value;
-  return nlohmann::json(value).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  const auto json = nlohmann::json::parse(value, nullptr, false);
+  const bool whole =
+      json.is_number_integer() && (!json.is_number_unsigned() ||
+                                   json.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
+  if ((json.is_boolean() || json.is_number_float() || whole) && json.dump() == value) return value;
+  // JSON's strings, but that they may have a DEL; escapes of surrogates are JSON's alone.
+  std::string text = nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (size_t at = 0; (at = text.find('\x7f', at)) != std::string::npos;) text.replace(at, 1, "\\u007F");
+  return text;
 }
 
-std::string values_text(const CLI::Option& option) {
+std::string values_text(const CLI::Option& option, const std::string& name) {
   const std::vector<std::string>& values = option.results();
+  if (is_flag(option))
+    return !values.empty() && values.back() == option.get_flag_value(name, "true") ? "true" : "false";
   if (values.size() == 1) return toml_text(values.front());
   std::string list;
   for (const std::string& value : values) list += (list.empty() ? "[" : ", ") + toml_text(value);
@@ -186,7 +194,7 @@ std::string settings_text(CLI::App& command, const SettingSources& sources) {
     const std::string& name = option->get_lnames().front();
     const auto source = sources.find(option);
     if (source != sources.end()) {
-      text += fmt::format("{} = {}  # {}\n", name, values_text(*option), source->second);
+      text += fmt::format("{} = {}  # {}\n", name, values_text(*option, name), source->second);
     } else if (const std::string shown = option->get_default_str(); !shown.empty()) {
       text += fmt::format("{} = {}  # default\n", name, toml_text(shown));
     } else {

@@ -43,7 +43,11 @@ class Scan {
     while (known_.size() > kDescriptionsMax) known_.erase(known_.begin());
     return known_;
   }
-  Catalog take() { return std::move(catalog_); }
+  Catalog take() {
+    for (auto& [index, name] : other_names_)
+      if (names_.insert(name).second) catalog_.models[index].aliases.push_back(std::move(name));
+    return std::move(catalog_);
+  }
 
  private:
   const CachedDescription& description_of(const FoundFile& file, const struct stat& status);
@@ -56,6 +60,7 @@ class Scan {
   bool changed_ = false;
   std::set<std::string, std::less<>> names_;                   // and aliases
   std::map<std::pair<dev_t, ino_t>, size_t> models_by_inode_;  // where catalog_ has them
+  std::vector<std::pair<size_t, std::string>> other_names_;    // of catalog_.models
   Catalog catalog_;
 };
 
@@ -102,6 +107,7 @@ void Scan::add(const FoundFile& file) {
   model.modified_unix_s = modified_unix_s(status);
   model.digest = file.digest;
   names_.insert(model.name);
+  if (!file.other_name.empty()) other_names_.emplace_back(catalog_.models.size(), file.other_name);
   catalog_.models.push_back(std::move(model));
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -59,15 +60,23 @@ class CatalogTest : public testing::Test {
 TEST_F(CatalogTest, NamesFilesOfTheOwnFolderByWhereTheyCameFrom) {
   put("huggingface.co/acme/Tiny-GGUF/tiny-Q4_K_M.gguf");
   put("huggingface.co/acme/Tiny-GGUF/tiny.gguf");
+  put("huggingface.co/acme/Tiny-GGUF/sub/tiny-Q4_K_M.gguf");
+  put("huggingface.co/acme/Tiny-GGUF/tiny-UD-Q5_K_XL.gguf");
   put("registry.ollama.ai/library/qwen3/4b.gguf");
   put("registry.ollama.ai/me/mine/latest.gguf");
+  put("registry.ollama.ai/me/mine/q4_0.gguf");
   put("sub/folder/Some Model.gguf");
   put("not-done.gguf.part");
   put("mmproj-tiny.gguf");
+  put("tiny.mmproj-F16.gguf");
   write("readme.txt", "no model");
   const Catalog catalog = scan();
-  EXPECT_THAT(names(catalog), UnorderedElementsAre("acme/Tiny-GGUF:Q4_K_M", "acme/Tiny-GGUF:tiny", "qwen3:4b",
-                                                   "me/mine:latest", "Some Model"));
+  EXPECT_THAT(names(catalog), UnorderedElementsAre("acme/Tiny-GGUF:Q4_K_M", "acme/Tiny-GGUF/tiny-Q4_K_M.gguf",
+                                                   "acme/Tiny-GGUF:UD-Q5_K_XL", "acme/Tiny-GGUF/tiny.gguf", "qwen3:4b",
+                                                   "me/mine:latest", "registry.ollama.ai/me/mine:q4_0", "Some Model"));
+  const auto dynamic = std::ranges::find(catalog.models, "acme/Tiny-GGUF:UD-Q5_K_XL", &CatalogModel::name);
+  ASSERT_NE(dynamic, catalog.models.end());
+  EXPECT_THAT(dynamic->aliases, ElementsAre("acme/Tiny-GGUF:Q5_K_XL"));
   EXPECT_THAT(catalog.skipped, IsEmpty());
   const CatalogModel& model = catalog.models.front();
   EXPECT_EQ(model.architecture, "llama");
@@ -173,20 +182,9 @@ TEST_F(CatalogTest, AFolderThatIsNotThereHasNoModels) {
   EXPECT_THAT(scan(ModelSource::kHuggingFace, "nowhere").models, IsEmpty());
 }
 
-TEST(Quantisation, IsReadFromNames) {
-  EXPECT_EQ(quantisation_in("Qwen3-4B-Q4_K_M"), "Q4_K_M");
-  EXPECT_EQ(quantisation_in("qwen2.5-0.5b-instruct-q8_0"), "Q8_0");
-  EXPECT_EQ(quantisation_in("model.IQ2_XXS"), "IQ2_XXS");
-  EXPECT_EQ(quantisation_in("gpt-oss-20b-mxfp4"), "MXFP4");
-  EXPECT_EQ(quantisation_in("ggml-model-f16"), "F16");
-  EXPECT_EQ(quantisation_in("tiny"), "");
-}
-
-TEST(PartNumber, IsThatOfASplitFile) {
-  EXPECT_EQ(part_number("a-00002-of-00003.gguf"), 2);
-  EXPECT_EQ(part_number("a-2-of-3.gguf"), std::nullopt);
-  EXPECT_EQ(part_number("-00001-of-00003.gguf"), std::nullopt);
+TEST(ModelName, IsThatOfTheFileWithoutAPartsNumber) {
   EXPECT_EQ(model_name_of("dir/a-00001-of-00003.gguf"), "a");
+  EXPECT_EQ(model_name_of("dir/a-1-of-3.gguf"), "a-1-of-3");
 }
 
 }  // namespace

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <vector>
 
 #include "base/text/utf8.h"
+#include "gguf/split.h"
 #include "model/arch/table.h"
 #include "model/model.h"
 #include "model/pooling.h"
@@ -27,10 +27,6 @@ constexpr FileType kFileTypes[] = {
     {24, "IQ1_S"},  {25, "IQ4_NL"}, {26, "IQ3_S"},   {27, "IQ3_M"},  {28, "IQ2_S"},  {29, "IQ2_M"},  {30, "IQ4_XS"},
     {31, "IQ1_M"},  {32, "BF16"},   {36, "TQ1_0"},   {37, "TQ2_0"},  {38, "MXFP4"},
 };
-// Names of quantisations beside those, as file names have them.
-constexpr std::string_view kOtherQuantisations[] = {"Q2_K_L",  "Q2_K_XL", "Q3_K",    "Q3_K_XL",   "Q4_K",   "Q4_K_L",
-                                                    "Q4_K_XL", "Q5_K",    "Q5_K_L",  "Q5_K_XL",   "Q6_K_L", "Q6_K_XL",
-                                                    "Q8_K_XL", "FP16",    "IQ4_XXS", "MXFP4_MOE", "NVFP4"};
 
 constexpr std::string_view kRankHead = "cls.output.weight";
 
@@ -51,13 +47,6 @@ ModelKind kind_of(const gguf::Reader& file, const Architecture* architecture) {
   const bool encoder = architecture != nullptr && architecture->kind == ArchitectureKind::kEncoder;
   return encoder || (pooling && *pooling != Pooling::kNone) ? ModelKind::kEmbedding : ModelKind::kChat;
 }
-
-bool is_quantisation(std::string_view word) {
-  return std::ranges::find(kFileTypes, word, &FileType::name) != std::end(kFileTypes) ||
-         std::ranges::find(kOtherQuantisations, word) != std::end(kOtherQuantisations);
-}
-
-char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
 }  // namespace
 
@@ -110,36 +99,9 @@ std::string quantisation_of(const gguf::Reader& file) {
   return most == bytes.end() ? std::string("none") : std::string(tensor_type_name(most->first));
 }
 
-std::string quantisation_in(std::string_view name) {
-  std::string found;
-  for (size_t begin = 0; begin < name.size();) {
-    const size_t end = std::min(name.find_first_of("-. ", begin), name.size());
-    std::string word;
-    std::ranges::transform(name.substr(begin, end - begin), std::back_inserter(word), upper);
-    if (is_quantisation(word)) found = std::move(word);
-    begin = end + 1;
-  }
-  return found;
-}
-
-std::optional<int> part_number(std::string_view file_name) {
-  constexpr std::string_view kPattern = "-#####-of-#####.gguf";
-  if (file_name.size() <= kPattern.size()) return std::nullopt;
-  const std::string_view end = file_name.substr(file_name.size() - kPattern.size());
-  int number = 0;
-  for (size_t i = 0; i < kPattern.size(); ++i) {
-    const bool digit = end[i] >= '0' && end[i] <= '9';
-    if (kPattern[i] == '#' ? !digit : end[i] != kPattern[i]) return std::nullopt;
-    if (digit && i < kPattern.find("-of-")) number = number * 10 + (end[i] - '0');
-  }
-  return number;
-}
-
 std::string model_name_of(const std::filesystem::path& path) {
-  std::string name = path.stem().string();
-  constexpr size_t kSplitSuffix = std::string_view("-00001-of-00003").size();
-  if (part_number(path.filename().string())) name.resize(name.size() - kSplitSuffix);
-  return utf8_replace_invalid(name);
+  const auto split = gguf::split_name(path.filename().string());
+  return utf8_replace_invalid(split ? split->stem : path.stem().string());
 }
 
 }  // namespace cairn

@@ -34,12 +34,8 @@ std::optional<ModelSummary> describe_model(const gguf::Reader& file);
 
 /// "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes.
 std::string quantisation_of(const gguf::Reader& file);
-/// The quantisation that a file's name says: "Qwen3-4B-Q4_K_M" -> "Q4_K_M"; empty: it says none.
-std::string quantisation_in(std::string_view name);
 
 /// "dir/NAME.gguf" and "dir/NAME-00001-of-00003.gguf" -> "NAME", valid UTF-8.
 std::string model_name_of(const std::filesystem::path& path);
-/// Whether a name is that of a split file's part, and which: "NAME-00002-of-00003.gguf" -> 2.
-std::optional<int> part_number(std::string_view file_name);
 
 }  // namespace cairn

@@ -7,12 +7,14 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/text/json.h"
 #include "base/text/utf8.h"
 #include "gguf/model_folder.h"
+#include "gguf/split.h"
 #include "loader/catalog/description.h"
 
 namespace cairn {
@@ -48,7 +50,8 @@ bool is_gguf(const fs::path& path) {
 /// Whether a file's name is that of a model, or of a split one's first part.
 bool is_model_name(const fs::path& path) {
   const std::string name = path.filename().string();
-  return is_gguf(path) && !name.starts_with("mmproj") && part_number(name).value_or(1) == 1;
+  const auto split = gguf::split_name(name);
+  return is_gguf(path) && !gguf::is_projector(name) && (!split || split->part == 1);
 }
 
 std::vector<std::string> parts_below(const fs::path& folder, const fs::path& path) {
@@ -57,42 +60,34 @@ std::vector<std::string> parts_below(const fs::path& folder, const fs::path& pat
   return parts;
 }
 
-/// ORG/REPO:QUANT, or ORG/REPO:NAME of a file whose name says no quantisation.
-void name_as_hub(const std::string& repository, const fs::path& path, FoundFile& file) {
-  const std::string stem = model_name_of(path);
-  const std::string quantisation = quantisation_in(stem);
-  file.longer_name = fmt::format("{}:{}", repository, stem);
-  file.name = quantisation.empty() ? file.longer_name : fmt::format("{}:{}", repository, quantisation);
+void set_names(FoundFile& file, std::string name, std::string longer_name) {
+  file.name = std::move(name);
+  file.longer_name = std::move(longer_name);
+  // Of Unsloth's mixtures, whose prefix `cairn pull` does not need either.
+  constexpr std::string_view kDynamic = ":UD-";
+  if (const size_t at = file.name.find(kDynamic); at != std::string::npos)
+    file.other_name = std::string(file.name).erase(at + 1, kDynamic.size() - 1);
 }
 
-std::string ollama_name(std::string_view host, std::string_view owner, std::string_view model, std::string_view tag) {
-  std::string name;
-  if (host != gguf::kOllamaFolder) name = fmt::format("{}/", host);
-  if (host != gguf::kOllamaFolder || owner != gguf::kOllamaLibrary) name += fmt::format("{}/", owner);
-  return name + fmt::format("{}:{}", model, tag);
-}
-
-void name_own(const ModelPlace& place, FoundFile& file) {
-  const auto parts = parts_below(place.folder, file.path);
-  if (parts.size() >= 4 && parts[0] == gguf::kHuggingFaceFolder)
-    return name_as_hub(parts[1] + "/" + parts[2], file.path, file);
-  const std::string stem = model_name_of(file.path);
-  if (parts.size() == 4 && parts[0] == gguf::kOllamaFolder) {
-    file.name = file.longer_name = ollama_name(parts[0], parts[1], parts[2], stem);
-    return;
-  }
-  file.name = stem;
-  fs::path longer = file.path.lexically_relative(place.folder);
-  file.longer_name = as_text(longer.replace_filename(stem));
+/// `parts`: the path in the repository.
+void name_as_hub(const std::string& repository, std::span<const std::string> parts, FoundFile& file) {
+  const std::string inside = fmt::format("{}", fmt::join(parts, "/"));
+  set_names(file, gguf::hub_name(repository, inside), repository + "/" + inside);
 }
 
 void name_file(const ModelPlace& place, FoundFile& file) {
-  const auto parts = parts_below(place.folder, file.path);
+  const fs::path relative = file.path.lexically_relative(place.folder);
+  const std::vector<std::string> parts = parts_below(place.folder, file.path);
   if (place.source == ModelSource::kLmStudio && parts.size() >= 3)
-    return name_as_hub(parts[0] + "/" + parts[1], file.path, file);
-  if (place.source == ModelSource::kOwn || place.source == ModelSource::kLmStudio) return name_own(place, file);
-  file.name = model_name_of(file.path);
-  file.longer_name = fmt::format("{}/{}", source_name(place.source), file.name);
+    return name_as_hub(parts[0] + "/" + parts[1], std::span(parts).subspan(2), file);
+  const auto pulled = place.source == ModelSource::kOwn ? gguf::pulled_name(relative) : std::nullopt;
+  if (pulled)
+    return set_names(file, utf8_replace_invalid(*pulled), as_text(relative.lexically_relative(*relative.begin())));
+  const std::string name = model_name_of(file.path);
+  const bool flat = place.source == ModelSource::kLlamaCpp;
+  set_names(file, name,
+            flat ? fmt::format("{}/{}", source_name(place.source), name)
+                 : as_text(fs::path(relative).replace_filename(name)));
 }
 
 /// All files below a folder that `wanted` takes.
@@ -148,7 +143,8 @@ void find_in_hub(const ModelPlace& place, std::vector<FoundFile>& found, std::ve
     const bool main = !revision.empty() && fs::is_directory(snapshots / revision, error);
     for (const fs::path& path : files_below(main ? snapshots / revision : snapshots, is_model_name, skipped)) {
       FoundFile file{.path = path, .source = place.source};
-      name_as_hub(repository, path, file);
+      const std::vector<std::string> parts = parts_below(snapshots, path);
+      name_as_hub(repository, std::span(parts).subspan(1), file);  // without the revision
       found.push_back(std::move(file));
     }
   }
@@ -186,7 +182,7 @@ void find_in_ollama(const ModelPlace& place, std::vector<FoundFile>& found, std:
       continue;
     }
     FoundFile file{.path = place.folder / "blobs" / ("sha256-" + *digest), .digest = *digest, .source = place.source};
-    file.name = file.longer_name = ollama_name(parts[0], parts[1], parts[2], parts[3]);
+    file.name = file.longer_name = gguf::ollama_name(parts[0], parts[1], parts[2], parts[3]);
     found.push_back(std::move(file));
   }
 }

@@ -37,6 +37,7 @@ struct FoundFile {
   std::filesystem::path path;  ///< of a split model: the first part
   std::string name{};
   std::string longer_name{};  ///< if another one has the name
+  std::string other_name{};   ///< an alias, unless another one has it; may be empty
   std::string digest{};       ///< SHA-256 in hex, where the place says it; else empty
   ModelSource source = ModelSource::kOwn;
 };
