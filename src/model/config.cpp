@@ -87,7 +87,7 @@ Result<void> read_pooling_and_head(const MetadataReader& keys, DecoderConfig& co
   return {};
 }
 
-// The architecture decides which kind of norm it has: files may hold the key of the other one too.
+// The architecture decides which kind of norm it has: files may hold the key of the other one too, or only that.
 Result<void> read_norm_epsilon(const MetadataReader& keys, DecoderConfig& config) {
   constexpr const char* kRmsKey = "attention.layer_norm_rms_epsilon";
   keys.contains(kRmsKey);  // so that it counts as read
@@ -247,6 +247,27 @@ Result<void> read_experts_config(const MetadataReader& keys, bool required, Deco
   const auto layers = static_cast<int64_t>(config.layers.size());
   CAIRN_TRY(const int64_t dense, keys.integer_or("leading_dense_block_count", 0, 0, layers));
   for (int64_t i = dense; i < layers; ++i) config.layers[i].routed = true;
+  return {};
+}
+
+Result<void> read_latent_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config) {
+  MlaConfig latent;
+  CAIRN_TRY(latent.q_lora_rank, keys.integer_or("attention.q_lora_rank", 0, 0, kLowRankMax));
+  CAIRN_TRY(latent.rank, keys.integer("attention.kv_lora_rank", 1, kLowRankMax));
+  const bool rows = keys.contains("attention.key_length_mla");
+  const char* query_key = rows ? "attention.key_length_mla" : "attention.key_length";
+  CAIRN_TRY(const int32_t query_dim, keys.integer(query_key, 1, kHeadDimMax));
+  CAIRN_TRY(config.value_dim,
+            keys.integer(rows ? "attention.value_length_mla" : "attention.value_length", 1, kHeadDimMax));
+  latent.rope = rope_dims;
+  if (latent.rope >= query_dim) {
+    return fail(Code::kCorruptFile, "{} is {}, but {} is {}: some elements of a head must not turn",
+                keys.full("rope.dimension_count"), latent.rope, keys.full(query_key), query_dim);
+  }
+  latent.nope = query_dim - latent.rope;
+  config.kv_heads = 1;
+  config.key_dim = latent.row_dim();
+  config.latent = latent;
   return {};
 }
 

@@ -77,7 +77,7 @@ struct IndexerConfig {
 struct MlaConfig {
   int64_t q_lora_rank = 0;  ///< queries are made through so many elements; 0: directly
   int32_t rank = 0;
-  int32_t rope = 0;
+  int32_t rope = 0;  ///< which do not, in a layer without a rope
   int32_t nope = 0;  ///< elements of a head's query that do not turn
   std::optional<IndexerConfig> indexer;
 
@@ -168,7 +168,7 @@ struct DecoderConfig {
   int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
 
   std::optional<MoeConfig> experts;
-  std::optional<MlaConfig> latent;  ///< of all layers
+  std::optional<MlaConfig> latent;  ///< of all layers that attend
   std::optional<RecurrentConfig> recurrent;
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
@@ -232,6 +232,11 @@ Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& con
 /// Sets mtp_layer, if there are MTP layers: attention like the last layer that has it, and then experts, if the model
 /// has them, or a dense feed-forward.
 void describe_mtp_layer(DecoderConfig& config);
+
+/// Attention over latent rows, by attention.q_lora_rank, kv_lora_rank, key_length_mla and value_length_mla; of each row
+/// the last `rope_dims` elements turn, if there is a rope. Files for whole keys and values (attn_kv_b) give a head's
+/// sizes as key_length and value_length, where others give those of a row. Sets `latent` and what follows from it.
+Result<void> read_latent_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config);
 
 /// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
 /// scale.

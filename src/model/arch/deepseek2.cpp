@@ -24,28 +24,6 @@ RoutingDefaults routing_defaults(const MetadataReader& keys, const DecoderConfig
   return {.score = biased ? RouteScore::kSigmoid : RouteScore::kSoftmax};
 }
 
-// Files for whole keys and values (attn_kv_b) give a head's sizes where others give those of a row.
-Result<void> read_latent_config(const MetadataReader& keys, DecoderConfig& config) {
-  MlaConfig latent;
-  CAIRN_TRY(latent.q_lora_rank, keys.integer_or("attention.q_lora_rank", 0, 0, kLowRankMax));
-  CAIRN_TRY(latent.rank, keys.integer("attention.kv_lora_rank", 1, kLowRankMax));
-  const bool rows = keys.contains("attention.key_length_mla");
-  const char* query_key = rows ? "attention.key_length_mla" : "attention.key_length";
-  CAIRN_TRY(const int32_t query_dim, keys.integer(query_key, 1, kHeadDimMax));
-  CAIRN_TRY(config.value_dim,
-            keys.integer(rows ? "attention.value_length_mla" : "attention.value_length", 1, kHeadDimMax));
-  latent.rope = config.ropes[0].dims;
-  if (latent.rope >= query_dim) {
-    return fail(Code::kCorruptFile, "{} is {}, but {} is {}: some elements of a head must not turn",
-                keys.full("rope.dimension_count"), latent.rope, keys.full(query_key), query_dim);
-  }
-  latent.nope = query_dim - latent.rope;
-  config.kv_heads = 1;
-  config.key_dim = latent.row_dim();
-  config.latent = latent;
-  return {};
-}
-
 // Yarn stretches angles, and lets scores grow with the logarithm of its factor. In other models the rotated elements
 // grow; here all of a head do, by the scale of attention, and deepseek2 leaves out the growth of those rotated.
 Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -71,7 +49,7 @@ Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config)
 Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY_VOID(leave_out_mtp_layers(keys, config));
   CAIRN_TRY_VOID(read_rope_config(keys, config));
-  CAIRN_TRY_VOID(read_latent_config(keys, config));
+  CAIRN_TRY_VOID(read_latent_config(keys, config.ropes[0].dims, config));
   config.attention_scale /= std::sqrt(static_cast<float>(config.latent->query_dim()));
   CAIRN_TRY_VOID(read_temperature_config(keys, keys.architecture() == "mistral4" ? kTemperatureMistral4 : 0, config));
   CAIRN_TRY_VOID(read_experts_config(keys, false, config));

@@ -52,6 +52,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("hunyuan-dense", "Hunyuan dense", read_hunyuan_dense_config),
     encoder("jina-bert-v2", "Jina Embeddings v2", read_jina_bert_v2_config),
     encoder("jina-bert-v3", "Jina Embeddings v3, without adapters", read_jina_bert_v3_config),
+    hybrid("kimi-linear", "Kimi Linear", read_kimi_linear_config),
     hybrid("lfm2", "LFM2", read_lfm2_config),
     hybrid("lfm2moe", "LFM2 8B-A1B, 24B-A2B", read_lfm2_config),
     decoder("llama", "Llama 1 to 3, Mistral 7B, Mixtral, Yi, SmolLM2, TinyLlama", read_llama_config),

@@ -56,6 +56,7 @@ Result<void> read_gpt2_config(const MetadataReader& keys, DecoderConfig& config)
 Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_granite_hybrid_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_hunyuan_dense_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_kimi_linear_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_lfm2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_llama_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_llama4_config(const MetadataReader& keys, DecoderConfig& config);

@@ -281,7 +281,10 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
   const KvPlace place = kv_.places[layer];
   LatentStep step;
   step.rows = rows_;
-  step.rope_table = rope_table(description_.layer(layer).rope);
+  if (const int32_t rope = description_.layer(layer).rope; rope != kNoRope) {
+    step.rope = &description_.ropes[rope];
+    step.rope_table = rope_table(rope);
+  }
   step.temperatures = temperatures_;
   step.slices = batch_.slices(place.group);
   step.kv = pool.view(place.group, place.layer);

@@ -93,7 +93,7 @@ void LatentAttention::project(const LatentWeights& weights, const LatentStep& st
   backend_->matmul(std::span(of_low).first(description_->latent->indexer ? 2 : 1), activations_.query_low, step.rows);
 }
 
-// The latent part is normalised, the rest turns.
+// The latent part is normalised, the rest turns, if there is a rope.
 void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const int32_t dim = latent.row_dim();
@@ -101,12 +101,14 @@ void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& 
   backend_->rms_norm(activations_.row_rank, weights.row_norm.floats(), description_->norm_epsilon, step.rows,
                      latent.rank, activations_.row_rank);
   backend_->copy_columns(activations_.row_rank, latent.rank, activations_.row, dim, step.rows, latent.rank);
-  const RopeHeads rotated[] = {{activations_.row + latent.rank, 1}};
-  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, rotated, step.rows, dim);
+  if (step.rope != nullptr) {
+    const RopeHeads rotated[] = {{activations_.row + latent.rank, 1}};
+    backend_->rope(step.rope->style, step.rope_table, latent.rope, rotated, step.rows, dim);
+  }
   backend_->latent()->store_rows(step.kv, step.slices, activations_.row);
 }
 
-// Its rope turns other pairs than that of attention: halves of the first elements.
+// Its rope turns the first elements.
 void LatentAttention::choose(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const IndexerConfig& indexer = *latent.indexer;
@@ -128,8 +130,10 @@ void LatentAttention::make_queries(const LatentWeights& weights, const LatentSte
   backend_->copy_columns(activations_.query, from, activations_.query_nope, latent.nope, queries, latent.nope);
   const MatmulTarget key[] = {weights.key.to(activations_.heads_rank)};
   backend_->grouped_matmul(key, activations_.query_nope, step.rows, activations_.heads, heads, true);
-  const RopeHeads rotated[] = {{activations_.query + latent.nope, heads}};
-  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, rotated, step.rows, from);
+  if (step.rope != nullptr) {
+    const RopeHeads rotated[] = {{activations_.query + latent.nope, heads}};
+    backend_->rope(step.rope->style, step.rope_table, latent.rope, rotated, step.rows, from);
+  }
   backend_->copy_columns(activations_.heads_rank, latent.rank, activations_.query_rows, to, queries, latent.rank);
   backend_->copy_columns(activations_.query + latent.nope, from, activations_.query_rows + latent.rank, to, queries,
                          latent.rope);

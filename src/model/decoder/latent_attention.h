@@ -19,6 +19,7 @@ namespace cairn {
 /// What the layers of a step have in common, and where one of them keeps its rows.
 struct LatentStep {
   int32_t rows = 0;
+  const RopeConfig* rope = nullptr;  ///< null if nothing turns
   const float* rope_table = nullptr;
   std::span<const float> temperatures;  ///< factors of queries, or empty
   std::span<const AttentionSlice> slices;
