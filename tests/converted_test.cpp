@@ -111,6 +111,8 @@ const Converted kDecoders[] = {
     {"gpt_oss"},
     // transformers' epsilon of latent rows is 1e-6 here too.
     {"kimi_linear", 1e-9},
+    // transformers takes the short factors whatever a text's length is.
+    {"phimoe", 1e-10, 256},
     // Scores are not divided by the square root of a head's size, so that rounding weighs more.
     {"gemma4", 1e-9},
     {"gemma4-moe", 1e-9},
@@ -241,6 +243,9 @@ TEST(ConvertedFiles, WhatIsNotSupportedIsRefusedNamingItsKey) {
   });
   expect_unsupported("llama4", "llama4.expert_used_count", [](gguf::Writer& writer) {
     writer.set_integer("llama4.expert_used_count", gguf::ValueType::kU32, 2);
+  });
+  expect_unsupported("phimoe", "phimoe.expert_used_count", [](gguf::Writer& writer) {
+    writer.set_integer("phimoe.expert_used_count", gguf::ValueType::kU32, 3);
   });
 }
 

@@ -89,11 +89,11 @@ Result<void> read_pooling_and_head(const MetadataReader& keys, DecoderConfig& co
 
 // The architecture decides which kind of norm it has: files may hold the key of the other one too, or only that.
 Result<void> read_norm_epsilon(const MetadataReader& keys, DecoderConfig& config) {
-  constexpr const char* kRmsKey = "attention.layer_norm_rms_epsilon";
-  keys.contains(kRmsKey);  // so that it counts as read
-  constexpr const char* kOtherKey = "attention.layer_norm_epsilon";
-  const bool other = config.norm != NormKind::kRms || (!keys.contains(kRmsKey) && keys.contains(kOtherKey));
-  const char* key = other ? kOtherKey : kRmsKey;
+  const char* key = "attention.layer_norm_rms_epsilon";
+  const char* other = "attention.layer_norm_epsilon";
+  keys.mark_read(key);
+  if (config.norm != NormKind::kRms) std::swap(key, other);
+  if (!keys.contains(key) && keys.contains(other)) key = other;
   CAIRN_TRY(config.norm_epsilon, keys.number(key));
   if (config.norm_epsilon >= 0) return {};
   return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);

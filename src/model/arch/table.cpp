@@ -70,6 +70,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("olmo2", "OLMo 2, 3", read_olmo2_config),
     decoder("olmoe", "OLMoE", read_olmoe_config),
     decoder("phi3", "Phi 3, 4", read_phi3_config),
+    decoder("phimoe", "Phi 3.5 MoE, Phi-mini-MoE", read_phimoe_config),
     decoder("qwen2", "Qwen 2, 2.5", read_qwen2_config),
     decoder("qwen2moe", "Qwen 1.5, 2 with experts", read_qwen2moe_config),
     decoder("qwen3", "Qwen 3, Qwen3-Embedding, Qwen3-Reranker", read_qwen3_config),

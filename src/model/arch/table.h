@@ -68,6 +68,7 @@ Result<void> read_nemotron_h_config(const MetadataReader& keys, DecoderConfig& c
 Result<void> read_olmo2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_olmoe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_phi3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_phimoe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen2moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config);
