@@ -316,7 +316,7 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
       kv.type = stages[device].backend->stored_kv_type(options.kv_type);
     }
     layers.push_back(kv);
-    if (config.latent && config.latent->indexer) {
+    if (config.latent && config.latent->indexer && layer.indexer) {
       layers.push_back({.kv_heads = 1, .key_dim = config.latent->indexer->key_dim});
     }
     return place;

@@ -64,8 +64,9 @@ struct MoeConfig {
   int64_t row_width(int64_t embedding) const { return latent > 0 ? latent : embedding; }
 };
 
-/// Choosing the positions that attention reads (DeepSeek 3.2).
+/// Choosing the positions that attention reads (DeepSeek 3.2, GLM 5).
 struct IndexerConfig {
+  RopeStyle rope_style = RopeStyle::kNeoX;  ///< of the first elements of its queries and keys
   int32_t heads = 0;
   int32_t key_dim = 0;
   int32_t most = 0;  ///< positions
@@ -98,6 +99,8 @@ struct LayerConfig {
   int64_t feed_forward_length = 0;
   /// An earlier layer whose keys and values it reads, as it has none itself, or kOwnKv.
   int32_t kv_layer = kOwnKv;
+  /// It has an indexer, if the model does; otherwise it reads the positions that the layer before it reads.
+  bool indexer = true;
   bool value_is_key = false;  ///< values are what keys are made from, before these are normalised and rotated
   bool routed = false;        ///< feed-forward of experts
   bool qk_norm = true;        ///< DecoderConfig::qk_norm

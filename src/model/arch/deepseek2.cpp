@@ -74,4 +74,25 @@ Result<void> read_deepseek32_config(const MetadataReader& keys, DecoderConfig& c
   return {};
 }
 
+// GLM 5: DeepSeek 3.2 with another rope in the indexer, which from 5.2 on few layers have: the others read what the
+// layer before reads.
+Result<void> read_glm_dsa_config(const MetadataReader& keys, DecoderConfig& config) {
+  constexpr const char* kTypes = "attention.indexer.types";
+  // First files of GLM 5.2, whose context is the only one so long, have no list.
+  constexpr int32_t kContext52 = 1 << 20;
+  constexpr size_t kFirst52 = 2, kInterval52 = 4;
+  CAIRN_TRY_VOID(read_deepseek32_config(keys, config));
+  config.latent->indexer->rope_style = RopeStyle::kInterleaved;
+  std::vector<LayerConfig>& layers = config.layers;
+  if (keys.contains(kTypes)) {
+    CAIRN_TRY(const std::vector<bool> flags, keys.flag_per_layer(kTypes, std::ssize(layers)));
+    for (size_t i = 0; i < layers.size(); ++i) layers[i].indexer = flags[i];
+  } else if (config.context_trained >= kContext52) {
+    for (size_t i = kFirst52; i < layers.size(); ++i) layers[i].indexer = (i - kFirst52) % kInterval52 == 0;
+  }
+  if (layers[0].indexer) return {};
+  return fail_at("key " + keys.full(kTypes), Code::kCorruptFile,
+                 "{} says that layer 0 has no indexer, but no layer before it has one", keys.full(kTypes));
+}
+
 }  // namespace cairn

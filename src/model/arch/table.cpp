@@ -42,6 +42,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("gemma2", "Gemma 2", read_gemma2_config),
     decoder("gemma3", "Gemma 3", read_gemma3_config),
     decoder("gemma4", "Gemma 4", read_gemma4_config),
+    decoder("glm-dsa", "GLM-5, 5.1, 5.2", read_glm_dsa_config),
     decoder("glm4", "GLM-4-0414, GLM-Z1", read_glm4_config),
     decoder("glm4moe", "GLM-4.5, 4.6, 4.7", read_glm4moe_config),
     decoder("gpt-oss", "gpt-oss 20B, 120B", read_gpt_oss_config),

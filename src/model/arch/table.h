@@ -49,6 +49,7 @@ Result<void> read_gemma_config(const MetadataReader& keys, DecoderConfig& config
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma4_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_glm_dsa_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gpt_oss_config(const MetadataReader& keys, DecoderConfig& config);

@@ -288,7 +288,8 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
   step.temperatures = temperatures_;
   step.slices = batch_.slices(place.group);
   step.kv = pool.view(place.group, place.layer);
-  if (description_.latent->indexer) step.index_keys = pool.view(place.group, place.layer + 1);
+  step.chooses = description_.latent->indexer && description_.layer(layer).indexer;
+  if (step.chooses) step.index_keys = pool.view(place.group, place.layer + 1);
   latent_->run(weights_of(layer).latent, step, x, activations_.attended);
 }
 

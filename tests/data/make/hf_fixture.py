@@ -181,6 +181,11 @@ def kimi_linear_names(folder):
     save_file({dense.sub(r".mlp.\1.", k): v for k, v in data.items()}, folder / "model.safetensors", metadata=dict(format="pt"))
 
 
+def add_indexer_types(writer, types):
+    """Which the converter calls, and a newer gguf package than the pinned one has."""
+    writer.add_array(f"{writer.arch}.attention.indexer.types", types)
+
+
 def without_mask_token(cls):
     """Nomic's vocabularies get a mask token of a fixed number, which a tiny vocabulary does not have."""
     import gguf
@@ -217,6 +222,7 @@ def convert(folder, out, pre, raw_config):
         deepseek_v4_names(folder, cls)
     if cls.__name__ == "KimiLinearModel":
         kimi_linear_names(folder)
+    gguf.GGUFWriter.add_indexer_types = add_indexer_types
     if cls.__name__ == "NomicBertModel":
         without_mask_token(cls)
     if hasattr(cls, "supports_mtp_export"):
