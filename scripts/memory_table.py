@@ -24,6 +24,7 @@ MODELS = [
     ('gpt-oss-20b', 'gpt-oss 20B', None),
     ('lfm2-8b-a1b', 'LFM2 8B-A1B', 'Q4_K_M'),
     ('nemotron-3-nano', 'Nemotron 3 Nano 30B-A3B', 'Q4_K_M'),
+    ('kimi-linear-48b', 'Kimi Linear 48B-A3B', 'Q4_K_M'),
     ('v3', 'DeepSeek V3, R1', 'Q4_K_M'),
     ('flash', 'DeepSeek V4 Flash', None),
 ]

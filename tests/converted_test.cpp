@@ -109,6 +109,12 @@ const Converted kDecoders[] = {
     {"nemotron_h-moe"},
     {"nemotron_h-latent"},
     {"gpt_oss"},
+    // transformers' epsilon of latent rows is 1e-6 here too, and in GLM 5.
+    {"kimi_linear", 1e-9},
+    // transformers takes the short factors whatever a text's length is.
+    {"phimoe", 1e-10, 256},
+    {"glm_moe_dsa", 1e-9},
+    {"glm_moe_dsa-shared", 1e-9},
     // Scores are not divided by the square root of a head's size, so that rounding weighs more.
     {"gemma4", 1e-9},
     {"gemma4-moe", 1e-9},
@@ -211,8 +217,8 @@ TEST(ConvertedFiles, LoadingLogsTheMtpLayersThatAreNotRead) {
 }
 
 /// The error of a converted file whose metadata `edit` changes, which must name `key`.
-void expect_unsupported(const std::string& name, const std::string& key,
-                        const std::function<void(gguf::Writer&)>& edit) {
+void expect_refused(const std::string& name, const std::string& key, Code code,
+                    const std::function<void(gguf::Writer&)>& edit) {
   SCOPED_TRACE(name);
   const EditedModel edited(fixture(file_of(name)), "unsupported", {}, edit);
   const auto file = gguf::Reader::open(edited.path());
@@ -220,8 +226,13 @@ void expect_unsupported(const std::string& name, const std::string& key,
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   const auto runner = load_model(*file, *backend, {});
   ASSERT_FALSE(runner.has_value());
-  EXPECT_EQ(runner.error().code, Code::kUnsupported);
+  EXPECT_EQ(runner.error().code, code);
   EXPECT_NE(runner.error().text().find(key), std::string::npos) << runner.error().text();
+}
+
+void expect_unsupported(const std::string& name, const std::string& key,
+                        const std::function<void(gguf::Writer&)>& edit) {
+  expect_refused(name, key, Code::kUnsupported, edit);
 }
 
 TEST(ConvertedFiles, WhatIsNotSupportedIsRefusedNamingItsKey) {
@@ -235,6 +246,42 @@ TEST(ConvertedFiles, WhatIsNotSupportedIsRefusedNamingItsKey) {
   expect_unsupported("llama4", "llama4.expert_used_count", [](gguf::Writer& writer) {
     writer.set_integer("llama4.expert_used_count", gguf::ValueType::kU32, 2);
   });
+  expect_unsupported("phimoe", "phimoe.expert_used_count", [](gguf::Writer& writer) {
+    writer.set_integer("phimoe.expert_used_count", gguf::ValueType::kU32, 3);
+  });
+}
+
+// Which layers of GLM 5.2 have an indexer.
+void set_indexers(gguf::Writer& writer, std::initializer_list<bool> layers) {
+  std::vector<std::byte> flags;
+  for (const bool layer : layers) flags.push_back(std::byte{layer});
+  writer.set("glm-dsa.attention.indexer.types",
+             {gguf::ValueType::kArray, gguf::Array{gguf::ValueType::kBool, flags.size(), flags, {}, {}}});
+}
+
+TEST(ConvertedFiles, IndexersThatAreMissingAreNamed) {
+  expect_refused("glm_moe_dsa-shared", "layer 0 has no indexer", Code::kCorruptFile,
+                 [](gguf::Writer& writer) { set_indexers(writer, {false, true, true, true}); });
+  expect_refused("glm_moe_dsa-shared", "3 entries, but there are 4 layers", Code::kCorruptFile,
+                 [](gguf::Writer& writer) { set_indexers(writer, {true, false, true}); });
+  expect_refused("glm_moe_dsa-shared", "blk.1.indexer.attn_q_b.weight", Code::kCorruptFile,
+                 [](gguf::Writer& writer) { set_indexers(writer, {true, true, true, false}); });
+}
+
+// Of a context of GLM 5.2's length layers 0 and 1 have one, and then every fourth from layer 2 on, if no key says so.
+TEST(ConvertedFiles, ALongContextTellsWhichLayersHaveIndexers) {
+  const EditedModel edited(
+      fixture(file_of("glm_moe_dsa")), "indexers", {},
+      [](gguf::Writer& writer) { writer.set_integer("glm-dsa.context_length", gguf::ValueType::kU32, 1 << 20); },
+      {"glm-dsa.attention.indexer.types"});
+  const EditedModel named(fixture(file_of("glm_moe_dsa")), "named", {},
+                          [](gguf::Writer& writer) { set_indexers(writer, {true, true, true, false}); });
+  const Reference reference = read_reference(fixture("converted/glm_moe_dsa.ref.json"));
+  const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(40);
+  Model by_length(edited.path(), 64, "", 1), by_key(named.path(), 64, "", 1), all(file_of("glm_moe_dsa"), 64, "", 1);
+  const std::vector<float> logits = logits_of(by_length, tokens, kRowsMax);
+  expect_same_bytes(logits, logits_of(by_key, tokens, kRowsMax), "by key");
+  EXPECT_GT(nmse(logits, logits_of(all, tokens, kRowsMax)), 1e-6) << "all layers have one";
 }
 
 // Where no file of a model of the size exists that has them: windows that lie at the multiples of their length.

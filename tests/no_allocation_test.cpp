@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, NoAllocationTest,
                          testing::Values("llama.gguf", "qwen2moe.gguf", "gemma3.gguf", "mistral3.gguf", "gpt2.gguf",
                                          "falcon-40b.gguf", "deepseek2.gguf", "deepseek32-topk8.gguf",
                                          "deepseek4-topk8.gguf", "quant-llama-q4_k_m.gguf", "gpt-oss.gguf",
-                                         "gemma4.gguf", "gemma4-moe.gguf"));
+                                         "gemma4.gguf", "gemma4-moe.gguf", "../converted/kimi_linear.gguf"));
 
 }  // namespace
 }  // namespace cairn

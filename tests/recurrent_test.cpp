@@ -26,7 +26,10 @@ using SetKeys = std::function<void(gguf::Writer&)>;
 const std::vector<TokenId> kTokens = {TokenId{1},  TokenId{7},  TokenId{20}, TokenId{3},  TokenId{11}, TokenId{200},
                                       TokenId{45}, TokenId{45}, TokenId{99}, TokenId{12}, TokenId{301}};
 
-std::string path_of(const std::string& name) { return "models/" + name + ".gguf"; }
+/// Of a name without a folder in models/.
+std::string path_of(const std::string& name) {
+  return (name.find('/') == std::string::npos ? "models/" : "") + name + ".gguf";
+}
 
 gguf::Value array_of(gguf::ValueType type, std::span<const std::byte> numbers, uint64_t size) {
   return {gguf::ValueType::kArray, gguf::Array{type, size, numbers, {}, {}}};
@@ -130,6 +133,61 @@ TEST(Qwen35, TheConvolutionMayHaveABias) {
   EXPECT_NE(std::memcmp(biased.data(), whole.data(), whole.size() * sizeof(float)), 0);
 }
 
+constexpr const char* kKimi = "converted/kimi_linear";
+
+TEST(KimiLinear, QueriesKeysAndValuesMayBeInOneTensor) {
+  const auto file = gguf::Reader::open(fixture(path_of(kKimi))).value();
+  AddedTensor joint{"blk.1.attn_qkv.weight", {64, 3 * 96}, {}};
+  for (const char* part : {"blk.1.attn_q.weight", "blk.1.attn_k.weight", "blk.1.attn_v.weight"}) {
+    const std::vector<float> rows = tensor_of(file, part).values;
+    joint.values.insert(joint.values.end(), rows.begin(), rows.end());
+  }
+  // What is no longer to be read would be noticed.
+  const AddedTensor query = random_tensor("blk.1.attn_q.weight", {64, 96}, 3);
+  expect_same_bytes(logits_with(kKimi, {joint, query}, kNoKeys), logits_without_change(kKimi), "joint");
+}
+
+// Some files have 72 as the rope's size, which is the embedding's share of a head; their rows say that it is 64.
+TEST(KimiLinear, TheUnrotatedPartOfARowIsWhatTheTensorHas) {
+  expect_same_bytes(logits_with(kKimi, {}, integer("kimi-linear.rope.dimension_count", 18)),
+                    logits_without_change(kKimi), "another size");
+}
+
+TEST(KimiLinear, KeysAndTensorsThatDoNotFitAreNamed) {
+  const auto expect_key = [](const std::string& key, int64_t value, std::string_view more) {
+    expect_error(kKimi, {}, integer(("kimi-linear." + key).c_str(), value), {"kimi-linear." + key, more});
+  };
+  expect_key("ssm.conv_kernel", 17, "is 17");
+  expect_key("kda.head_dim", 0, "is 0");
+  expect_key("kda.head_dim", 1 << 20, "1048576");
+  expect_key("attention.kv_lora_rank", 0, "is 0");
+  expect_key("attention.key_length_mla", 16, "some elements of a head must not turn");
+  expect_key("expert_used_count", 9, "is 9");
+  expect_error(kKimi, {}, integer("kimi-linear.kda.head_dim", 23), {"blk.0.attn_q.weight", "[64, 96]", "[64, 92]"});
+  expect_error(kKimi, {}, integers("kimi-linear.attention.head_count_kv", {0, 0, 1, 0}),
+               {"kimi-linear.attention.head_count_kv", "4 entries", "5 layers"});
+  expect_error(kKimi, {}, integers("kimi-linear.attention.head_count_kv", {0, 0, 1, 1, 1}),
+               {"blk.3.attn_kv_a_mqa.weight", "[64, 48]", "missing"});
+  const std::map<std::string, std::vector<int64_t>> shapes = {
+      {"attn_v.weight", {64, 95}},
+      {"attn_output.weight", {96, 63}},
+      {"ssm_conv1d_q.weight", {4, 1, 95}},
+      {"ssm_conv1d_k.weight", {3, 1, 96}},
+      {"ssm_conv1d_v.weight", {4, 95}},
+      {"ssm_f_a.weight", {64, 23}},
+      {"ssm_f_b.weight", {24, 95}},
+      {"ssm_g_a.weight", {64, 25}},
+      {"ssm_g_b.weight", {23, 96}},
+      {"ssm_beta.weight", {64, 3}},
+      {"ssm_a", {4}},
+      {"ssm_dt.bias", {4}},
+      {"ssm_norm.weight", {96}},
+  };
+  for (const auto& [name, shape] : shapes) {
+    expect_error(kKimi, {random_tensor("blk.1." + name, shape, 1)}, kNoKeys, {"blk.1." + name, "shape"});
+  }
+}
+
 TEST(RecurrentFiles, KeysThatDoNotFitAreNamed) {
   expect_error("qwen35", {}, integer("qwen35.ssm.conv_kernel", 0), {"qwen35.ssm.conv_kernel", "is 0", "1 .. 16"});
   expect_error("qwen35", {}, integer("qwen35.ssm.conv_kernel", 17), {"qwen35.ssm.conv_kernel", "is 17"});
@@ -211,9 +269,11 @@ TEST(RecurrentStates, AllLayersOfADeviceShareASlotWithoutPages) {
     size_t groups;
     int64_t state_bytes;
   };
-  // Windows of 3 rows over 256 channels and 4 heads of 32 x 32; 2 rows over 64 channels; 3 over 192 and 8 of 16 x 16.
-  for (const Case& c : {Case{"qwen35", 2, 3 * 4 * (3 * 256 + 4 * 32 * 32)}, Case{"lfm2", 2, 2 * 4 * 2 * 64},
-                        Case{"mamba2", 1, 2 * 4 * (3 * 192 + 8 * 16 * 16)}}) {
+  // Windows of 3 rows over 256 channels and 4 heads of 32 x 32; 2 rows over 64 channels; 3 over 192 and 8 of 16 x 16;
+  // 3 over 288 and 4 of 24 x 24.
+  for (const Case& c :
+       {Case{"qwen35", 2, 3 * 4 * (3 * 256 + 4 * 32 * 32)}, Case{"lfm2", 2, 2 * 4 * 2 * 64},
+        Case{"mamba2", 1, 2 * 4 * (3 * 192 + 8 * 16 * 16)}, Case{kKimi, 2, 3 * 4 * (3 * 288 + 4 * 24 * 24)}}) {
     Model model(path_of(c.name), 64, "", 1);
     const std::vector<KvGroup>& groups = model.runner().kv_layout().groups;
     ASSERT_EQ(groups.size(), c.groups) << c.name;
@@ -226,7 +286,7 @@ TEST(RecurrentStates, AllLayersOfADeviceShareASlotWithoutPages) {
 
 // Slots hold what their last user left: here numbers that would spread to every logit.
 TEST(RecurrentStates, ASequenceBeginsFromNothingWhateverIsInItsSlot) {
-  for (const char* name : {"qwen35", "lfm2", "mamba2"}) {
+  for (const char* name : {"qwen35", "lfm2", "mamba2", kKimi}) {
     Model model(path_of(name), 64, "", 1);
     const std::vector<float> whole = logits_of(model, kTokens, 64);
     const std::vector<KvGroup>& groups = model.runner().kv_layout().groups;
@@ -320,8 +380,9 @@ class DraftedSequence {
 };
 
 TEST(RecurrentStates, DraftsThatAreKeptInWholeOrInPartOrNotAtAllLeaveTheSameBytes) {
-  for (const char* file : {"models/qwen35", "models/qwen3next", "models/mamba2", "models/lfm2", "converted/falcon_h1",
-                           "converted/granitemoehybrid", "converted/lfm2_moe", "converted/nemotron_h-moe"}) {
+  for (const char* file :
+       {"models/qwen35", "models/qwen3next", "models/mamba2", "models/lfm2", "converted/falcon_h1",
+        "converted/granitemoehybrid", "converted/kimi_linear", "converted/lfm2_moe", "converted/nemotron_h-moe"}) {
     for (const std::string& isa : isas()) {
       SCOPED_TRACE(fmt::format("{} on {}", file, isa));
       Model model(std::string(file) + ".gguf", 64, isa, 2);

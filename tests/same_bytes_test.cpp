@@ -158,8 +158,8 @@ std::string name_of(const testing::TestParamInfo<Model>& info) {
 INSTANTIATE_TEST_SUITE_P(Models, SameBytes,
                          testing::Values(Model{"/trained/stories260K-f32.gguf", 6, true},
                                          Model{"/models/deepseek4-topk8.gguf", 3, false},
-                                         Model{"/models/qwen35.gguf", 3, false},
-                                         Model{"/models/mamba2.gguf", 2, false}),
+                                         Model{"/models/qwen35.gguf", 3, false}, Model{"/models/mamba2.gguf", 2, false},
+                                         Model{"/converted/kimi_linear.gguf", 2, false}),
                          name_of);
 
 }  // namespace

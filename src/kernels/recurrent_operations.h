@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/operation_params.h"
+
 namespace cairn {
 
 /// Rows [row_begin, row_begin + rows) of a batch belong to one sequence, at positions position_begin, +1, ... The
@@ -56,27 +58,32 @@ struct ConvolutionRows {
   float* out = nullptr;                   ///< apart from all others
 };
 
-/// Gated DeltaNet. Each value head has a matrix [value_dim, key_dim] as state, all one after the other, and uses the
-/// query and key of one of the key heads.
+/// Gated DeltaNet and Kimi Delta Attention. Each value head has a matrix [value_dim, key_dim] as state, all one after
+/// the other, and uses the query and key of one of the key heads.
 struct DeltaRuleParams {
   int32_t key_heads = 0;
   int32_t heads = 0;  ///< of values; a multiple of key_heads
   int32_t key_dim = 0;
   int32_t value_dim = 0;
   bool strided_heads = false;        ///< head h uses key head h % key_heads, otherwise h / (heads / key_heads)
+  bool channel_decay = false;        ///< each element of a key has a decay of its own, not each head (Kimi)
   float epsilon = 0;                 ///< of the lengths that queries and keys are divided by
   const float* rate = nullptr;       ///< [heads], at most 0
-  const float* time_bias = nullptr;  ///< [heads]
+  const float* time_bias = nullptr;  ///< [decays()]
   int64_t state_offset = 0;
 
   constexpr int64_t mixed_width() const { return 2 * int64_t{key_heads} * key_dim + int64_t{heads} * value_dim; }
+  constexpr int64_t head_decays() const { return channel_decay ? key_dim : 1; }
+  /// Factors of the states that a row has.
+  constexpr int64_t decays() const { return heads * head_decays(); }
 };
 
 struct DeltaRuleRows {
   float* mixed = nullptr;  ///< [rows, mixed_width()]: queries, keys, values; the first two are normalised in place
-  float* alpha = nullptr;  ///< [rows, heads]; becomes exp(rate * softplus(alpha + time_bias)), the factor of the state
-  float* beta = nullptr;   ///< [rows, heads]; becomes its sigmoid, the share of the error that is corrected
-  float* out = nullptr;    ///< [rows, heads * value_dim]
+  /// [rows, decays()]; becomes exp(rate * softplus(alpha + time_bias)), the factor of the state, or of its columns.
+  float* alpha = nullptr;
+  float* beta = nullptr;  ///< [rows, heads]; becomes its sigmoid, the share of the error that is corrected
+  float* out = nullptr;   ///< [rows, heads * value_dim]
 };
 
 /// Mamba-2. Each head has a matrix [head_dim, state_dim] as state, all one after the other.
@@ -102,16 +109,17 @@ struct ScanRows {
 
 /// Where the gate of a normalised row acts.
 enum class GateOrder {
-  kNormFirst,  ///< norm(x) * silu(gate)
-  kGateFirst,  ///< norm(x * silu(gate))
+  kNormFirst,  ///< norm(x) * act(gate)
+  kGateFirst,  ///< norm(x * act(gate))
 };
 
 /// RMS norm of neighbouring elements, together with a gate.
 struct GatedNormParams {
   GateOrder order = GateOrder::kNormFirst;
-  int64_t cols = 0;               ///< elements that are normalised together
-  int64_t groups = 1;             ///< how many such there are before weights repeat
-  const float* weight = nullptr;  ///< [groups, cols]
+  Activation activation = Activation::kSilu;  ///< of the gate: that or kSigmoid
+  int64_t cols = 0;                           ///< elements that are normalised together
+  int64_t groups = 1;                         ///< how many such there are before weights repeat
+  const float* weight = nullptr;              ///< [groups, cols]
   float epsilon = 0;
 };
 
@@ -123,7 +131,7 @@ class RecurrentOperations {
   /// window, which then holds the last ones of both.
   virtual void convolve(const ConvolutionParams& params, std::span<const StateSlice> slices,
                         const ConvolutionRows& rows) = 0;
-  /// Per head, with q and k of unit length and q over sqrt(key_dim): S = alpha S; d = beta (v - S k); S = S + d k^T;
+  /// Per head, with q and k of unit length and q over sqrt(key_dim): S = S alpha; d = beta (v - S k); S = S + d k^T;
   /// out = S q.
   virtual void delta_rule(const DeltaRuleParams& params, std::span<const StateSlice> slices,
                           const DeltaRuleRows& rows) = 0;

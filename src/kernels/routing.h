@@ -6,7 +6,14 @@
 namespace cairn {
 
 /// From a logit to an expert's score.
-enum class RouteScore { kSoftmax, kSigmoid, kSqrtSoftplus };
+enum class RouteScore {
+  kSoftmax,
+  kSigmoid,
+  kSqrtSoftplus,
+  /// Of experts that are chosen one after the other, by their logits (Phi 3.5 MoE): each one's weight is its share of
+  /// the softmax over those not chosen before whose logits are near its own. Without bias, groups and `given`.
+  kSparseMixer,
+};
 
 struct RouteParams {
   int32_t experts = 0;
@@ -20,6 +27,8 @@ struct RouteParams {
   int32_t groups = 1;
   int32_t groups_used = 1;
   bool groups_by_best = false;
+  /// kSparseMixer's: logit x is near the best of the others, m, if m - x <= 2 jitter max(|x|, m).
+  float jitter = 0;
   float sum_least = 0;  ///< what renormalising divides by, at least
   bool given = false;   ///< the experts are chosen already: `ids` is input, and only weights are found
 };

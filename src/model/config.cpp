@@ -87,13 +87,13 @@ Result<void> read_pooling_and_head(const MetadataReader& keys, DecoderConfig& co
   return {};
 }
 
-// The architecture decides which kind of norm it has: files may hold the key of the other one too.
+// The architecture decides which kind of norm it has: files may hold the key of the other one too, or only that.
 Result<void> read_norm_epsilon(const MetadataReader& keys, DecoderConfig& config) {
-  constexpr const char* kRmsKey = "attention.layer_norm_rms_epsilon";
-  keys.contains(kRmsKey);  // so that it counts as read
-  constexpr const char* kOtherKey = "attention.layer_norm_epsilon";
-  const bool other = config.norm != NormKind::kRms || (!keys.contains(kRmsKey) && keys.contains(kOtherKey));
-  const char* key = other ? kOtherKey : kRmsKey;
+  const char* key = "attention.layer_norm_rms_epsilon";
+  const char* other = "attention.layer_norm_epsilon";
+  keys.mark_read(key);
+  if (config.norm != NormKind::kRms) std::swap(key, other);
+  if (!keys.contains(key) && keys.contains(other)) key = other;
   CAIRN_TRY(config.norm_epsilon, keys.number(key));
   if (config.norm_epsilon >= 0) return {};
   return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
@@ -250,6 +250,27 @@ Result<void> read_experts_config(const MetadataReader& keys, bool required, Deco
   return {};
 }
 
+Result<void> read_latent_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config) {
+  MlaConfig latent;
+  CAIRN_TRY(latent.q_lora_rank, keys.integer_or("attention.q_lora_rank", 0, 0, kLowRankMax));
+  CAIRN_TRY(latent.rank, keys.integer("attention.kv_lora_rank", 1, kLowRankMax));
+  const bool rows = keys.contains("attention.key_length_mla");
+  const char* query_key = rows ? "attention.key_length_mla" : "attention.key_length";
+  CAIRN_TRY(const int32_t query_dim, keys.integer(query_key, 1, kHeadDimMax));
+  CAIRN_TRY(config.value_dim,
+            keys.integer(rows ? "attention.value_length_mla" : "attention.value_length", 1, kHeadDimMax));
+  latent.rope = rope_dims;
+  if (latent.rope >= query_dim) {
+    return fail(Code::kCorruptFile, "{} is {}, but {} is {}: some elements of a head must not turn",
+                keys.full("rope.dimension_count"), latent.rope, keys.full(query_key), query_dim);
+  }
+  latent.nope = query_dim - latent.rope;
+  config.kv_heads = 1;
+  config.key_dim = latent.row_dim();
+  config.latent = latent;
+  return {};
+}
+
 Result<void> read_temperature_config(const MetadataReader& keys, float missing, DecoderConfig& config) {
   CAIRN_TRY(config.temperature_scale, keys.number_or("attention.temperature_scale", missing));
   if (config.temperature_scale == 0) return {};
@@ -295,7 +316,7 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
       kv.type = stages[device].backend->stored_kv_type(options.kv_type);
     }
     layers.push_back(kv);
-    if (config.latent && config.latent->indexer) {
+    if (config.latent && config.latent->indexer && layer.indexer) {
       layers.push_back({.kv_heads = 1, .key_dim = config.latent->indexer->key_dim});
     }
     return place;

@@ -64,8 +64,9 @@ struct MoeConfig {
   int64_t row_width(int64_t embedding) const { return latent > 0 ? latent : embedding; }
 };
 
-/// Choosing the positions that attention reads (DeepSeek 3.2).
+/// Choosing the positions that attention reads (DeepSeek 3.2, GLM 5).
 struct IndexerConfig {
+  RopeStyle rope_style = RopeStyle::kNeoX;  ///< of the first elements of its queries and keys
   int32_t heads = 0;
   int32_t key_dim = 0;
   int32_t most = 0;  ///< positions
@@ -77,7 +78,7 @@ struct IndexerConfig {
 struct MlaConfig {
   int64_t q_lora_rank = 0;  ///< queries are made through so many elements; 0: directly
   int32_t rank = 0;
-  int32_t rope = 0;
+  int32_t rope = 0;  ///< which do not, in a layer without a rope
   int32_t nope = 0;  ///< elements of a head's query that do not turn
   std::optional<IndexerConfig> indexer;
 
@@ -98,6 +99,8 @@ struct LayerConfig {
   int64_t feed_forward_length = 0;
   /// An earlier layer whose keys and values it reads, as it has none itself, or kOwnKv.
   int32_t kv_layer = kOwnKv;
+  /// It has an indexer, if the model does; otherwise it reads the positions that the layer before it reads.
+  bool indexer = true;
   bool value_is_key = false;  ///< values are what keys are made from, before these are normalised and rotated
   bool routed = false;        ///< feed-forward of experts
   bool qk_norm = true;        ///< DecoderConfig::qk_norm
@@ -168,7 +171,7 @@ struct DecoderConfig {
   int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
 
   std::optional<MoeConfig> experts;
-  std::optional<MlaConfig> latent;  ///< of all layers
+  std::optional<MlaConfig> latent;  ///< of all layers that attend
   std::optional<RecurrentConfig> recurrent;
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
@@ -232,6 +235,11 @@ Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& con
 /// Sets mtp_layer, if there are MTP layers: attention like the last layer that has it, and then experts, if the model
 /// has them, or a dense feed-forward.
 void describe_mtp_layer(DecoderConfig& config);
+
+/// Attention over latent rows, by attention.q_lora_rank, kv_lora_rank, key_length_mla and value_length_mla; of each row
+/// the last `rope_dims` elements turn, if there is a rope. Files for whole keys and values (attn_kv_b) give a head's
+/// sizes as key_length and value_length, where others give those of a row. Sets `latent` and what follows from it.
+Result<void> read_latent_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config);
 
 /// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
 /// scale.

@@ -86,26 +86,31 @@ Result<std::vector<int64_t>> MetadataReader::per_layer(std::string_view key, int
   return numbers;
 }
 
+Result<std::vector<bool>> MetadataReader::flag_per_layer(std::string_view key, int64_t layers) const {
+  const std::string name = full(key);
+  const gguf::Value* value = file_.metadata().find(name);
+  const auto* array = value == nullptr ? nullptr : std::get_if<gguf::Array>(&value->data);
+  std::vector<bool> flags;
+  if (array != nullptr && array->type != gguf::ValueType::kBool) {
+    CAIRN_TRY(const std::vector<int64_t> numbers, file_.metadata().integers(name));
+    for (const int64_t number : numbers) flags.push_back(number != 0);
+  } else {
+    CAIRN_TRY(flags, file_.metadata().booleans(name));
+  }
+  if (std::ssize(flags) < layers) {
+    return fail_at(place(name), Code::kCorruptFile, "{} has {} entries, but there are {} layers", name, flags.size(),
+                   layers);
+  }
+  flags.resize(layers);
+  return flags;
+}
+
 Result<std::vector<bool>> MetadataReader::window_pattern(int64_t layers, int64_t period, bool first) const {
   constexpr std::string_view kKey = "attention.sliding_window_pattern";
-  const std::string name = full(kKey);
-  const gguf::Value* value = file_.metadata().find(name);
-  std::vector<bool> windows;
-  if (value != nullptr && value->type == gguf::ValueType::kArray) {
-    if (std::get<gguf::Array>(value->data).type == gguf::ValueType::kBool) {
-      CAIRN_TRY(windows, file_.metadata().booleans(name));
-    } else {
-      CAIRN_TRY(const std::vector<int64_t> flags, file_.metadata().integers(name));
-      for (const int64_t flag : flags) windows.push_back(flag != 0);
-    }
-    if (static_cast<int64_t>(windows.size()) < layers) {
-      return fail_at(place(name), Code::kCorruptFile, "{} has {} entries, but there are {} layers", name,
-                     windows.size(), layers);
-    }
-    windows.resize(layers);
-    return windows;
-  }
+  const gguf::Value* value = file_.metadata().find(full(kKey));
+  if (value != nullptr && value->type == gguf::ValueType::kArray) return flag_per_layer(kKey, layers);
   CAIRN_TRY(period, integer_or(kKey, period, 0, kLayersMax));
+  std::vector<bool> windows;
   for (int64_t i = 0; i < layers; ++i) windows.push_back(period == 0 || i % period != (first ? 0 : period - 1));
   return windows;
 }

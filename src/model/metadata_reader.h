@@ -54,6 +54,9 @@ class MetadataReader {
   /// For each of `layers` layers, one number for all or an array of at least so many.
   Result<std::vector<int64_t>> per_layer(std::string_view key, int64_t layers, int64_t least, int64_t most) const;
 
+  /// For each of `layers` layers a flag of an array of at least so many, which are booleans or numbers.
+  Result<std::vector<bool>> flag_per_layer(std::string_view key, int64_t layers) const;
+
   /// Which of `layers` layers have a window, by "attention.sliding_window_pattern": a flag per layer, or a period P of
   /// which the last layer has none (1: no windows at all, 0: windows everywhere). `period` stands for a missing key.
   /// With `first` it is the first of P that has none.

@@ -90,6 +90,23 @@ Result<void> check_stages(const DecoderConfig& config, std::span<const PipelineS
               config.layers.size(), empty ? ", and each device has one at least" : "");
 }
 
+// Positions that an indexer has chosen are read where they are, in the step of one device.
+Result<void> check_shared_choices(const DecoderConfig& config, std::span<const PipelineStage> stages) {
+  if (!config.latent || !config.latent->indexer) return {};
+  int32_t begin = 0;
+  for (const PipelineStage& stage : stages.first(stages.size() - 1)) {
+    begin += stage.layers;
+    if (config.layers[begin].indexer) continue;
+    int32_t last = begin;
+    while (last > 0 && !config.layers[last].indexer) --last;
+    return fail(Code::kInvalidArgument,
+                "layer {} is to be the first on a device, but it reads the positions that layer {} chooses, and must "
+                "be on the same one (--gpu-layers)",
+                begin, last);
+  }
+  return {};
+}
+
 // Pages are read where they are.
 Result<void> check_shared_kv(const DecoderConfig& config, std::span<const PipelineStage> stages) {
   int32_t last_begin = 0;
@@ -147,6 +164,7 @@ Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, 
 Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const PipelineStage> stages,
                               const DecoderConfig& config, const ModelOptions& options) {
   CAIRN_TRY_VOID(check_stages(config, stages));
+  CAIRN_TRY_VOID(check_shared_choices(config, stages));
   CAIRN_TRY_VOID(check_shared_kv(config, stages));
   ModelMemory memory;
   for (size_t i = 0; i < stages.size(); ++i) {

@@ -112,6 +112,22 @@ TEST_F(PipelineTest, LayersThatReadKeysOfAnotherLayerStayWithIt) {
   }
 }
 
+// Of GLM 5.2: layers 1 and 3 read the positions that the layer before them chooses.
+TEST_F(PipelineTest, LayersThatReadChosenPositionsOfAnotherLayerStayWithIt) {
+  const gguf::Reader file = open_model("../converted/glm_moe_dsa-shared");
+  const auto whole = load_model(file, stages({}), options()).value();
+  const std::vector<float> expected = run(*whole, LogitsWanted::kAll);
+  const auto split = load_model(file, stages({2}), options());
+  ASSERT_TRUE(split.has_value()) << split.error().text();
+  EXPECT_EQ(run(**split, LogitsWanted::kAll), expected);
+  for (const int32_t count : {1, 3}) {
+    const auto refused = load_model(file, stages({count}), options());
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr(fmt::format("positions that layer {} chooses", count - 1)));
+  }
+}
+
 TEST_F(PipelineTest, LogitsOfManyStagesAreThoseOfOneBackendToo) {
   for (const char* name : {"gemma3", "deepseek32"}) {  // with windows and without; with an index
     const gguf::Reader file = open_model(name);

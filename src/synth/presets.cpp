@@ -184,6 +184,31 @@ constexpr KeyDefault kDeepseek2[] = {
     {"expert_weights_scale", kF32, "2.5"},
 };
 
+constexpr KeyDefault kKimiLinear[] = {
+    {"context_length", kU32, "2048"},
+    {"embedding_length", kU32, "256"},
+    {"block_count", kU32, "4"},
+    {"leading_dense_block_count", kU32, "1"},
+    {"feed_forward_length", kU32, "512"},
+    {"vocab_size", kU32, "512"},
+    {"attention.head_count", kU32, "4"},
+    {"attention.head_count_kv", kU32, "", true},
+    {"attention.kv_lora_rank", kU32, "256"},
+    {"attention.key_length", kU32, ""},
+    {"attention.key_length_mla", kU32, "96"},
+    {"attention.value_length_mla", kU32, "64"},
+    {"rope.dimension_count", kU32, "32"},
+    {"ssm.conv_kernel", kU32, "4"},
+    {"kda.head_dim", kU32, "64"},
+    {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
+    {"expert_count", kU32, "8"},
+    {"expert_used_count", kU32, "3"},
+    {"expert_shared_count", kU32, "1"},
+    {"expert_feed_forward_length", kU32, "256"},
+    {"expert_gating_func", kU32, "2"},
+    {"expert_weights_scale", kF32, "2.446"},
+};
+
 constexpr KeyDefault kDeepseek4[] = {
     {"context_length", kU32, "4096"},
     {"embedding_length", kU32, "256"},
@@ -339,6 +364,25 @@ constexpr Setting kV2Lite[] = {
     {"expert_weights_scale", "1"},
 };
 
+// Layers 4, 8, ... and the last have attention.
+constexpr Setting kKimiLinear48B[] = {
+    {"context_length", "1048576"},
+    {"embedding_length", "2304"},
+    {"block_count", "27"},
+    {"feed_forward_length", "9216"},
+    {"vocab_size", "163840"},
+    {"attention.head_count", "32"},
+    {"attention.head_count_kv", "0,0,0,1,0,0,0,1,0,0,0,1,0,0,0,1,0,0,0,1,0,0,0,1,0,0,1"},
+    {"attention.kv_lora_rank", "512"},
+    {"attention.key_length_mla", "192"},
+    {"attention.value_length_mla", "128"},
+    {"rope.dimension_count", "64"},
+    {"kda.head_dim", "128"},
+    {"expert_count", "256"},
+    {"expert_used_count", "8"},
+    {"expert_feed_forward_length", "1024"},
+};
+
 constexpr Setting kV3[] = {
     {"context_length", "163840"},
     {"embedding_length", "7168"},
@@ -445,9 +489,18 @@ constexpr Setting kTwoBitExperts[] = {
 };
 
 constexpr Architecture kArchitectures[] = {
-    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4},   {"gemma4", kGemma4, true},         {"gpt-oss", kGptOss},
-    {"llama", kLlama},         {"qwen3", kQwen3, true},     {"qwen3moe", kQwen3Moe},           {"qwen35", kQwen35},
-    {"qwen35moe", kQwen35Moe}, {"lfm2moe", kLfm2Moe, true}, {"nemotron_h_moe", kNemotronHMoe},
+    {"deepseek2", kDeepseek2},
+    {"deepseek4", kDeepseek4},
+    {"gemma4", kGemma4, true},
+    {"gpt-oss", kGptOss},
+    {"llama", kLlama},
+    {"qwen3", kQwen3, true},
+    {"qwen3moe", kQwen3Moe},
+    {"qwen35", kQwen35},
+    {"qwen35moe", kQwen35Moe},
+    {"lfm2moe", kLfm2Moe, true},
+    {"nemotron_h_moe", kNemotronHMoe},
+    {"kimi-linear", kKimiLinear},
 };
 
 constexpr Preset kPresets[] = {
@@ -469,6 +522,7 @@ constexpr Preset kPresets[] = {
      true},
     {{"gemma4-26b-a4b", "gemma4", "25 G parameters, the shape of Gemma 4 26B-A4B"}, kGemma4A4B, true},
     {{"v2-lite", "deepseek2", "15.7 G parameters, the shape of DeepSeek V2 Lite"}, kV2Lite},
+    {{"kimi-linear-48b", "kimi-linear", "49 G parameters, the shape of Kimi Linear 48B-A3B"}, kKimiLinear48B},
     {{"v3", "deepseek2", "671 G parameters, the shape of DeepSeek V3 and R1"}, kV3},
     {{"flash", "deepseek4", "284 G parameters, the shape of DeepSeek V4 Flash; two-bit experts"},
      kFlash,

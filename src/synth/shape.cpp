@@ -76,9 +76,9 @@ std::unexpected<Error> misfit(std::string_view key, std::string what) {
 }  // namespace
 
 std::span<const std::string_view> architectures() {
-  static constexpr std::array<std::string_view, 11> kNames = {"llama",     "qwen3",   "qwen3moe",       "qwen35",
-                                                              "qwen35moe", "lfm2moe", "nemotron_h_moe", "deepseek2",
-                                                              "deepseek4", "gemma4",  "gpt-oss"};
+  static constexpr std::array<std::string_view, 12> kNames = {"llama",     "qwen3",     "qwen3moe",       "qwen35",
+                                                              "qwen35moe", "lfm2moe",   "nemotron_h_moe", "kimi-linear",
+                                                              "deepseek2", "deepseek4", "gemma4",         "gpt-oss"};
   return kNames;
 }
 
@@ -224,6 +224,17 @@ void Shape::complete_nemotron_h() {
   leave_first_layers("feed_forward_length");
 }
 
+// Every fourth layer and the last have attention.
+void Shape::complete_kimi_linear() {
+  const int64_t layers = std::min(integer("block_count"), kLayersMax);
+  std::vector<double> kv_heads;
+  for (int64_t layer = 0; layer < layers; ++layer) kv_heads.push_back(layer % 4 == 3 || layer + 1 == layers ? 1 : 0);
+  derive("attention.head_count_kv", std::move(kv_heads));
+  leave_first_layers("attention.head_count_kv");
+  const auto rope = static_cast<double>(integer("rope.dimension_count"));
+  derive("attention.key_length", {static_cast<double>(integer("attention.kv_lora_rank")) + rope});
+}
+
 void Shape::complete_gemma4() {
   const int64_t layers = std::min(integer("block_count"), kLayersMax);
   std::vector<double> windows;
@@ -256,6 +267,7 @@ Result<void> Shape::complete() {
   if (architecture_.starts_with("deepseek")) derive("attention.head_count_kv", {1});
   if (architecture_ == "lfm2moe") complete_lfm2();
   if (architecture_ == "nemotron_h_moe") complete_nemotron_h();
+  if (architecture_ == "kimi-linear") complete_kimi_linear();
   derive("attention.value_length", {static_cast<double>(integer("attention.key_length"))});
   derive("rope.dimension_count", {static_cast<double>(integer("attention.key_length"))});
   CAIRN_TRY_VOID(check_numbers());
@@ -279,14 +291,15 @@ Result<void> Shape::check_heads() const {
   const int64_t heads = integer("attention.head_count");
   const int64_t rope = integer("rope.dimension_count");
   const bool is_lfm2 = architecture_ == "lfm2moe";
-  const bool is_hybrid = is_lfm2 || architecture_ == "nemotron_h_moe";
+  const bool is_kimi_linear = architecture_ == "kimi-linear";
+  const bool is_hybrid = is_lfm2 || is_kimi_linear || architecture_ == "nemotron_h_moe";
   for (const int64_t kv_heads : integers("attention.head_count_kv")) {
     if (kv_heads == 0 ? is_hybrid : heads % kv_heads == 0) continue;
     return misfit("attention.head_count_kv", fmt::format("{} does not divide the {} heads", kv_heads, heads));
   }
   if (is_lfm2) CAIRN_TRY_VOID(check_lfm2());
   CAIRN_TRY_VOID(check_state());
-  const bool is_mla = architecture_ == "deepseek2";
+  const bool is_mla = is_kimi_linear || architecture_ == "deepseek2";
   const int64_t head = integer(is_mla ? "attention.key_length_mla" : "attention.key_length");
   if (!is_lfm2 && (rope % 2 != 0 || rope > head || (is_mla && rope == head))) {
     return misfit("rope.dimension_count", fmt::format("{} of a head's {} dimensions cannot be rotated: they must be "

@@ -85,6 +85,7 @@ class Shape {
   void leave_first_layers(std::string_view name);
   void complete_lfm2();
   void complete_nemotron_h();
+  void complete_kimi_linear();
   void complete_gemma4();
   Result<void> check_numbers() const;
   Result<void> check_heads() const;

@@ -278,10 +278,12 @@ TEST_F(Synth, TensorsHaveTheNamesAndShapesOfTheFixtures) {
 
 TEST_F(Synth, PresetsHaveTheRealSizes) {
   const std::map<std::string_view, double> billions = {
-      {"llama-1b", 1.24},      {"llama-8b", 8.03},   {"qwen3-0.6b", 0.60},     {"moe-0.8b", 0.80},
-      {"v2-lite", 15.7},       {"v3", 671},          {"flash", 284},           {"pro", 1'600},
-      {"gpt-oss-20b", 20.9},   {"gemma4-e4b", 7.5},  {"gemma4-26b-a4b", 25.2}, {"qwen3.5-9b", 9.0},
-      {"qwen3.5-35b-a3b", 35}, {"lfm2-8b-a1b", 8.3}, {"nemotron-3-nano", 31.6}};
+      {"llama-1b", 1.24},      {"llama-8b", 8.03},       {"qwen3-0.6b", 0.60},
+      {"moe-0.8b", 0.80},      {"v2-lite", 15.7},        {"v3", 671},
+      {"flash", 284},          {"pro", 1'600},           {"gpt-oss-20b", 20.9},
+      {"gemma4-e4b", 7.5},     {"gemma4-26b-a4b", 25.2}, {"qwen3.5-9b", 9.0},
+      {"qwen3.5-35b-a3b", 35}, {"lfm2-8b-a1b", 8.3},     {"nemotron-3-nano", 31.6},
+      {"kimi-linear-48b", 49}};
   ASSERT_EQ(billions.size(), presets().size());
   for (const PresetInfo& info : presets()) {
     SCOPED_TRACE(info.name);

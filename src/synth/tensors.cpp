@@ -24,7 +24,9 @@ class Builder {
       if (is_v4) {
         add_mixing();
         add_v4_attention();
-      } else if (shape_.architecture() == "deepseek2") {
+      } else if (is_delta_attention(layer_)) {
+        add_kimi_delta_attention();
+      } else if (shape_.architecture() == "deepseek2" || is_kimi_linear()) {
         add_latent_attention();
       } else if (is_delta_net(layer_)) {
         add_gated_delta_net();
@@ -65,6 +67,10 @@ class Builder {
 
   bool is_qwen35() const { return shape_.architecture().starts_with("qwen35"); }
   bool is_lfm2() const { return shape_.architecture() == "lfm2moe"; }
+  bool is_kimi_linear() const { return shape_.architecture() == "kimi-linear"; }
+  bool is_delta_attention(int64_t layer) const {
+    return is_kimi_linear() && shape_.integers("attention.head_count_kv")[static_cast<size_t>(layer)] == 0;
+  }
   bool is_nemotron_h() const { return shape_.architecture() == "nemotron_h_moe"; }
   bool is_delta_net(int64_t layer) const {
     return is_qwen35() && (layer + 1) % shape_.integer("full_attention_interval") != 0;
@@ -87,6 +93,24 @@ class Builder {
     add("ssm_a", {heads}, Role::kRate);
     norm("ssm_norm", inner / heads);
     matrix("ssm_out", {inner, width_});
+  }
+
+  void add_kimi_delta_attention() {
+    const int64_t head = shape_.integer("kda.head_dim"), inner = heads_ * head;
+    norm("attn_norm", width_);
+    for (const char* part : {"q", "k", "v"}) {
+      matrix(fmt::format("attn_{}", part), {width_, inner});
+      matrix(fmt::format("ssm_conv1d_{}", part), {shape_.integer("ssm.conv_kernel"), 1, inner});
+    }
+    for (const char* part : {"f", "g"}) {
+      matrix(fmt::format("ssm_{}_a", part), {width_, head});
+      matrix(fmt::format("ssm_{}_b", part), {head, inner});
+    }
+    matrix("ssm_beta", {width_, heads_});
+    add("ssm_dt.bias", {inner}, Role::kBias);
+    add("ssm_a", {1, heads_}, Role::kRate);
+    norm("ssm_norm", head);
+    matrix("attn_output", {inner, width_});
   }
 
   // One thing alone, with one norm: experts, attention or a state.

@@ -128,9 +128,10 @@ class DeltaRule {
     std::vector<float> rate = random.normals(shape.heads);
     for (float& each : rate) each = -std::abs(each);
     params_.rate = states_.memory().put(rate);
-    params_.time_bias = states_.memory().put(random.normals(shape.heads));
+    params_.time_bias = states_.memory().put(random.normals(shape.decays()));
     mixed_ = random.normals(3 * kTokens * shape.mixed_width());
-    for (std::vector<float>* each : {&alpha_, &beta_}) *each = random.normals(int64_t{3} * kTokens * shape.heads);
+    alpha_ = random.normals(3 * kTokens * shape.decays());
+    beta_ = random.normals(int64_t{3} * kTokens * shape.heads);
   }
   std::vector<float> attend(std::span<const Part> parts, int32_t drafts = 0) {
     Arrays arrays(backend_);
@@ -138,7 +139,7 @@ class DeltaRule {
     float* out = arrays.make(elements);
     backend_.recurrent()->delta_rule(params_, states_.slices(parts, drafts),
                                      {.mixed = arrays.put(picked(mixed_, params_.mixed_width(), parts)),
-                                      .alpha = arrays.put(picked(alpha_, params_.heads, parts)),
+                                      .alpha = arrays.put(picked(alpha_, params_.decays(), parts)),
                                       .beta = arrays.put(picked(beta_, params_.heads, parts)),
                                       .out = out});
     return arrays.get(out, elements);
@@ -164,6 +165,20 @@ TEST_F(GpuRecurrent, TheDeltaRuleAgreesWithTheCpuHoweverItsRowsAreCut) {
                                   .state_offset = 128};
       check<DeltaRule>(shape, int64_t{shape.heads} * shape.value_dim, 1e-5);
     }
+  }
+}
+
+TEST_F(GpuRecurrent, TheDeltaRuleWithADecayForEachChannelAgreesWithTheCpu) {
+  for (const int32_t key_dim : {128, 20}) {
+    SCOPED_TRACE(key_dim);
+    const DeltaRuleParams shape{.key_heads = 2,
+                                .heads = 2,
+                                .key_dim = key_dim,
+                                .value_dim = key_dim,
+                                .channel_decay = true,
+                                .epsilon = 1e-6F,
+                                .state_offset = 128};
+    check<DeltaRule>(shape, int64_t{shape.heads} * shape.value_dim, 1e-5);
   }
 }
 
@@ -210,7 +225,13 @@ TEST_F(GpuRecurrent, TheScanAgreesWithTheCpuHoweverItsRowsAreCut) {
 }
 
 TEST_F(GpuRecurrent, GatedNormsAgreeWithTheCpu) {
-  for (const GateOrder order : {GateOrder::kNormFirst, GateOrder::kGateFirst}) {
+  struct Kind {
+    GateOrder order;
+    Activation activation;
+  };
+  for (const auto& [order, activation] :
+       {Kind{GateOrder::kNormFirst, Activation::kSilu}, Kind{GateOrder::kGateFirst, Activation::kSilu},
+        Kind{GateOrder::kNormFirst, Activation::kSigmoid}}) {
     for (const auto& [cols, groups] : {std::pair{128, 1}, {37, 3}, {600, 2}}) {
       SCOPED_TRACE(cols);
       Random random(8);
@@ -221,9 +242,13 @@ TEST_F(GpuRecurrent, GatedNormsAgreeWithTheCpu) {
         Arrays arrays(backend);
         float* values = arrays.put(rows_of(x, width, first, rows));
         const float* by = arrays.put(rows_of(gates, width, first, rows));
-        backend.recurrent()->gated_norm(
-            {.order = order, .cols = cols, .groups = groups, .weight = arrays.put(weight), .epsilon = 1e-5F}, by, rows,
-            values);
+        backend.recurrent()->gated_norm({.order = order,
+                                         .activation = activation,
+                                         .cols = cols,
+                                         .groups = groups,
+                                         .weight = arrays.put(weight),
+                                         .epsilon = 1e-5F},
+                                        by, rows, values);
         return arrays.get(values, rows * width);
       });
     }

@@ -318,6 +318,8 @@ TEST_F(GpuRows, RoutesChooseTheSameExperts) {
        true},
       {{.experts = 160, .used = 6, .scale = 16, .groups = 8, .groups_used = 3, .groups_by_best = true}},
       {{.experts = 40, .used = 6, .renormalise = true, .score = RouteScore::kSqrtSoftplus}},
+      {{.experts = 16, .used = 2, .score = RouteScore::kSparseMixer, .jitter = 0.01f}},
+      {{.experts = 48, .used = 2, .score = RouteScore::kSparseMixer, .jitter = 0.2f}},
   };
   for (const RouteCase& each : cases) {
     SCOPED_TRACE(each.params.experts);

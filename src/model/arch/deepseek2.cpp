@@ -24,28 +24,6 @@ RoutingDefaults routing_defaults(const MetadataReader& keys, const DecoderConfig
   return {.score = biased ? RouteScore::kSigmoid : RouteScore::kSoftmax};
 }
 
-// Files for whole keys and values (attn_kv_b) give a head's sizes where others give those of a row.
-Result<void> read_latent_config(const MetadataReader& keys, DecoderConfig& config) {
-  MlaConfig latent;
-  CAIRN_TRY(latent.q_lora_rank, keys.integer_or("attention.q_lora_rank", 0, 0, kLowRankMax));
-  CAIRN_TRY(latent.rank, keys.integer("attention.kv_lora_rank", 1, kLowRankMax));
-  const bool rows = keys.contains("attention.key_length_mla");
-  const char* query_key = rows ? "attention.key_length_mla" : "attention.key_length";
-  CAIRN_TRY(const int32_t query_dim, keys.integer(query_key, 1, kHeadDimMax));
-  CAIRN_TRY(config.value_dim,
-            keys.integer(rows ? "attention.value_length_mla" : "attention.value_length", 1, kHeadDimMax));
-  latent.rope = config.ropes[0].dims;
-  if (latent.rope >= query_dim) {
-    return fail(Code::kCorruptFile, "{} is {}, but {} is {}: some elements of a head must not turn",
-                keys.full("rope.dimension_count"), latent.rope, keys.full(query_key), query_dim);
-  }
-  latent.nope = query_dim - latent.rope;
-  config.kv_heads = 1;
-  config.key_dim = latent.row_dim();
-  config.latent = latent;
-  return {};
-}
-
 // Yarn stretches angles, and lets scores grow with the logarithm of its factor. In other models the rotated elements
 // grow; here all of a head do, by the scale of attention, and deepseek2 leaves out the growth of those rotated.
 Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -71,7 +49,7 @@ Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config)
 Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY_VOID(leave_out_mtp_layers(keys, config));
   CAIRN_TRY_VOID(read_rope_config(keys, config));
-  CAIRN_TRY_VOID(read_latent_config(keys, config));
+  CAIRN_TRY_VOID(read_latent_config(keys, config.ropes[0].dims, config));
   config.attention_scale /= std::sqrt(static_cast<float>(config.latent->query_dim()));
   CAIRN_TRY_VOID(read_temperature_config(keys, keys.architecture() == "mistral4" ? kTemperatureMistral4 : 0, config));
   CAIRN_TRY_VOID(read_experts_config(keys, false, config));
@@ -94,6 +72,27 @@ Result<void> read_deepseek32_config(const MetadataReader& keys, DecoderConfig& c
   CAIRN_TRY(indexer.norm_epsilon, keys.positive_or("attention.layer_norm_epsilon", kIndexerNormEpsilon));
   latent.indexer = indexer;
   return {};
+}
+
+// GLM 5: DeepSeek 3.2 with another rope in the indexer, which from 5.2 on few layers have: the others read what the
+// layer before reads.
+Result<void> read_glm_dsa_config(const MetadataReader& keys, DecoderConfig& config) {
+  constexpr const char* kTypes = "attention.indexer.types";
+  // First files of GLM 5.2, whose context is the only one so long, have no list.
+  constexpr int32_t kContext52 = 1 << 20;
+  constexpr size_t kFirst52 = 2, kInterval52 = 4;
+  CAIRN_TRY_VOID(read_deepseek32_config(keys, config));
+  config.latent->indexer->rope_style = RopeStyle::kInterleaved;
+  std::vector<LayerConfig>& layers = config.layers;
+  if (keys.contains(kTypes)) {
+    CAIRN_TRY(const std::vector<bool> flags, keys.flag_per_layer(kTypes, std::ssize(layers)));
+    for (size_t i = 0; i < layers.size(); ++i) layers[i].indexer = flags[i];
+  } else if (config.context_trained >= kContext52) {
+    for (size_t i = kFirst52; i < layers.size(); ++i) layers[i].indexer = (i - kFirst52) % kInterval52 == 0;
+  }
+  if (layers[0].indexer) return {};
+  return fail_at("key " + keys.full(kTypes), Code::kCorruptFile,
+                 "{} says that layer 0 has no indexer, but no layer before it has one", keys.full(kTypes));
 }
 
 }  // namespace cairn

@@ -17,11 +17,7 @@ Result<void> read_mixers_config(const MetadataReader& keys, DecoderConfig& confi
   CAIRN_TRY(const int64_t interval, keys.integer_or("full_attention_interval", kAttentionInterval, 1, kLayersMax));
   std::vector<bool> recurrent;
   if (keys.contains(kList)) {
-    CAIRN_TRY(recurrent, keys.file().metadata().booleans(keys.full(kList)));
-    if (recurrent.size() < config.layers.size()) {
-      return fail_at("key " + keys.full(kList), Code::kCorruptFile, "{} has {} entries, but there are {} layers",
-                     keys.full(kList), recurrent.size(), config.layers.size());
-    }
+    CAIRN_TRY(recurrent, keys.flag_per_layer(kList, std::ssize(config.layers)));
   }
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const bool recurs = recurrent.empty() ? static_cast<int64_t>(i + 1) % interval != 0 : recurrent[i];

@@ -49,6 +49,7 @@ Result<void> read_gemma_config(const MetadataReader& keys, DecoderConfig& config
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma4_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_glm_dsa_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gpt_oss_config(const MetadataReader& keys, DecoderConfig& config);
@@ -56,6 +57,7 @@ Result<void> read_gpt2_config(const MetadataReader& keys, DecoderConfig& config)
 Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_granite_hybrid_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_hunyuan_dense_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_kimi_linear_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_lfm2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_llama_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_llama4_config(const MetadataReader& keys, DecoderConfig& config);
@@ -67,6 +69,7 @@ Result<void> read_nemotron_h_config(const MetadataReader& keys, DecoderConfig& c
 Result<void> read_olmo2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_olmoe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_phi3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_phimoe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen2moe_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config);

@@ -281,11 +281,15 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
   const KvPlace place = kv_.places[layer];
   LatentStep step;
   step.rows = rows_;
-  step.rope_table = rope_table(description_.layer(layer).rope);
+  if (const int32_t rope = description_.layer(layer).rope; rope != kNoRope) {
+    step.rope = &description_.ropes[rope];
+    step.rope_table = rope_table(rope);
+  }
   step.temperatures = temperatures_;
   step.slices = batch_.slices(place.group);
   step.kv = pool.view(place.group, place.layer);
-  if (description_.latent->indexer) step.index_keys = pool.view(place.group, place.layer + 1);
+  step.chooses = description_.latent->indexer && description_.layer(layer).indexer;
+  if (step.chooses) step.index_keys = pool.view(place.group, place.layer + 1);
   latent_->run(weights_of(layer).latent, step, x, activations_.attended);
 }
 

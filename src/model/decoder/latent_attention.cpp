@@ -64,8 +64,8 @@ void LatentAttention::run(const LatentWeights& weights, const LatentStep& step, 
   project(weights, step, x);
   store_row(weights, step);
   RowSource source{.kv = step.kv, .slices = step.slices};
+  if (step.chooses) choose(weights, step);
   if (latent.indexer) {
-    choose(weights, step);
     source.chosen = activations_.chosen;
     source.chosen_max = latent.indexer->most;
   }
@@ -84,16 +84,16 @@ void LatentAttention::project(const LatentWeights& weights, const LatentStep& st
   const MatmulTarget of_x[] = {low ? weights.query_low.to(activations_.query_low) : query,
                                weights.row.to(activations_.row), weights.indexer.key.to(activations_.index_key),
                                weights.indexer.shares.to(activations_.index_shares)};
-  backend_->matmul(std::span(of_x).first(description_->latent->indexer ? 4 : 2), x, step.rows);
+  backend_->matmul(std::span(of_x).first(step.chooses ? 4 : 2), x, step.rows);
   if (!low) return;
   const int64_t rank = description_->latent->q_lora_rank;
   backend_->rms_norm(activations_.query_low, weights.query_norm.floats(), description_->norm_epsilon, step.rows, rank,
                      activations_.query_low);
   const MatmulTarget of_low[] = {query, weights.indexer.query.to(activations_.index_query)};
-  backend_->matmul(std::span(of_low).first(description_->latent->indexer ? 2 : 1), activations_.query_low, step.rows);
+  backend_->matmul(std::span(of_low).first(step.chooses ? 2 : 1), activations_.query_low, step.rows);
 }
 
-// The latent part is normalised, the rest turns.
+// The latent part is normalised, the rest turns, if there is a rope.
 void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const int32_t dim = latent.row_dim();
@@ -101,12 +101,14 @@ void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& 
   backend_->rms_norm(activations_.row_rank, weights.row_norm.floats(), description_->norm_epsilon, step.rows,
                      latent.rank, activations_.row_rank);
   backend_->copy_columns(activations_.row_rank, latent.rank, activations_.row, dim, step.rows, latent.rank);
-  const RopeHeads rotated[] = {{activations_.row + latent.rank, 1}};
-  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, rotated, step.rows, dim);
+  if (step.rope != nullptr) {
+    const RopeHeads rotated[] = {{activations_.row + latent.rank, 1}};
+    backend_->rope(step.rope->style, step.rope_table, latent.rope, rotated, step.rows, dim);
+  }
   backend_->latent()->store_rows(step.kv, step.slices, activations_.row);
 }
 
-// Its rope turns other pairs than that of attention: halves of the first elements.
+// Its rope turns the first elements.
 void LatentAttention::choose(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const IndexerConfig& indexer = *latent.indexer;
@@ -114,7 +116,7 @@ void LatentAttention::choose(const LatentWeights& weights, const LatentStep& ste
                        weights.indexer.key_norm_bias.floats(), indexer.norm_epsilon, step.rows, indexer.key_dim,
                        activations_.index_key);
   const RopeHeads rotated[] = {{activations_.index_query, indexer.heads}, {activations_.index_key, 1}};
-  backend_->rope(RopeStyle::kNeoX, step.rope_table, latent.rope, rotated, step.rows, indexer.key_dim);
+  backend_->rope(indexer.rope_style, step.rope_table, latent.rope, rotated, step.rows, indexer.key_dim);
   backend_->latent()->store_rows(step.index_keys, step.slices, activations_.index_key);
   backend_->latent()->select_topk({.heads = indexer.heads, .most = indexer.most}, step.index_keys, step.slices,
                                   activations_.index_query, activations_.index_shares, activations_.chosen);
@@ -128,8 +130,10 @@ void LatentAttention::make_queries(const LatentWeights& weights, const LatentSte
   backend_->copy_columns(activations_.query, from, activations_.query_nope, latent.nope, queries, latent.nope);
   const MatmulTarget key[] = {weights.key.to(activations_.heads_rank)};
   backend_->grouped_matmul(key, activations_.query_nope, step.rows, activations_.heads, heads, true);
-  const RopeHeads rotated[] = {{activations_.query + latent.nope, heads}};
-  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, rotated, step.rows, from);
+  if (step.rope != nullptr) {
+    const RopeHeads rotated[] = {{activations_.query + latent.nope, heads}};
+    backend_->rope(step.rope->style, step.rope_table, latent.rope, rotated, step.rows, from);
+  }
   backend_->copy_columns(activations_.heads_rank, latent.rank, activations_.query_rows, to, queries, latent.rank);
   backend_->copy_columns(activations_.query + latent.nope, from, activations_.query_rows + latent.rank, to, queries,
                          latent.rope);

@@ -2,7 +2,7 @@
 ///
 /// Instead of that, each head's query is turned into one for rows, and what it has read of rows into its value: both
 /// are products with one matrix per head, and rows are all that is kept. With an indexer a query reads the rows that
-/// its scores choose (DeepSeek 3.2).
+/// its scores choose (DeepSeek 3.2), or those that an indexer of an earlier layer has chosen (GLM 5.2).
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,13 @@ namespace cairn {
 /// What the layers of a step have in common, and where one of them keeps its rows.
 struct LatentStep {
   int32_t rows = 0;
+  const RopeConfig* rope = nullptr;  ///< null if nothing turns
   const float* rope_table = nullptr;
   std::span<const float> temperatures;  ///< factors of queries, or empty
   std::span<const AttentionSlice> slices;
   KvView kv;
-  KvView index_keys;  ///< if there is an indexer
+  bool chooses = false;  ///< by its indexer; otherwise it reads the rows that the layer before has chosen, if any
+  KvView index_keys;     ///< if it chooses
 };
 
 class LatentAttention {
@@ -53,7 +55,7 @@ class LatentAttention {
     float* index_query = nullptr;   // indexer heads * key_dim
     float* index_key = nullptr;     // key_dim
     float* index_shares = nullptr;  // indexer heads
-    int32_t* chosen = nullptr;      // indexer's most
+    int32_t* chosen = nullptr;      // indexer's most; stays for later layers of the step
 
     void add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows);
   };

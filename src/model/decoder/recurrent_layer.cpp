@@ -17,12 +17,14 @@ void RecurrentLayers::Activations::add_to(ActivationArena& arena, const DecoderC
   arena.add(convolved, rows * state.channels);
   arena.add(gate, rows * (short_convolution ? state.channels : state.inner()));
   arena.add(input_gate, short_convolution ? rows * state.channels : 0);
-  arena.add(alpha, rows * state.heads);
+  arena.add(gate_low, rows * state.gate_rank);
+  arena.add(alpha_low, rows * state.gate_rank);
+  arena.add(alpha, rows * state.decays());
   arena.add(beta, rows * state.heads);
   arena.add(read, rows * state.inner());
   arena.add(added, beside ? rows * config.embedding : 0);
   arena.add(draft_mixed, drafts * state.channels);
-  arena.add(draft_alpha, drafts * state.heads);
+  arena.add(draft_alpha, drafts * state.decays());
   arena.add(draft_beta, drafts * state.heads);
 }
 
@@ -53,6 +55,8 @@ void RecurrentLayers::run(Mixer mixer, const RecurrentWeights& weights, const Re
   switch (mixer) {
     case Mixer::kGatedDeltaNet:
       return gated_delta_net(weights, step, x, out);
+    case Mixer::kKimiDeltaAttention:
+      return kimi_delta_attention(weights, step, x, out);
     case Mixer::kMamba2:
     case Mixer::kAttentionAndMamba2:
       return mamba2(weights, step, x, out);
@@ -82,7 +86,7 @@ void RecurrentLayers::keep_drafts(Mixer mixer, const RecurrentWeights& weights, 
     return;
   }
   convolve(weights, slices, kept);
-  if (mixer == Mixer::kGatedDeltaNet) {
+  if (mixer == Mixer::kGatedDeltaNet || mixer == Mixer::kKimiDeltaAttention) {
     delta_rule(weights, slices, kept);
   } else {
     scan(weights, slices, kept);
@@ -93,7 +97,7 @@ RecurrentLayers::Inputs RecurrentLayers::draft_inputs(int32_t layer, int32_t fir
   const RecurrentConfig& state = *description_->recurrent;
   const int64_t row = int64_t{layer} * sizes_.drafts + first;
   return {.mixed = activations_.draft_mixed + row * state.channels,
-          .alpha = activations_.draft_alpha + row * state.heads,
+          .alpha = activations_.draft_alpha + row * state.decays(),
           .beta = activations_.draft_beta + row * state.heads};
 }
 
@@ -104,7 +108,7 @@ void RecurrentLayers::remember_drafts(const RecurrentStep& step) const {
   const Inputs kept = draft_inputs(step.layer, 0);
   backend_->gather_rows(activations_.mixed, step.drafts, state.channels, kept.mixed);
   if (state.heads == 0) return;
-  backend_->gather_rows(activations_.alpha, step.drafts, state.heads, kept.alpha);
+  backend_->gather_rows(activations_.alpha, step.drafts, state.decays(), kept.alpha);
   backend_->gather_rows(activations_.beta, step.drafts, state.heads, kept.beta);
 }
 

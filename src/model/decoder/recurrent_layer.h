@@ -1,5 +1,5 @@
-/// Layers that keep a state instead of keys and values: Gated DeltaNet, Mamba-2, and short convolutions. A file beside
-/// this has each of them.
+/// Layers that keep a state instead of keys and values: Gated DeltaNet, Kimi Delta Attention, Mamba-2, and short
+/// convolutions. A file beside this has each of them.
 ///
 /// A state cannot be cut back, so drafts leave none. What changes a state is kept of their rows instead: much less than
 /// a state, and the same operations make from it the state behind those drafts that are right, with the same bytes as
@@ -58,13 +58,15 @@ class RecurrentLayers {
     float* convolved = nullptr;   // channels
     float* gate = nullptr;        // inner, or channels of a short convolution
     float* input_gate = nullptr;  // channels of a short convolution
-    float* alpha = nullptr;       // heads: of the state's factor, or time steps
+    float* gate_low = nullptr;    // gate_rank, which the gate is made of
+    float* alpha_low = nullptr;   // gate_rank, which alpha is made of
+    float* alpha = nullptr;       // decays: of the state's factors, or time steps
     float* beta = nullptr;        // heads: DeltaNet's beta, or Mamba's factor of the state
     float* read = nullptr;        // inner: what heads have read of their states
     float* added = nullptr;       // embedding, where attention is beside
     // Of drafts, [layers, drafts, ...].
     float* draft_mixed = nullptr;  // channels: what the convolution has gone over
-    float* draft_alpha = nullptr;  // heads
+    float* draft_alpha = nullptr;  // decays
     float* draft_beta = nullptr;   // heads
 
     void add_to(ActivationArena& arena, const DecoderConfig& config, const RecurrentSizes& sizes);
@@ -80,6 +82,8 @@ class RecurrentLayers {
       : backend_(&backend), description_(&config), sizes_(sizes) {}
 
   void gated_delta_net(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
+  void kimi_delta_attention(const RecurrentWeights& weights, const RecurrentStep& step, const float* x,
+                            float* out) const;
   void mamba2(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
   void short_convolution(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
   Inputs inputs() const { return {activations_.mixed, activations_.alpha, activations_.beta}; }
@@ -89,6 +93,8 @@ class RecurrentLayers {
   void remember_drafts(const RecurrentStep& step) const;
   /// inputs.mixed to activations_.convolved, through silu.
   void convolve(const RecurrentWeights& weights, std::span<const StateSlice> slices, const Inputs& inputs) const;
+  /// What the two kinds of delta rule have in common, from activations_.mixed, alpha, beta and gate on.
+  void correct_states(const RecurrentWeights& weights, const RecurrentStep& step, Activation gate, float* out) const;
   /// activations_.convolved to activations_.read, by the states.
   void delta_rule(const RecurrentWeights& weights, std::span<const StateSlice> slices, const Inputs& inputs) const;
   void scan(const RecurrentWeights& weights, std::span<const StateSlice> slices, const Inputs& inputs) const;

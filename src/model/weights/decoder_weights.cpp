@@ -37,7 +37,7 @@ class LayerLoader {
  private:
   Result<void> load_attention(LayerWeights& weights) {
     if (description_.latent) {
-      CAIRN_TRY(weights.latent, load_latent_weights(binder_, prefix_, description_));
+      CAIRN_TRY(weights.latent, load_latent_weights(binder_, prefix_, layer(), description_));
     } else {
       CAIRN_TRY_VOID(load_query_key_value(weights));
     }

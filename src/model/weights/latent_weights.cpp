@@ -44,7 +44,7 @@ Result<void> load_indexer(WeightLoader& binder, const std::string& prefix, const
 
 }  // namespace
 
-Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::string& prefix,
+Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::string& prefix, const LayerConfig& layer,
                                           const DecoderConfig& config) {
   const MlaConfig& latent = *config.latent;
   const int64_t width = config.embedding;
@@ -66,7 +66,7 @@ Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::strin
     CAIRN_TRY(weights.key, binder.experts(prefix + "attn_k_b", config.heads, latent.rank, latent.nope));
     CAIRN_TRY(weights.value, binder.experts(prefix + "attn_v_b", config.heads, config.value_dim, latent.rank));
   }
-  if (latent.indexer) {
+  if (latent.indexer && layer.indexer) {
     CAIRN_TRY_VOID(load_indexer(binder, prefix + "indexer.", config, weights.indexer));
   }
   return weights;

@@ -9,7 +9,7 @@
 
 namespace cairn {
 
-/// Empty without an indexer.
+/// Empty in layers without an indexer.
 struct IndexerWeights {
   Linear query;  ///< from the normalised low-rank query
   Linear key;
@@ -30,6 +30,7 @@ struct LatentWeights {
 };
 
 /// `prefix` is the layer's. Older files have one tensor, attn_kv_b, for key and value: it is taken apart, as float32.
-Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::string& prefix, const DecoderConfig& config);
+Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::string& prefix, const LayerConfig& layer,
+                                          const DecoderConfig& config);
 
 }  // namespace cairn

@@ -56,6 +56,34 @@ Result<void> load_gated_delta_net(WeightLoader& binder, const std::string& prefi
   return {};
 }
 
+Result<void> load_kimi_delta_attention(WeightLoader& binder, const std::string& prefix, const DecoderConfig& config,
+                                       RecurrentWeights& weights) {
+  const RecurrentConfig& state = *config.recurrent;
+  const int64_t width = config.embedding, inner = state.inner();
+  if (const std::string joint = prefix + "attn_qkv"; binder.has(joint + ".weight")) {
+    CAIRN_TRY(weights.query, binder.linear_rows(joint, 3 * inner, width, {0, inner}));
+    CAIRN_TRY(weights.key, binder.linear_rows(joint, 3 * inner, width, {inner, inner}));
+    CAIRN_TRY(weights.value, binder.linear_rows(joint, 3 * inner, width, {2 * inner, inner}));
+  } else {
+    CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q", inner, width));
+    CAIRN_TRY(weights.key, binder.linear(prefix + "attn_k", inner, width));
+    CAIRN_TRY(weights.value, binder.linear(prefix + "attn_v", inner, width));
+  }
+  const std::string convolutions[] = {prefix + "ssm_conv1d_q.weight", prefix + "ssm_conv1d_k.weight",
+                                      prefix + "ssm_conv1d_v.weight"};
+  CAIRN_TRY(weights.convolution, binder.turned_tables(convolutions, inner, state.taps));
+  CAIRN_TRY(weights.alpha_low, binder.linear(prefix + "ssm_f_a", state.gate_rank, width));
+  CAIRN_TRY(weights.alpha, binder.linear(prefix + "ssm_f_b", inner, state.gate_rank));
+  CAIRN_TRY(weights.gate_low, binder.linear(prefix + "ssm_g_a", state.gate_rank, width));
+  CAIRN_TRY(weights.gate, binder.linear(prefix + "ssm_g_b", inner, state.gate_rank));
+  CAIRN_TRY(weights.beta, binder.linear(prefix + "ssm_beta", state.heads, width));
+  CAIRN_TRY(weights.rate, binder.table(prefix + "ssm_a", state.heads, 1));
+  CAIRN_TRY(weights.time_bias, binder.vector(prefix + "ssm_dt.bias", inner));
+  CAIRN_TRY(weights.norm, binder.vector(prefix + "ssm_norm.weight", state.head_dim));
+  CAIRN_TRY(weights.output, binder.linear(prefix + "attn_output", width, inner));
+  return {};
+}
+
 // The rows of ssm_in are those of the gate, of what is mixed, and of the time steps.
 Result<void> load_mamba2(WeightLoader& binder, const std::string& prefix, const DecoderConfig& config,
                          RecurrentWeights& weights) {
@@ -95,6 +123,10 @@ Result<RecurrentWeights> load_recurrent_weights(WeightLoader& binder, const std:
   RecurrentWeights weights;
   if (mixer == Mixer::kShortConvolution) {
     CAIRN_TRY_VOID(load_short_convolution(binder, prefix, config, weights));
+    return weights;
+  }
+  if (mixer == Mixer::kKimiDeltaAttention) {
+    CAIRN_TRY_VOID(load_kimi_delta_attention(binder, prefix, config, weights));
     return weights;
   }
   if (mixer == Mixer::kGatedDeltaNet) {

@@ -266,15 +266,29 @@ Result<Buffer> WeightLoader::table(std::string_view tensor_name, int64_t rows, i
 }
 
 Result<Buffer> WeightLoader::turned_table(std::string_view tensor_name, int64_t rows, int64_t cols) {
-  const int64_t shape[] = {cols, rows};
-  CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
-  CAIRN_TRY_VOID(check_decodable(*tensor));
-  const int64_t bytes = rows * cols * static_cast<int64_t>(sizeof(float));
+  const std::string name(tensor_name);
+  return turned_tables({&name, 1}, rows, cols);
+}
+
+Result<Buffer> WeightLoader::turned_tables(std::span<const std::string> tensors, int64_t rows, int64_t cols) {
+  std::vector<const gguf::Tensor*> found;
+  for (const std::string& name : tensors) {
+    const gguf::Tensor* tensor = file_.find_tensor(name);
+    const bool is_convolution = tensor != nullptr && tensor->shape.size() > 2 && tensor->shape[1] == 1;
+    const std::vector<int64_t> shape = is_convolution ? std::vector{cols, int64_t{1}, rows} : std::vector{cols, rows};
+    CAIRN_TRY(tensor, find(name, shape));
+    CAIRN_TRY_VOID(check_decodable(*tensor));
+    found.push_back(tensor);
+  }
+  const int64_t width = std::ssize(found) * rows;
+  const int64_t bytes = width * cols * static_cast<int64_t>(sizeof(float));
   if (!wants(bytes)) return Buffer();
-  CAIRN_TRY(const std::vector<float> values, decoded(*tensor));
-  std::vector<float> turned(values.size());
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t col = 0; col < cols; ++col) turned[col * rows + row] = values[row * cols + col];
+  std::vector<float> turned(width * cols);
+  for (int64_t table = 0; table < std::ssize(found); ++table) {
+    CAIRN_TRY(const std::vector<float> values, decoded(*found[table]));
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t col = 0; col < cols; ++col) turned[col * width + table * rows + row] = values[row * cols + col];
+    }
   }
   CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
   backend_.write(turned.data(), bytes, buffer.data());

@@ -87,6 +87,9 @@ class WeightLoader {
   Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
   /// A tensor [rows, cols], as float32, turned: [cols, rows].
   Result<Buffer> turned_table(std::string_view tensor, int64_t rows, int64_t cols);
+  /// The same of several such tensors side by side: [cols, tensors * rows]. Of a convolution they may be [rows, 1,
+  /// cols].
+  Result<Buffer> turned_tables(std::span<const std::string> tensors, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols] as float32, to make other matrices from; empty if it is only counted.
   Result<std::vector<float>> values(std::string_view name, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols], which stays in the file. It does not count as memory, as it need not be there.

@@ -114,6 +114,10 @@ V4 = dict(
 )
 V4_HUB = dict(qk_rope_head_dim=16, compress_ratios=[128, 4, 4, 128], num_hash_layers=0)
 V4_YARN = dict(factor=4.0, original_max_position_embeddings=64, beta_fast=32, beta_slow=1)
+KDA = dict(short_conv_kernel_size=4, head_dim=24, num_heads=4, kda_layers=[1, 2, 4], full_attn_layers=[3, 5])
+GLM_DSA = dict(
+    {k: v for k, v in V32.items() if k not in ("scoring_func", "topk_method")}, n_group=1, num_key_value_heads=4, index_topk=8
+)
 OSS = dict(intermediate_size=64, sliding_window=16, layer_types=SWA(2), num_local_experts=8, num_experts_per_tok=2)
 BERT = dict(num_key_value_heads=4, vocab_size=512, num_hidden_layers=3)
 
@@ -561,6 +565,27 @@ FAMILIES = {
         attention_chunk_size=8192,
     ),
     "seed_oss": row("seed_oss", attention_bias=True),
+    "kimi_linear": row(
+        "kimi_linear",
+        pre="kimi-k2",
+        hub=dict(linear_attn_config=KDA, first_k_dense_replace=1, moe_router_activation_func="sigmoid"),
+        linear_attn_config=KDA,
+        num_hidden_layers=5,
+        **dict(MLA, n_group=1, num_shared_experts=1),
+    ),
+    "phimoe": row(
+        "phimoe",
+        "spm",
+        hub=dict(architectures=["PhiMoEForCausalLM"]),
+        attention_bias=True,
+        lm_head_bias=True,
+        intermediate_size=32,
+        num_local_experts=8,
+        num_experts_per_tok=2,
+        rope_parameters=dict(LONG, short_mscale=1.243163121016122, long_mscale=1.243163121016122, original_max_position_embeddings=256),
+    ),
+    "glm_moe_dsa": row("glm_moe_dsa", pre="glm4", **dict(GLM_DSA, indexer_types=["full"] * 4)),
+    "glm_moe_dsa-shared": row("glm_moe_dsa", pre="glm4", **dict(GLM_DSA, indexer_types=["full", "shared", "full", "shared"])),
     "starcoder2": row("starcoder2", use_bias=True),
     "gpt2": row("gpt2", hub=dict(n_ctx=CTX), tie_word_embeddings=True, n_embd=64, n_layer=4, n_head=4, n_positions=CTX),
     "falcon": row("falcon", num_kv_heads=1, ffn_hidden_size=256),

@@ -21,6 +21,7 @@ a tiny vocabulary is in no list; and if set_vocab still fails, the plain byte-le
 import json
 import logging
 import pathlib
+import re
 import sys
 import tempfile
 import traceback
@@ -171,6 +172,20 @@ def deepseek_v4_names(folder, cls):
     cls._write_mxfp4_expert_tensor = write_experts
 
 
+def kimi_linear_names(folder):
+    """save_pretrained gives the dense feed-forward of the first layers the name of the experts."""
+    from safetensors.torch import load_file, save_file
+
+    data = load_file(folder / "model.safetensors")
+    dense = re.compile(r"\.block_sparse_moe\.(gate_proj|up_proj|down_proj)\.")
+    save_file({dense.sub(r".mlp.\1.", k): v for k, v in data.items()}, folder / "model.safetensors", metadata=dict(format="pt"))
+
+
+def add_indexer_types(writer, types):
+    """Which the converter calls, and a newer gguf package than the pinned one has."""
+    writer.add_array(f"{writer.arch}.attention.indexer.types", types)
+
+
 def without_mask_token(cls):
     """Nomic's vocabularies get a mask token of a fixed number, which a tiny vocabulary does not have."""
     import gguf
@@ -205,6 +220,9 @@ def convert(folder, out, pre, raw_config):
     TextModel.get_vocab_base_pre = cls.get_vocab_base_pre = lambda self, tokenizer: pre
     if cls.__name__ == "DeepseekV4Model":
         deepseek_v4_names(folder, cls)
+    if cls.__name__ == "KimiLinearModel":
+        kimi_linear_names(folder)
+    gguf.GGUFWriter.add_indexer_types = add_indexer_types
     if cls.__name__ == "NomicBertModel":
         without_mask_token(cls)
     if hasattr(cls, "supports_mtp_export"):

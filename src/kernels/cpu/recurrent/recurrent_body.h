@@ -51,21 +51,27 @@ struct Recurrent {
     for (int64_t i = 0; i < n; i += kLanes) store(x + i, load(x + i, n - i) * load(factors + i, n - i), n - i);
   }
 
+  static void decay(float* x, const float* bias, float rate, int64_t n) {
+    for (int64_t i = 0; i < n; i += kLanes) {
+      store(x + i, Math::exp(Math::softplus(load(x + i, n - i) + load(bias + i, n - i)) * rate), n - i);
+    }
+  }
+
   struct DeltaToken {
     const float* query;
     const float* key;
     const float* value;
-    float decay;
+    const float* decay;
     float beta;
     float* out;
   };
   static DeltaToken token_of(const DeltaRuleCall& call, int64_t t) {
-    const int64_t mixed = t * call.mixed_stride, gate = t * call.gate_stride;
+    const int64_t mixed = t * call.mixed_stride;
     return {.query = call.query + mixed,
             .key = call.key + mixed,
             .value = call.value + mixed,
-            .decay = call.decay[gate],
-            .beta = call.beta[gate],
+            .decay = call.decay + t * call.decay_stride,
+            .beta = call.beta[t * call.beta_stride],
             .out = call.out + t * call.out_stride};
   }
   // How much of the key is added to a row that predicts so much from it.
@@ -73,20 +79,37 @@ struct Recurrent {
     return V::set(token.beta * (token.value[row] - prediction));
   }
 
+  // Factors of a row of the state: one, or one for each element.
+  template <bool kChannels>
+  struct Decay {
+    const float* factors;
+    F one = V::set(factors[0]);
+
+    F at(int64_t i) const {
+      if constexpr (kChannels) return V::load(factors + i);
+      return one;
+    }
+    F at(int64_t i, int64_t left) const {
+      if constexpr (kChannels) return load(factors + i, left);
+      return one;
+    }
+  };
+
+  template <bool kChannels>
   static void delta_in_registers(const DeltaToken& token, const DeltaRuleCall& call) {
     F key[kUsualVectors], query[kUsualVectors];
     for (int i = 0; i < kUsualVectors; ++i) {
       key[i] = V::keep(V::load(token.key + i * kLanes));
       query[i] = V::keep(V::load(token.query + i * kLanes));
     }
-    const F decay = V::set(token.decay);
+    const Decay<kChannels> decay{token.decay};
     for (int32_t row = 0; row < call.rows; ++row) {
       float* state = call.state + int64_t{row} * kUsualDim;
       F s[kUsualVectors];
       F predicted[2] = {V::set(0), V::set(0)}, read[2] = {V::set(0), V::set(0)};
 #pragma GCC unroll 16
       for (int i = 0; i < kUsualVectors; ++i) {
-        s[i] = V::load(state + i * kLanes) * decay;
+        s[i] = V::load(state + i * kLanes) * decay.at(i * kLanes);
         predicted[i % 2] = V::fma(s[i], key[i], predicted[i % 2]);
       }
       const F change = change_of(token, row, sum(predicted[0] + predicted[1]));
@@ -100,9 +123,10 @@ struct Recurrent {
     }
   }
 
+  template <bool kChannels>
   static void delta_through_memory(const DeltaToken& token, const DeltaRuleCall& call) {
     const int64_t dim = call.key_dim;
-    const F decay = V::set(token.decay);
+    const Decay<kChannels> decay{token.decay};
     for (int32_t row = 0; row < call.rows; ++row) {
       float* state = call.state + row * dim;
       F predicted[2] = {V::set(0), V::set(0)}, read[2] = {V::set(0), V::set(0)};
@@ -110,24 +134,25 @@ struct Recurrent {
       for (; i + 2 * kLanes <= dim; i += 2 * kLanes) {
         for (int k = 0; k < 2; ++k) {
           const int64_t at = i + k * kLanes;
-          predicted[k] = V::fma(V::load(state + at) * decay, V::load(token.key + at), predicted[k]);
+          predicted[k] = V::fma(V::load(state + at) * decay.at(at), V::load(token.key + at), predicted[k]);
         }
       }
       for (; i < dim; i += kLanes) {
-        predicted[0] = V::fma(load(state + i, dim - i) * decay, load(token.key + i, dim - i), predicted[0]);
+        const int64_t left = dim - i;
+        predicted[0] = V::fma(load(state + i, left) * decay.at(i, left), load(token.key + i, left), predicted[0]);
       }
       const F change = change_of(token, row, sum(predicted[0] + predicted[1]));
       for (i = 0; i + 2 * kLanes <= dim; i += 2 * kLanes) {
         for (int k = 0; k < 2; ++k) {
           const int64_t at = i + k * kLanes;
-          const F s = V::fma(change, V::load(token.key + at), V::load(state + at) * decay);
+          const F s = V::fma(change, V::load(token.key + at), V::load(state + at) * decay.at(at));
           V::store(state + at, s);
           read[k] = V::fma(s, V::load(token.query + at), read[k]);
         }
       }
       for (; i < dim; i += kLanes) {
         const int64_t left = dim - i;
-        const F s = V::fma(change, load(token.key + i, left), load(state + i, left) * decay);
+        const F s = V::fma(change, load(token.key + i, left), load(state + i, left) * decay.at(i, left));
         store(state + i, s, left);
         read[0] = V::fma(s, load(token.query + i, left), read[0]);
       }
@@ -135,17 +160,21 @@ struct Recurrent {
     }
   }
 
-  static void delta_rule(const DeltaRuleCall& call) {
+  template <bool kChannels>
+  static void delta_tokens(const DeltaRuleCall& call) {
     const bool usual = kFitsRegisters && call.key_dim == kUsualDim;
     for (int64_t t = 0; t < call.tokens; ++t) {
       if constexpr (kFitsRegisters) {
         if (usual) {
-          delta_in_registers(token_of(call, t), call);
+          delta_in_registers<kChannels>(token_of(call, t), call);
           continue;
         }
       }
-      delta_through_memory(token_of(call, t), call);
+      delta_through_memory<kChannels>(token_of(call, t), call);
     }
+  }
+  static void delta_rule(const DeltaRuleCall& call) {
+    call.channel_decay ? delta_tokens<true>(call) : delta_tokens<false>(call);
   }
 
   struct ScanToken {
@@ -230,6 +259,7 @@ constexpr RecurrentKernels make_recurrent_kernels() {
   using Kernels = Recurrent<V>;
   return {.convolve = Kernels::convolve,
           .multiply = Kernels::multiply,
+          .decay = Kernels::decay,
           .delta_rule = Kernels::delta_rule,
           .scan = Kernels::scan};
 }

@@ -25,10 +25,12 @@ struct DeltaRuleCall {
   const float* key = nullptr;
   const float* value = nullptr;  ///< [rows]
   int64_t mixed_stride = 0;      ///< of query, key and value
-  const float* decay = nullptr;
+  const float* decay = nullptr;  ///< one, or [key_dim] with channel_decay
+  int64_t decay_stride = 0;
+  bool channel_decay = false;
   const float* beta = nullptr;
-  int64_t gate_stride = 0;  ///< of decay and beta
-  float* out = nullptr;     ///< [rows]
+  int64_t beta_stride = 0;
+  float* out = nullptr;  ///< [rows]
   int64_t out_stride = 0;
   float* state = nullptr;
   int32_t key_dim = 0;
@@ -40,8 +42,8 @@ struct DeltaRuleCall {
     query += count * mixed_stride;
     key += count * mixed_stride;
     value += count * mixed_stride;
-    decay += count * gate_stride;
-    beta += count * gate_stride;
+    decay += count * decay_stride;
+    beta += count * beta_stride;
     out += count * out_stride;
   }
 };
@@ -76,6 +78,8 @@ struct ScanCall {
 struct RecurrentKernels {
   void (*convolve)(const ConvolutionCall& call, int64_t n, float* out);
   void (*multiply)(float* x, const float* factors, int64_t n);
+  /// x = exp(rate * softplus(x + bias)).
+  void (*decay)(float* x, const float* bias, float rate, int64_t n);
   void (*delta_rule)(const DeltaRuleCall& call);
   void (*scan)(const ScanCall& call);
 };

@@ -17,6 +17,7 @@ constexpr double kStateReadNs = 0.8;  // a state comes from memory and goes back
 constexpr double kStateTokenNs = 0.1;
 constexpr double kPrepareNs = 1.0;
 constexpr double kGateNs = 60;
+constexpr double kDecayNs = 2;
 
 // Elements of a state that a task has at least, so that they stay in the first-level cache: 16 KiB.
 constexpr int64_t kStateBlock = 4096;
@@ -139,11 +140,16 @@ void RecurrentOp::prepare_row(const DeltaRuleParams& params, const DeltaRuleRows
     rows_.rms_norm(key, nullptr, params.epsilon / elements, dim, key);
     rows_.scale(key, dim, 1 / std::sqrt(elements));
   }
-  float* alpha = rows.alpha + row * params.heads;
+  float* alpha = rows.alpha + row * params.decays();
   float* beta = rows.beta + row * params.heads;
   for (int32_t head = 0; head < params.heads; ++head) {
-    const double time = softplus(static_cast<double>(alpha[head] + params.time_bias[head]));
-    alpha[head] = static_cast<float>(std::exp(static_cast<double>(params.rate[head]) * time));
+    if (params.channel_decay) {
+      const int64_t first = head * dim;
+      kernels_.decay(alpha + first, params.time_bias + first, params.rate[head], dim);
+    } else {
+      const double time = softplus(static_cast<double>(alpha[head] + params.time_bias[head]));
+      alpha[head] = static_cast<float>(std::exp(static_cast<double>(params.rate[head]) * time));
+    }
     beta[head] = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(beta[head]))));
   }
 }
@@ -152,7 +158,8 @@ void RecurrentOp::delta_rule(const DeltaRuleParams& params, std::span<const Stat
                              const DeltaRuleRows& rows) {
   CAIRN_DCHECK(params.heads % params.key_heads == 0);
   const int64_t width = params.mixed_width(), keys = int64_t{params.key_heads} * params.key_dim;
-  const double row_ns = kPrepareNs * 2 * static_cast<double>(keys) + kGateNs * params.heads;
+  const double decays_ns = params.channel_decay ? kDecayNs * static_cast<double>(params.decays()) : 0;
+  const double row_ns = kPrepareNs * 2 * static_cast<double>(keys) + kGateNs * params.heads + decays_ns;
   team_.run_items(rows_of(slices), row_ns, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) prepare_row(params, rows, row);
   });
@@ -169,9 +176,11 @@ void RecurrentOp::delta_rule(const DeltaRuleParams& params, std::span<const Stat
                              .key = mixed + keys + key_head * params.key_dim,
                              .value = mixed + 2 * keys + value,
                              .mixed_stride = width,
-                             .decay = rows.alpha + gate,
+                             .decay = rows.alpha + gate * params.head_decays(),
+                             .decay_stride = params.decays(),
+                             .channel_decay = params.channel_decay,
                              .beta = rows.beta + gate,
-                             .gate_stride = params.heads,
+                             .beta_stride = params.heads,
                              .out = rows.out + int64_t{slice.row_begin} * params.heads * params.value_dim + value,
                              .out_stride = int64_t{params.heads} * params.value_dim,
                              .state = state,
@@ -222,16 +231,17 @@ void RecurrentOp::scan(const ScanParams& params, std::span<const StateSlice> sli
 }
 
 void RecurrentOp::gated_norm(const GatedNormParams& params, const float* gates, int64_t rows, float* x) {
-  const auto silu = rows_.gate[static_cast<size_t>(Activation::kSilu)];
+  CAIRN_DCHECK(params.activation == Activation::kSilu || params.activation == Activation::kSigmoid);
+  const auto act = rows_.gate[static_cast<size_t>(params.activation)];
   const double group_ns = kSiluNs * 2 * static_cast<double>(params.cols);
   team_.run_items(rows * params.groups, group_ns, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       float* group = x + i * params.cols;
       const float* weight = params.weight + i % params.groups * params.cols;
       const float* gate = gates + i * params.cols;
-      if (params.order == GateOrder::kGateFirst) silu(gate, group, params.cols, group);
+      if (params.order == GateOrder::kGateFirst) act(gate, group, params.cols, group);
       rows_.rms_norm(group, weight, params.epsilon, params.cols, group);
-      if (params.order == GateOrder::kNormFirst) silu(gate, group, params.cols, group);
+      if (params.order == GateOrder::kNormFirst) act(gate, group, params.cols, group);
     }
   });
 }

@@ -2,6 +2,7 @@
 // depend neither on how its rows are cut into calls, nor on its neighbours, nor on threads.
 #include "kernels/recurrent_operations.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -162,24 +163,26 @@ struct DeltaCase {
   int32_t key_dim;
   int32_t value_dim;
   bool strided;
+  bool channel_decay = false;
 };
 
 class DeltaInputs {
  public:
   DeltaInputs(const DeltaCase& c, int32_t rows, Random& random) : rows_(rows) {
     for (int32_t h = 0; h < c.heads; ++h) rate_.push_back(-std::exp(random.normal()));
-    time_bias_ = random.normals(c.heads);
     params_ = {.key_heads = c.key_heads,
                .heads = c.heads,
                .key_dim = c.key_dim,
                .value_dim = c.value_dim,
                .strided_heads = c.strided,
+               .channel_decay = c.channel_decay,
                .epsilon = 1e-6f,
                .rate = rate_.data(),
-               .time_bias = time_bias_.data(),
                .state_offset = 128};
+    time_bias_ = random.normals(params_.decays());
+    params_.time_bias = time_bias_.data();
     mixed_ = random.normals(rows * params_.mixed_width());
-    alpha_ = random.normals(int64_t{rows} * c.heads);
+    alpha_ = random.normals(rows * params_.decays());
     beta_ = random.normals(int64_t{rows} * c.heads);
   }
 
@@ -188,7 +191,7 @@ class DeltaInputs {
 
   std::vector<float> run(Backend& backend, std::span<const StateSlice> slices, std::span<const int32_t> inputs) const {
     std::vector<float> mixed = picked(mixed_, params_.mixed_width(), inputs),
-                       alpha = picked(alpha_, params_.heads, inputs), beta = picked(beta_, params_.heads, inputs),
+                       alpha = picked(alpha_, params_.decays(), inputs), beta = picked(beta_, params_.heads, inputs),
                        out(inputs.size() * static_cast<size_t>(width()));
     backend.recurrent()->delta_rule(
         params_, slices, {.mixed = mixed.data(), .alpha = alpha.data(), .beta = beta.data(), .out = out.data()});
@@ -222,9 +225,12 @@ class DeltaInputs {
     const Doubles k = unit(row + (params_.key_heads + key_head) * dk, 1);
     const float* v = row + 2 * params_.key_heads * dk + h * dv;
     const int64_t gate = int64_t{t} * params_.heads + h;
-    const double decay = std::exp(rate_[h] * exact_softplus(double{alpha_[gate]} + time_bias_[h]));
     const double beta = 1 / (1 + std::exp(-double{beta_[gate]}));
-    for (double& s : state) s *= decay;
+    for (int32_t i = 0; i < dk; ++i) {
+      const int64_t at = params_.channel_decay ? int64_t{h} * dk + i : h;
+      const double alpha = double{alpha_[t * params_.decays() + at]} + time_bias_[at];
+      for (int32_t j = 0; j < dv; ++j) state[i * dv + j] *= std::exp(rate_[h] * exact_softplus(alpha));
+    }
     for (int32_t j = 0; j < dv; ++j) {
       double prediction = 0;
       for (int32_t i = 0; i < dk; ++i) prediction += state[i * dv + j] * k[i];
@@ -246,8 +252,9 @@ class DeltaInputs {
 TEST_P(RecurrentOps, TheDeltaRuleIsTheRecurrenceOfEveryRowHoweverItsRowsAreCut) {
   for (const DeltaCase& c :
        {DeltaCase{2, 4, 128, 128, true}, DeltaCase{2, 4, 128, 40, false}, DeltaCase{1, 3, 37, 5, false},
-        DeltaCase{2, 2, 16, 70, true}, DeltaCase{1, 2, 200, 33, false}}) {
-    SCOPED_TRACE(c.key_dim);
+        DeltaCase{2, 2, 16, 70, true}, DeltaCase{1, 2, 200, 33, false}, DeltaCase{4, 4, 128, 128, false, true},
+        DeltaCase{3, 3, 37, 5, false, true}, DeltaCase{1, 2, 200, 33, true, true}}) {
+    SCOPED_TRACE(fmt::format("{}{}", c.key_dim, c.channel_decay ? ", a decay for each channel" : ""));
     const DeltaInputs inputs(c, kRows, random_);
     const RunRows run = [&](Backend& backend, std::span<const StateSlice> slices, std::span<const int32_t> rows) {
       return inputs.run(backend, slices, rows);
@@ -330,26 +337,36 @@ TEST_P(RecurrentOps, AGateActsBeforeOrBehindTheNorm) {
   const auto backend = make_backend(GetParam(), 2);
   const std::vector<float> x = random_.normals(kRows * kAll), gates = random_.normals(kRows * kAll),
                            weight = random_.normals(kAll);
-  for (const GateOrder order : {GateOrder::kNormFirst, GateOrder::kGateFirst}) {
+  struct Case {
+    GateOrder order;
+    Activation activation;
+  };
+  for (const auto& [order, activation] :
+       {Case{GateOrder::kNormFirst, Activation::kSilu}, Case{GateOrder::kGateFirst, Activation::kSilu},
+        Case{GateOrder::kNormFirst, Activation::kSigmoid}}) {
     const bool gate_first = order == GateOrder::kGateFirst;
+    const auto act = [&](double g) { return activation == Activation::kSilu ? exact_silu(g) : exact_silu(g) / g; };
     Doubles expected;
     for (int64_t begin = 0; begin < kRows * kAll; begin += kCols) {
       double sum = 0;
       Doubles values;
       for (int64_t i = begin; i < begin + kCols; ++i) {
-        values.push_back(gate_first ? x[i] * exact_silu(gates[i]) : x[i]);
+        values.push_back(gate_first ? x[i] * act(gates[i]) : x[i]);
         sum += values.back() * values.back();
       }
       const double factor = 1 / std::sqrt(sum / kCols + 1e-5);
       for (int64_t i = 0; i < kCols; ++i) {
-        expected.push_back(values[i] * factor * weight[(begin + i) % kAll] *
-                           (gate_first ? 1 : exact_silu(gates[begin + i])));
+        expected.push_back(values[i] * factor * weight[(begin + i) % kAll] * (gate_first ? 1 : act(gates[begin + i])));
       }
     }
     std::vector<float> out = x;
-    backend->recurrent()->gated_norm(
-        {.order = order, .cols = kCols, .groups = kGroups, .weight = weight.data(), .epsilon = 1e-5f}, gates.data(),
-        kRows, out.data());
+    backend->recurrent()->gated_norm({.order = order,
+                                      .activation = activation,
+                                      .cols = kCols,
+                                      .groups = kGroups,
+                                      .weight = weight.data(),
+                                      .epsilon = 1e-5f},
+                                     gates.data(), kRows, out.data());
     EXPECT_LE(nmse_of(out, expected), 1e-13);
   }
 }

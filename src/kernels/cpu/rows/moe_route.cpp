@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace cairn::cpu {
 namespace {
@@ -39,6 +40,9 @@ void score_experts(const RowKernels& kernels, const RouteParams& params, const f
         scores[e] = std::sqrt(logits[e] > kSoftplusLinear ? logits[e] : std::log1p(std::exp(logits[e])));
       }
       return;
+    case RouteScore::kSparseMixer:
+      std::copy_n(logits, params.experts, scores);
+      return;
   }
 }
 
@@ -71,6 +75,19 @@ void choose_experts(const RouteParams& params, const float* scores, float* ranks
   for (int32_t j = 0; j < params.used; ++j) ids[j] = take_best(ranks, params.experts);
 }
 
+// The share of the last of `chosen` experts among those that were left.
+float sparse_mixer_share(const RouteParams& params, const float* logits, std::span<const int32_t> chosen) {
+  const float best = logits[chosen.back()];
+  const auto before = chosen.first(chosen.size() - 1);
+  float sum = 0;
+  for (int32_t e = 0; e < params.experts; ++e) {
+    if (std::ranges::find(before, e) != before.end()) continue;
+    const float gap = best - logits[e];
+    if (gap <= 2 * params.jitter * std::max(std::abs(logits[e]), best)) sum += std::exp(-gap);
+  }
+  return 1 / sum;
+}
+
 }  // namespace
 
 void route_row(const RowKernels& kernels, const RouteParams& params, const float* logits, float* working, int32_t* ids,
@@ -80,7 +97,9 @@ void route_row(const RowKernels& kernels, const RouteParams& params, const float
   if (!params.given) choose_experts(params, scores, scores + params.experts, ids);
   float sum = 0;
   for (int32_t j = 0; j < params.used; ++j) {
-    weights[j] = scores[ids[j]];
+    weights[j] = params.score == RouteScore::kSparseMixer
+                     ? sparse_mixer_share(params, scores, std::span(ids, static_cast<size_t>(j) + 1))
+                     : scores[ids[j]];
     sum += weights[j];
   }
   const float factor = params.renormalise ? params.scale / std::max(sum, params.sum_least) : params.scale;

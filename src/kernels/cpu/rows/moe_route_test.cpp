@@ -50,6 +50,25 @@ TEST_P(RouteTest, WeightsFollowTheNamedScoreFunction) {
   }
 }
 
+// With a jitter of 0.1 logits are near 5 from 4 on, and near 4.2 from 3.36 on.
+TEST_P(RouteTest, ASparseMixerWeighsEachOfItsExpertsAmongThoseNearIt) {
+  const std::vector<float> logits = {3.1f, 5, 0, 4.2f, -6, 3.5f};
+  const Routed routed = route({.experts = 6, .used = 2, .score = RouteScore::kSparseMixer, .jitter = 0.1f}, logits);
+  EXPECT_EQ(routed.ids, (std::vector<int32_t>{1, 3}));
+  EXPECT_NEAR(routed.weights[0], 1 / (1 + std::exp(-0.8)), 1e-6);
+  EXPECT_NEAR(routed.weights[1], 1 / (1 + std::exp(-0.7)), 1e-6);
+}
+
+// The distance is measured against the larger of the best logit and the other's magnitude: -6 is near 1 and near 0.
+TEST_P(RouteTest, ASparseMixerMeasuresDistancesAgainstTheLargerMagnitude) {
+  const RouteParams params{.experts = 3, .used = 2, .score = RouteScore::kSparseMixer, .jitter = 0.6f};
+  const Routed routed = route(params, {0, -6, 1});
+  EXPECT_EQ(routed.ids, (std::vector<int32_t>{2, 0}));
+  EXPECT_NEAR(routed.weights[0], 1 / (1 + std::exp(-1.0) + std::exp(-7.0)), 1e-6);
+  EXPECT_NEAR(routed.weights[1], 1 / (1 + std::exp(-6.0)), 1e-6);
+  for (const float weight : route(params, {0, 0, 0}).weights) EXPECT_GT(weight, 0);
+}
+
 TEST_P(RouteTest, TheBiasChangesTheChoiceButNotTheWeights) {
   const std::vector<float> logits = {3, 1, 0, -1};
   const std::vector<float> bias = {-5, 0, 0, 2};

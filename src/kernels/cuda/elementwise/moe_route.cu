@@ -75,6 +75,9 @@ __device__ void score_experts(const RouteParams& params, const float* logits, fl
         scores[e] = sqrtf(logits[e] > kSoftplusLinear ? logits[e] : log1pf(expf(logits[e])));
       }
       break;
+    case RouteScore::kSparseMixer:
+      for (int32_t e = lane(); e < params.experts; e += kWarp) scores[e] = logits[e];
+      break;
   }
   __syncwarp();
 }
@@ -114,6 +117,20 @@ __device__ void choose_experts(const RouteParams& params, const float* scores, f
   }
 }
 
+// The share of the last of `count` experts that are chosen among those that were left.
+__device__ float sparse_mixer_share(const RouteParams& params, const float* logits, const int32_t* ids, int32_t count) {
+  const float best = logits[ids[count - 1]];
+  float sum = 0;
+  for (int32_t e = 0; e < params.experts; ++e) {
+    bool is_left = true;
+    for (int32_t i = 0; i + 1 < count; ++i) is_left = is_left && ids[i] != e;
+    const float gap = __fsub_rn(best, logits[e]);
+    const float near = __fmul_rn(2 * params.jitter, fmaxf(fabsf(logits[e]), best));
+    if (is_left && gap <= near) sum = __fadd_rn(sum, expf(-gap));
+  }
+  return 1.0f / sum;
+}
+
 __global__ void __launch_bounds__(kWarp)
     route_kernel(RouteParams params, const float* all_logits, int32_t* all_ids, float* all_weights) {
   trigger_dependents();
@@ -128,10 +145,14 @@ __global__ void __launch_bounds__(kWarp)
   if (lane() != 0) return;
   // Summed in the order of the choice, as on the CPU.
   float sum = 0;
-  for (int32_t j = 0; j < params.used; ++j) sum = __fadd_rn(sum, scores[ids[j]]);
+  for (int32_t j = 0; j < params.used; ++j) {
+    const bool mixes = params.score == RouteScore::kSparseMixer;
+    weights[j] = mixes ? sparse_mixer_share(params, scores, ids, j + 1) : scores[ids[j]];
+    sum = __fadd_rn(sum, weights[j]);
+  }
   const float divisor = sum < params.sum_least ? params.sum_least : sum;
   const float factor = params.renormalise ? params.scale / divisor : params.scale;
-  for (int32_t j = 0; j < params.used; ++j) weights[j] = __fmul_rn(scores[ids[j]], factor);
+  for (int32_t j = 0; j < params.used; ++j) weights[j] = __fmul_rn(weights[j], factor);
 }
 
 }  // namespace

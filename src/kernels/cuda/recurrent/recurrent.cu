@@ -4,6 +4,7 @@
 // that a state is read and written once per call. Rows of a state know nothing of each other: each sum goes over one
 // row alone, in an order that follows from its length.
 #include <algorithm>
+#include <type_traits>
 
 #include "base/check.h"
 #include "kernels/cuda/elementwise/activation.cuh"
@@ -134,10 +135,14 @@ __global__ void __launch_bounds__(kBlock)
   }
   const int32_t own = params.heads / params.key_heads;
   for (int32_t i = lane; i < own; i += kWarp) {
-    const int64_t value_head = head * own + i, gate = row * params.heads + value_head;
-    const float time = softplus(__fadd_rn(rows.alpha[gate], params.time_bias[value_head]));
-    rows.alpha[gate] = expf(__fmul_rn(params.rate[value_head], time));
+    const int64_t gate = row * params.heads + head * own + i;
     rows.beta[gate] = sigmoid(rows.beta[gate]);
+  }
+  const int64_t decays = params.head_decays(), first = head * own * decays;
+  float* const alpha = rows.alpha + row * params.decays();
+  for (int64_t i = first + lane; i < first + own * decays; i += kWarp) {
+    const float time = softplus(__fadd_rn(alpha[i], params.time_bias[i]));
+    alpha[i] = expf(__fmul_rn(params.rate[i / decays], time));
   }
 }
 
@@ -167,10 +172,10 @@ struct StateCall {
   int64_t keys = 0;  // columns where they begin
   int64_t queries = 0;
   int64_t values = 0;
-  const float* decays = nullptr;  // [rows of the batch, heads]
-  const float* shares = nullptr;
-  const float* skip = nullptr;  // [heads]: how much of the value is added to the output; or null
-  float* out = nullptr;         // [rows of the batch, heads * head_rows]
+  const float* decays = nullptr;  // [rows of the batch, heads], or [.., heads, dim] where kDecay says so
+  const float* shares = nullptr;  // [rows of the batch, heads]
+  const float* skip = nullptr;    // [heads]: how much of the value is added to the output; or null
+  float* out = nullptr;           // [rows of the batch, heads * head_rows]
 };
 
 constexpr int kLanes = 8;  // that share a row of a state
@@ -200,6 +205,13 @@ struct Share {
       for (int k = 0; k < 4; ++k) fours[i].at[k] = __fmul_rn(fours[i].at[k], by);
     }
   }
+  __device__ void scale(const Share& by) {
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) fours[i].at[k] = __fmul_rn(fours[i].at[k], by.fours[i].at[k]);
+    }
+  }
   __device__ void add(float factor, const Share& other) {
 #pragma unroll
     for (int i = 0; i < kFours; ++i) {
@@ -219,11 +231,15 @@ struct Share {
   }
 };
 
+// How a state decays: as a whole, or each of its columns by itself.
+enum class Decay { kHead, kChannel };
+
 // What a row of the batch brings to a row of a state.
-template <int kFours, bool kWhole>
+template <Decay kDecay, int kFours, bool kWhole>
 struct StateInput {
   Share<kFours, kWhole> key, query;
-  float value, decay, share;
+  std::conditional_t<kDecay == Decay::kHead, float, Share<kFours, kWhole>> decay;
+  float value, share;
 
   __device__ void load(const StateCall& call, int64_t batch_row, int64_t state_row, int32_t lane) {
     const auto head = static_cast<int32_t>(state_row / call.head_rows);
@@ -233,13 +249,17 @@ struct StateInput {
     key.load(mixed + call.keys + int64_t{group} * call.dim, call.dim, lane);
     query.load(mixed + call.queries + int64_t{group} * call.dim, call.dim, lane);
     value = mixed[call.values + state_row];
-    decay = call.decays[gate];
+    if constexpr (kDecay == Decay::kHead) {
+      decay = call.decays[gate];
+    } else {
+      decay.load(call.decays + gate * call.dim, call.dim, lane);
+    }
     share = call.shares[gate];
   }
 };
 
 // Blocks along x are rows of the states of all heads, along y slices.
-template <bool kCorrects, int kFours, bool kWhole>
+template <bool kCorrects, Decay kDecay, int kFours, bool kWhole>
 __global__ void __launch_bounds__(kBlock) state_kernel(StateCall call) {
   trigger_dependents();
   wait_for_dependencies();
@@ -254,12 +274,12 @@ __global__ void __launch_bounds__(kBlock) state_kernel(StateCall call) {
   const float skip = call.skip == nullptr ? 0.0f : call.skip[row / call.head_rows];
   Share<kFours, kWhole> state{};
   if (slice.position_begin != 0) state.load(memory, call.dim, lane);
-  StateInput<kFours, kWhole> next;
+  StateInput<kDecay, kFours, kWhole> next;
   if (slice.rows > 0) next.load(call, slice.row_begin, row, lane);
   const int32_t kept = slice.rows - slice.drafts;
   for (int32_t i = 0; i < slice.rows; ++i) {
     if (i == kept && is_own) state.store(memory, call.dim, lane);
-    const StateInput<kFours, kWhole> input = next;
+    const StateInput<kDecay, kFours, kWhole> input = next;
     const int64_t batch_row = int64_t{slice.row_begin} + i;
     if (i + 1 < slice.rows) next.load(call, batch_row + 1, row, lane);
     state.scale(input.decay);
@@ -275,24 +295,24 @@ __global__ void __launch_bounds__(kBlock) state_kernel(StateCall call) {
 
 constexpr int kFourElements = 4 * kLanes;  // of a vector, for each four of a lane
 
-template <bool kCorrects, int kFours, bool kWhole>
+template <bool kCorrects, Decay kDecay, int kFours, bool kWhole>
 void launch_state(LaunchQueue& stream, const StateCall& call) {
   const int64_t rows = int64_t{call.heads} * call.head_rows;
   const dim3 grid(blocks_of(rows, kRowsPerBlock, INT32_MAX), static_cast<unsigned>(call.slices.count));
-  launch_dependent(state_kernel<kCorrects, kFours, kWhole>, grid, kBlock, 0, stream, call);
+  launch_dependent(state_kernel<kCorrects, kDecay, kFours, kWhole>, grid, kBlock, 0, stream, call);
 }
 
-template <bool kCorrects>
+template <bool kCorrects, Decay kDecay = Decay::kHead>
 void update_states(LaunchQueue& stream, const StateCall& call) {
   CAIRN_CHECK(call.dim >= 1 && call.dim <= kStateDimMax && call.slices.count <= kGridMax);
   const bool whole = call.dim % kFourElements == 0 && call.width % 4 == 0 && aligned16(call.mixed) &&
-                     call.keys % 4 == 0 && call.queries % 4 == 0;
-  if (whole && call.dim == 64) return launch_state<kCorrects, 2, true>(stream, call);
-  if (whole && call.dim == 128) return launch_state<kCorrects, 4, true>(stream, call);
-  if (whole && call.dim == 256) return launch_state<kCorrects, 8, true>(stream, call);
-  if (call.dim <= kFourElements) return launch_state<kCorrects, 1, false>(stream, call);
-  if (call.dim <= 4 * kFourElements) return launch_state<kCorrects, 4, false>(stream, call);
-  launch_state<kCorrects, kStateDimMax / kFourElements, false>(stream, call);
+                     call.keys % 4 == 0 && call.queries % 4 == 0 && (kDecay == Decay::kHead || aligned16(call.decays));
+  if (whole && call.dim == 64) return launch_state<kCorrects, kDecay, 2, true>(stream, call);
+  if (whole && call.dim == 128) return launch_state<kCorrects, kDecay, 4, true>(stream, call);
+  if (whole && call.dim == 256) return launch_state<kCorrects, kDecay, 8, true>(stream, call);
+  if (call.dim <= kFourElements) return launch_state<kCorrects, kDecay, 1, false>(stream, call);
+  if (call.dim <= 4 * kFourElements) return launch_state<kCorrects, kDecay, 4, false>(stream, call);
+  launch_state<kCorrects, kDecay, kStateDimMax / kFourElements, false>(stream, call);
 }
 
 // ---- Norms ----
@@ -306,14 +326,16 @@ __global__ void __launch_bounds__(kBlock) gated_norm_kernel(GatedNormParams para
   const float* const gate = gates + number * params.cols;
   const float* const weight = params.weight + number % params.groups * params.cols;
   const bool gate_first = params.order == GateOrder::kGateFirst;
-  const auto value = [&](int64_t i) { return gate_first ? __fmul_rn(silu(gate[i]), values[i]) : values[i]; };
+  const bool is_silu = params.activation == Activation::kSilu;
+  const auto act = [&](int64_t i) { return is_silu ? silu(gate[i]) : sigmoid(gate[i]); };
+  const auto value = [&](int64_t i) { return gate_first ? __fmul_rn(act(i), values[i]) : values[i]; };
   float squares = 0;
   for (int64_t i = threadIdx.x; i < params.cols; i += kBlock) squares = __fmaf_rn(value(i), value(i), squares);
   squares = row_sum<kBlock>(squares);
   const float factor = __frsqrt_rn(__fadd_rn(squares / static_cast<float>(params.cols), params.epsilon));
   for (int64_t i = threadIdx.x; i < params.cols; i += kBlock) {
     const float normal = __fmul_rn(__fmul_rn(value(i), factor), weight[i]);
-    values[i] = gate_first ? normal : __fmul_rn(silu(gate[i]), normal);
+    values[i] = gate_first ? normal : __fmul_rn(act(i), normal);
   }
 }
 
@@ -341,21 +363,23 @@ void delta_rule(LaunchQueue& stream, const DeltaRuleParams& params, const StateS
   const unsigned blocks = blocks_of(slices.rows * params.key_heads, kWarps, INT32_MAX);
   launch_dependent(prepare_delta_kernel, dim3(blocks), kBlock, 0, stream, params, rows, slices.rows);
   const int64_t keys = int64_t{params.key_heads} * params.key_dim;
-  update_states<true>(stream, {.slices = slices,
-                               .state_offset = params.state_offset,
-                               .heads = params.heads,
-                               .head_rows = params.value_dim,
-                               .dim = params.key_dim,
-                               .groups = params.key_heads,
-                               .strided_heads = params.strided_heads,
-                               .mixed = rows.mixed,
-                               .width = params.mixed_width(),
-                               .keys = keys,
-                               .queries = 0,
-                               .values = 2 * keys,
-                               .decays = rows.alpha,
-                               .shares = rows.beta,
-                               .out = rows.out});
+  const StateCall call{.slices = slices,
+                       .state_offset = params.state_offset,
+                       .heads = params.heads,
+                       .head_rows = params.value_dim,
+                       .dim = params.key_dim,
+                       .groups = params.key_heads,
+                       .strided_heads = params.strided_heads,
+                       .mixed = rows.mixed,
+                       .width = params.mixed_width(),
+                       .keys = keys,
+                       .queries = 0,
+                       .values = 2 * keys,
+                       .decays = rows.alpha,
+                       .shares = rows.beta,
+                       .out = rows.out};
+  if (params.channel_decay) return update_states<true, Decay::kChannel>(stream, call);
+  update_states<true>(stream, call);
 }
 
 void scan(LaunchQueue& stream, const ScanParams& params, const StateSlices& slices, const ScanRows& rows) {
@@ -381,6 +405,7 @@ void scan(LaunchQueue& stream, const ScanParams& params, const StateSlices& slic
 }
 
 void gated_norm(LaunchQueue& stream, const GatedNormParams& params, const float* gates, int64_t rows, float* x) {
+  CAIRN_CHECK(params.activation == Activation::kSilu || params.activation == Activation::kSigmoid);
   const auto blocks = static_cast<unsigned>(rows * params.groups);
   launch_dependent(gated_norm_kernel, dim3(blocks), kBlock, 0, stream, params, gates, x);
 }
