@@ -251,6 +251,10 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
     if (responses::handle_running(service, request, *response)) return;
     return service.hand_over(std::move(request), std::move(response), format, responses::handle_stored);
   }
+  if (request.path.starts_with(llama_cpp::kSlotsPrefix)) {
+    if (request.method != "POST") return send_method_not_allowed(*response, request, "POST", format);
+    return service.hand_over(std::move(request), std::move(response), format, llama_cpp::handle_slot_action);
+  }
   handle_unknown(request, *response);
 }
 

@@ -278,6 +278,8 @@ disk::DiskMatch PrefixCache::find_on_disk(const PrefixCursor& cursor, std::span<
 bool PrefixCache::make_places(const PrefixCursor& cursor, const disk::DiskMatch& match, PageTable& table) {
   return impl_->make_places(cursor, match, table);
 }
+void PrefixCache::save_end(const PrefixCursor& root, std::span<const TokenId> tokens) { impl_->save_end(root, tokens); }
+void PrefixCache::erase(const PrefixCursor& root, std::span<const TokenId> tokens) { impl_->erase(root, tokens); }
 bool PrefixCache::make_room(int32_t group, int32_t pages) { return impl_->pages().make_room(group, pages); }
 int32_t PrefixCache::pages_evictable(int32_t group) const { return impl_->pool().pages_idle(group); }
 void PrefixCache::set_cost(RebuildCost cost) { impl_->pages().set_cost(cost); }

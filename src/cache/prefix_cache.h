@@ -87,6 +87,13 @@ class PrefixCache {
   /// Takes pages for all that `match` wants into the table, which ends at the cursor or is cut there. False if there
   /// are too few: the table ends at the cursor then.
   bool make_places(const PrefixCursor& cursor, const disk::DiskMatch& match, PageTable& table);
+  /// Hands the tier what save() does not, so that a sequence can resume behind these tokens, of which no sequence has
+  /// the last page: that page, the windows before the end and the states there.
+  void save_end(const PrefixCursor& root, std::span<const TokenId> tokens);
+
+  /// Drops the pages of these tokens, without writing them anywhere, from the last one back to the first that another
+  /// prompt or a sequence needs too.
+  void erase(const PrefixCursor& root, std::span<const TokenId> tokens);
 
   /// Extends `table` and `cursor`, which hold cursor.tokens positions and end on a page boundary, by what is cached of
   /// `tokens` (all tokens of the sequence), at most up to position `tokens_max`. Whole pages are shared. A page that

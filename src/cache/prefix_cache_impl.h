@@ -26,6 +26,8 @@ class PrefixCache::Impl {
   void save_boundary(const PrefixCursor& cursor, int32_t tokens, bool states);
   disk::DiskMatch find_on_disk(const PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max);
   bool make_places(const PrefixCursor& cursor, const disk::DiskMatch& match, PageTable& table);
+  void save_end(const PrefixCursor& root, std::span<const TokenId> tokens);
+  void erase(const PrefixCursor& root, std::span<const TokenId> tokens);
 
   const PagePool& pool() const { return pool_; }
   const PrefixTree& tree() const { return tree_; }
@@ -65,6 +67,7 @@ class PrefixCache::Impl {
   bool has(int32_t node, int32_t group, Where where) const {
     return pages_.has(node, group) || (where == Where::kAnyTier && pages_.has_on_host(node, group));
   }
+  int32_t find_last(const PrefixCursor& root, std::span<const TokenId> tokens) const;
   bool lacks_window(int32_t node, Where where) const;
   bool can_resume_after(int32_t node, int32_t boundary, Where where) const;
   bool can_resume_within(int32_t node, int32_t begin, int32_t boundary, Where where) const;

@@ -52,6 +52,7 @@ class PrefixCacheStore {
   /// Pins a node: it and all its ancestors stay. kNoNode is allowed.
   void pin(int32_t node);
   void unpin(int32_t node);
+  bool is_pinned(int32_t node) const { return pins_[node] > 0; }
   /// Marks the node as used: its value is counted from the current clock.
   void refresh(int32_t node);
 

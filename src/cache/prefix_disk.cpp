@@ -1,6 +1,7 @@
 // The prefix cache and its disk tier: what is handed over, and places for what comes back.
 #include <algorithm>
 #include <new>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -49,6 +50,48 @@ void PrefixCache::Impl::save_boundary(const PrefixCursor& cursor, int32_t tokens
     if (!is_kind(g, KvKind::kWindow)) continue;
     const int32_t begin = window_begin(window(g), tokens);
     for (int32_t at = node; !tree_.is_root(at) && tree_.end(at) > begin; at = tree_.parent(at)) pages_.save(at, g);
+  }
+}
+
+/// The node in which the tokens end, on the device or on host; kNoNode if there is none.
+int32_t PrefixCache::Impl::find_last(const PrefixCursor& root, std::span<const TokenId> tokens) const {
+  int32_t node = tree_.root(root.key);
+  uint64_t key = root.key;
+  const auto count = static_cast<int32_t>(tokens.size());
+  int32_t at = 0;
+  for (; node != kNoNode && count - at >= kPageTokens; at += kPageTokens) {
+    key = chain(key, tokens, at);
+    node = tree_.find(node, key, tokens.subspan(static_cast<size_t>(at), kPageTokens));
+  }
+  if (node == kNoNode || at == count) return node;
+  int32_t child = tree_.first_child(node);
+  while (child != kNoNode && !std::ranges::equal(tree_.tokens(child), tokens.subspan(static_cast<size_t>(at))))
+    child = tree_.next_sibling(child);
+  return child;
+}
+
+void PrefixCache::Impl::save_end(const PrefixCursor& root, std::span<const TokenId> tokens) {
+  const int32_t end = pages_.disk() == nullptr ? kNoNode : find_last(root, tokens);
+  if (end == kNoNode || tree_.is_root(end)) return;
+  pages_.keep_on_disk(end, root);
+  for (int32_t g = 0; g < pool_.groups(); ++g) {
+    pages_.save(end, g);
+    if (!is_kind(g, KvKind::kWindow)) continue;
+    const int32_t begin = window_begin(window(g), tree_.end(end));
+    for (int32_t at = end; !tree_.is_root(at) && tree_.end(at) > begin; at = tree_.parent(at)) {
+      pages_.keep_on_disk(at, root);
+      pages_.save(at, g);
+    }
+  }
+}
+
+void PrefixCache::Impl::erase(const PrefixCursor& root, std::span<const TokenId> tokens) {
+  int32_t node = find_last(root, tokens);
+  while (node != kNoNode && !tree_.is_root(node) && tree_.first_child(node) == kNoNode && !pages_.is_pinned(node)) {
+    const int32_t parent = tree_.parent(node);
+    const bool last = tree_.is_root(parent);  // it goes with its last child
+    pages_.remove(node);
+    node = last ? kNoNode : parent;
   }
 }
 

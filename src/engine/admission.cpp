@@ -90,7 +90,17 @@ void Admission::admit(int64_t now_ns, Sequences& running) {
   preempt_stalled(now_ns, running);
   admit_waiting(running);
   admit_unread(running);
+  end_slot_actions(running);
   reserve_pending(running);
+}
+
+// Ends those that were admitted for their pages alone, once these are where they should be.
+void Admission::end_slot_actions(Sequences& running) {
+  for (std::unique_ptr<Sequence>& sequence : running) {
+    if (sequence->slot_action() == SlotAction::kNone || !kv_.is_done(*sequence)) continue;
+    emitter_.finish(sequence, sequence->end(FinishReason::kLength, {}));
+  }
+  std::erase(running, nullptr);
 }
 
 void Admission::drop_cancelled(Sequences& running) {

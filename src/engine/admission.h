@@ -72,6 +72,7 @@ class Admission {
   class Order;
 
   int64_t first_token_deadline(const GenerateRequest& request, int64_t arrival_ns) const;
+  void end_slot_actions(Sequences& running);
   void drop_cancelled(Sequences& running);
   void preempt_stalled(int64_t now_ns, Sequences& running);
   void admit_waiting(Sequences& running);

@@ -105,6 +105,8 @@ class Engine {
   /// without a tenant, its client).
   virtual Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const = 0;
   virtual int32_t context_tokens() const = 0;
+  /// Null without a disk tier. As long as the engine lives.
+  virtual Slots* slots() { return nullptr; }
 };
 
 }  // namespace cairn

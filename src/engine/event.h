@@ -32,9 +32,10 @@ struct TokenEvent {
 
 struct Usage {
   int32_t prompt_tokens = 0;
-  int32_t completion_tokens = 0;  ///< sampled tokens, including the one that ended generation
-  int32_t cached_tokens = 0;      ///< tokens of the prompt found in the prefix cache
-  int32_t disk_tokens = 0;        ///< of them, whose pages came from the disk tier
+  int32_t completion_tokens = 0;   ///< sampled tokens, including the one that ended generation
+  int32_t cached_tokens = 0;       ///< tokens of the prompt found in the prefix cache
+  int32_t disk_tokens = 0;         ///< of them, whose pages came from the disk tier
+  int32_t cache_write_tokens = 0;  ///< tokens of the prompt in whole pages that it has added to the prefix cache
 };
 
 /// How a request's time was spent.
@@ -54,6 +55,7 @@ struct Finish {
   std::string stop;              ///< the stop string that matched, if one did
   bool context_full = false;     ///< with kLength: it is the end of the context, not max_tokens
   std::vector<float> embedding;  ///< not normalised; for Pooling::kRank one element, the relevance score as a logit
+  int32_t slot = -1;             ///< that keeps the conversation; -1: none does
   Usage usage;
   Timings timings;
   Error error;  ///< set for kError

@@ -23,8 +23,50 @@ constexpr double kLoadStartNs = 3e6;
 Result<void> KvManager::use_disk(std::shared_ptr<disk::DiskTier> tier) {
   if (!prefix_cache_enabled_) return {};
   CAIRN_TRY_VOID(prefix_cache_.use_disk(*tier));
+  slots_ = std::make_unique<Slots>(tier, sequences_max_);
   disk_ = std::move(tier);
   return {};
+}
+
+bool KvManager::is_done(Sequence& sequence) noexcept {
+  SequenceMemory& memory = sequence.memory();
+  if (memory.disk.load != nullptr) return false;
+  if (sequence.slot_action() != SlotAction::kSave || disk_ == nullptr) return true;
+  save(sequence);
+  if (memory.disk.saved < memory.cursor.tokens && memory.cursor.keeps_on_disk) return false;
+  // finish_action() hands over the rest at once.
+  int64_t rest = 0;
+  for (int32_t group = 0; group < pool_.groups(); ++group) {
+    const KvGroup& of = pool_.layout().groups[static_cast<size_t>(group)];
+    rest += disk_->bytes_of(group) * (of.kind == KvKind::kWindow ? pages_for(of.window) + 1 : 1);
+  }
+  return disk_->worker().has_room(rest);
+}
+
+// Returns in which slot; -1: in none.
+int32_t KvManager::keep_conversation(const Sequence& sequence, FinishReason reason) noexcept {
+  const SlotAction action = sequence.slot_action();
+  const bool keeps = action == SlotAction::kNone || (action == SlotAction::kRestore && reason == FinishReason::kLength);
+  if (slots_ == nullptr || !keeps || !sequence.may_be_kept() || reason == FinishReason::kError) return -1;
+  if (!uses_prefix_cache(sequence) || sequence.slot() >= slots_->count()) return -1;
+  // The last token, which was sampled and never computed, belongs to it as well.
+  const auto known = static_cast<size_t>(sequence.memory().computed) + 1;
+  const std::span<const TokenId> tokens = sequence.tokens();
+  return slots_->put(sequence.tenant(), sequence.slot(), tokens.first(std::min(tokens.size(), known)), sequence.salt());
+}
+
+void KvManager::end(Sequence& sequence, Finish& finish) noexcept {
+  const int32_t computed = sequence.memory().computed;
+  finish.slot = keep_conversation(sequence, finish.reason);
+  if (uses_prefix_cache(sequence)) {
+    const int32_t kept = std::min(computed / kPageTokens * kPageTokens, sequence.prompt_tokens());
+    finish.usage.cache_write_tokens = std::max(0, kept - sequence.cached_tokens());
+  }
+  release(sequence);
+  if (sequence.slot_action() == SlotAction::kNone || finish.reason != FinishReason::kLength) return;
+  const auto tokens = sequence.tokens().first(static_cast<size_t>(computed));
+  if (sequence.slot_action() == SlotAction::kSave) prefix_cache_.save_end(sequence.root(), tokens);
+  if (sequence.slot_action() == SlotAction::kErase) prefix_cache_.erase(sequence.root(), tokens);
 }
 
 void KvManager::set_cost(RebuildCost cost) {
@@ -57,6 +99,7 @@ bool KvManager::others_load(const Sequence& sequence, const Sequences& running) 
 DiskLookup KvManager::begin_load(Sequence& sequence, const Sequences& running) noexcept try {
   SequenceMemory& memory = sequence.memory();
   if (disk_ == nullptr || !uses_prefix_cache(sequence) || memory.disk.gave_up) return {};
+  if (sequence.slot_action() != SlotAction::kNone && sequence.slot_action() != SlotAction::kRestore) return {};
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
   disk::DiskMatch match = prefix_cache_.find_on_disk(memory.cursor, sequence.tokens(), tokens - 1);
   const int32_t gain = match.tokens - memory.computed;
@@ -64,14 +107,15 @@ DiskLookup KvManager::begin_load(Sequence& sequence, const Sequences& running) n
                               ? "the next pages are there, but no window or state to go on from behind them"
                               : "the next page is not there";
   if (match.tokens == tokens - 1) miss = "it has all of the prompt";
-  const bool found = gain >= disk_->policy().gain_min;
+  const bool wanted = sequence.slot_action() == SlotAction::kRestore;
+  const bool found = gain >= (wanted ? 1 : disk_->policy().gain_min);
   if (gain > 0 && !found) miss = "so few tokens are computed as fast";
   if (!found) {
     if (gain <= 0) ++counters_.disk_misses;
     return {.miss = miss};
   }
   if (others_load(sequence, running)) return {.miss = "another request loads the same pages"};
-  if (!pays(match, memory.computed)) return {.miss = "computing is faster than loading"};
+  if (!wanted && !pays(match, memory.computed)) return {.miss = "computing is faster than loading"};
   if (!prefix_cache_.make_places(memory.cursor, match, memory.table)) {
     give_up_load(sequence);
     return {.miss = "there is no memory for its pages"};

@@ -20,6 +20,7 @@ KvManager::KvManager(PagePool&& pool, const EngineOptions& options, int32_t sequ
     : pool_(std::move(pool)),
       prefix_cache_(pool_),
       prefix_cache_enabled_(options.prefix_cache),
+      sequences_max_(sequences_max),
       has_state_(holds(pool_.layout(), KvKind::kState)),
       prefill_chunk_max_(options.prefill_chunk_max),
       counters_(counters),

@@ -18,6 +18,7 @@
 #include "engine/prefix_reports.h"
 #include "engine/scheduling/scheduler.h"
 #include "engine/sequence.h"
+#include "engine/slots.h"
 
 namespace cairn {
 
@@ -46,6 +47,8 @@ class KvManager {
   /// Pages outlive the process in `tier`. Call after use_host_tier, before the first sequence. Error: kOutOfMemory.
   Result<void> use_disk(std::shared_ptr<disk::DiskTier> tier);
   const disk::DiskTier* disk() const { return disk_.get(); }
+  /// Null without a disk tier. Thread-safe.
+  Slots* slots() { return slots_.get(); }
 
   const PagePool& pool() const { return pool_; }
   PrefixCache& prefix_cache() { return prefix_cache_; }
@@ -66,6 +69,8 @@ class KvManager {
   /// Writes what is cached, within kFlushMax. Nothing runs any more.
   void flush() noexcept;
   void set_cost(RebuildCost cost);
+  /// Whether all pages that a sequence with a slot action is about have come, or have been handed over.
+  bool is_done(Sequence& sequence) noexcept;
 
   // -- Before a step.
   /// Advances a prompt in progress over pages that another sequence has computed meanwhile.
@@ -92,6 +97,9 @@ class KvManager {
   void drop_states(SequenceMemory& memory);
   /// Frees all pages of the sequence. Whole ones stay in the cache until they are evicted.
   void release(Sequence& sequence);
+  /// Releases a sequence that ends, and fills what `finish` says of the cache. Its conversation is kept in a slot; of
+  /// one with a slot action, kLength says that it is done.
+  void end(Sequence& sequence, Finish& finish) noexcept;
   /// Updates the page gauges, which show the group of which sequences use most.
   void count_pages();
 
@@ -104,6 +112,7 @@ class KvManager {
   void finish_load(Sequence& sequence, int64_t now_ns);
   void give_up_load(Sequence& sequence);
   void save(Sequence& sequence) noexcept;
+  int32_t keep_conversation(const Sequence& sequence, FinishReason reason) noexcept;
   // Sequences that embed bypass the cache, because it does not hold hidden rows.
   bool uses_prefix_cache(const Sequence& sequence) const { return prefix_cache_enabled_ && !sequence.embeds(); }
 
@@ -111,10 +120,12 @@ class KvManager {
   PrefixCache prefix_cache_;
   PrefixReports reports_;
   const bool prefix_cache_enabled_;
+  const int32_t sequences_max_;
   const bool has_state_;
   const int32_t prefill_chunk_max_;
   EngineCounters& counters_;
   std::shared_ptr<disk::DiskTier> disk_;
+  std::unique_ptr<Slots> slots_;  // null without disk_
   const bool has_window_;
   std::optional<RebuildCost> cost_;  // none: unknown
   std::vector<uint64_t> page_keys_;  // see page_keys()

@@ -12,6 +12,7 @@
 
 #include "base/ids.h"
 #include "engine/scheduling/party.h"
+#include "engine/slots.h"
 #include "model/pooling.h"
 #include "sampling/sampler.h"
 
@@ -60,6 +61,9 @@ struct GenerateRequest {
   std::string tenant;
   uint64_t salt = 0;         ///< only requests with the same salt share cached pages
   bool keep_on_disk = true;  ///< whether the disk tier, if there is one, may keep its pages
+  int32_t slot = -1;         ///< the engine's slot that keeps the conversation (slots.h); -1: one that is chosen
+  /// If set, nothing is generated: once it is done the answer ends, and Usage::cached_tokens says of how many tokens.
+  SlotAction slot_action = SlotAction::kNone;
   Priority priority = Priority::kInteractive;
   std::chrono::milliseconds target_ttft{0};  ///< time to first token, from submit; 0: by priority and length
   std::chrono::milliseconds target_tbt{0};   ///< time between tokens; 0: none

@@ -36,7 +36,10 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       party_(submission.party),
       salt_(submission.request.salt),
       tenant_(hash64(submission.request.tenant)),
-      keep_on_disk_(submission.request.keep_on_disk),
+      may_be_kept_(submission.request.keep_on_disk),
+      keep_on_disk_(may_be_kept_),
+      slot_(submission.request.slot),
+      slot_action_(submission.request.slot_action),
       arrival_ns_(submission.arrival_ns),
       deadline_ns_(submission.deadline_ns),
       patience_ns_(deadline_ns_ - arrival_ns_),
@@ -101,7 +104,7 @@ ScheduleInput Sequence::demand() const {
   demand.position = memory_.computed;
   demand.priority = priority_;
   demand.party = party_;
-  demand.deferred = rank_ == kUnreadRank || memory_.disk.load != nullptr;
+  demand.deferred = rank_ == kUnreadRank || memory_.disk.load != nullptr || slot_action_ != SlotAction::kNone;
   demand.deadline_ns = deadline_ns_;
   demand.tbt_ns = tbt_ns_;
   return demand;
@@ -198,7 +201,10 @@ bool Sequence::take_hidden(std::span<const float> rows, bool to_the_end, const R
 Finish Sequence::finish(FinishReason reason) const {
   Finish result;
   result.reason = reason;
-  result.usage = {prompt_tokens_, sampled_, cached_tokens_, disk_tokens_};
+  result.usage = {.prompt_tokens = prompt_tokens_,
+                  .completion_tokens = sampled_,
+                  .cached_tokens = cached_tokens_,
+                  .disk_tokens = disk_tokens_};
   result.timings = timings_;
   return result;
 }

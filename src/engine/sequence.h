@@ -108,8 +108,12 @@ class Sequence {
   /// kept.
   void set_disk_owner(uint64_t owner, int32_t prompt_min) {
     disk_owner_ = owner;
-    keep_on_disk_ = keep_on_disk_ && prompt_tokens_ >= prompt_min;
+    keep_on_disk_ = may_be_kept_ && (prompt_tokens_ >= prompt_min || slot_action_ == SlotAction::kSave);
   }
+  /// Whether its client lets it be kept on a disk.
+  bool may_be_kept() const { return may_be_kept_; }
+  int32_t slot() const { return slot_; }
+  SlotAction slot_action() const { return slot_action_; }
   /// Tokens of the prompt, and of the answer before a preemption, that the model still has to compute.
   int32_t rows_left() const { return static_cast<int32_t>(tokens_.size()) - memory_.computed; }
   /// Whether the only row left is a token that was sampled.
@@ -220,7 +224,10 @@ class Sequence {
   uint64_t salt_;
   uint64_t tenant_;
   uint64_t disk_owner_ = 0;
+  bool may_be_kept_;
   bool keep_on_disk_;
+  int32_t slot_;
+  SlotAction slot_action_;
   int64_t arrival_ns_;
   int64_t deadline_ns_;
   int64_t patience_ns_;  // time from its arrival to its deadline

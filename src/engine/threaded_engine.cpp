@@ -38,6 +38,7 @@ class ThreadedEngine final : public Engine {
     return core_.prefix_report(id, asker);
   }
   int32_t context_tokens() const override { return core_.context_tokens(); }
+  Slots* slots() override { return core_.slots(); }
 
  private:
   void run();

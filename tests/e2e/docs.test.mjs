@@ -26,7 +26,7 @@ let server, hub, hubUrl;
 before(async () => {
   // The folder of keys and values that `cairn cache` looks at.
   await (await serve(guide, ['--kv-disk', path.join(folder, 'kv')])).stop();
-  server = await serve(guide, ['--frames', socket, '--store', path.join(folder, 'responses.db'), '--no-pull']);
+  server = await serve(guide, ['--kv-disk', path.join(folder, 'kv-of-server'), '--frames', socket, '--store', path.join(folder, 'responses.db'), '--no-pull']);
   hub = spawn(process.execPath, [path.join(root, 'tests/e2e/hub_server.mjs'), guide], { stdio: ['ignore', 'pipe', 'inherit'] });
   hubUrl = await new Promise((resolve) => hub.stdout.once('data', (bytes) => resolve(String(bytes).trim())));
 });

@@ -23,8 +23,8 @@ const ask = async (server, prompt, more = {}, headers = {}) => {
   const body = { prompt, n_predict: 8, temperature: 0, ignore_eos: true, return_tokens: true, ...more };
   const reply = await server.post('/completion', body, { headers: { 'content-type': 'application/json', ...headers } });
   assert.equal(reply.status, 200, await reply.clone().text());
-  const { tokens, timings } = await reply.json();
-  return { tokens, computed: timings.prompt_n, cached: timings.cache_n };
+  const { tokens, timings, id_slot: slot } = await reply.json();
+  return { tokens, computed: timings.prompt_n, cached: timings.cache_n, slot };
 };
 const disk = async (server) => (await (await fetch(`${server.url}/stats`)).json()).kv_disk;
 const eventually = async (server, holds) => {
@@ -173,6 +173,161 @@ test('another key, another KV type and what may not be kept find nothing; tenant
   assert.equal(cairn(['cache', 'clear', folder]).status, 0);
   assert.deepEqual(filesOf(folder, 'pages-'), []);
   assert.match(cairn(['cache', 'list', os.tmpdir()]).stderr, /holds no keys and values/);
+});
+
+const act = async (server, slot, action, body = {}, headers = {}) => {
+  const reply = await server.post(`/slots/${slot}?action=${action}`, body, { headers: { 'content-type': 'application/json', ...headers } });
+  return { status: reply.status, ...await reply.json() };
+};
+
+test("llama-server's slots are saved, restored and erased by name", async (t) => {
+  const folder = folderFor(t);
+  for (const name of ['llama', 'qwen35']) {
+    const first = await started(t, name, folder);
+    const prompt = ids(90, 3);
+    const told = await ask(first, prompt, { id_slot: 1 });
+    assert.equal(told.slot, 1);
+    const saved = await act(first, 1, 'save', { filename: 'talk.bin' });
+    assert.equal(saved.status, 200, JSON.stringify(saved));
+    assert.deepEqual([saved.id_slot, saved.filename, saved.n_saved], [1, 'talk.bin', 90 + 7]);  // the 8th was not computed
+    assert.ok(saved.n_written > 0 && saved.timings.save_ms > 0);
+    const list = await (await fetch(`${first.url}/slots`)).json();
+    assert.deepEqual(list.slice(0, 3).map((slot) => slot.n_prompt_tokens), [0, 98, 0]);
+    const next = [...prompt, ...told.tokens, ...ids(9, 4)];
+    const expected = await ask(first, next);
+    assert.equal(expected.slot, 1, 'a prompt that goes on with a conversation takes its slot');
+    assert.equal(expected.computed, 1 + 9);
+
+    assert.equal((await act(first, 1, 'erase')).n_erased, 98 + 9 + 7);
+    assert.equal((await act(first, 1, 'erase')).n_erased, 0);
+    assert.equal((await act(first, 1, 'save', { filename: 'talk.bin' })).status, 400);
+    assert.equal((await ask(first, next, { id_slot: 2, cache_prompt: false })).computed, next.length);
+    await killed(first);
+
+    const second = await started(t, name, folder);
+    const restored = await act(second, 0, 'restore', { filename: 'talk.bin' });
+    assert.deepEqual([restored.status, restored.n_restored, restored.n_read], [200, 97, saved.n_written], JSON.stringify(restored));
+    assert.ok(restored.timings.restore_ms > 0);
+    const again = await ask(second, next);
+    assert.deepEqual([again.tokens, again.computed, again.slot], [expected.tokens, 1 + 9, 0]);
+    assert.equal((await act(second, 0, 'restore', { filename: 'talk.bin' }, { authorization: 'Bearer other' })).status, 400);
+    assert.match((await act(second, 0, 'restore', { filename: 'else.bin' })).error.message, /"else.bin" cannot be restored/);
+    for (const filename of ['../talk.bin', 'a/b', '', '.', 7, undefined]) {
+      const refused = await act(second, 0, 'save', { filename });
+      assert.deepEqual([refused.status, refused.error.type], [400, 'invalid_request_error'], filename);
+    }
+    assert.equal((await act(second, 0, 'burn')).status, 400);
+    assert.equal((await act(second, 'x', 'erase')).status, 400);
+    assert.equal((await act(second, 1000, 'erase')).status, 400);
+    assert.equal((await fetch(`${second.url}/slots/0`)).status, 405);
+    await second.stop();
+  }
+  const plain = await serve(model('llama'));
+  t.after(() => plain.stop());
+  const refused = await act(plain, 0, 'save', { filename: 'talk.bin' });
+  assert.deepEqual([refused.status, refused.error.type], [501, 'not_supported_error']);
+  assert.match(refused.error.message, /--kv-disk/);
+});
+
+test('usage says what was written to the cache, and where the rest came from', async (t) => {
+  const folder = folderFor(t);
+  const first = await started(t, 'llama', folder);
+  const text = Array.from({ length: 300 }, (_, i) => `word ${i % 7}`).join(' ');
+  const chat = async (server) => (await (await server.post('/v1/chat/completions',
+    { messages: [{ role: 'user', content: text }], max_tokens: 2 })).json());
+  const cold = (await chat(first)).usage;
+  const whole = Math.floor(cold.prompt_tokens / 32) * 32;
+  assert.deepEqual(cold.prompt_tokens_details, { cached_tokens: 0, cache_write_tokens: whole });
+  const message = async (block) => (await (await first.post('/v1/messages',
+    { max_tokens: 2, messages: [{ role: 'user', content: [{ type: 'text', text: `${block.length} ${text}`, ...block[0] }] }] })).json()).usage;
+  const marked = await message([{ cache_control: { type: 'ephemeral' } }]);
+  assert.equal(marked.cache_creation_input_tokens % 32, 0);
+  assert.ok(marked.cache_creation_input_tokens > 256 && marked.input_tokens < 32, JSON.stringify(marked));
+  const hit = await message([{ cache_control: { type: 'ephemeral' } }]);
+  assert.deepEqual([hit.cache_creation_input_tokens, hit.input_tokens], [0, 1]);
+  assert.equal(hit.cache_read_input_tokens, marked.cache_creation_input_tokens + marked.input_tokens - 1);
+  const unmarked = await message([{}, {}]);
+  assert.equal(unmarked.cache_creation_input_tokens, 0);
+  await first.stop();
+  const second = await started(t, 'llama', folder);
+  const { usage: warm, timings } = await chat(second);
+  assert.equal(warm.prompt_tokens_details.cached_tokens, warm.prompt_tokens_details.disk_tokens);
+  assert.equal(timings.disk_n, warm.prompt_tokens_details.disk_tokens);
+  assert.match(second.log(), new RegExp(`, ${timings.disk_n} from the disk, first`));
+  const metrics = await (await fetch(`${second.url}/metrics`)).text();
+  assert.match(metrics, /^cairn_kv_disk_hits_total\{model="[^"]*"\} 1$/m);
+  assert.match(metrics, new RegExp(`^cairn_kv_disk_tokens_total\\{model="[^"]*"\\} ${timings.disk_n}$`, 'm'));
+  for (const name of ['read_bytes_total', 'written_today_bytes', 'bytes', 'pages']) {
+    assert.match(metrics, new RegExp(`^cairn_kv_disk_${name} [1-9]`, 'm'));
+  }
+});
+
+// How often a value of the first list is larger than one of the second: 0.5 if nothing tells them apart.
+const larger = (a, b) => a.reduce((sum, x) => sum + b.reduce((n, y) => n + (x > y ? 1 : x === y ? 0.5 : 0), 0), 0) / (a.length * b.length);
+
+// 1,000 with CAIRN_PREFIXES=1000, which takes a minute.
+test("no prefix of one key is a hit for another, in memory or on the disk, by counts or by time", async (t) => {
+  const folder = folderFor(t);
+  const prefixes = Number(process.env.CAIRN_PREFIXES ?? 100);
+  const key = (name) => ({ authorization: `Bearer ${name}` });
+  const prompt = (i) => ids(300, 7 * i + 1);
+  const timed = async (server, name, i, cached) => {
+    const begin = performance.now();
+    const answer = await ask(server, prompt(i), { n_predict: 1 }, key(name));
+    assert.equal(answer.cached, cached, `${name} asks for prefix ${i}`);
+    return performance.now() - begin;
+  };
+  // What one has asked and what nobody has, in turns, so that the machine's moods are the same for both.
+  const cannotTell = async (server, name) => {
+    const asked = [], unasked = [];
+    for (let i = 0; i < prefixes; ++i) {
+      asked.push(await timed(server, name, i, 0));
+      unasked.push(await timed(server, name, (name.length + 1) * prefixes + i, 0));
+    }
+    // Six times the deviation that chance gives.
+    assert.ok(Math.abs(larger(unasked, asked) - 0.5) < 6 / Math.sqrt(6 * prefixes), `${larger(unasked, asked)}`);
+  };
+  const first = await started(t, 'llama', folder);
+  for (let i = 0; i < prefixes; ++i) await timed(first, 'alice', i, 0);
+  await cannotTell(first, 'bob');
+  await first.stop();
+  const second = await started(t, 'llama', folder);
+  await cannotTell(second, 'carol');
+  // They can be told from one's own, so that the test would see it.
+  const own = [], unasked = [];
+  for (let i = 0; i < prefixes; ++i) {
+    own.push(await timed(second, 'alice', i, 299));
+    unasked.push(await timed(second, 'alice', 9 * prefixes + i, 0));
+  }
+  assert.ok(larger(unasked, own) > 0.8, `${larger(unasked, own)}`);
+  await second.stop();
+});
+
+test('a server that is killed at any moment answers the same afterwards, from what it had written', async (t) => {
+  const folder = folderFor(t);
+  const times = 4;
+  const prompts = Array.from({ length: times }, (_, i) => ids(700, 50 + i));
+  const plain = await serve(model('llama'), ['--no-prefix-cache']);
+  t.after(() => plain.stop());
+  const expected = [];
+  for (const prompt of prompts) expected.push((await ask(plain, prompt)).tokens);
+  for (let i = 0; i < times; ++i) {
+    const server = await started(t, 'llama', folder);
+    for (let j = 0; j < i; ++j) assert.deepEqual((await ask(server, prompts[j])).tokens, expected[j], `${j} after ${i} ends`);
+    ask(server, prompts[i]).catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 100));
+    await killed(server);
+  }
+  const last = await started(t, 'llama', folder);
+  for (let i = 0; i < times; ++i) assert.deepEqual((await ask(last, prompts[i])).tokens, expected[i]);
+  await last.stop();
+  const after = await started(t, 'llama', folder);
+  for (let i = 0; i < times; ++i) {
+    const answer = await ask(after, prompts[i]);
+    assert.deepEqual(answer.tokens, expected[i]);
+    assert.ok(answer.cached >= 672, answer.cached);
+  }
+  assert.deepEqual(warnings(after.log()), []);
 });
 
 test('a folder that cannot be used is one line of the log', async (t) => {

@@ -82,6 +82,61 @@ TEST_F(SimDisk, AfterEveryRestartAConversationComputesItsNewTokensOnly) {
   }
 }
 
+/// A process that answers one prompt: with all checks of the simulation, of which one is the answer itself.
+Answer answer_of(const Tokenizer& tokenizer, const SimulationOptions& options, const GenerateRequest& request,
+                 bool ends_well) {
+  Simulation simulation(tokenizer, options);
+  Planned one;
+  one.request = request;
+  EXPECT_TRUE(simulation.submit(std::move(one)));
+  simulation.settle();
+  EXPECT_EQ(simulation.problem(), "");
+  if (ends_well) simulation.flush();
+  return simulation.visitors().back().answer;
+}
+
+TEST_F(SimDisk, WhereverAProcessIsKilledTheNextAnswersTheSameFromWhatIsThere) {
+  constexpr int32_t kPoints = 200;
+  constexpr uint64_t kCalls = 100;
+  std::mt19937_64 random(1);
+  int32_t found = 0;
+  for (int32_t point = 0; point < kPoints; ++point) {
+    disk::MemoryDisk files;
+    SimulationOptions options;
+    options.model.layout.groups = {full_group()};
+    if (point % 3 == 1) options.model.layout.groups.push_back(window_group(50));
+    if (point % 3 == 2) options.model.layout.groups.push_back(state_group());
+    options.model.context_tokens = 1'024;
+    options.engine.kv_pages.assign(options.model.layout.groups.size(), 40);
+    options.disk = &files;
+    options.seed = static_cast<uint64_t>(point);
+    const GenerateRequest request = request_of(random_prompt(600, static_cast<uint64_t>(point)), 20);
+    options.disk_calls = static_cast<int64_t>(random() % kCalls);
+    const Answer first = answer_of(tokenizer(), options, request, true);
+    files.lose_power(random);
+    options.disk_calls = -1;
+    int64_t pages = 0;
+    {
+      disk::MemoryFiles looking(files);
+      const auto store = disk::PageStore::open(looking, "/kv", {.unix_s = [] { return int64_t{1}; }});
+      ASSERT_TRUE(store.has_value()) << point << ": " << store.error().text();
+      pages = (*store)->counts().pages;
+    }
+    const Answer second = answer_of(tokenizer(), options, request, true);
+    EXPECT_EQ(second.tokens, first.tokens) << point;
+    if (options.model.layout.groups.size() == 1) {
+      EXPECT_EQ(second.finish.usage.disk_tokens > 0, pages > 0) << point << ": " << pages;
+    }
+    found += second.finish.usage.disk_tokens > 0 ? 1 : 0;
+    // Nothing that the first left behind fails for ever.
+    const Answer third = answer_of(tokenizer(), options, request, false);
+    EXPECT_EQ(third.tokens, first.tokens) << point;
+    EXPECT_GE(third.finish.usage.disk_tokens, 512) << point;
+  }
+  fmt::print("{} of {} went on from what a killed process had left\n", found, kPoints);
+  EXPECT_GT(found, kPoints / 4);
+}
+
 TEST_F(SimDisk, TheKilledProcesssPromptIsFoundAsFarAsItWasWritten) {
   for (const bool state : {false, true}) {
     disk::MemoryDisk files;

@@ -51,10 +51,14 @@ Simulation::Simulation(const Tokenizer& tokenizer, const SimulationOptions& opti
 
 void Simulation::open_disk() {
   auto files = std::make_unique<disk::MemoryFiles>(*options_.disk);
+  files->calls_left = options_.disk_calls;
   auto store = disk::PageStore::open(*files, "/kv", {.unix_s = [] { return int64_t{1}; }});
+  // Killed before it has opened the folder.
+  if (!store.has_value() && options_.disk_calls >= 0) return;
   if (!store.has_value()) return wrong("no disk: {}", store.error().text());
   disk_ = std::make_shared<disk::DiskWorker>(std::move(files), std::move(*store));
   auto tier = disk::DiskTier::create(disk_, options_.model.layout, "the simulated model", "{}", {1, 1});
+  if (!tier.has_value() && options_.disk_calls >= 0) return;
   if (!tier.has_value() || !core_->use_disk(std::move(*tier)).has_value()) wrong("no disk tier");
 }
 

@@ -46,6 +46,7 @@ struct SimulationOptions {
   int64_t stops_after_turn = -1;     ///< stops the engine after it; -1: never
   uint64_t seed = 0;                 ///< seed of the failures
   disk::MemoryDisk* disk = nullptr;  ///< of a disk tier, whose pages outlive the simulation; null: no tier
+  int64_t disk_calls = -1;  ///< changing calls until the disk hears nothing more of this process; -1: any number
 };
 
 /// A request in the simulation.

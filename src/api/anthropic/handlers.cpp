@@ -21,6 +21,7 @@ Result<void> answer(Service& service, const net::HttpRequest& http,
   options.stream = request.chat.stream;
   options.max_tokens = request.chat.generate.max_tokens;
   options.shows_thinking = request.shows_thinking;
+  options.marks_cache = request.marks_cache;
   options.answers = request.answers;
   return run_chat(service, std::move(request.chat), "msg_", http, response, [&](const ChatStart& start) {
     options.id = start.id;

@@ -196,6 +196,20 @@ Result<void> check_cache_control(const ordered_json* control) {
   return {};
 }
 
+bool has_mark(const ordered_json& value) { return value.is_object() && value.contains("cache_control"); }
+
+// Whether the request, a tool or a block of text marks what is to be cached.
+bool marks_cache(const ordered_json& body) {
+  if (has_mark(body)) return true;
+  const auto in_list = [&](const ordered_json& of, const char* name) {
+    const auto list = of.find(name);
+    return list != of.end() && list->is_array() && std::ranges::any_of(*list, has_mark);
+  };
+  if (in_list(body, "tools") || in_list(body, "system")) return true;
+  return std::ranges::any_of(body.at("messages"),
+                             [&](const ordered_json& message) { return in_list(message, "content"); });
+}
+
 void read_service(RequestFields& fields) {
   if (const std::string tier = fields.string("service_tier", "auto"); tier != "auto" && tier != "standard_only")
     fields.reject("service_tier", fmt::format("must be \"auto\" or \"standard_only\", not {}", quoted_value(tier)));
@@ -250,6 +264,7 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
   if (!conversation.prefill.empty() && chat.tool_use == ToolUse::kRequired)
     return invalid_field("tool_choice",
                          "wants an answer that begins with a call, but the last message has begun it with text");
+  request.marks_cache = marks_cache(body);
   chat.input.messages = std::move(conversation.messages);
   chat.prefill = std::move(conversation.prefill);
   return request;

@@ -15,6 +15,7 @@ struct MessagesRequest {
   ChatRequest chat;
   bool shows_thinking = true;  ///< false: thinking blocks come without their text
   bool answers = true;         ///< false, for max_tokens 0: the prompt is to be cached, nothing more
+  bool marks_cache = false;    ///< whether cache_control stands anywhere
 };
 
 enum class Purpose { kAnswer, kCount };

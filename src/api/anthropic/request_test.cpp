@@ -93,6 +93,16 @@ TEST(MessagesRequest, MaxTokensMayBeNoughtOrMissingToCount) {
   EXPECT_TRUE(parse(R"({"max_tokens": null})", Purpose::kCount).has_value());
 }
 
+TEST(MessagesRequest, KnowsWhetherAnythingMarksWhatIsToBeCached) {
+  EXPECT_FALSE(request_of("{}").marks_cache);
+  EXPECT_TRUE(request_of(R"({"cache_control": {"type": "ephemeral"}})").marks_cache);
+  EXPECT_TRUE(
+      request_of(R"({"system": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]})").marks_cache);
+  EXPECT_TRUE(request_of(R"({"messages": [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"},
+      {"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]}]})")
+                  .marks_cache);
+}
+
 TEST(MessagesRequest, ThinkingIsEnabledWithABudgetOrAdaptiveOrDisabled) {
   const auto enabled = request_of(R"({"thinking": {"type": "enabled", "budget_tokens": 2000}})");
   EXPECT_EQ(enabled.chat.reasoning.enabled, true);

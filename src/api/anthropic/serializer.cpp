@@ -41,8 +41,8 @@ std::string_view stop_reason(const ChatFinish& finish, const ResponseOptions& op
 }
 
 ordered_json usage_json(const Usage& usage, int32_t reasoning_tokens) {
-  return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
-          {"cache_creation_input_tokens", 0},
+  return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens},
+          {"cache_creation_input_tokens", usage.cache_write_tokens},
           {"cache_read_input_tokens", usage.cached_tokens},
           {"output_tokens", usage.completion_tokens},
           {"output_tokens_details", {{"thinking_tokens", reasoning_tokens}}}};
@@ -153,6 +153,7 @@ std::string MessagesSerializer::finish(int, ChatFinish&& finish) {
   stop_["stop_reason"] = options_.answers ? stop_reason(finish, options_) : "max_tokens";
   if (options_.answers && finish.reason == ChatFinishReason::kStopString) stop_["stop_sequence"] = finish.stop;
   if (!options_.answers) finish.usage.completion_tokens = finish.reasoning_tokens = 0;
+  if (!options_.marks_cache) finish.usage.cache_write_tokens = 0;
   usage_ = usage_json(finish.usage, finish.reasoning_tokens);
   return end_block();
 }

@@ -101,10 +101,6 @@ std::string token_entry(const LoadedModel& model, TokenId id) {
   return id == kNoToken ? std::string() : std::string(model.tokenizer->piece(id, true));
 }
 
-ordered_json slot_json(const LoadedModel& model, int32_t id, bool busy) {
-  return {{"id", id}, {"id_task", -1}, {"n_ctx", model.engine->context_tokens()}, {"is_processing", busy}};
-}
-
 Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
   CAIRN_TRY(const SharedModel model, asked_model(service, http));
   GenerateRequest defaults;
@@ -112,7 +108,8 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
   const GenerationDefaults preset = service.generation_defaults(model->name);
   preset.apply(defaults.sampling);
   defaults.max_tokens = preset.predict.value_or(-1);
-  ordered_json settings = slot_json(*model, 0, false);
+  ordered_json settings = {
+      {"id", 0}, {"id_task", -1}, {"n_ctx", model->engine->context_tokens()}, {"is_processing", false}};
   settings["params"] = settings_json(defaults, model->engine->context_tokens());
   settings["params"]["seed"] = preset.seed.value_or(-1);
   const ChatCapabilities& can = model->chat_template.capabilities();
@@ -137,17 +134,6 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
                       {"eos_token", token_entry(*model, special.eos)},
                       {"build_info", fmt::format("cairn {}", kVersion)},
                       {"is_sleeping", false}};
-}
-
-Result<ordered_json> slots(Service& service, const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, asked_model(service, http));
-  const int32_t busy = model->engine->stats().active_requests;
-  const auto must_have_one = http.query_value("fail_on_no_slot");
-  if (must_have_one && *must_have_one == "1" && busy >= model->sequences_max)
-    return fail(Code::kUnavailable, "all {} slots are in use", model->sequences_max);
-  ordered_json list = ordered_json::array();
-  for (int32_t i = 0; i < model->sequences_max; ++i) list.push_back(slot_json(*model, i, i < busy));
-  return list;
 }
 
 void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
@@ -176,10 +162,6 @@ void handle_lora_adapters(Service&, const net::HttpRequest&, std::shared_ptr<net
 
 void handle_props(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   reply(*response, props(service, request));
-}
-
-void handle_slots(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  reply(*response, slots(service, request));
 }
 
 }  // namespace cairn::api::llama_cpp

@@ -1,7 +1,8 @@
-/// llama.cpp's own endpoints: POST /completion and /infill, GET /props and /slots.
+/// llama.cpp's own endpoints: POST /completion and /infill, GET /props, /slots and what is below it.
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "api/service.h"
 #include "net/http/http_server.h"
@@ -16,8 +17,11 @@ void handle_infill(Service& service, const net::HttpRequest& request, std::share
 void handle_lora_adapters(Service& service, const net::HttpRequest& request,
                           std::shared_ptr<net::HttpResponse> response);
 void handle_props(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-/// One entry for each request that may run at once, those that run first: requests have no slots of their own here.
-/// With ?fail_on_no_slot=1 an Error (503) while all are in use.
+inline constexpr std::string_view kSlotsPrefix = "/slots/";
+/// One entry for each request that may run at once, those that run first, and the tokens of the conversation that the
+/// asker's slot of that number has (engine/slots.h). With ?fail_on_no_slot=1 an Error (503) while all are in use.
 void handle_slots(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+/// POST /slots/ID?action=save, restore or erase. Without a disk tier 501, as llama-server without --slot-save-path.
+void handle_slot_action(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api::llama_cpp

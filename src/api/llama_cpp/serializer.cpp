@@ -136,7 +136,7 @@ std::string CompletionSerializer::finish(int index, Finish&& finish) {
     bytes = sse_event(rest);
   }
   ordered_json value = delta_json(index, choice);
-  value["id_slot"] = -1;
+  value["id_slot"] = finish.slot;
   value["stop"] = true;
   value["model"] = options_.model;
   value["tokens_predicted"] = finish.usage.completion_tokens;

@@ -42,7 +42,7 @@ void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
   generate.line_time_max = std::chrono::milliseconds(std::max<int64_t>(0, time));
   generate.line_indent_min = static_cast<int32_t>(fields.integer("n_indent", 0, 0, kTokensMax));
   refuse_what_is_on(fields);
-  fields.accept("id_slot", "any slot may answer");
+  generate.slot = static_cast<int32_t>(fields.integer("id_slot", -1, -1, kTokensMax));
   fields.accept("n_cache_reuse", "beginnings of prompts are found again by themselves");
   for (const auto* name : {"n_keep", "n_discard"}) fields.accept(name, "an answer ends with the context");
   fields.accept("n_ctx", "the context is as the server has been started");

@@ -12,7 +12,7 @@
 
 namespace cairn::api {
 
-/// `cache_prompt`, `t_max_predict_ms` and `n_indent`, and those that may say only that something is
+/// `cache_prompt`, `id_slot`, `t_max_predict_ms` and `n_indent`, and those that may say only that something is
 /// off or change nothing here.
 void read_llama_fields(RequestFields& fields, GenerateRequest& generate);
 

@@ -26,7 +26,7 @@ ordered_json incomplete_details(ChatFinishReason end) {
 ordered_json usage_json(const ChatFinish& finish) {
   const Usage& usage = finish.usage;
   return {{"input_tokens", usage.prompt_tokens},
-          {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"input_tokens_details", cache_json(usage)},
           {"output_tokens", usage.completion_tokens},
           {"output_tokens_details", {{"reasoning_tokens", finish.reasoning_tokens}}},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};

@@ -22,17 +22,23 @@ void add_usage(Usage& sum, const Usage& usage, bool counts_prompt) {
     sum.prompt_tokens += usage.prompt_tokens;
     sum.cached_tokens += usage.cached_tokens;
     sum.disk_tokens += usage.disk_tokens;
+    sum.cache_write_tokens += usage.cache_write_tokens;
   }
   sum.completion_tokens += usage.completion_tokens;
 }
 
 ordered_json usage_json(const Usage& usage) {
-  ordered_json details = {{"cached_tokens", usage.cached_tokens}};
-  if (usage.disk_tokens > 0) details["disk_tokens"] = usage.disk_tokens;
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", std::move(details)}};
+          {"prompt_tokens_details", cache_json(usage)}};
+}
+
+ordered_json cache_json(const Usage& usage) {
+  ordered_json details = {{"cached_tokens", usage.cached_tokens}};
+  if (usage.disk_tokens > 0) details["disk_tokens"] = usage.disk_tokens;
+  if (usage.cache_write_tokens > 0) details["cache_write_tokens"] = usage.cache_write_tokens;
+  return details;
 }
 
 ordered_json prefill_json(const PrefillProgress& progress) {
@@ -72,18 +78,20 @@ ordered_json TimingsSoFar::json() const {
 
 ordered_json timings_json(const Usage& usage, const Timings& timings) {
   const int32_t prompt = usage.prompt_tokens - usage.cached_tokens;
-  return {{"queue_ms", milliseconds(timings.queue)},
-          {"cache_n", usage.cached_tokens},
-          {"prompt_n", prompt},
-          {"prompt_ms", milliseconds(timings.prefill)},
-          {"prompt_per_second", per_second(prompt, timings.prefill)},
-          {"predicted_n", usage.completion_tokens},
-          {"predicted_ms", milliseconds(timings.decode)},
-          {"predicted_per_second", per_second(std::max(0, usage.completion_tokens - 1), timings.decode)},
-          {"gap_ms_max", milliseconds(timings.max_inter_token_latency)},
-          {"preemptions", timings.preemptions},
-          {"draft_n", timings.drafted},
-          {"draft_n_accepted", timings.accepted}};
+  ordered_json value = {{"queue_ms", milliseconds(timings.queue)},
+                        {"cache_n", usage.cached_tokens},
+                        {"prompt_n", prompt},
+                        {"prompt_ms", milliseconds(timings.prefill)},
+                        {"prompt_per_second", per_second(prompt, timings.prefill)},
+                        {"predicted_n", usage.completion_tokens},
+                        {"predicted_ms", milliseconds(timings.decode)},
+                        {"predicted_per_second", per_second(std::max(0, usage.completion_tokens - 1), timings.decode)},
+                        {"gap_ms_max", milliseconds(timings.max_inter_token_latency)},
+                        {"preemptions", timings.preemptions},
+                        {"draft_n", timings.drafted},
+                        {"draft_n_accepted", timings.accepted}};
+  if (usage.disk_tokens > 0) value["disk_n"] = usage.disk_tokens;
+  return value;
 }
 
 }  // namespace cairn::api

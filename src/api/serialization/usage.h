@@ -13,6 +13,8 @@ namespace cairn::api {
 /// Adds one choice's; choices of one prompt share it, so that `counts_prompt` is true for one of them.
 void add_usage(Usage& sum, const Usage& usage, bool counts_prompt);
 nlohmann::ordered_json usage_json(const Usage& usage);
+/// {"cached_tokens"}, and where they are not 0 {"disk_tokens", "cache_write_tokens"}.
+nlohmann::ordered_json cache_json(const Usage& usage);
 
 /// llama.cpp's prompt_progress: {"total", "cache", "processed", "time_ms"}.
 nlohmann::ordered_json prefill_json(const PrefillProgress& progress);

@@ -1,5 +1,6 @@
 #include "api/telemetry/metrics.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -156,8 +157,37 @@ void write_cache(PrometheusText& text, const std::vector<EngineNumbers>& engines
     text.sample({{"model", engine.model}, {"state", "cached"}}, int64_t{stats.pages_cached});
     text.sample({{"model", engine.model}, {"state", "free"}}, int64_t{stats.pages_free});
   }
+  each.counter("cairn_kv_disk_hits_total", "Prompts that went on from pages of the disk.", &S::disk_hits);
+  each.counter("cairn_kv_disk_misses_total", "Prompts of which the disk had no more than memory.", &S::disk_misses);
+  each.counter("cairn_kv_disk_failures_total", "Prompts whose pages were wrong or late.", &S::disk_failures);
+  each.counter("cairn_kv_disk_tokens_total", "Tokens of prompts whose pages came from the disk.", &S::disk_tokens);
+  each("cairn_kv_disk_wait_seconds_total", "counter", "Time of waiting for pages from the disk.",
+       [](const EngineNumbers& engine) { return Seconds(engine.stats.disk_time).count(); });
+  each("cairn_kv_disk_saved_seconds_total", "counter", "What computing would have taken beyond that, as estimated.",
+       [](const EngineNumbers& engine) { return Seconds(engine.stats.disk_saved).count(); });
   each("cairn_context_tokens", "gauge", "Tokens that one conversation may have.",
        [](const EngineNumbers& engine) { return int64_t{engine.context_tokens}; });
+}
+
+// Of the folder of --kv-disk, which all models share.
+void write_disk(PrometheusText& text, const std::vector<EngineNumbers>& engines) {
+  disk::StoreCounts counts;
+  int64_t dropped = 0;
+  for (const EngineNumbers& engine : engines) {
+    if (engine.stats.disk.bytes >= counts.bytes) counts = engine.stats.disk;
+    dropped = std::max(dropped, engine.stats.disk_pages_dropped);
+  }
+  text.gauge("cairn_kv_disk_pages", "Pages that the folder holds.", counts.pages);
+  text.gauge("cairn_kv_disk_bytes", "Bytes that they take.", counts.bytes);
+  text.counter("cairn_kv_disk_read_bytes_total", "Bytes of pages that were read.", counts.bytes_read);
+  text.counter("cairn_kv_disk_written_bytes_total", "Bytes of pages that were written.", counts.bytes_written);
+  text.gauge("cairn_kv_disk_written_today_bytes", "Bytes of pages that were written since midnight UTC.",
+             counts.bytes_today);
+  text.counter("cairn_kv_disk_evicted_pages_total", "Pages that made room for others.", counts.evicted);
+  text.counter("cairn_kv_disk_dropped_pages_total", "Pages that the queue or the day's bytes had no room for.",
+               dropped);
+  text.counter("cairn_kv_disk_damaged_pages_total", "Pages and entries that turned out wrong.", counts.damaged);
+  text.gauge("cairn_kv_disk_writing", "0 after the disk has refused a write.", int64_t{counts.writing});
 }
 
 void write_memory(PrometheusText& text, const std::vector<EngineNumbers>& engines, Service& service) {
@@ -241,6 +271,7 @@ std::string prometheus_metrics(Service& service) {
   write_requests(text, telemetry);
   write_scheduling(text, engines);
   write_cache(text, engines);
+  write_disk(text, engines);
   write_memory(text, engines, service);
   write_process(text, *service.traffic(), telemetry.traces_dropped()->load());
   write_llama(text, engines, telemetry.requests());

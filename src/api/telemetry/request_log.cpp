@@ -56,6 +56,7 @@ std::string out_members(const RequestFacts& facts) {
   members["choices"] = facts.choices;
   members["prompt_tokens"] = facts.prompt_tokens;
   members["cached_tokens"] = facts.cached_tokens;
+  if (facts.disk_tokens > 0) members["disk_tokens"] = facts.disk_tokens;
   members["output_tokens"] = facts.output_tokens;
   members["ttft_ms"] =
       facts.has_first_token ? ordered_json(rounded(milliseconds_of(facts.first_token))) : ordered_json(nullptr);
@@ -72,6 +73,7 @@ std::string out_text(const RequestFacts& facts) {
   if (!facts.model.empty()) {
     text += fmt::format(", model {}, {}, tokens {}/{}/{}", shown(facts.model), facts.stream ? "stream" : "whole",
                         facts.prompt_tokens, facts.cached_tokens, facts.output_tokens);
+    if (facts.disk_tokens > 0) text += fmt::format(", {} from the disk", facts.disk_tokens);
     if (facts.has_first_token)
       text += fmt::format(", first {:.1f} ms, {:.1f} tokens/s", milliseconds_of(facts.first_token),
                           tokens_per_second(facts));

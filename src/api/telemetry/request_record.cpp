@@ -50,7 +50,10 @@ void RequestRecord::finished(const Finish& finish, int64_t told, bool counts_pro
   facts_.finish = finish_name(finish.reason);
   // A token that ended the answer has no event.
   facts_.output_tokens += std::max<int64_t>(0, finish.usage.completion_tokens - told);
-  if (counts_prompt) facts_.cached_tokens += finish.usage.cached_tokens;
+  if (counts_prompt) {
+    facts_.cached_tokens += finish.usage.cached_tokens;
+    facts_.disk_tokens += finish.usage.disk_tokens;
+  }
   facts_.preemptions += finish.timings.preemptions;
   facts_.drafted += finish.timings.drafted;
   facts_.accepted += finish.timings.accepted;

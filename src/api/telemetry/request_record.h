@@ -40,6 +40,7 @@ struct RequestFacts {
   int32_t choices = 0;  ///< or texts to embed
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
+  int64_t disk_tokens = 0;  ///< of them, from the disk tier
   int64_t output_tokens = 0;
   bool has_first_token = false;
   std::chrono::nanoseconds first_token{0};  ///< since `begin`

@@ -137,6 +137,19 @@ DiskMatch DiskTier::match(PageDigest at, int32_t begin, std::span<const TokenId>
   return match;
 }
 
+Result<void> DiskTier::keep_tokens(uint64_t tenant, std::string_view name, uint64_t salt,
+                                   std::span<const TokenId> tokens) {
+  worker_->drain(kNamedPatience);
+  return worker_->store().put_named(space_, owner(worker_->store(), tenant), name, salt, std::as_bytes(tokens));
+}
+
+Result<std::pair<uint64_t, std::vector<TokenId>>> DiskTier::kept_tokens(uint64_t tenant, std::string_view name) const {
+  CAIRN_TRY(const NamedBytes named, worker_->store().get_named(space_, owner(worker_->store(), tenant), name));
+  std::vector<TokenId> tokens(named.bytes.size() / sizeof(TokenId));
+  std::memcpy(tokens.data(), named.bytes.data(), tokens.size() * sizeof(TokenId));
+  return std::pair(named.salt, std::move(tokens));
+}
+
 std::shared_ptr<DiskLoad> DiskTier::load(DiskMatch&& match) {
   auto load = std::make_shared<DiskLoad>(space_, std::move(match.pages));
   worker_->add(load);

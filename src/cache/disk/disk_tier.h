@@ -5,6 +5,7 @@
 /// and state slots are found by the digest of their node as well.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -36,7 +37,10 @@ struct DiskPolicy {
   int32_t gain_min = 64;     ///< fewer tokens are not read: computing them takes no longer
 };
 
-/// Thread: the engine's. Waits for no disk.
+/// How long a conversation that is to be named waits for the disk.
+inline constexpr std::chrono::seconds kNamedPatience{30};
+
+/// Thread: the engine's, unless said otherwise. Waits for no disk, unless said otherwise.
 class DiskTier {
  public:
   /// `identity` holds everything that decides about the bytes of a page besides its tokens; `about` is JSON for people.
@@ -67,9 +71,16 @@ class DiskTier {
   void touch(std::vector<PageDigest> pages) { worker_->touch(space_, std::move(pages)); }
 
   /// What is there of `tokens` up to `tokens_max`, from `begin`, a page boundary with the digest `at`. Of windows a
-  /// sequence has what a row at `begin` reads.
+  /// sequence has what a row at `begin` reads. From any thread.
   DiskMatch match(PageDigest at, int32_t begin, std::span<const TokenId> tokens, int32_t tokens_max) const;
   std::shared_ptr<DiskLoad> load(DiskMatch&& match);
+
+  // -- Conversations that clients name. From any thread; they wait for the disk.
+  /// Waits for what is in the queue, at most kNamedPatience, and keeps the tokens of a conversation under a name of its
+  /// tenant's. Errors: kIo, kTooLarge (kNamedMax).
+  Result<void> keep_tokens(uint64_t tenant, std::string_view name, uint64_t salt, std::span<const TokenId> tokens);
+  /// The tokens and their salt. Errors: kNotFound, kCorruptFile, kIo.
+  Result<std::pair<uint64_t, std::vector<TokenId>>> kept_tokens(uint64_t tenant, std::string_view name) const;
 
   int64_t bytes_of(int32_t group) const { return page_bytes_[static_cast<size_t>(group)]; }
   /// Bytes a second at which pages are read; before any was, an assumption.

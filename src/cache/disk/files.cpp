@@ -146,6 +146,26 @@ class SystemFiles final : public Files {
 
 }  // namespace
 
+Result<std::unique_ptr<File>> replace_file(Files& files, const std::string& folder, const std::string& name,
+                                           std::span<const std::byte> bytes) {
+  const std::string path = folder + "/" + name;
+  CAIRN_TRY(std::unique_ptr<File> file, files.open(path + ".new"));
+  CAIRN_TRY_VOID(file->resize(0));
+  CAIRN_TRY_VOID(file->write(0, bytes));
+  CAIRN_TRY_VOID(file->sync());
+  CAIRN_TRY_VOID(files.rename(path + ".new", path));
+  CAIRN_TRY_VOID(files.sync_folder(folder));
+  return file;
+}
+
+Result<std::vector<std::byte>> read_whole(File& file, int64_t bytes_max) {
+  CAIRN_TRY(const int64_t size, file.size());
+  if (size > bytes_max) return fail(Code::kCorruptFile, "{} bytes are more than such a file ever has", size);
+  std::vector<std::byte> bytes(static_cast<size_t>(size));
+  CAIRN_TRY_VOID(file.read(0, bytes));
+  return bytes;
+}
+
 std::unique_ptr<Files> system_files() { return std::make_unique<SystemFiles>(); }
 
 }  // namespace cairn::disk

@@ -56,6 +56,12 @@ class Files {
   virtual Result<std::unique_ptr<FolderLock>> lock(const std::string& path) = 0;
 };
 
+/// Replaces a file in one step: whoever opens it finds the old or the new bytes. Returns it open.
+Result<std::unique_ptr<File>> replace_file(Files& files, const std::string& folder, const std::string& name,
+                                           std::span<const std::byte> bytes);
+/// All bytes of a file; kCorruptFile if it has more than `bytes_max`.
+Result<std::vector<std::byte>> read_whole(File& file, int64_t bytes_max);
+
 /// The machine's own files.
 std::unique_ptr<Files> system_files();
 

@@ -5,6 +5,7 @@
 ///     FOLDER/SPACE/about.json      what the space is of, for people
 ///     FOLDER/SPACE/index           index_log.h
 ///     FOLDER/SPACE/pages-GG        the slots of group GG, each of a page's bytes
+///     FOLDER/names/HASH            tokens that a client has named
 ///
 /// A space is everything whose pages are interchangeable: one model with all that decides about its numbers. Its name
 /// is a hash of that with the secret, so that pages of anything else are never found.
@@ -50,6 +51,16 @@ struct StoreOptions {
   int64_t bytes_max = int64_t{32} << 30;  ///< of all slots of all spaces
   int64_t daily_bytes_max = 0;            ///< bytes of pages written on a day; 0: no limit
   std::function<int64_t()> unix_s{};      ///< wall clock; empty: the system's
+};
+
+/// Maximum conversations that clients have named, in a folder.
+inline constexpr size_t kNamedMax = 4'096;
+inline constexpr std::string_view kNamesFolder = "names";
+
+/// What lies under a name.
+struct NamedBytes {
+  uint64_t salt = 0;
+  std::vector<std::byte> bytes;
 };
 
 /// What a space is, for `cairn cache list`.
@@ -105,11 +116,19 @@ class PageStore {
   /// Reads a page of `to.size()` bytes. Waits for the disk. Errors: kNotFound, kIo, kCorruptFile (and it is forgotten).
   Result<void> read(int32_t space, const PageAddress& page, std::span<std::byte> to);
 
+  // -- Bytes that an owner has given a name, of the space (page_store_names.cpp). Wait for the disk.
+  /// Replaces what is there. Errors: kIo, kTooLarge (kNamedMax).
+  Result<void> put_named(int32_t space, uint64_t owner, std::string_view name, uint64_t salt,
+                         std::span<const std::byte> bytes);
+  /// Errors: kNotFound, kIo, kCorruptFile.
+  Result<NamedBytes> get_named(int32_t space, uint64_t owner, std::string_view name) const;
+
   StoreCounts counts() const;
   std::vector<SpaceSummary> spaces() const;
   /// Reads every page and forgets those that are wrong; returns how many. Waits for the disk.
   int64_t verify();
-  /// Deletes the pages of these owners, their bytes included; returns how many. Waits for the disk. Error: kIo.
+  /// Deletes the pages of these owners, their bytes included, and what they have named; returns how many pages. Waits
+  /// for the disk. Error: kIo.
   Result<int64_t> erase(std::span<const uint64_t> owners);
   /// Removes the folder's spaces. Waits for the disk. Error: kIo.
   static Result<void> erase_all(Files& files, const std::string& folder);
@@ -166,6 +185,8 @@ class PageStore {
   void replay(int32_t number, std::span<const IndexEntry> entries);
   void find_free_slots(int32_t number);
   Result<void> rewrite_index(int32_t number);
+  std::string path_of_name(int32_t space, uint64_t owner, std::string_view name) const;
+  Result<void> erase_named(std::span<const uint64_t> owners);
   uint64_t checksum_of(const PageAddress& page, const PageOrigin& origin, std::span<const std::byte> bytes) const;
   int64_t now_s() const;
   void count_day(int64_t day, int64_t bytes);

@@ -23,27 +23,6 @@ bool is_space_name(std::string_view name) {
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-// Replaces a file in one step: whoever opens it finds the old or the new bytes.
-Result<std::unique_ptr<File>> replace_file(Files& files, const std::string& folder, const std::string& name,
-                                           std::span<const std::byte> bytes) {
-  const std::string path = folder + "/" + name;
-  CAIRN_TRY(std::unique_ptr<File> file, files.open(path + ".new"));
-  CAIRN_TRY_VOID(file->resize(0));
-  CAIRN_TRY_VOID(file->write(0, bytes));
-  CAIRN_TRY_VOID(file->sync());
-  CAIRN_TRY_VOID(files.rename(path + ".new", path));
-  CAIRN_TRY_VOID(files.sync_folder(folder));
-  return file;
-}
-
-Result<std::vector<std::byte>> read_whole(File& file, int64_t bytes_max) {
-  CAIRN_TRY(const int64_t size, file.size());
-  if (size > bytes_max) return fail(Code::kCorruptFile, "{} bytes are more than such a file ever has", size);
-  std::vector<std::byte> bytes(static_cast<size_t>(size));
-  CAIRN_TRY_VOID(file.read(0, bytes));
-  return bytes;
-}
-
 }  // namespace
 
 Result<void> PageStore::read_secret() {
@@ -333,6 +312,7 @@ Result<int64_t> PageStore::erase(std::span<const uint64_t> owners) {
       record = next;
     }
   }
+  CAIRN_TRY_VOID(erase_named(owners));
   // First nothing refers to them any more, then their bytes go.
   for (const int32_t number : touched) CAIRN_TRY_VOID(rewrite_index(number));
   for (const Gone& one : gone) {
@@ -348,7 +328,8 @@ Result<void> PageStore::erase_all(Files& files, const std::string& folder) {
   CAIRN_TRY(const auto lock, files.lock(folder + "/lock"));
   CAIRN_TRY(const std::vector<std::string> names, files.list(folder));
   for (const std::string& name : names) {
-    if (is_space_name(name) || name == "secret") CAIRN_TRY_VOID(files.remove(folder + "/" + name));
+    if (is_space_name(name) || name == kNamesFolder || name == "secret")
+      CAIRN_TRY_VOID(files.remove(folder + "/" + name));
   }
   return files.sync_folder(folder);
 }

@@ -253,6 +253,47 @@ TEST_F(PageStoreTest, ADayHasItsBytesAndAClockThatGoesBackGrantsNone) {
   EXPECT_TRUE(started().reads(1, 4));
 }
 
+TEST_F(PageStoreTest, AClockThatGoesBackLosesNoPage) {
+  write_chain(1, 3);
+  now_ -= 30 * kSecondsPerDay;
+  write_chain(2, 3);
+  now_ -= 30 * kSecondsPerDay;
+  Process process = started();
+  for (const uint64_t chain : {1, 2}) EXPECT_TRUE(process.reads(chain, 3)) << chain;
+}
+
+TEST_F(PageStoreTest, WhatAnOwnerNamesIsFoundByItAloneAndGoesWithItsPages) {
+  const std::vector<std::byte> bytes = bytes_of_page(7, 100);
+  {
+    Process process = started();
+    ASSERT_TRUE(process.store->put_named(process.space, 1, "../talk", 5, bytes_of_page(8)).has_value());
+    ASSERT_TRUE(process.store->put_named(process.space, 1, "../talk", 6, bytes).has_value());
+    ASSERT_TRUE(process.store->put_named(process.space, 2, "theirs", 9, bytes).has_value());
+    ASSERT_TRUE(process.write(1, 1).has_value());
+    ASSERT_TRUE(process.store->commit().has_value());
+  }
+  {
+    Process process = started();
+    const auto named = process.store->get_named(process.space, 1, "../talk");
+    ASSERT_TRUE(named.has_value()) << named.error().text();
+    EXPECT_EQ(named->salt, 6u);
+    EXPECT_EQ(named->bytes, bytes);
+    EXPECT_EQ(process.store->get_named(process.space, 2, "../talk").error().code, Code::kNotFound);
+  }
+  for (auto& [path, content] : disk_.files) {
+    EXPECT_EQ(path.find("talk"), std::string::npos) << path;
+  }
+  Process process = started();
+  const uint64_t owners[] = {1};
+  ASSERT_TRUE(process.store->erase(owners).has_value());
+  EXPECT_EQ(process.store->get_named(process.space, 1, "../talk").error().code, Code::kNotFound);
+  EXPECT_TRUE(process.store->get_named(process.space, 2, "theirs").has_value());
+  for (auto& [path, content] : disk_.files) {
+    if (path.find("/names/") != std::string::npos) content->bytes[content->bytes.size() / 2] ^= std::byte{1};
+  }
+  EXPECT_EQ(process.store->get_named(process.space, 2, "theirs").error().code, Code::kCorruptFile);
+}
+
 TEST_F(PageStoreTest, AChainShrinksFromItsEndAndWhatWasUsedStays) {
   for (const bool can_punch : {true, false}) {
     disk_ = {};

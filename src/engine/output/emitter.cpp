@@ -137,7 +137,7 @@ Result<Sampled> Emitter::choose(Sequence& sequence, const SampleBatch& samples, 
 }
 
 void Emitter::finish(std::unique_ptr<Sequence>& sequence, Events&& events) {
-  kv_.release(*sequence);
+  kv_.end(*sequence, events.finish);
   drafting_.forget(sequence->id());
   kv_.count_pages();
   --counters_.active;

@@ -1,0 +1,237 @@
+// llama-server's slots: what they have, and POST /slots/ID?action=save, restore and erase over the disk tier.
+#include "engine/slots.h"
+
+#include <charconv>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "api/errors.h"
+#include "api/http/tenant.h"
+#include "api/llama_cpp/handlers.h"
+#include "api/params/request_fields.h"
+#include "api/serialization/json_text.h"
+#include "base/hash.h"
+#include "base/text/printable.h"
+
+namespace cairn::api::llama_cpp {
+namespace {
+
+using nlohmann::ordered_json;
+using std::chrono::steady_clock;
+
+constexpr size_t kFileNameBytesMax = 255;
+/// How long an action waits for its turn, for memory and for the disk.
+constexpr std::chrono::seconds kActionTimeMax{60};
+/// Whether the client is gone is looked at so often.
+constexpr std::chrono::milliseconds kActionPoll{200};
+
+struct ActionRequest {
+  SharedModel model;
+  int32_t slot = 0;
+  SlotAction action = SlotAction::kNone;
+  std::string filename;
+  GenerateRequest generate;  ///< whose it is
+  uint64_t tenant = 0;
+};
+
+double ms_since(steady_clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
+}
+
+Result<SharedModel> model_of(Service& service, const net::HttpRequest& http) {
+  return service.find_model(http.query_value("model").value_or(""));
+}
+
+ordered_json slot_json(const LoadedModel& model, int32_t id, bool busy, int32_t tokens) {
+  return {{"id", id},
+          {"id_task", -1},
+          {"n_ctx", model.engine->context_tokens()},
+          {"speculative", model.draft != nullptr},
+          {"is_processing", busy},
+          {"n_prompt_tokens", tokens}};
+}
+
+Result<ordered_json> slots(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY(const SharedModel model, model_of(service, http));
+  const int32_t busy = model->engine->stats().active_requests;
+  const auto must_have_one = http.query_value("fail_on_no_slot");
+  if (must_have_one && *must_have_one == "1" && busy >= model->sequences_max)
+    return fail(Code::kUnavailable, "all {} slots are in use", model->sequences_max);
+  const Slots* const of = model->engine->slots();
+  std::vector<int32_t> tokens = of == nullptr ? std::vector<int32_t>() : of->tokens(hash64(tenant_of(http)));
+  tokens.resize(static_cast<size_t>(model->sequences_max));
+  ordered_json list = ordered_json::array();
+  for (int32_t i = 0; i < model->sequences_max; ++i)
+    list.push_back(slot_json(*model, i, i < busy, tokens[static_cast<size_t>(i)]));
+  return list;
+}
+
+Result<int32_t> read_slot(std::string_view path, int32_t count) {
+  const std::string_view text = path.substr(kSlotsPrefix.size());
+  int32_t slot = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slot);
+  if (error != std::errc() || end != text.data() + text.size() || slot < 0 || slot >= count) {
+    return fail_at("id_slot", Code::kInvalidArgument, "\"{}\" is no slot: this model has 0 to {}",
+                   cut_text(text, kQuotedBytesMax), count - 1);
+  }
+  return slot;
+}
+
+Result<SlotAction> read_action(const net::HttpRequest& http) {
+  const std::string action = http.query_value("action").value_or("");
+  if (action == "save") return SlotAction::kSave;
+  if (action == "restore") return SlotAction::kRestore;
+  if (action == "erase") return SlotAction::kErase;
+  return fail_at("action", Code::kInvalidArgument, "?action= must be save, restore or erase, not \"{}\"",
+                 cut_text(action, kQuotedBytesMax));
+}
+
+Result<std::string> read_filename(const net::HttpRequest& http) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  RequestFields fields(body);
+  fields.get("model");
+  if (fields.get("filename") == nullptr) fields.reject("filename", "is missing: say a name, \"talk.bin\"");
+  const std::string name = fields.string("filename", "");
+  const bool is_path = name == "." || name == ".." || name.find_first_of("/\\") != std::string::npos;
+  if (name.empty() || name.size() > kFileNameBytesMax || is_path || printable(name, kFileNameBytesMax) != name)
+    fields.reject("filename", fmt::format("must be a name of 1 to {} bytes, without a folder", kFileNameBytesMax));
+  CAIRN_TRY_VOID(fields.finish());
+  return name;
+}
+
+/// nullopt: without a disk tier.
+Result<std::optional<ActionRequest>> read_request(Service& service, const net::HttpRequest& http) {
+  ActionRequest request;
+  CAIRN_TRY(request.model, model_of(service, http));
+  const Slots* const slots = request.model->engine->slots();
+  if (slots == nullptr) return std::nullopt;
+  CAIRN_TRY(request.slot, read_slot(http.path, slots->count()));
+  CAIRN_TRY(request.action, read_action(http));
+  if (request.action != SlotAction::kErase) {
+    CAIRN_TRY(request.filename, read_filename(http));
+  }
+  name_owner(http, request.generate);
+  if (request.action == SlotAction::kSave && !request.generate.keep_on_disk)
+    return fail(Code::kInvalidArgument, "what this API key asks may not be kept on a disk");
+  request.generate.usage_listener = nullptr;  // nothing is computed
+  request.tenant = hash64(request.generate.tenant);
+  return request;
+}
+
+/// What the engine does; returns of how many tokens.
+Result<int32_t> act(ActionRequest& request, const Conversation& conversation, const net::HttpResponse& response) {
+  Engine& engine = *request.model->engine;
+  GenerateRequest generate = request.generate;
+  generate.prompt = conversation.tokens;
+  // A token of the context is left for an answer. Where the conversation has filled it, it can only begin differently.
+  const auto most = static_cast<size_t>(engine.context_tokens()) - 1;
+  if (generate.prompt.size() > most) generate.prompt.resize(most);
+  generate.salt = conversation.salt;
+  generate.slot = request.slot;
+  generate.slot_action = request.action;
+  generate.max_tokens = 1;
+  CAIRN_TRY(const auto stream, engine.submit(std::move(generate)));
+  const auto end = steady_clock::now() + kActionTimeMax;
+  Events events;
+  while (!events.finished) {
+    if (steady_clock::now() > end || response.closed())
+      return fail(Code::kUnavailable, "it took longer than {} s; try again later", kActionTimeMax.count());
+    events = stream->wait(kActionPoll);
+  }
+  if (events.finish.reason == FinishReason::kError) return std::unexpected(std::move(events.finish.error));
+  if (events.finish.reason == FinishReason::kCancelled) return std::unexpected(server_stops());
+  return events.finish.usage.cached_tokens;
+}
+
+Result<ordered_json> save(ActionRequest& request, Slots& slots, const net::HttpResponse& response) {
+  const auto begin = steady_clock::now();
+  const auto conversation = slots.find(request.tenant, request.slot);
+  if (!conversation) {
+    return fail_at("id_slot", Code::kInvalidArgument,
+                   "slot {} has nothing that may be kept on a disk: ask something there", request.slot);
+  }
+  CAIRN_TRY_VOID(act(request, *conversation, response));
+  CAIRN_TRY(const OnDisk there, slots.save(request.tenant, request.filename, *conversation));
+  if (there.tokens == 0) {
+    return fail(Code::kIo,
+                "nothing was written: the disk is full or refuses, the day's bytes are spent, or the "
+                "conversation is not in memory any more");
+  }
+  return ordered_json{{"id_slot", request.slot},
+                      {"filename", request.filename},
+                      {"n_saved", there.tokens},
+                      {"n_written", there.bytes},
+                      {"timings", {{"save_ms", ms_since(begin)}}}};
+}
+
+Result<ordered_json> restore(ActionRequest& request, Slots& slots, const net::HttpResponse& response) {
+  const auto begin = steady_clock::now();
+  auto conversation = slots.load(request.tenant, request.filename);
+  if (!conversation) {
+    return fail_at("filename", Code::kInvalidArgument, "\"{}\" cannot be restored for this model: {}", request.filename,
+                   conversation.error().text());
+  }
+  const OnDisk there = slots.on_disk(*conversation);
+  CAIRN_TRY(const int32_t tokens, act(request, *conversation, response));
+  if (tokens == 0) {
+    return fail_at("filename", Code::kInvalidArgument,
+                   "the pages of \"{}\" have made room for others; ask again, and they are computed", request.filename);
+  }
+  return ordered_json{{"id_slot", request.slot},
+                      {"filename", request.filename},
+                      {"n_restored", tokens},
+                      {"n_read", there.bytes},
+                      {"timings", {{"restore_ms", ms_since(begin)}}}};
+}
+
+Result<ordered_json> erase(ActionRequest& request, Slots& slots, const net::HttpResponse& response) {
+  const auto conversation = slots.find(request.tenant, request.slot);
+  int32_t tokens = 0;
+  if (conversation) {
+    CAIRN_TRY(tokens, act(request, *conversation, response));
+  }
+  slots.clear(request.tenant, request.slot);
+  return ordered_json{{"id_slot", request.slot}, {"n_erased", tokens}};
+}
+
+Result<ordered_json> run(ActionRequest& request, const net::HttpResponse& response) {
+  Slots& slots = *request.model->engine->slots();
+  switch (request.action) {
+    case SlotAction::kSave:
+      return save(request, slots, response);
+    case SlotAction::kRestore:
+      return restore(request, slots, response);
+    case SlotAction::kErase:
+    case SlotAction::kNone:
+      break;
+  }
+  return erase(request, slots, response);
+}
+
+}  // namespace
+
+void handle_slots(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  const auto list = slots(service, request);
+  list ? send_json(*response, *list) : send_error(*response, list.error());
+}
+
+void handle_slot_action(Service& service, const net::HttpRequest& http, std::shared_ptr<net::HttpResponse> response) {
+  auto request = read_request(service, http);
+  if (!request) return send_error(*response, request.error(), ErrorFormat::kLlamaCpp);
+  if (!*request) {
+    const WireError refused = {501, "not_supported_error", "not_supported", "api_error"};
+    return response->send(
+        refused.status, "application/json",
+        error_body(refused, "this server keeps no slots: start it with --kv-disk FOLDER", ErrorFormat::kLlamaCpp));
+  }
+  service.store_later([request = std::move(**request), response]() mutable {
+    answer_throws(*response, ErrorFormat::kLlamaCpp, [&] {
+      if (response->closed()) return;
+      const auto answer = run(request, *response);
+      if (!answer) return send_error(*response, answer.error(), ErrorFormat::kLlamaCpp);
+      response->send(200, "application/json", dump(*answer));
+    });
+  });
+}
+
+}  // namespace cairn::api::llama_cpp
