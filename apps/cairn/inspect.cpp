@@ -291,6 +291,8 @@ std::string_view gives(ArchitectureKind kind) {
       return "embeddings, scores";
     case ArchitectureKind::kDeepSeek4:
       return "text";
+    case ArchitectureKind::kAssistant:
+      return "drafts";
   }
   return "";
 }

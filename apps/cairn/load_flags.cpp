@@ -93,7 +93,7 @@ void LoadFlags::add_model_flags(CLI::App& command) {
   command
       .add_option("--draft", options.draft_model,
                   "Small GGUF model of the same vocabulary that drafts tokens (speculative decoding), or a file of "
-                  "DeepSeek V4's MTP module")
+                  "DeepSeek V4's MTP module, or an assistant of Gemma 4")
       ->check(CLI::ExistingFile);
   command
       .add_option("--chat-template-kwargs", template_variables,

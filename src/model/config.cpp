@@ -336,9 +336,9 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
       plan.places.push_back(layer.attends() ? add_kv(layer, device) : KvPlace{});
     }
   }
-  if (config.mtp_layer) {
-    const auto device = static_cast<int32_t>(stages.size()) - 1;
-    plan.places.push_back(add_kv(*config.mtp_layer, device));
+  const auto device = static_cast<int32_t>(stages.size()) - 1;
+  if (config.mtp_layer) plan.places.push_back(add_kv(*config.mtp_layer, device));
+  if (config.keeps_rows) {
     // A row reads that of the position before it.
     plan.mtp_rows = {static_cast<int32_t>(groups.size()), 0};
     groups.push_back(

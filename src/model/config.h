@@ -180,6 +180,9 @@ struct DecoderConfig {
   std::optional<LayerConfig> mtp_layer;
   std::vector<std::string> unread_keys;  ///< MetadataReader::unread()
 
+  /// Normalised rows of the residual stream are kept: drafts start from them.
+  bool keeps_rows = false;
+
   /// A layer by its number in the file.
   const LayerConfig& layer(size_t number) const { return number < layers.size() ? layers[number] : *mtp_layer; }
 

@@ -11,6 +11,7 @@
 #include "kernels/backend.h"
 #include "model/arch/table.h"
 #include "model/config.h"
+#include "model/decoder/assistant.h"
 #include "model/decoder/decoder.h"
 #include "model/decoder/latent_attention.h"
 #include "model/deepseek4/mtp_weights.h"
@@ -161,6 +162,16 @@ Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, 
   return memory;
 }
 
+Result<void> add_assistant(const gguf::Reader& file, Backend& backend, const DecoderConfig& model,
+                           const ModelOptions& options, StageMemory& stage) {
+  CAIRN_TRY(const DecoderConfig config, read_assistant_config(file, model));
+  WeightLoader binder(file, backend, {.in_place = stage.weights_in_place, .counts_only = true});
+  CAIRN_TRY_VOID(load_assistant_weights(binder, config, model));
+  stage.weight_bytes += binder.bytes();
+  stage.scratch_bytes += assistant_bytes(config, backend, options);
+  return {};
+}
+
 Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const PipelineStage> stages,
                               const DecoderConfig& config, const ModelOptions& options) {
   CAIRN_TRY_VOID(check_stages(config, stages));
@@ -176,6 +187,9 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   if (stages.size() > 1) {
     memory.stages.front().scratch_bytes +=
         options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float));
+  }
+  if (options.mtp_file != nullptr) {
+    CAIRN_TRY_VOID(add_assistant(*options.mtp_file, *stages.back().backend, config, options, memory.stages.back()));
   }
   memory.kv_layout = kv_plan_of(config, stages, options).layout;
   memory.context_tokens = config.context_tokens;
@@ -321,16 +335,27 @@ Result<DecoderConfig> read_decoder(const gguf::Reader& file, const Architecture&
                                    std::span<const PipelineStage> stages, const ModelOptions& options) {
   CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture, options.context_tokens));
   const bool usable = options.load_mtp && stages.size() == 1 && stages[0].backend->latent() != nullptr;
+  if (options.mtp_file != nullptr && !usable) {
+    return fail_at("draft", Code::kUnsupported, "an assistant drafts for a model that is on one device only");
+  }
   const std::string pair = fmt::format("blk.{}.nextn.eh_proj.weight", config.layers.size());
-  if (!usable || file.find_tensor(pair) == nullptr) config.mtp_layer.reset();
+  if (!usable || options.mtp_file != nullptr || file.find_tensor(pair) == nullptr) config.mtp_layer.reset();
+  config.keeps_rows = config.mtp_layer.has_value() || options.mtp_file != nullptr;
   return config;
 }
 
 // An MTP module, given on its own, is no use to other architectures.
 Result<void> check_mtp_file(const Architecture& architecture, const ModelOptions& options) {
-  if (options.mtp_file == nullptr || architecture.kind == ArchitectureKind::kDeepSeek4) return {};
-  return fail(Code::kInvalidArgument,
-              "the draft file is an MTP module of DeepSeek V4, but the model's architecture is \"{}\"",
+  if (options.mtp_file == nullptr) return {};
+  const bool assistant = is_assistant_file(*options.mtp_file);
+  if (assistant ? architecture.name == "gemma4" : architecture.kind == ArchitectureKind::kDeepSeek4) return {};
+  return fail(Code::kInvalidArgument, "the draft file is {}, but the model's architecture is \"{}\"",
+              assistant ? "an assistant of Gemma 4" : "an MTP module of DeepSeek V4", architecture.name);
+}
+
+std::unexpected<Error> assistant_alone(const Architecture& architecture) {
+  return fail(Code::kUnsupported,
+              "architecture \"{}\" is no model by itself: it drafts for another one, beside which --draft names it",
               architecture.name);
 }
 
@@ -373,15 +398,28 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   tell_rope_factors(config);
   tell_unread_keys(config.unread_keys);
   const int64_t embedding = config.embedding;
+  std::unique_ptr<Decoder> assistant;
+  AssistantWeights assistant_weights;
+  if (options.mtp_file != nullptr) {
+    CAIRN_TRY(DecoderConfig own, read_assistant_config(*options.mtp_file, config));
+    WeightLoader own_binder = binder.for_file(*options.mtp_file);
+    CAIRN_TRY(assistant_weights, load_assistant_weights(own_binder, own, config));
+    own_binder.mark_used("rope_freqs.weight");
+    own_binder.warn_of_unused();
+    CAIRN_TRY(assistant, make_assistant(std::move(own), std::move(assistant_weights.decoder), backend, options, kv));
+  }
   CAIRN_TRY(auto decoder,
             Decoder::create(std::move(config), std::move(weights), backend, options, range, std::move(kv)));
+  if (assistant != nullptr) {
+    decoder->use_assistant(std::move(assistant), std::move(assistant_weights.in), std::move(assistant_weights.out));
+  }
   if (earlier.empty()) return decoder;
   return std::make_unique<Pipeline>(std::move(earlier), std::move(decoder), embedding);
 }
 
 }  // namespace
 
-bool is_mtp_file(const gguf::Reader& file) { return deepseek4::is_mtp_file(file); }
+bool is_mtp_file(const gguf::Reader& file) { return deepseek4::is_mtp_file(file) || is_assistant_file(file); }
 
 Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                  const ModelOptions& options) {
@@ -402,6 +440,8 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const Pipel
       CAIRN_TRY(const deepseek4::ModelConfig config, read_deepseek4_config(file, options));
       return memory_of(file, stages, config, options);
     }
+    case ArchitectureKind::kAssistant:
+      return assistant_alone(*architecture);
   }
   CAIRN_CHECK(false);
 }
@@ -422,6 +462,8 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<c
       return load_decoder(file, *architecture, stages, options);
     case ArchitectureKind::kDeepSeek4:
       return load_deepseek4(file, stages, options);
+    case ArchitectureKind::kAssistant:
+      return assistant_alone(*architecture);
     case ArchitectureKind::kEncoder:
       break;
   }

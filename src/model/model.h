@@ -42,7 +42,7 @@ struct ModelOptions {
   std::span<const LoraAdapter> adapters = {};
   /// The MTP module (Runner::has_mtp) is loaded, from `mtp_file` or else from the file, if it has one.
   bool load_mtp = false;
-  /// A file with such a block alone (is_mtp_file()); outlives the runner. null: none.
+  /// A file with such a block alone, or an assistant (is_mtp_file()); outlives the runner. null: none.
   const gguf::Reader* mtp_file = nullptr;
   /// Memory that there is for the last stage; 0: ask the backend.
   int64_t available_bytes = 0;
@@ -53,7 +53,7 @@ struct ModelOptions {
   PackCache* pack_cache = nullptr;
 };
 
-/// Whether the file is no model, but an MTP module for one: ModelOptions::mtp_file.
+/// Whether the file is no model, but an MTP module or an assistant for one: ModelOptions::mtp_file.
 bool is_mtp_file(const gguf::Reader& file);
 
 /// What one stage takes of its device's memory but for keys and values.

@@ -33,6 +33,8 @@ struct BatchSlice {
   LogitsWanted logits = LogitsWanted::kLast;
   /// So many of the last rows are drafts: recurrent states stay as they are before them until keep_drafts().
   int32_t drafts = 0;
+  /// mtp_step(): so many positions before the row's are those of drafts, too.
+  int32_t drafts_before = 0;
 };
 
 struct Batch {
@@ -85,7 +87,7 @@ class Runner {
   virtual Result<std::span<const float>> logits_row(int64_t /*row*/) {
     return fail(Code::kUnsupported, "the model's logits are not kept");
   }
-  /// Whether there is an MTP module.
+  /// Whether there is an MTP module, or an assistant in its place.
   virtual bool has_mtp() const { return false; }
   /// Drafts by that module: logits [slices, vocabulary] of what follows each row, which is a token that step() has not
   /// seen; valid until the next step() or mtp_step(). A slice has one row, at the position after those that step() or

@@ -53,6 +53,7 @@ class MtpDrafter final : public Drafter {
       slice.position_begin = static_cast<int32_t>(request->tokens.size() + proposed.size()) - 1;
       slice.pages = request->pages;
       slice.logits = LogitsWanted::kLast;
+      slice.drafts_before = static_cast<int32_t>(proposed.size());
       tokens_.push_back(proposed.empty() ? request->tokens.back() : proposed.back());
     }
   }

@@ -71,11 +71,7 @@ Result<void> read_values_config(const MetadataReader& keys, DecoderConfig& confi
   return {};
 }
 
-}  // namespace
-
-// Gemma 4: norms before and after, normalised values, layers with a window that have heads of another size. The small
-// ones have inputs for each layer and layers without keys and values; one has experts beside each dense feed-forward.
-Result<void> read_gemma4_config(const MetadataReader& keys, DecoderConfig& config) {
+Result<void> read_common_config(const MetadataReader& keys, DecoderConfig& config) {
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding));
   config.activation = Activation::kGeluTanh;
   config.post_norms = true;
@@ -85,7 +81,15 @@ Result<void> read_gemma4_config(const MetadataReader& keys, DecoderConfig& confi
   CAIRN_TRY(config.final_logit_softcap, keys.number_or("final_logit_softcapping", 0));
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
   config.ropes.push_back(std::move(rope));
-  CAIRN_TRY_VOID(read_window_layers(keys, config));
+  return read_window_layers(keys, config);
+}
+
+}  // namespace
+
+// Gemma 4: norms before and after, normalised values, layers with a window that have heads of another size. The small
+// ones have inputs for each layer and layers without keys and values; one has experts beside each dense feed-forward.
+Result<void> read_gemma4_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY_VOID(read_common_config(keys, config));
   CAIRN_TRY_VOID(read_shared_kv(keys, config));
   CAIRN_TRY_VOID(read_values_config(keys, config));
   CAIRN_TRY(config.per_layer_input, keys.integer_or("embedding_length_per_layer_input", 0, 0, kEmbeddingMax));
@@ -94,6 +98,19 @@ Result<void> read_gemma4_config(const MetadataReader& keys, DecoderConfig& confi
   config.experts->route.renormalise = true;
   config.experts->beside_dense = true;
   config.experts->router_norm = true;
+  return {};
+}
+
+// The assistants of Gemma 4: layers like its own without keys and values, which they read from the model's.
+Result<void> read_gemma4_assistant_config(const MetadataReader& keys, DecoderConfig& config) {
+  for (const char* key : {"nextn_predict_layers", "attention.shared_kv_layers", "embedding_length_out",
+                          "embedding_length_per_layer_input"}) {
+    keys.mark_read(key);
+  }
+  CAIRN_TRY_VOID(read_common_config(keys, config));
+  config.final_logit_softcap = 0;  // it would change no choice
+  constexpr int32_t kOfTheModel = 0;
+  for (LayerConfig& layer : config.layers) layer.kv_layer = kOfTheModel;
   return {};
 }
 

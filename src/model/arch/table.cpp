@@ -19,6 +19,10 @@ constexpr Architecture hybrid(std::string_view name, std::string_view families, 
   return {.name = name, .families = families, .kind = ArchitectureKind::kDecoder, .read_decoder = read, .hybrid = true};
 }
 
+constexpr Architecture assistant(std::string_view name, std::string_view families, ReadDecoderConfig read) {
+  return {.name = name, .families = families, .kind = ArchitectureKind::kAssistant, .read_decoder = read};
+}
+
 constexpr Architecture encoder(std::string_view name, std::string_view families, ReadEncoderConfig read) {
   return {.name = name, .families = families, .kind = ArchitectureKind::kEncoder, .read_encoder = read};
 }
@@ -42,6 +46,7 @@ constexpr Architecture kArchitectures[] = {
     decoder("gemma2", "Gemma 2", read_gemma2_config),
     decoder("gemma3", "Gemma 3", read_gemma3_config),
     decoder("gemma4", "Gemma 4", read_gemma4_config),
+    assistant("gemma4-assistant", "assistants of Gemma 4", read_gemma4_assistant_config),
     decoder("glm-dsa", "GLM-5, 5.1, 5.2", read_glm_dsa_config),
     decoder("glm4", "GLM-4-0414, GLM-Z1", read_glm4_config),
     decoder("glm4moe", "GLM-4.5, 4.6, 4.7", read_glm4moe_config),

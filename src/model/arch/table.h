@@ -18,14 +18,15 @@ using ReadDecoderConfig = Result<void> (*)(const MetadataReader& keys, DecoderCo
 /// The same for encoders, whose config holds the numbers that all have.
 using ReadEncoderConfig = Result<void> (*)(const MetadataReader& keys, EncoderConfig& config);
 
-/// What runs a model: Decoder, Encoder, or deepseek4::ModelRunner.
-enum class ArchitectureKind { kDecoder, kEncoder, kDeepSeek4 };
+/// What runs a model: Decoder, Encoder, or deepseek4::ModelRunner. An assistant is a decoder that drafts for another
+/// one (model/decoder/assistant.h), and no model by itself.
+enum class ArchitectureKind { kDecoder, kEncoder, kDeepSeek4, kAssistant };
 
 struct Architecture {
   std::string_view name;      ///< general.architecture
   std::string_view families;  ///< names under which its models were published
   ArchitectureKind kind = ArchitectureKind::kDecoder;
-  ReadDecoderConfig read_decoder = nullptr;  ///< of kDecoder
+  ReadDecoderConfig read_decoder = nullptr;  ///< of kDecoder and kAssistant
   bool hybrid = false;                       ///< kDecoder: layers may be without attention or feed-forward
   ReadEncoderConfig read_encoder = nullptr;  ///< of kEncoder
 };
@@ -49,6 +50,7 @@ Result<void> read_gemma_config(const MetadataReader& keys, DecoderConfig& config
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_gemma4_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_gemma4_assistant_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_glm_dsa_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& config);

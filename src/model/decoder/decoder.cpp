@@ -106,7 +106,7 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
     sizes.attention_tokens = model.context_tokens;
   }
   if (model.recurrent) RecurrentLayers::add_work(model, rows, sizes);
-  if (model.mtp_layer) sizes.inputs.push_back({rows, 2 * model.embedding});
+  if (model.keeps_rows) sizes.inputs.push_back({rows, 2 * model.embedding});
   if (model.per_layer_input > 0) PerLayerInputs::add_work(model, rows, sizes);
   return sizes;
 }
@@ -133,7 +133,7 @@ Result<LogitsView> Decoder::step(const Batch& batch) {
   run_layers(*batch.pool);
   if (!has_mtp()) return logits();
   CAIRN_TRY(const LogitsView result, logits_of_kept_rows(*batch.pool));
-  follow(batch);
+  if (description_.mtp_layer) follow(batch);
   return result;
 }
 
@@ -227,8 +227,9 @@ const float* Decoder::rope_table(int32_t rope) const {
 
 void Decoder::compute_ropes() {
   float* table = activations_.rope;
+  const std::span<const int32_t> positions = turns_.empty() ? batch_.positions() : turns_;
   for (const RopeConfig& rope : description_.ropes) {
-    backend_.rope_table(batch_.positions(), rope.frequencies, rope.magnitude, table);
+    backend_.rope_table(positions, rope.frequencies, rope.magnitude, table);
     table += int64_t{rows_} * rope.dims;
   }
 }

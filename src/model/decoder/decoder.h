@@ -41,8 +41,11 @@ class Decoder final : public Runner {
   Result<void> middle_step(const Batch& batch, std::span<float> rows);
   /// For a range with the last layer, but not the first: computes the logits from those rows.
   Result<LogitsView> last_step(const Batch& batch, std::span<const float> rows);
+  /// `assistant` drafts in place of an MTP module; the config has keeps_rows. `in` [its embedding, 2 * this one's]
+  /// makes its rows of pairs of a token and the row before it, `out` [this embedding, its own] makes rows of its own.
+  void use_assistant(std::unique_ptr<Decoder> assistant, Linear in, Linear out);
   Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override;
-  bool has_mtp() const override { return description_.mtp_layer.has_value(); }
+  bool has_mtp() const override { return description_.keeps_rows; }
   Result<LogitsView> mtp_step(const Batch& batch) override;
   const KvLayout& kv_layout() const override { return kv_.layout; }
   int64_t vocabulary() const override { return description_.vocabulary; }
@@ -126,6 +129,12 @@ class Decoder final : public Runner {
   void follow(const Batch& batch);
   /// hidden_ = what the module's layer reads of the tokens and the rows before them.
   void begin_drafts(const Batch& batch);
+  /// activations_.pairs of the batch's tokens and the rows before them, normalised for an MTP module.
+  void pair_rows(const Batch& batch);
+  Result<LogitsView> assisted_step(const Batch& batch);
+  /// Of an assistant: drafts from pairs; `rows` are what it gives. A slice has one row, which sees what its position
+  /// sees, but is turned by the position behind.
+  Result<LogitsView> assist(const Batch& batch, const Linear& in, const float* pairs, const Linear& out, float* rows);
   /// Writes normalised rows to where the next ones look for them.
   void keep_rows(const PagePool& pool, const float* rows);
   const float* rope_table(int32_t rope) const;
@@ -144,7 +153,10 @@ class Decoder final : public Runner {
   std::optional<LatentAttention> latent_;
   std::optional<RecurrentLayers> recurrent_;
   std::optional<PerLayerInputs> per_layer_inputs_;
-  std::vector<float> labels_;  // [0, 1 or 2, embedding]
+  std::vector<float> labels_;           // [0, 1 or 2, embedding]
+  std::unique_ptr<Decoder> assistant_;  // null: none
+  Linear assistant_in_;
+  Linear assistant_out_;
 
   // Of the step in progress; reserved once.
   BatchRows batch_;
@@ -156,6 +168,8 @@ class Decoder final : public Runner {
   std::vector<TokenId> position_ids_;      // rows of the table of learned positions
   std::vector<StateSlice> states_;         // of the layer in progress
   std::vector<int32_t> draft_rows_;        // ascending; none without recurrent layers
+  std::vector<BatchSlice> assistant_slices_;
+  std::vector<int32_t> turns_;  // of an assistant: positions by which the rows are turned
   bool keeps_logits_ = false;
   LogitRows logits_;
   std::unique_ptr<float[]>

@@ -30,7 +30,7 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   arena.add(expert_out, rows * used * width);
   arena.add(shared, experts.shared_width > 0 || experts.beside_dense ? rows * width : 0);
   arena.add(shared_gate, experts.shared_gated ? rows : 0);
-  arena.add(pairs, config.mtp_layer ? 2 * rows * width : 0);
+  arena.add(pairs, config.keeps_rows ? 2 * rows * width : 0);
   arena.add(rope, rows * rope_dims);
   arena.add(last, std::max(rows, logit_rows) * width);
   arena.add(logits, logit_rows * config.vocabulary);

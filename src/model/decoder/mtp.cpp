@@ -1,9 +1,12 @@
+#include <utility>
+
 #include "base/check.h"
 #include "kernels/latent_operations.h"
 #include "model/decoder/decoder.h"
 
-// The MTP module of Decoder. At position p it reads the token there and the normalised row that the model, or the
-// module itself in a draft before, has left at p - 1; so what a step has computed is all that drafts need.
+// The MTP module of Decoder, or an assistant in its place: a decoder of its own that reads keys and values of this one.
+// At position p it reads the token there and the normalised row that the model, or the module itself in a draft before,
+// has left at p - 1; so what a step has computed is all that drafts need.
 namespace cairn {
 
 Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
@@ -11,6 +14,7 @@ Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
   for (const BatchSlice& slice : batch.slices) CAIRN_CHECK(slice.rows == 1 && slice.logits == LogitsWanted::kLast);
   plan(batch);
   backend_.begin_step();
+  if (assistant_ != nullptr) return assisted_step(batch);
   compute_ropes();
   begin_drafts(batch);
   const size_t layer = description_.layers.size();
@@ -43,23 +47,65 @@ void Decoder::keep_rows(const PagePool& pool, const float* rows) {
 }
 
 void Decoder::begin_drafts(const Batch& batch) {
+  residual_pending_ = false;
+  hidden_ = activations_.hidden;
+  pair_rows(batch);
+  const MatmulTarget pair[] = {weights_.mtp.pair.to(hidden_)};
+  backend_.matmul(pair, activations_.pairs, rows_);
+}
+
+void Decoder::pair_rows(const Batch& batch) {
   const MtpWeights& weights = weights_.mtp;
   const int64_t width = description_.embedding;
   const float epsilon = description_.norm_epsilon;
+  const bool normed = assistant_ == nullptr;
   float* tokens = activations_.normed;
   float* before = activations_.block;
-  residual_pending_ = false;
-  hidden_ = activations_.hidden;
   backend_.embed(weights.embedding.rows > 0 ? weights.embedding : weights_.embedding, batch.tokens,
                  description_.embedding_scale, tokens);
-  backend_.rms_norm(tokens, weights.token_norm.floats(), epsilon, rows_, width, tokens);
+  if (normed) backend_.rms_norm(tokens, weights.token_norm.floats(), epsilon, rows_, width, tokens);
   const KvPlace place = kv_.mtp_rows;
   backend_.latent()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), before);
-  backend_.rms_norm(before, weights.row_norm.floats(), epsilon, rows_, width, before);
+  if (normed) backend_.rms_norm(before, weights.row_norm.floats(), epsilon, rows_, width, before);
   backend_.copy_columns(tokens, width, activations_.pairs, 2 * width, rows_, width);
   backend_.copy_columns(before, width, activations_.pairs + width, 2 * width, rows_, width);
-  const MatmulTarget pair[] = {weights.pair.to(hidden_)};
-  backend_.matmul(pair, activations_.pairs, rows_);
+}
+
+void Decoder::use_assistant(std::unique_ptr<Decoder> assistant, Linear in, Linear out) {
+  CAIRN_CHECK(description_.keeps_rows && !description_.mtp_layer);
+  assistant_ = std::move(assistant);
+  assistant_in_ = std::move(in);
+  assistant_out_ = std::move(out);
+  assistant_slices_.reserve(static_cast<size_t>(logit_rows_max_));
+  assistant_->turns_.reserve(static_cast<size_t>(logit_rows_max_));
+}
+
+// All drafts of a sequence see the positions that the model has computed, and are turned by the one behind.
+Result<LogitsView> Decoder::assisted_step(const Batch& batch) {
+  pair_rows(batch);
+  assistant_slices_.assign(batch.slices.begin(), batch.slices.end());
+  for (BatchSlice& slice : assistant_slices_) slice.position_begin -= slice.drafts_before + 1;
+  const Batch drafts{batch.tokens, assistant_slices_, batch.pool, batch.keep_logits};
+  float* rows = activations_.block;
+  CAIRN_TRY(const LogitsView result,
+            assistant_->assist(drafts, assistant_in_, activations_.pairs, assistant_out_, rows));
+  keep_rows(*batch.pool, rows);
+  return result;
+}
+
+Result<LogitsView> Decoder::assist(const Batch& batch, const Linear& in, const float* pairs, const Linear& out,
+                                   float* rows) {
+  plan(batch);
+  turns_.clear();
+  for (const int32_t position : batch_.positions()) turns_.push_back(position + 1);
+  hidden_ = activations_.hidden;
+  const MatmulTarget begin[] = {in.to(hidden_)};
+  backend_.matmul(begin, pairs, rows_);
+  run_layers(*batch.pool);
+  norm_hidden(weights_.output_norm, hidden_);
+  const MatmulTarget end[] = {out.to(rows)};
+  backend_.matmul(end, hidden_, rows_);
+  return head(weights_.output);
 }
 
 void Decoder::follow(const Batch& batch) {
