@@ -92,7 +92,7 @@ class KvManager {
   void drop_states(SequenceMemory& memory);
   /// Frees all pages of the sequence. Whole ones stay in the cache until they are evicted.
   void release(Sequence& sequence);
-  /// Updates the page gauges, which show the group of which sequences use most.
+  /// Updates the gauges of pages, which show the group of which sequences use most, and of states.
   void count_pages();
 
  private:
