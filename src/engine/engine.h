@@ -45,6 +45,7 @@ struct EngineOptions {
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< bytes of host memory for pages that are evicted from the pool; 0: none
   std::shared_ptr<disk::DiskTier> kv_disk{};  ///< where pages outlive the process; null: nowhere
+  std::vector<float> adapter_scales{};        ///< one of each LoRA adapter of the runner
   SpeculationOptions speculation{};
   /// Called on the engine's thread after each step: an error (the weights have changed) fails the requests of the step.
   /// Empty: nothing is checked.
@@ -105,6 +106,13 @@ class Engine {
   /// without a tenant, its client).
   virtual Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const = 0;
   virtual int32_t context_tokens() const = 0;
+  /// By how much requests that do not say it themselves take each LoRA adapter; none: there are no adapters.
+  /// Thread-safe, as set_adapter_scales().
+  virtual std::vector<float> adapter_scales() const { return {}; }
+  /// Sets those of requests that are submitted from now on; see AdapterScales::set.
+  virtual Result<void> set_adapter_scales(std::span<const AdapterScale> scales) {
+    return AdapterScales({}).set(scales);
+  }
 };
 
 }  // namespace cairn
