@@ -133,9 +133,9 @@ void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, co
   ASSERT_TRUE(index.has_value()) << index.error().text();
   const int64_t with_index = bytes_now();
 
-  const int64_t unplanned =
-      loaded - before -
-      (stage.weight_bytes + stage.scratch_bytes - mapped_bytes(file, *backend, options.weights_in_place));
+  int64_t mapped = mapped_bytes(file, *backend, options.weights_in_place);
+  if (options.mtp_file != nullptr) mapped += mapped_bytes(*options.mtp_file, *backend, options.weights_in_place);
+  const int64_t unplanned = loaded - before - (stage.weight_bytes + stage.scratch_bytes - mapped);
   EXPECT_GE(unplanned, 0);
   EXPECT_LT(unplanned, unplanned_max);
   const int64_t lists = PagePool::list_bytes(plan->kv_pages);
@@ -229,6 +229,18 @@ TEST_F(MemoryPlanTest, ThePlanOfAnMtpModuleIsWhatIsAllocated) {
   EXPECT_GT(with.stages[0].scratch_bytes, without.stages[0].scratch_bytes);
   EXPECT_GT(with.kv_layout.groups.size(), without.kv_layout.groups.size());
   expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
+}
+
+TEST_F(MemoryPlanTest, ThePlanOfAnAssistantIsWhatIsAllocated) {
+  const auto file = gguf::Reader::open(CAIRN_TEST_DATA "/converted/gemma4.gguf").value();
+  const auto assistant = gguf::Reader::open(CAIRN_TEST_DATA "/converted/gemma4-assistant.gguf").value();
+  const ModelOptions options{.context_tokens = 256,
+                             .batch_tokens_max = 8,
+                             .logits_max = 2,
+                             .load_mtp = true,
+                             .mtp_file = &assistant,
+                             .available_bytes = kMemory};
+  expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, 2 * kUnplannedOfSmallMax);
 }
 
 // The pages of the host tier are not part of the plan, but its bookkeeping is.

@@ -46,7 +46,8 @@ Result<void> add_all_plans(const gguf::Reader& file, const MemoryFlags& flags, M
   if (!flags.draft.empty()) {
     CAIRN_TRY(mtp_file, open_mtp_file(flags.draft));
     if (mtp_file == nullptr) {
-      return fail(Code::kInvalidArgument, "{} is a model, not an MTP module: inspect it by itself and add its memory",
+      return fail(Code::kInvalidArgument,
+                  "{} is a model, not an MTP module or an assistant: inspect it by itself and add its memory",
                   flags.draft);
     }
   }
@@ -79,7 +80,9 @@ void MemoryFlags::add_to(CLI::App& command) {
                   "Tokens drafted per step; above 0 memory is planned for the file's MTP module, too")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
-  command.add_option("--draft", draft, "File of DeepSeek V4's MTP module, to plan memory for")
+  command
+      .add_option("--draft", draft,
+                  "File of DeepSeek V4's MTP module or of an assistant of Gemma 4, to plan memory for")
       ->check(CLI::ExistingFile);
   command
       .add_option("--memory", memory_bytes,

@@ -118,6 +118,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/props", llama_cpp::handle_props},
     {"GET", "/slots", llama_cpp::handle_slots},
     {"GET", "/lora-adapters", llama_cpp::handle_lora_adapters},
+    {"POST", "/lora-adapters", llama_cpp::handle_set_lora_adapters},
     {"POST", "/completions", llama_cpp::handle_completion},
     {"POST", "/responses", responses::handle_create},
     {"POST", "/chat/completions", openai::handle_chat},

@@ -42,6 +42,9 @@ void add(EngineStats& sum, const EngineStats& more) {
   sum.pages_total += more.pages_total;
   sum.pages_cached += more.pages_cached;
   sum.pages_free += more.pages_free;
+  sum.states_total += more.states_total;
+  sum.states_cached += more.states_cached;
+  sum.states_free += more.states_free;
 }
 
 ordered_json disk_json(const EngineStats& stats) {
@@ -82,6 +85,10 @@ ordered_json stats_json(const EngineStats& stats) {
           {"pages_used", filled - stats.pages_cached},
           {"pages_cached", stats.pages_cached},
           {"pages_free", stats.pages_free},
+          {"states_total", stats.states_total},
+          {"states_used", stats.states_total - stats.states_free - stats.states_cached},
+          {"states_cached", stats.states_cached},
+          {"states_free", stats.states_free},
           {"pages_restored", stats.pages_restored},
           {"kv_disk", disk_json(stats)}};
 }

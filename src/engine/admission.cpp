@@ -54,6 +54,7 @@ Admission::Admission(const Runner& runner, const Tokenizer& tokenizer, const Eng
       counters_(counters),
       limits_{static_cast<int32_t>(runner.vocabulary()), runner.context_tokens(), runner.embedding(),
               pool_tokens_of(kv.pool()), &tokenizer},
+      adapters_(options.adapter_scales),
       drafts_max_(drafts_max),
       unread_max_(static_cast<size_t>(options.queue_max)),
       tenants_(options.tenant_requests_max),
@@ -63,7 +64,10 @@ Admission::Admission(const Runner& runner, const Tokenizer& tokenizer, const Eng
 }
 
 Result<void> Admission::submit(GenerateRequest&& request, std::shared_ptr<EventChannel> channel) {
+  CAIRN_TRY(std::vector<float> scales, adapters_.of(request.adapters));
   CAIRN_TRY(std::unique_ptr<Submission> submission, check_request(std::move(request), limits_));
+  submission->request.salt = salt_with(scales, submission->request.salt);
+  submission->adapter_scales = std::move(scales);
   const GenerateRequest& checked = submission->request;
   submission->party = party_of(checked.client, checked.tenant);
   CAIRN_TRY(submission->ticket, tenants_.admit(checked.client, checked.tenant));

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/system/clock.h"
+#include "engine/adapter_scales.h"
 #include "engine/engine.h"
 #include "engine/engine_counters.h"
 #include "engine/kv_manager.h"
@@ -49,6 +50,8 @@ class Admission {
   RequestQueue& queue() { return queue_; }
   const RequestQueue& queue() const { return queue_; }
   const AdmissionLimits& limits() const { return limits_; }
+  AdapterScales& adapters() { return adapters_; }
+  const AdapterScales& adapters() const { return adapters_; }
 
   // -- From the engine's thread.
   /// The first stage of an iteration: ends cancelled requests and those whose clients have not read for too long,
@@ -96,6 +99,7 @@ class Admission {
   Emitter& emitter_;
   EngineCounters& counters_;
   const AdmissionLimits limits_;
+  AdapterScales adapters_;
   const int32_t drafts_max_;
   const size_t unread_max_;  // sequences in pending_ whose clients do not read
   const Error does_not_fit_{Code::kTooLarge, "the request does not fit", {}};

@@ -45,6 +45,7 @@ struct EngineOptions {
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< bytes of host memory for pages that are evicted from the pool; 0: none
   std::shared_ptr<disk::DiskTier> kv_disk{};  ///< where pages outlive the process; null: nowhere
+  std::vector<float> adapter_scales{};        ///< one of each LoRA adapter of the runner
   SpeculationOptions speculation{};
   /// Called on the engine's thread after each step: an error (the weights have changed) fails the requests of the step.
   /// Empty: nothing is checked.
@@ -107,6 +108,13 @@ class Engine {
   virtual int32_t context_tokens() const = 0;
   /// Null without a disk tier. As long as the engine lives.
   virtual Slots* slots() { return nullptr; }
+  /// By how much requests that do not say it themselves take each LoRA adapter; none: there are no adapters.
+  /// Thread-safe, as set_adapter_scales().
+  virtual std::vector<float> adapter_scales() const { return {}; }
+  /// Sets those of requests that are submitted from now on; see AdapterScales::set.
+  virtual Result<void> set_adapter_scales(std::span<const AdapterScale> scales) {
+    return AdapterScales({}).set(scales);
+  }
 };
 
 }  // namespace cairn

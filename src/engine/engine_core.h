@@ -74,6 +74,8 @@ class EngineCore {
   const PagePool& pool() const { return kv_.pool(); }
   int32_t context_tokens() const { return admission_.limits().context_tokens; }
   Slots* slots() { return kv_.slots(); }
+  AdapterScales& adapters() { return admission_.adapters(); }
+  const AdapterScales& adapters() const { return admission_.adapters(); }
   EngineStats stats() const;
   EngineHistograms histograms() const { return counters_.histograms(); }
   Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const {

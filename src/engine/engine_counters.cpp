@@ -37,6 +37,9 @@ EngineStats EngineCounters::stats(int32_t queued) const {
   stats.pages_total = pages_total;
   stats.pages_cached = pages_cached;
   stats.pages_free = pages_free;
+  stats.states_total = states_total;
+  stats.states_cached = states_cached;
+  stats.states_free = states_free;
   return stats;
 }
 

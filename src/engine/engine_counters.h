@@ -42,6 +42,9 @@ struct EngineCounters {
   std::atomic<int32_t> pages_total = 0;
   std::atomic<int32_t> pages_cached = 0;
   std::atomic<int32_t> pages_free = 0;
+  std::atomic<int32_t> states_total = 0;
+  std::atomic<int32_t> states_cached = 0;
+  std::atomic<int32_t> states_free = 0;
   Histogram step_seconds{kStepSecondsBounds};
   Histogram step_rows{kSizeBounds};
   Histogram step_sequences{kSizeBounds};

@@ -52,6 +52,10 @@ struct EngineStats {
   int32_t pages_total = 0;
   int32_t pages_cached = 0;
   int32_t pages_free = 0;
+  // Slots of recurrent states, counted in the same way; none where the model has no recurrent layers.
+  int32_t states_total = 0;
+  int32_t states_cached = 0;
+  int32_t states_free = 0;
 };
 
 /// Distributions since the start; without bounds where an engine has none.

@@ -200,6 +200,11 @@ void KvManager::count_pages() {
     const int32_t total = pool_.pages_total(group);
     const int32_t free = pool_.pages_free(group);
     const int32_t cached = prefix_cache_.pages_evictable(group);
+    if (pool_.layout().groups[static_cast<size_t>(group)].kind == KvKind::kState) {
+      counters_.states_total = total;
+      counters_.states_free = free;
+      counters_.states_cached = cached;
+    }
     const double used = static_cast<double>(total - free - cached) / total;
     if (used <= fullest) continue;
     fullest = used;

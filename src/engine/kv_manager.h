@@ -100,7 +100,7 @@ class KvManager {
   /// Releases a sequence that ends, and fills what `finish` says of the cache. Its conversation is kept in a slot; of
   /// one with a slot action, kLength says that it is done.
   void end(Sequence& sequence, Finish& finish) noexcept;
-  /// Updates the page gauges, which show the group of which sequences use most.
+  /// Updates the gauges of pages, which show the group of which sequences use most, and of states.
   void count_pages();
 
  private:

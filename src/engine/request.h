@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "engine/adapter_scales.h"
 #include "engine/scheduling/party.h"
 #include "engine/slots.h"
 #include "model/pooling.h"
@@ -68,6 +69,8 @@ struct GenerateRequest {
   std::chrono::milliseconds target_ttft{0};  ///< time to first token, from submit; 0: by priority and length
   std::chrono::milliseconds target_tbt{0};   ///< time between tokens; 0: none
   bool speculate = true;                     ///< whether to speculate, if the engine does
+  /// LoRA adapters that it takes, and no others; nullopt: as Engine::adapter_scales() says when it is submitted.
+  std::optional<std::vector<AdapterScale>> adapters{};
   /// If set, the only result is Finish::embedding, and the prompt may fill the whole context. Fields about the answer
   /// are ignored, and the prefix cache is not used.
   std::optional<EmbeddingOptions> embed;

@@ -35,6 +35,7 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       priority_(submission.request.priority),
       party_(submission.party),
       salt_(submission.request.salt),
+      adapter_scales_(std::move(submission.adapter_scales)),
       tenant_(hash64(submission.request.tenant)),
       may_be_kept_(submission.request.keep_on_disk),
       keep_on_disk_(may_be_kept_),

@@ -100,6 +100,8 @@ class Sequence {
   const SequenceMemory& memory() const { return memory_; }
   std::span<const TokenId> tokens() const { return tokens_; }
   uint64_t salt() const { return salt_; }
+  /// By how much it takes each LoRA adapter of the model.
+  std::span<const float> adapter_scales() const { return adapter_scales_; }
   /// Where lookups in the prefix cache begin. Without a disk tier the owner of its pages there does not matter.
   PrefixCursor root() const;
   /// A hash of the name of the tenant that it is of.
@@ -222,6 +224,7 @@ class Sequence {
   Priority priority_;
   Party party_;
   uint64_t salt_;
+  std::vector<float> adapter_scales_;
   uint64_t tenant_;
   uint64_t disk_owner_ = 0;
   bool may_be_kept_;

@@ -39,6 +39,10 @@ class ThreadedEngine final : public Engine {
   }
   int32_t context_tokens() const override { return core_.context_tokens(); }
   Slots* slots() override { return core_.slots(); }
+  std::vector<float> adapter_scales() const override { return core_.adapters().current(); }
+  Result<void> set_adapter_scales(std::span<const AdapterScale> scales) override {
+    return core_.adapters().set(scales);
+  }
 
  private:
   void run();

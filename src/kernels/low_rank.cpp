@@ -1,15 +1,70 @@
 #include "kernels/low_rank.h"
 
+#include <algorithm>
+
+#include "base/check.h"
 #include "kernels/backend.h"
 
 namespace cairn {
+namespace {
+
+// Where no row takes the adapter, its product would add zeros.
+bool is_taken(std::span<const float> scales) {
+  return std::ranges::any_of(scales, [](float scale) { return scale != 0; });
+}
+
+// A row's bytes do not depend on whether others are scaled: a factor of 1 changes none.
+void scale_rows(Backend& backend, float* low, std::span<const float> scales, int64_t cols) {
+  if (std::ranges::any_of(scales, [](float scale) { return scale != 1; })) backend.scale_rows(low, scales, cols);
+}
+
+}  // namespace
+
+void LowRankRows::reserve(std::span<const float> scales, int64_t rows_max) {
+  scales_.assign(scales.begin(), scales.end());
+  all_.resize(scales.size());
+  chosen_.resize(scales.size());
+  for (std::vector<float>& rows : all_) rows.reserve(static_cast<size_t>(rows_max));
+  for (std::vector<float>& rows : chosen_) rows.reserve(static_cast<size_t>(rows_max));
+}
+
+void LowRankRows::begin() {
+  for (std::vector<float>& rows : all_) rows.clear();
+  chooses_ = false;
+}
+
+void LowRankRows::add(std::span<const float> scales, int32_t rows) {
+  CAIRN_CHECK(scales.empty() || scales.size() == scales_.size());
+  for (size_t adapter = 0; adapter < all_.size(); ++adapter) {
+    all_[adapter].insert(all_[adapter].end(), static_cast<size_t>(rows), (scales.empty() ? scales_ : scales)[adapter]);
+  }
+}
+
+void LowRankRows::choose(std::span<const int32_t> first, std::span<const int32_t> then) {
+  chooses_ = true;
+  for (size_t adapter = 0; adapter < all_.size(); ++adapter) {
+    chosen_[adapter].clear();
+    for (const std::span<const int32_t> rows : {first, then}) {
+      for (const int32_t row : rows) chosen_[adapter].push_back(all_[adapter][static_cast<size_t>(row)]);
+    }
+  }
+}
+
+std::span<const float> LowRankRows::of(int32_t adapter, int32_t rows) const {
+  const std::vector<float>& scales = (chooses_ ? chosen_ : all_)[static_cast<size_t>(adapter)];
+  CAIRN_CHECK(rows <= std::ssize(scales));
+  return std::span(scales).first(static_cast<size_t>(rows));
+}
 
 void add_low_rank(Backend& backend, std::span<const MatmulTarget> projections, const float* x, int32_t rows) {
   for (const MatmulTarget& target : projections) {
     for (const LowRank& adapter : target.adapters) {
+      const std::span<const float> scales = adapter.scratch->rows.of(adapter.adapter, rows);
+      if (!is_taken(scales)) continue;
       const MatmulTarget low[] = {{.weight = &adapter.a, .out = adapter.scratch->low.floats()}};
       const MatmulTarget added[] = {{.weight = &adapter.b, .out = adapter.scratch->added.floats()}};
       backend.matmul(low, x, rows);
+      scale_rows(backend, low[0].out, scales, adapter.a.rows);
       backend.matmul(added, low[0].out, rows);
       backend.add(target.out, added[0].out, rows * adapter.b.rows, adapter.scale);
     }
@@ -20,9 +75,12 @@ void add_low_rank_of_experts(Backend& backend, std::span<const MatmulTarget> pro
                              const int32_t* ids, int32_t used, bool input_per_choice) {
   for (const MatmulTarget& target : projections) {
     for (const LowRank& adapter : target.adapters) {
+      const std::span<const float> scales = adapter.scratch->rows.of(adapter.adapter, rows);
+      if (!is_taken(scales)) continue;
       const MatmulTarget low[] = {{.weight = &adapter.a, .out = adapter.scratch->low.floats()}};
       const MatmulTarget added[] = {{.weight = &adapter.b, .out = adapter.scratch->added.floats()}};
       backend.grouped_matmul(low, x, rows, ids, used, input_per_choice);
+      scale_rows(backend, low[0].out, scales, used * adapter.a.rows);
       backend.grouped_matmul(added, low[0].out, rows, ids, used, true);
       backend.add(target.out, added[0].out, int64_t{rows} * used * adapter.b.rows, adapter.scale);
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "kernels/weight_store.h"
 
@@ -14,16 +15,41 @@ namespace cairn {
 class Backend;
 struct MatmulTarget;
 
-/// What the products of a model's adapters write, one after the other.
+/// By how much each row of a step takes each of a model's adapters. Allocates in reserve() only. Thread: the model's.
+class LowRankRows {
+ public:
+  /// `scales` has one of each adapter, for rows that ask for nothing else.
+  void reserve(std::span<const float> scales, int64_t rows_max);
+  /// Begins a step, without rows.
+  void begin();
+  /// The step's next rows, which take the adapters by `scales`, or without any by those that were reserved.
+  void add(std::span<const float> scales, int32_t rows);
+  /// The products that follow are of these rows of the step, in this order.
+  void choose(std::span<const int32_t> first, std::span<const int32_t> then);
+  /// They are of all rows.
+  void choose_all() { chooses_ = false; }
+  /// Of the first `rows` rows of a product.
+  std::span<const float> of(int32_t adapter, int32_t rows) const;
+
+ private:
+  std::vector<float> scales_;
+  std::vector<std::vector<float>> all_;     // [adapter][row of the step]
+  std::vector<std::vector<float>> chosen_;  // [adapter][row of the products]
+  bool chooses_ = false;
+};
+
+/// What the products of a model's adapters share. They write one after the other.
 struct LowRankScratch {
   Buffer low;    ///< A x: [rows, rank], or with experts [rows, used, rank]
   Buffer added;  ///< B (A x): [rows, rows of B], or [rows, used, rows of B]
+  LowRankRows rows;
 };
 
 struct LowRank {
-  Weight a;  ///< [experts, rank, cols]
-  Weight b;  ///< [experts, rows, rank]
-  float scale = 1;
+  Weight a;             ///< [experts, rank, cols]
+  Weight b;             ///< [experts, rows, rank]
+  int32_t adapter = 0;  ///< its number among the model's, for LowRankRows
+  float scale = 1;      ///< besides that of a row
   std::shared_ptr<const LowRankScratch> scratch;
 };
 

@@ -227,6 +227,10 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
                                               .dump());
   }
   engine_options.speculation = options.speculation;
+  for (const LoraFile& adapter : options.lora) {
+    engine_options.adapter_scales.push_back(adapter.scale);
+    model.adapters.push_back(std::filesystem::path(adapter.path).filename().string());
+  }
   std::unique_ptr<Drafter> drafter;
   if (model.draft != nullptr) {
     log_info("draft model {}: {}", options.draft_model, model.draft->plan.stages.front().text());
@@ -235,7 +239,9 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   }
   if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
     engine_options.speculation.tokens_max = kDraftTokens;
-  if (model.runner->has_mtp()) log_info("drafts with its own MTP module");
+  if (model.runner->has_mtp()) {
+    log_info("drafts with {}", options.draft_model.empty() ? "its own MTP module" : options.draft_model);
+  }
   engine_options.check_weights = watch_files(model);
   CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.memories(), *model.tokenizer, engine_options,
                                          std::move(drafter)));

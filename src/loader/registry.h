@@ -78,7 +78,8 @@ struct LoadedModel {
   int64_t file_bytes = 0;
   uint64_t fingerprint = 0;  ///< of the file's content, see gguf/fingerprint.h
   int64_t created_unix_s = 0;
-  int32_t sequences_max = 0;  ///< that run at once
+  int32_t sequences_max = 0;            ///< that run at once
+  std::vector<std::string> adapters{};  ///< files of LoRA adapters, without their folders, in order of their numbers
   MemoryPlan plan;
   gguf::Reader file;
   std::unique_ptr<Tokenizer> tokenizer;

@@ -35,6 +35,8 @@ struct BatchSlice {
   int32_t drafts = 0;
   /// mtp_step(): so many positions before the row's are those of drafts, too.
   int32_t drafts_before = 0;
+  /// By how much its rows take each of the model's LoRA adapters; none: as they were loaded.
+  std::span<const float> adapter_scales = {};
 };
 
 struct Batch {

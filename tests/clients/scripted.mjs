@@ -77,7 +77,7 @@ export function metadataBytes(metadata) {
 }
 
 // tensors: [{name, shape, values: Float32Array}], shape with the row length first.
-function writeGguf(file, metadata, tensors) {
+export function writeGguf(file, metadata, tensors) {
   const head = [Buffer.from('GGUF'), u32Bytes(3), u64Bytes(tensors.length), u64Bytes(metadata.size), metadataBytes(metadata)];
   let offset = 0;
   for (const { name, shape, values } of tensors) {

@@ -1,8 +1,10 @@
 // Models with recurrent layers: their states cannot be cut back, so what is found again depends on where copies were kept.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import path from 'node:path';
+import process from 'node:process';
 import { test } from 'node:test';
-import { fixtures, serve, trainedFor } from './server.mjs';
+import { cairn, fixtures, serve, trainedFor } from './server.mjs';
 
 const turns = 30;
 const context = 32768;
@@ -47,6 +49,110 @@ for (const name of ['qwen35', 'lfm2', 'mamba2']) {
       // Another conversation begins with the same system prompt.
       const other = await ask(server, [messages[0], { role: 'user', content: 'And who are you?' }]);
       assert.ok(other.cached >= 0.9 * system.length / 10 && other.cached >= other.prompt - 2 * lostMax, `other: ${other.cached} of ${other.prompt}`);
+    } finally {
+      assert.equal((await server.stop()).code, 0);
+    }
+  });
+}
+
+// CAIRN_SOAK=1 aborts all 1,000 streams of each model (a minute with a release build); tests abort a part of them.
+const soak = process.env.CAIRN_SOAK !== undefined;
+const aborts = soak ? 1000 : 60, together = 64, asked = 8, abortedAtOnce = 50;
+
+const statsOf = async (server) => (await fetch(`${server.url}/stats`)).json();
+const residentMib = (server) => Number(fs.readFileSync(`/proc/${server.pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)[1]) / 1024;
+
+async function until(server, what, condition) {
+  const end = Date.now() + 120_000;
+  for (;;) {
+    const stats = await statsOf(server);
+    if (condition(stats)) return stats;
+    assert.ok(Date.now() < end, `not ${what}: ${JSON.stringify(stats)}`);
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+  }
+}
+const idle = (server) => until(server, 'idle', (stats) => stats.active_requests + stats.waiting_requests + stats.pages_used + stats.states_used === 0);
+
+const promptOf = (i) => `${'There was a garden by the sea. '.repeat(8)}${'In it grew an apple tree. '.repeat(i)}`;
+async function textOf(server, i) {
+  const reply = await server.post('/v1/completions', { prompt: promptOf(i), max_tokens: 32, temperature: 0.8, seed: i, ignore_eos: true });
+  assert.equal(reply.status, 200);
+  return (await reply.json()).choices[0].text;
+}
+const textsOf = (server) => Promise.all(Array.from({ length: asked }, (_, i) => textOf(server, i)));
+
+// A stream that would go on for long; returns what aborts it. `begun`: its first token has come.
+function longStream(server, i, tokens) {
+  const abort = new AbortController();
+  const begun = server.post('/v1/completions', { prompt: promptOf(i % 16), max_tokens: tokens, seed: i, ignore_eos: true, stream: true }, { signal: abort.signal })
+    .then((reply) => {
+      assert.equal(reply.status, 200);
+      reply.body.pipeTo(new WritableStream()).catch(() => {});
+    });
+  return { begun, stop: () => abort.abort() };
+}
+async function begin(server, i, tokens) {
+  const { begun, stop } = longStream(server, i, tokens);
+  await begun;
+  return stop;
+}
+
+for (const name of soak ? ['qwen35', 'lfm2', 'mamba2'] : ['qwen35']) {
+  test(`${name}: ${together} sequences share a batch, and ${aborts} aborted streams leave no state behind`, async () => {
+    const file = trainedFor(path.join(fixtures, 'models', `${name}.gguf`), name, context);
+    const sizes = ['--ctx', String(context), '--parallel', '4', '--parallel-max', String(together), '--threads', '2'];
+    const inspected = JSON.parse(cairn(['inspect', file, '--json', ...sizes]).stdout).memory.plans.at(-1);
+    const server = await serve(file, [...sizes, '--speculate', '4']);
+    try {
+      const metrics = await (await fetch(`${server.url}/metrics`)).text();
+      const planned = Object.fromEntries([...metrics.matchAll(/^cairn_memory_planned_bytes\{.*part="(\w+)"\} (\d+)/gm)].map(([, part, bytes]) => [part, Number(bytes)]));
+      assert.deepEqual(planned, { weights: inspected.weight_bytes, kv: inspected.kv_bytes + inspected.index_bytes, scratch: inspected.scratch_bytes });
+      const { states_total: slots } = await statsOf(server);
+      assert.ok(slots >= together && inspected.kv_pages.includes(slots), `${slots} of ${inspected.kv_pages}`);
+
+      const alone = [];
+      for (let i = 0; i < asked; ++i) alone.push(await textOf(server, i));
+      const start = await idle(server);
+      const residentStart = residentMib(server);
+
+      const streams = await Promise.all(Array.from({ length: together }, (_, i) => begin(server, i, context - 1024)));
+      const busy = await until(server, 'full', (stats) => stats.states_used === together && stats.active_requests === together);
+      assert.equal(busy.waiting_requests, 0);
+      assert.equal(busy.states_total, busy.states_used + busy.states_cached + busy.states_free);
+      for (const stop of streams.splice(0, asked)) stop();
+      assert.deepEqual(await textsOf(server), alone);
+      for (const stop of streams) stop();
+      await idle(server);
+
+      let next = 0, seed = 7;
+      const random = (below) => { seed = (seed * 48271) % 2147483647; return seed % below; };
+      const abortStreams = async (count) => {
+        next = 0;
+        await Promise.all(Array.from({ length: Math.min(abortedAtOnce, count) }, async () => {
+          while (next < count) {
+            // Each beside one that may not have begun when it is aborted.
+            const early = longStream(server, next, 2048);
+            early.begun.catch(() => {});
+            setTimeout(early.stop, random(50));
+            const stop = await begin(server, next++, 2048);
+            await new Promise((resolve) => { setTimeout(resolve, random(100)); });
+            stop();
+          }
+        }));
+        return idle(server);
+      };
+      await abortStreams(aborts / 10);  // what is allocated once is allocated now
+      const residentBefore = residentMib(server);
+      const end = await abortStreams(aborts);
+      const resident = residentMib(server);
+      console.log(`${name}: ${end.cancelled_requests} streams aborted, ${end.preemptions} preemptions, ${end.draft_tokens_accepted} drafts accepted; states ${end.states_used} used, `
+        + `${end.states_cached} checkpoints, ${end.states_free} free of ${slots}; pages ${end.pages_used} used, ${end.pages_cached} cached of ${end.pages_total}; `
+        + `resident ${residentStart.toFixed(1)} MiB at start, ${residentBefore.toFixed(1)} before, ${resident.toFixed(1)} after; planned ${(inspected.bytes / 2 ** 20).toFixed(1)} MiB`);
+      assert.ok(end.cancelled_requests - start.cancelled_requests >= aborts + together, JSON.stringify(end));
+      assert.equal(end.states_total, slots);
+      assert.equal(end.states_cached + end.states_free, slots);
+      if (soak) assert.ok(resident - residentBefore < 16, `${residentBefore} MiB, then ${resident} MiB`);
+      assert.deepEqual(await textsOf(server), alone);
     } finally {
       assert.equal((await server.stop()).code, 0);
     }

@@ -1,7 +1,7 @@
 // llama.cpp's own endpoints, as its clients call them.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { serve, storyTrainedFor, storyWith } from './server.mjs';
+import { serve, storyAdapter, storyTrainedFor, storyWith } from './server.mjs';
 
 let server;
 const name = 'story';
@@ -355,7 +355,7 @@ test('a stream of a conversation goes on without its client, and is read again',
 });
 
 test('what is not available is refused by name', async () => {
-  for (const [field, value] of Object.entries({ image_data: [{}], lora: [{ id: 0 }] })) {
+  for (const [field, value] of Object.entries({ image_data: [{}] })) {
     const { error } = await complete({ [field]: value }, 400);
     assert.equal(error.param, field);
     assert.match(error.message, new RegExp(`^${field} is not supported`));
@@ -365,4 +365,55 @@ test('what is not available is refused by name', async () => {
     const { error } = await (await server.post(path, more)).json();
     assert.deepEqual([error.type, error.code, error.n_ctx, error.n_prompt_tokens > 4096], ['exceed_context_size_error', 'context_length_exceeded', 4096, true]);
   }
+});
+
+test('adapters are told of, set for all, and chosen by a request', async () => {
+  const [first, second] = [storyAdapter('first.gguf', 7), storyAdapter('second.gguf', 8)];
+  const adapted = await serve(storyTrainedFor(4096), ['--lora', first, '--lora', `${second}:0`]);
+  const list = async () => (await fetch(`${adapted.url}/lora-adapters`)).json();
+  const set = async (body) => {
+    const reply = await adapted.post('/lora-adapters', body);
+    return [reply.status, await reply.json()];
+  };
+  const ask = async (more) => {
+    const reply = await adapted.post('/completion', { prompt: 'Once upon a time there was a dog. '.repeat(8), n_predict: 24, temperature: 0, ...more });
+    const body = await reply.json();
+    assert.equal(reply.status, 200, JSON.stringify(body));
+    return body;
+  };
+  try {
+    assert.deepEqual(await list(), [{ id: 0, scale: 1, path: 'first.gguf' }, { id: 1, scale: 0, path: 'second.gguf' }]);
+    const wanted = [undefined, [], [{ id: 1, scale: 1 }], [{ id: 0, scale: 0.5 }, { id: 1, scale: -1.5 }]];
+    const alone = [];
+    for (const lora of wanted) alone.push(await ask(lora ? { lora } : {}));
+    assert.equal(new Set(alone.map(({ content }) => content)).size, wanted.length);
+    assert.deepEqual(alone.map(({ timings }) => timings.cache_n), [0, 0, 0, 0]);
+    assert.deepEqual(alone[0].generation_settings.lora, [{ id: 0, scale: 1 }, { id: 1, scale: 0 }]);
+    assert.deepEqual(alone[3].generation_settings.lora, wanted[3]);
+    const together = await Promise.all([...wanted, ...wanted].map((lora) => ask(lora ? { lora } : {})));
+    together.forEach(({ content, timings }, i) => {
+      assert.equal(content, alone[i % wanted.length].content);
+      assert.ok(timings.cache_n > 0);
+    });
+    const chat = await adapted.post('/v1/chat/completions', { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 4, lora: [{ id: 1, scale: 1 }] });
+    assert.equal(chat.status, 200);
+    assert.deepEqual(await set([{ id: 1, scale: 1 }]), [200, { success: true }]);
+    assert.deepEqual((await list()).map(({ scale }) => scale), [0, 1]);
+    assert.equal((await ask({})).content, alone[2].content);
+    assert.equal((await set([]))[0], 200);
+    assert.equal((await ask({})).content, alone[1].content);
+    for (const [body, message] of [[[{ id: 2, scale: 1 }], /lora\[0\]: this model has no LoRA adapter 2; it has adapters 0 to 1/], [{ id: 0 }, /must be an array of adapters/], ['[', /the body/]]) {
+      const [status, { error }] = await set(body);
+      assert.equal(status, 400);
+      assert.match(error.message, message);
+    }
+    const wrong = await adapted.post('/completion', { prompt: 'x', lora: [{ id: 5 }] });
+    assert.equal(wrong.status, 400);
+    assert.match((await wrong.json()).error.message, /no LoRA adapter 5/);
+    assert.deepEqual((await list()).map(({ scale }) => scale), [0, 0]);
+  } finally {
+    assert.equal((await adapted.stop()).code, 0);
+  }
+  const { error } = await complete({ lora: [{ id: 0, scale: 1 }] }, 400);
+  assert.match(error.message, /no LoRA adapter 0; it was started without --lora/);
 });

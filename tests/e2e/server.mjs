@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
-import { metadataBytes, readMetadata } from '../clients/scripted.mjs';
+import { metadataBytes, readMetadata, writeGguf } from '../clients/scripted.mjs';
 
 export const program = process.env.CAIRN_PROGRAM;
 export const fixtures = process.env.CAIRN_TEST_DATA;
@@ -88,6 +88,24 @@ export function storyWithControls(controls, texts, tokens) {
   const copy = path.join(folder, 'controls.gguf');
   fs.writeFileSync(copy, Buffer.concat([padded(head), bytes.subarray(at + (-at & 31))]));
   return copy;
+}
+
+// A LoRA adapter for the story model, which changes the queries of its layers. The seed says how.
+export function storyAdapter(name, seed) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-lora-'));
+  process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+  const width = 64, rank = 2, layers = 5;
+  let state = seed;
+  const random = () => { state = (state * 48271) % 2147483647; return state / 2147483647 - 0.5; };
+  const matrix = (matrixName, cols, rows) => ({ name: matrixName, shape: [cols, rows], values: Float32Array.from({ length: cols * rows }, random) });
+  const tensors = Array.from({ length: layers }, (_, layer) => `blk.${layer}.attn_q.weight`)
+    .flatMap((tensor) => [matrix(`${tensor}.lora_a`, width, rank), matrix(`${tensor}.lora_b`, rank, width)]);
+  const text = (value) => ({ type: 8, value });
+  const metadata = new Map([['general.type', text('adapter')], ['general.architecture', text('llama')], ['adapter.type', text('lora')],
+    ['adapter.lora.alpha', { type: 6, value: Buffer.from(Float32Array.of(4).buffer) }]]);
+  const file = path.join(folder, name);
+  writeGguf(file, metadata, tensors);
+  return file;
 }
 
 // Why tests of hollow files cannot run in this folder, or false: where files have no holes, they would fill the disk.

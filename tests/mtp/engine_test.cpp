@@ -28,17 +28,24 @@ constexpr int kRequests = 8;
 constexpr int kTurnsMax = 100'000;
 constexpr int kTokens = 300;  // that all models have
 constexpr std::string_view kDeepSeek = "deepseek4";
+constexpr std::string_view kAssisted = "gemma4";
 
-// DeepSeek V4's module, and those of decoders: of one with recurrent layers, and of one with experts.
+// DeepSeek V4's module, and those of decoders: of one with recurrent layers, and of one with experts; and an assistant.
 class MtpEngine : public testing::TestWithParam<const char*> {
  protected:
   MtpEngine()
-      : model_(gguf::Reader::open(GetParam() == kDeepSeek
-                                      ? make_model(folder_ / "model.gguf")
-                                      : std::filesystem::path(CAIRN_TEST_DATA) / "models" / GetParam())
-                   .value()),
+      : model_(gguf::Reader::open(model_path()).value()),
         file_(gguf::Reader::open(make_talker(model_, 2, folder_ / "talker.gguf")).value()),
-        tokenizer_(Tokenizer::load(file_.metadata()).value()) {}
+        tokenizer_(Tokenizer::load(file_.metadata()).value()) {
+    if (GetParam() != kAssisted) return;
+    const auto assistant = gguf::Reader::open(data() / "converted" / "gemma4-assistant.gguf").value();
+    assistant_ = gguf::Reader::open(make_talker(assistant, 2, folder_ / "assistant.gguf")).value();
+  }
+  static std::filesystem::path data() { return CAIRN_TEST_DATA; }
+  std::filesystem::path model_path() const {
+    if (GetParam() == kAssisted) return data() / "converted" / "gemma4.gguf";
+    return GetParam() == kDeepSeek ? make_model(folder_ / "model.gguf") : data() / "models" / GetParam();
+  }
 
   /// Members are destroyed in the right order.
   struct Served {
@@ -54,7 +61,7 @@ class MtpEngine : public testing::TestWithParam<const char*> {
     model_options.batch_tokens_max = 64;
     model_options.kv_type = KvType::kF16;
     model_options.load_mtp = options.speculation.tokens_max > 0;
-    model_options.mtp_file = mtp_file;
+    model_options.mtp_file = model_options.load_mtp && assistant_ ? &*assistant_ : mtp_file;
     served.runner = load_model(file_, *served.backend, model_options).value();
     EXPECT_EQ(served.runner->has_mtp(), model_options.load_mtp);
     options.kv_pages.assign(served.runner->kv_layout().groups.size(), pages);
@@ -112,6 +119,7 @@ class MtpEngine : public testing::TestWithParam<const char*> {
   TickingClock clock_;
   Folder folder_;
   gguf::Reader model_, file_;
+  std::optional<gguf::Reader> assistant_;
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 
@@ -150,7 +158,8 @@ TEST_P(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
   for (const Served& each : std::span(served).subspan(1)) EXPECT_GT(each.core->stats().preemptions, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, MtpEngine, testing::Values("deepseek4", "qwen35-mtp.gguf", "glm4moe-mtp.gguf"),
+INSTANTIATE_TEST_SUITE_P(Models, MtpEngine,
+                         testing::Values("deepseek4", "qwen35-mtp.gguf", "glm4moe-mtp.gguf", "gemma4"),
                          [](const auto& tested) {
                            std::string name = std::filesystem::path(tested.param).stem().string();
                            std::erase(name, '-');

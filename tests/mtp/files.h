@@ -123,15 +123,18 @@ inline std::filesystem::path make_own_file(const gguf::Reader& file, const std::
 /// Writes a copy of the model, changed so that it mostly generates its first `tokens` tokens; so some drafts are right.
 inline std::filesystem::path make_talker(const gguf::Reader& file, int64_t tokens, const std::filesystem::path& path) {
   std::vector<NewTensor> tensors;
-  for (const gguf::Tensor& tensor : file.tensors()) {
-    NewTensor made = copy_of(tensor);
-    if (tensor.name == "output.weight") {
+  for (const gguf::Tensor& tensor : file.tensors()) tensors.push_back(copy_of(tensor));
+  if (file.find_tensor("output.weight") == nullptr) {
+    tensors.push_back(copy_of(*file.find_tensor("token_embd.weight")));
+    tensors.back().name = "output.weight";
+  }
+  for (NewTensor& made : tensors) {
+    if (made.name == "output.weight") {
       std::vector<float> values(made.bytes.size() / sizeof(float));
       std::memcpy(values.data(), made.bytes.data(), made.bytes.size());
       for (size_t i = static_cast<size_t>(tokens * made.shape[0]); i < values.size(); ++i) values[i] *= 0.01F;
       std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
     }
-    tensors.push_back(std::move(made));
   }
   return make_model_of(file, tensors, path);
 }

@@ -24,6 +24,10 @@ bool is_one_of(std::string_view path, const std::string_view (&paths)[size]) {
   return std::ranges::find(paths, path) != std::end(paths);
 }
 
+bool manages(const net::HttpRequest& request) {
+  return is_one_of(request.path, kManagingPaths) || (request.method == "POST" && request.path == "/lora-adapters");
+}
+
 }  // namespace
 
 Principal::Principal(KeyRules rules, std::shared_ptr<RateMeter> meter)
@@ -168,7 +172,7 @@ std::variant<AccessTicket, Refusal> Access::admit(const net::HttpRequest& reques
   }
   auto principal = of_key(request);
   if (principal == nullptr) return refuse_key(request);
-  if (!principal->may_manage() && is_one_of(request.path, kManagingPaths)) {
+  if (!principal->may_manage() && manages(request)) {
     return Refusal{RefusalReason::kForbidden,
                    fmt::format("the API key \"{}\" may not manage models: its line in the key file does not say manage",
                                principal->name()),

@@ -110,6 +110,11 @@ TEST_F(AccessTest, OnlyKeysThatManageMayChangeModels) {
   const auto remove = [](const char* key) { return asking({{"x-api-key", key}}, "/api/delete", "DELETE"); };
   EXPECT_EQ(refused(*access, remove("user-0123456789abcdef")), RefusalReason::kForbidden);
   EXPECT_EQ(let_in_as(*access, remove("admin-0123456789abcdef")), "admin");
+  const auto adapters = [](const char* method) {
+    return asking({{"x-api-key", "user-0123456789abcdef"}}, "/lora-adapters", method);
+  };
+  EXPECT_EQ(refused(*access, adapters("POST")), RefusalReason::kForbidden);
+  EXPECT_EQ(let_in_as(*access, adapters("GET")), "user");
   const auto flags = Access::make({.keys = {"flag-0123456789abcdef"}, .key_file = {}, .address_limits = {}});
   EXPECT_THAT(let_in_as(**flags, remove("flag-0123456789abcdef")), testing::StartsWith("key-"));
 }

@@ -1,6 +1,9 @@
 #include "api/llama_cpp/handlers.h"
 
+#include <fmt/ranges.h>
+
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "api/answer_rules.h"
 #include "api/errors.h"
@@ -9,8 +12,12 @@
 #include "api/llama_cpp/request.h"
 #include "api/llama_cpp/serializer.h"
 #include "api/params/choices.h"
+#include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
+#include "base/log.h"
 #include "base/system/random_id.h"
+#include "base/text/json.h"
+#include "base/text/printable.h"
 #include "base/text/utf8.h"
 #include "base/version.h"
 #include "chat/completion_prompt.h"
@@ -54,6 +61,14 @@ Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(const LoadedModel& m
   return all;
 }
 
+/// What a request that does not say it takes of the model's LoRA adapters.
+std::vector<AdapterScale> current_adapters(const LoadedModel& model) {
+  std::vector<AdapterScale> adapters;
+  for (const float scale : model.engine->adapter_scales())
+    adapters.push_back({.id = static_cast<int32_t>(adapters.size()), .scale = scale});
+  return adapters;
+}
+
 Result<void> complete(Service& service, const net::HttpRequest& http,
                       const std::shared_ptr<net::HttpResponse>& response,
                       Result<CompletionRequest> (*parse)(const ordered_json& body)) {
@@ -64,6 +79,7 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
   ResponseOptions options;
   options.model = model->name;
   options.settings = settings_json(request.generate, model->engine->context_tokens());
+  if (!request.generate.adapters) options.settings["lora"] = lora_json(current_adapters(*model));
   options.settings["stream"] = request.stream;
   if (request.only_prompt) options.settings["n_predict"] = options.settings["max_tokens"] = 0;
   options.settings["timings_per_token"] = request.timings_per_token;
@@ -112,6 +128,7 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
       {"id", 0}, {"id_task", -1}, {"n_ctx", model->engine->context_tokens()}, {"is_processing", false}};
   settings["params"] = settings_json(defaults, model->engine->context_tokens());
   settings["params"]["seed"] = preset.seed.value_or(-1);
+  settings["params"]["lora"] = lora_json(current_adapters(*model));
   const ChatCapabilities& can = model->chat_template.capabilities();
   const SpecialTokens& special = model->tokenizer->special();
   return ordered_json{{"default_generation_settings", std::move(settings)},
@@ -136,6 +153,29 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
                       {"is_sleeping", false}};
 }
 
+Result<ordered_json> lora_adapters(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY(const SharedModel model, asked_model(service, http));
+  ordered_json list = ordered_json::array();
+  for (const AdapterScale& adapter : current_adapters(*model)) {
+    list.push_back(lora_json({&adapter, 1})[0]);
+    list.back()["path"] = printable(model->adapters[static_cast<size_t>(adapter.id)]);
+  }
+  return list;
+}
+
+Result<ordered_json> set_lora_adapters(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY(const SharedModel model, asked_model(service, http));
+  auto body = read_json(http.body);
+  if (!body) return fail(body.error().code, "the body {}", body.error().message);
+  std::vector<AdapterScale> scales;
+  if (const std::string_view wrong = read_adapter_scales(*body, scales); !wrong.empty())
+    return fail(Code::kInvalidArgument, "the body {}", wrong);
+  CAIRN_TRY_VOID(model->engine->set_adapter_scales(scales));
+  log_info("{}: LoRA adapters are taken by {:g} from now on", model->name,
+           fmt::join(model->engine->adapter_scales(), ", "));
+  return ordered_json{{"success", true}};
+}
+
 void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
   if (result) {
     send_json(response, *result);
@@ -156,8 +196,14 @@ void handle_infill(Service& service, const net::HttpRequest& request, std::share
     send_error(*response, done.error(), ErrorFormat::kLlamaCpp);
 }
 
-void handle_lora_adapters(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  send_json(*response, ordered_json::array());
+void handle_lora_adapters(Service& service, const net::HttpRequest& request,
+                          std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, lora_adapters(service, request));
+}
+
+void handle_set_lora_adapters(Service& service, const net::HttpRequest& request,
+                              std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, set_lora_adapters(service, request));
 }
 
 void handle_props(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {

@@ -137,8 +137,23 @@ TEST(LlamaCppRequest, PromptsAreTextIdsOrBoth) {
                  "prompt.multimodal_data", "text only");
 }
 
+TEST(LlamaCppRequest, AdaptersAreReadAndWhatIsNoneIsNamed) {
+  EXPECT_FALSE(request_of(with(R"("seed": 1)")).generate.adapters.has_value());
+  const auto adapters =
+      request_of(with(R"("lora": [{"id": 1, "scale": 0.5}, {"id": 0}, {"id": 2, "scale": -1}])")).generate.adapters;
+  ASSERT_TRUE(adapters.has_value());
+  std::vector<std::pair<int32_t, float>> read;
+  for (const auto& [id, scale] : *adapters) read.emplace_back(id, scale);
+  EXPECT_THAT(read, ElementsAre(std::pair(1, 0.5F), std::pair(0, 0.0F), std::pair(2, -1.0F)));
+  EXPECT_TRUE(request_of(with(R"("lora": [])")).generate.adapters->empty());
+  for (const std::string_view wrong : {"1", "{}", "[1]", "[{}]", R"([{"id": "0"}])", R"([{"id": -1}])",
+                                       R"([{"id": 0.5}])", R"([{"id": 0, "scale": "1"}])"}) {
+    expect_refused(with(fmt::format(R"("lora": {})", wrong)), Code::kInvalidArgument, "lora", "must be an array");
+  }
+}
+
 TEST(LlamaCppRequest, WhatIsNotAvailableIsRefusedByName) {
-  for (const std::string field : {R"("lora": [{"id": 0}])", R"("tfs_z": 0.5)", R"("image_data": [{}])"}) {
+  for (const std::string field : {R"("tfs_z": 0.5)", R"("image_data": [{}])"}) {
     const std::string name = field.substr(1, field.find('"', 1) - 1);
     expect_refused(with(field), Code::kUnsupported, name, name + " is not supported");
   }

@@ -172,6 +172,12 @@ std::string CompletionSerializer::done() {
 
 std::string CompletionSerializer::failure(const Error& error) { return sse_event(openai_error(error, error_format())); }
 
+ordered_json lora_json(std::span<const AdapterScale> adapters) {
+  ordered_json list = ordered_json::array();
+  for (const auto& [id, scale] : adapters) list.push_back({{"id", id}, {"scale", as_written(scale)}});
+  return list;
+}
+
 ordered_json settings_json(const GenerateRequest& generate, int32_t context_tokens) {
   const SamplingParams& sampling = generate.sampling;
   ordered_json bias = ordered_json::array();
@@ -217,7 +223,7 @@ ordered_json settings_json(const GenerateRequest& generate, int32_t context_toke
           {"n_keep", 0},
           {"n_discard", 0},
           {"post_sampling_probs", sampling.filtered_logprobs},
-          {"lora", ordered_json::array()},
+          {"lora", generate.adapters ? lora_json(*generate.adapters) : ordered_json::array()},
           {"grammar", ""},
           {"samplers", std::move(steps)}};
 }

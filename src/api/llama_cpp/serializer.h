@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,10 @@ class CompletionSerializer final : public ResponseSerializer {
   std::vector<Choice> choices_;
 };
 
-/// generation_settings, and the params of /props: what is asked for, in llama.cpp's words.
+/// LoRA adapters: [{"id", "scale"}, ...].
+nlohmann::ordered_json lora_json(std::span<const AdapterScale> adapters);
+/// generation_settings, and the params of /props: what is asked for, in llama.cpp's words. `lora` has what the request
+/// itself names.
 nlohmann::ordered_json settings_json(const GenerateRequest& generate, int32_t context_tokens);
 
 }  // namespace cairn::api::llama_cpp

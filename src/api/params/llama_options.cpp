@@ -1,7 +1,7 @@
 #include "api/params/llama_options.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <string>
 
 #include "api/params/generation_params.h"
 #include "api/params/request_notes.h"
@@ -23,13 +23,32 @@ void refuse_what_is_on(RequestFields& fields) {
   constexpr double kMost = std::numeric_limits<double>::max();
   constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
   fields.only_if("tfs_z", number_in(1, kMost), kOtherFilters);
-  fields.only_empty("lora", "this server has no adapters");
   fields.only_empty("image_data", "this model reads text only");
   fields.only("reasoning_in_content", false, "thinking is in a field of its own");
   fields.only("parse_tool_calls", true, "leave tools out, or read the model's text with /completion");
 }
 
+void read_adapters(RequestFields& fields, GenerateRequest& generate) {
+  const ordered_json* const list = fields.get("lora");
+  if (list == nullptr) return;
+  const std::string_view wrong = read_adapter_scales(*list, generate.adapters.emplace());
+  if (!wrong.empty()) fields.reject("lora", std::string(wrong));
+}
+
 }  // namespace
+
+std::string_view read_adapter_scales(const ordered_json& list, std::vector<AdapterScale>& scales) {
+  constexpr std::string_view kWrong = R"(must be an array of adapters, {"id": NUMBER, "scale": NUMBER})";
+  if (!list.is_array()) return kWrong;
+  for (const ordered_json& entry : list) {
+    if (!entry.is_object() || !entry.contains("id") || !is_token_id(entry["id"])) return kWrong;
+    AdapterScale& adapter = scales.emplace_back(AdapterScale{.id = entry["id"].get<int32_t>()});
+    if (!entry.contains("scale")) continue;
+    if (!entry["scale"].is_number()) return kWrong;
+    adapter.scale = entry["scale"].get<float>();
+  }
+  return {};
+}
 
 void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
   constexpr int64_t kTimeMsMax = 86'400'000;
@@ -41,6 +60,7 @@ void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
   const int64_t time = fields.integer("t_max_predict_ms", 0, -kTimeMsMax, kTimeMsMax);
   generate.line_time_max = std::chrono::milliseconds(std::max<int64_t>(0, time));
   generate.line_indent_min = static_cast<int32_t>(fields.integer("n_indent", 0, 0, kTokensMax));
+  read_adapters(fields, generate);
   refuse_what_is_on(fields);
   generate.slot = static_cast<int32_t>(fields.integer("id_slot", -1, -1, kTokensMax));
   fields.accept("n_cache_reuse", "beginnings of prompts are found again by themselves");

@@ -165,6 +165,15 @@ void write_cache(PrometheusText& text, const std::vector<EngineNumbers>& engines
        [](const EngineNumbers& engine) { return Seconds(engine.stats.disk_time).count(); });
   each("cairn_kv_disk_saved_seconds_total", "counter", "What computing would have taken beyond that, as estimated.",
        [](const EngineNumbers& engine) { return Seconds(engine.stats.disk_saved).count(); });
+  text.metric("cairn_recurrent_states", "gauge", "Slots of recurrent states, of models that have them.");
+  for (const EngineNumbers& engine : engines) {
+    const EngineStats& stats = engine.stats;
+    if (stats.states_total == 0) continue;
+    const int64_t used = stats.states_total - stats.states_free - stats.states_cached;
+    text.sample({{"model", engine.model}, {"state", "used"}}, used);
+    text.sample({{"model", engine.model}, {"state", "cached"}}, int64_t{stats.states_cached});
+    text.sample({{"model", engine.model}, {"state", "free"}}, int64_t{stats.states_free});
+  }
   each("cairn_context_tokens", "gauge", "Tokens that one conversation may have.",
        [](const EngineNumbers& engine) { return int64_t{engine.context_tokens}; });
 }

@@ -25,10 +25,11 @@ namespace cairn {
 /// A request that has been checked.
 struct Submission {
   GenerateRequest request;
-  Party party;              ///< owner: the request's client and tenant
-  int32_t tokens_max = 0;   ///< maximum tokens of prompt and answer
-  int64_t arrival_ns = 0;   ///< by the engine's clock
-  int64_t deadline_ns = 0;  ///< when its first token is due
+  Party party;                        ///< owner: the request's client and tenant
+  int32_t tokens_max = 0;             ///< maximum tokens of prompt and answer
+  std::vector<float> adapter_scales;  ///< of each LoRA adapter, as the request takes it
+  int64_t arrival_ns = 0;             ///< by the engine's clock
+  int64_t deadline_ns = 0;            ///< when its first token is due
   std::shared_ptr<EventChannel> channel;
   TenantTicket ticket;
 };

@@ -63,6 +63,7 @@ void lay_out(const Sequences& running, StepBatch& batch) {
     slice.rows = share.rows;
     slice.position_begin = memory.computed;
     slice.pages = &memory.table;
+    slice.adapter_scales = sequence.adapter_scales();
     slice.logits = sequence.embeds() ? sequence.wants_hidden(share.logits)
                    : decode          ? LogitsWanted::kAll
                    : share.logits    ? LogitsWanted::kLast

@@ -26,6 +26,7 @@ struct DraftRequest {
   /// tokens_max more.
   const PageTable* pages = nullptr;
   const PagePool* pool = nullptr;
+  std::span<const float> adapter_scales = {};  ///< BatchSlice's
 };
 
 /// Thread: the engine's.

@@ -72,8 +72,8 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
     // The pages of the step that checks the drafts, taken a little earlier.
     if (wanted > 0 && drafter_->writes_pages()) wanted = kv_.reserve_drafts(*sequence, wanted);
     if (wanted <= 0) continue;
-    requests_.push_back(
-        {sequence->id(), sequence->tokens(), wanted, &sequence->drafts(), &sequence->memory().table, &kv_.pool()});
+    requests_.push_back({sequence->id(), sequence->tokens(), wanted, &sequence->drafts(), &sequence->memory().table,
+                         &kv_.pool(), sequence->adapter_scales()});
   }
   if (requests_.empty()) token_ns_ *= 1 - kDraftCostForgotten;
 }

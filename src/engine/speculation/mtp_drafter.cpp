@@ -54,6 +54,7 @@ class MtpDrafter final : public Drafter {
       slice.pages = request->pages;
       slice.logits = LogitsWanted::kLast;
       slice.drafts_before = static_cast<int32_t>(proposed.size());
+      slice.adapter_scales = request->adapter_scales;
       tokens_.push_back(proposed.empty() ? request->tokens.back() : proposed.back());
     }
   }

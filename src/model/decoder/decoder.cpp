@@ -202,6 +202,10 @@ void Decoder::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
   keeps_logits_ = batch.keep_logits;
+  if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
+    adapters->begin();
+    for (const BatchSlice& slice : batch.slices) adapters->add(slice.adapter_scales, slice.rows);
+  }
   states_.clear();
   draft_rows_.clear();
   if (recurrent_) {
@@ -431,6 +435,7 @@ void Decoder::select_output_rows() {
     gather(per_layer_inputs_->input(), description_.per_layer_input, per_layer_inputs_->other());
     per_layer_inputs_->use_other();
   }
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(batch_.logit_rows(), batch_.hidden_rows());
   rows_ = static_cast<int32_t>(batch_.logit_rows().size() + batch_.hidden_rows().size());
   hidden_ = activations_.last;
 }

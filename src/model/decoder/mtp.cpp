@@ -38,6 +38,7 @@ Result<LogitsView> Decoder::logits_of_kept_rows(const PagePool& pool) {
   if (!batch_.hidden_rows().empty()) {
     backend_.gather_rows(rows, batch_.hidden_rows(), width, hidden_ + logits * width);
   }
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(batch_.logit_rows(), batch_.hidden_rows());
   return head(weights_.output);
 }
 
@@ -109,6 +110,7 @@ Result<LogitsView> Decoder::assist(const Batch& batch, const Linear& in, const f
 }
 
 void Decoder::follow(const Batch& batch) {
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose_all();
   rows_ = batch_.rows();
   begin_drafts(batch);
   const size_t layer = description_.layers.size();

@@ -267,6 +267,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
   }
   if (!range.is_last(config)) {
     CAIRN_TRY_VOID(binder.allocate_adapters());
+    weights.adapter_rows = binder.adapter_rows();
     return weights;
   }
   CAIRN_TRY(weights.output_norm, binder.norm(config.output_norm, config.embedding, config.norm_biases));
@@ -288,6 +289,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
     CAIRN_TRY(weights.labels, binder.linear("cls.output", config.labels, config.embedding));
   }
   CAIRN_TRY_VOID(binder.allocate_adapters());
+  weights.adapter_rows = binder.adapter_rows();
   return weights;
 }
 

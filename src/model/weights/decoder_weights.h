@@ -87,6 +87,7 @@ struct DecoderWeights {
   Norm output_norm;                  ///< empty where the range has no last layer, as what follows
   Linear output;                     ///< refers to the embedding where they are one
   Linear labels;                     ///< of the head that ranks; empty if there is none
+  std::shared_ptr<LowRankRows> adapter_rows;  ///< of all matrices' adapters; null: there are none
 };
 
 /// Of those layers: the embedding comes with the first one, or with all that have inputs of their own, the output and

@@ -39,8 +39,7 @@ Result<LoraAdapter> open_lora_adapter(const LoraFile& wanted, std::string_view a
                    "{}: tensor {} is no part of a low-rank product (NAME.lora_a and NAME.lora_b)", wanted.path,
                    printable(tensor.name));
   }
-  const float scale = wanted.scale * static_cast<float>(alpha);
-  return LoraAdapter{wanted.path, scale, std::move(file)};
+  return LoraAdapter{wanted.path, wanted.scale, static_cast<float>(alpha), std::move(file)};
 }
 
 bool has_shape(const gguf::Tensor& tensor, int64_t cols, int64_t rows, int64_t experts) {

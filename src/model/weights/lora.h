@@ -27,7 +27,8 @@ struct LoraFile {
 /// An open file. What is loaded of it is copied.
 struct LoraAdapter {
   std::string path;
-  float scale = 1;  ///< asked for, times alpha; 1 / rank is still to come
+  float scale = 1;  ///< LoraFile's
+  float alpha = 1;  ///< by which products are scaled besides, over their rank
   gguf::Reader file;
 
   /// The parts for a tensor of the model; null if the adapter leaves it alone.

@@ -177,7 +177,8 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
 Result<std::vector<LowRank>> WeightLoader::low_rank(std::string_view tensor, int64_t experts, int64_t rows,
                                                     int64_t cols, RowRange range) {
   std::vector<LowRank> found;
-  for (const LoraAdapter& adapter : options_.adapters) {
+  for (size_t i = 0; i < options_.adapters.size(); ++i) {
+    const LoraAdapter& adapter = options_.adapters[i];
     CAIRN_TRY(const LoraAdapter::Parts parts, adapter.find(tensor, cols, rows, experts));
     if (parts.a == nullptr) continue;
     used_.insert({parts.a, parts.b});
@@ -185,7 +186,8 @@ Result<std::vector<LowRank>> WeightLoader::low_rank(std::string_view tensor, int
     LowRank& product = found.emplace_back();
     CAIRN_TRY(product.a, load_part(*parts.a, experts, rank, cols, {0, rank}));
     CAIRN_TRY(product.b, load_part(*parts.b, experts, rows, rank, range));
-    product.scale = adapter.scale / static_cast<float>(rank);
+    product.adapter = static_cast<int32_t>(i);
+    product.scale = adapter.alpha / static_cast<float>(rank);
     product.scratch = scratch_;
     rank_max_ = std::max(rank_max_, rank);
     adapted_rows_max_ = std::max(adapted_rows_max_, range.rows);
@@ -231,6 +233,9 @@ Result<void> WeightLoader::allocate_adapters() {
   CAIRN_TRY_VOID(backend_.reserve(sizes));
   CAIRN_TRY(scratch_->low, backend_.allocate(row * rank_max_));
   CAIRN_TRY(scratch_->added, backend_.allocate(row * adapted_rows_max_));
+  std::vector<float> scales;
+  for (const LoraAdapter& adapter : options_.adapters) scales.push_back(adapter.scale);
+  scratch_->rows.reserve(scales, options_.adapter_rows);
   return {};
 }
 

@@ -104,6 +104,10 @@ class WeightLoader {
   }
   /// After all else: gives the adapters memory to work with. Errors: kOutOfMemory.
   Result<void> allocate_adapters();
+  /// What says by how much each row takes the adapters; null if no matrix has one. Outlives this.
+  std::shared_ptr<LowRankRows> adapter_rows() const {
+    return rank_max_ == 0 ? nullptr : std::shared_ptr<LowRankRows>(scratch_, &scratch_->rows);
+  }
   /// Errors: kUnsupported (an adapter has a product for a tensor that is used in another way here, or not at all).
   Result<void> check_adapters() const;
 
