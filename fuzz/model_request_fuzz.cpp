@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "api/model_request.h"
+#include "api/models/model_request.h"
 #include "loader/catalog/description_cache.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "api/model_request.h"
+#include "api/models/model_request.h"
 #include "base/log.h"
 #include "base/system/machine.h"
 #include "base/text/printable.h"

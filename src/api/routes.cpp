@@ -12,7 +12,7 @@
 #include "api/http/kept_streams.h"
 #include "api/http/tenant.h"
 #include "api/llama_cpp/handlers.h"
-#include "api/model_list.h"
+#include "api/models/model_list.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/handlers.h"
 #include "api/ollama/models.h"

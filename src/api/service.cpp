@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "api/model_request.h"
-#include "api/model_response.h"
+#include "api/models/model_request.h"
+#include "api/models/model_response.h"
 #include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 #include "api/serialization/timestamps.h"

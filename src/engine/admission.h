@@ -18,7 +18,7 @@
 #include "engine/adapter_scales.h"
 #include "engine/engine.h"
 #include "engine/engine_counters.h"
-#include "engine/kv_manager.h"
+#include "engine/kv/kv_manager.h"
 #include "engine/output/emitter.h"
 #include "engine/output/event_channel.h"
 #include "engine/request_validation.h"

@@ -29,7 +29,7 @@
 #include "engine/admission.h"
 #include "engine/engine.h"
 #include "engine/engine_counters.h"
-#include "engine/kv_manager.h"
+#include "engine/kv/kv_manager.h"
 #include "engine/output/emitter.h"
 #include "engine/output/event_channel.h"
 #include "engine/scheduling/cost_model.h"

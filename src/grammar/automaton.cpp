@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "grammar/mask_cache.h"
+#include "grammar/masks/mask_cache.h"
 
 namespace cairn::grammar {
 namespace {

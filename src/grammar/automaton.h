@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "grammar/grammar_tables.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "grammar/member_list.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "grammar/json_schema/json_schema.h"
+#include "grammar/masks/token_mask.h"
 #include "grammar/readers/gbnf_reader.h"
 #include "grammar/readers/lark_reader.h"
 #include "grammar/readers/regex_reader.h"
 #include "grammar/readers/text_readers.h"
-#include "grammar/token_mask.h"
 
 namespace cairn::grammar {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "grammar/masks/token_mask.h"
 #include "grammar/matcher.h"
-#include "grammar/token_mask.h"
 
 namespace cairn::grammar {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "grammar/grammar.h"
 #include "grammar/member_list.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

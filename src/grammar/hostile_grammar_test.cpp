@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/masks/token_mask.h"
 #include "grammar/matcher.h"
 #include "grammar/readers/gbnf_reader.h"
 #include "grammar/readers/lark_reader.h"
 #include "grammar/readers/text_readers.h"
-#include "grammar/token_mask.h"
 
 namespace cairn::grammar {
 namespace {

@@ -9,7 +9,7 @@
 #include "grammar/automaton.h"
 #include "grammar/grammar.h"
 #include "grammar/matcher.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 #include "grammar/testing/drawn_grammar.h"
 
 namespace cairn::grammar {

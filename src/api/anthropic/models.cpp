@@ -6,7 +6,7 @@
 
 #include "api/errors.h"
 #include "api/http/pagination.h"
-#include "api/model_list.h"
+#include "api/models/model_list.h"
 #include "api/serialization/timestamps.h"
 
 namespace cairn::api::anthropic {

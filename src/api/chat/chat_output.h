@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "api/generation.h"
+#include "api/stream/generation.h"
 #include "chat/chat_turn.h"
 #include "chat/output/output_parser.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "api/errors.h"
-#include "api/event_reader.h"
-#include "api/response_stream.h"
+#include "api/stream/event_reader.h"
+#include "api/stream/response_stream.h"
 #include "api/telemetry/request_record.h"
 #include "base/error.h"
 #include "base/system/byte_budget.h"

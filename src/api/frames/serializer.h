@@ -5,7 +5,7 @@
 
 #include "api/chat/chat_output.h"
 #include "api/chat/run.h"
-#include "api/generation.h"
+#include "api/stream/generation.h"
 
 namespace cairn::api::frames {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "api/response_stream.h"
+#include "api/stream/response_stream.h"
 
 namespace cairn::api::frames {
 namespace {

@@ -11,8 +11,8 @@
 #include "api/errors.h"
 #include "api/http/tenant.h"
 #include "api/params/request_fields.h"
-#include "api/response_stream.h"
 #include "api/service.h"
+#include "api/stream/response_stream.h"
 #include "base/log.h"
 
 namespace cairn::api {

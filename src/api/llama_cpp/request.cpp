@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "api/generation.h"
 #include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
 #include "api/params/sampling_fields.h"
+#include "api/stream/generation.h"
 
 namespace cairn::api::llama_cpp {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "api/errors.h"
-#include "api/model_list.h"
+#include "api/models/model_list.h"
 #include "api/params/request_fields.h"
 #include "api/serialization/timestamps.h"
 #include "base/hash.h"

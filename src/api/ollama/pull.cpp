@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/errors.h"
-#include "api/model_pulls.h"
+#include "api/models/model_pulls.h"
 #include "api/ollama/models.h"
 #include "api/params/request_fields.h"
 #include "api/params/request_notes.h"

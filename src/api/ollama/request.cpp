@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/messages.h"
-#include "api/model_request.h"
+#include "api/models/model_request.h"
 #include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"

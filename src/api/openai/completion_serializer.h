@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "api/generation.h"
 #include "api/serialization/json_text.h"
 #include "api/serialization/usage.h"
+#include "api/stream/generation.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api::openai {

@@ -2,11 +2,11 @@
 
 #include "api/chat/messages.h"
 #include "api/chat/tool_forms.h"
-#include "api/generation.h"
 #include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/sampling_fields.h"
+#include "api/stream/generation.h"
 
 namespace cairn::api::openai {
 namespace {

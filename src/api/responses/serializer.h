@@ -11,8 +11,8 @@
 #include "api/responses/custom_input.h"
 #include "api/responses/text_tokens.h"
 #include "api/responses/tools.h"
-#include "api/running_responses.h"
 #include "api/serialization/usage.h"
+#include "api/stream/running_responses.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api::responses {

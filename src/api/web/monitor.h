@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/running_requests.h"
+#include "api/stream/running_requests.h"
 #include "base/recent_log.h"
 #include "loader/registry.h"
 #include "net/http/http_server.h"

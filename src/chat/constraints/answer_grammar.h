@@ -14,7 +14,7 @@
 #include "chat/constraints/expected_run.h"
 #include "chat/output/reasoning.h"
 #include "engine/decoding_constraint.h"
-#include "grammar/token_mask.h"
+#include "grammar/masks/token_mask.h"
 
 namespace cairn {
 

@@ -11,7 +11,7 @@
 #include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 #include "grammar/grammar_source.h"
-#include "grammar/token_walks.h"
+#include "grammar/masks/token_walks.h"
 
 namespace cairn {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "engine/engine_counters.h"
 #include "engine/event.h"
-#include "engine/kv_manager.h"
+#include "engine/kv/kv_manager.h"
 #include "engine/output/event_channel.h"
 #include "engine/output/sample_batch.h"
 #include "engine/scheduling/request_queue.h"

@@ -9,7 +9,7 @@
 #include "base/ids.h"
 #include "base/system/clock.h"
 #include "engine/engine.h"
-#include "engine/kv_manager.h"
+#include "engine/kv/kv_manager.h"
 #include "engine/scheduling/cost_model.h"
 #include "engine/sequence.h"
 #include "engine/speculation/drafter.h"

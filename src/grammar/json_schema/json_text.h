@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "grammar/readers/characters.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

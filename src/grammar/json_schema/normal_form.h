@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

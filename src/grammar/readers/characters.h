@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

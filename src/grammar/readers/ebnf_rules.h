@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "grammar/grammar.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

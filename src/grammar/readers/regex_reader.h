@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "grammar/readers/characters.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

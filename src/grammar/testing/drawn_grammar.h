@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar::drawn {
 

@@ -1,8 +1,8 @@
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 #include <algorithm>
 
-#include "grammar/regex_nodes.h"
+#include "grammar/regex/regex_nodes.h"
 
 namespace cairn::grammar {
 namespace {

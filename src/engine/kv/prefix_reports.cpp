@@ -1,4 +1,4 @@
-#include "engine/prefix_reports.h"
+#include "engine/kv/prefix_reports.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "api/response_stream.h"
+#include "api/stream/response_stream.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
-#include "grammar/token_mask.h"
+#include "grammar/masks/token_mask.h"
 
 #include <algorithm>
 #include <string>
 
 #include "grammar/automaton.h"
-#include "grammar/mask_cache.h"
+#include "grammar/masks/mask_cache.h"
+#include "grammar/masks/terminal_walk.h"
 #include "grammar/matcher_state.h"
-#include "grammar/terminal_walk.h"
 
 namespace cairn::grammar {
 namespace {

@@ -15,7 +15,7 @@
 #include "cache/prefix_cache.h"
 #include "engine/engine.h"
 #include "engine/engine_counters.h"
-#include "engine/prefix_reports.h"
+#include "engine/kv/prefix_reports.h"
 #include "engine/scheduling/scheduler.h"
 #include "engine/sequence.h"
 #include "engine/slots.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "api/errors.h"
-#include "api/event_reader.h"
-#include "api/response_stream.h"
-#include "api/running_requests.h"
+#include "api/stream/event_reader.h"
+#include "api/stream/response_stream.h"
+#include "api/stream/running_requests.h"
 #include "api/telemetry/request_record.h"
 #include "base/system/byte_budget.h"
 #include "engine/engine.h"

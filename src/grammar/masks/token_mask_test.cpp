@@ -1,4 +1,4 @@
-#include "grammar/token_mask.h"
+#include "grammar/masks/token_mask.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 
 #include "grammar/automaton.h"
 #include "grammar/grammar.h"
+#include "grammar/masks/token_walks.h"
 #include "grammar/matcher.h"
 #include "grammar/testing/drawn_grammar.h"
-#include "grammar/token_walks.h"
 
 namespace cairn::grammar {
 namespace {

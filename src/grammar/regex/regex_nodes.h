@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "grammar/regex.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

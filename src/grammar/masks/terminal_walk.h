@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "grammar/regex.h"
-#include "grammar/vocabulary_trie.h"
+#include "grammar/masks/vocabulary_trie.h"
+#include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
 

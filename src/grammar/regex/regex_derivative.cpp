@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/text/utf8.h"
-#include "grammar/regex.h"
-#include "grammar/regex_nodes.h"
+#include "grammar/regex/regex.h"
+#include "grammar/regex/regex_nodes.h"
 
 namespace cairn::grammar {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/masks/token_mask.h"
 #include "grammar/matcher.h"
-#include "grammar/token_mask.h"
 #include "tokenizer/test_support.h"
 
 namespace cairn::grammar {

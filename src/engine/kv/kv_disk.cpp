@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "engine/kv_manager.h"
+#include "engine/kv/kv_manager.h"
 
 namespace cairn {
 namespace {

@@ -1,4 +1,4 @@
-#include "api/model_pulls.h"
+#include "api/models/model_pulls.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "api/model_response.h"
+#include "api/models/model_response.h"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
-#include "engine/kv_manager.h"
+#include "engine/kv/kv_manager.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
-#include "engine/checkpoints.h"
+#include "engine/kv/checkpoints.h"
 #include "engine/request_validation.h"
 
 namespace cairn {

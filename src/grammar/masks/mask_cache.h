@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "grammar/automaton.h"
-#include "grammar/terminal_walk.h"
+#include "grammar/masks/terminal_walk.h"
 
 namespace cairn::grammar {
 

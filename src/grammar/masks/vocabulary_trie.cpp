@@ -1,4 +1,4 @@
-#include "grammar/vocabulary_trie.h"
+#include "grammar/masks/vocabulary_trie.h"
 
 #include <algorithm>
 

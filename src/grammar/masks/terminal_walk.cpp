@@ -1,4 +1,4 @@
-#include "grammar/terminal_walk.h"
+#include "grammar/masks/terminal_walk.h"
 
 #include <algorithm>
 #include <array>

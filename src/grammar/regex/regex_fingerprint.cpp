@@ -2,8 +2,8 @@
 #include <string>
 
 #include "base/hash.h"
-#include "grammar/regex.h"
-#include "grammar/regex_nodes.h"
+#include "grammar/regex/regex.h"
+#include "grammar/regex/regex_nodes.h"
 
 namespace cairn::grammar {
 

@@ -1,4 +1,4 @@
-#include "api/model_list.h"
+#include "api/models/model_list.h"
 
 #include <fmt/format.h>
 

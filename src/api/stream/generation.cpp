@@ -1,4 +1,4 @@
-#include "api/generation.h"
+#include "api/stream/generation.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "api/model_request.h"
+#include "api/models/model_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "grammar/token_walks.h"
+#include "grammar/masks/token_walks.h"
 
 #include <bit>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "engine/checkpoints.h"
+#include "engine/kv/checkpoints.h"
 
 #include <gtest/gtest.h>
 
