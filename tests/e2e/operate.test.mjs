@@ -279,6 +279,7 @@ test('what is wrong in a config file is named with its line', () => {
   wrong('port = 1979-05-27\n', /line 1: port must be/);
   wrong('[model."x"]\nport = 5\ntemp = 9000\n', /line 2: there is no option port/, /line 3: temp: /);
   wrong('[model]\nx = 5\n', /line 2: \[model\] has a table for each model/);
+  wrong('[[[x]]]\n', /line 1: .*key/);
   wrong('[speed]\nx = 5\n', /line 1: there is no option speed/);
   assert.match(cairn(['config', 'check', path.join(folder, 'none.toml')]).stderr, /cannot read the config file/);
   const variable = cairn(['serve', story, '--port', '0'], { env: { ...process.env, CAIRN_STEP_MS: 'soon' } });
