@@ -16,6 +16,8 @@ const { values, positionals: [part, ...serve] } = parseArgs({
     folder: { type: 'string' },  // in which that of --kv-disk is made, and deleted afterwards
     talks: { type: 'string', default: '10' },  // switch: conversations
     rounds: { type: 'string', default: '2' },  // switch: further turns of each; beside: loads
+    question: { type: 'string', default: '40' },  // switch: new tokens of a further turn
+    answer: { type: 'string', default: '8' },  // switch: tokens
   },
 });
 const outer = fs.mkdtempSync(path.join(values.folder ?? os.tmpdir(), 'cairn-kv-bench-'));
@@ -111,7 +113,7 @@ const parts = {
   // Conversations in turns, with memory for two.
   async switch() {
     const tokens = Number(values.tokens ?? 600), talks = Number(values.talks), rounds = Number(values.rounds);
-    const prompts = Array.from({ length: talks }, () => random(tokens)), questions = Array.from({ length: rounds }, () => random(40));
+    const prompts = Array.from({ length: talks }, () => random(tokens)), questions = Array.from({ length: rounds }, () => random(Number(values.question)));
     const took = {};
     for (const disk of [false, true]) {
       const server = await start(disk);
@@ -120,7 +122,7 @@ const parts = {
       for (let round = 0; round <= rounds; ++round) {
         for (const history of histories) {
           if (round > 0) history.push(...questions[round - 1]);
-          const { tokens: answer } = await ask(server, history, 20);
+          const { tokens: answer } = await ask(server, history, Number(values.answer));
           history.push(...answer);
           answered += round > 0 ? answer.length : 0;
         }

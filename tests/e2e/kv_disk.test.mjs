@@ -234,12 +234,12 @@ test('usage says what was written to the cache, and where the rest came from', a
   const first = await started(t, 'llama', folder);
   const text = Array.from({ length: 300 }, (_, i) => `word ${i % 7}`).join(' ');
   const chat = async (server) => (await (await server.post('/v1/chat/completions',
-    { messages: [{ role: 'user', content: text }], max_tokens: 2 })).json());
+    { messages: [{ role: 'user', content: text }], max_tokens: 1 })).json());
   const cold = (await chat(first)).usage;
   const whole = Math.floor(cold.prompt_tokens / 32) * 32;
   assert.deepEqual(cold.prompt_tokens_details, { cached_tokens: 0, cache_write_tokens: whole });
   const message = async (block) => (await (await first.post('/v1/messages',
-    { max_tokens: 2, messages: [{ role: 'user', content: [{ type: 'text', text: `${block.length} ${text}`, ...block[0] }] }] })).json()).usage;
+    { max_tokens: 1, messages: [{ role: 'user', content: [{ type: 'text', text: `${block.length} ${text}`, ...block[0] }] }] })).json()).usage;
   const marked = await message([{ cache_control: { type: 'ephemeral' } }]);
   assert.equal(marked.cache_creation_input_tokens % 32, 0);
   assert.ok(marked.cache_creation_input_tokens > 256 && marked.input_tokens < 32, JSON.stringify(marked));
@@ -274,7 +274,8 @@ test("no prefix of one key is a hit for another, in memory or on the disk, by co
   const timed = async (server, name, i, cached) => {
     const begin = performance.now();
     const answer = await ask(server, prompt(i), { n_predict: 1 }, key(name));
-    assert.equal(answer.cached, cached, `${name} asks for prefix ${i}`);
+    // What one has asked before may begin with the same few tokens by chance.
+    assert.ok(cached > 0 ? answer.cached === cached : answer.cached < 32, `${name} asks for prefix ${i}: ${answer.cached}`);
     return performance.now() - begin;
   };
   // What one has asked and what nobody has, in turns, so that the machine's moods are the same for both.

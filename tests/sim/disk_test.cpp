@@ -1,6 +1,7 @@
 // Random traces with a disk tier, whose pages outlive each process: all invariants hold, and no answer changes.
 #include <gtest/gtest.h>
 
+#include "base/log.h"
 #include "sim/lab.h"
 #include "sim/traces.h"
 
@@ -98,6 +99,7 @@ Answer answer_of(const Tokenizer& tokenizer, const SimulationOptions& options, c
 TEST_F(SimDisk, WhereverAProcessIsKilledTheNextAnswersTheSameFromWhatIsThere) {
   constexpr int32_t kPoints = 200;
   constexpr uint64_t kCalls = 100;
+  set_log_level(LogLevel::kOff);  // every killed process says so
   std::mt19937_64 random(1);
   int32_t found = 0;
   for (int32_t point = 0; point < kPoints; ++point) {
@@ -133,6 +135,7 @@ TEST_F(SimDisk, WhereverAProcessIsKilledTheNextAnswersTheSameFromWhatIsThere) {
     EXPECT_EQ(third.tokens, first.tokens) << point;
     EXPECT_GE(third.finish.usage.disk_tokens, 512) << point;
   }
+  set_log_level(LogLevel::kInfo);
   fmt::print("{} of {} went on from what a killed process had left\n", found, kPoints);
   EXPECT_GT(found, kPoints / 4);
 }

@@ -71,7 +71,7 @@ void Simulation::work_on_disk() {
 
 void Simulation::flush() {
   core_->prefix_cache().save_all([] { return true; });
-  while (disk_->write_step()) continue;
+  while (disk_ != nullptr && disk_->write_step()) continue;
 }
 
 int32_t Simulation::tokens_max(const GenerateRequest& request) const {

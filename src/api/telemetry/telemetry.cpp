@@ -31,7 +31,7 @@ std::string_view protocol_of(std::string_view path) {
   if (path.starts_with("/v1/messages")) return "anthropic";
   if (path.starts_with("/v1/responses") || path == "/responses") return "responses";
   if (path.starts_with("/api/")) return "ollama";
-  if (is_among(kLlamaPaths)) return "llama.cpp";
+  if (is_among(kLlamaPaths) || path.starts_with("/slots/")) return "llama.cpp";
   return "openai";
 }
 

@@ -25,6 +25,8 @@ namespace cairn::disk {
 
 inline constexpr int64_t kWriteQueueBytes = int64_t{64} << 20;
 inline constexpr int64_t kStagingBytes = int64_t{64} << 20;
+/// So far before the page that is read the system is told what comes: one page at a time would wait for every one.
+inline constexpr int64_t kReadAheadBytes = int64_t{16} << 20;
 /// How long the writing of a page waits for pages that are wanted.
 inline constexpr std::chrono::milliseconds kReadsFirst{50};
 /// Pages become durable together: after so many bytes, so many pages, or that time.
@@ -61,6 +63,9 @@ class DiskLoad {
   // Guarded by the worker's mutex.
   size_t next_ = 0;
   size_t taken_ = 0;
+  // The reader's.
+  size_t ahead_ = 0;
+  int64_t ahead_bytes_ = 0;  // of the pages from next_ to ahead_
   bool failed_ = false;
   bool cancelled_ = false;
   std::deque<LoadedPage> ready_;

@@ -38,6 +38,9 @@ class SystemFile final : public File {
     }
     return {};
   }
+  void will_read(int64_t offset, int64_t bytes) override {
+    (void)::posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_WILLNEED);  // a hint
+  }
   Result<void> write(int64_t offset, std::span<const std::byte> from) override {
     while (!from.empty()) {
       const ssize_t put = ::pwrite(descriptor_, from.data(), from.size(), offset);

@@ -20,6 +20,8 @@ class File {
   virtual ~File() = default;
   /// Fills `to`; a file that ends before is an error.
   virtual Result<void> read(int64_t offset, std::span<std::byte> to) = 0;
+  /// The range is read soon: the system may begin with it. Does not wait for that.
+  virtual void will_read(int64_t /*offset*/, int64_t /*bytes*/) {}
   /// Writes all of `from`, beyond the end as well.
   virtual Result<void> write(int64_t offset, std::span<const std::byte> from) = 0;
   /// Returns once everything written before is on the device.

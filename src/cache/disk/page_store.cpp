@@ -302,6 +302,18 @@ Result<void> PageStore::commit() {
   return done;
 }
 
+void PageStore::will_read(int32_t space, const PageAddress& page) {
+  std::unique_lock lock(mutex_);
+  const auto found = by_page_.find({space, page});
+  if (found == by_page_.end()) return;
+  const Space& from = *spaces_[static_cast<size_t>(space)];
+  File& file = *from.files[static_cast<size_t>(page.group)];
+  const int64_t bytes = from.header.slot_bytes[static_cast<size_t>(page.group)];
+  const int64_t offset = int64_t{found->second->slot} * bytes;
+  lock.unlock();
+  file.will_read(offset, bytes);
+}
+
 Result<void> PageStore::read(int32_t space, const PageAddress& page, std::span<std::byte> to) {
   std::unique_lock lock(mutex_);
   const auto found = by_page_.find({space, page});

@@ -113,6 +113,8 @@ class PageStore {
                      std::span<const std::byte> bytes);
   /// Makes what was written before durable. Waits for the disk. Error: kIo.
   Result<void> commit();
+  /// The page is read soon.
+  void will_read(int32_t space, const PageAddress& page);
   /// Reads a page of `to.size()` bytes. Waits for the disk. Errors: kNotFound, kIo, kCorruptFile (and it is forgotten).
   Result<void> read(int32_t space, const PageAddress& page, std::span<std::byte> to);
 

@@ -34,7 +34,7 @@ bool KvManager::is_done(Sequence& sequence) noexcept {
   if (sequence.slot_action() != SlotAction::kSave || disk_ == nullptr) return true;
   save(sequence);
   if (memory.disk.saved < memory.cursor.tokens && memory.cursor.keeps_on_disk) return false;
-  // finish_action() hands over the rest at once.
+  // end() hands over the rest at once.
   int64_t rest = 0;
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const KvGroup& of = pool_.layout().groups[static_cast<size_t>(group)];
