@@ -210,6 +210,19 @@ RowId Automaton::after_terminal(RowId row, size_t which, std::string_view bytes)
   return after;
 }
 
+RowId Automaton::row_of_terminals(RowId row, std::span<const size_t> which) {
+  begin_row();
+  for (const size_t each : which) {
+    Item item = items_[terminal_item(row, each)];
+    item.origin = resolve(item.origin, index(row));
+    add(item);
+    ++row_work_;
+  }
+  const RowId made = over_limits() ? kTooLargeRow : intern();
+  work_.done += row_work_ * kItemWork;
+  return made;
+}
+
 MaskCache& Automaton::masks_for(const WalkedVocabulary& vocabulary) {
   if (masks_ == nullptr || masks_->vocabulary != vocabulary.id()) {
     masks_ = std::make_shared<MaskCache>();

@@ -204,9 +204,9 @@ test('in Harmony\'s channels the final one has the form, behind any thinking, or
     return reply.json();
   };
   const response_format = { type: 'json_schema', json_schema: format };
-  let thoughts = 0;
-  // What a model of random words begins with is chance; this one makes no calls.
-  for (let seed = 0; seed < 12 || (seed < 80 && thoughts === 0); ++seed) {
+  let thoughts = 0, calls = 0;
+  // What a model of random words begins with is chance.
+  for (let seed = 0; seed < 12 || (seed < 80 && (thoughts === 0 || calls === 0)); ++seed) {
     const body = { messages, seed, temperature: 2, max_tokens: 400, thinking_budget: 6, response_format };
     const [{ message, finish_reason: finish }] = (await ask('/v1/chat/completions', body)).choices;
     assert.equal(finish, 'stop');
@@ -214,10 +214,18 @@ test('in Harmony\'s channels the final one has the form, behind any thinking, or
     thoughts += message.reasoning_content ? 1 : 0;
     const tools = [{ type: 'function', function: { name: 'count', strict: true, parameters: schema } }];
     const [choice] = (await ask('/v1/chat/completions', { ...body, tools })).choices;
-    for (const call of choice.message.tool_calls ?? []) assertFits(call.function.arguments);
-    if (!choice.message.tool_calls) assertFits(choice.message.content);
+    if (choice.message.tool_calls) {
+      assert.equal(choice.message.tool_calls.length, 1);
+      assert.equal(choice.message.tool_calls[0].function.name, 'count');
+      assertFits(choice.message.tool_calls[0].function.arguments);
+      assert.ok(!choice.message.content, choice.message.content);
+      assert.equal(choice.finish_reason, 'tool_calls');
+    } else {
+      assertFits(choice.message.content);
+    }
+    calls += choice.message.tool_calls ? 1 : 0;
   }
-  assert.ok(thoughts > 0);
+  assert.ok(thoughts > 0 && calls > 0, `${thoughts} answers have thoughts, ${calls} are calls`);
   // What Claude Code asks for a title with, and an answer that has begun.
   const title = await ask('/v1/messages', { messages, max_tokens: 400, thinking: { type: 'disabled' }, output_config: { format: { type: 'json_schema', schema } } });
   assertFits(title.content.find(({ type }) => type === 'text').text);

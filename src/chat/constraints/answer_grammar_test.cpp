@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 
+#include "chat/tool_calls/call_form.h"
+#include "grammar/grammar_source.h"
 #include "grammar/readers/gbnf_reader.h"
 #include "grammar/readers/text_readers.h"
 
@@ -190,6 +194,51 @@ TEST_F(AnswerGrammarTest, FailsWithTheLimitThatWasReached) {
   for (int i = 0; i < 2'000 && !rule.error; ++i) say(heavy, "a", rule);
   ASSERT_TRUE(rule.error.has_value());
   EXPECT_EQ(rule.error->code, Code::kTooLarge);
+}
+
+// With numbers of tokens in place of the markers.
+const auto spell_harmony = [](std::string_view text, bool) {
+  constexpr std::array<std::string_view, 5> kMarkers = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>",
+                                                        "<|end|>"};
+  std::string spelled;
+  while (!text.empty()) {
+    const auto* marker = std::ranges::find_if(kMarkers, [&](std::string_view one) { return text.starts_with(one); });
+    if (marker == kMarkers.end())
+      spelled += text.front();
+    else
+      spelled += grammar::control_token_bytes(TokenId{static_cast<int32_t>(marker - kMarkers.begin())});
+    text.remove_prefix(marker == kMarkers.end() ? 1 : marker->size());
+  }
+  return spelled;
+};
+
+TEST(HarmonyGrammar, ACallTakesTheAnswersPlaceWithItsRecipientInTheRoleOrInTheChannel) {
+  const nlohmann::ordered_json schema = nlohmann::ordered_json::parse(
+      R"({"type":"object","properties":{"to":{"enum":[1,2]}},"required":["to"],"additionalProperties":false})");
+  grammar::GrammarSource source{.kind = grammar::GrammarSource::Kind::kChoice,
+                                .choices = {"yes"},
+                                .forms = tool_call::harmony_calls(spell_harmony),
+                                .tools = {{.name = "count", .schema = schema, .strict = true}},
+                                .frame = tool_call::harmony_frame(spell_harmony, /*thinks=*/true)};
+  const auto made = grammar::compile(source);
+  ASSERT_TRUE(made.has_value()) << made.error().text();
+  const auto takes = [&](const std::string& behind_role) {
+    grammar::Matcher matcher(*made);
+    const std::string text = spell_harmony("<|start|>assistant" + behind_role, true);
+    return matcher.push(text) == text.size() && matcher.may_end();
+  };
+  const std::string thoughts = "<|channel|>analysis<|message|>to=functions.other {<|end|><|start|>assistant";
+  for (const std::string& before : {std::string(), thoughts, thoughts + thoughts}) {
+    EXPECT_TRUE(takes(before + "<|channel|>final<|message|>yes"));
+    EXPECT_TRUE(takes(before + R"(<|channel|>commentary to=functions.count <|constrain|>json<|message|>{"to": 1})"));
+    EXPECT_TRUE(takes(before + R"(<|channel|>analysis to=functions.count<|message|>{"to":2})"));
+    EXPECT_TRUE(takes(before + R"( to=functions.count<|channel|>commentary json<|message|>{"to":2})"));
+    EXPECT_FALSE(takes(before + "<|channel|>final<|message|>no"));
+    EXPECT_FALSE(takes(before + R"(<|channel|>commentary to=functions.other<|message|>{"to":1})"));
+    EXPECT_FALSE(takes(before + R"(<|channel|>commentary to=functions.count<|message|>{"to":3})"));
+    EXPECT_FALSE(takes(before + R"( to=functions.count<|channel|>final<|message|>yes)"));
+    EXPECT_FALSE(takes(before + "<|channel|>commentary<|message|>yes"));
+  }
 }
 
 }  // namespace

@@ -254,6 +254,24 @@ TEST(JsonSchema, ReferencesHaveAnchorsBasesAndRecursion) {
                Code::kInvalidArgument, "/$defs/a/$ref", "$ref");
 }
 
+// Whether its branches overlap is a question about a member that has the form that is just being made.
+TEST(JsonSchema, RecursionBelowMembersOfOverlappingBranchesIsNoCircle) {
+  expect(
+      R"({"$ref":"#/$defs/p","$defs":{"p":{"oneOf":[{"type":"object","required":["and"],"properties":{"and":{"type":"array","items":{"$ref":"#/$defs/p"}}}},{"type":"object","required":["not"],"properties":{"not":{"$ref":"#/$defs/p"}}},{"type":"object","required":["is"],"properties":{"is":{"type":"integer"}}}]}}})",
+      {R"({"not":{"is":1}})", R"({"and":[{"is":1},{"not":{"and":[]}}]})"},
+      {R"({"not":{"is":"x"}})", R"({"not":{"is":1},"is":1})", R"({"not":{"not":{"is":1},"is":1}})", "{}"});
+}
+
+TEST(JsonSchema, APointerThatLeadsNowhereBelowAnIdIsTakenFromTheRoot) {
+  expect(
+      R"({"properties":{"l":{"$ref":"#/$defs/l"}},"$defs":{"l":{"$id":"l","properties":{"x":{"$ref":"#/$defs/l/$defs/n"}},"$defs":{"n":{"type":"null"}}}}})",
+      {R"({"l":{"x":null}})"}, {R"({"l":{"x":1}})"});
+  // One that leads somewhere is the inner schema's.
+  expect(
+      R"({"properties":{"l":{"$ref":"#/$defs/l"}},"$defs":{"n":true,"l":{"$id":"l","properties":{"x":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"null"}}}}})",
+      {R"({"l":{"x":null}})"}, {R"({"l":{"x":1}})"});
+}
+
 TEST(JsonSchema, UnevaluatedMembersSeeIntoBranches) {
   expect(R"({"type":"object","allOf":[{"properties":{"a":{}}}],"properties":{"b":{}},"unevaluatedProperties":false})",
          {"{}", R"({"b":1})", R"({"a":1,"b":1})"}, {R"({"c":1})"});

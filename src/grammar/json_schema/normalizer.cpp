@@ -102,6 +102,7 @@ const NormalForm& Normalizer::node_form(uint32_t id) {
     const bool known = node.kind == NodeKind::kSchema && index_.knows(*node.value);
     fail(Code::kInvalidArgument, known ? index_.at(*node.value) : current_place_, "$ref",
          "a schema that refers to itself for the same value says nothing; take the circle of references out");
+    circle_ = true;
     return kNothing;
   }
   if (depth_ > kReferenceDepthMax) {
@@ -124,6 +125,7 @@ const NormalForm& Normalizer::node_form(uint32_t id) {
   --depth_;
   node.busy = false;
   node.form = std::move(out);
+  made_.push_back({Made::What::kForm, id});
   return *node.form;
 }
 
@@ -131,6 +133,7 @@ const NormalForm& Normalizer::negated_form(uint32_t id) {
   if (!nodes_[id].negated.has_value()) {
     NormalForm negated = negate(node_form(id));
     nodes_[id].negated = std::move(negated);
+    made_.push_back({Made::What::kNegated, id});
   }
   return *nodes_[id].negated;
 }
@@ -156,7 +159,19 @@ const NormalForm& Normalizer::form(GoalId id) {
   }
   prune(out);
   goals_[static_cast<size_t>(id)].form = std::move(out);
+  made_.push_back({Made::What::kGoal, static_cast<uint32_t>(id)});
   return *goals_[static_cast<size_t>(id)].form;
+}
+
+void Normalizer::forget_circle(size_t kept) {
+  for (; made_.size() > kept; made_.pop_back()) {
+    const auto [what, id] = made_.back();
+    if (what == Made::What::kForm) nodes_[id].form.reset();
+    if (what == Made::What::kNegated) nodes_[id].negated.reset();
+    if (what == Made::What::kGoal) goals_[id].form.reset();
+  }
+  error_.reset();
+  circle_ = false;
 }
 
 void Normalizer::prune(NormalForm& form) {
@@ -185,8 +200,15 @@ bool Normalizer::empty(GoalId id, int depth) {
   }
   goal.emptiness = Goal::Emptiness::kBusy;
   ++depth_;
-  const bool nothing = empty(form(id), depth + 1);
+  const size_t made = made_.size();
+  bool nothing = empty(form(id), depth + 1);
   --depth_;
+  // What is asked about needs a form that is being made, and it is asked below a member: that is no circle of
+  // references for one value. Nothing is certain then.
+  if (circle_) {
+    forget_circle(made);
+    nothing = false;
+  }
   goals_[static_cast<size_t>(id)].emptiness = nothing ? Goal::Emptiness::kEmpty : Goal::Emptiness::kNotEmpty;
   return nothing;
 }

@@ -76,6 +76,10 @@ class Normalizer {
     std::optional<NormalForm> form{};
     enum class Emptiness { kUnknown, kBusy, kEmpty, kNotEmpty } emptiness = Emptiness::kUnknown;
   };
+  struct Made {
+    enum class What : uint8_t { kForm, kNegated, kGoal } what;
+    uint32_t id;
+  };
   struct Schema {  ///< while it is being read
     const Json& value;
     const SchemaPlace& place;
@@ -89,6 +93,8 @@ class Normalizer {
   const NormalForm& node_form(uint32_t node);
   const NormalForm& negated_form(uint32_t node);
   void prune(NormalForm& form);
+  /// Takes the error of a circle back, and all forms that were made since there were so many.
+  void forget_circle(size_t kept);
   bool empty(const NormalForm& form, int depth);
   bool empty(const ObjectForm& object, int depth);
   bool empty(const ArrayForm& array, int depth);
@@ -152,7 +158,9 @@ class Normalizer {
   SchemaPlace current_place_;  ///< for messages
   int64_t work_ = 0;
   int depth_ = 0;
+  std::vector<Made> made_;  ///< forms in the order in which they were made
   std::optional<SchemaError> error_;
+  bool circle_ = false;  ///< the error is one of references in a circle
 };
 
 }  // namespace cairn::grammar

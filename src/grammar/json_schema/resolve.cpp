@@ -200,7 +200,7 @@ Result<void> SchemaIndex::add(const Json& document, std::string uri, Draft draft
     }
   }
   resources_.emplace(uri, &document);
-  std::vector<Step> open{{&document, {&document, std::move(uri), "", draft}, true, 0}};
+  std::vector<Step> open{{&document, {&document, std::move(uri), "", draft, &document}, true, 0}};
   while (!open.empty()) {
     const Step step = std::move(open.back());
     open.pop_back();
@@ -239,7 +239,8 @@ void SchemaIndex::visit(const Step& step, std::vector<Step>& open) {
   places_.emplace(step.value, place);
   if (!step.value->is_object()) return;
   const auto push = [&](const Json& value, const std::string& pointer) {
-    open.push_back({&value, {&value, place.base, place.pointer + pointer, place.draft}, true, step.depth + 1});
+    SchemaPlace inner{&value, place.base, place.pointer + pointer, place.draft, place.document};
+    open.push_back({&value, std::move(inner), true, step.depth + 1});
   };
   for (const auto& [keyword, value] : step.value->items()) {
     const Holds kind = holds(keyword);
@@ -255,7 +256,8 @@ void SchemaIndex::visit(const Step& step, std::vector<Step>& open) {
 }
 
 void SchemaIndex::adopt(const Json& value, const SchemaPlace& context, std::string pointer) {
-  std::vector<Step> open{{&value, {&value, context.base, std::move(pointer), context.draft}, true, 0}};
+  SchemaPlace place{&value, context.base, std::move(pointer), context.draft, context.document};
+  std::vector<Step> open{{&value, std::move(place), true, 0}};
   while (!open.empty()) {
     const Step step = std::move(open.back());
     open.pop_back();
@@ -303,7 +305,11 @@ const Json* SchemaIndex::find(const SchemaPlace& from, std::string_view referenc
   if (resource == resources_.end()) return nullptr;
   const std::string decoded = percent_decoded(fragment);
   if (decoded.empty()) return resource->second;
-  if (decoded.starts_with('/')) return follow(*resource->second, decoded);
+  if (decoded.starts_with('/')) {
+    const Json* found = follow(*resource->second, decoded);
+    if (found != nullptr || !reference.starts_with('#') || from.document == nullptr) return found;
+    return follow(*from.document, decoded);
+  }
   const auto anchor = anchors_.find(base + "#" + decoded);
   return anchor == anchors_.end() ? nullptr : anchor->second;
 }

@@ -23,6 +23,7 @@ struct SchemaPlace {
   std::string base;     ///< absolute URI without a fragment, or empty
   std::string pointer;  ///< JSON Pointer from the root of the document
   Draft draft = Draft::k2020;
+  const nlohmann::ordered_json* document = nullptr;  ///< its root
 };
 
 /// The draft that a `$schema` names; nullopt: another one.
@@ -48,7 +49,8 @@ class SchemaIndex {
   /// Registers a value that is no subschema of a known keyword as a schema in the context of another place.
   void adopt(const nlohmann::ordered_json& value, const SchemaPlace& context, std::string pointer);
 
-  /// The schema that a reference means, or null. Fragments are pointers or anchors.
+  /// The schema that a reference means, or null. Fragments are pointers or anchors. A pointer that leads nowhere within
+  /// a schema with an id of its own is taken from the document's root, as generators mean it that do not know of bases.
   const nlohmann::ordered_json* find(const SchemaPlace& from, std::string_view reference);
   /// As `find` where the reference is dynamic; `ambiguous` is set if the schema depends on how it is reached.
   const nlohmann::ordered_json* find_dynamic(const SchemaPlace& from, std::string_view reference, bool& ambiguous);

@@ -15,6 +15,8 @@ namespace {
 constexpr char kControlByte = '\xFF';
 constexpr size_t kWideTerminalsMin = 3;  // that are walked through as one
 constexpr size_t kWideBytesMin = 64;     // that texts of such a terminal may begin with
+// Terminals that few texts begin with, as the names of an object's members, that are walked through as a row.
+constexpr size_t kNarrowTerminalsMin = 32;
 
 // Sets the bits of what is below a node of the vocabulary's tree for a text whose row at the node is `row`.
 class RowWalk {
@@ -109,6 +111,12 @@ class RowMask {
       if (outcome == Outcome::kTooLarge || outcome == Outcome::kWhole) return outcome == Outcome::kWhole;
       if (outcome == Outcome::kNothing) wide_.clear();
     }
+    find_narrow();
+    if (!add_narrow()) {
+      // Rows have limits that one terminal after the other may not reach.
+      narrow_.clear();
+      automaton_.begin_work();
+    }
     return add_terminals();
   }
 
@@ -147,6 +155,26 @@ class RowMask {
     return added ? Outcome::kAdded : Outcome::kTooLarge;
   }
 
+  // For each of many terminals by itself the walk takes longer than the rows of all of them. Those with conditions, as
+  // all other names are, would keep every byte's row alive.
+  void find_narrow() {
+    if (count_ < kNarrowTerminalsMin) return;
+    RegexPool& regexes = automaton_.regexes();
+    for (size_t i = 0; i < count_; ++i) {
+      const RegexId terminal = automaton_.terminal(row_, i);
+      if (!automaton_.tracked(row_, i) && !regexes.has_conditions(terminal) &&
+          regexes.first_bytes(terminal).size() < kWideBytesMin)
+        narrow_.push_back(i);
+    }
+    if (narrow_.size() < kNarrowTerminalsMin || narrow_.size() > kKernelItemsMax) narrow_.clear();
+  }
+
+  bool add_narrow() {
+    if (narrow_.empty()) return true;
+    const RowId row = automaton_.row_of_terminals(row_, narrow_);
+    return row != kTooLargeRow && !automaton_.too_large(row) && rows_.below(vocabulary_.all(), 0, row);
+  }
+
   bool below_exits(const VocabularyTrie& trie, const std::vector<uint32_t>& nodes) {
     for (uint32_t node : nodes) {
       RowId row = row_;
@@ -164,6 +192,7 @@ class RowMask {
     for (size_t i = 0; i < count_; ++i) {
       const RegexId terminal = automaton_.terminal(row_, i);
       if (!automaton_.tracked(row_, i) && std::ranges::binary_search(wide_, terminal)) continue;
+      if (std::ranges::binary_search(narrow_, i)) continue;
       const auto walk = walk_of(vocabulary_, automaton_, cache_, terminal);
       automaton_.add_work(walk->work);
       if (walk->too_large || automaton_.work() > kMaskWorkMax) return false;
@@ -218,7 +247,8 @@ class RowMask {
   std::span<uint64_t> mask_;
   RowWalk rows_;
   size_t count_;
-  std::vector<RegexId> wide_;  // ascending
+  std::vector<RegexId> wide_;   // ascending
+  std::vector<size_t> narrow_;  // numbers of terminals, ascending
 };
 
 }  // namespace

@@ -123,6 +123,34 @@ TEST(TokenMasks, AllowWhatTheMatcherTakesOfStrings) {
   }
 }
 
+// Many names that begin alike, each with what only it is followed by, and beside them any other string.
+TEST(TokenMasks, AllowWhatTheMatcherTakesOfManyNames) {
+  const std::vector<std::string> pieces = drawn_pieces(7, 900);
+  const TokenMasks masks(pieces, {kEndToken});
+  std::vector<std::string> names{""};
+  for (size_t from = 0; names.size() < 100; ++from)
+    for (const char* letter : {"a", "b", "1", "x"}) names.push_back(names[from] + letter);
+  for (const bool open : {false, true}) {
+    GrammarBuilder builder;
+    RegexPool& regexes = builder.regexes();
+    const SymbolId start = builder.rule("start");
+    const SymbolId member = builder.rule("member");
+    for (size_t i = 0; i < names.size(); ++i)
+      builder.add(member, {builder.literal("\"" + names[i] + "\""), builder.literal(i % 3 == 0 ? "1" : "x")});
+    const RegexId other[] = {regexes.literal("\""), regexes.repeat(characters_of_strings(regexes), 0, std::nullopt),
+                             regexes.literal("\"")};
+    if (open) builder.add(member, {builder.terminal(regexes.sequence(other)), builder.literal("}")});
+    const SymbolId more = builder.sequence(std::array{builder.literal(","), member});
+    builder.add(start, {member, builder.repeat(more, 0, std::nullopt)});
+    const auto grammar = builder.finish(start);
+    ASSERT_TRUE(grammar.has_value());
+    for (uint32_t seed = 0; seed < 4; ++seed) {
+      expect_masks(masks, pieces, *grammar, seed, 40, open ? "open" : "closed");
+      if (testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
 // Several strings that may stand in one place, each without words of its own, and with what only it is followed by.
 TEST(TokenMasks, AllowWhatTheMatcherTakesOfStringsBesideEachOther) {
   const std::vector<std::string> pieces = drawn_pieces(6, 1200);

@@ -14,6 +14,7 @@ constexpr std::array<std::string_view, 7> kMarkers = {"<|start|>", "<|channel|>"
                                                       "<|end|>",   "<|call|>",    "<|return|>"};
 constexpr size_t kHeaderBytesMax = 512;
 constexpr std::string_view kFunctions = "functions.";
+constexpr std::string_view kRole = "assistant";
 
 // The NAME of "to=NAME" in a header's text; empty if there is none.
 std::string_view recipient(std::string_view text) {
@@ -24,12 +25,17 @@ std::string_view recipient(std::string_view text) {
   return text.substr(0, static_cast<size_t>(std::ranges::find_if(text, is_space) - text.begin()));
 }
 
+// What comes behind the role, with or without a space: an answer may begin there, and some vocabularies leave out the
+// space at the beginning of a text.
+std::string_view behind_role(std::string_view text) {
+  text = trim(text);
+  return text.starts_with(kRole) ? trim(text.substr(kRole.size())) : text;
+}
+
 // Whether this may be the beginning of a header without a channel so far: "assistant", " to=functions.name".
 bool may_be_header(std::string_view text) {
-  constexpr std::string_view kRole = "assistant";
-  text = trim(text);
-  if (kRole.starts_with(text)) return true;
-  if (text.starts_with(kRole)) text = trim(text.substr(kRole.size()));
+  if (kRole.starts_with(trim(text))) return true;
+  text = behind_role(text);
   constexpr std::string_view kTo = "to=";
   return text.size() < kTo.size() ? kTo.starts_with(text) : text.starts_with(kTo);
 }
@@ -95,7 +101,7 @@ void HarmonyParser::found(int marker) {
 }
 
 void HarmonyParser::begin_body() {
-  const std::string_view in_role = recipient(role_);
+  const std::string_view in_role = recipient(behind_role(role_));
   std::string_view to = in_role.empty() ? recipient(channel_) : in_role;
   const std::string_view channel = trim(channel_);
   kind_ = channel.starts_with("analysis") ? PartKind::kReasoning : PartKind::kContent;
