@@ -319,12 +319,7 @@ test('the middle is filled in by models that have the tokens for it', async () =
     const warm = { prompt: 'Once', temperature: 1 };
     assert.equal((await post('/completion', warm)).content, (await post('/completion', warm)).content);
     assert.equal((await post('/v1/completions', { prompt: 'Once' })).usage.completion_tokens, 7);
-    // -n is the most of llama.cpp's own endpoints.
-    for (const n_predict of [30, -1]) {
-      const most = await post('/completion', { prompt: 'Once', n_predict });
-      assert.deepEqual([most.tokens_predicted, most.generation_settings.n_predict], [7, 7]);
-    }
-    assert.equal((await post('/v1/completions', { prompt: 'Once', max_tokens: 30, ignore_eos: true })).usage.completion_tokens, 30);
+    assert.equal((await post('/completion', { prompt: 'Once', n_predict: 9, ignore_eos: true })).tokens_predicted, 9);
   } finally {
     await filler.stop();
   }

@@ -68,8 +68,7 @@ void ModelFlags::add_defaults_to(CLI::App& command) {
   add("--repeat-penalty", defaults.repetition_penalty, "What the logits of repeated tokens are divided by",
       CLI::Range(0.01f, 10.0f));
   command.add_option("-s,--seed", defaults.seed, "Seed of all such requests; -1: another one for each")->group(group);
-  add("-n,--predict,--n-predict,--max-tokens", defaults.predict,
-      "Tokens of an answer, and the most that /completion writes; -1: to the end of the context",
+  add("-n,--predict,--n-predict,--max-tokens", defaults.predict, "Tokens of an answer; -1: to the end of the context",
       CLI::Range(-1, kMost));
 }
 

@@ -7,7 +7,6 @@
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 #include "api/params/sampling_fields.h"
 
 namespace cairn::api::llama_cpp {
@@ -106,9 +105,6 @@ CompletionRequest read_common(RequestFields& fields) {
   generate.reports_prefill = request.return_progress || request.timings_per_token;
   read_probabilities(fields, generate.sampling);
   generate.max_tokens = read_token_limit(fields, {"n_predict", "max_tokens", "max_completion_tokens"}).value_or(-1);
-  // What the server was started with is the most here, as in llama-server.
-  const int32_t most = generation_defaults().predict.value_or(-1);
-  if (most >= 0 && (generate.max_tokens < 0 || generate.max_tokens > most)) generate.max_tokens = most;
   request.only_prompt = generate.max_tokens == 0;
   if (request.only_prompt) generate.max_tokens = 1;  // the engine's least, of which nothing is shown
   fields.accept({"thinking_budget_tokens", "reasoning_budget_tokens", "reasoning_format", "chat_template_kwargs"});
