@@ -25,6 +25,7 @@ void add(EngineStats& sum, const EngineStats& more) {
   sum.tokens_generated += more.tokens_generated;
   sum.prompt_tokens += more.prompt_tokens;
   sum.cached_tokens += more.cached_tokens;
+  sum.drafts += more.drafts;
   sum.drafted_tokens += more.drafted_tokens;
   sum.accepted_tokens += more.accepted_tokens;
   sum.steps += more.steps;

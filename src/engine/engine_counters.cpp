@@ -14,6 +14,7 @@ EngineStats EngineCounters::stats(int32_t queued) const {
   stats.tokens_generated = tokens_generated;
   stats.prompt_tokens = prompt_tokens;
   stats.cached_tokens = cached_tokens;
+  stats.drafts = drafts;
   stats.drafted_tokens = drafted_tokens;
   stats.accepted_tokens = accepted_tokens;
   stats.steps = steps;

@@ -19,6 +19,7 @@ struct EngineCounters {
   std::atomic<int64_t> tokens_generated = 0;
   std::atomic<int64_t> prompt_tokens = 0;
   std::atomic<int64_t> cached_tokens = 0;
+  std::atomic<int64_t> drafts = 0;
   std::atomic<int64_t> drafted_tokens = 0;
   std::atomic<int64_t> accepted_tokens = 0;
   std::atomic<int64_t> steps = 0;

@@ -25,6 +25,7 @@ struct EngineStats {
   /// Computed prompt tokens; a preempted request's count again when they are computed again.
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  ///< found in the prefix cache and not computed, after a preemption as well
+  int64_t drafts = 0;
   int64_t drafted_tokens = 0;
   int64_t accepted_tokens = 0;
   int64_t steps = 0;                      ///< steps of the model

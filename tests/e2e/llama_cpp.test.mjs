@@ -191,6 +191,20 @@ test('progress of a prompt goes from what was cached to the whole of it', async 
   assert.ok(silent.every((event) => !('prompt_progress' in event)));
 });
 
+test('timings per token say what of the prompt was cached, on every endpoint', async () => {
+  const long = 'There was a girl who had a green hat and a gray cat. '.repeat(20);
+  for (const [path, more] of [['/completion', { prompt: long, n_predict: 6 }], ['/v1/completions', { prompt: long, max_tokens: 6 }],
+    ['/v1/chat/completions', { messages: [{ role: 'user', content: long }], max_tokens: 6 }], ['/v1/responses', { input: long, max_output_tokens: 6 }]]) {
+    const ask = async () => events(await server.post(path, { ...more, stream: true, timings_per_token: true, ignore_eos: true, temperature: 0 }));
+    await ask();
+    const all = await ask();
+    assert.ok(all.every((event) => !('prompt_progress' in event)), path);
+    const timings = all.map((event) => event.timings).filter(Boolean);
+    assert.ok(timings.length >= 3 && timings.at(-1).predicted_n === 6, `${path}: ${JSON.stringify(timings)}`);
+    for (const each of timings) assert.ok(each.cache_n > 100 && each.prompt_n >= 1 && each.prompt_per_second > 0 && each.predicted_per_second >= 0, JSON.stringify(each));
+  }
+});
+
 test('the web interface\'s settings are taken on a chat', async () => {
   const body = {
     messages: [{ role: 'system', content: 'You are kind.' }, { role: 'user', content: 'Hello!' }], stream: true, max_tokens: 6,
@@ -305,6 +319,7 @@ test('the middle is filled in by models that have the tokens for it', async () =
     const warm = { prompt: 'Once', temperature: 1 };
     assert.equal((await post('/completion', warm)).content, (await post('/completion', warm)).content);
     assert.equal((await post('/v1/completions', { prompt: 'Once' })).usage.completion_tokens, 7);
+    assert.equal((await post('/completion', { prompt: 'Once', n_predict: 9, ignore_eos: true })).tokens_predicted, 9);
   } finally {
     await filler.stop();
   }

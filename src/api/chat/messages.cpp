@@ -415,6 +415,10 @@ ChatInput read_chat_input(RequestFields& fields, std::string& prefill, ordered_j
   // Agents end with a message of the assistant's after they have summed up, and wait for a new one.
   const bool is_prefill = input.add_generation_prompt && input.tools.is_null();
   const bool continues = fields.boolean("continue_final_message", is_prefill);
+  const ordered_json* new_turn = fields.get("add_generation_prompt");
+  const ordered_json* last_turn = fields.get("continue_final_message");
+  if (new_turn != nullptr && last_turn != nullptr && input.add_generation_prompt && continues)
+    fields.reject("continue_final_message", "contradicts add_generation_prompt: one of them may be true");
   if (continues && !fields.failed()) {
     take_prefill(input.messages, prefill);
     if (!prefill.empty()) input.add_generation_prompt = true;

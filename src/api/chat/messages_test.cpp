@@ -163,6 +163,11 @@ TEST(ReadChatInput, ALastAnswerIsTheBeginningOfTheNext) {
   EXPECT_EQ(vllm.second, "Once upon");
   EXPECT_TRUE(vllm.first.add_generation_prompt);
   EXPECT_EQ(read_input({{"messages", begun}, {"continue_final_message", false}}).first.messages.size(), 2u);
+  const ordered_json both = {{"messages", begun}, {"continue_final_message", true}, {"add_generation_prompt", true}};
+  RequestFields contradicting(both);
+  std::string none;
+  read_chat_input(contradicting, none);
+  EXPECT_EQ(contradicting.finish().error().at, "continue_final_message");
   const ordered_json tools = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
   EXPECT_EQ(read_input({{"messages", begun}, {"tools", tools}}).second, "") << "an agent waits for a new turn";
   EXPECT_NE(read_input({{"messages", begun}, {"tools", tools}, {"continue_final_message", true}}).second, "");

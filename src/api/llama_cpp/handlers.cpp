@@ -87,6 +87,7 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
   options.stream = request.stream;
   options.only_prompt = request.only_prompt;
   options.return_tokens = request.return_tokens;
+  options.return_progress = request.return_progress;
   options.timings_per_token = request.timings_per_token;
   options.probabilities = request.generate.sampling.logprobs;
   options.filtered_probabilities = request.generate.sampling.filtered_logprobs;

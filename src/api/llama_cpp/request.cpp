@@ -101,7 +101,8 @@ CompletionRequest read_common(RequestFields& fields) {
   request.response_fields = read_response_fields(fields);
   request.choices = static_cast<int>(fields.integer_alias("n_cmpl", "n", 1, 1, kChoicesMax));
   read_generation_params(fields, generate);
-  generate.reports_prefill = fields.boolean("return_progress", false);
+  request.return_progress = fields.boolean("return_progress", false);
+  generate.reports_prefill = request.return_progress || request.timings_per_token;
   read_probabilities(fields, generate.sampling);
   generate.max_tokens = read_token_limit(fields, {"n_predict", "max_tokens", "max_completion_tokens"}).value_or(-1);
   request.only_prompt = generate.max_tokens == 0;

@@ -34,6 +34,7 @@ struct CompletionRequest {
   bool stream = false;
   bool only_prompt = false;  ///< what was asked for is that the prompt is cached
   bool return_tokens = false;
+  bool return_progress = false;
   bool timings_per_token = false;
   std::vector<std::string> response_fields{};  ///< all that is answered, "a/b" for b of a; empty: everything
   AnswerForm form;                             ///< what the answers are held to

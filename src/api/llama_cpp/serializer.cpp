@@ -76,22 +76,26 @@ ordered_json CompletionSerializer::probability_json(const TokenEvent& event) con
   return entry;
 }
 
-std::string CompletionSerializer::prefill_event(int index, const PrefillProgress& progress) const {
-  return sse_event({{"index", index},
-                    {"content", ""},
-                    {"tokens", ordered_json::array()},
-                    {"stop", false},
-                    {"id_slot", -1},
-                    {"tokens_predicted", 0},
-                    {"tokens_evaluated", progress.total},
-                    {"prompt_progress", prefill_json(progress)}});
+std::string CompletionSerializer::prefill_event(int index, Choice& choice, const PrefillProgress& progress) const {
+  ordered_json value = {{"index", index},
+                        {"content", ""},
+                        {"tokens", ordered_json::array()},
+                        {"stop", false},
+                        {"id_slot", -1},
+                        {"tokens_predicted", 0},
+                        {"tokens_evaluated", progress.total},
+                        {"prompt_progress", prefill_json(progress)}};
+  choice.so_far.prompt(progress);
+  if (options_.timings_per_token) value["timings"] = choice.so_far.json();
+  return sse_event(value);
 }
 
 std::string CompletionSerializer::prefill(int index, const PrefillProgress& progress) {
   std::string bytes;
-  if (!options_.stream) return bytes;
-  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress))
-    bytes += prefill_event(index, each);
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  if (options_.stream && options_.return_progress)
+    for (const PrefillProgress& each : choice.prefill.next(progress)) bytes += prefill_event(index, choice, each);
+  choice.so_far.prompt(progress);
   return bytes;
 }
 

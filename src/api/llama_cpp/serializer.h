@@ -23,6 +23,7 @@ struct ResponseOptions {
   bool stream = false;
   bool only_prompt = false;  ///< nothing is said, whatever was sampled
   bool return_tokens = false;
+  bool return_progress = false;
   bool timings_per_token = false;
   bool probabilities = false;
   bool filtered_probabilities = false;         ///< they are prob and top_probs, of what was sampled from
@@ -57,7 +58,7 @@ class CompletionSerializer final : public ResponseSerializer {
   };
   nlohmann::ordered_json delta_json(int index, Choice& choice) const;
   nlohmann::ordered_json probability_json(const TokenEvent& event) const;
-  std::string prefill_event(int index, const PrefillProgress& progress) const;
+  std::string prefill_event(int index, Choice& choice, const PrefillProgress& progress) const;
 
   ResponseOptions options_;
   const Tokenizer& tokenizer_;

@@ -157,7 +157,9 @@ TEST_F(LlamaCppAnswerTest, OnlyTheFieldsAskedForAreAnswered) {
 }
 
 TEST_F(LlamaCppAnswerTest, ProgressOfThePromptGoesFromWhatWasCachedToTheWhole) {
-  CompletionSerializer serializer({.prompts = {"p"}, .prompt_tokens = {9}, .stream = true}, *tokenizer_);
+  CompletionSerializer serializer(
+      {.prompts = {"p"}, .prompt_tokens = {9}, .stream = true, .return_progress = true, .timings_per_token = true},
+      *tokenizer_);
   std::string bytes;
   for (const int32_t computed : {5, 5, 7, 9}) bytes += serializer.prefill(0, {9, 2, computed, 3ms});
   std::vector<int> processed;
@@ -166,9 +168,19 @@ TEST_F(LlamaCppAnswerTest, ProgressOfThePromptGoesFromWhatWasCachedToTheWhole) {
     EXPECT_EQ(event["prompt_progress"]["cache"], 2);
     EXPECT_EQ(event["prompt_progress"]["time_ms"], 3);
     EXPECT_EQ(event["stop"], false);
+    EXPECT_EQ(event["timings"]["prompt_n"], event["prompt_progress"]["processed"].get<int>() - 2);
+    EXPECT_EQ(event["timings"]["prompt_ms"], processed.empty() ? 0.0 : 3.0);
+    EXPECT_EQ(event["timings"]["predicted_ms"], 0.0);
     processed.push_back(event["prompt_progress"]["processed"]);
   }
   EXPECT_EQ(processed, (std::vector<int>{2, 5, 7, 9}));
+  const auto token = events(serializer.token(0, event_of(7, "Hi")));
+  EXPECT_EQ(token.at(0)["timings"]["cache_n"], 2);
+  EXPECT_EQ(token.at(0)["timings"]["prompt_n"], 7);
+  EXPECT_TRUE(token.at(0)["timings"]["prompt_per_second"].is_number());
+  CompletionSerializer silent({.prompts = {"p"}, .prompt_tokens = {9}, .stream = true, .timings_per_token = true},
+                              *tokenizer_);
+  EXPECT_EQ(silent.prefill(0, {9, 2, 5, 3ms}), "");
 }
 
 TEST_F(LlamaCppAnswerTest, SettingsAreWrittenAsTheyWereSaid) {

@@ -117,7 +117,8 @@ std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_
   // Beside the usage if there is one.
   if (!finish.is_null() && choice == 0 && !options_.include_usage) value["timings"] = timings_;
   if (!prompt_progress.is_null()) value["prompt_progress"] = prompt_progress;
-  if (options_.timings_per_token && finish.is_null() && so_far_.predicted() > 0) value["timings"] = so_far_.json();
+  const bool has_timings = so_far_.predicted() > 0 || !prompt_progress.is_null();
+  if (options_.timings_per_token && finish.is_null() && has_timings) value["timings"] = so_far_.json();
   return sse_event(value);
 }
 
@@ -130,9 +131,12 @@ std::string OpenAiChatSerializer::begin() {
 
 std::string OpenAiChatSerializer::prefill(int index, const PrefillProgress& progress) {
   std::string bytes;
-  if (!stream_) return bytes;
-  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress))
+  so_far_.prompt(progress);
+  if (!stream_ || !options_.return_progress) return bytes;
+  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress)) {
+    so_far_.prompt(each);
     bytes += chunk(index, ordered_json::object(), nullptr, nullptr, prefill_json(each));
+  }
   return bytes;
 }
 

@@ -18,6 +18,7 @@ namespace cairn::api::openai {
 struct OpenAiChatOptions {
   bool include_usage = false;
   bool logprobs = false;
+  bool return_progress = false;
   bool timings_per_token = false;
   ErrorFormat errors = ErrorFormat::kOpenAi;
   std::set<std::string, std::less<>> custom_tools{};  ///< whose calls are custom calls

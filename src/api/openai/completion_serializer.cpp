@@ -53,9 +53,13 @@ std::string CompletionSerializer::begin() {
 
 std::string CompletionSerializer::prefill(int index, const PrefillProgress& progress) {
   std::string bytes;
-  if (!options_.stream) return bytes;
-  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress))
-    bytes += chunk(index, "", nullptr, nullptr, nullptr, prefill_json(each));
+  so_far_.prompt(progress);
+  if (!options_.stream || !options_.return_progress) return bytes;
+  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress)) {
+    so_far_.prompt(each);
+    const ordered_json timings = options_.timings_per_token ? so_far_.json() : ordered_json(nullptr);
+    bytes += chunk(index, "", nullptr, nullptr, timings, prefill_json(each));
+  }
   return bytes;
 }
 

@@ -20,6 +20,7 @@ struct CompletionOptions {
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
+  bool return_progress = false;
   bool timings_per_token = false;
   std::vector<std::string> echoed{};  ///< of each prompt, what its texts begin with; empty: nothing
   ErrorFormat errors = ErrorFormat::kOpenAi;

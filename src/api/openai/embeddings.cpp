@@ -16,14 +16,36 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr std::string_view kObjectForms =
+    "must be {\"prompt_string\": text} or {\"content\": parts of type text}, or a text or token ids";
 constexpr int64_t kEuclidean = 2;  // embd_normalize: length 1
 
-/// A string, or an array of ids, with texts between them.
+/// llama.cpp's {"prompt_string"}, or {"content"} of text parts, which follow each other.
+bool read_object(const ordered_json& value, EmbeddingsRequest& request) {
+  if (const auto text = value.find("prompt_string"); text != value.end()) {
+    if (text->is_string()) request.inputs.emplace_back(text->get<std::string>());
+    return text->is_string();
+  }
+  const auto content = value.find("content");
+  if (content == value.end() || !content->is_array()) return false;
+  std::string text;
+  for (const ordered_json& part : *content) {
+    if (!part.is_object() || !part.contains("type") || part["type"] != "text" || !part.contains("text") ||
+        !part["text"].is_string())
+      return false;
+    text += part["text"].get_ref<const std::string&>();
+  }
+  request.inputs.emplace_back(std::move(text));
+  return true;
+}
+
+/// A string, an object, or an array of ids, with texts between them.
 bool read_one(const ordered_json& value, EmbeddingsRequest& request) {
   if (value.is_string()) {
     request.inputs.emplace_back(value.get<std::string>());
     return true;
   }
+  if (value.is_object()) return read_object(value, request);
   if (!value.is_array()) return false;
   if (std::ranges::all_of(value, is_token_id)) {
     std::vector<TokenId> tokens;
@@ -49,9 +71,11 @@ void read_input(RequestFields& fields, std::string_view name, EmbeddingsRequest&
   const ordered_json* value = fields.get(name);
   if (value == nullptr) return fields.reject(name, "is missing");
   const auto is_number = [](const ordered_json& piece) { return piece.is_number(); };
-  const bool one = value->is_string() || (value->is_array() && std::ranges::any_of(*value, is_number));
+  const bool one =
+      value->is_string() || value->is_object() || (value->is_array() && std::ranges::any_of(*value, is_number));
   if (one) {
-    if (!read_one(*value, request)) fields.reject(name, "must hold token ids and texts only");
+    if (read_one(*value, request)) return;
+    fields.reject(name, value->is_object() ? std::string(kObjectForms) : "must hold token ids and texts only");
     return;
   }
   if (!value->is_array() || value->empty()) {

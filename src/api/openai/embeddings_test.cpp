@@ -65,6 +65,21 @@ TEST(EmbeddingsRequest, IdsAndTextsMayBeOneInput) {
   EXPECT_FALSE(parsed(R"({"input": "a", "embd_normalize": -1})").normalise);
 }
 
+TEST(EmbeddingsRequest, ATextMayBeAnObjectOfLlamaCpps) {
+  const auto alone = parsed(R"({"input": {"prompt_string": "a"}})");
+  EXPECT_EQ(std::get<std::string>(alone.inputs.at(0)), "a");
+  EXPECT_FALSE(alone.is_array);
+  const auto many = parsed(
+      R"({"input": ["a", {"prompt_string": "b"}, {"content": [{"type": "text", "text": "c "}, {"type": "text", "text": "d"}]}]})");
+  ASSERT_EQ(many.inputs.size(), 3u);
+  EXPECT_EQ(std::get<std::string>(many.inputs[1]), "b");
+  EXPECT_EQ(std::get<std::string>(many.inputs[2]), "c d");
+  expect_refused(R"({"input": {"content": "a"}})", "input", "must be");
+  expect_refused(R"({"input": {"prompt_string": 5}})", "input", "must be");
+  expect_refused(R"({"input": ["a", {"content": [{"type": "image_url", "image_url": {"url": "data:"}}]}]})", "input[1]",
+                 "must be");
+}
+
 TEST(EmbeddingsRequest, TeiHasNamesOfItsOwn) {
   const auto request =
       parse_tei_embed(parse_object(R"({"inputs": ["a", "b"], "normalize": false, "truncate": true})").value());

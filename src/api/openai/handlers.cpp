@@ -28,6 +28,7 @@ Result<void> chat(Service& service, const net::HttpRequest& http, const std::sha
   CAIRN_TRY(OpenAiChatRequest request, parse_chat(body));
   OpenAiChatOptions options{.include_usage = request.include_usage,
                             .logprobs = request.chat.generate.sampling.logprobs,
+                            .return_progress = request.return_progress,
                             .timings_per_token = request.timings_per_token,
                             .errors = openai_format(http.path),
                             .custom_tools = std::move(request.custom_tools),
@@ -75,6 +76,7 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   options.stream = request.common.stream;
   options.include_usage = request.common.include_usage;
   options.logprobs = request.common.generate.sampling.logprobs;
+  options.return_progress = request.common.return_progress;
   options.timings_per_token = request.common.timings_per_token;
   options.errors = openai_format(http.path);
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);

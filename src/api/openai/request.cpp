@@ -25,8 +25,9 @@ Result<void> read_common(RequestFields& fields, CommonFields& common) {
   }
   read_generation_params(fields, common.generate);
   read_probabilities(fields, common.generate.sampling);
-  common.generate.reports_prefill = fields.boolean("return_progress", false);
+  common.return_progress = fields.boolean("return_progress", false);
   common.timings_per_token = fields.boolean("timings_per_token", false);
+  common.generate.reports_prefill = common.return_progress || common.timings_per_token;
   fields.accept({"return_tokens", "response_fields"});
   // Hints that change nothing about the answer here.
   fields.accept({"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
@@ -65,6 +66,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   CommonFields common;
   CAIRN_TRY_VOID(read_common(fields, common));
   request.include_usage = common.include_usage;
+  request.return_progress = common.return_progress;
   request.timings_per_token = common.timings_per_token;
   ChatRequest& chat = request.chat;
   chat.model = std::move(common.model);

@@ -23,6 +23,7 @@ struct CommonFields {
   int choices = 1;  ///< n
   bool stream = false;
   bool include_usage = false;
+  bool return_progress = false;
   bool timings_per_token = false;
   GenerateRequest generate;  ///< everything but the prompt, the id and the tenant
 };
@@ -32,6 +33,7 @@ struct OpenAiChatRequest {
   std::set<std::string, std::less<>> custom_tools;  ///< names of those whose calls are answered as custom calls
   bool has_functions = false;  ///< the tools are functions in the old form, and so is the call of the answer
   bool include_usage = false;
+  bool return_progress = false;
   bool timings_per_token = false;
 };
 

@@ -49,6 +49,8 @@ ResponseOptions response_options(const ChatStart& start, ResponseStore& store, c
   options.store = request.store;
   options.encrypted_reasoning = request.encrypted_reasoning;
   options.raw_reasoning = request.raw_reasoning;
+  options.return_progress = request.return_progress;
+  options.timings_per_token = request.timings_per_token;
   options.tools = std::move(request.offered);
   if (logprobs) options.tokenizer = start.model.tokenizer.get();
   if (!request.store) return options;

@@ -295,7 +295,9 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", false);
   read_generation_params(fields, chat.generate);
-  chat.generate.reports_prefill = fields.boolean("return_progress", false);
+  request.return_progress = fields.boolean("return_progress", false);
+  request.timings_per_token = fields.boolean("timings_per_token", false);
+  chat.generate.reports_prefill = request.return_progress || request.timings_per_token;
   chat.generate.max_tokens = read_answer_limit(fields, {"max_output_tokens", "max_tokens", "n_predict"}, -1);
   read_truncation(fields);
   read_include(fields, request);

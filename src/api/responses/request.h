@@ -33,8 +33,10 @@ struct ResponsesRequest {
   bool store = true;
   bool encrypted_reasoning = false;  ///< asked for; clients then look for the field
   bool raw_reasoning = false;        ///< thinking is sent as it is, not in the place of its summary
-  OfferedTools offered;              ///< what the functions that the model may call are in the protocol
-  std::set<std::string> left_out;    ///< types of tools, items and parts that have no part in the prompt
+  bool return_progress = false;
+  bool timings_per_token = false;
+  OfferedTools offered;            ///< what the functions that the model may call are in the protocol
+  std::set<std::string> left_out;  ///< types of tools, items and parts that have no part in the prompt
 };
 
 Result<ResponsesRequest> parse_responses(const nlohmann::ordered_json& body, const StoredItems& stored);

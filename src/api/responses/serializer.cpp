@@ -80,9 +80,14 @@ std::string ResponsesSerializer::lifecycle(std::string_view type) {
 // As llama.cpp's server has it, with return_progress.
 std::string ResponsesSerializer::prefill(int, const PrefillProgress& progress) {
   std::string bytes;
-  if (!options_.stream) return bytes;
-  for (const PrefillProgress& each : prefill_.next(progress))
-    bytes += event("response.in_progress", {{"response", response_}, {"prompt_progress", prefill_json(each)}});
+  so_far_.prompt(progress);
+  if (!options_.stream || !options_.return_progress) return bytes;
+  for (const PrefillProgress& each : prefill_.next(progress)) {
+    so_far_.prompt(each);
+    ordered_json fields = {{"response", response_}, {"prompt_progress", prefill_json(each)}};
+    if (options_.timings_per_token) fields["timings"] = so_far_.json();
+    bytes += event("response.in_progress", std::move(fields));
+  }
   return bytes;
 }
 
@@ -156,6 +161,7 @@ std::string ResponsesSerializer::say(const std::string& text) {
   if (said.empty()) return {};
   item_.text += said;
   ordered_json fields = {{"delta", said}};
+  if (options_.timings_per_token) fields["timings"] = so_far_.json();
   switch (item_.kind) {
     case Kind::kMessage:
       fields["logprobs"] = tokens_.take(said);
@@ -245,6 +251,7 @@ std::string ResponsesSerializer::part(const Part& part) {
 
 std::string ResponsesSerializer::parts(int, std::span<const Part> parts, const TokenEvent* event) {
   std::string bytes;
+  if (event != nullptr) so_far_.token();
   if (options_.tokenizer != nullptr && event != nullptr)
     tokens_.add(event->text, sampled_logprob_json(*options_.tokenizer, *event));
   for (const Part& one : parts) {
@@ -295,7 +302,10 @@ void ResponsesSerializer::settled() {
 std::string ResponsesSerializer::done() {
   settled();
   if (!options_.stream) return dump(response_);
-  return final_items_ + lifecycle(response_["status"] == "completed" ? "response.completed" : "response.incomplete");
+  ordered_json end = {{"response", response_}};
+  if (const auto timings = response_.find("timings"); timings != response_.end()) end["timings"] = *timings;
+  return final_items_ +
+         event(response_["status"] == "completed" ? "response.completed" : "response.incomplete", std::move(end));
 }
 
 std::string ResponsesSerializer::failure(const Error& /*error*/) {

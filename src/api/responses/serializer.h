@@ -29,7 +29,9 @@ struct ResponseOptions {
   std::string tenant{};
   bool store = false;
   bool encrypted_reasoning = false;
-  bool raw_reasoning = false;            ///< ResponsesRequest::raw_reasoning
+  bool raw_reasoning = false;  ///< ResponsesRequest::raw_reasoning
+  bool return_progress = false;
+  bool timings_per_token = false;
   OfferedTools tools{};                  ///< ResponsesRequest::offered
   const Tokenizer* tokenizer = nullptr;  ///< of the log-probabilities, which are sent with the text; null: none are
   /// Keeps the finished response, if `store`; false: it could not be kept. May wait for a disk: called on any thread.
@@ -99,6 +101,7 @@ class ResponsesSerializer final : public ChatSerializer, public RunningResponse 
   bool cancelled_ = false;
   std::shared_ptr<bool> kept_ = std::make_shared<bool>(false);
   PrefillTold prefill_;
+  TimingsSoFar so_far_;
   std::string final_items_;  // of a response that was cut short, to be sent with its end
   std::function<void()> cancel_;
 };

@@ -67,13 +67,20 @@ void TimingsSoFar::token() {
 }
 
 ordered_json TimingsSoFar::json() const {
-  const double ms = milliseconds(Clock::now() - first_);
+  const bool begun = predicted_ > 0;
+  const std::chrono::nanoseconds decode = begun ? Clock::now() - first_ : std::chrono::nanoseconds(0);
   const int32_t after_first = std::max(0, predicted_ - 1);
-  return {{"prompt_ms", milliseconds(first_ - begun_)},
+  const int32_t computed = (begun ? prompt_.total : prompt_.computed) - prompt_.cached;
+  std::chrono::nanoseconds prefill = begun ? first_ - begun_ : prompt_.time;
+  if (!begun && computed == 0) prefill = {};
+  return {{"cache_n", prompt_.cached},
+          {"prompt_n", computed},
+          {"prompt_ms", milliseconds(prefill)},
+          {"prompt_per_second", per_second(computed, prefill)},
           {"predicted_n", predicted_},
-          {"predicted_ms", ms},
-          {"predicted_per_token_ms", after_first > 0 ? ms / after_first : 0.0},
-          {"predicted_per_second", ms > 0 ? after_first / ms * 1000 : 0.0}};
+          {"predicted_ms", milliseconds(decode)},
+          {"predicted_per_token_ms", after_first > 0 ? milliseconds(decode) / after_first : 0.0},
+          {"predicted_per_second", per_second(after_first, decode)}};
 }
 
 ordered_json timings_json(const Usage& usage, const Timings& timings) {

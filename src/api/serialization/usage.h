@@ -32,16 +32,20 @@ class PrefillTold {
 /// The timings of an answer that goes on, for llama.cpp's timings_per_token.
 class TimingsSoFar {
  public:
+  /// How far the prompt is, of a request with timings_per_token.
+  void prompt(const PrefillProgress& progress) { prompt_ = progress; }
   /// A token has come.
   void token();
   int32_t predicted() const { return predicted_; }
-  /// {"prompt_ms", "predicted_n", "predicted_ms", "predicted_per_token_ms", "predicted_per_second"}
+  /// {"cache_n", "prompt_n", "prompt_ms", "prompt_per_second", "predicted_n", "predicted_ms", "predicted_per_token_ms",
+  /// "predicted_per_second"}. Before the first token the prompt's are those of what is computed so far.
   nlohmann::ordered_json json() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point begun_ = Clock::now();
   Clock::time_point first_{};  // token
+  PrefillProgress prompt_;
   int32_t predicted_ = 0;
 };
 

@@ -244,6 +244,10 @@ void write_llama(PrometheusText& text, const std::vector<EngineNumbers>& engines
   HistogramCounts sequences;
   for (const EngineNumbers& engine : engines) {
     sum.prompt_tokens += engine.stats.prompt_tokens;
+    sum.cached_tokens += engine.stats.cached_tokens;
+    sum.drafts += engine.stats.drafts;
+    sum.drafted_tokens += engine.stats.drafted_tokens;
+    sum.accepted_tokens += engine.stats.accepted_tokens;
     sum.tokens_generated += engine.stats.tokens_generated;
     sum.steps += engine.stats.steps;
     sum.active_requests += engine.stats.active_requests;
@@ -256,11 +260,16 @@ void write_llama(PrometheusText& text, const std::vector<EngineNumbers>& engines
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   };
   text.counter("llamacpp:prompt_tokens_total", "Number of prompt tokens processed.", sum.prompt_tokens);
+  text.counter("llamacpp:prompt_tokens_cached_total", "Number of prompt tokens found in the cache.", sum.cached_tokens);
   text.counter("llamacpp:prompt_seconds_total", "Time of answers until their first token.", prefill);
   text.counter("llamacpp:tokens_predicted_total", "Number of generation tokens processed.", sum.tokens_generated);
   text.counter("llamacpp:tokens_predicted_seconds_total", "Time of answers from their first token on.", decode);
   text.counter("llamacpp:n_decode_total", "Steps of the model.", sum.steps);
-  text.gauge("llamacpp:n_tokens_max", "Largest number of tokens of a sequence.", requests.sequence_tokens_max());
+  text.counter("llamacpp:spec_decode_num_drafts_total", "Number of drafts.", sum.drafts);
+  text.counter("llamacpp:spec_decode_num_draft_tokens_total", "Number of drafted tokens.", sum.drafted_tokens);
+  text.counter("llamacpp:spec_decode_num_accepted_tokens_total", "Number of drafted tokens that were right.",
+               sum.accepted_tokens);
+  text.counter("llamacpp:n_tokens_max", "Largest number of tokens of a sequence.", requests.sequence_tokens_max());
   text.gauge("llamacpp:n_busy_slots_per_decode", "Average number of sequences in a step.",
              sequences.counts[0] > 0 ? sequences.sum / static_cast<double>(sequences.counts[0]) : 0.0);
   text.gauge("llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.",
@@ -288,7 +297,9 @@ std::string prometheus_metrics(Service& service) {
 }
 
 void handle_prometheus(Service& service, net::HttpResponse& response) {
-  response.send(200, kPrometheusContentType, prometheus_metrics(service));
+  const auto start = static_cast<int64_t>(process_stats().start_unix_seconds);
+  response.send(200, kPrometheusContentType, prometheus_metrics(service),
+                {{"Process-Start-Time-Unix", std::to_string(start)}});  // llama-server's
 }
 
 }  // namespace cairn::api

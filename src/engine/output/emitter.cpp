@@ -113,6 +113,7 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
     events.finish.timings.drafted += proposed;
     events.finish.timings.accepted += accepted;
   }
+  ++counters_.drafts;
   counters_.drafted_tokens += proposed;
   counters_.accepted_tokens += accepted;
   return {};

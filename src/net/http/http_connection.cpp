@@ -59,7 +59,7 @@ bool is_preflight(const HttpRequest& request) {
 HeaderList preflight_headers(const HttpRequest& request) {
   const std::string_view asked = request.header("access-control-request-headers");
   HeaderList headers = {
-      {"Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE"},
+      {"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS"},
       {"Access-Control-Allow-Headers", asked.empty() || asked.size() > kAskedHeadersMax ? "*" : std::string(asked)},
       {"Access-Control-Max-Age", "3600"}};
   if (request.header("access-control-request-private-network") == "true")
@@ -310,7 +310,7 @@ void HttpConnection::call_handler(HttpRequest request, const std::shared_ptr<Res
 
 asio::awaitable<bool> HttpConnection::exchange(HttpRequest request) {
   if (!origin_.empty() && is_preflight(request)) {
-    const FullResponse permission{204, {}, {}, preflight_headers(request)};
+    const FullResponse permission{200, {}, {}, preflight_headers(request)};
     co_return co_await respond_whole(permission);
   }
   auto response = std::make_shared<ResponseState>(socket_.get_executor(), service_.limits.unsent_bytes_max,
