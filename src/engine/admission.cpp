@@ -66,7 +66,9 @@ Admission::Admission(const Runner& runner, const Tokenizer& tokenizer, const Eng
 Result<void> Admission::submit(GenerateRequest&& request, std::shared_ptr<EventChannel> channel) {
   CAIRN_TRY(std::vector<float> scales, adapters_.of(request.adapters));
   CAIRN_TRY(std::unique_ptr<Submission> submission, check_request(std::move(request), limits_));
-  submission->request.salt = salt_with(scales, submission->request.salt);
+  // A slot action has the salt of a conversation's pages already.
+  uint64_t& salt = submission->request.salt;
+  if (submission->request.slot_action == SlotAction::kNone) salt = salt_with(scales, salt);
   submission->adapter_scales = std::move(scales);
   const GenerateRequest& checked = submission->request;
   submission->party = party_of(checked.client, checked.tenant);

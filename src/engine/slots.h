@@ -31,7 +31,7 @@ enum class SlotAction {
 
 struct Conversation {
   std::vector<TokenId> tokens{};  ///< prompt and answer
-  uint64_t salt = 0;              ///< GenerateRequest::salt
+  uint64_t salt = 0;              ///< of its pages: GenerateRequest::salt, with the scales of LoRA adapters
 };
 
 /// What the disk has of a conversation.
