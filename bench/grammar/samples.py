@@ -9,7 +9,7 @@ usage: bench/grammar/samples.py --cases maskbench.jsonl --vocabulary VOCABULARY.
 
 Walks that reach their limit of tokens have no value to validate; further ones are drawn in their place. Prints each text
 that is not valid and why, and at the end of each round over the schemas how many were; exits with 1 if any is not. Takes
-some 20 minutes of processor time.
+some minutes of processor time.
 
   python3 -m venv venv && venv/bin/pip install 'jsonschema[format]==4.26.0'
   venv/bin/python bench/grammar/samples.py --cases build/test-data/structured/maskbench.jsonl

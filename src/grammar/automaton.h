@@ -78,7 +78,7 @@ class Automaton {
   /// The row after bytes that end the terminal, if the terminal could not go on. kNoRow: none follows. The bytes matter
   /// only where the terminal is tracked.
   RowId after_terminal(RowId row, size_t which, std::string_view bytes = {});
-  /// The row of those terminals alone: after any bytes it leads to what they lead to.
+  /// The row of those terminals alone: after any bytes it leads to what they lead to. kTooLargeRow: over a limit.
   RowId row_of_terminals(RowId row, std::span<const size_t> which);
   /// What is kept of the masks of a vocabulary.
   MaskCache& masks_for(const WalkedVocabulary& vocabulary);
