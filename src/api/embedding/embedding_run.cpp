@@ -60,9 +60,10 @@ Result<void> EmbeddingRun::prepare() {
     CAIRN_TRY_VOID(task_->prepare(text, request));
     const auto tokens = static_cast<int64_t>(request.prompt.size());
     if (tokens > engine_->context_tokens()) {
-      return fail_at(task_->path(text), Code::kContextLengthExceeded,
-                     "{} has {} tokens, but the model's context has {}: shorten it, or send \"truncate\": true",
-                     task_->path(text), tokens, engine_->context_tokens());
+      return fail_at(
+          task_->path(text), Code::kContextLengthExceeded,
+          "{} has {} tokens, which is too large for the model's context of {}: shorten it, or send \"truncate\": true",
+          task_->path(text), tokens, engine_->context_tokens());
     }
     tokens_ += tokens;
     const auto bytes = static_cast<int64_t>(sizeof(GenerateRequest)) + tokens * static_cast<int64_t>(sizeof(TokenId));

@@ -303,7 +303,8 @@ std::string ResponsesSerializer::done() {
   settled();
   if (!options_.stream) return dump(response_);
   ordered_json end = {{"response", response_}};
-  if (const auto timings = response_.find("timings"); timings != response_.end()) end["timings"] = *timings;
+  const auto timings = response_.find("timings");
+  if (options_.timings_per_token && timings != response_.end()) end["timings"] = *timings;
   return final_items_ +
          event(response_["status"] == "completed" ? "response.completed" : "response.incomplete", std::move(end));
 }
