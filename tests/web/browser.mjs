@@ -48,6 +48,7 @@ export async function visit(url, options = {}) {
     });
   });
   await page.goto(url, { timeout: kPatienceMs });
+  await page.locator('.app').waitFor();
   return {
     page,
     faults,

@@ -91,6 +91,8 @@ function tell(error: unknown) {
 
 const kLookAgainMs = 1500;
 let lookAgain: ReturnType<typeof setTimeout> | undefined;
+/** Once the server has been asked for its models. */
+let listed: Promise<void> = Promise.resolve();
 
 export async function lookForModels() {
   try {
@@ -132,9 +134,14 @@ export async function lookForDefaults() {
 
 // ---- Conversations ----
 
-export async function start() {
+/** Reads what the browser has kept: before anything is shown, since one could write to it. */
+export async function prepare() {
   store = await Store.open();
   conversations.value = await store.conversations();
+}
+
+export async function start() {
+  listed = lookForModels();
   const follow = () => {
     const hash = decodeURIComponent(location.hash.slice(1));
     route.value = hash === '/machine' ? 'machine' : 'chat';
@@ -146,7 +153,7 @@ export async function start() {
   addEventListener('hashchange', follow);
   addEventListener('pagehide', () => void keepRunning());
   follow();
-  await lookForModels();
+  await listed;
 }
 
 async function open(id: string | null) {
@@ -188,8 +195,7 @@ function ensureConversation(): Conversation {
   return made;
 }
 
-async function keep(messages: Message[]) {
-  const conversation = current.peek();
+async function keep(messages: Message[], conversation = current.peek()) {
   if (!conversation) return;
   conversation.updated = Date.now();
   try {
@@ -277,7 +283,7 @@ export function send(content: string, files: TextFile[]) {
   }
   changed();
   void keep([message]);
-  answerTo(message.id);
+  void answerTo(message.id);
 }
 
 const titleOf = (content: string) => {
@@ -294,14 +300,14 @@ export function edit(id: string, content: string) {
   if (before.files) message.files = before.files;
   changed();
   void keep([message]);
-  answerTo(message.id);
+  void answerTo(message.id);
 }
 
 export function regenerate(id: string) {
   const before = tree.get(id);
   if (!before || before.parent === null) return;
   stop();
-  answerTo(before.parent);
+  void answerTo(before.parent);
 }
 
 export function choose(id: string) {
@@ -321,11 +327,14 @@ export function giveResults(id: string, calls: Call[], results: string[]) {
   });
   changed();
   void keep(made);
-  answerTo(parent);
+  void answerTo(parent);
 }
 
 /** Asks every chosen model to answer the message. */
-function answerTo(parent: string) {
+async function answerTo(parent: string) {
+  // Who types fast is there before the list of models.
+  if (chosenModels.peek().length === 0) await listed;
+  if (!tree.get(parent)) return;
   const names = chosenModels.peek();
   if (names.length === 0) return tell('The server has no model.');
   const group = names.length > 1 ? newId() : undefined;
@@ -391,13 +400,13 @@ async function ask(message: Message) {
     }
   }
   promptRead.delete(message.id);
+  // What is shown as whole outlives the page.
+  const conversation = conversations.peek().find(({ id }) => id === message.conversation);
+  if (conversation) await keep([message], conversation);
   const left = new Map(running.peek());
   left.delete(message.id);
   batch(() => {
     running.value = left;
     tick.value = tick.peek()! + 1;
   });
-  if (message.conversation === current.peek()?.id) return keep([message]);
-  const before = conversations.peek().find(({ id }) => id === message.conversation);
-  if (before) await store.keep(before, [message]);
 }
