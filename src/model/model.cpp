@@ -168,7 +168,7 @@ Result<void> add_assistant(const gguf::Reader& file, Backend& backend, const Dec
   WeightLoader binder(file, backend, {.in_place = stage.weights_in_place, .counts_only = true});
   CAIRN_TRY_VOID(load_assistant_weights(binder, config, model));
   stage.weight_bytes += binder.bytes();
-  stage.scratch_bytes += assistant_bytes(config, backend, options);
+  stage.scratch_bytes += assistant_bytes(config, model, backend, options);
   return {};
 }
 

@@ -76,8 +76,12 @@ Result<AssistantWeights> load_assistant_weights(WeightLoader& binder, const Deco
   return weights;
 }
 
-int64_t assistant_bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options) {
-  return Decoder::bytes(config, backend, options_of_assistant(options), whole(config));
+int64_t assistant_bytes(const DecoderConfig& config, const DecoderConfig& model, const Backend& backend,
+                        const ModelOptions& options) {
+  const ModelOptions own = options_of_assistant(options);
+  const int64_t shared = std::min(Decoder::workspace_bytes(config, backend, own, whole(config)),
+                                  Decoder::workspace_bytes(model, backend, options, whole(model)));
+  return Decoder::bytes(config, backend, own, whole(config)) - shared;
 }
 
 Result<std::unique_ptr<Decoder>> make_assistant(DecoderConfig config, DecoderWeights weights, Backend& backend,

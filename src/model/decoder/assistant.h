@@ -29,7 +29,8 @@ Result<AssistantWeights> load_assistant_weights(WeightLoader& binder, const Deco
                                                 const DecoderConfig& model);
 
 /// Bytes that it takes beside its weights.
-int64_t assistant_bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options);
+int64_t assistant_bytes(const DecoderConfig& config, const DecoderConfig& model, const Backend& backend,
+                        const ModelOptions& options);
 /// `kv` is the model's.
 Result<std::unique_ptr<Decoder>> make_assistant(DecoderConfig config, DecoderWeights weights, Backend& backend,
                                                 const ModelOptions& options, const KvPlan& kv);

@@ -111,6 +111,11 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   return sizes;
 }
 
+int64_t Decoder::workspace_bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
+                                 LayerRange range) {
+  return backend.workspace_bytes(work_sizes(config, options.batch_tokens_max, logit_rows_of(config, options, range)));
+}
+
 int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
                        LayerRange range) {
   const int32_t logit_rows = logit_rows_of(config, options, range);
@@ -120,7 +125,7 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
   // Logits and hidden rows are kept a second time in host memory.
   int64_t bytes = arena.bytes() + LogitRows::bytes(logit_rows, config.vocabulary) +
                   options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
-                  backend.workspace_bytes(work_sizes(config, options.batch_tokens_max, logit_rows));
+                  workspace_bytes(config, backend, options, range);
   if (config.latent) bytes += LatentAttention::bytes(config, options.batch_tokens_max);
   if (config.recurrent) bytes += RecurrentLayers::bytes(config, recurrent_sizes(config, options, range));
   if (config.per_layer_input > 0) bytes += PerLayerInputs::bytes(config, options.batch_tokens_max, range);

@@ -29,6 +29,9 @@ class Decoder final : public Runner {
   /// Bytes that create() takes, of the backend's working memory too.
   static int64_t bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
                        LayerRange range);
+  /// The part of them that is the backend's workspace, which decoders of one backend share.
+  static int64_t workspace_bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
+                                 LayerRange range);
   /// Allocates all that steps need; `weights` are of the range, `kv` of all layers. Errors: kOutOfMemory.
   static Result<std::unique_ptr<Decoder>> create(DecoderConfig config, DecoderWeights weights, Backend& backend,
                                                  const ModelOptions& options, LayerRange range, KvPlan kv);
