@@ -182,6 +182,15 @@ test('another model is chosen, and several answer beside each other', async () =
   await before.stop();
 });
 
+test('a message that is sent before the list of models has come is answered', async () => {
+  const before = await front(server.url, { listMs: 1500 });
+  const { page, done } = await visit(before.url);
+  await say(page, 'What is 4 + 5?');
+  assert.match(await (await answered(page)).innerText(), /9/);
+  await done();
+  await before.stop();
+});
+
 test('a conversation outlives the page, and travels as a file', async () => {
   const { page, done } = await visit(server.url);
   await say(page, 'Repeat: the heron waits');

@@ -15,7 +15,8 @@ function readBody(request) {
 
 // `answers`: the texts, or {thinking, text, pieces}, by what the last user message asks for with "[name]". `key`: without it
 // requests of the API are answered 401. `models`: names of models beside the server's own, whose answers are its own.
-export async function front(upstream, { answers = {}, key = '', models = [], port = 0 } = {}) {
+// `listMs`: how long the list of models takes.
+export async function front(upstream, { answers = {}, key = '', models = [], port = 0, listMs = 0 } = {}) {
   const state = { requests: [], key };
   const target = new URL(upstream);
   const server = http.createServer(async (request, response) => {
@@ -27,6 +28,7 @@ export async function front(upstream, { answers = {}, key = '', models = [], por
       response.end(JSON.stringify({ error: { message: 'no key, or one that is not known', type: 'invalid_api_key' } }));
       return;
     }
+    if (request.url === '/v1/models') await new Promise((resolve) => { setTimeout(resolve, listMs); });
     if (request.url === '/v1/chat/completions') {
       const { messages } = JSON.parse(body);
       const asked = messages.findLast(({ role }) => role === 'user').content;

@@ -188,7 +188,8 @@ function Composer() {
       if (read) setFiles((before) => [...before, read]);
     }
   };
-  const ready = server.value === 'ready' && (text.trim() !== '' || files.length > 0);
+  // A message that is sent while the page connects waits for the list of models.
+  const ready = (server.value === 'ready' || server.value === 'unknown') && (text.trim() !== '' || files.length > 0);
   const submit = () => {
     if (!ready || busy.value) return;
     send(text.trim(), files);
