@@ -1,5 +1,8 @@
 // llama.cpp's own endpoints, as its clients call them.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { serve, storyAdapter, storyTrainedFor, storyWith } from './server.mjs';
 
@@ -431,4 +434,23 @@ test('adapters are told of, set for all, and chosen by a request', async () => {
   }
   const { error } = await complete({ lora: [{ id: 0, scale: 1 }] }, 400);
   assert.match(error.message, /no LoRA adapter 0; it was started without --lora/);
+});
+
+test('the slot of a conversation with an adapter is found again on the disk', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-slot-'));
+  t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
+  const flags = ['--lora', storyAdapter('first.gguf', 7), '--kv-disk', path.join(folder, 'kv')];
+  const post = async (one, route, body) => (await one.post(route, body)).json();
+  const first = await serve(storyTrainedFor(4096), flags);
+  t.after(() => first.stop());
+  const prompt = 'Once upon a time there was a dog. '.repeat(8);
+  const told = await post(first, '/completion', { prompt, n_predict: 4, id_slot: 0, temperature: 0 });
+  const saved = await post(first, '/slots/0?action=save', { filename: 'talk.bin' });
+  assert.ok(saved.n_saved > 64 && saved.n_written > 0, JSON.stringify(saved));
+  assert.equal((await first.stop()).code, 0);
+  const second = await serve(storyTrainedFor(4096), flags);
+  t.after(() => second.stop());
+  assert.equal((await post(second, '/slots/1?action=restore', { filename: 'talk.bin' })).n_restored, saved.n_saved);
+  const again = await post(second, '/completion', { prompt: prompt + told.content, n_predict: 4, temperature: 0 });
+  assert.ok(again.timings.cache_n > 64, JSON.stringify(again.timings));
 });
