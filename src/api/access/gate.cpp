@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/serialization/timestamps.h"
+#include "net/http/forwarded_response.h"
 
 namespace cairn::api {
 namespace {
@@ -40,37 +41,28 @@ Headers rate_headers(const RateMeter& meter, ErrorFormat format) {
 }
 
 /// Adds the headers to an answer, and ends the ticket with it.
-class MeteredResponse final : public net::HttpResponse {
+class MeteredResponse final : public net::ForwardedResponse {
  public:
   MeteredResponse(std::shared_ptr<net::HttpResponse> response, AccessTicket ticket, ErrorFormat format)
-      : response_(std::move(response)),
+      : ForwardedResponse(std::move(response)),
         meter_(ticket.principal()->meter()),
         format_(format),
         ticket_(std::move(ticket)) {}
 
-  std::string_view request_id() const override { return response_->request_id(); }
   // Before the client has the answer: it may send its next request at once.
   void send(int status, std::string_view content_type, std::string body, Headers headers) override {
     end_ticket();
     add_to(headers);
-    response_->send(status, content_type, std::move(body), std::move(headers));
+    inner().send(status, content_type, std::move(body), std::move(headers));
   }
   void begin_events(Headers headers, net::StreamFormat form) override {
     add_to(headers);
-    response_->begin_events(std::move(headers), form);
+    inner().begin_events(std::move(headers), form);
   }
-  void write(std::string_view bytes) override { response_->write(bytes); }
   void end() override {
     end_ticket();
-    response_->end();
+    inner().end();
   }
-  void on_close(std::function<void()> callback) override { response_->on_close(std::move(callback)); }
-  bool closed() const override { return response_->closed(); }
-  size_t unsent_bytes() const override { return response_->unsent_bytes(); }
-  void on_drained(size_t bytes, std::function<void()> callback) override {
-    response_->on_drained(bytes, std::move(callback));
-  }
-  void post(std::function<void()> work) override { response_->post(std::move(work)); }
 
  private:
   void end_ticket() {
@@ -82,7 +74,6 @@ class MeteredResponse final : public net::HttpResponse {
     headers.insert(headers.end(), std::make_move_iterator(limits.begin()), std::make_move_iterator(limits.end()));
   }
 
-  const std::shared_ptr<net::HttpResponse> response_;
   const std::shared_ptr<RateMeter> meter_;
   const ErrorFormat format_;
   std::mutex mutex_;  // guards the next member

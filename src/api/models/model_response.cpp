@@ -20,14 +20,14 @@ std::string header_value(const std::string& name) {
 }  // namespace
 
 ModelResponse::ModelResponse(std::shared_ptr<net::HttpResponse> response, const std::string& model, ErrorFormat format)
-    : response_(std::move(response)), model_(header_value(model)), format_(format) {}
+    : ForwardedResponse(std::move(response)), model_(header_value(model)), format_(format) {}
 
 void ModelResponse::tell_loading() {
   const std::lock_guard lock(mutex_);
   if (answered_) return;
   told_ = true;
-  response_->begin_events({{kModelHeader, model_}}, {});
-  response_->write(fmt::format(": {} is being loaded\n\n", model_));
+  inner().begin_events({{kModelHeader, model_}}, {});
+  inner().write(fmt::format(": {} is being loaded\n\n", model_));
 }
 
 void ModelResponse::send(int status, std::string_view content_type, std::string body,
@@ -36,20 +36,20 @@ void ModelResponse::send(int status, std::string_view content_type, std::string 
   answered_ = true;
   if (!told_) {
     headers.emplace_back(kModelHeader, model_);
-    return response_->send(status, content_type, std::move(body), std::move(headers));
+    return inner().send(status, content_type, std::move(body), std::move(headers));
   }
   std::string event = format_ == ErrorFormat::kAnthropic && status >= 400 ? "event: error\n" : "";
   event += fmt::format("data: {}\n\n", body);
   if (format_ != ErrorFormat::kAnthropic) event += "data: [DONE]\n\n";
-  response_->write(event);
-  response_->end();
+  inner().write(event);
+  inner().end();
 }
 
 void ModelResponse::begin_events(std::vector<std::pair<std::string, std::string>> headers, net::StreamFormat form) {
   const std::lock_guard lock(mutex_);
   answered_ = true;
   headers.emplace_back(kModelHeader, model_);
-  response_->begin_events(std::move(headers), form);
+  inner().begin_events(std::move(headers), form);
 }
 
 }  // namespace cairn::api
