@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:-build/gpu}")
 data=$(sed -n 's/^CAIRN_TEST_DATA:PATH=//p' build/cuda/CMakeCache.txt)
 rm -rf "$folder"
-mkdir -p "$folder/bundle/lib" "$folder/bundle/test-data/models"
+mkdir -p "$folder/bundle/lib" "$folder/bundle/test-data"
 for program in build/cuda/cairn build/cuda/tests/gpu_test build/cuda/src/kernels/kernels_bench; do
   strip -o "$folder/bundle/$(basename "$program")" "$program"
   # Not the C library, which goes with the other machine's loader.
@@ -17,10 +17,12 @@ for program in build/cuda/cairn build/cuda/tests/gpu_test build/cuda/src/kernels
     xargs -r cp -Lut "$folder/bundle/lib"
 done
 cp -r "$data/quants" "$folder/bundle/test-data/"
-# Of the models those that the tests name.
-grep -oE '"[a-z0-9][a-z0-9_-]+"' tests/gpu/model_test.cpp | tr -d '"' | sort -u | while read -r name; do
-  [ ! -f "$data/models/$name.gguf" ] || cp "$data/models/$name.gguf" "$data/models/$name.ref.json" "$folder/bundle/test-data/models/"
-done
+# Of the models those that the tests name, with or without a folder.
+(cd "$data" && grep -ohE '"([a-z]+/)?[a-z0-9][a-z0-9_-]+"' "$OLDPWD"/tests/gpu/*.cpp | tr -d '"' | sort -u | while read -r name; do
+  for path in "$name" "models/$name"; do
+    [ ! -f "$path.gguf" ] || cp --parents "$path.gguf" "$path.ref.json" "$folder/bundle/test-data/"
+  done
+done)
 # A dictionary that spans all programs, as each of them contains the same kernels.
 tar -c -C "$folder" bundle | xz --lzma2=preset=3,dict=256MiB >"$folder/bundle.tar.xz"
 rm -r "$folder/bundle"

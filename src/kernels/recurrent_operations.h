@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/host_device.h"
 #include "kernels/operation_params.h"
 
 namespace cairn {
@@ -72,10 +73,12 @@ struct DeltaRuleParams {
   const float* time_bias = nullptr;  ///< [decays()]
   int64_t state_offset = 0;
 
-  constexpr int64_t mixed_width() const { return 2 * int64_t{key_heads} * key_dim + int64_t{heads} * value_dim; }
-  constexpr int64_t head_decays() const { return channel_decay ? key_dim : 1; }
+  CAIRN_HOST_DEVICE constexpr int64_t mixed_width() const {
+    return 2 * int64_t{key_heads} * key_dim + int64_t{heads} * value_dim;
+  }
+  CAIRN_HOST_DEVICE constexpr int64_t head_decays() const { return channel_decay ? key_dim : 1; }
   /// Factors of the states that a row has.
-  constexpr int64_t decays() const { return heads * head_decays(); }
+  CAIRN_HOST_DEVICE constexpr int64_t decays() const { return heads * head_decays(); }
 };
 
 struct DeltaRuleRows {
@@ -97,7 +100,9 @@ struct ScanParams {
   const float* time_bias = nullptr;  ///< [heads]
   int64_t state_offset = 0;
 
-  constexpr int64_t mixed_width() const { return int64_t{heads} * head_dim + 2 * int64_t{groups} * state_dim; }
+  CAIRN_HOST_DEVICE constexpr int64_t mixed_width() const {
+    return int64_t{heads} * head_dim + 2 * int64_t{groups} * state_dim;
+  }
 };
 
 struct ScanRows {
