@@ -97,7 +97,7 @@ Answer answer_of(const Tokenizer& tokenizer, const SimulationOptions& options, c
 }
 
 TEST_F(SimDisk, WhereverAProcessIsKilledTheNextAnswersTheSameFromWhatIsThere) {
-  constexpr int32_t kPoints = 200;
+  constexpr int32_t kPoints = 1'000;
   constexpr uint64_t kCalls = 100;
   set_log_level(LogLevel::kOff);  // every killed process says so
   std::mt19937_64 random(1);

@@ -134,7 +134,7 @@ function Plots({ all }: { all: Reading[] }) {
   const pages = names.map((name) =>
     all.map((reading) => {
       const model = reading.models.find((each) => each.model === name);
-      return model && model.pages_total > 0 ? (1 - model.pages_free / model.pages_total) * 100 : null;
+      return model && model.pages_total > 0 ? (model.pages_used / model.pages_total) * 100 : null;
     }),
   );
   const last = (list: (number | null)[]) => list.findLast((value) => value !== null) ?? NaN;

@@ -127,7 +127,7 @@ export function Models({ reading }: { reading: Reading }) {
               <th scope="col" class="number">Size</th>
               <th scope="col" class="number">Context</th>
               <th scope="col" class="number">Running</th>
-              <th scope="col" class="number">KV pages</th>
+              <th scope="col" class="number">KV pages in use</th>
               <th scope="col">State</th>
               {manages && <th scope="col"><span class="visually-hidden">Change</span></th>}
             </tr>
@@ -145,7 +145,7 @@ export function Models({ reading }: { reading: Reading }) {
                   <td class="number">{(model.context_length ?? model.meta?.n_ctx)?.toLocaleString('en')}</td>
                   <td class="number">{now ? `${now.active_requests} + ${now.waiting_requests}` : ''}</td>
                   <td class="number">
-                    {now && now.pages_total > 0 ? `${number(now.pages_total - now.pages_free)} of ${number(now.pages_total)}` : ''}
+                    {now && now.pages_total > 0 ? `${number(now.pages_used)} of ${number(now.pages_total)}` : ''}
                   </td>
                   <td title={model.error}>{busy === model.id ? 'changes…' : model.error ? `${state}, failed` : state}</td>
                   {manages && (
