@@ -142,8 +142,8 @@ class ModelManager {
   using Entries = std::vector<std::shared_ptr<Entry>>;
   enum class Room { kMade, kComing, kNone };
 
-  // mutex_ is held by who calls these.
-  /// Those that this thread's ModelScope shows.
+  // Callers of these hold mutex_.
+  /// The entries that this thread's ModelScope shows.
   Entries visible() const;
   std::shared_ptr<Entry> find(std::string_view name) const;
   std::shared_ptr<Entry> default_of(ModelKind kind) const;

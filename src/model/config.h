@@ -25,7 +25,7 @@ struct PipelineStage;
 /// How rows of the residual stream are normalised.
 enum class NormKind { kRms, kLayerNorm };
 
-/// The norm of queries and keys.
+/// How queries and keys are normalised.
 enum class QkNorm {
   kNone,
   kPerHead,            ///< RMS, each head by itself; weight [head_dim]

@@ -82,6 +82,7 @@ const CASES = {
     },
   },
   broken: {
+    says: 'The broken call is over by',
     check: ({ records }, { work, completesCalls }) => {
       const problems = completedCalls(records);
       if (!completesCalls && fs.existsSync(path.join(work, 'broken.txt'))) problems.push('the broken call was run');

@@ -50,9 +50,11 @@ export function agentScripts(agent, tools, work) {
       { text: 'I write a long file.', calls: [tools.write(file('long.txt'), longText(agent))] },
       { text: `The long file is done by ${agent}.` },
     ],
+    // In another dress than the model's own, in which what it writes is held to JSON.
     broken: [
-      { text: 'A call that is no JSON.', calls: [{ name: tools.shell('').name, raw: tools.brokenShell(`touch ${file('broken.txt')}`) }] },
-      { text: `The broken call is over by ${agent}.` },
+      { text: ['A call that is no JSON.', '```json',
+        `{"name": "${tools.shell('').name}", "arguments": ${tools.brokenShell(`touch ${file('broken.txt')}`)}}}`, '```',
+        `The broken call is over by ${agent}.`].join('\n') },
     ],
     fill: [
       ...Array.from({ length: 24 }, (_, step) => ({ text: `I fill the context of ${agent} by ${step}.`,

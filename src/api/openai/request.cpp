@@ -108,7 +108,7 @@ Result<CompletionPrompt> token_prompt(const ordered_json& ids, const std::string
   return tokens;
 }
 
-// A string, an array of strings, an array of token ids, or an array of those.
+// Reads `prompt`: a string, an array of strings, an array of token ids, or an array of such arrays.
 Result<std::vector<CompletionPrompt>> read_prompts(const ordered_json* value) {
   std::vector<CompletionPrompt> prompts;
   if (value == nullptr) return fail_at("prompt", Code::kInvalidArgument, "prompt is missing");

@@ -20,7 +20,7 @@ void put_schema(RequestFields& fields, std::string_view name, const ordered_json
   put(fields, name, {.kind = Kind::kJsonSchema, .field = fields.path_of(name), .schema = schema}, form);
 }
 
-// A schema, or its text.
+// Reads a JSON schema, which may be an object or a string that contains one.
 void read_schema(RequestFields& fields, std::string_view name, AnswerForm& form) {
   const ordered_json* value = fields.get(name);
   if (value == nullptr || value->is_null()) return;

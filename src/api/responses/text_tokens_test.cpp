@@ -56,7 +56,7 @@ TEST(TextTokens, TokensOfMarkersAreNotSentWithAnyText) {
   EXPECT_EQ(told.token("Yes").take("Yes"), "Yes");
   // A token that ends the thinking and begins the text is the text's.
   EXPECT_EQ(Told().token("Hm").pass("Hm").token(".</think>t", "1").pass(".").take("t"), "1");
-  // As is one that ends a call.
+  // A token that ends a call and begins the text is the text's, too.
   EXPECT_EQ(Told().token("<tool_call>").token("{a").call().token("}</tool_call>a", "1").call().take("a"), "1");
 }
 

@@ -140,7 +140,8 @@ RegexId NumberText::signed_compare(const Decimal& bound, bool exclusive, Side si
   RegexId beyond = magnitude(bound, inside);
   std::vector<RegexId> choices;
   if (bound.negative == (side == Side::kAbove)) {
-    // Towards zero and over it: above a negative bound, or below one that is not negative.
+    // The values between the bound and zero, and all of the other sign: the bound is negative and they are above it, or
+    // it is not and they are below.
     const RegexId other_sign = bound.negative ? magnitude_ : text_.then(minus, magnitude_);
     choices.push_back(other_sign);
     choices.push_back(bound.negative ? text_.then(minus, beyond) : beyond);

@@ -85,7 +85,7 @@ class Decoder final : public Runner {
   void recur(size_t layer, const PagePool& pool, const float* x);
   /// Number of a layer among those of its device that keep a state.
   int32_t state_layer(size_t layer) const;
-  /// From the normalised input to activations_.attended.
+  /// Computes attention of the layer from the normalised input `x`; the result is in activations_.attended.
   void attend(size_t layer, const PagePool& pool, const float* x);
   void attend_latent(size_t layer, const PagePool& pool, const float* x);
   void query_key_value(size_t layer, const float* x);

@@ -31,7 +31,7 @@ __device__ __forceinline__ uint32_t two_halves(float low, float high) {
 /// Called by a row's threads together: writes the row and the zeros that pad it, divided by the power of two `scale`.
 template <class Part>
 __device__ void store_halves(const Part& part, const RowValues<Part>& values, float scale, bool bfloat, uint16_t* to) {
-  // The reciprocal of a power of two.
+  // The reciprocal of the scale, exact as that is a power of two.
   const float inverse = __uint_as_float((254u << 23) - __float_as_uint(scale));
   part.for_fours(static_cast<int32_t>(padded_columns(part.cols())), [&](int i) {
     Four four{};
