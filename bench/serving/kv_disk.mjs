@@ -87,7 +87,7 @@ const parts = {
     }).then(async (reply) => { for await (const chunk of reply.body) if (chunk.length > 0) times.push(performance.now()); }).catch(() => {});
     while (times.length === 0) await sleep(5);
     const gaps = (from, to) => times.slice(1).map((time, i) => [times[i], time]).filter(([a, b]) => b > from && a < to).map(([a, b]) => b - a);
-    const alone = [], beside = [], took = [];
+    const alone = [], beside = [], took = [], rest = [];
     for (let i = 0; i < loads; ++i) {
       await act(server, 1, 'erase');
       forgetPageCache();
@@ -99,15 +99,18 @@ const parts = {
       const answer = await ask(server, prompt, 1, { id_slot: 1 });
       if (answer.fromDisk < 0.9 * prompt.length) throw new Error(`only ${answer.fromDisk} tokens came from the disk`);
       took.push(answer.ms);
+      rest.push(answer.computed);
       await sleep(50);
       beside.push(...gaps(from, performance.now()));
     }
+    const { seconds } = await stats(server);
     abort.abort();
     await stream;
     await server.stop();
     const say = (list) => `p50 ${ms(percentile(list, 50))}, p99 ${ms(percentile(list, 99))}, worst ${ms(Math.max(...list))} ms, ${list.length} gaps`;
-    console.log(`computed in ${ms(first.ms)} ms; ${loads} loads beside the stream, each ${ms(median(took))} ms`);
+    console.log(`computed in ${ms(first.ms)} ms; ${loads} loads beside the stream, each ${ms(median(took))} ms, of them ${ms(1000 * seconds / loads)} until the pages were there; ${median(rest)} tokens computed`);
     console.log(`the stream alone: ${say(alone)}\nbeside a load: ${say(beside)}`);
+    if (process.env.GAPS) console.log(beside.map((g) => g.toFixed(0)).join(' '));
     console.log(`p99: ${(percentile(beside, 99) / percentile(alone, 99)).toFixed(2)} x`);
   },
   // Conversations in turns, with memory for two.

@@ -69,7 +69,7 @@ for (let round = 0; round < Number(values.rounds); ++round) {
   console.log(`round ${round + 1}: ${quiet.at(-1)} tokens/s unwatched, ${rate} watched, of which the stream says ${rateOf(readings).toFixed(1)}`);
 }
 const median = (list) => list.slice().sort((a, b) => a - b)[Math.floor(list.length / 2)];
-console.log(`watching costs ${((1 - median(watched) / median(quiet)) * 100).toFixed(2)} % (medians)`);
+console.log(`watching costs ${((1 - median(watched.map((rate, i) => rate / quiet[i]))) * 100).toFixed(2)} % (median of the rounds)`);
 if (values.browser) {
   const { startBrowser, stopBrowser, visit } = await import(path.resolve('tests/web/browser.mjs'));
   await startBrowser();
