@@ -137,13 +137,13 @@ class Vocabulary {
   }
 }
 
-// What the model writes for a step {think?, text?, calls?: [{name, args}]}.
+// What the model writes for a step {think?, text?, calls?: [{name, args} or {name, raw}]}.
 function stepText(step, thinks) {
   let text = step.think && thinks ? `<think>\n${step.think}\n</think>\n\n` : '';
   text += step.text ?? '';
   for (const call of step.calls ?? []) {
     if (text && !text.endsWith('\n')) text += '\n';
-    text += `<tool_call>\n{"name": "${call.name}", "arguments": ${JSON.stringify(call.args)}}\n</tool_call>`;
+    text += `<tool_call>\n{"name": "${call.name}", "arguments": ${call.raw ?? JSON.stringify(call.args)}}\n</tool_call>`;
   }
   return text;
 }
