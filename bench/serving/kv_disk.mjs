@@ -110,7 +110,6 @@ const parts = {
     const say = (list) => `p50 ${ms(percentile(list, 50))}, p99 ${ms(percentile(list, 99))}, worst ${ms(Math.max(...list))} ms, ${list.length} gaps`;
     console.log(`computed in ${ms(first.ms)} ms; ${loads} loads beside the stream, each ${ms(median(took))} ms, of them ${ms(1000 * seconds / loads)} until the pages were there; ${median(rest)} tokens computed`);
     console.log(`the stream alone: ${say(alone)}\nbeside a load: ${say(beside)}`);
-    if (process.env.GAPS) console.log(beside.map((g) => g.toFixed(0)).join(' '));
     console.log(`p99: ${(percentile(beside, 99) / percentile(alone, 99)).toFixed(2)} x`);
   },
   // Conversations in turns, with memory for two.
