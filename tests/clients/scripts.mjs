@@ -50,11 +50,10 @@ export function agentScripts(agent, tools, work) {
       { text: 'I write a long file.', calls: [tools.write(file('long.txt'), longText(agent))] },
       { text: `The long file is done by ${agent}.` },
     ],
-    // In another dress than the model's own, in which what it writes is held to JSON.
+    // In another dress than the model's own, in which what it writes is held to JSON. Were it JSON, it would be a call.
     broken: [
-      { text: ['A call that is no JSON.', '```json',
-        `{"name": "${tools.shell('').name}", "arguments": ${tools.brokenShell(`touch ${file('broken.txt')}`)}}}`, '```',
-        `The broken call is over by ${agent}.`].join('\n') },
+      { text: [`The broken call is over by ${agent}.`, '```json',
+        `{"name": "${tools.shell('').name}", "arguments": ${tools.brokenShell(`touch ${file('broken.txt')}`)}}}`, '```'].join('\n') },
     ],
     fill: [
       ...Array.from({ length: 24 }, (_, step) => ({ text: `I fill the context of ${agent} by ${step}.`,

@@ -136,6 +136,11 @@ test('the machine shows a running request, which can be cancelled', async () => 
   assert.match(await page.locator('.facts').innerText(), /Generating[^]*Memory[^]*planned/);
   assert.ok(await page.locator('.plot canvas').count() >= 6);
   assert.match(await page.locator('.log').innerText(), /serving guide on/);
-  assert.match(await page.locator('.panel', { hasText: 'Models' }).first().innerText(), /guide\s+qwen3/);
+  const models = page.locator('.panel', { hasText: 'Models' }).first();
+  assert.match(await models.innerText(), /guide\s+qwen3/);
+  // Pages that are only kept are not in use.
+  const stats = await (await fetch(`${server.url}/stats`)).json();
+  assert.ok(stats.pages_cached > 0, JSON.stringify(stats));
+  await models.getByText(/^0 of \d/).waitFor();
   await done();
 });
