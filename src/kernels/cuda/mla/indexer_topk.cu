@@ -226,8 +226,8 @@ __device__ void write_taken(const float* scores, int32_t count, const Least& lea
   }
 }
 
-// Overwrites the scores of rows with those of their blocks, of which there are no more. A block that is overwritten was
-// read before, with all below it.
+// Overwrites the scores of rows with those of their blocks, of which there are no more: whatever is overwritten has
+// been read before a barrier, here or by those that chose rows.
 __device__ void score_blocks(float* scores, int32_t blocks, int32_t rows) {
   for (int32_t first = 0; first < blocks; first += kChooseThreads) {
     const int32_t block = first + static_cast<int32_t>(threadIdx.x);
@@ -239,7 +239,7 @@ __device__ void score_blocks(float* scores, int32_t blocks, int32_t rows) {
   __syncthreads();
 }
 
-// Finds the best blocks of the rows that a query sees. Called when its scores have been read.
+// Finds the best blocks of the rows that a query sees.
 __device__ void find_blocks(const CandidateBlocks& candidates, int32_t seen, float* scores, int32_t* best) {
   const int32_t count = ChoosableRows::blocks_of_rows(candidates, seen);
   if (count <= candidates.most) {
@@ -268,7 +268,6 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(Call call) {
     write_taken(scores, choosable.count, least, [&](int32_t i) { return choosable.row(i); }, chosen);
   }
   if (call.candidates.rows == 0 || !call.candidates.find) return;
-  __syncthreads();
   find_blocks(call.candidates, seen, scores, call.candidates.blocks + static_cast<int64_t>(row) * call.candidates.most);
 }
 
