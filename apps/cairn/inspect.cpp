@@ -27,7 +27,6 @@
 #include "gguf/reader.h"
 #include "memory_report.h"
 #include "model/arch/table.h"
-#include "model/deepseek4/config.h"
 
 namespace cairn {
 namespace {
@@ -301,9 +300,7 @@ std::string_view gives(ArchitectureKind kind) {
 Result<void> print_supported() {
   std::string text = "| architecture | models | gives | runs on |\n|---|---|---|---|\n";
   for (const Architecture& each : architectures()) {
-    const bool on_gpu = each.name != deepseek4::kArchitecture41;
-    text += fmt::format("| `{}` | {} | {} | {} |\n", each.name, each.families, gives(each.kind),
-                        on_gpu ? "CPU, CUDA" : "CPU");
+    text += fmt::format("| `{}` | {} | {} | CPU, CUDA |\n", each.name, each.families, gives(each.kind));
   }
   return print(text);
 }

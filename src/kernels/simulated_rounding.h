@@ -1,10 +1,11 @@
-/// Numbers of few bits with a scale of a power of two for each block of them, as CompressorOperations simulates them.
-/// For host and device: all of it is exact, so that both give the same bits.
+/// Numbers of few bits with a scale for each block of them, as CompressorOperations and Deepseek41Operations simulate
+/// them. For host and device: all of it is exact, so that both give the same bits.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/deepseek41_operations.h"
 #include "kernels/host_device.h"
 
 namespace cairn {
@@ -36,6 +37,38 @@ CAIRN_HOST_DEVICE inline float simulated_rounded(const SimulatedFormat& format, 
   const int leading = std::ilogb(reduced);
   const int exponent = (leading < format.exponent_min ? format.exponent_min : leading) - format.fraction_bits;
   return std::ldexp(std::nearbyint(std::ldexp(reduced, -exponent)), exponent) * scale;
+}
+
+/// What a SimulatedRounding consists of.
+struct BlockRounding {
+  SimulatedFormat numbers;
+  SimulatedFormat scales = kSimulatedE4m3;  ///< that scales are rounded to, where they are
+  bool rounds_scales = false;               ///< scales are powers of two otherwise
+};
+
+/// For the host, which hands it to kernels.
+constexpr BlockRounding block_rounding(SimulatedRounding rounding) {
+  SimulatedFormat fp8 = kSimulatedE4m3;
+  fp8.block = 32;
+  SimulatedFormat fp4 = kSimulatedE2m1;
+  switch (rounding) {
+    case SimulatedRounding::kFp8Blocks32:
+      return {.numbers = fp8};
+    case SimulatedRounding::kFp4Blocks32:
+      return {.numbers = fp4};
+    case SimulatedRounding::kFp4Blocks16:
+      fp4.block = 16;
+      fp4.least = 6 * 0x1p-9F;  // of the smallest scale
+      return {.numbers = fp4, .rounds_scales = true};
+  }
+  return {.numbers = fp8};
+}
+
+/// The scale of a block with this largest magnitude.
+CAIRN_HOST_DEVICE inline float block_scale(const BlockRounding& rounding, float largest) {
+  const SimulatedFormat& numbers = rounding.numbers;
+  if (!rounding.rounds_scales) return simulated_scale(numbers, largest);
+  return simulated_rounded(rounding.scales, 1, (largest < numbers.least ? numbers.least : largest) / numbers.top);
 }
 
 }  // namespace cairn

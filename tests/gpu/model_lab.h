@@ -69,6 +69,34 @@ inline std::vector<float> logits_of(Model& model, std::span<const TokenId> token
   return all;
 }
 
+/// Logits of all rows, in pieces of changing size beside seven other sequences that begin with the same tokens and then
+/// differ.
+inline std::vector<float> logits_among_others(Model& model, std::span<const TokenId> tokens) {
+  TestSequence sequence(model);
+  std::vector<std::unique_ptr<TestSequence>> others;
+  for (int i = 0; i < 7; ++i) others.push_back(std::make_unique<TestSequence>(model));
+  std::vector<float> all;
+  for (size_t at = 0; at < tokens.size();) {
+    const size_t count = std::min(1 + at % 11, tokens.size() - at);
+    std::vector<TokenId> rows;
+    std::vector<BatchSlice> slices;
+    for (size_t i = 0; i < others.size(); ++i) {
+      slices.push_back(others[i]->slice(static_cast<int32_t>(rows.size()), 1));
+      rows.push_back(tokens[(at + i) % tokens.size()]);
+    }
+    const size_t first = rows.size();
+    slices.push_back(sequence.slice(static_cast<int32_t>(first), static_cast<int32_t>(count)));
+    const auto own_tokens = tokens.subspan(at, count);
+    rows.insert(rows.end(), own_tokens.begin(), own_tokens.end());
+    const auto view = model.runner().step({rows, slices, &model.pool()});
+    EXPECT_TRUE(view.has_value()) << view.error().text();
+    const auto own = view->values.subspan(first * static_cast<size_t>(view->vocabulary));
+    all.insert(all.end(), own.begin(), own.end());
+    at += count;
+  }
+  return all;
+}
+
 inline std::vector<TokenId> greedy(Model& model, const Prompt& prompt) {
   TestSequence sequence(model);
   std::vector<float> row = sequence.steps(prompt.tokens);

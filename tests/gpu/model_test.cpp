@@ -228,30 +228,7 @@ TEST_F(GpuModel, SameBytesForAnyChunksAndNeighbours) {
     for (const size_t chunk : {size_t{1}, size_t{7}, size_t{9}, size_t{33}}) {
       EXPECT_TRUE(cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;
     }
-    // Runs beside seven other sequences that begin with the same tokens and then differ.
-    TestSequence sequence(model);
-    std::vector<std::unique_ptr<TestSequence>> others;
-    for (int i = 0; i < 7; ++i) others.push_back(std::make_unique<TestSequence>(model));
-    std::vector<float> among;
-    for (size_t at = 0; at < tokens.size();) {
-      const size_t count = std::min(1 + at % 11, tokens.size() - at);
-      std::vector<TokenId> rows;
-      std::vector<BatchSlice> slices;
-      for (size_t i = 0; i < others.size(); ++i) {
-        slices.push_back(others[i]->slice(static_cast<int32_t>(rows.size()), 1));
-        rows.push_back(tokens[(at + i) % tokens.size()]);
-      }
-      const size_t first = rows.size();
-      slices.push_back(sequence.slice(static_cast<int32_t>(first), static_cast<int32_t>(count)));
-      rows.insert(rows.end(), tokens.begin() + static_cast<int64_t>(at),
-                  tokens.begin() + static_cast<int64_t>(at + count));
-      const auto view = model.runner().step({rows, slices, &model.pool()});
-      ASSERT_TRUE(view.has_value()) << view.error().text();
-      const auto own = view->values.subspan(first * static_cast<size_t>(view->vocabulary));
-      among.insert(among.end(), own.begin(), own.end());
-      at += count;
-    }
-    EXPECT_TRUE(cpu::same_bits(whole, among)) << "among others";
+    EXPECT_TRUE(cpu::same_bits(whole, logits_among_others(model, tokens))) << "among others";
   }
 }
 

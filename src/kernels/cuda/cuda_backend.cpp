@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "kernels/cuda/deepseek4/compressor_operations.h"
+#include "kernels/cuda/deepseek4/deepseek41_operations.h"
 #include "kernels/cuda/deepseek4/hyper_connections.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/mla/latent_operations.h"
@@ -241,6 +242,7 @@ class CudaBackend final : public Backend {
   HyperConnectionOperations* streams() override { return &streams_; }
   CompressorOperations* compressor() override { return &compressor_; }
   RecurrentOperations* recurrent() override { return &recurrent_; }
+  Deepseek41Operations* deepseek41() override { return &deepseek41_; }
 
   void read(const void* from, int64_t bytes, void* to) override {
     if (bytes == 0) return;
@@ -380,6 +382,7 @@ class CudaBackend final : public Backend {
   CudaHyperConnections streams_{*stream_};
   CudaCompressor compressor_{*stream_, arguments_, places_};
   CudaRecurrent recurrent_{*stream_, arguments_};
+  CudaDeepseek41 deepseek41_{*stream_};
 };
 
 // Uploads whole panels piece by piece through staging_, in the stream's order.

@@ -13,6 +13,7 @@
 #include "base/tensor_type.h"
 #include "kernels/compressor_operations.h"
 #include "kernels/cuda/runtime/launch_queue.h"
+#include "kernels/deepseek41_operations.h"
 #include "kernels/host_device.h"
 #include "kernels/hyper_connection_operations.h"
 #include "kernels/kv.h"
@@ -156,7 +157,7 @@ void load_previous_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows,
 bool can_choose(int32_t heads, int32_t key_dim);
 /// Bytes for the scores of some rows at a time.
 int64_t choose_rows_scratch_bytes(int32_t context_tokens);
-/// Among rows with equal sums the first ones are selected.
+/// Among rows with equal sums the first ones are selected, and among blocks of candidates with equal scores.
 void select_topk(LaunchQueue& stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
                  const float* weights, void* scratch, int32_t* chosen);
 
@@ -203,6 +204,11 @@ void round_fp8(LaunchQueue& stream, float* x, int64_t rows, int64_t stride, int3
 /// `dims` is at most kHadamardMax.
 void hadamard_fp4(LaunchQueue& stream, float* x, int64_t rows, int32_t dims);
 inline constexpr int32_t kHadamardMax = 8192;
+
+// Deepseek41Operations.
+void add_engram(LaunchQueue& stream, const EngramParams& params, const float* keys_value, int64_t rows, int64_t cols,
+                float* x);
+void round_rows(LaunchQueue& stream, SimulatedRounding rounding, float* x, int64_t rows, int32_t dims);
 
 // RecurrentOperations.
 /// The slices of a call; `at` [count] is on the device.

@@ -194,10 +194,10 @@ Result<std::unique_ptr<Runner>> ModelRunner::create(ModelConfig config, ModelWei
 
 Result<LogitsView> ModelRunner::step(const Batch& batch) {
   plan(batch);
+  if (!description_.engram.layers.empty()) find_engrams(*batch.pool);
   backend_.begin_step();
   compute_ropes();
   begin_streams(batch.tokens);
-  if (!description_.engram.layers.empty()) find_engrams(*batch.pool);
   const size_t layers = description_.main_layers();
   const bool drafts = description_.drafts();
   for (size_t layer = 0; layer < layers; ++layer) {

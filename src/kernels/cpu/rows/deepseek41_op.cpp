@@ -12,35 +12,11 @@ namespace {
 constexpr double kGateNs = 2.0;
 constexpr double kNumberNs = 3.0;
 
-struct RoundingForm {
-  SimulatedFormat format;
-  bool e4m3_scale = false;
-};
-
-constexpr RoundingForm form_of(SimulatedRounding rounding) {
-  SimulatedFormat fp8 = kSimulatedE4m3;
-  fp8.block = 32;
-  SimulatedFormat fp4 = kSimulatedE2m1;
-  switch (rounding) {
-    case SimulatedRounding::kFp8Blocks32:
-      return {fp8};
-    case SimulatedRounding::kFp4Blocks32:
-      return {fp4};
-    case SimulatedRounding::kFp4Blocks16:
-      fp4.block = 16;
-      fp4.least = 6 * 0x1p-9F;  // of the smallest scale
-      return {fp4, true};
-  }
-  return {fp8};
-}
-
-void round_numbers(const RoundingForm& form, float* x, int32_t n) {
+void round_numbers(const BlockRounding& rounding, float* x, int32_t n) {
   float largest = 0;
   for (int32_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
-  const float scale = form.e4m3_scale
-                          ? simulated_rounded(kSimulatedE4m3, 1, std::max(largest, form.format.least) / form.format.top)
-                          : simulated_scale(form.format, largest);
-  for (int32_t i = 0; i < n; ++i) x[i] = simulated_rounded(form.format, scale, x[i]);
+  const float scale = block_scale(rounding, largest);
+  for (int32_t i = 0; i < n; ++i) x[i] = simulated_rounded(rounding.numbers, scale, x[i]);
 }
 
 // In double, so that the order of sums does not matter much; it is fixed all the same.
@@ -80,11 +56,12 @@ void Deepseek41Op::add_engram(const EngramParams& params, const float* keys_valu
 }
 
 void Deepseek41Op::round_rows(SimulatedRounding rounding, float* x, int64_t rows, int32_t dims) {
-  const RoundingForm form = form_of(rounding);
+  const BlockRounding blocks = block_rounding(rounding);
+  const int32_t block = blocks.numbers.block;
   team_.run_items(rows, kNumberNs * dims, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      for (int32_t i = 0; i < dims; i += form.format.block) {
-        round_numbers(form, x + r * dims + i, std::min(form.format.block, dims - i));
+      for (int32_t i = 0; i < dims; i += block) {
+        round_numbers(blocks, x + r * dims + i, std::min(block, dims - i));
       }
     }
   });

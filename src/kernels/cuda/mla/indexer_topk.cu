@@ -5,6 +5,9 @@
 /// ascending order, and the lanes' sums added as a tree. Of equal scores the lower row number comes first, so the
 /// selected set is unique; here it is found by radix selection: the bits of the last selected score, from the highest
 /// on.
+///
+/// Of candidates (CandidateBlocks) only the rows of the blocks are scored, and their scores follow each other. Blocks
+/// are found in the same way as rows, once these are chosen: their scores take the place of the rows'.
 #include <algorithm>
 #include <cstdint>
 
@@ -34,6 +37,7 @@ struct Call {
   int32_t key_dim = 0;
   int32_t heads = 0;
   int32_t most = 0;
+  CandidateBlocks candidates;
   Rows rows;
   int32_t first = 0;    // first of the rows for whose scores there is room
   int32_t longest = 0;  // maximum rows that a query sees: the stride of `scores`
@@ -44,6 +48,30 @@ struct Call {
   int32_t* chosen = nullptr;
 
   __device__ int32_t seen_by(int32_t row) const { return (rows.places[row].position + 1) / keys.tokens_per_row; }
+};
+
+// The rows that a query chooses from: all that it sees, or those of its candidate blocks, ascending.
+struct ChoosableRows {
+  int32_t count = 0;
+  int32_t of_block = 0;
+  const int32_t* blocks = nullptr;  // null: all rows
+
+  __device__ ChoosableRows(const Call& call, int32_t row, int32_t seen) : count(seen) {
+    const CandidateBlocks& candidates = call.candidates;
+    if (candidates.rows == 0 || candidates.find || blocks_of_rows(candidates, seen) <= candidates.most) return;
+    of_block = candidates.rows;
+    blocks = candidates.blocks + static_cast<int64_t>(row) * candidates.most;
+    // Only the last block may have rows that are not seen.
+    const int32_t whole = candidates.most - 1;
+    count = whole * of_block + min(of_block, seen - blocks[whole] * of_block);
+  }
+  // Number of blocks that so many rows make.
+  static __device__ int32_t blocks_of_rows(const CandidateBlocks& candidates, int32_t seen) {
+    return (seen + candidates.rows - 1) / candidates.rows;
+  }
+  __device__ int32_t row(int32_t i) const {
+    return blocks == nullptr ? i : blocks[i / of_block] * of_block + i % of_block;
+  }
 };
 
 // Shared memory of a scoring block: queries, products [kLatentTile, weights_stride], a tile, and the addresses of its
@@ -80,13 +108,15 @@ __device__ void add_heads(const Call& call, const QueryArrays& arrays, const flo
   }
 }
 
-// Blocks along x are tiles of rows of keys, along y queries.
+// Blocks along x are tiles of the rows that are chosen from, along y queries.
 __global__ void __launch_bounds__(kAttentionThreads) score_kernel(Call call) {
   const int32_t row = call.first + static_cast<int32_t>(blockIdx.y);
   const int32_t seen = call.seen_by(row);
+  if (seen <= call.most) return;
+  const ChoosableRows choosable(call, row, seen);
   const int32_t begin = static_cast<int32_t>(blockIdx.x) * call.tiles_of_block * kLatentTile;
-  const int32_t end = min(seen, begin + call.tiles_of_block * kLatentTile);
-  if (seen <= call.most || begin >= end) return;
+  const int32_t end = min(choosable.count, begin + call.tiles_of_block * kLatentTile);
+  if (begin >= end) return;
   QueryArrays arrays{};
   arrays.count = round_up(call.heads, 4);
   arrays.queries = reinterpret_cast<float*>(shared_memory());
@@ -99,7 +129,8 @@ __global__ void __launch_bounds__(kAttentionThreads) score_kernel(Call call) {
   float* scores = call.scores + static_cast<int64_t>(blockIdx.y) * call.longest;
   for (int32_t at = begin; at < end; at += kLatentTile) {
     if (threadIdx.x < kWarp) {
-      rows[threadIdx.x] = call.keys.row(pages, min(at + static_cast<int32_t>(threadIdx.x), end - 1));
+      const int32_t i = min(at + static_cast<int32_t>(threadIdx.x), end - 1);
+      rows[threadIdx.x] = call.keys.row(pages, choosable.row(i));
     }
     __syncthreads();
     decode_rows(call.keys.type, rows, call.key_dim, tile);
@@ -158,8 +189,10 @@ __device__ Least find_least(const float* scores, int32_t count, int32_t most) {
   return least;
 }
 
-// Writes the indices of the selected rows, ascending; each warp handles a part of the scores.
-__device__ void write_taken(const float* scores, int32_t count, const Least& least, int32_t* chosen) {
+// Writes number(i) of the selected scores i, ascending; each warp handles a part of the scores.
+template <class Number>
+__device__ void write_taken(const float* scores, int32_t count, const Least& least, const Number& number,
+                            int32_t* chosen) {
   __shared__ int32_t above_of[kChooseWarps];
   __shared__ int32_t equal_of[kChooseWarps];
   const int32_t warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
@@ -187,10 +220,38 @@ __device__ void write_taken(const float* scores, int32_t count, const Least& lea
     const bool taken =
         (i < end && rank > least.rank) || (is_equal && equal + __popc(equals & lanes_before) < least.left);
     const uint32_t all_taken = __ballot_sync(kAllLanes, taken);
-    if (taken) to[__popc(all_taken & lanes_before)] = i;
+    if (taken) to[__popc(all_taken & lanes_before)] = number(i);
     to += __popc(all_taken);
     equal += __popc(equals);
   }
+}
+
+// Overwrites the scores of rows with those of their blocks, of which there are no more: whatever is overwritten has
+// been read before a barrier, here or by those that chose rows.
+__device__ void score_blocks(float* scores, int32_t blocks, int32_t rows) {
+  for (int32_t first = 0; first < blocks; first += kChooseThreads) {
+    const int32_t block = first + static_cast<int32_t>(threadIdx.x);
+    uint32_t best = 0;
+    for (int32_t i = 0; block < blocks && i < rows; ++i) best = max(best, rank_of(scores[block * rows + i]));
+    __syncthreads();
+    if (block < blocks) scores[block] = number_of(best);
+  }
+  __syncthreads();
+}
+
+// Finds the best blocks of the rows that a query sees.
+__device__ void find_blocks(const CandidateBlocks& candidates, int32_t seen, float* scores, int32_t* best) {
+  const int32_t count = ChoosableRows::blocks_of_rows(candidates, seen);
+  if (count <= candidates.most) {
+    for (int32_t i = threadIdx.x; i < count; i += kChooseThreads) best[i] = i;
+    return;
+  }
+  // A block whose last row is not seen yet is the last one, and comes before all others.
+  const int32_t whole = seen / candidates.rows;
+  const int32_t wanted = candidates.most - (count - whole);
+  if (count > whole && threadIdx.x == 0) best[wanted] = whole;
+  score_blocks(scores, whole, candidates.rows);
+  write_taken(scores, whole, find_least(scores, whole, wanted), [](int32_t block) { return block; }, best);
 }
 
 // One block for each query.
@@ -198,12 +259,16 @@ __global__ void __launch_bounds__(kChooseThreads) choose_kernel(Call call) {
   const int32_t row = call.first + static_cast<int32_t>(blockIdx.x);
   const int32_t seen = call.seen_by(row);
   int32_t* chosen = call.chosen + static_cast<int64_t>(row) * call.most;
+  float* scores = call.scores + static_cast<int64_t>(blockIdx.x) * call.longest;
   if (seen <= call.most) {
     for (int32_t i = threadIdx.x; i < seen; i += kChooseThreads) chosen[i] = i;
-    return;
+  } else {
+    const ChoosableRows choosable(call, row, seen);
+    const Least least = find_least(scores, choosable.count, call.most);
+    write_taken(scores, choosable.count, least, [&](int32_t i) { return choosable.row(i); }, chosen);
   }
-  const float* scores = call.scores + static_cast<int64_t>(blockIdx.x) * call.longest;
-  write_taken(scores, seen, find_least(scores, seen, call.most), chosen);
+  if (call.candidates.rows == 0 || !call.candidates.find) return;
+  find_blocks(call.candidates, seen, scores, call.candidates.blocks + static_cast<int64_t>(row) * call.candidates.most);
 }
 
 }  // namespace
@@ -218,11 +283,14 @@ void select_topk(LaunchQueue& stream, const ChooseParams& params, const KvView& 
                  const float* weights, void* scratch, int32_t* chosen) {
   CAIRN_DCHECK(keys.kv_heads == 1 && keys.type != KvType::kI16 && params.most > 0);
   CAIRN_CHECK(can_choose(params.heads, keys.key_dim));
+  const CandidateBlocks& candidates = params.candidates;
+  CAIRN_DCHECK(candidates.rows == 0 || (candidates.most - 1) * int64_t{candidates.rows} >= params.most);
   if (rows.count == 0) return;
   Call call{.keys = LatentPages(keys),
             .key_dim = keys.key_dim,
             .heads = params.heads,
             .most = params.most,
+            .candidates = params.candidates,
             .rows = rows,
             .longest = kv_rows(rows.positions_max, keys.tokens_per_row),
             .q = q,
@@ -232,7 +300,10 @@ void select_topk(LaunchQueue& stream, const ChooseParams& params, const KvView& 
   int device = 0;
   cudaGetDevice(&device);
   const int64_t bytes = score_bytes(params.heads, keys.key_dim);
-  const int64_t tiles = (call.longest + kLatentTile - 1) / kLatentTile;
+  const bool among = candidates.rows > 0 && !candidates.find;
+  const int64_t scored =
+      among ? std::min<int64_t>(call.longest, int64_t{candidates.most} * candidates.rows) : call.longest;
+  const int64_t tiles = (scored + kLatentTile - 1) / kLatentTile;
   const int64_t at_once =
       std::clamp<int64_t>(kScoresAtOnce / std::max(call.longest, 1), 1, std::min<int64_t>(rows.count, kGridMax));
   for (int64_t first = 0; first < rows.count; first += at_once) {

@@ -66,7 +66,9 @@ void CudaLatent::select_topk(const ChooseParams& params, const KvView& keys, std
   BatchMetadata::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
     const int64_t queries = queries_before(slices, run), before = queries * params.heads;
-    cuda::select_topk(stream_.launches(), params, keys, run.rows, q + before * keys.key_dim, weights + before,
+    ChooseParams own = params;
+    if (own.candidates.rows > 0) own.candidates.blocks += queries * own.candidates.most;
+    cuda::select_topk(stream_.launches(), own, keys, run.rows, q + before * keys.key_dim, weights + before,
                       scratch_.data(), chosen + queries * params.most);
     stream_.launched("select_topk");
   }

@@ -142,6 +142,7 @@ inline float __uint_as_float(uint32_t a) { return std::bit_cast<float>(a); }
 inline int min(int a, int b) { return a < b ? a : b; }
 inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
+inline unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
 inline int __popc(uint32_t a) { return std::popcount(a); }
 inline int __ffs(int a) { return a == 0 ? 0 : std::countr_zero(static_cast<unsigned>(a)) + 1; }
 /// The low word of (high, low) >> shift; larger shifts count as 32.
