@@ -155,6 +155,37 @@ TEST_F(GpuDeepseek41, EveryDivisionIntoStepsGivesTheSameBytes) {
   }
 }
 
+// The head's rows stand at the last position of their block, whose keys lie behind those of the text.
+TEST_F(GpuDeepseek41, DraftsOfItsHeadAreThoseOfTheFormulas) {
+  const deepseek41::ModelFile made({.head = deepseek41::Head::kBeside});
+  const gguf::Reader file = open(made);
+  ModelOptions with_head = options(false);
+  with_head.load_mtp = true;
+  Model model(file, gpu(), with_head);
+  deepseek41::Reference reference(file, false);
+  TestSequence sequence(model);
+  constexpr size_t kText = 39;  // the window begins at the last row of a page
+  sequence.step(std::span(tokens_).first(7), LogitsWanted::kLast);
+  sequence.step(std::span(tokens_).subspan(7, kText - 7), LogitsWanted::kLast);
+  for (size_t i = 0; i < kText; ++i) reference.next(tokens_[i]);
+  TokenId last = tokens_[kText];
+  const std::vector<deepseek41::Reference::Draft> expected = reference.drafts(last);
+  const BatchSlice first = sequence.slice(0, deepseek41::kBlock, LogitsWanted::kLast);
+  for (int32_t ahead = 0; ahead < deepseek41::kBlock; ++ahead) {
+    BatchSlice slice = first;
+    slice.rows = 1;
+    slice.position_begin += ahead;
+    slice.drafts_before = ahead;
+    const auto view = model.runner().mtp_step({{&last, 1}, {&slice, 1}, &model.pool()});
+    ASSERT_TRUE(view.has_value()) << view.error().text();
+    const deepseek41::Reference::Draft& draft = expected[static_cast<size_t>(ahead)];
+    EXPECT_LE(nmse(view->values, draft.logits), 1e-8) << ahead;
+    EXPECT_NEAR(view->confidence[0], draft.confidence, 1e-4) << ahead;
+    last = largest(view->values);
+    EXPECT_EQ(last, draft.token);
+  }
+}
+
 #if defined(CAIRN_EMULATED_GPU)
 // Engrams are looked up before a step's kernels are listed, and their rows are written among them.
 TEST_F(GpuDeepseek41, DecodeStepsBecomeGraphs) {
