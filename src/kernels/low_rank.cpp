@@ -18,6 +18,23 @@ void scale_rows(Backend& backend, float* low, std::span<const float> scales, int
   if (std::ranges::any_of(scales, [](float scale) { return scale != 1; })) backend.scale_rows(low, scales, cols);
 }
 
+struct Choices {
+  int32_t rows;
+  const int32_t* ids;
+  int32_t used;
+};
+
+// A part that all experts share is a matrix like others.
+void multiply(Backend& backend, const MatmulTarget& product, const float* x, const Choices& choices,
+              bool input_per_choice) {
+  const std::span<const MatmulTarget> one(&product, 1);
+  if (product.weight->experts == 1) {
+    backend.matmul(one, x, input_per_choice ? choices.rows * choices.used : choices.rows);
+  } else {
+    backend.grouped_matmul(one, x, choices.rows, choices.ids, choices.used, input_per_choice);
+  }
+}
+
 }  // namespace
 
 void LowRankRows::reserve(std::span<const float> scales, int64_t rows_max) {
@@ -77,13 +94,32 @@ void add_low_rank_of_experts(Backend& backend, std::span<const MatmulTarget> pro
     for (const LowRank& adapter : target.adapters) {
       const std::span<const float> scales = adapter.scratch->rows.of(adapter.adapter, rows);
       if (!is_taken(scales)) continue;
-      const MatmulTarget low[] = {{.weight = &adapter.a, .out = adapter.scratch->low.floats()}};
-      const MatmulTarget added[] = {{.weight = &adapter.b, .out = adapter.scratch->added.floats()}};
-      backend.grouped_matmul(low, x, rows, ids, used, input_per_choice);
-      scale_rows(backend, low[0].out, scales, used * adapter.a.rows);
-      backend.grouped_matmul(added, low[0].out, rows, ids, used, true);
-      backend.add(target.out, added[0].out, int64_t{rows} * used * adapter.b.rows, adapter.scale);
+      const MatmulTarget low{.weight = &adapter.a, .out = adapter.scratch->low.floats()};
+      const MatmulTarget added{.weight = &adapter.b, .out = adapter.scratch->added.floats()};
+      const Choices choices{rows, ids, used};
+      const bool low_per_choice = input_per_choice || adapter.a.experts > 1;
+      CAIRN_DCHECK(low_per_choice || adapter.b.experts > 1 || used == 1);
+      multiply(backend, low, x, choices, input_per_choice);
+      scale_rows(backend, low.out, scales, (low_per_choice ? used : 1) * adapter.a.rows);
+      multiply(backend, added, low.out, choices, low_per_choice);
+      backend.add(target.out, added.out, int64_t{rows} * used * adapter.b.rows, adapter.scale);
     }
+  }
+}
+
+void look_up(Backend& backend, const Weight& table, std::span<const LowRank> adapters, std::span<const TokenId> ids,
+             float scale, float* out) {
+  backend.embed(table, ids, scale, out);
+  const auto rows = static_cast<int32_t>(ids.size());
+  for (const LowRank& adapter : adapters) {
+    const std::span<const float> scales = adapter.scratch->rows.of(adapter.adapter, rows);
+    if (!is_taken(scales)) continue;
+    float* low = adapter.scratch->low.floats();
+    const MatmulTarget added[] = {{.weight = &adapter.b, .out = adapter.scratch->added.floats()}};
+    backend.embed(adapter.a, ids, 1, low);
+    scale_rows(backend, low, scales, adapter.a.cols);
+    backend.matmul(added, low, rows);
+    backend.add(out, added[0].out, rows * adapter.b.rows, scale * adapter.scale);
   }
 }
 

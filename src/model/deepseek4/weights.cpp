@@ -182,11 +182,12 @@ Result<StreamWeights> load_output_streams(WeightLoader& binder, const std::strin
   return streams;
 }
 
-Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
-                                  const gguf::Reader* mtp_file) {
+namespace {
+
+Result<ModelWeights> load_all(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+                              const gguf::Reader* mtp_file) {
   ModelWeights weights;
-  CAIRN_TRY(Linear embedding, binder.linear("token_embd", config.vocabulary, config.embedding));
-  weights.embedding = embedding.weight;
+  CAIRN_TRY(weights.embedding, binder.token_table("token_embd", config.vocabulary, config.embedding));
   weights.layers.reserve(config.layers.size());
   for (size_t layer = 0; layer < config.main_layers(); ++layer) {
     CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, fmt::format("blk.{}.", layer)));
@@ -210,6 +211,16 @@ Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file
   WeightLoader others = binder.for_file(*mtp_file);
   CAIRN_TRY_VOID(load_mtp_weights(others, *mtp_file, config, weights));
   if (binder.wants(others.bytes())) others.warn_of_unused();
+  return weights;
+}
+
+}  // namespace
+
+Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+                                  const gguf::Reader* mtp_file) {
+  CAIRN_TRY(ModelWeights weights, load_all(binder, file, config, mtp_file));
+  CAIRN_TRY_VOID(binder.allocate_adapters());
+  weights.adapter_rows = binder.adapter_rows();
   return weights;
 }
 

@@ -68,12 +68,13 @@ struct MtpWeights {
 };
 
 struct ModelWeights {
-  Weight embedding;
+  LookupTable embedding;
   std::vector<LayerWeights> layers;
   StreamWeights output_streams;
   Buffer output_norm;
   Linear output;
-  MtpWeights mtp;  ///< if the config says so
+  MtpWeights mtp;                             ///< if the config says so
+  std::shared_ptr<LowRankRows> adapter_rows;  ///< as in DecoderWeights
 };
 
 /// `mtp_file`: the file that has the MTP module, if `file` has not.
