@@ -97,6 +97,19 @@ TEST_F(LoraLatent, AnAdapterOfTheJointMatrixChangesBothPartsWhicheverTheFileHas)
   }
 }
 
+// Every row has a product with each head's matrix.
+TEST_F(LoraLatent, AnAdapterOfHeadsAloneHasMemoryForAllOfThemInAFullBatch) {
+  std::vector<AddedTensor> whole;
+  const auto is_value = [](const gguf::Tensor& tensor) { return tensor.name == name("attn_v_b"); };
+  const AdapterFile file("lora_full", "deepseek2", parts_of(base_, 2, 0.25f, whole, is_value));
+  const std::vector<LoraFile> files = {{file.path(), 0.25f}};
+  const std::vector<LoraAdapter> adapters = open_lora_adapters(files, "deepseek2").value();
+  std::vector<TokenId> text;
+  for (int32_t i = 0; i < kRowsMax; ++i) text.push_back(TokenId{3 + i * 7 % 290});
+  Model adapted(kFile, kRowsMax, "", 2, KvType::kF32, false, adapters);
+  expect_same_bytes(logits_of(adapted, text, kRowsMax), logits_of(adapted, text, 50), "chunks of 50");
+}
+
 TEST_F(LoraLatent, AdaptersOfThePartsChangeAFileThatHasTheJointMatrix) {
   std::vector<AddedTensor> whole;
   const auto is_part = [](const gguf::Tensor& tensor) {
