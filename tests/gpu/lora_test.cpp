@@ -1,7 +1,7 @@
 // LoRA adapters on the GPU: logits are those of the CPU with the same adapters, whatever else is in the batch.
+#include "model/weights/lora.h"
 #include "gpu/model_lab.h"
 #include "lora_files.h"
-#include "model/weights/lora.h"
 
 namespace cairn::gpu {
 namespace {
