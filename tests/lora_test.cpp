@@ -10,101 +10,65 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
-#include "edited_model.h"
+#include "deepseek41/model_file.h"
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
 #include "gguf/reader.h"
 #include "gguf/writer.h"
 #include "golden_model.h"
+#include "lora_files.h"
 #include "quant/float_formats.h"
 
 namespace cairn {
 namespace {
 
-constexpr float kAlpha = 3;
-
-/// A file in the folder for temporary files, removed with the object.
-class AdapterFile {
- public:
-  AdapterFile(const std::string& name, const std::string& architecture, const std::vector<AddedTensor>& tensors,
-              const std::string& type = "lora")
-      : path_(std::filesystem::temp_directory_path() / (name + "." + std::to_string(::getpid()) + ".gguf")) {
-    auto writer = gguf::Writer::create(path_);
-    EXPECT_TRUE(writer.has_value());
-    writer->set("general.type", {gguf::ValueType::kString, std::string_view("adapter")});
-    writer->set("general.architecture", {gguf::ValueType::kString, std::string_view(architecture)});
-    writer->set("adapter.type", {gguf::ValueType::kString, std::string_view(type)});
-    writer->set("adapter.lora.alpha", {gguf::ValueType::kF32, double{kAlpha}});
-    for (const AddedTensor& tensor : tensors) writer->declare(tensor.name, TensorType::kF32, tensor.shape);
-    for (const AddedTensor& tensor : tensors)
-      EXPECT_TRUE(writer->write(std::as_bytes(std::span(tensor.values))).has_value());
-    EXPECT_TRUE(writer->finish().has_value());
-  }
-  ~AdapterFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path path_;
-};
-
 gguf::Reader open(const std::string& model) { return gguf::Reader::open(fixture(model)).value(); }
 
-/// For all matrices of the layers: parts of rank `rank` and, in `merged`, the matrix with `scale` times their product.
-std::vector<AddedTensor> parts_of(const gguf::Reader& file, int64_t rank, float scale,
-                                  std::vector<AddedTensor>& merged) {
-  std::vector<AddedTensor> parts;
-  uint32_t seed = static_cast<uint32_t>(rank);
-  for (const gguf::Tensor& tensor : file.tensors()) {
-    if (tensor.shape.size() < 2 || !tensor.name.starts_with("blk.")) continue;
-    const int64_t cols = tensor.shape[0], rows = tensor.shape[1];
-    const int64_t experts = tensor.shape.size() == 3 ? tensor.shape[2] : 1;
-    const std::string name(tensor.name);
-    const std::vector<int64_t> more = tensor.shape.size() == 3 ? std::vector{experts} : std::vector<int64_t>{};
-    std::vector<int64_t> shape_a{cols, rank}, shape_b{rank, rows};
-    shape_a.insert(shape_a.end(), more.begin(), more.end());
-    shape_b.insert(shape_b.end(), more.begin(), more.end());
-    const AddedTensor a = random_tensor(name + ".lora_a", shape_a, ++seed);
-    const AddedTensor b = random_tensor(name + ".lora_b", shape_b, ++seed);
-    auto found = std::ranges::find(merged, name, &AddedTensor::name);
-    if (found == merged.end()) {
-      found = merged.insert(merged.end(), {name, tensor.shape, std::vector<float>(tensor.elements())});
-      std::memcpy(found->values.data(), tensor.bytes.data(), tensor.bytes.size());
-    }
-    for (int64_t e = 0; e < experts; ++e) {
-      for (int64_t row = 0; row < rows; ++row) {
-        for (int64_t col = 0; col < cols; ++col) {
-          double sum = 0;
-          for (int64_t r = 0; r < rank; ++r)
-            sum += double{b.values[(e * rows + row) * rank + r]} * a.values[(e * rank + r) * cols + col];
-          found->values[(e * rows + row) * cols + col] += static_cast<float>(scale * kAlpha / rank * sum);
-        }
-      }
-    }
-    parts.push_back(a);
-    parts.push_back(b);
-  }
+/// For all matrices of the layers and the table of tokens.
+std::vector<AddedTensor> all_parts_of(const gguf::Reader& file, int64_t rank, float scale,
+                                      std::vector<AddedTensor>& merged) {
+  std::vector<AddedTensor> parts = parts_of(file, rank, scale, merged);
+  add_table_parts(file, rank, scale, parts, merged);
   return parts;
 }
 
 class Lora : public testing::TestWithParam<const char*> {
  protected:
-  std::string file() const { return std::string("models/") + GetParam() + ".gguf"; }
+  Lora() {
+    if (GetParam() == std::string("deepseek41")) made_ = std::make_unique<deepseek41::ModelFile>();
+  }
+  std::string file() const { return made_ ? made_->path().string() : std::string("models/") + GetParam() + ".gguf"; }
+  std::vector<TokenId> tokens(size_t count) const {
+    if (!made_) {
+      auto own = read_reference(fixture(std::string("models/") + GetParam() + ".ref.json")).runs.front().tokens;
+      own.resize(count);
+      return own;
+    }
+    std::vector<TokenId> own;
+    std::mt19937 random(7);
+    while (own.size() < count) own.push_back(TokenId{static_cast<int32_t>(random() % 96)});
+    return own;
+  }
+
+ private:
+  std::unique_ptr<deepseek41::ModelFile> made_;
 };
 
 TEST_P(Lora, TwoAdaptersGiveTheLogitsOfAModelWithTheirProductsInItsMatrices) {
   const gguf::Reader base = open(file());
   const std::string architecture(base.metadata().string("general.architecture").value());
   std::vector<AddedTensor> merged;
-  const AdapterFile four("lora_four", architecture, parts_of(base, 4, 0.02f, merged));
-  const AdapterFile one("lora_one", architecture, parts_of(base, 1, -0.05f, merged));
+  const AdapterFile four("lora_four", architecture, all_parts_of(base, 4, 0.02f, merged));
+  const AdapterFile one("lora_one", architecture, all_parts_of(base, 1, -0.05f, merged));
   const EditedModel edited(fixture(file()), "merged", merged, [](gguf::Writer&) {});
   const std::vector<LoraFile> files = {{four.path(), 0.02f}, {one.path(), -0.05f}};
   const std::vector<LoraAdapter> adapters = open_lora_adapters(files, architecture).value();
-  const Reference reference = read_reference(fixture(std::string("models/") + GetParam() + ".ref.json"));
-  const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(40);
+  const std::vector<TokenId> text = this->tokens(40);
+  const std::span<const TokenId> tokens = text;
   for (const std::string& isa : isas()) {
     Model adapted(file(), 64, isa, 2, KvType::kF32, false, adapters), whole(edited.path(), 64, isa, 1);
     Model plain(file(), 64, isa, 1);
@@ -121,16 +85,16 @@ TEST_P(Lora, EachSequenceOfABatchTakesTheAdaptersByItsOwnScales) {
   const gguf::Reader base = open(file());
   const std::string architecture(base.metadata().string("general.architecture").value());
   std::vector<AddedTensor> merged;
-  const AdapterFile four("lora_four", architecture, parts_of(base, 4, 1, merged));
-  const AdapterFile one("lora_one", architecture, parts_of(base, 1, 1, merged));
+  const AdapterFile four("lora_four", architecture, all_parts_of(base, 4, 1, merged));
+  const AdapterFile one("lora_one", architecture, all_parts_of(base, 1, 1, merged));
   const auto adapters_of = [&](float first, float second) {
     const std::vector<LoraFile> files = {{four.path(), first}, {one.path(), second}};
     return open_lora_adapters(files, architecture).value();
   };
   const auto loaded = adapters_of(1, 0.25f);
   Model together(file(), 64, "", 2, KvType::kF32, false, loaded);
-  const Reference reference = read_reference(fixture(std::string("models/") + GetParam() + ".ref.json"));
-  const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(30);
+  const std::vector<TokenId> text = this->tokens(30);
+  const std::span<const TokenId> tokens = text;
   const std::vector<std::vector<float>> scales = {{0.02f, -0.05f}, {}, {0, 0}, {1, 0}, {0, -0.5f}};
   std::vector<std::unique_ptr<TestSequence>> sequences;
   std::vector<std::vector<float>> logits(scales.size());
@@ -165,8 +129,13 @@ TEST_P(Lora, EachSequenceOfABatchTakesTheAdaptersByItsOwnScales) {
   }
 }
 
-// Matrices of their own, of experts, and several in one tensor (q, k and v; gate and up).
-INSTANTIATE_TEST_SUITE_P(Models, Lora, testing::Values("llama-bias", "llama-moe", "phi3", "qwen3"));
+// Matrices of their own, of experts, of heads and of groups; several in one tensor (q, k and v; gate and up; a query
+// and its gate); tables that are the output too, and whose rows are scaled.
+INSTANTIATE_TEST_SUITE_P(Models, Lora,
+                         testing::Values("llama-bias", "llama-moe", "phi3", "qwen3", "llama-tied-llama3rope", "granite",
+                                         "qwen35", "deepseek2", "deepseek2-nomla", "deepseek4", "deepseek4-hash",
+                                         "deepseek41"),
+                         [](const auto& model) { return test_name(model.param); });
 
 /// The tensor in blocks of 32 numbers of eight bits (Q8_0), and `values` as those have them.
 std::vector<std::byte> in_eight_bits(AddedTensor& tensor) {
@@ -197,7 +166,7 @@ TEST(LoraRank, ARankLargerThanAllRowsOfTheModelIsComputed) {
     writer->set("general.type", {gguf::ValueType::kString, std::string_view("adapter")});
     writer->set("general.architecture", {gguf::ValueType::kString, std::string_view("llama")});
     writer->set("adapter.type", {gguf::ValueType::kString, std::string_view("lora")});
-    writer->set("adapter.lora.alpha", {gguf::ValueType::kF32, double{kAlpha}});
+    writer->set("adapter.lora.alpha", {gguf::ValueType::kF32, double{kLoraAlpha}});
     for (const AddedTensor& part : parts) writer->declare(part.name, TensorType::kQ8_0, part.shape);
     for (AddedTensor& part : parts) ASSERT_TRUE(writer->write(in_eight_bits(part)).has_value());
     ASSERT_TRUE(writer->finish().has_value());
@@ -213,58 +182,6 @@ TEST(LoraRank, ARankLargerThanAllRowsOfTheModelIsComputed) {
   EXPECT_LE(nmse(logits, logits_of(b, tokens, kRowsMax)), 1e-3);
   expect_same_bytes(logits, logits_of(a, tokens, 50), "chunks of 50");
   std::filesystem::remove(path);
-}
-
-// The rows that an MTP module reads after a step are not those of its logits.
-TEST(LoraMtp, LogitsAndDraftsAreThoseOfTheSequencesOwnScales) {
-  const std::string file = "models/glm4moe-mtp.gguf";
-  const gguf::Reader base = open(file);
-  std::vector<AddedTensor> parts;
-  for (const gguf::Tensor& tensor : base.tensors()) {
-    if (!tensor.name.ends_with("attn_q.weight") && !tensor.name.ends_with("attn_v.weight")) continue;
-    const std::string name(tensor.name);
-    parts.push_back(random_tensor(name + ".lora_a", {tensor.shape[0], 2}, 1));
-    parts.push_back(random_tensor(name + ".lora_b", {2, tensor.shape[1]}, 2));
-  }
-  const AdapterFile adapter("lora_mtp", "glm4moe", parts);
-  const std::vector<TokenId> tokens = {TokenId{1}, TokenId{7}, TokenId{20}, TokenId{3}, TokenId{11}, TokenId{200}};
-  // Logits of the last token, and of a draft behind it, of a sequence beside another one.
-  const auto outputs = [&](float scale, std::vector<float> own, std::vector<float> others) {
-    const std::vector<LoraFile> files = {{adapter.path(), scale}};
-    const auto adapters = open_lora_adapters(files, "glm4moe").value();
-    const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-    const auto runner =
-        load_model(base, *backend, {.context_tokens = 64, .adapters = adapters, .load_mtp = true}).value();
-    EXPECT_TRUE(runner->has_mtp());
-    const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 8);
-    PagePool pool = PagePool::create(*backend, runner->kv_layout(), pages).value();
-    struct {
-      Runner& of;
-      PagePool& pages;
-      Runner& runner() { return of; }
-      PagePool& pool() { return pages; }
-    } model{*runner, pool};
-    TestSequence first(model), second(model);
-    std::vector<TokenId> rows = tokens;
-    rows.insert(rows.end(), tokens.rbegin(), tokens.rend());
-    const auto count = static_cast<int32_t>(tokens.size());
-    BatchSlice slices[] = {first.slice(0, count, LogitsWanted::kAll), second.slice(count, count, LogitsWanted::kLast)};
-    slices[0].adapter_scales = others;
-    slices[1].adapter_scales = own;
-    const auto step = runner->step({rows, slices, &pool}).value();
-    std::vector<float> out(step.row(count).begin(), step.row(count).end());
-    BatchSlice drafts[] = {first.slice(0, 1, LogitsWanted::kLast), second.slice(1, 1, LogitsWanted::kLast)};
-    drafts[0].adapter_scales = others;
-    drafts[1].adapter_scales = own;
-    const TokenId next[] = {TokenId{5}, TokenId{6}};
-    const auto draft = runner->mtp_step({next, drafts, &pool}).value();
-    out.insert(out.end(), draft.row(1).begin(), draft.row(1).end());
-    return out;
-  };
-  const std::vector<float> expected = outputs(0.5f, {}, {});
-  expect_same_bytes(outputs(1, {0.5f}, {0}), expected, "beside one without the adapter");
-  expect_same_bytes(outputs(0, {0.5f}, {-2}), expected, "beside one with another scale");
-  EXPECT_GE(nmse(outputs(1, {0.5f}, {0.5f}), outputs(1, {0}, {0.5f})), 1e-6) << "the adapter changes something";
 }
 
 class LoraEngine : public testing::Test {
@@ -394,8 +311,9 @@ TEST_F(LoraErrors, WhatDoesNotFitIsNamed) {
               testing::HasSubstr("are no product for a matrix of 64 columns, 128 rows"));
   EXPECT_THAT(error_with({part("blk.77.attn_q.weight.lora_a", {64, 2}), part("blk.77.attn_q.weight.lora_b", {2, 64})}),
               testing::HasSubstr("tensor blk.77.attn_q.weight.lora_a belongs to no matrix"));
+  EXPECT_EQ(error_with({part("token_embd.weight.lora_a", {2, 316}), part("token_embd.weight.lora_b", {2, 64})}), "");
   EXPECT_THAT(error_with({part("token_embd.weight.lora_a", {64, 2}), part("token_embd.weight.lora_b", {2, 316})}),
-              testing::HasSubstr("token_embd.weight, whose rows are looked up"));
+              testing::HasSubstr("are no product for a table of 316 rows of 64 elements"));
   EXPECT_THAT(error_with({part("blk.0.attn_norm.weight", {64})}), testing::HasSubstr("no part of a low-rank product"));
 }
 

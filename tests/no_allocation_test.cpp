@@ -13,7 +13,9 @@
 #include "engine/speculation/drafter.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "lora_files.h"
 #include "model/model.h"
+#include "model/weights/lora.h"
 #include "mtp/files.h"
 
 namespace {
@@ -83,13 +85,16 @@ void run_steps(Runner& runner, const PagePool& pool, std::vector<Sequence>& sequ
 
 class NoAllocationTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(NoAllocationTest, StepsAllocateNothing) {
-  const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / GetParam());
-  ASSERT_TRUE(file.has_value());
+gguf::Reader model_of_tests(const char* name) {
+  return gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
+}
+
+void expect_steps_without_allocation(const gguf::Reader& file, std::span<const LoraAdapter> adapters) {
   for (const int threads : {1, 2}) {
     const auto backend = make_cpu_backend({.threads = threads, .isa = ""});
     ASSERT_TRUE(backend.has_value());
-    const auto runner = load_model(*file, **backend, {.context_tokens = 512, .batch_tokens_max = 32, .logits_max = 4});
+    const auto runner = load_model(
+        file, **backend, {.context_tokens = 512, .batch_tokens_max = 32, .logits_max = 4, .adapters = adapters});
     ASSERT_TRUE(runner.has_value());
     const std::vector<int32_t> pages((*runner)->kv_layout().groups.size(), 48);
     auto pool = PagePool::create(**backend, (*runner)->kv_layout(), pages);
@@ -101,6 +106,20 @@ TEST_P(NoAllocationTest, StepsAllocateNothing) {
     const int64_t before = allocations;
     for (int i = 0; i < 20; ++i) run_steps(**runner, *pool, sequences, tokens);
     EXPECT_EQ(allocations, before) << threads << " threads";
+  }
+}
+
+TEST_P(NoAllocationTest, StepsAllocateNothing) { expect_steps_without_allocation(model_of_tests(GetParam()), {}); }
+
+TEST(NoAllocationWithAdaptersTest, StepsAllocateNothing) {
+  for (const char* name : {"llama-moe.gguf", "deepseek2.gguf", "deepseek4.gguf"}) {
+    const gguf::Reader file = model_of_tests(name);
+    const std::string architecture(file.metadata().string("general.architecture").value());
+    std::vector<AddedTensor> merged, parts = parts_of(file, 1, 1, merged);
+    add_table_parts(file, 1, 1, parts, merged);
+    const AdapterFile adapter("no_allocation", architecture, parts);
+    const std::vector<LoraFile> files = {{adapter.path(), 0.01F}};
+    expect_steps_without_allocation(file, open_lora_adapters(files, architecture).value());
   }
 }
 

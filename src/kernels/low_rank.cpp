@@ -1,6 +1,7 @@
 #include "kernels/low_rank.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/backend.h"
@@ -16,6 +17,37 @@ bool is_taken(std::span<const float> scales) {
 // A row's bytes do not depend on whether others are scaled: a factor of 1 changes none.
 void scale_rows(Backend& backend, float* low, std::span<const float> scales, int64_t cols) {
   if (std::ranges::any_of(scales, [](float scale) { return scale != 1; })) backend.scale_rows(low, scales, cols);
+}
+
+/// B (A x) in the adapters' memory.
+struct Products {
+  MatmulTarget low;
+  MatmulTarget added;
+};
+
+Products products_of(const LowRank& adapter, int64_t inputs, int64_t rank) {
+  const LowRankScratch& scratch = *adapter.scratch;
+  constexpr int64_t kBytes = sizeof(float);
+  CAIRN_CHECK(std::cmp_less_equal(inputs * rank * kBytes, scratch.low.bytes()));
+  CAIRN_CHECK(std::cmp_less_equal(inputs * adapter.b.rows * kBytes, scratch.added.bytes()));
+  return {{.weight = &adapter.a, .out = scratch.low.floats()}, {.weight = &adapter.b, .out = scratch.added.floats()}};
+}
+
+struct Choices {
+  int32_t rows;
+  const int32_t* ids;
+  int32_t used;
+};
+
+// A part that all experts share is a matrix like others.
+void multiply(Backend& backend, const MatmulTarget& product, const float* x, const Choices& choices,
+              bool input_per_choice) {
+  const std::span<const MatmulTarget> one(&product, 1);
+  if (product.weight->experts == 1) {
+    backend.matmul(one, x, input_per_choice ? choices.rows * choices.used : choices.rows);
+  } else {
+    backend.grouped_matmul(one, x, choices.rows, choices.ids, choices.used, input_per_choice);
+  }
 }
 
 }  // namespace
@@ -61,29 +93,45 @@ void add_low_rank(Backend& backend, std::span<const MatmulTarget> projections, c
     for (const LowRank& adapter : target.adapters) {
       const std::span<const float> scales = adapter.scratch->rows.of(adapter.adapter, rows);
       if (!is_taken(scales)) continue;
-      const MatmulTarget low[] = {{.weight = &adapter.a, .out = adapter.scratch->low.floats()}};
-      const MatmulTarget added[] = {{.weight = &adapter.b, .out = adapter.scratch->added.floats()}};
-      backend.matmul(low, x, rows);
-      scale_rows(backend, low[0].out, scales, adapter.a.rows);
-      backend.matmul(added, low[0].out, rows);
-      backend.add(target.out, added[0].out, rows * adapter.b.rows, adapter.scale);
+      const Products products = products_of(adapter, rows, adapter.a.rows);
+      backend.matmul({&products.low, 1}, x, rows);
+      scale_rows(backend, products.low.out, scales, adapter.a.rows);
+      backend.matmul({&products.added, 1}, products.low.out, rows);
+      backend.add(target.out, products.added.out, rows * adapter.b.rows, adapter.scale);
     }
   }
 }
 
 void add_low_rank_of_experts(Backend& backend, std::span<const MatmulTarget> projections, const float* x, int32_t rows,
                              const int32_t* ids, int32_t used, bool input_per_choice) {
+  const Choices choices{rows, ids, used};
   for (const MatmulTarget& target : projections) {
     for (const LowRank& adapter : target.adapters) {
       const std::span<const float> scales = adapter.scratch->rows.of(adapter.adapter, rows);
       if (!is_taken(scales)) continue;
-      const MatmulTarget low[] = {{.weight = &adapter.a, .out = adapter.scratch->low.floats()}};
-      const MatmulTarget added[] = {{.weight = &adapter.b, .out = adapter.scratch->added.floats()}};
-      backend.grouped_matmul(low, x, rows, ids, used, input_per_choice);
-      scale_rows(backend, low[0].out, scales, used * adapter.a.rows);
-      backend.grouped_matmul(added, low[0].out, rows, ids, used, true);
-      backend.add(target.out, added[0].out, int64_t{rows} * used * adapter.b.rows, adapter.scale);
+      const bool low_per_choice = input_per_choice || adapter.a.experts > 1;
+      CAIRN_DCHECK(low_per_choice || adapter.b.experts > 1 || used == 1);
+      const Products products = products_of(adapter, int64_t{rows} * used, adapter.a.rows);
+      multiply(backend, products.low, x, choices, input_per_choice);
+      scale_rows(backend, products.low.out, scales, (low_per_choice ? used : 1) * adapter.a.rows);
+      multiply(backend, products.added, products.low.out, choices, low_per_choice);
+      backend.add(target.out, products.added.out, int64_t{rows} * used * adapter.b.rows, adapter.scale);
     }
+  }
+}
+
+void look_up(Backend& backend, const Weight& table, std::span<const LowRank> adapters, std::span<const TokenId> ids,
+             float scale, float* out) {
+  backend.embed(table, ids, scale, out);
+  const auto rows = static_cast<int32_t>(ids.size());
+  for (const LowRank& adapter : adapters) {
+    const std::span<const float> scales = adapter.scratch->rows.of(adapter.adapter, rows);
+    if (!is_taken(scales)) continue;
+    const Products products = products_of(adapter, rows, adapter.a.cols);
+    backend.embed(adapter.a, ids, 1, products.low.out);
+    scale_rows(backend, products.low.out, scales, adapter.a.cols);
+    backend.matmul({&products.added, 1}, products.low.out, rows);
+    backend.add(out, products.added.out, rows * adapter.b.rows, scale * adapter.scale);
   }
 }
 

@@ -1,4 +1,5 @@
 /// Low-rank adapters of matrices (LoRA): y = W x + scale B (A x). The weights W stay as they are, quantised or not.
+/// Of matrices per expert either part may be one that all experts share.
 ///
 /// Source: Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1.
 #pragma once
@@ -8,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/ids.h"
 #include "kernels/weight_store.h"
 
 namespace cairn {
@@ -46,8 +48,8 @@ struct LowRankScratch {
 };
 
 struct LowRank {
-  Weight a;             ///< [experts, rank, cols]
-  Weight b;             ///< [experts, rows, rank]
+  Weight a;             ///< [experts, rank, cols], or [1, rank, cols] for all experts
+  Weight b;             ///< [experts, rows, rank], or [1, rows, rank] for all experts if they do not share `a`
   int32_t adapter = 0;  ///< its number among the model's, for LowRankRows
   float scale = 1;      ///< besides that of a row
   std::shared_ptr<const LowRankScratch> scratch;
@@ -58,5 +60,11 @@ struct LowRank {
 void add_low_rank(Backend& backend, std::span<const MatmulTarget> projections, const float* x, int32_t rows);
 void add_low_rank_of_experts(Backend& backend, std::span<const MatmulTarget> projections, const float* x, int32_t rows,
                              const int32_t* ids, int32_t used, bool input_per_choice);
+
+/// out[i] = scale * (row ids[i] of the table + what the adapters add to it); out [ids.size(), table.cols], for the rows
+/// that products of this step have. An adapter of a table [rows, cols] has `a` [rows, rank], which is looked up as the
+/// table is, and `b` [cols, rank].
+void look_up(Backend& backend, const Weight& table, std::span<const LowRank> adapters, std::span<const TokenId> ids,
+             float scale, float* out);
 
 }  // namespace cairn

@@ -43,11 +43,14 @@ int64_t direction_bytes(const ModelOptions& options, size_t layers, int64_t embe
 /// `load` binds all weights of the model.
 template <class Load>
 Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const ModelOptions& options, Load load,
-                          StageMemory& plan, int64_t adapter_rows = 0) {
+                          StageMemory& plan, int64_t experts_used = 1) {
   const auto count = [&](bool in_place) -> Result<int64_t> {
-    WeightLoader binder(
-        file, backend,
-        {.in_place = in_place, .counts_only = true, .adapters = options.adapters, .adapter_rows = adapter_rows});
+    WeightLoader binder(file, backend,
+                        {.in_place = in_place,
+                         .counts_only = true,
+                         .adapters = options.adapters,
+                         .adapter_rows = options.batch_tokens_max,
+                         .experts_used = experts_used});
     CAIRN_TRY_VOID(load(binder));
     return binder.bytes();
   };
@@ -130,10 +133,7 @@ Result<void> check_is_whole(std::span<const PipelineStage> stages, std::string_v
   return fail(Code::kUnsupported, "{} cannot be split between devices; use --gpu-layers all, auto or 0", what);
 }
 
-// Inputs of a product that an adapter may have: each choice of an expert is one.
-int64_t adapter_rows_of(const DecoderConfig& config, const ModelOptions& options) {
-  return int64_t{options.batch_tokens_max} * (config.experts ? config.experts->route.used : 1);
-}
+int64_t experts_used_of(const DecoderConfig& config) { return config.experts ? config.experts->route.used : 1; }
 
 LayerRange range_of(const DecoderConfig& config, std::span<const PipelineStage> stages, size_t stage) {
   LayerRange range;
@@ -157,7 +157,7 @@ Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, 
   CAIRN_TRY_VOID(check_operations(backend, config.latent.has_value(), false, config.recurrent.has_value()));
   StageMemory memory;
   const auto load = [&](WeightLoader& binder) { return load_decoder_weights(binder, config, range); };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory, adapter_rows_of(config, options)));
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory, experts_used_of(config)));
   memory.weight_bytes += direction_bytes(options, config.layers.size(), config.embedding);
   memory.scratch_bytes = Decoder::bytes(config, backend, options, range);
   return memory;
@@ -226,7 +226,7 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   const auto load = [&](WeightLoader& binder) {
     return deepseek4::load_weights(binder, file, config, options.mtp_file);
   };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage));
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage, config.experts.used));
   stage.weight_bytes += direction_bytes(options, config.main_layers(), config.embedding);
   for (const int32_t layer : config.engram.layers) {
     stage.file_table_bytes += std::ssize(file.find_tensor(fmt::format("blk.{}.engram_embd.weight", layer))->bytes);
@@ -250,7 +250,7 @@ Result<void> check_memory(const StageMemory& plan, int64_t page, const Backend& 
 
 /// Begins with one stage.
 Result<WeightLoader> begin_loading(const gguf::Reader& file, Backend& backend, const ModelMemory& memory, size_t stage,
-                                   const ModelOptions& options, int64_t adapter_rows = 0) {
+                                   const ModelOptions& options, int64_t experts_used = 1) {
   const StageMemory& plan = memory.stages[stage];
   const int64_t page = memory.kv_layout.token_bytes(static_cast<int32_t>(stage)) * kPageTokens;
   CAIRN_TRY_VOID(check_memory(plan, page, backend, options));
@@ -263,7 +263,8 @@ Result<WeightLoader> begin_loading(const gguf::Reader& file, Backend& backend, c
                       {.in_place = plan.weights_in_place,
                        .pack_cache = options.pack_cache,
                        .adapters = options.adapters,
-                       .adapter_rows = adapter_rows});
+                       .adapter_rows = options.batch_tokens_max,
+                       .experts_used = experts_used});
 }
 
 // The frequencies of LongRoPE are chosen once, for all texts: cached keys are rotated already. transformers changes
@@ -308,8 +309,7 @@ Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const Deco
                                             WeightLoader& last_binder) {
   const ModelOptions options = options_of(all_options, stages, stage);
   Backend& backend = *stages[stage].backend;
-  CAIRN_TRY(WeightLoader binder,
-            begin_loading(file, backend, memory, stage, options, adapter_rows_of(config, options)));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, stage, options, experts_used_of(config)));
   const LayerRange range = range_of(config, stages, stage);
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
   last_binder.mark_used(binder);
@@ -371,8 +371,9 @@ Result<const Architecture*> architecture_of_model(const gguf::Reader& file) {
 }
 
 Result<void> check_adapters(const Architecture& architecture, const ModelOptions& options) {
-  if (options.adapters.empty() || architecture.kind == ArchitectureKind::kDecoder) return {};
-  return fail(Code::kUnsupported, "LoRA adapters cannot be used with architecture \"{}\"", architecture.name);
+  if (options.adapters.empty() || architecture.kind != ArchitectureKind::kEncoder) return {};
+  return fail(Code::kUnsupported, "LoRA adapters cannot be used with architecture \"{}\", an encoder",
+              architecture.name);
 }
 
 Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::span<const PipelineStage> stages,
@@ -380,8 +381,9 @@ Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::sp
   CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
   CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
   Backend& backend = *stages[0].backend;
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options, config.experts.used));
   CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, config, options.mtp_file));
+  CAIRN_TRY_VOID(binder.check_adapters());
   end_loading(binder, options);
   return deepseek4::ModelRunner::create(std::move(config), std::move(weights), backend, options);
 }
@@ -392,7 +394,7 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
   const size_t last = stages.size() - 1;
   Backend& backend = *stages[last].backend;
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, last, options, adapter_rows_of(config, options)));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, last, options, experts_used_of(config)));
   KvPlan kv = kv_plan_of(config, stages, options);
   std::vector<std::unique_ptr<Decoder>> earlier;
   for (size_t stage = 0; stage < last; ++stage) {

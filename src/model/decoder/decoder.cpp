@@ -171,7 +171,7 @@ void Decoder::begin_with_tokens(const Batch& batch) {
   if (per_layer_inputs_) per_layer_inputs_->look_up(weights_.per_layer_inputs, batch.tokens);
   backend_.begin_step();
   hidden_ = activations_.hidden;
-  backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, hidden_);
+  weights_.embedding.look_up(backend_, batch.tokens, description_.embedding_scale, hidden_);
   if (per_layer_inputs_) per_layer_inputs_->compute(weights_.per_layer_inputs, hidden_);
   if (!description_.learned_positions) return;
   position_ids_.clear();
@@ -188,7 +188,7 @@ void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
   if (per_layer_inputs_) per_layer_inputs_->look_up(weights_.per_layer_inputs, batch.tokens);
   backend_.begin_step();
   if (!per_layer_inputs_) return;
-  backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, activations_.normed);
+  weights_.embedding.look_up(backend_, batch.tokens, description_.embedding_scale, activations_.normed);
   per_layer_inputs_->compute(weights_.per_layer_inputs, activations_.normed);
 }
 
@@ -479,12 +479,12 @@ EmbeddingAbility Decoder::embedding() const {
 }
 
 Result<void> Decoder::read_labels() {
-  const int64_t rows = weights_.labels.weight.rows;
+  const int64_t rows = weights_.labels.rows;
   if (rows == 0) return {};
   const int64_t bytes = rows * description_.embedding * static_cast<int64_t>(sizeof(float));
   CAIRN_TRY(const Buffer buffer, backend_.allocate(bytes));
   const TokenId ids[] = {TokenId{0}, TokenId{1}};
-  backend_.embed(weights_.labels.weight, std::span(ids).first(static_cast<size_t>(rows)), 1, buffer.floats());
+  backend_.embed(weights_.labels, std::span(ids).first(static_cast<size_t>(rows)), 1, buffer.floats());
   labels_.resize(rows * description_.embedding);
   backend_.read(buffer.data(), bytes, labels_.data());
   return backend_.finish();

@@ -62,8 +62,12 @@ void Decoder::pair_rows(const Batch& batch) {
   const bool normed = assistant_ == nullptr;
   float* tokens = activations_.normed;
   float* before = activations_.block;
-  backend_.embed(weights.embedding.rows > 0 ? weights.embedding : weights_.embedding, batch.tokens,
-                 description_.embedding_scale, tokens);
+  const float scale = description_.embedding_scale;
+  if (weights.embedding.rows > 0) {
+    backend_.embed(weights.embedding, batch.tokens, scale, tokens);
+  } else {
+    weights_.embedding.look_up(backend_, batch.tokens, scale, tokens);
+  }
   if (normed) backend_.rms_norm(tokens, weights.token_norm.floats(), epsilon, rows_, width, tokens);
   const KvPlace place = kv_.mtp_rows;
   backend_.latent()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), before);

@@ -152,7 +152,10 @@ void ModelRunner::make_shared_rows(size_t layer, const PagePool& pool) {
   backend_.rms_norm(activations_.compressed, weights.compressor.norm.floats(), epsilon, rows, params.dim,
                     activations_.compressed);
   const MatmulTarget key[] = {weights.index_compressor.values.to(activations_.index_values)};
+  LowRankRows* const adapters = weights_.adapter_rows.get();
+  if (adapters != nullptr) adapters->choose(completed_ends(params.ratio), {});
   backend_.matmul(key, activations_.compressed, static_cast<int32_t>(rows));
+  if (adapters != nullptr) adapters->choose_all();
   backend_.rms_norm(activations_.index_values, weights.index_compressor.norm.floats(), epsilon, rows, index_dim,
                     activations_.index_values);
   turn_last(compressed_rope(params.ratio), activations_.index_values, rows, 1, index_dim);

@@ -43,6 +43,7 @@ void ModelRunner::keep_main_inputs(size_t layer) {
 }
 
 void ModelRunner::follow_dspark(const Batch& batch) {
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose_all();
   rows_ = batch_.rows();
   const DsparkWeights& head = weights_.dspark;
   const MatmulTarget main[] = {head.main.to(activations_.input)};
@@ -101,7 +102,8 @@ void ModelRunner::plan_block(const Batch& batch) {
                              .rows = block,
                              .position_begin = slice.position_begin,
                              .pages = slice.pages,
-                             .logits = LogitsWanted::kNone});
+                             .logits = LogitsWanted::kNone,
+                             .adapter_scales = slice.adapter_scales});
     block_pages_.push_back(slice.pages);
     for (int32_t row = begin; row < begin + block; ++row) {
       block_row_slices_.push_back({row, 1, slice.position_begin + block - 1, slice.pages->groups[group]});

@@ -23,6 +23,7 @@ Result<LogitsView> ModelRunner::mtp_step(const Batch& batch) {
 }
 
 void ModelRunner::follow(const Batch& batch) {
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose_all();
   rows_ = batch_.rows();
   begin_drafts(batch);
   const size_t layer = description_.main_layers();
@@ -49,7 +50,7 @@ void ModelRunner::begin_drafts(const Batch& batch) {
   const KvPlace& place = places_.back().streams;
   latent_.load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), activations_.flat);
   backend_.rms_norm(activations_.flat, weights.stream_norm.floats(), epsilon, stream_rows, width, activations_.flat);
-  backend_.embed(weights_.embedding, batch.tokens, 1, activations_.input);
+  weights_.embedding.look_up(backend_, batch.tokens, 1, activations_.input);
   backend_.rms_norm(activations_.input, weights.token_norm.floats(), epsilon, rows_, width, activations_.input);
   if (weights.pair.weight.rows > 0) {
     repeat_rows(activations_.input, activations_.streams);

@@ -30,16 +30,26 @@ bool has_block(const gguf::Reader& file, size_t main_layers) {
   return file.find_tensor(prefixes_of(file, main_layers).block + "enorm.weight") != nullptr;
 }
 
+// Its products have a row for each stream of a token, which adapters are not prepared for.
+Result<Linear> load_input(WeightLoader& binder, const std::string& name, int64_t rows, int64_t cols) {
+  CAIRN_TRY(Linear input, binder.linear(name, rows, cols));
+  if (input.adapters.empty()) return input;
+  return fail_at(fmt::format("tensor {}.weight", name), Code::kUnsupported,
+                 "a LoRA adapter changes {}.weight, which makes the input of the MTP module; such a matrix cannot be "
+                 "changed",
+                 name);
+}
+
 // Both as one matrix, or one for the token and one for the streams.
 Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, int64_t width, MtpWeights& weights) {
   CAIRN_TRY(weights.token_norm, binder.vector(prefix + "enorm.weight", width));
   CAIRN_TRY(weights.stream_norm, binder.vector(prefix + "hnorm.weight", width));
   if (binder.has(prefix + "e_proj.weight")) {
-    CAIRN_TRY(weights.token, binder.linear(prefix + "e_proj", width, width));
-    CAIRN_TRY(weights.stream, binder.linear(prefix + "h_proj", width, width));
+    CAIRN_TRY(weights.token, load_input(binder, prefix + "e_proj", width, width));
+    CAIRN_TRY(weights.stream, load_input(binder, prefix + "h_proj", width, width));
     return {};
   }
-  CAIRN_TRY(weights.pair, binder.linear(prefix + "eh_proj", width, 2 * width));
+  CAIRN_TRY(weights.pair, load_input(binder, prefix + "eh_proj", width, 2 * width));
   return {};
 }
 

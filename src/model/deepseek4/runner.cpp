@@ -153,9 +153,12 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
   backend_.write(numbers.data(), std::ssize(numbers) * kElementBytes, activations_.group_numbers);
   for (const LayerConfig& layer : description_.layers) {
     const auto same = [&layer](const Completed& other) { return other.ratio == layer.ratio; };
-    if (layer.ratio > 0 && std::ranges::none_of(completed_, same)) completed_.push_back({layer.ratio, {}});
+    if (layer.ratio > 0 && std::ranges::none_of(completed_, same)) completed_.push_back({layer.ratio, {}, {}});
   }
-  for (Completed& each : completed_) each.positions.reserve(rows_max_);
+  for (Completed& each : completed_) {
+    each.positions.reserve(rows_max_);
+    each.ends.reserve(rows_max_);
+  }
   tokens_.reserve(rows_max_);
   batch_.reserve({.rows = rows_max_,
                   .logit_rows = logit_rows_max_,
@@ -235,11 +238,19 @@ void ModelRunner::plan(const Batch& batch) {
     carried_ = activations_.shares_first;
   }
   keeps_logits_ = batch.keep_logits;
+  if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
+    adapters->begin();
+    for (const BatchSlice& slice : batch.slices) adapters->add(slice.adapter_scales, slice.rows);
+  }
   tokens_.assign(batch.tokens.begin(), batch.tokens.end());
   for (Completed& each : completed_) {
     each.positions.clear();
-    for (const int32_t position : batch_.positions()) {
-      if ((position + 1) % each.ratio == 0) each.positions.push_back(position + 1 - each.ratio);
+    each.ends.clear();
+    for (int32_t row = 0; row < rows_; ++row) {
+      const int32_t position = batch_.positions()[row];
+      if ((position + 1) % each.ratio != 0) continue;
+      each.positions.push_back(position + 1 - each.ratio);
+      each.ends.push_back(row);
     }
   }
 }
@@ -253,8 +264,10 @@ const float* ModelRunner::compressed_rope(int32_t ratio) const {
   return activations_.compressed_ropes + (found - completed_.begin()) * rows_max_ * description_.rope_dims;
 }
 
-int64_t ModelRunner::completed(int32_t ratio) const {
-  return std::ssize(std::ranges::find(completed_, ratio, &Completed::ratio)->positions);
+int64_t ModelRunner::completed(int32_t ratio) const { return std::ssize(completed_ends(ratio)); }
+
+std::span<const int32_t> ModelRunner::completed_ends(int32_t ratio) const {
+  return std::ranges::find(completed_, ratio, &Completed::ratio)->ends;
 }
 
 void ModelRunner::compute_ropes() {
@@ -281,7 +294,7 @@ void ModelRunner::turn_last(const float* table, float* x, int64_t rows, int32_t 
 }
 
 void ModelRunner::begin_streams(std::span<const TokenId> tokens) {
-  backend_.embed(weights_.embedding, tokens, 1, activations_.input);
+  weights_.embedding.look_up(backend_, tokens, 1, activations_.input);
   repeat_rows(activations_.input, activations_.streams);
 }
 
@@ -387,6 +400,7 @@ void ModelRunner::select_output_rows() {
     carried_ = activations_.shares;
     std::swap(activations_.shares, activations_.shares_next);
   }
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(wanted, {});
   // In place: the rows ascend.
   for (size_t i = 0; i < wanted.size(); ++i) tokens_[i] = tokens_[wanted[i]];
   tokens_.resize(wanted.size());

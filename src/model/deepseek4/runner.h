@@ -98,10 +98,11 @@ class ModelRunner final : public Runner {
     void add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options);
   };
   enum class Rope : int32_t { kWindow, kWindowBack, kCompressed, kCompressedBack, kCount };
-  /// Positions where a step's compressed rows of one ratio begin.
+  /// Of a step's compressed rows of one ratio.
   struct Completed {
     int32_t ratio = 0;
-    std::vector<int32_t> positions;
+    std::vector<int32_t> positions;  // where they begin
+    std::vector<int32_t> ends;       // rows of the step that complete them
   };
 
   ModelRunner(ModelConfig config, ModelWeights weights, Backend& backend, const ModelOptions& options);
@@ -116,6 +117,7 @@ class ModelRunner final : public Runner {
   const float* rope(Rope which) const;
   const float* compressed_rope(int32_t ratio) const;
   int64_t completed(int32_t ratio) const;
+  std::span<const int32_t> completed_ends(int32_t ratio) const;
 
   void begin_streams(std::span<const TokenId> tokens);
   /// Each of rows [R, embedding] in every stream.

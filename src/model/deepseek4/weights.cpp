@@ -178,12 +178,6 @@ void mark_drafting_head(WeightLoader& binder, const gguf::Reader& file) {
   }
 }
 
-Result<void> load_drafting_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
-                                   ModelWeights& weights) {
-  if (config.dspark) return load_dspark_weights(binder, file, config, weights);
-  return load_mtp_weights(binder, file, config, weights);
-}
-
 }  // namespace
 
 Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config, size_t layer,
@@ -200,11 +194,12 @@ Result<StreamWeights> load_output_streams(WeightLoader& binder, const std::strin
   return streams;
 }
 
-Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
-                                  const gguf::Reader* mtp_file) {
+namespace {
+
+Result<ModelWeights> load_all(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+                              const gguf::Reader* mtp_file) {
   ModelWeights weights;
-  CAIRN_TRY(Linear embedding, binder.linear("token_embd", config.vocabulary, config.embedding));
-  weights.embedding = embedding.weight;
+  CAIRN_TRY(weights.embedding, binder.token_table("token_embd", config.vocabulary, config.embedding));
   weights.layers.reserve(config.layers.size());
   for (size_t layer = 0; layer < config.main_layers(); ++layer) {
     CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, fmt::format("blk.{}.", layer)));
@@ -218,15 +213,30 @@ Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file
   mark_image_biases(binder, file);
   if (!config.dspark || mtp_file != nullptr) mark_drafting_head(binder, file);
   mark_mtp_used(binder, file, config);
-  if (!config.drafts()) return weights;
+  if (config.has_mtp && mtp_file == nullptr) CAIRN_TRY_VOID(load_mtp_weights(binder, file, config, weights));
+  if (!config.drafts() || (config.has_mtp && mtp_file == nullptr)) return weights;
+  // A file of its own has no adapters, and no adapter changes a drafting head.
+  const gguf::Reader& from = mtp_file == nullptr ? file : *mtp_file;
+  WeightLoader others = binder.for_file(from);
+  mark_image_biases(others, from);
+  CAIRN_TRY_VOID(config.dspark ? load_dspark_weights(others, from, config, weights)
+                               : load_mtp_weights(others, from, config, weights));
+  const bool loads = binder.wants(others.bytes());
   if (mtp_file == nullptr) {
-    CAIRN_TRY_VOID(load_drafting_weights(binder, file, config, weights));
-    return weights;
+    binder.mark_used(others);
+  } else if (loads) {
+    others.warn_of_unused();
   }
-  WeightLoader others = binder.for_file(*mtp_file);
-  mark_image_biases(others, *mtp_file);
-  CAIRN_TRY_VOID(load_drafting_weights(others, *mtp_file, config, weights));
-  if (binder.wants(others.bytes())) others.warn_of_unused();
+  return weights;
+}
+
+}  // namespace
+
+Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+                                  const gguf::Reader* mtp_file) {
+  CAIRN_TRY(ModelWeights weights, load_all(binder, file, config, mtp_file));
+  CAIRN_TRY_VOID(binder.allocate_adapters());
+  weights.adapter_rows = binder.adapter_rows();
   return weights;
 }
 

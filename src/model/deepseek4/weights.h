@@ -80,13 +80,14 @@ struct DsparkWeights {
 };
 
 struct ModelWeights {
-  Weight embedding;
+  LookupTable embedding;
   std::vector<LayerWeights> layers;
   StreamWeights output_streams;
   Buffer output_norm;
   Linear output;
-  MtpWeights mtp;        ///< if the config says so
-  DsparkWeights dspark;  ///< likewise
+  MtpWeights mtp;                             ///< if the config says so
+  DsparkWeights dspark;                       ///< likewise
+  std::shared_ptr<LowRankRows> adapter_rows;  ///< as in DecoderWeights
 };
 
 /// `mtp_file`: the file that has the MTP module or the drafting head, if `file` has not.

@@ -252,7 +252,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
   DecoderWeights weights;
   const bool output_is_embedding = config.output_is_embedding || !binder.has("output.weight");
   if (range.is_first() || config.per_layer_input > 0 || (range.is_last(config) && output_is_embedding)) {
-    CAIRN_TRY(weights.embedding, binder.lookup_table("token_embd", config.vocabulary, config.embedding));
+    CAIRN_TRY(weights.embedding, binder.token_table("token_embd", config.vocabulary, config.embedding));
   }
   if (range.is_first() && config.learned_positions) {
     CAIRN_TRY(weights.positions, binder.lookup_table("position_embd", config.context_trained, config.embedding));
@@ -272,7 +272,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
   }
   CAIRN_TRY(weights.output_norm, binder.norm(config.output_norm, config.embedding, config.norm_biases));
   if (output_is_embedding) {
-    weights.output.weight = weights.embedding;
+    weights.output.weight = weights.embedding.weight;
   } else {
     CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
   }
@@ -286,7 +286,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
     }
   }
   if (config.labels > 0) {
-    CAIRN_TRY(weights.labels, binder.linear("cls.output", config.labels, config.embedding));
+    CAIRN_TRY(weights.labels, binder.lookup_table("cls.output", config.labels, config.embedding));
   }
   CAIRN_TRY_VOID(binder.allocate_adapters());
   weights.adapter_rows = binder.adapter_rows();

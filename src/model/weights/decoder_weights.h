@@ -79,14 +79,14 @@ struct MtpWeights {
 };
 
 struct DecoderWeights {
-  Weight embedding;  ///< empty where the range has no first layer, and no output that refers to it
+  LookupTable embedding;  ///< empty where the range has no first layer, and no output that refers to it
   PerLayerInputWeights per_layer_inputs;
   Weight positions;                  ///< [context_trained, embedding], where they are learned; with the first layer
   std::vector<LayerWeights> layers;  ///< of the range; behind its last layer that of the MTP module, if there is one
   MtpWeights mtp;                    ///< of ranges with the last layer
   Norm output_norm;                  ///< empty where the range has no last layer, as what follows
-  Linear output;                     ///< refers to the embedding where they are one
-  Linear labels;                     ///< of the head that ranks; empty if there is none
+  Linear output;  ///< refers to the embedding where they are one; an adapter of the embedding does not change it
+  Weight labels;  ///< of the head that ranks; empty if there is none
   std::shared_ptr<LowRankRows> adapter_rows;  ///< of all matrices' adapters; null: there are none
 };
 

@@ -8,11 +8,11 @@ namespace cairn {
 namespace {
 
 // Rows of a head in attn_kv_b [heads * (nope + value_dim), rank]: those that make its keys, then those of its values.
-Result<void> load_joint(WeightLoader& binder, const std::string& name, const DecoderConfig& config,
+Result<void> load_joint(WeightLoader& binder, const std::string& prefix, const DecoderConfig& config,
                         LatentWeights& weights) {
   const MlaConfig& latent = *config.latent;
   const int64_t heads = config.heads, nope = latent.nope, rank = latent.rank, dim = config.value_dim;
-  CAIRN_TRY(const std::vector<float> joint, binder.values(name, heads * (nope + dim), rank));
+  CAIRN_TRY(const std::vector<float> joint, binder.values(prefix + "attn_kv_b", heads * (nope + dim), rank));
   const auto head = [&](int64_t h) { return joint.data() + h * (nope + dim) * rank; };
   const auto fill_key = [&](std::span<float> key) {
     for (int64_t h = 0; h < heads; ++h) {
@@ -24,8 +24,8 @@ Result<void> load_joint(WeightLoader& binder, const std::string& name, const Dec
   const auto fill_value = [&](std::span<float> value) {
     for (int64_t h = 0; h < heads; ++h) std::copy_n(head(h) + nope * rank, dim * rank, &value[h * dim * rank]);
   };
-  CAIRN_TRY(weights.key, binder.made(heads, rank, nope, fill_key));
-  CAIRN_TRY(weights.value, binder.made(heads, dim, rank, fill_value));
+  CAIRN_TRY(weights.key, binder.made_heads(prefix + "attn_k_b", heads, rank, nope, fill_key));
+  CAIRN_TRY(weights.value, binder.made_heads(prefix + "attn_v_b", heads, dim, rank, fill_value));
   return {};
 }
 
@@ -61,11 +61,13 @@ Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::strin
   CAIRN_TRY(weights.row_norm, binder.vector(prefix + "attn_kv_a_norm.weight", latent.rank));
   const std::string joint = prefix + "attn_kv_b";
   if (binder.has(joint + ".weight") && !binder.has(prefix + "attn_k_b.weight")) {
-    CAIRN_TRY_VOID(load_joint(binder, joint, config, weights));
+    CAIRN_TRY_VOID(load_joint(binder, prefix, config, weights));
   } else {
-    CAIRN_TRY(weights.key, binder.experts(prefix + "attn_k_b", config.heads, latent.rank, latent.nope));
-    CAIRN_TRY(weights.value, binder.experts(prefix + "attn_v_b", config.heads, config.value_dim, latent.rank));
+    CAIRN_TRY(weights.key, binder.heads(prefix + "attn_k_b", config.heads, latent.rank, latent.nope));
+    CAIRN_TRY(weights.value, binder.heads(prefix + "attn_v_b", config.heads, config.value_dim, latent.rank));
   }
+  const JointShape shape{.heads = config.heads, .keys = latent.nope, .values = config.value_dim, .cols = latent.rank};
+  CAIRN_TRY_VOID(binder.add_joint_adapters(joint, shape, weights.key, weights.value));
   if (latent.indexer && layer.indexer) {
     CAIRN_TRY_VOID(load_indexer(binder, prefix + "indexer.", config, weights.indexer));
   }

@@ -30,6 +30,7 @@ struct LatentWeights {
 };
 
 /// `prefix` is the layer's. Older files have one tensor, attn_kv_b, for key and value: it is taken apart, as float32.
+/// Adapters may change either that tensor or the two, whichever the model's file has.
 Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::string& prefix, const LayerConfig& layer,
                                           const DecoderConfig& config);
 

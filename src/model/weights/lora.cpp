@@ -52,21 +52,39 @@ bool has_shape(const gguf::Tensor& tensor, int64_t cols, int64_t rows, int64_t e
 
 }  // namespace
 
-Result<LoraAdapter::Parts> LoraAdapter::find(std::string_view tensor, int64_t cols, int64_t rows,
-                                             int64_t experts) const {
+Result<LoraAdapter::Parts> LoraAdapter::find_parts(std::string_view tensor) const {
   const std::string name_a = fmt::format("{}.lora_a", tensor), name_b = fmt::format("{}.lora_b", tensor);
   const Parts parts{file.find_tensor(name_a), file.find_tensor(name_b)};
-  if (parts.a == nullptr && parts.b == nullptr) return parts;
-  if (parts.a == nullptr || parts.b == nullptr) {
-    const std::string& missing = parts.a == nullptr ? name_a : name_b;
-    return fail_at("tensor " + missing, Code::kCorruptFile, "{}: tensor {} is missing", path, missing);
-  }
+  if ((parts.a == nullptr) == (parts.b == nullptr)) return parts;
+  const std::string& missing = parts.a == nullptr ? name_a : name_b;
+  return fail_at("tensor " + missing, Code::kCorruptFile, "{}: tensor {} is missing", path, missing);
+}
+
+Result<LoraAdapter::Parts> LoraAdapter::find(std::string_view tensor, int64_t cols, int64_t rows,
+                                             int64_t experts) const {
+  CAIRN_TRY(const Parts parts, find_parts(tensor));
+  if (parts.a == nullptr) return parts;
   const int64_t rank = parts.a->shape.size() < 2 ? 1 : parts.a->shape[1];
-  if (has_shape(*parts.a, cols, rank, experts) && has_shape(*parts.b, rank, rows, experts)) return parts;
-  return fail_at("tensor " + name_a, Code::kCorruptFile,
-                 "{}: tensors {} [{}] and {} [{}] are no product for a matrix of {} columns, {} rows{}", path, name_a,
-                 fmt::join(parts.a->shape, ", "), name_b, fmt::join(parts.b->shape, ", "), cols, rows,
-                 experts > 1 ? fmt::format(" and {} experts", experts) : "");
+  const bool own_a = has_shape(*parts.a, cols, rank, experts), shared_a = has_shape(*parts.a, cols, rank, 1);
+  const bool own_b = has_shape(*parts.b, rank, rows, experts), shared_b = has_shape(*parts.b, rank, rows, 1);
+  const bool flat_b = has_shape(*parts.b, rank, rows * experts, 1);
+  if ((own_a && (own_b || shared_b)) || (shared_a && (own_b || flat_b))) return parts;
+  return fail_at(fmt::format("tensor {}", parts.a->name), Code::kCorruptFile,
+                 "{}: tensors {} [{}] and {} [{}] are no product for a matrix of {} columns, {} rows{}", path,
+                 parts.a->name, fmt::join(parts.a->shape, ", "), parts.b->name, fmt::join(parts.b->shape, ", "), cols,
+                 rows, experts > 1 ? fmt::format(" and {} experts", experts) : "");
+}
+
+Result<LoraAdapter::Parts> LoraAdapter::find_of_table(std::string_view tensor, int64_t cols, int64_t rows) const {
+  CAIRN_TRY(const Parts parts, find_parts(tensor));
+  if (parts.a == nullptr) return parts;
+  const int64_t rank = parts.b->shape[0];
+  if (has_shape(*parts.a, rank, rows, 1) && has_shape(*parts.b, rank, cols, 1)) return parts;
+  return fail_at(fmt::format("tensor {}", parts.a->name), Code::kCorruptFile,
+                 "{}: tensors {} [{}] and {} [{}] are no product for a table of {} rows of {} elements, which has them "
+                 "as [rank, rows] and [rank, elements]",
+                 path, parts.a->name, fmt::join(parts.a->shape, ", "), parts.b->name, fmt::join(parts.b->shape, ", "),
+                 rows, cols);
 }
 
 Result<std::vector<LoraAdapter>> open_lora_adapters(std::span<const LoraFile> files, std::string_view architecture) {

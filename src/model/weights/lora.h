@@ -1,5 +1,6 @@
 /// LoRA adapters in GGUF files: for a tensor NAME of the model, NAME.lora_a [cols, rank] and NAME.lora_b [rank, rows]
-/// (row length first), and adapter.lora.alpha.
+/// (row length first), and adapter.lora.alpha. For the table of tokens [cols, rows], whose rows are looked up, lora_a
+/// is turned, [rank, rows], and lora_b is [rank, cols].
 ///
 /// Source: llama.cpp, convert_lora_to_gguf.py; alpha / rank scales the product, as in Hu et al. 2021.
 #pragma once
@@ -36,8 +37,15 @@ struct LoraAdapter {
     const gguf::Tensor* a = nullptr;
     const gguf::Tensor* b = nullptr;
   };
+  /// Of matrices per expert: a [cols, rank, experts] and b [rank, rows, experts], of which one may be without experts
+  /// as all share it; b may have the rows of all experts in one dimension if they share `a`.
   /// Errors: kCorruptFile (one part is missing, or their shapes do not fit [cols, rows, experts]; named).
   Result<Parts> find(std::string_view tensor, int64_t cols, int64_t rows, int64_t experts) const;
+  /// The same for a table [cols, rows]: a [rank, rows], b [rank, cols].
+  Result<Parts> find_of_table(std::string_view tensor, int64_t cols, int64_t rows) const;
+
+ private:
+  Result<Parts> find_parts(std::string_view tensor) const;
 };
 
 /// Errors: those of the reader; kInvalidArgument (no adapter, or too many), kUnsupported (an adapter of another kind,

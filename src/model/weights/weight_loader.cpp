@@ -39,119 +39,104 @@ Result<const gguf::Tensor*> WeightLoader::find(const std::string& name, std::spa
 }
 
 Result<Linear> WeightLoader::linear(std::string_view name, int64_t rows, int64_t cols) {
-  return matrix(name, 1, rows, cols, {0, rows});
+  return linear_rows(name, rows, cols, {0, rows});
 }
 
 Result<Weight> WeightLoader::lookup_table(std::string_view name, int64_t rows, int64_t cols) {
   CAIRN_TRY(const Linear table, linear(name, rows, cols));
   if (table.adapters.empty()) return table.weight;
-  return fail_at(fmt::format("tensor {}.weight", name), Code::kUnsupported,
-                 "a LoRA adapter changes {}.weight, whose rows are looked up; only matrices of products can be changed",
-                 name);
+  return fail_at(
+      fmt::format("tensor {}.weight", name), Code::kUnsupported,
+      "a LoRA adapter changes {}.weight, whose rows are looked up; of such tables token_embd.weight alone can "
+      "be changed",
+      name);
 }
 
 Result<Linear> WeightLoader::linear_without_scale(std::string_view name, int64_t rows, int64_t cols) {
-  const int64_t shape[] = {cols, rows};
-  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
-  return bind(name, *tensor, 1, rows, cols, {0, rows}, false);
+  return matrix(name, {.rows = rows, .cols = cols}, {0, rows}, false);
 }
 
 Result<Linear> WeightLoader::linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range) {
-  return matrix(name, 1, rows, cols, range);
+  return matrix(name, {.rows = rows, .cols = cols}, range);
 }
 
 Result<Linear> WeightLoader::experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
-  return matrix(name, experts, rows, cols, {0, rows});
+  const Shape shape{.rows = rows, .cols = cols, .experts = experts, .choices = options_.experts_used};
+  return matrix(name, shape, {0, rows});
+}
+
+Result<Linear> WeightLoader::heads(std::string_view name, int64_t heads, int64_t rows, int64_t cols) {
+  return matrix(name, {.rows = rows, .cols = cols, .experts = heads, .choices = heads}, {0, rows});
 }
 
 Result<Linear> WeightLoader::expert_rows(std::string_view name, int64_t experts, int64_t rows, int64_t cols,
                                          RowRange range) {
   const std::string weight_name = fmt::format("{}.weight", name);
-  const int64_t shape[] = {cols, rows, experts};
-  CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, shape));
-  CAIRN_TRY_VOID(check_supported(*tensor));
+  const int64_t sizes[] = {cols, rows, experts};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, sizes));
   if (const std::string bias = fmt::format("{}.bias", name); has(bias)) {
     return fail_at("tensor " + bias, Code::kUnsupported,
                    "tensor {} is not supported: experts with biases have them apart", bias);
   }
-  HostMatrix host{tensor->type, range.rows, cols, experts, nullptr, options_.in_place, {}};
-  CAIRN_TRY(host.scales, scales(name, experts));
+  const Shape shape{.rows = rows, .cols = cols, .experts = experts, .choices = options_.experts_used};
+  CAIRN_TRY(std::vector<float> factors, scales(name, experts));
   Linear linear;
-  CAIRN_TRY(linear.adapters, low_rank(weight_name, experts, rows, cols, range));
-  if (!wants(backend_.load_bytes(host))) {
-    linear.weight = {.type = host.type, .rows = host.rows, .cols = cols, .experts = experts, .memory = {}};
-    return linear;
-  }
-  const int64_t row = row_bytes(tensor->type, cols);
-  std::vector<std::byte> bytes;
-  bytes.reserve(experts * range.rows * row);
-  for (int64_t e = 0; e < experts; ++e) {
-    const auto part = tensor->bytes.subspan((e * rows + range.begin) * row, range.rows * row);
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  }
-  CAIRN_TRY(linear.weight, load_copy(host, bytes));
-  file_.release(*tensor);
+  CAIRN_TRY(linear.adapters, low_rank(weight_name, shape, {&range, 1}));
+  CAIRN_TRY(linear.weight, load_ranges(*tensor, shape, {&range, 1}, std::move(factors)));
+  if (linear.weight.memory != nullptr) file_.release(*tensor);
   return linear;
 }
 
 Result<Linear> WeightLoader::linear_picked(std::string_view name, int64_t rows, int64_t cols,
                                            std::span<const RowRange> ranges) {
   const std::string weight_name = fmt::format("{}.weight", name);
-  const int64_t shape[] = {cols, rows};
-  CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, shape));
-  CAIRN_TRY_VOID(check_supported(*tensor));
+  const int64_t sizes[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, sizes));
   if (const std::string bias = fmt::format("{}.bias", name); has(bias)) {
     return fail_at("tensor " + bias, Code::kUnsupported, "tensor {} is not supported: its matrix is taken apart", bias);
   }
-  HostMatrix host{tensor->type, 0, cols, 1, nullptr, options_.in_place, {}};
-  for (const RowRange& range : ranges) host.rows += range.rows;
-  CAIRN_TRY(host.scales, scales(name, 1));
+  CAIRN_TRY(std::vector<float> factors, scales(name, 1));
   Linear linear;
-  if (!wants(backend_.load_bytes(host))) {
-    linear.weight = {.type = host.type, .rows = host.rows, .cols = cols, .experts = 1, .memory = {}};
-    return linear;
-  }
-  const int64_t row = row_bytes(tensor->type, cols);
-  std::vector<std::byte> bytes;
-  bytes.reserve(host.rows * row);
-  for (const RowRange& range : ranges) {
-    const auto part = tensor->bytes.subspan(range.begin * row, range.rows * row);
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  }
-  CAIRN_TRY(linear.weight, load_copy(host, bytes));
+  CAIRN_TRY(linear.adapters, low_rank(weight_name, {.rows = rows, .cols = cols}, ranges));
+  CAIRN_TRY(linear.weight, load_ranges(*tensor, {.rows = rows, .cols = cols}, ranges, std::move(factors)));
   return linear;
 }
 
 Result<Linear> WeightLoader::stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
   const std::string weight_name = fmt::format("{}.weight", name);
   const gguf::Tensor* tensor = file_.find_tensor(weight_name);
-  if (tensor == nullptr || tensor->shape.size() != 2) return this->experts(name, experts, rows, cols);
-  const int64_t shape[] = {cols, rows * experts};
-  CAIRN_TRY(tensor, find(weight_name, shape));
-  return bind(name, *tensor, experts, rows, cols, {0, rows});
+  if (tensor == nullptr || tensor->shape.size() != 2) return heads(name, experts, rows, cols);
+  const int64_t sizes[] = {cols, rows * experts};
+  CAIRN_TRY(tensor, find(weight_name, sizes));
+  return bind_adapted(name, *tensor, {.rows = rows, .cols = cols, .experts = experts, .choices = experts}, {0, rows});
 }
 
-Result<Linear> WeightLoader::matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols,
-                                    RowRange range) {
-  const int64_t shape[] = {cols, rows, experts};
-  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
-  return bind(name, *tensor, experts, rows, cols, range);
+Result<Linear> WeightLoader::matrix(std::string_view name, const Shape& shape, RowRange range, bool has_scales) {
+  const int64_t sizes[] = {shape.cols, shape.rows, shape.experts};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), sizes));
+  return bind_adapted(name, *tensor, shape, range, has_scales);
 }
 
-Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows,
-                                  int64_t cols, RowRange range, bool has_scales) {
+Result<Linear> WeightLoader::bind_adapted(std::string_view name, const gguf::Tensor& tensor, const Shape& shape,
+                                          RowRange range, bool has_scales) {
+  CAIRN_TRY(Linear linear, bind(name, tensor, shape, range, has_scales));
+  CAIRN_TRY(linear.adapters, low_rank(fmt::format("{}.weight", name), shape, {&range, 1}));
+  return linear;
+}
+
+Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& tensor, const Shape& shape, RowRange range,
+                                  bool has_scales) {
   const std::string weight_name = fmt::format("{}.weight", name);
   CAIRN_TRY_VOID(check_supported(tensor));
-  HostMatrix host{tensor.type, range.rows, cols, experts, tensor.bytes.data(), options_.in_place, {}};
-  host.data += range.begin * row_bytes(tensor.type, cols);
+  HostMatrix host{tensor.type, range.rows, shape.cols, shape.experts, tensor.bytes.data(), options_.in_place, {}};
+  host.data += range.begin * row_bytes(tensor.type, shape.cols);
   // Parts of one tensor have names of their own.
-  const std::string copy_name = range.rows == rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
+  const std::string copy_name = range.rows == shape.rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
   if (options_.pack_cache != nullptr) host.copy = options_.pack_cache->find(copy_name);
   if (has_scales) {
-    CAIRN_TRY(host.scales, scales(name, experts));
+    CAIRN_TRY(host.scales, scales(name, shape.experts));
   }
   Linear linear;
-  CAIRN_TRY(linear.adapters, low_rank(weight_name, experts, rows, cols, range));
   if (wants(backend_.load_bytes(host))) {
     CAIRN_TRY(linear.weight, backend_.load(host));
   } else {
@@ -168,75 +153,30 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
 
   const std::string bias_name = fmt::format("{}.bias", name);
   if (!has(bias_name)) return linear;
-  const int64_t bias_shape[] = {rows, experts};
+  const int64_t bias_shape[] = {shape.rows, shape.experts};
   CAIRN_TRY(const gguf::Tensor* bias, find(bias_name, bias_shape));
-  CAIRN_TRY(linear.bias, floats(*bias, {range.begin, range.rows * experts}));
+  CAIRN_TRY(linear.bias, floats(*bias, {range.begin, range.rows * shape.experts}));
   return linear;
 }
 
-Result<std::vector<LowRank>> WeightLoader::low_rank(std::string_view tensor, int64_t experts, int64_t rows,
-                                                    int64_t cols, RowRange range) {
-  std::vector<LowRank> found;
-  for (size_t i = 0; i < options_.adapters.size(); ++i) {
-    const LoraAdapter& adapter = options_.adapters[i];
-    CAIRN_TRY(const LoraAdapter::Parts parts, adapter.find(tensor, cols, rows, experts));
-    if (parts.a == nullptr) continue;
-    used_.insert({parts.a, parts.b});
-    const int64_t rank = parts.b->shape[0];
-    LowRank& product = found.emplace_back();
-    CAIRN_TRY(product.a, load_part(*parts.a, experts, rank, cols, {0, rank}));
-    CAIRN_TRY(product.b, load_part(*parts.b, experts, rows, rank, range));
-    product.adapter = static_cast<int32_t>(i);
-    product.scale = adapter.alpha / static_cast<float>(rank);
-    product.scratch = scratch_;
-    rank_max_ = std::max(rank_max_, rank);
-    adapted_rows_max_ = std::max(adapted_rows_max_, range.rows);
-  }
-  return found;
-}
-
-Result<Weight> WeightLoader::load_part(const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
-                                       RowRange range) {
+Result<Weight> WeightLoader::load_ranges(const gguf::Tensor& tensor, const Shape& shape,
+                                         std::span<const RowRange> ranges, std::vector<float> scales) {
   CAIRN_TRY_VOID(check_supported(tensor));
-  const HostMatrix host{.type = tensor.type, .rows = range.rows, .cols = cols, .experts = experts};
+  HostMatrix host{.type = tensor.type, .cols = shape.cols, .experts = shape.experts, .in_place = options_.in_place};
+  host.scales = std::move(scales);
+  for (const RowRange& range : ranges) host.rows += range.rows;
   if (!wants(backend_.load_bytes(host)))
-    return Weight{.type = host.type, .rows = host.rows, .cols = cols, .experts = experts, .memory = {}};
-  const int64_t row = row_bytes(tensor.type, cols);
+    return Weight{.type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
+  const int64_t row = row_bytes(tensor.type, shape.cols);
   std::vector<std::byte> bytes;
-  bytes.reserve(experts * range.rows * row);
-  for (int64_t e = 0; e < experts; ++e) {
-    const auto part = tensor.bytes.subspan((e * rows + range.begin) * row, range.rows * row);
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  }
-  return load_copy(host, bytes);
-}
-
-Result<void> WeightLoader::check_adapters() const {
-  for (const LoraAdapter& adapter : options_.adapters) {
-    for (const gguf::Tensor& tensor : adapter.file.tensors()) {
-      if (used_.contains(&tensor)) continue;
-      return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
-                     "{}: tensor {} belongs to no matrix of this model that an adapter can change", adapter.path,
-                     tensor.name);
+  bytes.reserve(shape.experts * host.rows * row);
+  for (int64_t e = 0; e < shape.experts; ++e) {
+    for (const RowRange& range : ranges) {
+      const auto part = tensor.bytes.subspan((e * shape.rows + range.begin) * row, range.rows * row);
+      bytes.insert(bytes.end(), part.begin(), part.end());
     }
   }
-  return {};
-}
-
-Result<void> WeightLoader::allocate_adapters() {
-  const int64_t row = options_.adapter_rows * static_cast<int64_t>(sizeof(float));
-  if (rank_max_ == 0) return {};
-  // What B multiplies may be longer than every input of the model's own products.
-  WorkspaceSizes sizes;
-  sizes.inputs.push_back({options_.adapter_rows, rank_max_});
-  if (!wants(row * (rank_max_ + adapted_rows_max_) + backend_.workspace_bytes(sizes))) return {};
-  CAIRN_TRY_VOID(backend_.reserve(sizes));
-  CAIRN_TRY(scratch_->low, backend_.allocate(row * rank_max_));
-  CAIRN_TRY(scratch_->added, backend_.allocate(row * adapted_rows_max_));
-  std::vector<float> scales;
-  for (const LoraAdapter& adapter : options_.adapters) scales.push_back(adapter.scale);
-  scratch_->rows.reserve(scales, options_.adapter_rows);
-  return {};
+  return load_copy(std::move(host), bytes);
 }
 
 Result<std::vector<float>> WeightLoader::scales(std::string_view name, int64_t experts) {
@@ -319,18 +259,23 @@ Result<RowTable> WeightLoader::row_table(std::string_view name, int64_t rows, in
   return RowTable(*tensor);
 }
 
-Result<Linear> WeightLoader::made(int64_t experts, int64_t rows, int64_t cols,
-                                  const std::function<void(std::span<float>)>& fill) {
-  HostMatrix host{.type = TensorType::kF32, .rows = rows, .cols = cols, .experts = experts};
+Result<Linear> WeightLoader::made_heads(std::string_view name, int64_t heads, int64_t rows, int64_t cols,
+                                        const Fill& fill) {
+  const Shape shape{.rows = rows, .cols = cols, .experts = heads, .choices = heads};
+  const RowRange all{0, rows};
   Linear linear;
-  if (!wants(backend_.load_bytes(host))) {
-    linear.weight = {.type = host.type, .rows = rows, .cols = cols, .experts = experts, .memory = {}};
-    return linear;
-  }
-  std::vector<float> values(experts * rows * cols);
-  fill(values);
-  CAIRN_TRY(linear.weight, load_copy(host, std::as_bytes(std::span(values))));
+  CAIRN_TRY(linear.adapters, low_rank(fmt::format("{}.weight", name), shape, {&all, 1}));
+  CAIRN_TRY(linear.weight, load_made(shape, fill));
   return linear;
+}
+
+Result<Weight> WeightLoader::load_made(const Shape& shape, const Fill& fill) {
+  HostMatrix host{.type = TensorType::kF32, .rows = shape.rows, .cols = shape.cols, .experts = shape.experts};
+  if (!wants(backend_.load_bytes(host)))
+    return Weight{.type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
+  std::vector<float> values(shape.experts * shape.rows * shape.cols);
+  fill(values);
+  return load_copy(std::move(host), std::as_bytes(std::span(values)));
 }
 
 Result<Weight> WeightLoader::load_copy(HostMatrix host, std::span<const std::byte> bytes) {

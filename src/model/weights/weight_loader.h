@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -28,6 +29,17 @@ struct Linear {
   MatmulTarget to(float* out) const { return {&weight, bias.floats(), out, adapters}; }
 };
 
+/// A matrix whose rows are looked up.
+struct LookupTable {
+  Weight weight;
+  std::vector<LowRank> adapters;  ///< of a table: see cairn::look_up
+
+  /// out[i] = row ids[i], as the step's row i takes the adapters, times `scale`; out [ids.size(), cols].
+  void look_up(Backend& backend, std::span<const TokenId> ids, float scale, float* out) const {
+    cairn::look_up(backend, weight, adapters, ids, scale, out);
+  }
+};
+
 /// Of rows: weight [cols], and bias [cols] of layer norms that have one.
 struct Norm {
   Buffer weight;
@@ -40,6 +52,14 @@ struct RowRange {
   int64_t rows = 0;
 };
 
+/// A matrix [heads * (keys + values), cols] that holds two for each head: what makes its keys, then its values.
+struct JointShape {
+  int64_t heads = 0;
+  int64_t keys = 0;
+  int64_t values = 0;
+  int64_t cols = 0;
+};
+
 /// Errors of all operations: kCorruptFile (missing, wrong shape: both named), kUnsupported (type), the backend's own.
 class WeightLoader {
  public:
@@ -48,7 +68,8 @@ class WeightLoader {
     PackCache* pack_cache = nullptr;  ///< ModelOptions'
     bool counts_only = false;         ///< nothing is read or allocated: what is bound has shapes, but no data
     std::span<const LoraAdapter> adapters = {};
-    int64_t adapter_rows = 0;  ///< inputs of a product with an adapter at most, counting each choice of an expert
+    int64_t adapter_rows = 0;  ///< of a step with adapters at most
+    int64_t experts_used = 1;  ///< that each row chooses in experts() and expert_rows()
   };
   /// All outlive what is bound.
   WeightLoader(const gguf::Reader& file, Backend& backend, const Options& options)
@@ -75,8 +96,12 @@ class WeightLoader {
   Result<Linear> experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
   /// Some rows of each expert of `name`.weight [experts, rows, cols], which are copied together. It may have no bias.
   Result<Linear> expert_rows(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
-  /// The same as experts() where the file may have the experts' rows one after the other, as a plain matrix.
+  /// The same as heads() where the file may have the experts' rows one after the other, as a plain matrix.
   Result<Linear> stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
+  /// The same where every row of a step has a product with each of them, such as the matrices of heads.
+  Result<Linear> heads(std::string_view name, int64_t heads, int64_t rows, int64_t cols);
+  /// `name`.weight [rows, cols], a row for each token.
+  Result<LookupTable> token_table(std::string_view name, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols], whose rows are looked up. An adapter of it is refused: kUnsupported.
   Result<Weight> lookup_table(std::string_view name, int64_t rows, int64_t cols);
   /// A tensor of one dimension, as float32, times `factor`.
@@ -94,8 +119,12 @@ class WeightLoader {
   Result<std::vector<float>> values(std::string_view name, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols], which stays in the file. It does not count as memory, as it need not be there.
   Result<RowTable> row_table(std::string_view name, int64_t rows, int64_t cols);
-  /// A matrix [experts, rows, cols] that no tensor holds: `fill` writes its elements.
-  Result<Linear> made(int64_t experts, int64_t rows, int64_t cols, const std::function<void(std::span<float>)>& fill);
+  using Fill = std::function<void(std::span<float>)>;
+  /// The same as heads() where no tensor holds `name`.weight: `fill` writes its elements.
+  Result<Linear> made_heads(std::string_view name, int64_t heads, int64_t rows, int64_t cols, const Fill& fill);
+  /// Adds to keys [heads, cols, keys], which use their part of `name`.weight turned, and to values [heads, values,
+  /// cols] what adapters change in that tensor, which the model's file need not have.
+  Result<void> add_joint_adapters(std::string_view name, const JointShape& shape, Linear& keys, Linear& values);
 
   /// For what is read without the binder: how many bytes it takes, and whether to read it at all.
   bool wants(int64_t bytes) {
@@ -106,7 +135,7 @@ class WeightLoader {
   Result<void> allocate_adapters();
   /// What says by how much each row takes the adapters; null if no matrix has one. Outlives this.
   std::shared_ptr<LowRankRows> adapter_rows() const {
-    return rank_max_ == 0 ? nullptr : std::shared_ptr<LowRankRows>(scratch_, &scratch_->rows);
+    return choices_of_ranks_.empty() ? nullptr : std::shared_ptr<LowRankRows>(scratch_, &scratch_->rows);
   }
   /// Errors: kUnsupported (an adapter has a product for a tensor that is used in another way here, or not at all).
   Result<void> check_adapters() const;
@@ -121,16 +150,28 @@ class WeightLoader {
   void warn_of_unused() const;
 
  private:
+  /// Of a matrix per expert.
+  struct Shape {
+    int64_t rows = 0;
+    int64_t cols = 0;
+    int64_t experts = 1;
+    int64_t choices = 1;  ///< of experts that each row of a step has products with
+  };
+
   Result<const gguf::Tensor*> find(const std::string& name, std::span<const int64_t> shape);
-  Result<Linear> matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
+  Result<Linear> matrix(std::string_view name, const Shape& shape, RowRange range, bool has_scales = true);
   /// Loads a copy of `bytes`, which the caller may free after the call.
   Result<Weight> load_copy(HostMatrix host, std::span<const std::byte> bytes);
-  Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
-                      RowRange range, bool has_scales = true);
-  /// The adapters' products for some rows of each expert of `tensor` [experts, rows, cols].
-  Result<std::vector<LowRank>> low_rank(std::string_view tensor, int64_t experts, int64_t rows, int64_t cols,
-                                        RowRange range);
-  Result<Weight> load_part(const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols, RowRange range);
+  Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, const Shape& shape, RowRange range,
+                      bool has_scales = true);
+  /// The same with the adapters' products.
+  Result<Linear> bind_adapted(std::string_view name, const gguf::Tensor& tensor, const Shape& shape, RowRange range,
+                              bool has_scales = true);
+  /// A copy of some ranges of rows of each expert, one behind the other.
+  Result<Weight> load_ranges(const gguf::Tensor& tensor, const Shape& shape, std::span<const RowRange> ranges,
+                             std::vector<float> scales = {});
+  /// A matrix of float32 that `fill` writes.
+  Result<Weight> load_made(const Shape& shape, const Fill& fill);
   /// Of `name`.scale, one for each expert, if the file has it: NVFP4's numbers are too small to be weights themselves.
   Result<std::vector<float>> scales(std::string_view name, int64_t experts);
   Result<void> check_supported(const gguf::Tensor& tensor) const;
@@ -138,13 +179,22 @@ class WeightLoader {
   static Result<std::vector<float>> decoded(const gguf::Tensor& tensor);
   Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range, float factor = 1);
 
+  // -- Adapters, adapter_weights.cpp.
+  /// The adapters' products for ranges of rows of each expert of a tensor of `shape`.
+  Result<std::vector<LowRank>> low_rank(std::string_view tensor, const Shape& shape, std::span<const RowRange> ranges);
+  /// What a joint matrix's adapter does to keys, which use it turned.
+  Result<LowRank> turned_product(size_t adapter, const LoraAdapter::Parts& parts, const JointShape& shape);
+  /// A product of adapter number `adapter`, of rank `rank`, with `choices` inputs for each row of a step.
+  LowRank product_of(size_t adapter, int64_t rank, int64_t choices, Weight a, Weight b);
+
   const gguf::Reader& file_;
   Backend& backend_;
   const Options options_;
   std::set<const gguf::Tensor*> used_;
   std::shared_ptr<LowRankScratch> scratch_ = std::make_shared<LowRankScratch>();
-  int64_t rank_max_ = 0;          // of adapters
-  int64_t adapted_rows_max_ = 0;  // rows of a matrix that has one
+  std::map<int64_t, int64_t> choices_of_ranks_;  // of adapters, and how many inputs each row of a step has at most
+  int64_t low_columns_ = 0;                      // of LowRankScratch, for each row of a step
+  int64_t added_columns_ = 0;
   int64_t bytes_ = 0;
 };
 
