@@ -36,7 +36,7 @@ constexpr std::array kKeyFlags = {
     KeyFlag{"--vocab", "vocab_size", "tokens, 263 at least"},
     KeyFlag{"--context", "context_length", "positions"},
     KeyFlag{"--ratios", "attention.compress_ratios",
-            "deepseek4: 0, 4 or 128 for each layer, as 0,0,4,128; also says how many layers"},
+            "deepseek4: 0, 4 or 128 for each layer, as 0,0,4,128 (deepseek41: 0, 1 or 2); also says how many layers"},
 };
 
 struct SynthFlags {

@@ -50,7 +50,7 @@ Result<void> apply(const TypeRule& rule, std::span<TensorPlan> tensors) {
     }
     tensor.type = type;
   }
-  if (found) return {};
+  if (found || rule.is_preset) return {};
   return fail(Code::kInvalidArgument, "no matrix of this model has a name that '{}' matches", rule.pattern);
 }
 
