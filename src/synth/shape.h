@@ -77,8 +77,8 @@ class Shape {
   bool has(std::string_view key, int64_t value) const;
 
   bool tied_output = false;  ///< whether the token embedding is also the output matrix
-  /// deepseek4: whether attn_output_a is a single matrix [inputs of a group, groups * rank], as in the first published
-  /// files, rather than one for each group.
+  /// deepseek4, deepseek41: whether attn_output_a is a single matrix [inputs of a group, groups * rank], as in the
+  /// first published files, rather than one for each group.
   bool flat_output_a = false;
 
  private:
