@@ -18,6 +18,8 @@ inline constexpr int64_t kWidthMax = 1 << 20;
 inline constexpr int64_t kExpertsMax = 65'536;
 inline constexpr int64_t kEngramOrderMax = 8;
 inline constexpr int64_t kEngramHeadsMax = 64;
+/// Numbers of a row of I8 with one scale.
+inline constexpr int64_t kScaleBlock = 32;
 inline constexpr int64_t kMultiplierMax = (int64_t{1} << 47) - 1;
 
 /// deepseek4: layers that compress this many positions into a row do so in overlapping windows, and select rows.

@@ -28,7 +28,6 @@ constexpr int64_t kClasses41 = 99'092;
 constexpr int64_t kTokens41 = 129'280;
 constexpr int64_t kNoise41 = 128'799;
 constexpr int64_t kDraftTargets = 3;
-constexpr int64_t kScaleBlock = 32;  // numbers of an engram's row with one scale
 
 bool is_prime(int64_t number) {
   for (int64_t divisor = 2; divisor * divisor <= number; ++divisor) {

@@ -45,6 +45,7 @@ Spread spread_of(const TensorPlan& tensor) {
     case Role::kRate:
       return {.deviation = 0.05f, .mean = -0.5f};
     case Role::kMatrix:
+    case Role::kTable:
     case Role::kExpertIds:
     case Role::kRopeFactors:
       break;
@@ -133,11 +134,12 @@ class Job {
     const uint64_t seed = hash64(tensor.name, options_.seed);
     const int64_t elements = tensor.elements();
     const Spread spread = spread_of(tensor);
-    const bool is_ids = tensor.role == Role::kExpertIds;
+    const bool is_ids = tensor.role == Role::kExpertIds, is_fp8 = tensor.type == TensorType::kI8;
     std::optional<WeightMaker> maker;
-    if (!is_ids) maker.emplace(tensor.type, spread.deviation, spread.mean);
-    const int64_t used = tensor.shape[0];
-    const int64_t piece = is_ids ? used * (kPieceElements / std::min(used, kPieceElements)) : kPieceElements;
+    if (!is_ids && !is_fp8) maker.emplace(tensor.type, spread.deviation, spread.mean);
+    const int64_t row = tensor.shape[0];
+    const int64_t rows_of_piece = kPieceElements / std::min(row, kPieceElements);
+    const int64_t piece = is_ids || is_fp8 ? row * rows_of_piece : kPieceElements;
     const int64_t slab = piece * (kSlabElements / kPieceElements);
     for (int64_t begin = 0; begin < elements; begin += slab) {
       const int64_t end = std::min(begin + slab, elements);
@@ -147,7 +149,8 @@ class Job {
         Random random(hash64(tensor.name, seed + static_cast<uint64_t>((begin + from) / piece)));
         const auto out = std::span(bytes_).subspan(static_cast<size_t>(row_bytes(tensor.type, from)),
                                                    static_cast<size_t>(row_bytes(tensor.type, until - from)));
-        if (is_ids) return fill_expert_ids(out, used, plan_.shape.integer("expert_count"), random);
+        if (is_ids) return fill_expert_ids(out, row, plan_.shape.integer("expert_count"), random);
+        if (is_fp8) return fill_fp8_rows(out, row, spread.deviation, random);
         maker->fill(out, random);
       });
       CAIRN_TRY_VOID(writer_.write(bytes_));

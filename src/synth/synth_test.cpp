@@ -10,11 +10,13 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "model/deepseek4/engram.h"
 #include "model/model.h"
 #include "quant/codec.h"
 #include "synth/weights.h"
@@ -377,6 +379,25 @@ TEST_F(Synth, TheV41FlashPresetHasTheLayersAndTablesOfTheRealModel) {
   }
   EXPECT_NEAR(static_cast<double>(in_tables) / 1e9, 196.6, 0.1);
   EXPECT_NEAR(static_cast<double>(planned->elements - in_tables) / 1e9, 552, 1);
+}
+
+// As in antirez' files: a row is 256 numbers and 8 scales, a byte each.
+TEST_F(Synth, TablesOfV41MayBeRowsOfBytesWithScales) {
+  const Options options{.type = "Q8_0", .type_rules = {{"engram_embd", "I8"}}};
+  const gguf::Reader file = open(made(architecture("deepseek41"), options));
+  const gguf::Tensor* table = file.find_tensor("blk.2.engram_embd.weight");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->type, TensorType::kI8);
+  EXPECT_THAT(table->shape, ElementsAre(264, 1824));
+  std::vector<int64_t> rows(1824);
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<float> values(rows.size() * 256);
+  deepseek4::read_engram_rows(*table, 256, rows, values);
+  const Moments found = moments_of(values);
+  EXPECT_NEAR(found.mean, 0, 0.001);
+  EXPECT_NEAR(found.deviation, 1 / 16.0, 0.002);
+  EXPECT_EQ(run(file, "Hello").size(), 4u);
+  EXPECT_THAT(error_of(architecture("deepseek41"), {.type_rules = {{"ffn_gate_inp", "I8"}}}).text(), HasSubstr("'I8'"));
 }
 
 // Products are taken in 64 bits with a sign.

@@ -351,7 +351,7 @@ class Builder {
     const int64_t streams = shape_.integer("hyper_connection.count");
     const std::vector<int64_t> primes = shape_.integers("engram.primes");
     const auto first = primes.begin() + (found - layers.begin()) * rows;
-    matrix("engram_embd", {row, std::accumulate(first, first + rows, int64_t{0})});
+    add("engram_embd.weight", {row, std::accumulate(first, first + rows, int64_t{0})}, Role::kTable);
     matrix("engram_wkv", {rows * row, (streams + 1) * width_});
     add("engram_q.weight", {width_, streams}, Role::kNorm);
     add("engram_k.weight", {width_, streams}, Role::kNorm);
