@@ -20,6 +20,7 @@
 #include "loader/memory_plan.h"
 #include "model/embedder.h"
 #include "model/model.h"
+#include "mtp/files.h"
 #include "synth/synth.h"
 
 namespace {
@@ -251,6 +252,15 @@ TEST_F(MemoryPlanTest, ThePlanOfAnMtpModuleIsWhatIsAllocated) {
   EXPECT_GT(with.stages[0].scratch_bytes, without.stages[0].scratch_bytes);
   EXPECT_GT(with.kv_layout.groups.size(), without.kv_layout.groups.size());
   expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
+}
+
+TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadIsWhatIsAllocated) {
+  const mtp::Folder folder;
+  const auto model = gguf::Reader::open(mtp::make_model(folder / "model.gguf")).value();
+  const auto file = gguf::Reader::open(mtp::make_with_dspark(model, folder / "dspark.gguf")).value();
+  const ModelOptions options{
+      .context_tokens = 256, .batch_tokens_max = 16, .logits_max = 2, .load_mtp = true, .available_bytes = kMemory};
+  expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, unplanned_of_small(file));
 }
 
 TEST_F(MemoryPlanTest, ThePlanOfAnAssistantIsWhatIsAllocated) {

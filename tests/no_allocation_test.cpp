@@ -147,6 +147,12 @@ TEST(NoAllocationOfDraftsTest, DraftsOfDeepSeekAllocateNothing) {
   expect_drafts_without_allocation(mtp::make_model(folder / "model.gguf"));
 }
 
+TEST(NoAllocationOfDraftsTest, DraftsOfADraftingHeadAllocateNothing) {
+  const mtp::Folder folder;
+  const auto model = gguf::Reader::open(mtp::make_model(folder / "model.gguf")).value();
+  expect_drafts_without_allocation(mtp::make_with_dspark(model, folder / "dspark.gguf"));
+}
+
 TEST(NoAllocationOfDraftsTest, DraftsOfDecodersAllocateNothing) {
   expect_drafts_without_allocation(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "qwen35-mtp.gguf");
 }

@@ -84,16 +84,17 @@ void LoadFlags::add_model_flags(CLI::App& command) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command
-      .add_option("--speculate", options.speculation.tokens_max,
-                  "Tokens drafted per step (speculative decoding), by the file's MTP module, by --draft, or from "
-                  "repetition in the text; the answer stays the same; "
-                  "0: none")
+      .add_option(
+          "--speculate", options.speculation.tokens_max,
+          "Tokens drafted per step (speculative decoding), by the file's own drafting head, by --draft, or from "
+          "repetition in the text; the answer stays the same; "
+          "0: none")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
   command
       .add_option("--draft", options.draft_model,
                   "Small GGUF model of the same vocabulary that drafts tokens (speculative decoding), or a file of "
-                  "DeepSeek V4's MTP module, or an assistant of Gemma 4")
+                  "DeepSeek V4's or V4.1's drafting head, or an assistant of Gemma 4")
       ->check(CLI::ExistingFile);
   command
       .add_option("--chat-template-kwargs", template_variables,

@@ -47,7 +47,7 @@ Result<void> add_all_plans(const gguf::Reader& file, const MemoryFlags& flags, M
     CAIRN_TRY(mtp_file, open_mtp_file(flags.draft));
     if (mtp_file == nullptr) {
       return fail(Code::kInvalidArgument,
-                  "{} is a model, not an MTP module or an assistant: inspect it by itself and add its memory",
+                  "{} is a model, not a drafting head or an assistant: inspect it by itself and add its memory",
                   flags.draft);
     }
   }
@@ -77,12 +77,12 @@ void MemoryFlags::add_to(CLI::App& command) {
   command.add_option("-t,--threads", threads, "Threads (default: one per core)")->check(CLI::Range(1, 1024));
   command
       .add_option("--speculate", drafts,
-                  "Tokens drafted per step; above 0 memory is planned for the file's MTP module, too")
+                  "Tokens drafted per step; above 0 memory is planned for the file's own drafting head, too")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
   command
       .add_option("--draft", draft,
-                  "File of DeepSeek V4's MTP module or of an assistant of Gemma 4, to plan memory for")
+                  "File of DeepSeek V4's or V4.1's drafting head or of an assistant of Gemma 4, to plan memory for")
       ->check(CLI::ExistingFile);
   command
       .add_option("--memory", memory_bytes,

@@ -240,7 +240,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
     engine_options.speculation.tokens_max = kDraftTokens;
   if (model.runner->has_mtp()) {
-    log_info("drafts with {}", options.draft_model.empty() ? "its own MTP module" : options.draft_model);
+    log_info("drafts with {}", options.draft_model.empty() ? "its own drafting head" : options.draft_model);
   }
   engine_options.check_weights = watch_files(model);
   CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.memories(), *model.tokenizer, engine_options,

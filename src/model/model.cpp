@@ -14,6 +14,7 @@
 #include "model/decoder/assistant.h"
 #include "model/decoder/decoder.h"
 #include "model/decoder/latent_attention.h"
+#include "model/deepseek4/dspark_weights.h"
 #include "model/deepseek4/mtp_weights.h"
 #include "model/deepseek4/runner.h"
 #include "model/embedder.h"
@@ -316,16 +317,18 @@ Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const Deco
 }
 
 Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, const ModelOptions& options) {
-  if (deepseek4::is_v41(file)) {
-    const auto drafts = [](const gguf::Tensor& tensor) { return tensor.name.starts_with("mtp."); };
-    if (options.load_mtp && (options.mtp_file != nullptr || std::ranges::any_of(file.tensors(), drafts))) {
-      return fail(Code::kUnsupported, "drafting with DeepSeek V4.1's own head (DSpark) is not supported; {}",
-                  options.mtp_file != nullptr ? "leave out --draft" : "leave out --speculate");
-    }
-    return deepseek4::describe_v41(file, options.context_tokens);
+  const bool is_v41 = deepseek4::is_v41(file);
+  CAIRN_TRY(deepseek4::ModelConfig config, is_v41 ? deepseek4::describe_v41(file, options.context_tokens)
+                                                  : deepseek4::describe(file, options.context_tokens));
+  const gguf::Reader& drafts = options.mtp_file == nullptr ? file : *options.mtp_file;
+  if (options.load_mtp && deepseek4::has_dspark(drafts)) {
+    CAIRN_TRY_VOID(deepseek4::read_dspark_config(drafts, config));
+    return config;
   }
-  CAIRN_TRY(deepseek4::ModelConfig config, deepseek4::describe(file, options.context_tokens));
-  deepseek4::read_mtp_config(file, options, config);
+  if (is_v41 && options.mtp_file != nullptr) {
+    return fail(Code::kInvalidArgument, "the draft file is an MTP module of DeepSeek V4, but the model is V4.1");
+  }
+  if (!is_v41) deepseek4::read_mtp_config(file, options, config);
   return config;
 }
 
@@ -350,13 +353,21 @@ Result<void> check_mtp_file(const Architecture& architecture, const ModelOptions
   const bool assistant = is_assistant_file(*options.mtp_file);
   if (assistant ? architecture.name == "gemma4" : architecture.kind == ArchitectureKind::kDeepSeek4) return {};
   return fail(Code::kInvalidArgument, "the draft file is {}, but the model's architecture is \"{}\"",
-              assistant ? "an assistant of Gemma 4" : "an MTP module of DeepSeek V4", architecture.name);
+              assistant ? "an assistant of Gemma 4" : "a drafting head of DeepSeek V4", architecture.name);
 }
 
-std::unexpected<Error> assistant_alone(const Architecture& architecture) {
+std::unexpected<Error> drafts_alone(std::string_view architecture) {
   return fail(Code::kUnsupported,
               "architecture \"{}\" is no model by itself: it drafts for another one, beside which --draft names it",
-              architecture.name);
+              architecture);
+}
+
+// The file's, if it is of a model or of an assistant.
+Result<const Architecture*> architecture_of_model(const gguf::Reader& file) {
+  if (deepseek4::is_mtp_file(file) || deepseek4::is_dspark_file(file)) {
+    return drafts_alone(*file.metadata().string("general.architecture"));
+  }
+  return architecture_of(file);
 }
 
 Result<void> check_adapters(const Architecture& architecture, const ModelOptions& options) {
@@ -419,12 +430,14 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
 
 }  // namespace
 
-bool is_mtp_file(const gguf::Reader& file) { return deepseek4::is_mtp_file(file) || is_assistant_file(file); }
+bool is_mtp_file(const gguf::Reader& file) {
+  return deepseek4::is_mtp_file(file) || deepseek4::is_dspark_file(file) || is_assistant_file(file);
+}
 
 Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                  const ModelOptions& options) {
   CAIRN_CHECK(!stages.empty());
-  CAIRN_TRY(const Architecture* architecture, architecture_of(file));
+  CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
   CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
   CAIRN_TRY_VOID(check_adapters(*architecture, options));
   switch (architecture->kind) {
@@ -441,7 +454,7 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const Pipel
       return memory_of(file, stages, config, options);
     }
     case ArchitectureKind::kAssistant:
-      return assistant_alone(*architecture);
+      return drafts_alone(architecture->name);
   }
   CAIRN_CHECK(false);
 }
@@ -454,7 +467,7 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, Backend& backend, con
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                            const ModelOptions& options) {
   CAIRN_CHECK(!stages.empty() && options.batch_tokens_max > 0 && options.logits_max > 0);
-  CAIRN_TRY(const Architecture* architecture, architecture_of(file));
+  CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
   CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
   CAIRN_TRY_VOID(check_adapters(*architecture, options));
   switch (architecture->kind) {
@@ -463,7 +476,7 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<c
     case ArchitectureKind::kDeepSeek4:
       return load_deepseek4(file, stages, options);
     case ArchitectureKind::kAssistant:
-      return assistant_alone(*architecture);
+      return drafts_alone(architecture->name);
     case ArchitectureKind::kEncoder:
       break;
   }
@@ -483,7 +496,7 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
     return fail(Code::kUnsupported, "{} cannot be used: only models that write text are steered",
                 options.directions.file);
   }
-  CAIRN_TRY(const Architecture* architecture, architecture_of(file));
+  CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
   if (architecture->kind != ArchitectureKind::kEncoder) {
     return fail(Code::kUnsupported, "architecture \"{}\" is no encoder: it writes text", architecture->name);
   }

@@ -40,9 +40,10 @@ struct ModelOptions {
   ControlVectorOptions directions{};
   /// LoRA adapters, for decoders; read while the model is loaded.
   std::span<const LoraAdapter> adapters = {};
-  /// The MTP module (Runner::has_mtp) is loaded, from `mtp_file` or else from the file, if it has one.
+  /// The MTP module or the drafting head (Runner::has_mtp) is loaded, from `mtp_file` or else from the file, if it has
+  /// one.
   bool load_mtp = false;
-  /// A file with such a block alone, or an assistant (is_mtp_file()); outlives the runner. null: none.
+  /// A file with such a part alone, or an assistant (is_mtp_file()); outlives the runner. null: none.
   const gguf::Reader* mtp_file = nullptr;
   /// Memory that there is for the last stage; 0: ask the backend.
   int64_t available_bytes = 0;
@@ -53,7 +54,7 @@ struct ModelOptions {
   PackCache* pack_cache = nullptr;
 };
 
-/// Whether the file is no model, but an MTP module or an assistant for one: ModelOptions::mtp_file.
+/// Whether the file is no model, but an MTP module, a drafting head or an assistant for one: ModelOptions::mtp_file.
 bool is_mtp_file(const gguf::Reader& file);
 
 /// What one stage takes of its device's memory but for keys and values.

@@ -51,6 +51,8 @@ struct LogitsView {
   std::span<const float> values;  ///< none if they are kept
   int64_t vocabulary = 0;
   std::span<const float> hidden = {};  ///< [rows wanted, EmbeddingAbility::dimensions], of the slices that want those
+  /// mtp_step() of a module that judges its drafts: how likely each row's best token is right, [rows].
+  std::span<const float> confidence = {};
 
   int64_t rows() const { return vocabulary == 0 ? 0 : static_cast<int64_t>(values.size()) / vocabulary; }
   std::span<const float> row(int64_t i) const { return values.subspan(i * vocabulary, vocabulary); }
@@ -94,10 +96,15 @@ class Runner {
   /// Drafts by that module: logits [slices, vocabulary] of what follows each row, which is a token that step() has not
   /// seen; valid until the next step() or mtp_step(). A slice has one row, at the position after those that step() or
   /// mtp_step() have computed, and wants kLast. Limits as for step(). It writes to the row's pages what step() writes
-  /// over. Errors: those of step(); kUnsupported unless has_mtp().
+  /// over. With draft_block() the first draft computes those that may follow it too: the calls for them come before
+  /// the next step(), all slices of a call draft as far ahead, and theirs are the pages of the first call. Errors:
+  /// those of step(); kUnsupported unless has_mtp().
   virtual Result<LogitsView> mtp_step(const Batch& /*batch*/) {
     return fail(Code::kUnsupported, "the model has no MTP module");
   }
+  /// Above 1, drafts come in blocks of so many rows (DSpark): the first draft writes to the pages of all of them, and
+  /// no more drafts than those follow each other. At most batch_tokens_max() / draft_block() slices then.
+  virtual int32_t draft_block() const { return 1; }
   /// The judgement of the head that ranks on a last hidden row, as a logit. Only if embedding().ranks. Thread: any.
   virtual float rank(std::span<const float> /*hidden*/) const { return 0; }
 };

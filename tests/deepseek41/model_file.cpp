@@ -18,7 +18,9 @@ namespace {
 
 constexpr int64_t kWidth = 64, kStreams = 4, kHeads = 4, kHead = 64, kRope = 16, kQueryRank = 32, kGroups = 2;
 constexpr int64_t kOutputRank = 32, kWindow = 8, kIndexHeads = 8, kIndexDim = 32, kIndexRows = 4;
-constexpr int64_t kExperts = 8, kUsed = 3, kExpertWidth = 32, kVocabulary = 96, kContext = 256;
+constexpr int64_t kExperts = 8, kUsed = 3, kExpertWidth = 32, kContext = 256;
+constexpr int64_t kStages = 2, kDraftExperts = 6, kDraftUsed = 2, kMarkovRank = 16, kNoise = 7;
+const std::vector<uint64_t> kTargets = {5, 6, 7};
 constexpr int64_t kTableHeads = 2, kOrder = 4, kRowDim = 32;
 // Layers 2 and 4 make compressed rows; 6 chooses among the candidates of 4.
 const std::vector<uint64_t> kRatios = {0, 0, 2, 2, 1, 1, 1, 1};
@@ -44,29 +46,51 @@ class Tensors {
   explicit Tensors(const FileOptions& options) : options_(options) {}
 
   std::vector<MadeTensor> all() {
-    add("token_embd.weight", {kWidth, kVocabulary}, 0, 1);
-    for (size_t layer = 0; layer < kRatios.size(); ++layer) add_layer(layer);
-    add("output_norm.weight", {kWidth}, 1, 0.2);
-    add("output.weight", {kWidth, kVocabulary}, 0, 0.2);
-    if (options_.drafting_head) add("mtp.0.main_proj.weight", {3 * kWidth, kWidth}, 0, 0.1);
+    if (options_.head == Head::kNone || options_.head == Head::kBeside) add_model();
+    if (options_.head != Head::kNone) add_head();
     return std::move(tensors_);
   }
 
  private:
+  void add_model() {
+    add("token_embd.weight", {kWidth, kVocabulary}, 0, 1);
+    for (size_t layer = 0; layer < kRatios.size(); ++layer) add_layer(layer);
+    add("output_norm.weight", {kWidth}, 1, 0.2);
+    add("output.weight", {kWidth, kVocabulary}, 0, 0.2);
+  }
+
+  void add_head() {
+    const std::string first = "mtp.0.", last = fmt::format("mtp.{}.", kStages - 1);
+    add(first + "main_proj.weight", {std::ssize(kTargets) * kWidth, kWidth}, 0, 0.1);
+    add(first + "main_norm.weight", {kWidth}, 1, 0.2);
+    for (int64_t stage = 0; stage < kStages; ++stage) {
+      const std::string blk = fmt::format("mtp.{}.", stage);
+      add_streams(blk);
+      add_attention(blk);
+      add_feed_forward(blk, kDraftExperts);
+    }
+    add(last + "norm.weight", {kWidth}, 1, 0.2);
+    add(last + "markov_head.markov_w1.weight", {kMarkovRank, kVocabulary}, 0, 0.5);
+    add(last + "markov_head.markov_w2.weight", {kMarkovRank, kVocabulary}, 0, 0.5);
+    add(last + "confidence_head.proj.weight", {kWidth + kMarkovRank, 1}, 0, 0.2);
+  }
+
   void add(const std::string& name, std::vector<int64_t> shape, double mean, double spread, bool fp8 = false) {
     if (name == options_.left_out) return;
     if (name == options_.misshapen) --shape.back();
     tensors_.push_back({name, std::move(shape), mean, spread, fp8});
   }
 
-  void add_layer(size_t layer) {
-    const std::string blk = fmt::format("blk.{}.", layer);
+  void add_streams(const std::string& blk) {
     constexpr int64_t kShares = kStreams * (2 + kStreams);
     for (const char* part : {"hc_attn", "hc_ffn"}) {
       add(blk + part + "_fn.weight", {kStreams * kWidth, kShares}, 0, 0.1);
       add(blk + part + "_base.weight", {kShares}, 0, 0.5);
       add(blk + part + "_scale.weight", {3}, 0.7, 0.2);
     }
+  }
+
+  void add_attention(const std::string& blk) {
     add(blk + "attn_norm.weight", {kWidth}, 1, 0.2);
     add(blk + "attn_q_a.weight", {kWidth, kQueryRank}, 0, 0.15);
     add(blk + "attn_q_a_norm.weight", {kQueryRank}, 1, 0.2);
@@ -76,6 +100,12 @@ class Tensors {
     add(blk + "attn_sinks.weight", {kHeads}, 0, 0.5);
     add(blk + "attn_output_a.weight", {kHeads / kGroups * kHead, kGroups * kOutputRank}, 0, 0.1);
     add(blk + "attn_output_b.weight", {kGroups * kOutputRank, kWidth}, 0, 0.2);
+  }
+
+  void add_layer(size_t layer) {
+    const std::string blk = fmt::format("blk.{}.", layer);
+    add_streams(blk);
+    add_attention(blk);
     const bool makes_rows = layer == 2 || layer == 4;
     if (makes_rows) {
       add(blk + "attn_compressor_kv.weight", {kWidth, kHead}, 0, 0.15);
@@ -88,20 +118,20 @@ class Tensors {
       add(blk + "indexer.attn_q_b.weight", {kQueryRank, kIndexHeads * kIndexDim}, 0, 0.2);
       add(blk + "indexer.proj.weight", {kWidth, kIndexHeads}, 0, 0.2);
     }
-    add_feed_forward(blk);
+    add_feed_forward(blk, kExperts);
     for (size_t i = 0; i < kEngramLayers.size(); ++i) {
       if (kEngramLayers[i] == layer) add_engram(blk, i);
     }
   }
 
-  void add_feed_forward(const std::string& blk) {
+  void add_feed_forward(const std::string& blk, int64_t experts) {
     add(blk + "ffn_norm.weight", {kWidth}, 1, 0.2);
-    add(blk + "ffn_gate_inp.weight", {kWidth, kExperts}, 0, 0.3);
-    add(blk + "exp_probs_b.bias", {kExperts}, 0, 0.3);
-    add(blk + "exp_probs_b_vl.bias", {kExperts}, 0, 0.3);
-    add(blk + "ffn_gate_exps.weight", {kWidth, kExpertWidth, kExperts}, 0, 0.3);
-    add(blk + "ffn_up_exps.weight", {kWidth, kExpertWidth, kExperts}, 0, 0.3);
-    add(blk + "ffn_down_exps.weight", {kExpertWidth, kWidth, kExperts}, 0, 0.3);
+    add(blk + "ffn_gate_inp.weight", {kWidth, experts}, 0, 0.3);
+    add(blk + "exp_probs_b.bias", {experts}, 0, 0.3);
+    add(blk + "exp_probs_b_vl.bias", {experts}, 0, 0.3);
+    add(blk + "ffn_gate_exps.weight", {kWidth, kExpertWidth, experts}, 0, 0.3);
+    add(blk + "ffn_up_exps.weight", {kWidth, kExpertWidth, experts}, 0, 0.3);
+    add(blk + "ffn_down_exps.weight", {kExpertWidth, kWidth, experts}, 0, 0.3);
     add(blk + "ffn_gate_shexp.weight", {kWidth, kExpertWidth}, 0, 0.3);
     add(blk + "ffn_up_shexp.weight", {kWidth, kExpertWidth}, 0, 0.3);
     add(blk + "ffn_down_shexp.weight", {kExpertWidth, kWidth}, 0, 0.3);
@@ -178,6 +208,35 @@ void set_engrams(gguf::Writer& writer, const std::string& prefix) {
   set_integers(writer, prefix + "multipliers", gguf::ValueType::kU64, kMultipliers);
 }
 
+void set_head(gguf::Writer& writer, Head head) {
+  const bool dflash = head == Head::kDflash;
+  const std::string prefix = dflash ? "dflash." : "deepseek41.dspark.";
+  const auto integer = [&](const std::string& key, int64_t value) {
+    writer.set_integer(key, gguf::ValueType::kU32, value);
+  };
+  integer(prefix + "block_size", kBlock);
+  integer(dflash ? "tokenizer.ggml.mask_token_id" : prefix + "noise_token_id", kNoise);
+  set_integers(writer, prefix + (dflash ? "target_layers" : "target_layer_ids"), gguf::ValueType::kU32, kTargets);
+  integer(prefix + (dflash ? "expert_count" : "n_routed_experts"), kDraftExperts);
+  integer(prefix + (dflash ? "expert_used_count" : "num_experts_per_tok"), kDraftUsed);
+  if (dflash) integer(prefix + "hyper_connection.count", kStreams);
+}
+
+/// llama.cpp's name of a tensor of the head.
+std::string dflash_name(const std::string& name) {
+  const std::string last = fmt::format("mtp.{}.", kStages - 1);
+  const std::pair<std::string, std::string> others[] = {{"mtp.0.main_proj", "fc"},
+                                                        {"mtp.0.main_norm", "enc.output_norm"},
+                                                        {last + "norm", "output_norm"},
+                                                        {last + "markov_head.markov_w1", "markov_w1"},
+                                                        {last + "markov_head.markov_w2", "markov_w2"},
+                                                        {last + "confidence_head.proj", "conf_proj"}};
+  for (const auto& [from, to] : others) {
+    if (name == from + ".weight") return to + ".weight";
+  }
+  return "blk." + name.substr(4);
+}
+
 // Numbers of few distinct exponents: an E4M3 byte with any sign and fraction, a scale near one.
 std::vector<std::byte> fp8_bytes(const MadeTensor& tensor, std::mt19937& random) {
   std::vector<std::byte> bytes;
@@ -192,6 +251,13 @@ std::vector<std::byte> fp8_bytes(const MadeTensor& tensor, std::mt19937& random)
 }
 
 }  // namespace
+
+std::vector<TokenId> text_of(size_t length, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> tokens;
+  for (size_t i = 0; i < length; ++i) tokens.push_back(TokenId{static_cast<int32_t>(random() % kVocabulary)});
+  return tokens;
+}
 
 void set_integers(gguf::Writer& writer, const std::string& key, gguf::ValueType type,
                   const std::vector<uint64_t>& values) {
@@ -213,19 +279,27 @@ ModelFile::ModelFile(const FileOptions& options) {
   path_ = std::filesystem::temp_directory_path() / fmt::format("cairn41.{}.{}.gguf", ::getpid(), number++);
   auto writer = gguf::Writer::create(path_);
   EXPECT_TRUE(writer.has_value());
-  writer->set("general.architecture", options.architecture);
-  set_numbers(*writer, options);
-  const std::string prefix = options.architecture + ".";
-  set_integers(*writer, prefix + (options.config_names ? "compress_ratios" : "attention.compress_ratios"),
-               gguf::ValueType::kU32, kRatios);
-  set_engrams(*writer, prefix + "engram.");
+  const Head head = options.head;
+  if (head == Head::kNone || head == Head::kBeside) {
+    writer->set("general.architecture", options.architecture);
+    set_numbers(*writer, options);
+    const std::string prefix = options.architecture + ".";
+    set_integers(*writer, prefix + (options.config_names ? "compress_ratios" : "attention.compress_ratios"),
+                 gguf::ValueType::kU32, kRatios);
+    set_engrams(*writer, prefix + "engram.");
+  } else {
+    writer->set("general.architecture", head == Head::kDflash ? "dflash" : "deepseek41-dspark");
+  }
+  if (head != Head::kNone) set_head(*writer, head);
   options.keys(*writer);
   const std::vector<MadeTensor> tensors = Tensors(options).all();
   for (const MadeTensor& tensor : tensors) {
-    writer->declare(tensor.name, tensor.fp8 ? TensorType::kI8 : TensorType::kF32, tensor.shape);
+    const std::string name = head == Head::kDflash ? dflash_name(tensor.name) : tensor.name;
+    writer->declare(name, tensor.fp8 ? TensorType::kI8 : TensorType::kF32, tensor.shape);
   }
-  std::mt19937 random(41);
   for (const MadeTensor& tensor : tensors) {
+    std::seed_seq seed(tensor.name.begin(), tensor.name.end());
+    std::mt19937 random(seed);
     if (tensor.fp8) {
       EXPECT_TRUE(writer->write(fp8_bytes(tensor, random)).has_value());
       continue;

@@ -9,16 +9,6 @@
 namespace cairn::deepseek41 {
 namespace {
 
-constexpr double kNmseMost = 1e-8;
-constexpr int32_t kContextTokens = 256;
-
-std::vector<TokenId> text_of(size_t length, uint32_t seed = 7) {
-  std::mt19937 random(seed);
-  std::vector<TokenId> tokens;
-  for (size_t i = 0; i < length; ++i) tokens.push_back(TokenId{static_cast<int32_t>(random() % 96)});
-  return tokens;
-}
-
 /// NMSE of each position's logits.
 std::vector<double> errors_of(Model& model, std::span<const TokenId> tokens, bool rounding) {
   Reference reference(model.file(), rounding);
@@ -256,12 +246,6 @@ TEST(Deepseek41, KeysOutOfRangeAreNamed) {
   expect("engram.pad_id", "96", integer(96));
   expect("engram.encoding", "lloyd4_e5m3_32_r136", text("lloyd4_e5m3_32_r136"));
   expect("engram.external_paths", "files of their own", text("tables.bin"));
-}
-
-TEST(Deepseek41, TheHeadThatDraftsIsRefusedByItsName) {
-  EXPECT_EQ(error_of({.drafting_head = true}), "it loaded");
-  const std::string asked = error_of({.drafting_head = true}, true);
-  EXPECT_NE(asked.find("DSpark"), std::string::npos) << asked;
 }
 
 }  // namespace

@@ -130,6 +130,7 @@ Reference::Reference(const gguf::Reader& file, bool rounding) : file_(file), rou
     layer.source = source;
     layers_.push_back(layer);
   }
+  while (has("mtp." + std::to_string(stages_.size()) + ".attn_norm.weight")) stages_.emplace_back();
 }
 
 int64_t Reference::number(const std::string& key) const {
@@ -167,14 +168,28 @@ std::vector<float> Reference::next(TokenId token) {
   for (int64_t s = 0; s < streams_; ++s) streams_now_.insert(streams_now_.end(), e.begin(), e.end());
   carried_.assign(streams_, 0);
   carried_[0] = 1;
+  const Vector mean(static_cast<size_t>(streams_), 1 / static_cast<double>(streams_));
+  Vector read;
   for (size_t layer = 0; layer < layers_.size(); ++layer) {
     const std::string blk = "blk." + std::to_string(layer) + ".";
     const auto found = std::ranges::find(with_engram, static_cast<int64_t>(layer));
     if (found != with_engram.end()) add_engram(layer, found - with_engram.begin());
+    if (!stages_.empty()) {
+      const auto targets = file_.metadata().integers("deepseek41.dspark.target_layer_ids").value();
+      const Vector input = collapse(mean);
+      if (std::ranges::find(targets, static_cast<int64_t>(layer)) != targets.end())
+        read.insert(read.end(), input.begin(), input.end());
+    }
     const Mix attending = mix(blk + "hc_attn");
     expand(attention(layer, norm(collapse(carried_), tensor(blk + "attn_norm.weight"))), attending);
     const Mix feeding = mix(blk + "hc_ffn");
-    expand(feed_forward(blk, norm(collapse(carried_), tensor(blk + "ffn_norm.weight"))), feeding);
+    const Vector x = norm(collapse(carried_), tensor(blk + "ffn_norm.weight"));
+    expand(feed_forward(blk, x, number("expert_used_count")), feeding);
+  }
+  for (size_t stage = 0; stage < stages_.size(); ++stage) {
+    const Vector main = norm(product("mtp.0.main_proj.weight", read), tensor("mtp.0.main_norm.weight"));
+    const auto position = static_cast<int64_t>(classes_.size()) - 1;
+    stages_[stage].push_back(key("mtp." + std::to_string(stage) + ".", main, position, false));
   }
   const Vector logits = product("output.weight", norm(collapse(carried_), tensor("output_norm.weight")));
   return {logits.begin(), logits.end()};
@@ -387,19 +402,22 @@ void Reference::choose(int64_t number_of_layer, const Vector& low, const Vector&
   }
 }
 
+Vector Reference::key(const std::string& blk, const Vector& x, int64_t position, bool compressed) {
+  Vector kv = norm(product(blk + "attn_kv.weight", x), tensor(blk + "attn_kv_a_norm.weight"));
+  turn(kv, position, compressed);
+  return rounding_ ? rounded(kv, SimulatedRounding::kFp8Blocks32) : kv;
+}
+
 Vector Reference::attention(int64_t number_of_layer, const Vector& x) {
   const std::string blk = "blk." + std::to_string(number_of_layer) + ".";
   Layer& layer = layers_[number_of_layer];
   const bool compressed = layer.ratio > 0;
   const auto position = static_cast<int64_t>(classes_.size()) - 1;
-  const Vector low = norm(product(blk + "attn_q_a.weight", x), tensor(blk + "attn_q_a_norm.weight"));
-  const Vector q = product(blk + "attn_q_b.weight", low);
-  Vector kv = norm(product(blk + "attn_kv.weight", x), tensor(blk + "attn_kv_a_norm.weight"));
-  turn(kv, position, compressed);
-  if (rounding_) kv = rounded(kv, SimulatedRounding::kFp8Blocks32);
-  layer.window.push_back(kv);
+  layer.window.push_back(key(blk, x, position, compressed));
   if (layer.makes_rows) make_rows(layer, blk, x);
-  if (layer.chooses) choose(number_of_layer, low, x);
+  if (layer.chooses) {
+    choose(number_of_layer, norm(product(blk + "attn_q_a.weight", x), tensor(blk + "attn_q_a_norm.weight")), x);
+  }
   std::vector<const Vector*> seen;
   for (int64_t p = std::max<int64_t>(0, position - number("attention.sliding_window") + 1); p <= position; ++p) {
     seen.push_back(&layer.window[p]);
@@ -407,6 +425,13 @@ Vector Reference::attention(int64_t number_of_layer, const Vector& x) {
   if (compressed) {
     for (const size_t row : chosen_) seen.push_back(&layers_[layer.source].rows[row]);
   }
+  return attend(blk, x, position, compressed, seen);
+}
+
+Vector Reference::attend(const std::string& blk, const Vector& x, int64_t position, bool compressed,
+                         std::span<const Vector* const> seen) {
+  const Vector low = norm(product(blk + "attn_q_a.weight", x), tensor(blk + "attn_q_a_norm.weight"));
+  const Vector q = product(blk + "attn_q_b.weight", low);
   const Vector sinks = tensor(blk + "attn_sinks.weight");
   Vector outputs;
   for (int64_t h = 0; h < heads_; ++h) {
@@ -443,13 +468,13 @@ Vector Reference::gated(const std::string& blk, const std::string& suffix, const
   return product(blk + "ffn_down" + suffix, u, expert);
 }
 
-Vector Reference::feed_forward(const std::string& blk, const Vector& x) {
+Vector Reference::feed_forward(const std::string& blk, const Vector& x, int64_t used_experts) {
   Vector p = product(blk + "ffn_gate_inp.weight", x);
   for (double& value : p) value = std::sqrt(std::log1p(std::exp(value)));
   Vector biased = p;
   const Vector bias = tensor(blk + "exp_probs_b.bias");
   for (size_t i = 0; i < p.size(); ++i) biased[i] += bias[i];
-  const std::vector<size_t> used = largest(biased, up_to(p.size()), static_cast<size_t>(number("expert_used_count")));
+  const std::vector<size_t> used = largest(biased, up_to(p.size()), static_cast<size_t>(used_experts));
   double sum = 1e-20;
   for (const size_t expert : used) sum += p[expert];
   Vector y = gated(blk, "_shexp.weight", x, 0);
@@ -458,6 +483,71 @@ Vector Reference::feed_forward(const std::string& blk, const Vector& x) {
     for (int64_t d = 0; d < width_; ++d) y[d] += p[expert] / sum * kExpertScale * part[d];
   }
   return y;
+}
+
+/// The rows of a block of drafts.
+struct DraftRows {
+  std::vector<Vector> streams;
+  std::vector<Vector> carried;
+  int64_t position = 0;  ///< of the first
+};
+
+void Reference::draft_block(const std::string& blk, std::vector<Vector>& window, DraftRows& rows) {
+  const size_t count = rows.streams.size();
+  std::vector<Mix> attending;
+  std::vector<Vector> inputs, keys;
+  for (size_t i = 0; i < count; ++i) {
+    streams_now_ = rows.streams[i];
+    attending.push_back(mix(blk + "hc_attn"));
+    inputs.push_back(norm(collapse(rows.carried[i]), tensor(blk + "attn_norm.weight")));
+    keys.push_back(key(blk, inputs[i], rows.position + static_cast<int64_t>(i), false));
+  }
+  std::vector<const Vector*> seen;
+  for (int64_t p = std::max<int64_t>(0, rows.position - number("attention.sliding_window")); p < rows.position; ++p) {
+    seen.push_back(&window[p]);
+  }
+  for (const Vector& own : keys) seen.push_back(&own);
+  for (size_t i = 0; i < count; ++i) {
+    streams_now_ = rows.streams[i];
+    expand(attend(blk, inputs[i], rows.position + static_cast<int64_t>(i), false, seen), attending[i]);
+    const Mix feeding = mix(blk + "hc_ffn");
+    const Vector x = norm(collapse(carried_), tensor(blk + "ffn_norm.weight"));
+    expand(feed_forward(blk, x, number("dspark.num_experts_per_tok")), feeding);
+    rows.streams[i] = streams_now_;
+    rows.carried[i] = carried_;
+  }
+}
+
+std::vector<Reference::Draft> Reference::drafts(TokenId last) {
+  DraftRows rows;
+  rows.position = static_cast<int64_t>(classes_.size());
+  for (int64_t i = 0; i < number("dspark.block_size"); ++i) {
+    const int64_t token = i == 0 ? index(last) : number("dspark.noise_token_id");
+    const Vector e = part_of(tensor("token_embd.weight"), token, width_);
+    Vector& streams = rows.streams.emplace_back();
+    for (int64_t s = 0; s < streams_; ++s) streams.insert(streams.end(), e.begin(), e.end());
+    rows.carried.emplace_back(static_cast<size_t>(streams_), 0.0)[0] = 1;
+  }
+  for (size_t stage = 0; stage < stages_.size(); ++stage) {
+    draft_block("mtp." + std::to_string(stage) + ".", stages_[stage], rows);
+  }
+  const std::string blk = "mtp." + std::to_string(stages_.size() - 1) + ".";
+  std::vector<Draft> drafts;
+  for (size_t i = 0; i < rows.streams.size(); ++i) {
+    streams_now_ = rows.streams[i];
+    Vector hidden = collapse(rows.carried[i]);
+    Vector logits = product("output.weight", norm(hidden, tensor(blk + "norm.weight")));
+    const Vector& pairs = tensor(blk + "markov_head.markov_w1.weight");
+    const auto rank = file_.find_tensor(blk + "markov_head.markov_w1.weight")->shape[0];
+    const Vector before = part_of(pairs, index(last), rank);
+    const Vector added = product(blk + "markov_head.markov_w2.weight", before);
+    for (size_t token = 0; token < logits.size(); ++token) logits[token] += added[token];
+    last = TokenId{static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())};
+    hidden.insert(hidden.end(), before.begin(), before.end());
+    const double confidence = sigmoid(product(blk + "confidence_head.proj.weight", hidden)[0]);
+    drafts.push_back({{logits.begin(), logits.end()}, last, confidence});
+  }
+  return drafts;
 }
 
 }  // namespace cairn::deepseek41

@@ -27,6 +27,14 @@ class Reference {
   /// Logits of the next position of the text.
   std::vector<float> next(TokenId token);
 
+  struct Draft {
+    std::vector<float> logits;
+    TokenId token{};
+    double confidence = 0;
+  };
+  /// What the drafting head beside the model drafts behind `last`, the token after the text.
+  std::vector<Draft> drafts(TokenId last);
+
  private:
   /// What a layer has kept.
   struct Layer {
@@ -58,10 +66,14 @@ class Reference {
   void add_engram(int64_t layer, int64_t number);
   Vector engram_rows(int64_t layer, int64_t number);
   Vector attention(int64_t layer, const Vector& x);
+  Vector attend(const std::string& blk, const Vector& x, int64_t position, bool compressed,
+                std::span<const Vector* const> seen);
+  Vector key(const std::string& blk, const Vector& x, int64_t position, bool compressed);
+  void draft_block(const std::string& blk, std::vector<Vector>& window, struct DraftRows& rows);
   void make_rows(Layer& layer, const std::string& blk, const Vector& x);
   void choose(int64_t layer, const Vector& low, const Vector& x);
   Vector gated(const std::string& blk, const std::string& suffix, const Vector& x, int64_t expert);
-  Vector feed_forward(const std::string& blk, const Vector& x);
+  Vector feed_forward(const std::string& blk, const Vector& x, int64_t used);
 
   const gguf::Reader& file_;
   const bool rounding_;
@@ -71,6 +83,7 @@ class Reference {
   std::vector<int64_t> classes_;  // of the text's tokens
   Vector streams_now_;
   Vector carried_;
+  std::vector<std::vector<Vector>> stages_;  // windows of the drafting head's layers
   std::vector<size_t> chosen_;
   std::vector<size_t> candidates_;  // rows
 };

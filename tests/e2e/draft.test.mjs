@@ -91,7 +91,7 @@ test('the MTP module of the model: the same texts', async () => {
     const made = cairn(['synth', model, '--arch', 'deepseek4', '--set', 'nextn_predict_layers=1']);
     assert.equal(made.status, 0, made.stderr);
     const [alone, drafting] = [await serve(model), await serve(model, ['--speculate', '4'])];
-    assert.match(drafting.log(), /drafts with its own MTP module/);
+    assert.match(drafting.log(), /drafts with its own drafting head/);
     assert.doesNotMatch(alone.log(), /MTP module|not used/);
     for (const temperature of [0, 1]) {
       const request = { prompt: words, temperature, seed: 3 };

@@ -28,9 +28,11 @@ constexpr int kRequests = 8;
 constexpr int kTurnsMax = 100'000;
 constexpr int kTokens = 300;  // that all models have
 constexpr std::string_view kDeepSeek = "deepseek4";
+constexpr std::string_view kDspark = "deepseek4-dspark";
 constexpr std::string_view kAssisted = "gemma4";
 
-// DeepSeek V4's module, and those of decoders: of one with recurrent layers, and of one with experts; and an assistant.
+// DeepSeek V4's module and its drafting head, and modules of decoders: of one with recurrent layers, and of one with
+// experts; and an assistant.
 class MtpEngine : public testing::TestWithParam<const char*> {
  protected:
   MtpEngine()
@@ -44,6 +46,10 @@ class MtpEngine : public testing::TestWithParam<const char*> {
   static std::filesystem::path data() { return CAIRN_TEST_DATA; }
   std::filesystem::path model_path() const {
     if (GetParam() == kAssisted) return data() / "converted" / "gemma4.gguf";
+    if (GetParam() == kDspark) {
+      const auto model = gguf::Reader::open(make_model(folder_ / "plain.gguf")).value();
+      return make_with_dspark(model, folder_ / "model.gguf");
+    }
     return GetParam() == kDeepSeek ? make_model(folder_ / "model.gguf") : data() / "models" / GetParam();
   }
 
@@ -159,7 +165,8 @@ TEST_P(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, MtpEngine,
-                         testing::Values("deepseek4", "qwen35-mtp.gguf", "glm4moe-mtp.gguf", "gemma4"),
+                         testing::Values("deepseek4", "deepseek4-dspark", "qwen35-mtp.gguf", "glm4moe-mtp.gguf",
+                                         "gemma4"),
                          [](const auto& tested) {
                            std::string name = std::filesystem::path(tested.param).stem().string();
                            std::erase(name, '-');

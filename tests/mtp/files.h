@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <random>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,6 +117,59 @@ inline std::filesystem::path make_own_file(const gguf::Reader& file, const std::
   }
   gguf::Writer writer = gguf::Writer::create(path).value();
   writer.set("general.architecture", "deepseek4_mtp_support");
+  write_tensors(writer, tensors);
+  return path;
+}
+
+inline constexpr int32_t kDsparkBlock = 5;
+
+/// A copy of the model of make_model() with a drafting head (DSpark) in place of its MTP module: two layers with the
+/// module's weights, which read what the model's last layer leaves.
+inline std::filesystem::path make_with_dspark(const gguf::Reader& file, const std::filesystem::path& path) {
+  const std::string prefix = "blk.4.";
+  std::vector<NewTensor> tensors;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (!tensor.name.starts_with(prefix)) {
+      tensors.push_back(copy_of(tensor));
+      continue;
+    }
+    const std::string name(tensor.name.substr(prefix.size()));
+    const bool stream_head = name.starts_with("nextn.hc_head");
+    if (name.starts_with("nextn.") && !stream_head) continue;
+    for (const char* stage : {"mtp.0.", "mtp.1."}) {
+      if (stream_head && stage[4] == '0') continue;
+      tensors.push_back(copy_of(tensor));
+      tensors.back().name = stage + (stream_head ? name.substr(6) : name);
+    }
+  }
+  const auto number = [&](const char* key) { return file.metadata().integer(std::string("deepseek4.") + key).value(); };
+  const int64_t width = number("embedding_length"), vocabulary = file.find_tensor("token_embd.weight")->shape[1];
+  constexpr int64_t kRank = 16;
+  std::mt19937 random(9);
+  const auto add = [&](const std::string& name, std::vector<int64_t> shape, float mean, float spread) {
+    std::normal_distribution<float> normal(mean, spread);
+    std::vector<float> values(static_cast<size_t>(shape[0] * (shape.size() > 1 ? shape[1] : 1)));
+    for (float& value : values) value = normal(random);
+    const auto bytes = std::as_bytes(std::span(values));
+    tensors.push_back({name, TensorType::kF32, std::move(shape), {bytes.begin(), bytes.end()}});
+  };
+  add("mtp.0.main_proj.weight", {width, width}, 0, 0.06F);
+  add("mtp.0.main_norm.weight", {width}, 1, 0.2F);
+  add("mtp.1.norm.weight", {width}, 1, 0.2F);
+  add("mtp.1.markov_head.markov_w1.weight", {kRank, vocabulary}, 0, 0.1F);
+  add("mtp.1.markov_head.markov_w2.weight", {kRank, vocabulary}, 0, 0.1F);
+  gguf::Writer writer = gguf::Writer::create(path).value();
+  for (const auto& [key, value] : file.metadata().values()) writer.set(key, value);
+  writer.set_integer("deepseek4.block_count", gguf::ValueType::kU32, 4);
+  writer.set_integer("deepseek4.nextn_predict_layers", gguf::ValueType::kU32, 0);
+  writer.set_integer("deepseek4.dspark.block_size", gguf::ValueType::kU32, kDsparkBlock);
+  writer.set_integer("deepseek4.dspark.noise_token_id", gguf::ValueType::kU32, 3);
+  const uint32_t last = 3;
+  gguf::Array targets;
+  targets.type = gguf::ValueType::kU32;
+  targets.size = 1;
+  targets.numbers = std::as_bytes(std::span(&last, 1));
+  writer.set("deepseek4.dspark.target_layer_ids", gguf::Value{gguf::ValueType::kArray, targets});
   write_tensors(writer, tensors);
   return path;
 }

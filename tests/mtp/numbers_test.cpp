@@ -58,6 +58,16 @@ class Session {
   }
   /// Logits of the token after `token`, which is at `position`.
   std::vector<float> mtp_step(TokenId token, int32_t position) { return run({&token, 1}, position, true, tables_[0]); }
+  /// A block of drafts (DSpark) behind `token`, which is at `position`: their logits.
+  std::vector<std::vector<float>> drafts(TokenId token, int32_t position) {
+    std::vector<std::vector<float>> all;
+    EXPECT_TRUE(pool_.extend(tables_[0], position + kDsparkBlock));
+    for (int32_t ahead = 0; ahead < kDsparkBlock; ++ahead) {
+      all.push_back(run({&token, 1}, position + ahead, true, tables_[0], ahead));
+      token = first_choice(all.back());
+    }
+    return all;
+  }
   /// A request for drafts after all of `tokens`.
   DraftRequest request(size_t sequence, std::span<const TokenId> tokens, int32_t tokens_max,
                        std::vector<TokenId>& proposed) {
@@ -83,11 +93,13 @@ class Session {
   }
 
  private:
-  std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool mtp, PageTable& table) {
+  std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool mtp, PageTable& table,
+                         int32_t ahead = 0) {
     const auto rows = static_cast<int32_t>(tokens.size());
     EXPECT_TRUE(pool_.extend(table, position + rows));
     BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &table};
     slice.logits = mtp ? LogitsWanted::kLast : LogitsWanted::kAll;
+    slice.drafts_before = ahead;
     const Batch batch{.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool_};
     const auto logits = mtp ? runner_->mtp_step(batch) : runner_->step(batch);
     EXPECT_TRUE(logits.has_value()) << logits.error().text();
@@ -159,6 +171,54 @@ TEST_F(MtpModule, TheModuleComputesItsFormulas) {
   EXPECT_LE(nmse(session.mtp_step(tokens_[kPrompt + 2], kPrompt + 2),
                  reference.logits(reference.layer(input, rows), head, norm)),
             kNmseMax);
+}
+
+// V4's drafting head reads what layers leave, and a head of its own reduces its streams to one row.
+TEST_F(MtpModule, ADraftingHeadOfV4ComputesItsFormulas) {
+  const auto file = gguf::Reader::open(make_with_dspark(file_, folder_ / "dspark.gguf")).value();
+  Session with_module(file_, true), session(file, true);
+  ASSERT_EQ(session.runner().draft_block(), kDsparkBlock);
+  EXPECT_EQ(with_module.step(tokens(0, kPrompt), 0), session.step(tokens(0, kPrompt), 0));
+  const Reference stages[] = {Reference(file, "mtp.0."), Reference(file, "mtp.1.")};
+  const Reference& any = stages[0];
+
+  // The window of each layer, from the mean of the streams behind the model's last layer.
+  constexpr int32_t kWindow = 16;
+  std::vector<Vector> rows;
+  for (int32_t position = kPrompt - kWindow; position < kPrompt; ++position) {
+    const Vector left = with_module.streams_at(position);
+    Vector mean(static_cast<size_t>(any.width), 0);
+    for (size_t i = 0; i < left.size(); ++i) mean[i % mean.size()] += left[i] / static_cast<double>(any.streams);
+    const Vector main = norm(any.product("mtp.0.main_proj.weight", mean), any.tensor("mtp.0.main_norm.weight"));
+    rows.push_back(any.key(main, position));
+  }
+  std::vector<Vector> block;
+  TokenId last = tokens_[kPrompt];
+  for (int32_t i = 0; i < kDsparkBlock; ++i) {
+    const auto token = static_cast<size_t>(i == 0 ? index(last) : 3);
+    const Vector all = any.tensor("token_embd.weight");
+    Vector& streams = block.emplace_back();
+    for (int64_t s = 0; s < any.streams; ++s) {
+      const auto row = all.begin() + static_cast<std::ptrdiff_t>(token * static_cast<size_t>(any.width));
+      streams.insert(streams.end(), row, row + any.width);
+    }
+  }
+  for (const Reference& stage : stages) {
+    std::vector<Vector> seen = rows;
+    for (int32_t i = 0; i < kDsparkBlock; ++i) seen.push_back(stage.row(block[i], kPrompt + i));
+    for (int32_t i = 0; i < kDsparkBlock; ++i) block[i] = stage.layer(block[i], kPrompt + i, seen);
+  }
+  const std::vector<std::vector<float>> drafts = session.drafts(last, kPrompt);
+  const Vector pairs = any.tensor("mtp.1.markov_head.markov_w1.weight");
+  constexpr std::ptrdiff_t kRank = 16;
+  for (int32_t i = 0; i < kDsparkBlock; ++i) {
+    Vector logits = any.logits(block[i], "mtp.1.hc_head", "mtp.1.norm.weight");
+    const auto before = pairs.begin() + index(last) * kRank;
+    const Vector added = any.product("mtp.1.markov_head.markov_w2.weight", {before, before + kRank});
+    for (size_t token = 0; token < logits.size(); ++token) logits[token] += added[token];
+    EXPECT_LE(nmse(drafts[i], logits), kNmseMax) << i;
+    last = first_choice(drafts[i]);
+  }
 }
 
 TEST_F(MtpModule, DraftingDoesNotChangeTheModelsLogits) {

@@ -23,14 +23,14 @@ Vector part_of(const Vector& x, int64_t which, int64_t size) {
   return {x.begin() + which * size, x.begin() + (which + 1) * size};
 }
 
-Vector norm(const Vector& x, const Vector& weight = {}) {
+}  // namespace
+
+Vector norm(const Vector& x, const Vector& weight) {
   const double factor = 1 / std::sqrt(dot(x.data(), x) / static_cast<double>(x.size()) + kEpsilon);
   Vector y(x.size());
   for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] * factor * (weight.empty() ? 1 : weight[i]);
   return y;
 }
-
-}  // namespace
 
 Reference::Reference(const gguf::Reader& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {
   width = number("embedding_length");
@@ -72,16 +72,24 @@ Vector Reference::begin(const Vector& before, int32_t token) const {
 }
 
 Vector Reference::row(const Vector& x, int64_t position) const {
-  const Vector input = norm(mix(x, "hc_attn").collapsed, tensor(prefix_ + "attn_norm.weight"));
+  return key(norm(mix(x, "hc_attn").collapsed, tensor(prefix_ + "attn_norm.weight")), position);
+}
+
+Vector Reference::key(const Vector& input, int64_t position) const {
   Vector kv = norm(product(prefix_ + "attn_kv.weight", input), tensor(prefix_ + "attn_kv_a_norm.weight"));
   turn(kv, position);
   return kv;
 }
 
 Vector Reference::layer(const Vector& x, const std::vector<Vector>& rows) const {
+  const auto position = static_cast<int64_t>(rows.size()) - 1;
+  return layer(x, position, std::span(rows).subspan(std::max<int64_t>(0, position - window_ + 1)));
+}
+
+Vector Reference::layer(const Vector& x, int64_t position, std::span<const Vector> seen) const {
   const Mix in_attention = mix(x, "hc_attn");
-  const Vector y =
-      expand(x, attention(norm(in_attention.collapsed, tensor(prefix_ + "attn_norm.weight")), rows), in_attention);
+  const Vector input = norm(in_attention.collapsed, tensor(prefix_ + "attn_norm.weight"));
+  const Vector y = expand(x, attention(input, position, seen), in_attention);
   const Mix in_forward = mix(y, "hc_ffn");
   return expand(y, feed_forward(norm(in_forward.collapsed, tensor(prefix_ + "ffn_norm.weight"))), in_forward);
 }
@@ -155,8 +163,7 @@ Vector Reference::expand(const Vector& x, const Vector& y, const Mix& how) const
   return out;
 }
 
-Vector Reference::attention(const Vector& input, const std::vector<Vector>& rows) const {
-  const auto position = static_cast<int64_t>(rows.size()) - 1;
+Vector Reference::attention(const Vector& input, int64_t position, std::span<const Vector> seen) const {
   const Vector low = norm(product(prefix_ + "attn_q_a.weight", input), tensor(prefix_ + "attn_q_a_norm.weight"));
   const Vector q = product(prefix_ + "attn_q_b.weight", low);
   const Vector sinks = tensor(prefix_ + "attn_sinks.weight");
@@ -166,10 +173,10 @@ Vector Reference::attention(const Vector& input, const std::vector<Vector>& rows
     turn(query, position);
     Vector out(static_cast<size_t>(head_), 0);
     double total = std::exp(sinks[h]);
-    for (int64_t p = std::max<int64_t>(0, position - window_ + 1); p <= position; ++p) {
-      const double weight = std::exp(dot(query.data(), rows[p]) / std::sqrt(static_cast<double>(head_)));
+    for (const Vector& row : seen) {
+      const double weight = std::exp(dot(query.data(), row) / std::sqrt(static_cast<double>(head_)));
       total += weight;
-      for (int64_t d = 0; d < head_; ++d) out[d] += weight * rows[p][d];
+      for (int64_t d = 0; d < head_; ++d) out[d] += weight * row[d];
     }
     for (double& value : out) value /= total;
     turn(out, -position);

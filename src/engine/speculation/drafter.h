@@ -23,10 +23,13 @@ struct DraftRequest {
   int32_t tokens_max = 0;
   std::vector<TokenId>* proposed = nullptr;  ///< empty, with room for tokens_max
   /// For drafters that write pages: the model has computed all tokens but the last, and the pages have room for
-  /// tokens_max more.
+  /// rows_written(tokens_max) rows from the last on.
   const PageTable* pages = nullptr;
   const PagePool* pool = nullptr;
   std::span<const float> adapter_scales = {};  ///< BatchSlice's
+  /// A token behind the first is worth proposing if all up to it are right with at least this probability. Drafters
+  /// that do not know it propose what they have.
+  double probability_min = 0;
 };
 
 /// Thread: the engine's.
@@ -35,8 +38,8 @@ class Drafter {
   virtual ~Drafter() = default;
   /// Appends up to tokens_max tokens to each request's `proposed`.
   virtual void propose(std::span<const DraftRequest> requests) = 0;
-  /// Whether proposing writes to the model's own pages, behind what it has computed.
-  virtual bool writes_pages() const { return false; }
+  /// Rows of the model's own pages, from the one of the last token on, that proposing up to `tokens` tokens writes to.
+  virtual int32_t rows_written(int32_t /*tokens*/) const { return 0; }
   /// Drops all state of a sequence that has gone.
   virtual void forget(SequenceId sequence) = 0;
 };

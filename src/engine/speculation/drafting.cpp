@@ -21,7 +21,8 @@ Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& option
       clock_(clock),
       drafter_(std::move(drafter)),
       drafts_max_(drafter_ == nullptr ? 0 : options.speculation.tokens_max),
-      vocabulary_(static_cast<int32_t>(runner.vocabulary())) {
+      vocabulary_(static_cast<int32_t>(runner.vocabulary())),
+      context_tokens_(runner.context_tokens()) {
   requests_.reserve(static_cast<size_t>(sequences_max));
 }
 
@@ -69,13 +70,28 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
     const double row_cost = (with - without + token_ns_) / without;
     int32_t wanted =
         std::min(sequence->draft_length_controller().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
-    // The pages of the step that checks the drafts, taken a little earlier.
-    if (wanted > 0 && drafter_->writes_pages()) wanted = kv_.reserve_drafts(*sequence, wanted);
+    wanted = reserve(*sequence, wanted);
     if (wanted <= 0) continue;
-    requests_.push_back({sequence->id(), sequence->tokens(), wanted, &sequence->drafts(), &sequence->memory().table,
-                         &kv_.pool(), sequence->adapter_scales()});
+    requests_.push_back({.sequence = sequence->id(),
+                         .tokens = sequence->tokens(),
+                         .tokens_max = wanted,
+                         .proposed = &sequence->drafts(),
+                         .pages = &sequence->memory().table,
+                         .pool = &kv_.pool(),
+                         .adapter_scales = sequence->adapter_scales(),
+                         .probability_min = row_cost});
   }
   if (requests_.empty()) token_ns_ *= 1 - kDraftCostForgotten;
+}
+
+int32_t Drafting::reserve(Sequence& sequence, int32_t wanted) {
+  if (wanted <= 0) return 0;
+  const int32_t rows = drafter_->rows_written(wanted);
+  if (rows == 0) return wanted;
+  const auto last = static_cast<int32_t>(sequence.tokens().size()) - 1;
+  if (rows > context_tokens_ - last) return 0;
+  const int32_t reserved = kv_.reserve_drafts(sequence, std::max(wanted, rows - 1));
+  return reserved < rows - 1 ? 0 : std::min(wanted, reserved);
 }
 
 void Drafting::learn_cost(int64_t drafting_ns) {

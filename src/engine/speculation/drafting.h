@@ -33,6 +33,9 @@ class Drafting {
 
  private:
   void collect_requests(const Sequences& running, const CostModel& cost);
+  /// Takes the pages that up to `wanted` drafts write to, those of the step that checks them too; returns for how many
+  /// drafts there are.
+  int32_t reserve(Sequence& sequence, int32_t wanted);
   void learn_cost(int64_t drafting_ns);
 
   KvManager& kv_;
@@ -40,6 +43,7 @@ class Drafting {
   const std::unique_ptr<Drafter> drafter_;
   const int32_t drafts_max_;
   const int32_t vocabulary_;
+  const int32_t context_tokens_;
   std::vector<DraftRequest> requests_;  // requests of this step; keeps its memory
   double token_ns_ = 0;                 // nanoseconds that the drafter takes per token
 };

@@ -43,7 +43,7 @@ class WrongFrom final : public Drafter {
       request.proposed->assign(static_cast<size_t>(request.tokens_max), TokenId{41});
     }
   }
-  bool writes_pages() const override { return writes_pages_; }
+  int32_t rows_written(int32_t tokens) const override { return writes_pages_ ? tokens : 0; }
   void forget(SequenceId) override {}
 
  private:

@@ -13,11 +13,13 @@ class MtpDrafter final : public Drafter {
  public:
   explicit MtpDrafter(Runner& runner)
       : runner_(runner),
-        sequences_max_(static_cast<size_t>(std::min(runner.batch_tokens_max(), runner.logits_max()))),
+        block_(runner.draft_block()),
+        sequences_max_(static_cast<size_t>(std::min(runner.batch_tokens_max() / block_, runner.logits_max()))),
         greedy_(runner, static_cast<int32_t>(sequences_max_), runner.vocabulary()) {
     active_.reserve(sequences_max_);
     tokens_.reserve(sequences_max_);
     slices_.reserve(sequences_max_);
+    probabilities_.reserve(sequences_max_);
   }
 
   // One batch per draft: the next one reads the results of this one.
@@ -26,6 +28,7 @@ class MtpDrafter final : public Drafter {
     for (const DraftRequest& request : requests) {
       if (request.tokens_max > 0 && active_.size() < sequences_max_) active_.push_back(&request);
     }
+    probabilities_.assign(active_.size(), 1);
     while (!active_.empty()) {
       lay_out();
       const Result<std::span<const TokenId>> drafts = draft();
@@ -37,7 +40,7 @@ class MtpDrafter final : public Drafter {
       take(*drafts);
     }
   }
-  bool writes_pages() const override { return true; }
+  int32_t rows_written(int32_t tokens) const override { return block_ > 1 ? block_ : tokens; }
   void forget(SequenceId /*sequence*/) override {}
 
  private:
@@ -62,28 +65,35 @@ class MtpDrafter final : public Drafter {
   Result<std::span<const TokenId>> draft() {
     CAIRN_TRY(const LogitsView logits,
               runner_.mtp_step({tokens_, slices_, active_.front()->pool, greedy_.keeps_logits()}));
+    for (size_t i = 0; i < logits.confidence.size(); ++i) probabilities_[i] *= logits.confidence[i];
     return greedy_.of(logits, active_.size());
   }
 
-  // Keeps in active_ the requests that need more drafts.
+  // Keeps in active_ the requests that need more drafts. What the first draft is worth shows only if it is proposed.
   void take(std::span<const TokenId> drafts) {
     size_t kept = 0;
     for (size_t i = 0; i < active_.size(); ++i) {
-      if (drafts[i] == kNoToken) continue;
       std::vector<TokenId>& proposed = *active_[i]->proposed;
+      const bool unlikely = !proposed.empty() && probabilities_[i] < active_[i]->probability_min;
+      if (drafts[i] == kNoToken || unlikely) continue;
       proposed.push_back(drafts[i]);
-      if (static_cast<int32_t>(proposed.size()) < active_[i]->tokens_max) active_[kept++] = active_[i];
+      const auto size = static_cast<int32_t>(proposed.size());
+      if (size == active_[i]->tokens_max || (block_ > 1 && size == block_)) continue;
+      probabilities_[kept] = probabilities_[i];
+      active_[kept++] = active_[i];
     }
     active_.resize(kept);
   }
 
   Runner& runner_;
+  const int32_t block_;         // rows that are drafted at once
   const size_t sequences_max_;  // maximum sequences of a batch
   ArgmaxSampler greedy_;
   bool has_failed_ = false;
 
   // State of the current call.
   std::vector<const DraftRequest*> active_;
+  std::vector<double> probabilities_;  // that all drafts of a request so far are right
   std::vector<TokenId> tokens_;
   std::vector<BatchSlice> slices_;
 };

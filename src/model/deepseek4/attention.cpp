@@ -199,7 +199,12 @@ void ModelRunner::attend(size_t layer, const PagePool& pool) {
     source.slices = batch_.slices(place.group);
     return source;
   };
-  add(places.window).window = description_.window;
+  RowSource& window = add(places.window);
+  window.window = description_.window;
+  if (description_.dspark && layer >= description_.main_layers()) {
+    window.window += description_.dspark->block;
+    window.slices = block_row_slices_;
+  }
   if (config.ratio > 0) {
     RowSource& compressed = add(places.compressed);
     if (config.indexed || description_.is_v41) {

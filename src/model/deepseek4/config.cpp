@@ -56,9 +56,9 @@ Result<void> read_index(const MetadataReader& keys, ModelConfig& model) {
 }
 
 Result<void> read_experts(const MetadataReader& keys, ModelConfig& model) {
-  CAIRN_TRY(model.experts, keys.integer("expert_count", 1, kExpertsMax));
-  CAIRN_TRY(model.experts_used,
-            keys.integer("expert_used_count", 1, std::min<int64_t>(model.experts, kExpertsUsedMax)));
+  CAIRN_TRY(model.experts.all, keys.integer("expert_count", 1, kExpertsMax));
+  CAIRN_TRY(model.experts.used,
+            keys.integer("expert_used_count", 1, std::min<int64_t>(model.experts.all, kExpertsUsedMax)));
   CAIRN_TRY(model.expert_width, keys.integer("expert_feed_forward_length", 1, kFeedForwardMax));
   CAIRN_TRY(const int64_t shared, keys.integer_or("expert_shared_count", 1, 0, kExpertsUsedMax));
   model.shared_width = shared * model.expert_width;
@@ -197,7 +197,10 @@ KvLayout kv_layout_of(const ModelConfig& config, KvType type, std::vector<LayerP
   places.clear();
   for (const LayerConfig& layer : config.layers) {
     LayerPlaces at;
-    at.window = add(KvKind::kWindow, config.window, {.kv_heads = 1, .key_dim = config.head_dim});
+    // The first row of a block of drafts is not the model's yet: behind it are as many that are.
+    const bool drafts_block = config.dspark && places.size() >= config.main_layers();
+    const int32_t window = config.window + (drafts_block ? 1 : 0);
+    at.window = add(KvKind::kWindow, window, {.kv_heads = 1, .key_dim = config.head_dim});
     if (layer.ratio > 0) {
       if (!layer.makes_rows) {
         at.compressed = places[layer.rows_of].compressed;

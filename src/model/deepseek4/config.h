@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "cache/kv_layout.h"
 #include "gguf/reader.h"
 #include "kernels/compressor_operations.h"
@@ -31,6 +33,26 @@ struct LayerConfig {
   float clamp = 0;      ///< of the gated product, in routed experts
   float shared_clamp = 0;
 };
+
+/// Routed experts of a layer, and how many of them a token uses.
+struct ExpertCounts {
+  int32_t all = 0;
+  int32_t used = 0;
+};
+
+/// The drafting head of V4.1, and of V4 since July 2026: see dspark_weights.h.
+struct DsparkConfig {
+  int32_t stages = 0;            ///< its layers, the last of ModelConfig::layers
+  int32_t block = 0;             ///< rows that are computed at once: of the last token, and of noise behind it
+  TokenId noise{};               ///< stands in the block for tokens that are not known yet
+  std::vector<int32_t> targets;  ///< layers of the model whose input it reads; main_layers(): what the last one leaves
+  int64_t markov_rank = 0;
+  ExpertCounts experts;
+};
+/// Largest block: its rows are drafts, and no answer goes on for so many that are right.
+inline constexpr int32_t kDsparkBlockMax = 32;
+inline constexpr int32_t kDsparkStagesMax = 16;
+inline constexpr int32_t kDsparkTargetsMax = 16;
 
 struct ModelConfig {
   /// V4.1: layers share compressed rows and their choice, a block's share of each stream is found by the block before
@@ -61,8 +83,7 @@ struct ModelConfig {
   int32_t candidate_blocks = 0;  ///< that later layers choose from, at most
   int32_t candidate_rows = 0;    ///< of a block
 
-  int32_t experts = 0;
-  int32_t experts_used = 0;
+  ExpertCounts experts;
   int64_t expert_width = 0;
   int64_t shared_width = 0;
   float expert_scale = 0;
@@ -74,8 +95,13 @@ struct ModelConfig {
   std::vector<LayerConfig> layers;
   EngramConfig engram;
   bool has_mtp = false;  ///< the last of `layers` drafts the token after the next one, see mtp_weights.h
+  std::optional<DsparkConfig> dspark;
 
-  size_t main_layers() const { return layers.size() - (has_mtp ? 1 : 0); }
+  bool drafts() const { return has_mtp || dspark.has_value(); }
+  size_t main_layers() const { return layers.size() - (has_mtp ? 1 : 0) - (dspark ? dspark->stages : 0); }
+  const ExpertCounts& experts_of(size_t layer) const {
+    return dspark && layer >= main_layers() ? dspark->experts : experts;
+  }
 
   int32_t outer_dim() const { return heads * head_dim; }
   /// Compressor of a layer with compressed rows, and of its index; biases are the weights'.

@@ -92,9 +92,9 @@ class Config41Reader {
   }
 
   Result<void> read_experts() {
-    CAIRN_TRY(model_.experts, integer("expert_count", "n_routed_experts", 1, kExpertsMax));
-    CAIRN_TRY(model_.experts_used, integer("expert_used_count", "num_experts_per_tok", 1,
-                                           std::min<int64_t>(model_.experts, kExpertsUsedMax)));
+    CAIRN_TRY(model_.experts.all, integer("expert_count", "n_routed_experts", 1, kExpertsMax));
+    CAIRN_TRY(model_.experts.used, integer("expert_used_count", "num_experts_per_tok", 1,
+                                           std::min<int64_t>(model_.experts.all, kExpertsUsedMax)));
     CAIRN_TRY(model_.expert_width, integer("expert_feed_forward_length", "moe_intermediate_size", 1, kFeedForwardMax));
     CAIRN_TRY(const int64_t shared, integer_or("expert_shared_count", "n_shared_experts", 1, 0, kExpertsUsedMax));
     model_.shared_width = shared * model_.expert_width;

@@ -6,8 +6,9 @@
 namespace cairn::deepseek4 {
 
 Result<LogitsView> ModelRunner::mtp_step(const Batch& batch) {
-  CAIRN_CHECK(description_.has_mtp);
+  CAIRN_CHECK(description_.drafts());
   for (const BatchSlice& slice : batch.slices) CAIRN_CHECK(slice.rows == 1 && slice.logits == LogitsWanted::kLast);
+  if (description_.dspark) return dspark_step(batch);
   plan(batch);
   backend_.begin_step();
   compute_ropes();
@@ -27,13 +28,18 @@ void ModelRunner::follow(const Batch& batch) {
   const size_t layer = description_.main_layers();
   const LayerWeights& weights = weights_.layers[layer];
   begin_block(weights.attention_streams, weights.attention_norm);
+  store_keys(layer, *batch.pool);
+}
+
+void ModelRunner::store_keys(size_t layer, const PagePool& pool) {
+  const LayerWeights& weights = weights_.layers[layer];
   const MatmulTarget latent[] = {weights.key_value.to(activations_.latent)};
   backend_.matmul(latent, activations_.input, rows_);
   const int32_t dim = description_.head_dim;
   backend_.rms_norm(activations_.latent, weights.key_value_norm.floats(), description_.norm_epsilon, rows_, dim,
                     activations_.latent);
   turn_last(rope(Rope::kWindow), activations_.latent, rows_, 1, dim);
-  store_window(layer, *batch.pool);
+  store_window(layer, pool);
 }
 
 void ModelRunner::begin_drafts(const Batch& batch) {

@@ -13,6 +13,13 @@ constexpr int64_t kElementBytes = 4;  // float32 and int32 alike
 constexpr float kExpertSumLeast = 0x1p-14F;
 constexpr float kExpertSumLeast41 = 1e-20F;
 
+/// Of all layers, those that draft included.
+ExpertCounts most_experts(const ModelConfig& model) {
+  if (!model.dspark) return model.experts;
+  const ExpertCounts& drafting = model.dspark->experts;
+  return {std::max(model.experts.all, drafting.all), std::max(model.experts.used, drafting.used)};
+}
+
 }  // namespace
 
 ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& backend, const ModelOptions& options)
@@ -31,7 +38,9 @@ ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& back
 
 void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options) {
   const int64_t rows = options.batch_tokens_max, width = model.embedding, outer = model.outer_dim();
-  const int64_t share_columns = stream_shares(model.streams), used = model.experts_used;
+  const int64_t share_columns = stream_shares(model.streams);
+  const ExpertCounts experts = most_experts(model);
+  const int64_t used = experts.used;
   const int64_t inner = std::max(used * model.expert_width, model.shared_width);
   int64_t ratios = 0, compressor = 0, index = 0;
   for (size_t i = 0; i < model.layers.size(); ++i) {
@@ -72,7 +81,7 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
   arena.add(classes, engrams ? rows * (model.engram.order - 1) : 0);
   arena.add(engram_rows, engrams ? rows * model.engram.width() : 0);
   arena.add(engram_keys, engrams ? rows * (model.streams + 1) * width : 0);
-  arena.add(router, rows * model.experts);
+  arena.add(router, rows * experts.all);
   arena.add(expert_ids, rows * used);
   arena.add(expert_weights, rows * used);
   arena.add(gate, rows * inner);
@@ -82,13 +91,25 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
   arena.add(compressed_ropes, ratios * rows * model.rope_dims);
   arena.add(pairs, model.has_mtp ? rows * model.streams * 2 * width : 0);
   arena.add(logits, options.logits_max * model.vocabulary);
+  if (!model.dspark) return;
+  const DsparkConfig& dspark = *model.dspark;
+  const int64_t drafting = draft_slices_max(model, options), block_rows = drafting * dspark.block;
+  arena.add(shares_even, rows * share_columns);
+  arena.add(main_inputs, rows * std::ssize(dspark.targets) * width);
+  arena.add(block_hidden, block_rows * width);
+  arena.add(block_logits, block_rows * model.vocabulary);
+  arena.add(draft_logits, drafting * model.vocabulary);
+  arena.add(markov_rows, drafting * dspark.markov_rank);
+  arena.add(confidence_inputs, drafting * (width + dspark.markov_rank));
+  arena.add(confidence, drafting);
 }
 
 WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOptions& options) {
   const int32_t rows = options.batch_tokens_max;
   WorkspaceSizes sizes;
   sizes.sample_rows = options.logits_max;
-  const int64_t used = int64_t{rows} * model.experts_used, groups = int64_t{rows} * model.output_groups;
+  const ExpertCounts experts = most_experts(model);
+  const int64_t used = int64_t{rows} * experts.used, groups = int64_t{rows} * model.output_groups;
   sizes.inputs = {{rows, model.streams * model.embedding},
                   {rows, std::max(model.q_lora_rank, model.shared_width)},
                   {rows, model.output_groups * model.output_rank},
@@ -97,9 +118,13 @@ WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOpti
   if (!model.engram.layers.empty()) sizes.inputs.push_back({rows, model.engram.width()});
   if (model.is_v41) sizes.inputs.push_back({rows, model.head_dim});
   if (model.has_mtp) sizes.inputs.push_back({rows * model.streams, 2 * model.embedding});
+  if (model.dspark) {
+    sizes.inputs.push_back({rows, std::ssize(model.dspark->targets) * model.embedding});
+    sizes.inputs.push_back({rows, model.embedding + model.dspark->markov_rank});
+  }
   sizes.expert_choices = std::max(used, groups);
-  sizes.experts = std::max(model.experts, model.output_groups);
-  sizes.routed_experts = model.experts;
+  sizes.experts = std::max(experts.all, model.output_groups);
+  sizes.routed_experts = experts.all;
   sizes.latent = {
       .rows = rows, .heads = model.heads, .context_tokens = model.context_tokens, .row_dim = model.head_dim};
   if (std::ranges::any_of(model.layers, &LayerConfig::indexed)) {
@@ -138,8 +163,9 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
                   .vocabulary = description_.vocabulary,
                   .groups = kv_layout_.groups.size()});
   stream_rows_.reserve(rows_max_ * description_.streams);
-  given_ids_.reserve(int64_t{rows_max_} * description_.experts_used);
+  given_ids_.reserve(int64_t{rows_max_} * description_.experts.used);
   logits_.reserve(logit_rows_max_, description_.vocabulary);
+  if (description_.dspark) reserve_dspark(options);
   if (!description_.is_v41) return {};
   // The first block reads the first stream.
   const int32_t columns = stream_shares(description_.streams);
@@ -173,19 +199,29 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
   begin_streams(batch.tokens);
   if (!description_.engram.layers.empty()) find_engrams(*batch.pool);
   const size_t layers = description_.main_layers();
+  const bool drafts = description_.drafts();
   for (size_t layer = 0; layer < layers; ++layer) {
     if (description_.layers[layer].engram >= 0) {
       add_engram(description_.layers[layer], *weights_.layers[layer].engram);
     }
+    if (description_.dspark) keep_main_inputs(layer);
     attention(layer, *batch.pool);
-    if (layer + 1 == layers && !description_.has_mtp) select_output_rows();
+    if (layer + 1 == layers && !drafts) select_output_rows();
     feed_forward(layer);
   }
-  if (!description_.has_mtp) return logits(weights_.output_streams, weights_.output_norm);
-  store(places_.back().streams, *batch.pool, activations_.streams);
+  if (!drafts) return logits(weights_.output_streams, weights_.output_norm);
+  if (description_.dspark) {
+    keep_main_inputs(layers);
+  } else {
+    store(places_.back().streams, *batch.pool, activations_.streams);
+  }
   select_output_rows();
   CAIRN_TRY(const LogitsView result, logits(weights_.output_streams, weights_.output_norm));
-  follow(batch);
+  if (description_.dspark) {
+    follow_dspark(batch);
+  } else {
+    follow(batch);
+  }
   return result;
 }
 
@@ -286,9 +322,9 @@ void ModelRunner::feed_forward(size_t layer) {
   const LayerWeights& weights = weights_.layers[layer];
   const LayerConfig& config = description_.layers[layer];
   const int64_t width = description_.embedding;
-  const int32_t used = description_.experts_used;
+  const int32_t used = description_.experts_of(layer).used;
   begin_block(weights.feed_forward_streams, weights.feed_forward_norm);
-  route(config, weights);
+  route(layer);
   const MatmulTarget in[] = {weights.routed.gate.to(activations_.gate), weights.routed.up.to(activations_.up)};
   backend_.grouped_matmul(in, activations_.input, rows_, activations_.expert_ids, used, false);
   clamp_and_gate(config.clamp, int64_t{rows_} * used, description_.expert_width);
@@ -316,23 +352,24 @@ void ModelRunner::clamp_and_gate(float clamp, int64_t rows, int64_t width) {
   backend_.gate(Activation::kSilu, activations_.gate, activations_.up, rows, width, activations_.gate);
 }
 
-void ModelRunner::route(const LayerConfig& layer, const LayerWeights& weights) {
-  const int32_t used = description_.experts_used;
+void ModelRunner::route(size_t layer) {
+  const LayerWeights& weights = weights_.layers[layer];
+  const ExpertCounts& experts = description_.experts_of(layer);
   const MatmulTarget router[] = {weights.router.to(activations_.router)};
   backend_.matmul(router, activations_.input, rows_);
   RouteParams params;
-  params.experts = description_.experts;
-  params.used = used;
+  params.experts = experts.all;
+  params.used = experts.used;
   params.score = RouteScore::kSqrtSoftplus;
   params.renormalise = true;
   params.sum_least = description_.is_v41 ? kExpertSumLeast41 : kExpertSumLeast;
   params.scale = description_.expert_scale;
   params.bias = weights.router_bias.floats();
-  if (layer.hashed) {
+  if (description_.layers[layer].hashed) {
     params.given = true;
     given_ids_.clear();
     for (const TokenId token : tokens_) {
-      const auto ids = std::span(weights.token_experts).subspan(index(token) * used, used);
+      const auto ids = std::span(weights.token_experts).subspan(index(token) * experts.used, experts.used);
       given_ids_.insert(given_ids_.end(), ids.begin(), ids.end());
     }
     backend_.write(given_ids_.data(), std::ssize(given_ids_) * kElementBytes, activations_.expert_ids);
@@ -356,24 +393,28 @@ void ModelRunner::select_output_rows() {
   rows_ = static_cast<int32_t>(wanted.size());
 }
 
-Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffer& norm) {
+void ModelRunner::collapse_streams(const StreamWeights& weights, float* out) {
   const int32_t streams = description_.streams;
   const int64_t width = description_.embedding;
-  if (rows_ > 0 && description_.is_v41) {
-    stream_operations_.hyper_connection_read(activations_.streams, carried_, stream_shares(streams), streams, rows_,
-                                             width, activations_.input);
-  } else if (rows_ > 0) {
-    backend_.rms_norm(activations_.streams, nullptr, description_.norm_epsilon, rows_, streams * width,
-                      activations_.flat);
-    const MatmulTarget gate[] = {weights.logits.to(activations_.share_logits)};
-    backend_.matmul(gate, activations_.flat, rows_);
-    const StreamParams params{streams, 0, description_.stream_epsilon, weights.scale.floats(), weights.base.floats()};
-    stream_operations_.gate_streams(params, activations_.share_logits, rows_, activations_.shares);
-    stream_operations_.hyper_connection_read(activations_.streams, activations_.shares, streams, streams, rows_, width,
-                                             activations_.input);
+  if (description_.is_v41) {
+    return stream_operations_.hyper_connection_read(activations_.streams, carried_, stream_shares(streams), streams,
+                                                    rows_, width, out);
   }
+  backend_.rms_norm(activations_.streams, nullptr, description_.norm_epsilon, rows_, streams * width,
+                    activations_.flat);
+  const MatmulTarget gate[] = {weights.logits.to(activations_.share_logits)};
+  backend_.matmul(gate, activations_.flat, rows_);
+  const StreamParams params{streams, 0, description_.stream_epsilon, weights.scale.floats(), weights.base.floats()};
+  stream_operations_.gate_streams(params, activations_.share_logits, rows_, activations_.shares);
+  stream_operations_.hyper_connection_read(activations_.streams, activations_.shares, streams, streams, rows_, width,
+                                           out);
+}
+
+Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffer& norm) {
   if (rows_ > 0) {
-    backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, width, activations_.input);
+    collapse_streams(weights, activations_.input);
+    backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, description_.embedding,
+                      activations_.input);
     const MatmulTarget output[] = {weights_.output.to(activations_.logits)};
     backend_.matmul(output, activations_.input, rows_);
   }

@@ -39,7 +39,8 @@ class ModelRunner final : public Runner {
     return logits_.sample(samples, changes, allowed, sampled);
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
-  bool has_mtp() const override { return description_.has_mtp; }
+  bool has_mtp() const override { return description_.drafts(); }
+  int32_t draft_block() const override { return description_.dspark ? description_.dspark->block : 1; }
   Result<LogitsView> mtp_step(const Batch& batch) override;
   int32_t batch_tokens_max() const override { return rows_max_; }
   int32_t logits_max() const override { return logit_rows_max_; }
@@ -84,6 +85,15 @@ class ModelRunner final : public Runner {
     float* compressed_ropes = nullptr;  // [ratios, R, rope_dims], of the compressed rows that the step completes
     float* pairs = nullptr;             // [R, streams, 2, embedding], if there is an MTP module
     float* logits = nullptr;            // [logit rows, vocabulary]
+    // If there is a drafting head; D is the sequences that draft at once.
+    float* shares_even = nullptr;        // [R, stream_shares]: of the mean of all streams
+    float* main_inputs = nullptr;        // [R, targets, embedding]
+    float* block_hidden = nullptr;       // [D, block, embedding], before the last norm
+    float* block_logits = nullptr;       // [D, block, vocabulary], without what the Markov head adds
+    float* draft_logits = nullptr;       // [D, vocabulary]: of one row of each block
+    float* markov_rows = nullptr;        // [D, markov_rank]
+    float* confidence_inputs = nullptr;  // [D, embedding + markov_rank]
+    float* confidence = nullptr;         // [D]
 
     void add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options);
   };
@@ -95,6 +105,8 @@ class ModelRunner final : public Runner {
   };
 
   ModelRunner(ModelConfig config, ModelWeights weights, Backend& backend, const ModelOptions& options);
+  /// Sequences that draft blocks at once.
+  static int32_t draft_slices_max(const ModelConfig& model, const ModelOptions& options);
   static WorkspaceSizes work_sizes(const ModelConfig& model, const ModelOptions& options);
   Result<void> allocate(const ModelOptions& options);
 
@@ -129,10 +141,12 @@ class ModelRunner final : public Runner {
   void turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim);
 
   void feed_forward(size_t layer);
-  void route(const LayerConfig& layer, const LayerWeights& weights);
+  void route(size_t layer);
   /// activations_.gate = silu(gate) * up, both clamped.
   void clamp_and_gate(float clamp, int64_t rows, int64_t width);
   void select_output_rows();
+  /// out [rows, embedding]: what the streams are read as behind the last layer.
+  void collapse_streams(const StreamWeights& weights, float* out);
   Result<LogitsView> logits(const StreamWeights& streams, const Buffer& norm);
 
   // -- Engrams, engram_step.cpp.
@@ -146,6 +160,20 @@ class ModelRunner final : public Runner {
   void follow(const Batch& batch);
   /// activations_.streams = what the block's layer reads of the tokens and the streams before them.
   void begin_drafts(const Batch& batch);
+  /// Stores the keys that a layer that drafts makes of activations_.input.
+  void store_keys(size_t layer, const PagePool& pool);
+
+  // -- The drafting head, dspark.cpp.
+  void reserve_dspark(const ModelOptions& options);
+  /// Keeps what the head reads before `layer` of the model.
+  void keep_main_inputs(size_t layer);
+  /// follow() for the head.
+  void follow_dspark(const Batch& batch);
+  void plan_block(const Batch& batch);
+  void compute_block(const Batch& batch);
+  Result<LogitsView> dspark_step(const Batch& batch);
+  /// Fills confidence_ for block_rows_, whose drafts follow tokens with activations_.markov_rows.
+  void judge_drafts();
 
   const ModelConfig description_;
   const ModelWeights weights_;
@@ -178,6 +206,13 @@ class ModelRunner final : public Runner {
   std::vector<float> engram_values_;
   const float* carried_ = nullptr;  // V4.1: shares by which the next block reads the streams
   Buffer no_biases_;
+  // Of the block of drafts.
+  std::vector<TokenId> block_tokens_;
+  std::vector<BatchSlice> block_slices_;
+  std::vector<const PageTable*> block_pages_;     // each block's sequence
+  std::vector<AttentionSlice> block_row_slices_;  // each row as the last of its block, so that it sees all of it
+  std::vector<int32_t> block_rows_;               // of activations_.block_logits
+  std::vector<float> confidence_;
   bool keeps_logits_ = false;
   LogitRows logits_;
 };

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "model/deepseek4/dspark_weights.h"
 #include "model/deepseek4/mtp_weights.h"
 
 namespace cairn::deepseek4 {
@@ -14,7 +15,12 @@ class LayerLoader {
  public:
   LayerLoader(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& model, size_t layer,
               const std::string& prefix)
-      : binder_(binder), file_(file), model_(model), layer_(model.layers[layer]), prefix_(prefix) {}
+      : binder_(binder),
+        file_(file),
+        model_(model),
+        layer_(model.layers[layer]),
+        experts_(model.experts_of(layer)),
+        prefix_(prefix) {}
 
   Result<LayerWeights> load() {
     LayerWeights weights;
@@ -110,16 +116,16 @@ class LayerLoader {
   Result<void> load_feed_forward(LayerWeights& weights) {
     const int64_t width = model_.embedding, inner = model_.expert_width;
     CAIRN_TRY(weights.feed_forward_norm, vector("ffn_norm.weight", width));
-    CAIRN_TRY(weights.router, linear("ffn_gate_inp", model_.experts, width));
+    CAIRN_TRY(weights.router, linear("ffn_gate_inp", experts_.all, width));
     if (layer_.hashed) {
       CAIRN_TRY(weights.token_experts, token_experts());
     } else if (model_.is_v41 || binder_.has(prefix_ + "exp_probs_b.bias")) {
-      CAIRN_TRY(weights.router_bias, vector("exp_probs_b.bias", model_.experts));
+      CAIRN_TRY(weights.router_bias, vector("exp_probs_b.bias", experts_.all));
     }
     FeedForwardWeights& routed = weights.routed;
-    CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", model_.experts, inner, width));
-    CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", model_.experts, inner, width));
-    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", model_.experts, width, inner));
+    CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts_.all, inner, width));
+    CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts_.all, inner, width));
+    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts_.all, width, inner));
     if (model_.shared_width == 0) return {};
     FeedForwardWeights& shared = weights.shared;
     CAIRN_TRY(shared.gate, linear("ffn_gate_shexp", model_.shared_width, width));
@@ -131,7 +137,7 @@ class LayerLoader {
   Result<std::vector<int32_t>> token_experts() {
     const std::string name = prefix_ + "ffn_gate_tid2eid.weight";
     const gguf::Tensor* tensor = file_.find_tensor(name);
-    const int64_t used = model_.experts_used;
+    const int64_t used = experts_.used;
     if (tensor == nullptr || tensor->type != TensorType::kI32 ||
         tensor->shape != std::vector<int64_t>{used, model_.vocabulary}) {
       return fail_at("tensor " + name, Code::kCorruptFile,
@@ -143,9 +149,9 @@ class LayerLoader {
     std::vector<int32_t> ids(tensor->elements());
     std::memcpy(ids.data(), tensor->bytes.data(), tensor->bytes.size());
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] >= 0 && ids[i] < model_.experts) continue;
+      if (ids[i] >= 0 && ids[i] < experts_.all) continue;
       return fail_at("tensor " + name, Code::kCorruptFile, "{} names expert {} for token {}; there are {}", name,
-                     ids[i], static_cast<int64_t>(i) / used, model_.experts);
+                     ids[i], static_cast<int64_t>(i) / used, experts_.all);
     }
     return ids;
   }
@@ -154,16 +160,28 @@ class LayerLoader {
   const gguf::Reader& file_;
   const ModelConfig& model_;
   const LayerConfig& layer_;
+  const ExpertCounts& experts_;
   const std::string prefix_;
 };
 
-// The head that drafts, and the router's biases for images, which no text has.
-void mark_v41_used(WeightLoader& binder, const gguf::Reader& file) {
+// No text has the router's biases for images.
+void mark_image_biases(WeightLoader& binder, const gguf::Reader& file) {
   for (const gguf::Tensor& tensor : file.tensors()) {
-    if (tensor.name.starts_with("mtp.") || tensor.name.ends_with(".exp_probs_b_vl.bias")) {
-      binder.mark_used(tensor.name);
-    }
+    if (tensor.name.ends_with(".exp_probs_b_vl.bias")) binder.mark_used(tensor.name);
   }
+}
+
+// A drafting head in the model's file needs no warning where nobody asks for drafts.
+void mark_drafting_head(WeightLoader& binder, const gguf::Reader& file) {
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (tensor.name.starts_with("mtp.")) binder.mark_used(tensor.name);
+  }
+}
+
+Result<void> load_drafting_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+                                   ModelWeights& weights) {
+  if (config.dspark) return load_dspark_weights(binder, file, config, weights);
+  return load_mtp_weights(binder, file, config, weights);
 }
 
 }  // namespace
@@ -197,18 +215,17 @@ Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file
   }
   CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
   CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
-  if (config.is_v41) {
-    mark_v41_used(binder, file);
-    return weights;
-  }
+  mark_image_biases(binder, file);
+  if (!config.dspark || mtp_file != nullptr) mark_drafting_head(binder, file);
   mark_mtp_used(binder, file, config);
-  if (!config.has_mtp) return weights;
+  if (!config.drafts()) return weights;
   if (mtp_file == nullptr) {
-    CAIRN_TRY_VOID(load_mtp_weights(binder, file, config, weights));
+    CAIRN_TRY_VOID(load_drafting_weights(binder, file, config, weights));
     return weights;
   }
   WeightLoader others = binder.for_file(*mtp_file);
-  CAIRN_TRY_VOID(load_mtp_weights(others, *mtp_file, config, weights));
+  mark_image_biases(others, *mtp_file);
+  CAIRN_TRY_VOID(load_drafting_weights(others, *mtp_file, config, weights));
   if (binder.wants(others.bytes())) others.warn_of_unused();
   return weights;
 }

@@ -67,16 +67,29 @@ struct MtpWeights {
   Buffer output_norm;
 };
 
+/// See dspark_weights.h.
+struct DsparkWeights {
+  Linear main;  ///< of the inputs of the layers that it reads, one behind the other
+  Buffer main_norm;
+  StreamWeights output_streams;  ///< of V4
+  Buffer output_norm;
+  Linear markov_embedding;  ///< [vocabulary, rank], of the token before
+  Linear markov_output;     ///< [vocabulary, rank]: what it adds to logits
+  bool has_confidence = false;
+  Linear confidence;  ///< [1, embedding + rank]: of a row before its last norm, and the embedding of the token before
+};
+
 struct ModelWeights {
   Weight embedding;
   std::vector<LayerWeights> layers;
   StreamWeights output_streams;
   Buffer output_norm;
   Linear output;
-  MtpWeights mtp;  ///< if the config says so
+  MtpWeights mtp;        ///< if the config says so
+  DsparkWeights dspark;  ///< likewise
 };
 
-/// `mtp_file`: the file that has the MTP module, if `file` has not.
+/// `mtp_file`: the file that has the MTP module or the drafting head, if `file` has not.
 Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
                                   const gguf::Reader* mtp_file);
 /// Of the tensors that begin with `prefix`.

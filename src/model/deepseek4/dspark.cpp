@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "model/deepseek4/runner.h"
+
+// The drafting head of ModelRunner. A step leaves the keys that the head makes of the text in the windows of its
+// layers. A block of drafts writes its own keys behind them, where the next step writes over them.
+namespace cairn::deepseek4 {
+
+int32_t ModelRunner::draft_slices_max(const ModelConfig& model, const ModelOptions& options) {
+  return std::min(options.batch_tokens_max / model.dspark->block, options.logits_max);
+}
+
+void ModelRunner::reserve_dspark(const ModelOptions& options) {
+  const int64_t drafting = draft_slices_max(description_, options);
+  const int64_t block_rows = drafting * description_.dspark->block;
+  block_tokens_.reserve(block_rows);
+  block_row_slices_.reserve(block_rows);
+  block_slices_.reserve(drafting);
+  block_pages_.reserve(drafting);
+  block_rows_.reserve(drafting);
+  confidence_.resize(drafting);
+  const int32_t streams = description_.streams, columns = stream_shares(streams);
+  std::vector<float> even(int64_t{rows_max_} * columns);
+  for (int64_t row = 0; row < rows_max_; ++row) {
+    std::fill_n(even.begin() + row * columns, streams, 1 / static_cast<float>(streams));
+  }
+  backend_.write(even.data(), static_cast<int64_t>(even.size() * sizeof(float)), activations_.shares_even);
+}
+
+void ModelRunner::keep_main_inputs(size_t layer) {
+  const int32_t streams = description_.streams;
+  const int64_t width = description_.embedding;
+  const std::vector<int32_t>& targets = description_.dspark->targets;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (std::cmp_not_equal(targets[i], layer)) continue;
+    stream_operations_.hyper_connection_read(activations_.streams, activations_.shares_even, stream_shares(streams),
+                                             streams, rows_, width, activations_.input);
+    backend_.copy_columns(activations_.input, width, activations_.main_inputs + static_cast<int64_t>(i) * width,
+                          std::ssize(targets) * width, rows_, width);
+  }
+}
+
+void ModelRunner::follow_dspark(const Batch& batch) {
+  rows_ = batch_.rows();
+  const DsparkWeights& head = weights_.dspark;
+  const MatmulTarget main[] = {head.main.to(activations_.input)};
+  backend_.matmul(main, activations_.main_inputs, rows_);
+  backend_.rms_norm(activations_.input, head.main_norm.floats(), description_.norm_epsilon, rows_,
+                    description_.embedding, activations_.input);
+  for (size_t layer = description_.main_layers(); layer < description_.layers.size(); ++layer) {
+    store_keys(layer, *batch.pool);
+  }
+}
+
+Result<LogitsView> ModelRunner::dspark_step(const Batch& batch) {
+  const DsparkConfig& dspark = *description_.dspark;
+  const int32_t ahead = batch.slices.front().drafts_before;
+  for (const BatchSlice& slice : batch.slices) CAIRN_CHECK(slice.drafts_before == ahead);
+  CAIRN_CHECK(ahead < dspark.block);
+  if (ahead == 0) plan_block(batch);
+  backend_.begin_step();
+  if (ahead == 0) compute_block(batch);
+
+  block_rows_.clear();
+  for (const BatchSlice& slice : batch.slices) {
+    const auto found = std::ranges::find(block_pages_, slice.pages);
+    CAIRN_CHECK(found != block_pages_.end());
+    block_rows_.push_back(static_cast<int32_t>(found - block_pages_.begin()) * dspark.block + ahead);
+  }
+  const auto rows = static_cast<int32_t>(block_rows_.size());
+  const int64_t vocabulary = description_.vocabulary;
+  const DsparkWeights& head = weights_.dspark;
+  backend_.embed(head.markov_embedding.weight, batch.tokens, 1, activations_.markov_rows);
+  const MatmulTarget pairs[] = {head.markov_output.to(activations_.logits)};
+  backend_.matmul(pairs, activations_.markov_rows, rows);
+  backend_.gather_rows(activations_.block_logits, block_rows_, vocabulary, activations_.draft_logits);
+  backend_.add(activations_.logits, activations_.draft_logits, rows * vocabulary, 1);
+  if (head.has_confidence) judge_drafts();
+  CAIRN_TRY(LogitsView view, logits_.take(activations_.logits, rows, batch.keep_logits));
+  if (head.has_confidence) view.confidence = std::span(confidence_).first(rows);
+  return view;
+}
+
+// As rows of the batch; for attention each is a slice of its own.
+void ModelRunner::plan_block(const Batch& batch) {
+  const DsparkConfig& dspark = *description_.dspark;
+  const int32_t block = dspark.block, group = places_[description_.main_layers()].window.group;
+  CAIRN_CHECK(batch.slices.size() <= confidence_.size());
+  block_tokens_.clear();
+  block_slices_.clear();
+  block_pages_.clear();
+  block_row_slices_.clear();
+  for (const BatchSlice& slice : batch.slices) {
+    const auto begin = static_cast<int32_t>(block_tokens_.size());
+    block_tokens_.push_back(batch.tokens[slice.row_begin]);
+    block_tokens_.resize(begin + block, dspark.noise);
+    block_slices_.push_back({.sequence = slice.sequence,
+                             .row_begin = begin,
+                             .rows = block,
+                             .position_begin = slice.position_begin,
+                             .pages = slice.pages,
+                             .logits = LogitsWanted::kNone});
+    block_pages_.push_back(slice.pages);
+    for (int32_t row = begin; row < begin + block; ++row) {
+      block_row_slices_.push_back({row, 1, slice.position_begin + block - 1, slice.pages->groups[group]});
+    }
+  }
+  plan({block_tokens_, block_slices_, batch.pool});
+}
+
+// Leaves rows of activations_.block_hidden and activations_.block_logits.
+void ModelRunner::compute_block(const Batch& batch) {
+  const DsparkWeights& head = weights_.dspark;
+  compute_ropes();
+  begin_streams(block_tokens_);
+  for (size_t layer = description_.main_layers(); layer < description_.layers.size(); ++layer) {
+    attention(layer, *batch.pool);
+    feed_forward(layer);
+  }
+  collapse_streams(head.output_streams, activations_.block_hidden);
+  backend_.rms_norm(activations_.block_hidden, head.output_norm.floats(), description_.norm_epsilon, rows_,
+                    description_.embedding, activations_.input);
+  const MatmulTarget output[] = {weights_.output.to(activations_.block_logits)};
+  backend_.matmul(output, activations_.input, rows_);
+}
+
+void ModelRunner::judge_drafts() {
+  const int64_t width = description_.embedding, rank = description_.dspark->markov_rank, both = width + rank;
+  const auto rows = static_cast<int32_t>(block_rows_.size());
+  backend_.gather_rows(activations_.block_hidden, block_rows_, width, activations_.input);
+  backend_.copy_columns(activations_.input, width, activations_.confidence_inputs, both, rows, width);
+  backend_.copy_columns(activations_.markov_rows, rank, activations_.confidence_inputs + width, both, rows, rank);
+  const MatmulTarget confidence[] = {weights_.dspark.confidence.to(activations_.confidence)};
+  backend_.matmul(confidence, activations_.confidence_inputs, rows);
+  backend_.read(activations_.confidence, rows * static_cast<int64_t>(sizeof(float)), confidence_.data());
+  for (float& each : std::span(confidence_).first(rows)) each = 1 / (1 + std::exp(-each));
+}
+
+}  // namespace cairn::deepseek4
