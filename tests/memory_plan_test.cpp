@@ -263,6 +263,22 @@ TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadIsWhatIsAllocated) {
   expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, unplanned_of_small(file));
 }
 
+TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadOfV41IsWhatIsAllocated) {
+  synth::Shape shape = synth::Shape::of_architecture("deepseek41").value();
+  ASSERT_TRUE(shape.set("dspark.stage_count", "2").has_value());
+  const gguf::Reader file = hollow(std::move(shape), {.type = "F16", .hollow = true});
+  ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
+  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const auto without = model_memory(file, *backend, options).value();
+  options.load_mtp = true;
+  const auto with = model_memory(file, *backend, options).value();
+  EXPECT_GT(with.stages[0].weight_bytes, without.stages[0].weight_bytes);
+  EXPECT_EQ(with.stages[0].file_table_bytes, without.stages[0].file_table_bytes);
+  constexpr int64_t kStages = 2, kEngrams = 2;
+  const int64_t unplanned = unplanned_of_small(file) + (kStages + kEngrams) * kUnplannedOfLayerMax;
+  expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, unplanned);
+}
+
 TEST_F(MemoryPlanTest, ThePlanOfAnAssistantIsWhatIsAllocated) {
   const auto file = gguf::Reader::open(CAIRN_TEST_DATA "/converted/gemma4.gguf").value();
   const auto assistant = gguf::Reader::open(CAIRN_TEST_DATA "/converted/gemma4-assistant.gguf").value();

@@ -49,6 +49,7 @@ std::vector<double> multipliers_of(int64_t classes, int64_t count) {
   const int64_t bound = std::min(kMultiplierMax, INT64_MAX / std::max<int64_t>(classes, 1));
   Random random(1);
   std::vector<double> multipliers;
+  multipliers.reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
     multipliers.push_back(static_cast<double>((random.next() % static_cast<uint64_t>(bound - 1)) | 1));
   }
@@ -104,6 +105,7 @@ void Shape::complete_deepseek41() {
   if (!given.empty() && !layers->is_chosen) layers->values = {static_cast<double>(given.size())};
   const int64_t count = std::clamp<int64_t>(integer("block_count"), 0, kLayersMax);
   std::vector<double> ratios;
+  ratios.reserve(static_cast<size_t>(count));
   for (int64_t layer = 0; layer < count; ++layer) ratios.push_back(layer < 2 ? 0 : layer < count / 2 ? 2 : 1);
   derive("attention.compress_ratios", std::move(ratios));
   derive("swiglu_clamp_exp", std::vector<double>(static_cast<size_t>(count), kSwigluClamp));
@@ -124,6 +126,7 @@ void Shape::complete_engrams(int64_t layers) {
   derive("engram.compressed_vocab_size", {static_cast<double>(std::max<int64_t>(tokens * kClasses41 / kTokens41, 1))});
   const int64_t classes = std::clamp<int64_t>(integer("engram.compressed_vocab_size"), 1, kWidthMax);
   std::vector<double> map;
+  map.reserve(static_cast<size_t>(tokens));
   for (int64_t token = 0; token < tokens; ++token) map.push_back(static_cast<double>(token % classes));
   derive("engram.token_map", std::move(map));
   const int64_t engrams = std::ssize(integers("engram.layer_ids"));

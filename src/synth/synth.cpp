@@ -56,6 +56,7 @@ Spread spread_of(const TensorPlan& tensor) {
 template <class Number>
 void write_array(const std::string& name, const Key& key, gguf::Writer& writer) {
   std::vector<Number> numbers;
+  numbers.reserve(key.values.size());
   for (const double value : key.values) numbers.push_back(static_cast<Number>(value));
   gguf::Array array{.type = key.type, .size = numbers.size(), .numbers = {}, .strings = {}, .arrays = {}};
   array.numbers = std::as_bytes(std::span(numbers));
