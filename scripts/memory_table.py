@@ -27,6 +27,7 @@ MODELS = [
     ('kimi-linear-48b', 'Kimi Linear 48B-A3B', 'Q4_K_M'),
     ('v3', 'DeepSeek V3, R1', 'Q4_K_M'),
     ('flash', 'DeepSeek V4 Flash', None),
+    ('v4.1-flash', 'DeepSeek V4.1 Flash', None),
 ]
 
 

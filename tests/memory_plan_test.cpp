@@ -89,8 +89,9 @@ constexpr int64_t kMemory = int64_t{1} << 50;
 // Lists of a batch's rows, and configs and names of tensors, are not planned.
 constexpr int64_t kUnplannedMax = 320 << 10;
 constexpr int64_t kUnplannedOfSmallMax = 32 << 10;
-constexpr int64_t kUnplannedOfLayerMax = 4 << 10;      // of each layer beyond the fourth
-constexpr int64_t kUnplannedOfEncodersMax = 40 << 10;  // which list the rows of a whole text
+constexpr int64_t kUnplannedOfLayerMax = 4 << 10;       // of each layer beyond the fourth
+constexpr int64_t kUnplannedOfEngramsMax = 1280 << 10;  // whose config has a class for each token
+constexpr int64_t kUnplannedOfEncodersMax = 40 << 10;   // which list the rows of a whole text
 
 int64_t unplanned_of_small(const gguf::Reader& file) {
   const std::string architecture(file.metadata().string("general.architecture").value());
@@ -108,7 +109,7 @@ int64_t mapped_bytes(const gguf::Reader& file, Backend& backend, bool in_place) 
     if (tensor.shape.size() < 2 || name.ends_with("_ape.weight") || name.ends_with("tid2eid.weight")) continue;
     // Turned into other matrices, or copied in parts, or looked up row by row, for which nothing is planned.
     if (name.ends_with("attn_kv_b.weight") || name.ends_with("ffn_gate_up_exps.weight")) continue;
-    if (name == "per_layer_token_embd.weight") continue;
+    if (name == "per_layer_token_embd.weight" || name.ends_with("engram_embd.weight")) continue;
     const bool floats = tensor.type == TensorType::kF16 || tensor.type == TensorType::kF32;
     // All others are copied; two-bit ones take more bytes than in the file.
     if (!floats && !(tensor.type == TensorType::kIQ2_XXS && in_place)) continue;
@@ -166,13 +167,13 @@ class MemoryPlanTest : public testing::Test {
     EXPECT_TRUE(written.has_value()) << written.error().text();
     return gguf::Reader::open(path).value();
   }
-  void expect_contexts_as_planned(std::string_view preset) const {
+  void expect_contexts_as_planned(std::string_view preset, int64_t unplanned_max = kUnplannedMax) const {
     // Matrices of this type are used in place in the file.
     const gguf::Reader file = hollow(synth::Shape::of_preset(preset).value(), {.type = "F16", .hollow = true});
     for (const int32_t context : {32'768, 262'144, 1'048'576}) {
       SCOPED_TRACE(context);
       const ModelOptions options{.context_tokens = context, .kv_type = KvType::kF16, .available_bytes = kMemory};
-      expect_as_planned(file, options, {.context_tokens = context, .sequences = 1}, kUnplannedMax);
+      expect_as_planned(file, options, {.context_tokens = context, .sequences = 1}, unplanned_max);
     }
   }
 
@@ -182,6 +183,24 @@ class MemoryPlanTest : public testing::Test {
 
 TEST_F(MemoryPlanTest, ThePlanOfTheFlashPresetIsWhatIsAllocated) { expect_contexts_as_planned("flash"); }
 TEST_F(MemoryPlanTest, ThePlanOfTheProPresetIsWhatIsAllocated) { expect_contexts_as_planned("pro"); }
+TEST_F(MemoryPlanTest, ThePlanOfTheV41FlashPresetIsWhatIsAllocated) {
+  expect_contexts_as_planned("v4.1-flash", kUnplannedOfEngramsMax);
+}
+
+// Rows of tables are looked up in the file, and nothing of the tables is loaded.
+TEST_F(MemoryPlanTest, TheTablesOfTheV41FlashPresetStayInTheFile) {
+  const gguf::Reader file = hollow(synth::Shape::of_preset("v4.1-flash").value(), {.hollow = true});
+  int64_t tables = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (tensor.name.ends_with("engram_embd.weight")) tables += std::ssize(tensor.bytes);
+  }
+  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const ModelOptions options{.context_tokens = 32'768, .kv_type = KvType::kF16, .available_bytes = kMemory};
+  const auto memory = model_memory(file, *backend, options);
+  ASSERT_TRUE(memory.has_value()) << memory.error().text();
+  EXPECT_EQ(memory->stages.front().file_table_bytes, tables);
+  EXPECT_GT(tables, int64_t{190} << 30);
+}
 
 // So small that a forgotten weight or array would be noticed.
 TEST_F(MemoryPlanTest, ThePlanOfSmallModelsIsWhatIsAllocated) {
@@ -242,6 +261,22 @@ TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadIsWhatIsAllocated) {
   const ModelOptions options{
       .context_tokens = 256, .batch_tokens_max = 16, .logits_max = 2, .load_mtp = true, .available_bytes = kMemory};
   expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, unplanned_of_small(file));
+}
+
+TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadOfV41IsWhatIsAllocated) {
+  synth::Shape shape = synth::Shape::of_architecture("deepseek41").value();
+  ASSERT_TRUE(shape.set("dspark.stage_count", "2").has_value());
+  const gguf::Reader file = hollow(std::move(shape), {.type = "F16", .hollow = true});
+  ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
+  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const auto without = model_memory(file, *backend, options).value();
+  options.load_mtp = true;
+  const auto with = model_memory(file, *backend, options).value();
+  EXPECT_GT(with.stages[0].weight_bytes, without.stages[0].weight_bytes);
+  EXPECT_EQ(with.stages[0].file_table_bytes, without.stages[0].file_table_bytes);
+  constexpr int64_t kStages = 2, kEngrams = 2;
+  const int64_t unplanned = unplanned_of_small(file) + (kStages + kEngrams) * kUnplannedOfLayerMax;
+  expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, unplanned);
 }
 
 TEST_F(MemoryPlanTest, ThePlanOfAnAssistantIsWhatIsAllocated) {

@@ -36,7 +36,7 @@ constexpr std::array kKeyFlags = {
     KeyFlag{"--vocab", "vocab_size", "tokens, 263 at least"},
     KeyFlag{"--context", "context_length", "positions"},
     KeyFlag{"--ratios", "attention.compress_ratios",
-            "deepseek4: 0, 4 or 128 for each layer, as 0,0,4,128; also says how many layers"},
+            "deepseek4: 0, 4 or 128 for each layer, as 0,0,4,128 (deepseek41: 0, 1 or 2); also says how many layers"},
 };
 
 struct SynthFlags {
@@ -61,7 +61,7 @@ std::string footer() {
   for (const std::string_view name : synth::architectures()) text += fmt::format(" {}", name);
   text += " moe (qwen3moe)\nPresets:\n";
   for (const synth::PresetInfo& preset : synth::presets()) {
-    text += fmt::format("  {:<11} {:<10} {}\n", preset.name, preset.architecture, preset.summary);
+    text += fmt::format("  {:<15} {:<14} {}\n", preset.name, preset.architecture, preset.summary);
   }
   text += "Types: F16 if nothing is said; what `cairn quantize` takes, and any tensor type, such as IQ2_XXS or MXFP4\n";
   text += "Example:\n  cairn synth flash6.gguf --preset flash --ratios 0,0,4,128,4,128";

@@ -20,9 +20,11 @@ std::string type_list() {
   return list;
 }
 
-Result<TensorType> type_named(std::string_view name) {
+bool has_weights(const TensorPlan& tensor) { return tensor.role == Role::kMatrix || tensor.role == Role::kTable; }
+
+Result<TensorType> type_named(std::string_view name, bool of_table) {
   const auto type = tensor_type_named(name);
-  if (type.has_value() && can_decode(*type)) return *type;
+  if (type.has_value() && (can_decode(*type) || (of_table && *type == TensorType::kI8))) return *type;
   return fail(Code::kInvalidArgument, "'{}' is no type of weights; choose one of {}", name, type_list());
 }
 
@@ -35,12 +37,17 @@ Result<std::regex> pattern_of(const std::string& text) {
 }
 
 Result<void> apply(const TypeRule& rule, std::span<TensorPlan> tensors) {
-  CAIRN_TRY(const TensorType type, type_named(rule.type));
   CAIRN_TRY(const std::regex pattern, pattern_of(rule.pattern));
+  const auto matches = [&](const TensorPlan& tensor) {
+    return has_weights(tensor) && std::regex_search(tensor.name, pattern);
+  };
+  const bool only_tables = std::ranges::all_of(
+      tensors, [&](const TensorPlan& tensor) { return tensor.role == Role::kTable || !matches(tensor); });
+  CAIRN_TRY(const TensorType type, type_named(rule.type, only_tables));
   const TensorTypeInfo& info = tensor_type_info(type);
   bool found = false;
   for (TensorPlan& tensor : tensors) {
-    if (tensor.role != Role::kMatrix || !std::regex_search(tensor.name, pattern)) continue;
+    if (!matches(tensor)) continue;
     found = true;
     if (tensor.shape[0] % info.block_elements != 0) {
       return fail_at(fmt::format("tensor {}", tensor.name), Code::kInvalidArgument,
@@ -50,7 +57,7 @@ Result<void> apply(const TypeRule& rule, std::span<TensorPlan> tensors) {
     }
     tensor.type = type;
   }
-  if (found) return {};
+  if (found || rule.is_preset) return {};
   return fail(Code::kInvalidArgument, "no matrix of this model has a name that '{}' matches", rule.pattern);
 }
 
@@ -72,18 +79,21 @@ Result<int64_t> assign_types(std::span<TensorPlan> tensors, std::string_view typ
     chosen = choose_types(shapes, *mix);
     block = block_of(*mix);
   } else {
-    CAIRN_TRY(const TensorType one, type_named(type));
+    CAIRN_TRY(const TensorType one, type_named(type, false));
     chosen = choose_types(shapes, one);
     block = tensor_type_info(one).block_elements;
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].role == Role::kMatrix) tensors[i].type = chosen[i];
+    if (has_weights(tensors[i])) tensors[i].type = chosen[i];
   }
   for (const TypeRule& rule : rules) CAIRN_TRY_VOID(apply(rule, tensors));
   int64_t misfits = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const bool is_changed = tensors[i].role == Role::kMatrix && chosen[i] != TensorType::kF32;
+    const bool is_changed = has_weights(tensors[i]) && chosen[i] != TensorType::kF32;
     if (is_changed && tensors[i].type == chosen[i] && tensors[i].shape[0] % block != 0) ++misfits;
+  }
+  for (TensorPlan& tensor : tensors) {
+    if (tensor.role == Role::kTable && tensor.type == TensorType::kI8) tensor.shape[0] += tensor.shape[0] / kScaleBlock;
   }
   return misfits;
 }

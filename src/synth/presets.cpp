@@ -1,253 +1,10 @@
-// Architectures and presets. Numbers of real shapes are those of the published models' configurations.
+// Presets. Numbers of real shapes are those of the published models' configurations.
 #include "synth/presets.h"
-
-#include <algorithm>
-#include <array>
 
 namespace cairn::synth {
 namespace {
 
-using enum gguf::ValueType;
 using Setting = std::pair<std::string_view, std::string_view>;
-
-template <size_t M, size_t N>
-consteval std::array<KeyDefault, M + N> joined(const std::array<KeyDefault, M>& a, const std::array<KeyDefault, N>& b) {
-  std::array<KeyDefault, M + N> both{};
-  std::ranges::copy(b, std::ranges::copy(a, both.begin()).out);
-  return both;
-}
-
-// Defaults of the small shapes: 256 wide, so that rows are whole blocks of every type.
-constexpr std::array kGroupedAttention = std::to_array<KeyDefault>({
-    {"context_length", kU32, "2048"},
-    {"embedding_length", kU32, "256"},
-    {"block_count", kU32, "2"},
-    {"feed_forward_length", kU32, "512"},
-    {"vocab_size", kU32, "512"},
-    {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, "2"},
-    {"attention.key_length", kU32, "64"},
-    {"attention.value_length", kU32, ""},
-    {"rope.dimension_count", kU32, ""},
-});
-
-constexpr std::array kLlama = joined(kGroupedAttention, std::to_array<KeyDefault>({
-                                                            {"rope.freq_base", kF32, "500000"},
-                                                            {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
-                                                            {"expert_count", kU32, ""},
-                                                            {"expert_used_count", kU32, ""},
-                                                        }));
-
-constexpr std::array kQwen3 = joined(kGroupedAttention, std::to_array<KeyDefault>({
-                                                            {"rope.freq_base", kF32, "1000000"},
-                                                            {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
-                                                        }));
-
-constexpr std::array kQwen3Moe = joined(kQwen3, std::to_array<KeyDefault>({
-                                                    {"expert_count", kU32, "8"},
-                                                    {"expert_used_count", kU32, "2"},
-                                                    {"expert_feed_forward_length", kU32, "256"},
-                                                }));
-
-constexpr std::array kQwen35 = joined(kQwen3, std::to_array<KeyDefault>({
-                                                  {"rope.dimension_sections", kU32, "11,11,10,0", true},
-                                                  {"full_attention_interval", kU32, "4"},
-                                                  {"ssm.conv_kernel", kU32, "4"},
-                                                  {"ssm.state_size", kU32, "64"},
-                                                  {"ssm.group_count", kU32, "2"},
-                                                  {"ssm.time_step_rank", kU32, "4"},
-                                                  {"ssm.inner_size", kU32, "256"},
-                                              }));
-
-constexpr std::array kQwen35Moe = joined(kQwen35, std::to_array<KeyDefault>({
-                                                      {"expert_count", kU32, "8"},
-                                                      {"expert_used_count", kU32, "2"},
-                                                      {"expert_feed_forward_length", kU32, "256"},
-                                                      {"expert_shared_feed_forward_length", kU32, "256"},
-                                                  }));
-
-constexpr KeyDefault kLfm2Moe[] = {
-    {"context_length", kU32, "2048"},
-    {"embedding_length", kU32, "256"},
-    {"block_count", kU32, "4"},
-    {"leading_dense_block_count", kU32, "2"},
-    {"feed_forward_length", kU32, "512"},
-    {"vocab_size", kU32, "512"},
-    {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, "", true},
-    {"shortconv.l_cache", kU32, "3"},
-    {"rope.freq_base", kF32, "1000000"},
-    {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
-    {"expert_count", kU32, "8"},
-    {"expert_used_count", kU32, "2"},
-    {"expert_feed_forward_length", kU32, "256"},
-    {"expert_gating_func", kU32, "2"},
-};
-
-constexpr std::array kGptOss = joined(kGroupedAttention, std::to_array<KeyDefault>({
-                                                             {"attention.sliding_window", kU32, "128"},
-                                                             {"rope.freq_base", kF32, "150000"},
-                                                             {"rope.scaling.factor", kF32, "32"},
-                                                             {"rope.scaling.original_context_length", kU32, "64"},
-                                                             {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
-                                                             {"expert_count", kU32, "8"},
-                                                             {"expert_used_count", kU32, "2"},
-                                                             {"expert_feed_forward_length", kU32, "256"},
-                                                         }));
-
-constexpr KeyDefault kGemma4[] = {
-    {"context_length", kU32, "2048"},
-    {"embedding_length", kU32, "256"},
-    {"block_count", kU32, "6"},
-    {"feed_forward_length", kU32, "512"},
-    {"vocab_size", kU32, "512"},
-    {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, "2", true},
-    {"attention.key_length", kU32, "128"},
-    {"attention.value_length", kU32, ""},
-    {"attention.key_length_swa", kU32, "64"},
-    {"attention.value_length_swa", kU32, ""},
-    {"attention.sliding_window", kU32, "512"},
-    {"attention.sliding_window_pattern", kBool, "", true},
-    {"attention.shared_kv_layers", kU32, ""},
-    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
-    {"rope.dimension_count", kU32, ""},
-    {"rope.dimension_count_swa", kU32, ""},
-    {"rope.freq_base", kF32, "1000000"},
-    {"rope.freq_base_swa", kF32, "10000"},
-    {"final_logit_softcapping", kF32, "30"},
-    {"embedding_length_per_layer_input", kU32, "0"},
-    {"expert_count", kU32, ""},
-    {"expert_used_count", kU32, ""},
-    {"expert_feed_forward_length", kU32, ""},
-};
-
-constexpr KeyDefault kNemotronHMoe[] = {
-    {"context_length", kU32, "2048"},
-    {"embedding_length", kU32, "256"},
-    {"block_count", kU32, "6"},
-    {"feed_forward_length", kU32, "", true},
-    {"vocab_size", kU32, "512"},
-    {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, "", true},
-    {"attention.key_length", kU32, "64"},
-    {"attention.value_length", kU32, ""},
-    {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
-    {"attention.layer_norm_epsilon", kF32, "1e-5"},
-    {"rope.dimension_count", kU32, ""},
-    {"rope.scaling.finetuned", kBool, "true"},
-    {"ssm.conv_kernel", kU32, "4"},
-    {"ssm.state_size", kU32, "64"},
-    {"ssm.group_count", kU32, "2"},
-    {"ssm.time_step_rank", kU32, "4"},
-    {"ssm.inner_size", kU32, "512"},
-    {"expert_count", kU32, "8"},
-    {"expert_used_count", kU32, "2"},
-    {"expert_group_count", kU32, "1"},
-    {"expert_group_used_count", kU32, "1"},
-    {"expert_feed_forward_length", kU32, "256"},
-    {"expert_shared_count", kU32, "1"},
-    {"expert_shared_feed_forward_length", kU32, "512"},
-    {"expert_weights_norm", kBool, "true"},
-    {"expert_weights_scale", kF32, "2.5"},
-};
-
-constexpr KeyDefault kDeepseek2[] = {
-    {"context_length", kU32, "2048"},
-    {"embedding_length", kU32, "256"},
-    {"block_count", kU32, "3"},
-    {"leading_dense_block_count", kU32, "1"},
-    {"feed_forward_length", kU32, "512"},
-    {"vocab_size", kU32, "512"},
-    {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, ""},
-    {"attention.q_lora_rank", kU32, ""},
-    {"attention.kv_lora_rank", kU32, "256"},
-    {"attention.key_length", kU32, ""},
-    {"attention.value_length", kU32, ""},
-    {"attention.key_length_mla", kU32, "96"},
-    {"attention.value_length_mla", kU32, "64"},
-    {"rope.dimension_count", kU32, "32"},
-    {"rope.freq_base", kF32, "10000"},
-    {"rope.scaling.factor", kF32, ""},
-    {"rope.scaling.original_context_length", kU32, ""},
-    {"rope.scaling.yarn_log_multiplier", kF32, ""},
-    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
-    {"expert_count", kU32, "8"},
-    {"expert_used_count", kU32, "3"},
-    {"expert_shared_count", kU32, "1"},
-    {"expert_feed_forward_length", kU32, "256"},
-    {"expert_group_count", kU32, ""},
-    {"expert_group_used_count", kU32, ""},
-    {"expert_gating_func", kU32, "2"},
-    {"expert_weights_norm", kBool, "true"},
-    {"expert_weights_scale", kF32, "2.5"},
-};
-
-constexpr KeyDefault kKimiLinear[] = {
-    {"context_length", kU32, "2048"},
-    {"embedding_length", kU32, "256"},
-    {"block_count", kU32, "4"},
-    {"leading_dense_block_count", kU32, "1"},
-    {"feed_forward_length", kU32, "512"},
-    {"vocab_size", kU32, "512"},
-    {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, "", true},
-    {"attention.kv_lora_rank", kU32, "256"},
-    {"attention.key_length", kU32, ""},
-    {"attention.key_length_mla", kU32, "96"},
-    {"attention.value_length_mla", kU32, "64"},
-    {"rope.dimension_count", kU32, "32"},
-    {"ssm.conv_kernel", kU32, "4"},
-    {"kda.head_dim", kU32, "64"},
-    {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
-    {"expert_count", kU32, "8"},
-    {"expert_used_count", kU32, "3"},
-    {"expert_shared_count", kU32, "1"},
-    {"expert_feed_forward_length", kU32, "256"},
-    {"expert_gating_func", kU32, "2"},
-    {"expert_weights_scale", kF32, "2.446"},
-};
-
-constexpr KeyDefault kDeepseek4[] = {
-    {"context_length", kU32, "4096"},
-    {"embedding_length", kU32, "256"},
-    {"block_count", kU32, "4"},
-    {"vocab_size", kU32, "512"},
-    {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, ""},
-    {"attention.key_length", kU32, "128"},
-    {"attention.value_length", kU32, ""},
-    {"attention.q_lora_rank", kU32, "256"},
-    {"attention.output_lora_rank", kU32, "128"},
-    {"attention.output_group_count", kU32, "2"},
-    {"attention.sliding_window", kU32, "128"},
-    {"attention.compress_ratios", kU32, "", true},
-    {"attention.compress_rope_freq_base", kF32, "160000"},
-    {"attention.indexer.head_count", kU32, "4"},
-    {"attention.indexer.key_length", kU32, "128"},
-    {"attention.indexer.top_k", kU32, "64"},
-    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
-    {"rope.dimension_count", kU32, "64"},
-    {"rope.freq_base", kF32, "10000"},
-    {"rope.scaling.factor", kF32, ""},
-    {"rope.scaling.original_context_length", kU32, ""},
-    {"rope.scaling.yarn_beta_fast", kF32, ""},
-    {"rope.scaling.yarn_beta_slow", kF32, ""},
-    {"expert_count", kU32, "8"},
-    {"expert_used_count", kU32, "2"},
-    {"expert_shared_count", kU32, "1"},
-    {"expert_feed_forward_length", kU32, "256"},
-    {"expert_gating_func", kU32, "4"},
-    {"expert_weights_norm", kBool, "true"},
-    {"expert_weights_scale", kF32, "1.5"},
-    {"swiglu_clamp_exp", kF32, "", true},
-    {"hash_layer_count", kU32, ""},
-    {"nextn_predict_layers", kU32, ""},
-    {"hyper_connection.count", kU32, "4"},
-    {"hyper_connection.epsilon", kF32, "1e-6"},
-    {"hyper_connection.sinkhorn_iterations", kU32, "20"},
-};
 
 constexpr Setting kLlama1B[] = {
     {"context_length", "131072"},    {"embedding_length", "2048"},     {"block_count", "16"},
@@ -449,6 +206,30 @@ constexpr Setting kPro[] = {
     {"expert_weights_scale", "2.5"},
 };
 
+constexpr Setting kV41Flash[] = {
+    {"context_length", "1048576"},
+    {"embedding_length", "5120"},
+    {"block_count", "40"},
+    {"vocab_size", "129280"},
+    {"attention.head_count", "64"},
+    {"attention.key_length", "512"},
+    {"attention.q_lora_rank", "1280"},
+    {"attention.output_lora_rank", "1024"},
+    {"attention.output_group_count", "8"},
+    {"attention.indexer.head_count", "32"},
+    {"attention.indexer.top_k", "512"},
+    {"attention.indexer.candidate_blocks", "2048"},
+    {"rope.scaling.factor", "16"},
+    {"rope.scaling.original_context_length", "65536"},
+    {"rope.scaling.yarn_beta_fast", "32"},
+    {"rope.scaling.yarn_beta_slow", "1"},
+    {"expert_count", "384"},
+    {"expert_used_count", "6"},
+    {"expert_feed_forward_length", "2304"},
+    {"engram.head_count", "8"},
+    {"engram.primes", "16000000"},
+};
+
 constexpr Setting kGptOss20B[] = {
     {"context_length", "131072"},     {"embedding_length", "2880"},   {"block_count", "24"},
     {"feed_forward_length", "2880"},  {"vocab_size", "201088"},       {"attention.head_count", "64"},
@@ -488,19 +269,11 @@ constexpr Setting kTwoBitExperts[] = {
     {"ffn_down_exps", "Q2_K"},
 };
 
-constexpr Architecture kArchitectures[] = {
-    {"deepseek2", kDeepseek2},
-    {"deepseek4", kDeepseek4},
-    {"gemma4", kGemma4, true},
-    {"gpt-oss", kGptOss},
-    {"llama", kLlama},
-    {"qwen3", kQwen3, true},
-    {"qwen3moe", kQwen3Moe},
-    {"qwen35", kQwen35},
-    {"qwen35moe", kQwen35Moe},
-    {"lfm2moe", kLfm2Moe, true},
-    {"nemotron_h_moe", kNemotronHMoe},
-    {"kimi-linear", kKimiLinear},
+// The same of V4.1, whose router is wider and whose drafting head is published with four bits.
+constexpr Setting kTwoBitExperts41[] = {
+    {"^token_embd\\.", "F16"},  {"hc_.*fn\\.", "F16"}, {"_compressor_", "F16"},           {"indexer\\.", "F16"},
+    {"ffn_gate_inp", "F32"},    {"engram_wkv", "F16"}, {"ffn_(gate|up)_exps", "IQ2_XXS"}, {"ffn_down_exps", "Q2_K"},
+    {"^mtp\\..*_exps", "Q4_K"},
 };
 
 constexpr Preset kPresets[] = {
@@ -535,11 +308,16 @@ constexpr Preset kPresets[] = {
      "Q8_0",
      kTwoBitExperts,
      128},
+    {{"v4.1-flash", "deepseek41",
+      "748 G parameters, 197 G of them in tables, the shape of DeepSeek V4.1 Flash; two-bit experts"},
+     kV41Flash,
+     false,
+     "Q8_0",
+     kTwoBitExperts41},
 };
 
 }  // namespace
 
-std::span<const Architecture> architecture_table() { return kArchitectures; }
 std::span<const Preset> preset_table() { return kPresets; }
 
 }  // namespace cairn::synth

@@ -1,11 +1,13 @@
 /// Keys of the architectures and numbers of the presets. Private to synth.
 #pragma once
 
+#include <expected>
 #include <initializer_list>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "gguf/reader.h"
 #include "synth/shape.h"
 
@@ -35,5 +37,8 @@ struct Preset {
 
 std::span<const Architecture> architecture_table();
 std::span<const Preset> preset_table();
+
+/// The error of a key that does not fit the others, or whose value is none.
+std::unexpected<Error> misfit(std::string_view key, std::string_view what);
 
 }  // namespace cairn::synth

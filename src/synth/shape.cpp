@@ -14,15 +14,17 @@
 namespace cairn::synth {
 namespace {
 
-// deepseek4: number of first layers that are routed by token id.
-constexpr int64_t kHashLayers = 3;
-constexpr double kSwigluClamp = 10;
-constexpr int64_t kPlainRatio = 128;
 // gemma4: of so many layers the last one has no window, and neither has the last layer of all.
 constexpr int64_t kWindowPeriod = 6;
 
-constexpr std::string_view kMayBeZero[] = {"hash_layer_count", "leading_dense_block_count", "nextn_predict_layers",
-                                           "attention.shared_kv_layers", "embedding_length_per_layer_input"};
+constexpr std::string_view kMayBeZero[] = {"hash_layer_count",
+                                           "leading_dense_block_count",
+                                           "nextn_predict_layers",
+                                           "attention.shared_kv_layers",
+                                           "embedding_length_per_layer_input",
+                                           "engram.pad_id",
+                                           "dspark.stage_count",
+                                           "dspark.noise_token_id"};
 
 template <class Names>
 std::string list_of(Names&& names) {
@@ -31,7 +33,7 @@ std::string list_of(Names&& names) {
   return list;
 }
 
-bool has(std::span<const std::string_view> names, std::string_view name) {
+bool is_among(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
@@ -52,12 +54,14 @@ std::optional<double> value_of(gguf::ValueType type, std::string_view text) {
     const auto number = number_of<double>(text);
     return number.has_value() && std::isfinite(*number) ? number : std::nullopt;
   }
-  return number_of<uint32_t>(text);
+  return type == gguf::ValueType::kU64 ? number_of<uint64_t>(text) : number_of<uint32_t>(text);
 }
+
+bool is_whole(const Key& key) { return key.type == gguf::ValueType::kU32 || key.type == gguf::ValueType::kU64; }
 
 std::string_view kind_of(const Key& key) {
   if (key.type == gguf::ValueType::kBool) return "true or false";
-  const bool whole = key.type == gguf::ValueType::kU32;
+  const bool whole = is_whole(key);
   if (key.is_array) return whole ? "whole numbers with commas between them" : "numbers with commas between them";
   return whole ? "a whole number" : "a number";
 }
@@ -66,19 +70,21 @@ int64_t most(std::string_view key) {
   if (key == "block_count") return kLayersMax;
   if (key == "expert_count") return kExpertsMax;
   if (key.ends_with("context_length")) return INT32_MAX;
+  if (key == "engram.primes") return UINT32_MAX;
+  if (key == "engram.offsets" || key == "engram.multipliers") return kMultiplierMax;
   return kWidthMax;
-}
-
-std::unexpected<Error> misfit(std::string_view key, std::string what) {
-  return fail_at(fmt::format("key {}", key), Code::kInvalidArgument, "{}", what);
 }
 
 }  // namespace
 
+std::unexpected<Error> misfit(std::string_view key, std::string_view what) {
+  return fail_at(fmt::format("key {}", key), Code::kInvalidArgument, "{}", what);
+}
+
 std::span<const std::string_view> architectures() {
-  static constexpr std::array<std::string_view, 12> kNames = {"llama",     "qwen3",     "qwen3moe",       "qwen35",
-                                                              "qwen35moe", "lfm2moe",   "nemotron_h_moe", "kimi-linear",
-                                                              "deepseek2", "deepseek4", "gemma4",         "gpt-oss"};
+  static constexpr auto kNames =
+      std::to_array<std::string_view>({"llama", "qwen3", "qwen3moe", "qwen35", "qwen35moe", "lfm2moe", "nemotron_h_moe",
+                                       "kimi-linear", "deepseek2", "deepseek4", "deepseek41", "gemma4", "gpt-oss"});
   return kNames;
 }
 
@@ -108,7 +114,7 @@ Shape Shape::make(std::string_view architecture) {
 
 Result<Shape> Shape::of_architecture(std::string_view name) {
   if (name == "moe") return make("qwen3moe");
-  if (has(architectures(), name)) return make(name);
+  if (is_among(architectures(), name)) return make(name);
   return fail(Code::kInvalidArgument, "'{}' is no architecture that can be made; choose one of {}, moe", name,
               list_of(architectures()));
 }
@@ -125,7 +131,7 @@ Result<Shape> Shape::of_preset(std::string_view name) {
   shape.type_ = found->type;
   shape.first_ratio_ = found->first_ratio;
   for (const auto& [pattern, type] : found->type_rules) {
-    shape.type_rules_.push_back({std::string(pattern), std::string(type)});
+    shape.type_rules_.push_back({std::string(pattern), std::string(type), true});
   }
   for (const auto& [key, value] : found->keys) CAIRN_CHECK(shape.set(key, value).has_value());
   for (Key& key : shape.keys_) key.is_chosen = false;
@@ -147,6 +153,11 @@ std::vector<int64_t> Shape::integers(std::string_view key) const {
   const Key* found = find(key);
   if (found == nullptr) return {};
   return {found->values.begin(), found->values.end()};
+}
+
+bool Shape::has(std::string_view key, int64_t value) const {
+  const Key* found = find(key);
+  return found != nullptr && std::ranges::find(found->values, static_cast<double>(value)) != found->values.end();
 }
 
 Result<void> Shape::set(std::string_view key, std::string_view value) {
@@ -172,25 +183,6 @@ Result<void> Shape::set(std::string_view key, std::string_view value) {
 void Shape::derive(std::string_view name, std::vector<double> values) {
   Key* key = find(name);
   if (key != nullptr && key->values.empty()) key->values = std::move(values);
-}
-
-void Shape::complete_deepseek4() {
-  Key* layers = find("block_count");
-  const std::vector<int64_t> given = integers("attention.compress_ratios");
-  if (!given.empty() && !layers->is_chosen) layers->values = {static_cast<double>(given.size())};
-  // MTP modules are additional to the layers of a shape, and count as blocks in files.
-  const int64_t predicting = integer("nextn_predict_layers");
-  if (given.empty() && !layers->is_chosen) layers->values[0] += static_cast<double>(predicting);
-  const int64_t main_layers = std::min(integer("block_count"), kLayersMax) - predicting;
-  std::vector<double> ratios;
-  for (int64_t layer = 0; layer < main_layers + predicting; ++layer) {
-    const int64_t later = layer % 2 == 0 ? kOverlapRatio : kPlainRatio;
-    ratios.push_back(static_cast<double>(layer >= main_layers ? 0 : layer < 2 ? first_ratio_ : later));
-  }
-  const size_t count = ratios.size();
-  derive("attention.compress_ratios", std::move(ratios));
-  derive("swiglu_clamp_exp", std::vector<double>(count, kSwigluClamp));
-  derive("hash_layer_count", {static_cast<double>(std::clamp<int64_t>(main_layers, 0, kHashLayers))});
 }
 
 // Of a preset with fewer layers than it has, the first are left.
@@ -259,6 +251,7 @@ void Shape::complete_gemma4() {
 Result<void> Shape::complete() {
   if (architecture_ == "gemma4") complete_gemma4();
   if (architecture_ == "deepseek4") complete_deepseek4();
+  if (architecture_ == "deepseek41") complete_deepseek41();
   if (architecture_ == "deepseek2") {
     const auto latent = static_cast<double>(integer("attention.kv_lora_rank"));
     derive("attention.key_length", {latent + static_cast<double>(integer("rope.dimension_count"))});
@@ -272,13 +265,15 @@ Result<void> Shape::complete() {
   derive("rope.dimension_count", {static_cast<double>(integer("attention.key_length"))});
   CAIRN_TRY_VOID(check_numbers());
   CAIRN_TRY_VOID(check_heads());
-  return check_layers();
+  CAIRN_TRY_VOID(check_layers());
+  if (architecture_ == "deepseek4") return check_ratios();
+  return architecture_ == "deepseek41" ? check_deepseek41() : Result<void>();
 }
 
 Result<void> Shape::check_numbers() const {
   for (const Key& key : keys_) {
-    if (key.type != gguf::ValueType::kU32) continue;
-    const int64_t least = key.is_array || has(kMayBeZero, key.name) ? 0 : 1;
+    if (!is_whole(key)) continue;
+    const int64_t least = key.is_array || is_among(kMayBeZero, key.name) ? 0 : 1;
     for (const double value : key.values) {
       if (value >= static_cast<double>(least) && value <= static_cast<double>(most(key.name))) continue;
       return misfit(key.name, fmt::format("{} must be in {} .. {}", value, least, most(key.name)));
@@ -312,7 +307,7 @@ Result<void> Shape::check_heads() const {
   if (integer("expert_count") > 0 && integer("expert_used_count") == 0) {
     return misfit("expert_used_count", "it is missing: how many experts a token uses");
   }
-  if (architecture_ != "deepseek4") return {};
+  if (!architecture_.starts_with("deepseek4")) return {};
   const int64_t groups = integer("attention.output_group_count");
   if (heads % groups != 0) {
     return misfit("attention.output_group_count", fmt::format("it does not divide the {} heads", heads));
@@ -364,15 +359,6 @@ Result<void> Shape::check_layers() const {
     if (std::cmp_not_equal(found->values.size(), blocks)) {
       return misfit(key, fmt::format("{} values for {} layers", found->values.size(), blocks));
     }
-  }
-  const std::vector<int64_t> ratios = integers("attention.compress_ratios");
-  if (std::ranges::any_of(ratios | std::views::drop(layers), [](int64_t ratio) { return ratio != 0; })) {
-    return misfit("attention.compress_ratios", "blocks that predict compress nothing: their ratio is 0");
-  }
-  for (const int64_t ratio : ratios) {
-    if (ratio == 0 || ratio == kOverlapRatio || ratio == kPlainRatio) continue;
-    return misfit("attention.compress_ratios",
-                  fmt::format("{} is none of 0, {} and {}", ratio, kOverlapRatio, kPlainRatio));
   }
   return {};
 }

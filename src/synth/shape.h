@@ -16,6 +16,11 @@ namespace cairn::synth {
 inline constexpr int64_t kLayersMax = 1'024;
 inline constexpr int64_t kWidthMax = 1 << 20;
 inline constexpr int64_t kExpertsMax = 65'536;
+inline constexpr int64_t kEngramOrderMax = 8;
+inline constexpr int64_t kEngramHeadsMax = 64;
+/// Numbers of a row of I8 with one scale.
+inline constexpr int64_t kScaleBlock = 32;
+inline constexpr int64_t kMultiplierMax = (int64_t{1} << 47) - 1;
 
 /// deepseek4: layers that compress this many positions into a row do so in overlapping windows, and select rows.
 inline constexpr int64_t kOverlapRatio = 4;
@@ -33,6 +38,7 @@ struct Key {
 struct TypeRule {
   std::string pattern;
   std::string type;
+  bool is_preset = false;  ///< may match nothing: the layers that it is about may be left out
 };
 
 struct PresetInfo {
@@ -69,10 +75,12 @@ class Shape {
   /// The value of a key after complete(); 0 for a key that is left out.
   int64_t integer(std::string_view key) const;
   std::vector<int64_t> integers(std::string_view key) const;
+  /// Whether one of them is `value`.
+  bool has(std::string_view key, int64_t value) const;
 
   bool tied_output = false;  ///< whether the token embedding is also the output matrix
-  /// deepseek4: whether attn_output_a is a single matrix [inputs of a group, groups * rank], as in the first published
-  /// files, rather than one for each group.
+  /// deepseek4, deepseek41: whether attn_output_a is a single matrix [inputs of a group, groups * rank], as in the
+  /// first published files, rather than one for each group.
   bool flat_output_a = false;
 
  private:
@@ -82,6 +90,9 @@ class Shape {
   const Key* find(std::string_view name) const;
   void derive(std::string_view name, std::vector<double> values);
   void complete_deepseek4();
+  void complete_deepseek41();
+  void complete_engrams(int64_t layers);
+  void complete_dspark(int64_t layers);
   void leave_first_layers(std::string_view name);
   void complete_lfm2();
   void complete_nemotron_h();
@@ -92,6 +103,10 @@ class Shape {
   Result<void> check_layers() const;
   Result<void> check_lfm2() const;
   Result<void> check_state() const;
+  Result<void> check_ratios() const;
+  Result<void> check_layer_ids(std::string_view key) const;
+  Result<void> check_deepseek41() const;
+  Result<void> check_engrams() const;
 
   std::string architecture_;
   std::string name_;

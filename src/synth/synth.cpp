@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
 #include <system_error>
@@ -46,10 +45,35 @@ Spread spread_of(const TensorPlan& tensor) {
     case Role::kRate:
       return {.deviation = 0.05f, .mean = -0.5f};
     case Role::kMatrix:
+    case Role::kTable:
     case Role::kExpertIds:
+    case Role::kRopeFactors:
       break;
   }
   return {.deviation = 1 / std::sqrt(static_cast<float>(tensor.shape[0])), .mean = 0};
+}
+
+template <class Number>
+void write_array(const std::string& name, const Key& key, gguf::Writer& writer) {
+  std::vector<Number> numbers;
+  numbers.reserve(key.values.size());
+  for (const double value : key.values) numbers.push_back(static_cast<Number>(value));
+  gguf::Array array{.type = key.type, .size = numbers.size(), .numbers = {}, .strings = {}, .arrays = {}};
+  array.numbers = std::as_bytes(std::span(numbers));
+  writer.set(name, gguf::Value{gguf::ValueType::kArray, std::move(array)});
+}
+
+void write_key(const std::string& name, const Key& key, gguf::Writer& writer) {
+  using enum gguf::ValueType;
+  if (!key.is_array) {
+    if (key.type == kBool) return writer.set_boolean(name, key.values[0] != 0);
+    if (key.type == kF32) return writer.set_number(name, key.type, key.values[0]);
+    return writer.set_integer(name, key.type, static_cast<int64_t>(key.values[0]));
+  }
+  if (key.type == kBool) return write_array<uint8_t>(name, key, writer);
+  if (key.type == kF32) return write_array<float>(name, key, writer);
+  if (key.type == kU64) return write_array<uint64_t>(name, key, writer);
+  write_array<uint32_t>(name, key, writer);
 }
 
 void write_keys(const Shape& shape, std::string_view type, gguf::Writer& writer) {
@@ -62,30 +86,8 @@ void write_keys(const Shape& shape, std::string_view type, gguf::Writer& writer)
   }
   writer.set_integer("general.quantization_version", ValueType::kU32, kQuantizationVersion);
   for (const Key& key : shape.keys()) {
-    const std::string name = fmt::format("{}.{}", shape.architecture(), key.name);
     if (key.values.empty()) continue;
-    if (key.is_array && key.type == ValueType::kBool) {
-      std::vector<uint8_t> flags;
-      for (const double value : key.values) flags.push_back(value != 0 ? 1 : 0);
-      gguf::Array array{.type = key.type, .size = flags.size(), .numbers = {}, .strings = {}, .arrays = {}};
-      array.numbers = std::as_bytes(std::span(flags));
-      writer.set(name, gguf::Value{ValueType::kArray, std::move(array)});
-    } else if (key.is_array) {
-      std::vector<uint32_t> numbers;
-      for (const double value : key.values) {
-        const bool is_float = key.type == ValueType::kF32;
-        numbers.push_back(is_float ? std::bit_cast<uint32_t>(static_cast<float>(value)) : static_cast<uint32_t>(value));
-      }
-      gguf::Array array{.type = key.type, .size = numbers.size(), .numbers = {}, .strings = {}, .arrays = {}};
-      array.numbers = std::as_bytes(std::span(numbers));
-      writer.set(name, gguf::Value{ValueType::kArray, std::move(array)});
-    } else if (key.type == ValueType::kBool) {
-      writer.set_boolean(name, key.values[0] != 0);
-    } else if (key.type == ValueType::kF32) {
-      writer.set_number(name, key.type, key.values[0]);
-    } else {
-      writer.set_integer(name, key.type, static_cast<int64_t>(key.values[0]));
-    }
+    write_key(fmt::format("{}.{}", shape.architecture(), key.name), key, writer);
     if (key.name == "rope.scaling.factor")
       writer.set(fmt::format("{}.rope.scaling.type", shape.architecture()), "yarn");
   }
@@ -108,22 +110,37 @@ class Job {
 
   Result<void> run() {
     for (const TensorPlan& tensor : plan_.tensors) writer_.declare(tensor.name, tensor.type, tensor.shape);
+    for (size_t i = 0; i < plan_.tensors.size(); ++i) {
+      const bool is_factors = plan_.tensors[i].role == Role::kRopeFactors;
+      if (options_.hollow && !is_factors) break;  // zeros are no factors, which are the first tensor
+      CAIRN_TRY_VOID(is_factors ? write_rope_factors(i) : write_tensor(i));
+    }
     if (options_.hollow) CAIRN_TRY_VOID(writer_.skip_rest());
-    for (size_t i = 0; i < plan_.tensors.size() && !options_.hollow; ++i) CAIRN_TRY_VOID(write_tensor(i));
     return writer_.finish();
   }
 
  private:
+  Result<void> write_rope_factors(size_t index) {
+    constexpr float kStill = 1e30f;
+    std::vector<float> factors(static_cast<size_t>(plan_.tensors[index].elements()), kStill);
+    std::fill_n(factors.begin(), factors.size() / 4, 1.0f);
+    CAIRN_TRY_VOID(writer_.write(std::as_bytes(std::span(factors))));
+    done_ += plan_.tensors[index].bytes;
+    notify(index);
+    return {};
+  }
+
   Result<void> write_tensor(size_t index) {
     const TensorPlan& tensor = plan_.tensors[index];
     const uint64_t seed = hash64(tensor.name, options_.seed);
     const int64_t elements = tensor.elements();
     const Spread spread = spread_of(tensor);
-    const bool is_ids = tensor.role == Role::kExpertIds;
+    const bool is_ids = tensor.role == Role::kExpertIds, is_fp8 = tensor.type == TensorType::kI8;
     std::optional<WeightMaker> maker;
-    if (!is_ids) maker.emplace(tensor.type, spread.deviation, spread.mean);
-    const int64_t used = tensor.shape[0];
-    const int64_t piece = is_ids ? used * (kPieceElements / std::min(used, kPieceElements)) : kPieceElements;
+    if (!is_ids && !is_fp8) maker.emplace(tensor.type, spread.deviation, spread.mean);
+    const int64_t row = tensor.shape[0];
+    const int64_t rows_of_piece = kPieceElements / std::min(row, kPieceElements);
+    const int64_t piece = is_ids || is_fp8 ? row * rows_of_piece : kPieceElements;
     const int64_t slab = piece * (kSlabElements / kPieceElements);
     for (int64_t begin = 0; begin < elements; begin += slab) {
       const int64_t end = std::min(begin + slab, elements);
@@ -133,7 +150,8 @@ class Job {
         Random random(hash64(tensor.name, seed + static_cast<uint64_t>((begin + from) / piece)));
         const auto out = std::span(bytes_).subspan(static_cast<size_t>(row_bytes(tensor.type, from)),
                                                    static_cast<size_t>(row_bytes(tensor.type, until - from)));
-        if (is_ids) return fill_expert_ids(out, used, plan_.shape.integer("expert_count"), random);
+        if (is_ids) return fill_expert_ids(out, row, plan_.shape.integer("expert_count"), random);
+        if (is_fp8) return fill_fp8_rows(out, row, spread.deviation, random);
         maker->fill(out, random);
       });
       CAIRN_TRY_VOID(writer_.write(bytes_));

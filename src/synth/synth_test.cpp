@@ -10,11 +10,13 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "model/deepseek4/engram.h"
 #include "model/model.h"
 #include "quant/codec.h"
 #include "synth/weights.h"
@@ -23,7 +25,10 @@
 namespace cairn::synth {
 namespace {
 
+using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+constexpr const char* kRatiosKey = "attention.compress_ratios";
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 // A test with a folder of its own, which is removed afterwards.
@@ -201,6 +206,13 @@ TEST_F(Synth, SyntheticModelsRun) {
       {architecture("deepseek2"), "Q4_K_M"},
       {architecture("deepseek4"), "Q8_0"},
       {architecture("deepseek4", {{"hash_layer_count", "1"}}), "IQ2_XXS"},
+      {architecture("deepseek41"), "Q8_0"},
+      {architecture("deepseek41", {{"block_count", "5"}, {"dspark.stage_count", "2"}}), "IQ2_XXS"},
+      {architecture("deepseek41", {{"attention.compress_ratios", "0,2,2,1,1"},
+                                   {"kv_source_layer_ids", "1,3"},
+                                   {"index_source_layer_ids", "1,2,3,4"},
+                                   {"engram.layer_ids", "4"}}),
+       "F16"},
       {architecture("gpt-oss"), "MXFP4"},
       {architecture("gemma4"), "Q4_K_M"},
       {architecture(
@@ -262,9 +274,7 @@ TEST_F(Synth, TensorsHaveTheNamesAndShapesOfTheFixtures) {
     shape.tied_output = fixture.find_tensor("output.weight") == nullptr;
     const auto planned = plan(shape, {.type = "F32"});
     ASSERT_TRUE(planned.has_value()) << planned.error().text();
-    auto expected = shapes_of(fixture);
-    expected.erase("rope_freqs.weight");  // which a file may have or not
-    EXPECT_EQ(shapes_of(planned->tensors), expected);
+    EXPECT_EQ(shapes_of(planned->tensors), shapes_of(fixture));
     EXPECT_EQ(planned->misfits, 0);
     // Every key of the fixture that is about the shape is in the file, with its type.
     const gguf::Reader file = open(made(shape, {.type = "F32"}));
@@ -283,7 +293,7 @@ TEST_F(Synth, PresetsHaveTheRealSizes) {
       {"flash", 284},          {"pro", 1'600},           {"gpt-oss-20b", 20.9},
       {"gemma4-e4b", 7.5},     {"gemma4-26b-a4b", 25.2}, {"qwen3.5-9b", 9.0},
       {"qwen3.5-35b-a3b", 35}, {"lfm2-8b-a1b", 8.3},     {"nemotron-3-nano", 31.6},
-      {"kimi-linear-48b", 49}};
+      {"kimi-linear-48b", 49}, {"v4.1-flash", 748.5}};
   ASSERT_EQ(billions.size(), presets().size());
   for (const PresetInfo& info : presets()) {
     SCOPED_TRACE(info.name);
@@ -325,15 +335,152 @@ TEST_F(Synth, MtpModulesAreAdditionalToAPresetsLayers) {
   ASSERT_TRUE(planned.has_value()) << planned.error().text();
   EXPECT_EQ(planned->shape.integer("block_count"), 44);
   const std::vector<int64_t> ratios = planned->shape.integers("attention.compress_ratios");
-  EXPECT_THAT(std::vector(ratios.end() - 3, ratios.end()), testing::ElementsAre(128, 4, 0));
+  EXPECT_THAT(std::vector(ratios.end() - 3, ratios.end()), ElementsAre(128, 4, 0));
   const auto shapes = shapes_of(planned->tensors);
-  EXPECT_THAT(shapes.at("blk.43.nextn.eh_proj.weight"), testing::ElementsAre(8192, 4096));
-  EXPECT_THAT(shapes.at("blk.43.nextn.hc_head_fn.weight"), testing::ElementsAre(16384, 4));
+  EXPECT_THAT(shapes.at("blk.43.nextn.eh_proj.weight"), ElementsAre(8192, 4096));
+  EXPECT_THAT(shapes.at("blk.43.nextn.hc_head_fn.weight"), ElementsAre(16384, 4));
   EXPECT_TRUE(shapes.contains("blk.43.exp_probs_b.bias"));
   EXPECT_FALSE(shapes.contains("blk.43.attn_compressor_kv.weight"));
   EXPECT_FALSE(shapes.contains("blk.42.nextn.enorm.weight"));
   const gguf::Reader file = open(made(architecture("deepseek4", {{"nextn_predict_layers", "1"}}), {}));
   EXPECT_EQ(run(file, "Hello").size(), 4u);
+}
+
+TEST_F(Synth, TheV41FlashPresetHasTheLayersAndTablesOfTheRealModel) {
+  const auto planned = plan(Shape::of_preset("v4.1-flash").value(), {});
+  ASSERT_TRUE(planned.has_value()) << planned.error().text();
+  const Shape& shape = planned->shape;
+  EXPECT_THAT(shape.integers("kv_source_layer_ids"), ElementsAre(2, 8, 14, 20));
+  EXPECT_THAT(shape.integers("index_source_layer_ids"), ElementsAre(2, 8, 14, 20, 24, 28, 32, 36));
+  EXPECT_THAT(shape.integers("engram.layer_ids"), ElementsAre(1, 14));
+  EXPECT_EQ(shape.integer("engram.compressed_vocab_size"), 99'092);
+  const std::vector<int64_t> primes = shape.integers("engram.primes"), ratios = shape.integers(kRatiosKey);
+  ASSERT_EQ(primes.size(), 48u);
+  EXPECT_EQ(primes.front(), 16'000'057);
+  EXPECT_EQ(primes.back(), 16'000'889);
+  EXPECT_EQ(std::ranges::count(ratios, 0), 2);
+  EXPECT_EQ(std::ranges::count(ratios, 2), 18);
+  EXPECT_EQ(std::ranges::count(ratios, 1), 20);
+  const auto shapes = shapes_of(planned->tensors);
+  EXPECT_THAT(shapes.at("blk.1.engram_embd.weight"), ElementsAre(256, 384'006'168));
+  EXPECT_THAT(shapes.at("blk.14.engram_embd.weight"), ElementsAre(256, 384'016'682));
+  EXPECT_THAT(shapes.at("blk.14.engram_wkv.weight"), ElementsAre(6144, 25'600));
+  EXPECT_TRUE(shapes.contains("blk.14.attn_compressor_gate.weight"));
+  EXPECT_TRUE(shapes.contains("blk.20.attn_compressor_kv.weight"));
+  EXPECT_FALSE(shapes.contains("blk.20.attn_compressor_gate.weight")) << "its rows are of one position";
+  EXPECT_FALSE(shapes.contains("blk.24.attn_compressor_kv.weight"));
+  EXPECT_TRUE(shapes.contains("blk.24.indexer.attn_q_b.weight"));
+  EXPECT_FALSE(shapes.contains("blk.25.indexer.attn_q_b.weight"));
+  int64_t in_tables = 0;
+  for (const TensorPlan& tensor : planned->tensors) {
+    if (!tensor.name.contains("engram_embd")) continue;
+    in_tables += tensor.elements();
+    EXPECT_EQ(tensor.type, TensorType::kQ8_0);
+  }
+  EXPECT_NEAR(static_cast<double>(in_tables) / 1e9, 196.6, 0.1);
+  EXPECT_NEAR(static_cast<double>(planned->elements - in_tables) / 1e9, 552, 1);
+}
+
+// As in antirez' files: a row is 256 numbers and 8 scales, a byte each.
+TEST_F(Synth, TablesOfV41MayBeRowsOfBytesWithScales) {
+  const Options options{.type = "Q8_0", .type_rules = {{"engram_embd", "I8"}}};
+  const gguf::Reader file = open(made(architecture("deepseek41"), options));
+  const gguf::Tensor* table = file.find_tensor("blk.2.engram_embd.weight");
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->type, TensorType::kI8);
+  EXPECT_THAT(table->shape, ElementsAre(264, 1824));
+  std::vector<int64_t> rows(1824);
+  std::iota(rows.begin(), rows.end(), 0);
+  std::vector<float> values(rows.size() * 256);
+  deepseek4::read_engram_rows(*table, 256, rows, values);
+  const Moments found = moments_of(values);
+  EXPECT_NEAR(found.mean, 0, 0.001);
+  EXPECT_NEAR(found.deviation, 1 / 16.0, 0.002);
+  EXPECT_EQ(run(file, "Hello").size(), 4u);
+  EXPECT_THAT(error_of(architecture("deepseek41"), {.type_rules = {{"ffn_gate_inp", "I8"}}}).text(), HasSubstr("'I8'"));
+}
+
+// Products are taken in 64 bits with a sign.
+TEST_F(Synth, ProductsOfAnEngramsMultipliersAndClassesStayBelowTwoToThe63) {
+  for (const char* vocabulary : {"512", "129280", "300000"}) {
+    const auto planned = plan(architecture("deepseek41", {{"vocab_size", vocabulary}}), {});
+    ASSERT_TRUE(planned.has_value()) << planned.error().text();
+    const std::vector<int64_t> classes = planned->shape.integers("engram.token_map");
+    const int64_t last = std::ranges::max(classes);
+    EXPECT_EQ(std::to_string(classes.size()), vocabulary);
+    EXPECT_LT(last, planned->shape.integer("engram.compressed_vocab_size"));
+    const std::vector<int64_t> multipliers = planned->shape.integers("engram.multipliers");
+    EXPECT_EQ(std::set<int64_t>(multipliers.begin(), multipliers.end()).size(), 2u * 4);
+    for (const int64_t multiplier : multipliers) {
+      int64_t product = 0;
+      EXPECT_FALSE(__builtin_mul_overflow(multiplier, last, &product)) << multiplier;
+      EXPECT_EQ(multiplier % 2, 1);
+      EXPECT_LT(multiplier, int64_t{1} << 47);
+    }
+  }
+}
+
+TEST_F(Synth, FewLayersOfV41StillMakeChooseAndFindRows) {
+  const std::map<std::string, std::vector<std::vector<int64_t>>> expected = {
+      {"1", {{0}, {}, {}, {}}},
+      {"2", {{0, 0}, {}, {}, {1}}},
+      {"4", {{0, 0, 1, 1}, {2}, {2, 3}, {1}}},
+      {"6", {{0, 0, 2, 1, 1, 1}, {2, 3}, {2, 3, 4, 5}, {1, 2}}},
+      {"8", {{0, 0, 2, 2, 1, 1, 1, 1}, {2, 3, 4}, {2, 3, 4, 5, 6, 7}, {1, 2}}},
+  };
+  for (const auto& [layers, lists] : expected) {
+    SCOPED_TRACE(layers);
+    Shape shape = Shape::of_preset("v4.1-flash").value();
+    ASSERT_TRUE(shape.set("block_count", layers).has_value());
+    const auto planned = plan(shape, {});
+    ASSERT_TRUE(planned.has_value()) << planned.error().text();
+    size_t i = 0;
+    for (const char* key : {kRatiosKey, "kv_source_layer_ids", "index_source_layer_ids", "engram.layer_ids"}) {
+      EXPECT_EQ(planned->shape.integers(key), lists[i++]) << key;
+    }
+    EXPECT_EQ(planned->shape.integers("engram.primes").size(), 24 * lists[3].size());
+  }
+}
+
+TEST_F(Synth, TheDraftingHeadOfV41IsLayersBesideTheModel) {
+  Shape shape = Shape::of_preset("v4.1-flash").value();
+  ASSERT_TRUE(shape.set("dspark.stage_count", "3").has_value());
+  const auto planned = plan(shape, {});
+  ASSERT_TRUE(planned.has_value()) << planned.error().text();
+  EXPECT_EQ(planned->shape.integer("block_count"), 40);
+  EXPECT_EQ(planned->shape.integer("dspark.block_size"), 5);
+  EXPECT_EQ(planned->shape.integer("dspark.noise_token_id"), 128'799);
+  EXPECT_EQ(planned->shape.integer("dspark.num_experts_per_tok"), 3);
+  EXPECT_THAT(planned->shape.integers("dspark.target_layer_ids"), ElementsAre(37, 38, 39));
+  const auto shapes = shapes_of(planned->tensors);
+  EXPECT_THAT(shapes.at("mtp.0.main_proj.weight"), ElementsAre(15'360, 5120));
+  EXPECT_THAT(shapes.at("mtp.1.ffn_up_exps.weight"), ElementsAre(5120, 2304, 128));
+  EXPECT_THAT(shapes.at("mtp.2.exp_probs_b.bias"), ElementsAre(128));
+  EXPECT_THAT(shapes.at("mtp.2.markov_head.markov_w2.weight"), ElementsAre(256, 129'280));
+  EXPECT_THAT(shapes.at("mtp.2.confidence_head.proj.weight"), ElementsAre(5376, 1));
+  EXPECT_FALSE(shapes.contains("mtp.1.main_proj.weight"));
+  EXPECT_FALSE(shapes.contains("mtp.0.norm.weight"));
+  EXPECT_FALSE(shapes.contains("mtp.0.attn_compressor_kv.weight"));
+  EXPECT_FALSE(shapes_of(plan(Shape::of_preset("v4.1-flash").value(), {})->tensors).contains("mtp.0.main_norm.weight"));
+}
+
+// The pairs of a head that sees everything: the first quarter turns. Without weights they are there as well, since
+// zeros would divide the frequencies.
+TEST_F(Synth, Gemma4HasTheFactorsOfItsRope) {
+  for (const bool hollow : {false, true}) {
+    SCOPED_TRACE(hollow);
+    const gguf::Reader file = open(made(architecture("gemma4"), {.hollow = hollow}));
+    const gguf::Tensor* tensor = file.find_tensor("rope_freqs.weight");
+    ASSERT_NE(tensor, nullptr);
+    std::vector<float> factors(static_cast<size_t>(tensor->elements()));
+    ASSERT_EQ(tensor->bytes.size(), factors.size() * sizeof(float));
+    std::memcpy(factors.data(), tensor->bytes.data(), tensor->bytes.size());
+    EXPECT_EQ(std::ssize(factors), file.metadata().integer("gemma4.rope.dimension_count").value() / 2);
+    const auto turning = std::span(factors).first(factors.size() / 4),
+               still = std::span(factors).subspan(turning.size());
+    EXPECT_THAT(turning, Each(1.0f));
+    EXPECT_THAT(still, Each(1e30f));
+  }
 }
 
 TEST_F(Synth, TheLastMatchingTypeRuleWins) {
@@ -370,6 +517,20 @@ TEST_F(Synth, InvalidOptionsAreErrorsThatNameThem) {
   EXPECT_THAT(
       error_of(architecture("deepseek4", {{"attention.compress_ratios", "0,4"}, {"nextn_predict_layers", "1"}})).text(),
       HasSubstr("their ratio is 0"));
+  const auto error_of_v41 = [](const Settings& settings) {
+    return error_of(architecture("deepseek41", settings)).text();
+  };
+  EXPECT_THAT(error_of_v41({{kRatiosKey, "0,4"}}), HasSubstr("4 is none of 0, 1 and 2"));
+  EXPECT_THAT(error_of_v41({{kRatiosKey, "0,2,1"}, {"kv_source_layer_ids", "1"}}),
+              AllOf(HasSubstr("kv_source_layer_ids"), HasSubstr("up to 2")));
+  EXPECT_THAT(error_of_v41({{"index_source_layer_ids", "4,2"}}), HasSubstr("must ascend"));
+  EXPECT_THAT(error_of_v41({{"engram.layer_ids", "8"}}), HasSubstr("layer 8, but there are 8"));
+  EXPECT_THAT(error_of_v41({{"engram.primes", "101,103"}}), HasSubstr("2 values, but 12 are needed"));
+  EXPECT_THAT(error_of_v41({{"engram.primes", "18446744073709551615"}}), HasSubstr("engram.primes"));
+  EXPECT_THAT(error_of_v41({{"engram.key_length", "40"}}), HasSubstr("multiple of 32"));
+  EXPECT_THAT(error_of_v41({{"attention.indexer.top_k", "64"}}), HasSubstr("candidate_blocks"));
+  EXPECT_THAT(error_of_v41({{"dspark.stage_count", "1"}, {"dspark.num_experts_per_tok", "3"}}),
+              HasSubstr("there are 2 experts"));
   EXPECT_THAT(error_of(shape, {.type = "Q9"}).text(), HasSubstr("IQ2_XXS"));
   EXPECT_THAT(error_of(shape, {.type_rules = {{"ffn_(", "Q8_0"}}}).text(), HasSubstr("regular expression"));
   EXPECT_THAT(error_of(shape, {.type_rules = {{"exps", "Q8_0"}}}).text(), HasSubstr("'exps'"));

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace cairn::synth {
@@ -15,6 +17,9 @@ class Builder {
 
   std::vector<TensorPlan> build() {
     const int64_t vocabulary = shape_.integer("vocab_size");
+    if (shape_.architecture() == "gemma4") {
+      add("rope_freqs.weight", {shape_.integer("rope.dimension_count") / 2}, Role::kRopeFactors);
+    }
     matrix("token_embd", {width_, vocabulary});
     if (shape_.integer("embedding_length_per_layer_input") > 0) add_per_layer_table(vocabulary);
     const bool is_v4 = shape_.architecture() == "deepseek4";
@@ -24,6 +29,12 @@ class Builder {
       if (is_v4) {
         add_mixing();
         add_v4_attention();
+        add_v4_rows();
+      } else if (is_v41()) {
+        add_mixing();
+        add_v4_attention();
+        add_v41_rows();
+        add_engram();
       } else if (is_delta_attention(layer_)) {
         add_kimi_delta_attention();
       } else if (shape_.architecture() == "deepseek2" || is_kimi_linear()) {
@@ -48,6 +59,7 @@ class Builder {
     norm(is_lfm2() ? "token_embd_norm" : "output_norm", width_);
     if (!shape_.tied_output) matrix("output", {width_, vocabulary});
     if (is_v4) add_output_mixing("output_hc");
+    if (is_v41()) add_dspark(vocabulary);
     return std::move(tensors_);
   }
 
@@ -66,6 +78,7 @@ class Builder {
   }
 
   bool is_qwen35() const { return shape_.architecture().starts_with("qwen35"); }
+  bool is_v41() const { return shape_.architecture() == "deepseek41"; }
   bool is_lfm2() const { return shape_.architecture() == "lfm2moe"; }
   bool is_kimi_linear() const { return shape_.architecture() == "kimi-linear"; }
   bool is_delta_attention(int64_t layer) const {
@@ -294,15 +307,76 @@ class Builder {
       matrix("attn_output_a", {group_inputs, output_rank, groups});
     }
     matrix("attn_output_b", {groups * output_rank, width_});
+  }
+
+  void add_v4_rows() {
     const int64_t ratio = shape_.integers("attention.compress_ratios")[static_cast<size_t>(layer_)];
     if (ratio == 0) return;
-    add_compressor("attn_compressor", head, ratio);
+    add_compressor("attn_compressor", shape_.integer("attention.key_length"), ratio);
     if (ratio != kOverlapRatio) return;
-    const int64_t index_heads = shape_.integer("attention.indexer.head_count");
-    const int64_t index_head = shape_.integer("attention.indexer.key_length");
-    matrix("indexer.attn_q_b", {rank, index_heads * index_head});
-    matrix("indexer.proj", {width_, index_heads});
-    add_compressor("indexer_compressor", index_head, ratio);
+    add_index_query();
+    add_compressor("indexer_compressor", shape_.integer("attention.indexer.key_length"), ratio);
+  }
+
+  void add_index_query() {
+    const int64_t heads = shape_.integer("attention.indexer.head_count");
+    matrix("indexer.attn_q_b",
+           {shape_.integer("attention.q_lora_rank"), heads * shape_.integer("attention.indexer.key_length")});
+    matrix("indexer.proj", {width_, heads});
+  }
+
+  // deepseek41: a row of a single position is its projection, for which no gate is needed.
+  void add_v41_rows() {
+    const bool makes_rows = shape_.has("kv_source_layer_ids", layer_);
+    if (makes_rows) {
+      const int64_t head = shape_.integer("attention.key_length");
+      const int64_t index = shape_.integer("attention.indexer.key_length");
+      matrix("attn_compressor_kv", {width_, head});
+      if (shape_.integers("attention.compress_ratios")[static_cast<size_t>(layer_)] > 1) {
+        matrix("attn_compressor_gate", {width_, head});
+      }
+      norm("attn_compressor_norm", head);
+      matrix("indexer.attn_k", {head, index});
+      norm("indexer.k_norm", index);
+    }
+    if (makes_rows || shape_.has("index_source_layer_ids", layer_)) add_index_query();
+  }
+
+  void add_engram() {
+    const std::vector<int64_t> layers = shape_.integers("engram.layer_ids");
+    const auto found = std::ranges::find(layers, layer_);
+    if (found == layers.end()) return;
+    const int64_t rows = (shape_.integer("engram.max_ngram_size") - 1) * shape_.integer("engram.head_count");
+    const int64_t row = shape_.integer("engram.key_length");
+    const int64_t streams = shape_.integer("hyper_connection.count");
+    const std::vector<int64_t> primes = shape_.integers("engram.primes");
+    const auto first = primes.begin() + (found - layers.begin()) * rows;
+    add("engram_embd.weight", {row, std::accumulate(first, first + rows, int64_t{0})}, Role::kTable);
+    matrix("engram_wkv", {rows * row, (streams + 1) * width_});
+    add("engram_q.weight", {width_, streams}, Role::kNorm);
+    add("engram_k.weight", {width_, streams}, Role::kNorm);
+  }
+
+  // deepseek41: the drafting head, layers that see their windows alone, with experts of their own number.
+  void add_dspark(int64_t vocabulary) {
+    const int64_t stages = shape_.integer("dspark.stage_count"), rank = shape_.integer("dspark.markov_rank");
+    for (int64_t stage = 0; stage < stages; ++stage) {
+      prefix_ = fmt::format("mtp.{}.", stage);
+      if (stage == 0) {
+        matrix("main_proj", {std::ssize(shape_.integers("dspark.target_layer_ids")) * width_, width_});
+        norm("main_norm", width_);
+      }
+      add_mixing();
+      add_v4_attention();
+      norm("ffn_norm", width_);
+      add_experts(shape_.integer("dspark.n_routed_experts"));
+      if (stage + 1 < stages) continue;
+      norm("norm", width_);
+      matrix("markov_head.markov_w1", {rank, vocabulary});
+      matrix("markov_head.markov_w2", {rank, vocabulary});
+      matrix("confidence_head.proj", {width_ + rank, 1});
+    }
+    prefix_.clear();
   }
 
   void add_compressor(std::string_view name, int64_t head, int64_t ratio) {
@@ -320,6 +394,10 @@ class Builder {
     if (experts == 0 || layer_ < shape_.integer("leading_dense_block_count")) {
       return add_gated("", shape_.integer("feed_forward_length"), 0);
     }
+    add_experts(experts);
+  }
+
+  void add_experts(int64_t experts) {
     const int64_t own = shape_.integer("expert_feed_forward_length");
     const int64_t inner = own > 0 ? own : shape_.integer("feed_forward_length");
     matrix("ffn_gate_inp", {width_, experts});
@@ -335,7 +413,7 @@ class Builder {
       return;
     }
     add_gated("_exps", inner, experts);
-    if (is_gpt_oss) {
+    if (shape_.architecture() == "gpt-oss") {
       bias("ffn_gate_inp", {experts});
       bias("ffn_gate_exps", {inner, experts});
       bias("ffn_up_exps", {inner, experts});

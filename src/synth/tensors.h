@@ -14,12 +14,14 @@
 namespace cairn::synth {
 
 enum class Role {
-  kMatrix,     ///< normal, with a deviation that keeps the size of activations
-  kNorm,       ///< near 1
-  kBias,       ///< near 0
-  kMixScale,   ///< for hyper-connections: below 1
-  kRate,       ///< of a state that is forgotten: below 0
-  kExpertIds,  ///< for each token as many different experts as it uses
+  kMatrix,       ///< normal, with a deviation that keeps the size of activations
+  kTable,        ///< the same, of an engram: its rows may be I8, as E4M3 numbers with scales behind them
+  kNorm,         ///< near 1
+  kBias,         ///< near 0
+  kMixScale,     ///< for hyper-connections: below 1
+  kRate,         ///< of a state that is forgotten: below 0
+  kExpertIds,    ///< for each token as many different experts as it uses
+  kRopeFactors,  ///< of pairs: 1 for the first quarter, which turns, and so much for the rest that it stands still
 };
 
 struct TensorPlan {
@@ -35,10 +37,11 @@ struct TensorPlan {
 /// All are F32 except the expert ids. `shape` is complete.
 std::vector<TensorPlan> tensors_of(const Shape& shape);
 
-/// Gives the matrices their types: `type` as for `cairn quantize` (a mix, or any tensor type for all tensors that a mix
-/// would change), then the rules in order, so that the last rule that matches a name counts. Returns the number of
-/// matrices whose rows did not fit `type` (choose_types()). Errors, kInvalidArgument: an unknown type, a pattern that
-/// is no regular expression or matches no matrix, a rule's type whose block does not divide the rows.
+/// Gives matrices and tables their types: `type` as for `cairn quantize` (a mix, or any tensor type for all tensors
+/// that a mix would change), then the rules in order, so that the last rule that matches a name counts. Returns the
+/// number of matrices whose rows did not fit `type` (choose_types()). Errors, kInvalidArgument: an unknown type, a
+/// pattern that is no regular expression or (unless it is a preset's) matches no matrix, a rule's type whose block does
+/// not divide the rows.
 Result<int64_t> assign_types(std::span<TensorPlan> tensors, std::string_view type, std::span<const TypeRule> rules);
 
 }  // namespace cairn::synth

@@ -105,7 +105,7 @@ Result<Vocabulary> make_vocabulary(std::string_view architecture, int64_t size) 
     made.tokens.emplace_back(special.text);
     made.types.push_back(static_cast<int32_t>(special.type));
   }
-  made.pre = is_deepseek ? (architecture == "deepseek4" ? "joyai-llm" : "deepseek-v3") : "qwen2";
+  made.pre = is_deepseek ? (architecture.starts_with("deepseek4") ? "joyai-llm" : "deepseek-v3") : "qwen2";
   if (architecture != "deepseek4") made.chat_template = is_deepseek ? kDeepseek2 : kChatMl;
   return made;
 }

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "quant/blocks.h"
 #include "quant/codec.h"
+#include "synth/shape.h"
 
 namespace cairn::synth {
 namespace {
@@ -303,6 +304,29 @@ void fill_expert_ids(std::span<std::byte> out, int64_t used, int64_t experts, Ra
       std::swap(ids[static_cast<size_t>(i)], ids[other]);
     }
     std::memcpy(out.data() + at, ids.data(), static_cast<size_t>(used) * sizeof(int32_t));
+  }
+}
+
+void fill_fp8_rows(std::span<std::byte> out, int64_t row_bytes, float deviation, Random& random) {
+  // Codes of the exponents -3 to 0, of any sign and fraction: their mean square is that of the fractions (1 to 1.875)
+  // by that of the powers of two.
+  constexpr unsigned kExponents = 4 << 3, kKept = 0x9f;
+  constexpr double kSquare = 2.1484375 * (1 + 1 / 4.0 + 1 / 16.0 + 1 / 64.0) / 4;
+  constexpr int kScaleBias = 127;
+  // Two powers of two around the scale, in the proportion that gives its square on average.
+  const double square = static_cast<double>(deviation) * deviation / kSquare;
+  const int low = static_cast<int>(std::floor(std::log2(square) / 2));
+  const double share = (square / std::ldexp(1.0, 2 * low) - 1) / 3;
+  const int64_t numbers = row_bytes * kScaleBlock / (kScaleBlock + 1);
+  fill_bits(out, random);
+  for (auto row = out; !row.empty(); row = row.subspan(static_cast<size_t>(row_bytes))) {
+    for (std::byte& code : row.first(static_cast<size_t>(numbers))) {
+      code = static_cast<std::byte>((static_cast<unsigned>(code) & kKept) | kExponents);
+    }
+    for (std::byte& scale : row.subspan(static_cast<size_t>(numbers), static_cast<size_t>(row_bytes - numbers))) {
+      const bool high = static_cast<unsigned>(scale) < share * 256;
+      scale = static_cast<std::byte>(low + (high ? 1 : 0) + kScaleBias);
+    }
   }
 }
 

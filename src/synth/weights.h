@@ -60,4 +60,8 @@ class WeightMaker {
 /// Fills in `used` different ids of `experts` experts for each token.
 void fill_expert_ids(std::span<std::byte> out, int64_t used, int64_t experts, Random& random);
 
+/// Fills whole rows of E4M3 numbers of a given deviation and, behind those of a row, one E8M0 scale for each
+/// kScaleBlock of them. `row_bytes` is both.
+void fill_fp8_rows(std::span<std::byte> out, int64_t row_bytes, float deviation, Random& random);
+
 }  // namespace cairn::synth
