@@ -84,21 +84,29 @@ test('a draft model of another vocabulary, or none, is refused with what is wron
   refused(path.join(fixtures, 'nothing.gguf'), 2, /--draft: File does not exist.*nothing\.gguf/);
 });
 
-test('the MTP module of the model: the same texts', async () => {
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-block-'));
-  try {
-    const model = path.join(folder, 'model.gguf');
-    const made = cairn(['synth', model, '--arch', 'deepseek4', '--set', 'nextn_predict_layers=1']);
-    assert.equal(made.status, 0, made.stderr);
-    const [alone, drafting] = [await serve(model), await serve(model, ['--speculate', '4'])];
-    assert.match(drafting.log(), /drafts with its own drafting head/);
-    assert.doesNotMatch(alone.log(), /MTP module|not used/);
-    for (const temperature of [0, 1]) {
-      const request = { prompt: words, temperature, seed: 3 };
-      assert.equal((await ask(drafting, request)).text, (await ask(alone, request)).text);
+const ownHeads = [
+  ['the MTP module of DeepSeek V4', ['--arch', 'deepseek4', '--set', 'nextn_predict_layers=1']],
+  ['the drafting head of DeepSeek V4.1', ['--arch', 'deepseek41', '--set', 'dspark.stage_count=2']],
+];
+for (const [what, shape] of ownHeads) {
+  test(`${what}: the same texts`, async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-head-'));
+    try {
+      const model = path.join(folder, 'model.gguf');
+      const made = cairn(['synth', model, ...shape]);
+      assert.equal(made.status, 0, made.stderr);
+      const [alone, drafting] = [await serve(model), await serve(model, ['--speculate', '4'])];
+      assert.match(drafting.log(), /drafts with its own drafting head/);
+      assert.doesNotMatch(alone.log(), /drafting head|not used/);
+      for (const temperature of [0, 1]) {
+        const request = { prompt: words, temperature, seed: 3 };
+        assert.equal((await ask(drafting, request)).text, (await ask(alone, request)).text);
+      }
+      const stats = await (await fetch(`${drafting.url}/stats`)).json();
+      assert.ok(stats.draft_tokens > 0, JSON.stringify(stats));
+      for (const server of [alone, drafting]) assert.equal((await server.stop()).code, 0);
+    } finally {
+      fs.rmSync(folder, { recursive: true, force: true });
     }
-    for (const server of [alone, drafting]) assert.equal((await server.stop()).code, 0);
-  } finally {
-    fs.rmSync(folder, { recursive: true, force: true });
-  }
-});
+  });
+}
