@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,14 +25,14 @@ inline constexpr float kLoraAlpha = 3;
 class AdapterFile {
  public:
   AdapterFile(const std::string& name, const std::string& architecture, const std::vector<AddedTensor>& tensors,
-              const std::string& type = "lora")
+              const std::string& type = "lora", std::optional<float> alpha = kLoraAlpha)
       : path_(std::filesystem::temp_directory_path() / (name + "." + std::to_string(::getpid()) + ".gguf")) {
     auto writer = gguf::Writer::create(path_);
     EXPECT_TRUE(writer.has_value());
     writer->set("general.type", {gguf::ValueType::kString, std::string_view("adapter")});
     writer->set("general.architecture", {gguf::ValueType::kString, std::string_view(architecture)});
     writer->set("adapter.type", {gguf::ValueType::kString, std::string_view(type)});
-    writer->set("adapter.lora.alpha", {gguf::ValueType::kF32, double{kLoraAlpha}});
+    if (alpha) writer->set("adapter.lora.alpha", {gguf::ValueType::kF32, double{*alpha}});
     for (const AddedTensor& tensor : tensors) writer->declare(tensor.name, TensorType::kF32, tensor.shape);
     for (const AddedTensor& tensor : tensors)
       EXPECT_TRUE(writer->write(std::as_bytes(std::span(tensor.values))).has_value());

@@ -184,6 +184,28 @@ TEST(LoraRank, ARankLargerThanAllRowsOfTheModelIsComputed) {
   std::filesystem::remove(path);
 }
 
+// As in llama.cpp: products of rank 4 are then as they are with an alpha of 4.
+TEST(LoraAlpha, WithoutAnAlphaTheScaleAloneCounts) {
+  const std::string file = "models/llama.gguf";
+  const std::vector<AddedTensor> parts = {random_tensor("blk.0.attn_q.weight.lora_a", {64, 4}, 1),
+                                          random_tensor("blk.0.attn_q.weight.lora_b", {4, 128}, 2)};
+  const AdapterFile four("lora_four", "llama", parts, "lora", 4),
+      none("lora_none", "llama", parts, "lora", std::nullopt), zero("lora_zero", "llama", parts, "lora", 0);
+  std::vector<TokenId> tokens;
+  for (int32_t i = 0; i < 20; ++i) tokens.push_back(TokenId{i * 7 % 300});
+  std::vector<std::vector<float>> logits;
+  for (const AdapterFile* each : {&four, &none, &zero}) {
+    const LoraFile one{each->path(), 0.5F};
+    const auto adapters = open_lora_adapters({&one, 1}, "llama").value();
+    Model model(file, kRowsMax, "", 2, KvType::kF32, false, adapters);
+    logits.push_back(logits_of(model, tokens, kRowsMax));
+  }
+  expect_same_bytes(logits[0], logits[1], "no alpha");
+  expect_same_bytes(logits[0], logits[2], "an alpha of 0");
+  Model plain(file, kRowsMax, "", 2);
+  EXPECT_GT(nmse(logits[0], logits_of(plain, tokens, kRowsMax)), 1e-6);
+}
+
 class LoraEngine : public testing::Test {
  protected:
   using Wanted = std::optional<std::vector<AdapterScale>>;

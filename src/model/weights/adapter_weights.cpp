@@ -31,10 +31,11 @@ LowRank WeightLoader::product_of(size_t adapter, int64_t rank, int64_t choices, 
   most = std::max(most, choices);
   low_columns_ = std::max(low_columns_, choices * rank);
   added_columns_ = std::max(added_columns_, choices * b.rows);
+  const float alpha = options_.adapters[adapter].alpha;
   return {.a = std::move(a),
           .b = std::move(b),
           .adapter = static_cast<int32_t>(adapter),
-          .scale = options_.adapters[adapter].alpha / static_cast<float>(rank),
+          .scale = alpha == 0 ? 1 : alpha / static_cast<float>(rank),
           .scratch = scratch_};
 }
 

@@ -28,7 +28,11 @@ Result<LoraAdapter> open_lora_adapter(const LoraFile& wanted, std::string_view a
     return fail(Code::kUnsupported, "{} is an adapter of architecture \"{}\", but the model's is \"{}\"", wanted.path,
                 printable(other), architecture);
   }
-  CAIRN_TRY(const double alpha, keys.number("adapter.lora.alpha"));
+  constexpr std::string_view kAlpha = "adapter.lora.alpha";
+  double alpha = 0;
+  if (keys.contains(kAlpha)) {
+    CAIRN_TRY(alpha, keys.number(kAlpha));
+  }
   if (!std::isfinite(alpha) || !std::isfinite(wanted.scale)) {
     return fail(Code::kInvalidArgument, "{}: alpha {} or the scale {} is no ordinary number", wanted.path, alpha,
                 wanted.scale);

@@ -29,7 +29,9 @@ struct LoraFile {
 struct LoraAdapter {
   std::string path;
   float scale = 1;  ///< LoraFile's
-  float alpha = 1;  ///< by which products are scaled besides, over their rank
+  /// By which products are scaled besides, over their rank; 0, or none in the file: by the scale alone, as llama.cpp
+  /// does.
+  float alpha = 0;
   gguf::Reader file;
 
   /// The parts for a tensor of the model; null if the adapter leaves it alone.
@@ -49,7 +51,7 @@ struct LoraAdapter {
 };
 
 /// Errors: those of the reader; kInvalidArgument (no adapter, or too many), kUnsupported (an adapter of another kind,
-/// or of another architecture than `architecture`), kCorruptFile (no alpha).
+/// or of another architecture than `architecture`), kCorruptFile (an alpha that is no number).
 Result<std::vector<LoraAdapter>> open_lora_adapters(std::span<const LoraFile> files, std::string_view architecture);
 
 }  // namespace cairn
