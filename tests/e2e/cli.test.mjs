@@ -113,7 +113,7 @@ test('inspect plans the memory of contexts, from a file without weights, too', {
   const [plain] = planned().plans, [ahead] = planned('--speculate', '4').plans;
   assert.ok(ahead.weight_bytes > plain.weight_bytes && ahead.kv_bytes > plain.kv_bytes && ahead.scratch_bytes > plain.scratch_bytes);
   assert.deepEqual(planned('--speculate', '0').plans[0], plain);
-  assert.match(planned('--draft', tiny).why_not, /is a model, not an MTP module/);
+  assert.match(planned('--draft', tiny).why_not, /is a model, not a drafting head/);
   fs.rmSync(withMtp);
   const beyond = cairn(['inspect', tiny, '--ctx', '4096']);
   assert.match(beyond.stdout, /not known: .*4096/);
