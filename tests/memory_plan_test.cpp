@@ -237,21 +237,27 @@ TEST_F(MemoryPlanTest, ThePlanOfEncodersIsWhatIsAllocated) {
   }
 }
 
+constexpr ModelOptions kWithMtp{
+    .context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .load_mtp = true, .available_bytes = kMemory};
+
+std::pair<ModelMemory, ModelMemory> plans_without_and_with_mtp(const gguf::Reader& file) {
+  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
+  ModelOptions without = kWithMtp;
+  without.load_mtp = false;
+  return {model_memory(file, *backend, without).value(), model_memory(file, *backend, kWithMtp).value()};
+}
+
 // The MTP module needs weights, cache pages and arrays.
 TEST_F(MemoryPlanTest, ThePlanOfAnMtpModuleIsWhatIsAllocated) {
   synth::Shape shape = synth::Shape::of_architecture("deepseek4").value();
   ASSERT_TRUE(shape.set("nextn_predict_layers", "1").has_value());
   ASSERT_TRUE(shape.set("attention.compress_ratios", "0,4,128,0").has_value());
   const gguf::Reader file = hollow(std::move(shape), {.type = "F16", .hollow = true});
-  ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
-  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  const auto without = model_memory(file, *backend, options).value();
-  options.load_mtp = true;
-  const auto with = model_memory(file, *backend, options).value();
+  const auto [without, with] = plans_without_and_with_mtp(file);
   EXPECT_GT(with.stages[0].weight_bytes, without.stages[0].weight_bytes);
   EXPECT_GT(with.stages[0].scratch_bytes, without.stages[0].scratch_bytes);
   EXPECT_GT(with.kv_layout.groups.size(), without.kv_layout.groups.size());
-  expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
+  expect_as_planned(file, kWithMtp, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
 }
 
 TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadIsWhatIsAllocated) {
@@ -267,16 +273,12 @@ TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadOfV41IsWhatIsAllocated) {
   synth::Shape shape = synth::Shape::of_architecture("deepseek41").value();
   ASSERT_TRUE(shape.set("dspark.stage_count", "2").has_value());
   const gguf::Reader file = hollow(std::move(shape), {.type = "F16", .hollow = true});
-  ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
-  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  const auto without = model_memory(file, *backend, options).value();
-  options.load_mtp = true;
-  const auto with = model_memory(file, *backend, options).value();
+  const auto [without, with] = plans_without_and_with_mtp(file);
   EXPECT_GT(with.stages[0].weight_bytes, without.stages[0].weight_bytes);
   EXPECT_EQ(with.stages[0].file_table_bytes, without.stages[0].file_table_bytes);
   constexpr int64_t kStages = 2, kEngrams = 2;
   const int64_t unplanned = unplanned_of_small(file) + (kStages + kEngrams) * kUnplannedOfLayerMax;
-  expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, unplanned);
+  expect_as_planned(file, kWithMtp, {.context_tokens = 256, .sequences = 1}, unplanned);
 }
 
 TEST_F(MemoryPlanTest, ThePlanOfAnAssistantIsWhatIsAllocated) {
