@@ -65,8 +65,20 @@ function(cairn_test)
   target_compile_definitions(${T_NAME} PRIVATE CAIRN_TEST_DATA="${CAIRN_TEST_DATA}"
                              CAIRN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_dependencies(${T_NAME} test_data)
-  add_test(NAME ${T_NAME} COMMAND ${T_NAME})
+  cairn_add_test(NAME ${T_NAME} COMMAND ${T_NAME})
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT 900)
+endfunction()
+
+# cairn_add_test(NAME <test> COMMAND <target or program> <arguments...>): add_test through scripts/measured.py, which writes
+# what the test took into test-cost/<test>.json of the build folder, for `scripts/cost.py tests`.
+function(cairn_add_test)
+  cmake_parse_arguments(A "" "NAME" "COMMAND" ${ARGN})
+  list(POP_FRONT A_COMMAND program)
+  if(TARGET ${program})
+    set(program ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${program}>)
+  endif()
+  add_test(NAME ${A_NAME} COMMAND "${CAIRN_PYTHON}" -I -S "${CMAKE_SOURCE_DIR}/scripts/measured.py" ${A_NAME}
+    "${CMAKE_BINARY_DIR}/test-cost" -- ${program} ${A_COMMAND})
 endfunction()
 
 # cairn_fuzz(NAME <program> SOURCES <files...> LIBS <libraries...>): a libFuzzer target (preset `fuzz`).
