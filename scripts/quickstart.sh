@@ -19,26 +19,13 @@ model=$(realpath "$model")
 
 cd "$here"
 scripts/setup.sh --build-only
+source scripts/progress.sh
 log=build-release.log
+rm -f "$log"
 started=$SECONDS
-# Ninja's lines "[done/all] what" become one line that is written over, or without a terminal a line every tenth.
-progress() {
-  awk -F '[][/]' -v terminal="$([ -t 2 ] && echo 1)" '
-    /^\[[0-9]+\/[0-9]+\]/ {
-      percent = int(100 * $2 / $3)
-      if (terminal) printf "\rquickstart.sh: built %d of %d files (%d %%) ", $2, $3, percent > "/dev/stderr"
-      else if (int(percent / 10) > shown) print "quickstart.sh: built " $2 " of " $3 " files" > "/dev/stderr"
-      shown = int(percent / 10)
-      fflush("/dev/stderr")
-    }
-    END { if (terminal && NR > 0) print "" > "/dev/stderr" }'
-}
 echo "quickstart.sh: building the program; the first time takes some minutes" >&2
-if ! cmake --preset release -DCAIRN_TESTS=OFF -DCAIRN_UNITY=ON >"$log" 2>&1 || ! cmake --build build/release --target cairn 2>&1 | tee -a "$log" | progress; then
-  tail -n 30 "$log" >&2
-  echo "quickstart.sh: the build failed; the whole log is $log" >&2
-  exit 1
-fi
+progress_quiet "$log" cmake --preset release -DCAIRN_TESTS=OFF -DCAIRN_UNITY=ON
+progress_build "$log" cmake --build build/release --target cairn
 rm -f "$log"
 echo "Built $here/build/release/cairn in $((SECONDS - started)) s. Serving $model; Ctrl-C stops."
 exec build/release/cairn serve "$model" "$@"
