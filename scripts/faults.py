@@ -11,7 +11,7 @@ usage: scripts/faults.py check
   --again          repeats what results.csv has
   --limit SECONDS  that each test has; a hang counts as caught (default 300)
   --jobs N         of the build (default: one for each core)
-The exit status of `run` is 1 if a fault was missed, does not compile, or if a test fails without any fault.
+The exit status of `run` is 1 if a fault was missed or does not compile, and if a test fails without any fault.
 """
 import argparse
 import contextlib
