@@ -1,12 +1,11 @@
-# cairn_module(NAME <folder> DEPS <modules...> [LIBS <outside libraries...>] [PRIVATE_LIBS <...>] [APART <files...>])
+# cairn_module(NAME <folder> DEPS <modules...> [LIBS <outside libraries...>] [PRIVATE_LIBS <...>] [NUMERIC])
 #
 # One folder of src/ is one static library `cairn_<NAME>`: every *.cpp in it except *_test.cpp and *_bench.cpp. The unit
 # tests beside the code become one program `<NAME>_test`, registered with ctest, and benchmarks `<NAME>_bench`. DEPS is
 # the whole list of modules whose headers the folder may include; scripts/tidy.py fails the build's tests when a file
-# includes anything else. APART are sources, as
-# patterns of file(GLOB), whose local names others of the folder have too: CAIRN_UNITY compiles each alone.
+# includes anything else. NUMERIC: loops over numbers are most of it, and a release optimises them more (-O3).
 function(cairn_module)
-  cmake_parse_arguments(M "" "NAME" "DEPS;LIBS;PRIVATE_LIBS;APART" ${ARGN})
+  cmake_parse_arguments(M "NUMERIC" "NAME" "DEPS;LIBS;PRIVATE_LIBS;APART" ${ARGN})
   set(target cairn_${M_NAME})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   set(tests ${sources})
@@ -22,6 +21,9 @@ function(cairn_module)
   if(sources)
     add_library(${target} STATIC ${sources})
     cairn_unity(${target})
+    if(M_NUMERIC)
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
+    endif()
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)
@@ -38,7 +40,8 @@ function(cairn_module)
     cairn_test(NAME ${M_NAME}_test SOURCES ${tests} LIBS ${target} ${M_PRIVATE_LIBS})
   endif()
   if(CAIRN_TESTS AND benches AND NOT CAIRN_KERNELS_ONLY)
-    add_executable(${M_NAME}_bench ${benches})
+    add_executable(${M_NAME}_bench EXCLUDE_FROM_ALL ${benches})
+    add_dependencies(benches ${M_NAME}_bench)
     target_link_libraries(${M_NAME}_bench PRIVATE ${target} ${M_PRIVATE_LIBS} benchmark::benchmark_main)
     target_compile_definitions(${M_NAME}_bench PRIVATE CAIRN_TEST_DATA="${CAIRN_TEST_DATA}")
     add_dependencies(${M_NAME}_bench test_data)
@@ -49,7 +52,7 @@ endfunction()
 # templates instantiated, once for all of them.
 function(cairn_unity target)
   if(CAIRN_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     # All that is local to a source seems local to an included file.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endif()
@@ -61,6 +64,7 @@ function(cairn_test)
   cmake_parse_arguments(T "" "NAME" "SOURCES;LIBS" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   cairn_unity(${T_NAME})
+  target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)  # what is tested is in the libraries
   target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${T_NAME} PRIVATE CAIRN_TEST_DATA="${CAIRN_TEST_DATA}"
                              CAIRN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

@@ -4,7 +4,8 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # "Dev" is for sanitizers: optimised enough to run real models, with whole stack traces.
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -fno-omit-frame-pointer")
-set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
+# Without line numbers, which nothing here reads: for a profile or a debugger, configure with -DCMAKE_CXX_FLAGS=-g1.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 # -ffp-contract=off: whether a*b+c is fused must not depend on how a loop was inlined, or the same request could give
 # other bytes in another batch. Kernels ask for fused multiply-adds by name.

@@ -18,7 +18,7 @@
 
 namespace cairn::cpu {
 
-#if defined(__x86_64__)
+#if defined(CAIRN_EMULATED_ISAS)
 extern const MatmulKernels kEmulatedAvx512Matmul;
 extern const MatmulKernels kEmulatedAvx512Bf16Matmul;
 extern const RowKernels kEmulatedAvx512Rows;
@@ -26,11 +26,11 @@ extern const AttentionKernels kEmulatedAvx512Attention;
 extern const RecurrentKernels kEmulatedAvx512Recurrent;
 #endif
 
-/// The machine's own instruction sets, and emulated AVX-512 if the compiler could build it (emulated/CMakeLists.txt).
+/// The machine's own instruction sets, and emulated AVX-512 if the build has it (CAIRN_EMULATED_ISAS).
 inline std::vector<Isa> isas_under_test() {
   const auto usable = usable_isas();
   std::vector<Isa> isas(usable.begin(), usable.end());
-#if defined(__x86_64__)
+#if defined(CAIRN_EMULATED_ISAS)
   // The emulation itself is compiled for AVX2.
   if (choose_isa("avx2").has_value()) {
     isas.push_back({"avx512 emulated", &kEmulatedAvx512Matmul, &kEmulatedAvx512Rows, &kEmulatedAvx512Attention,

@@ -14,7 +14,7 @@
 #include "kernels/cpu/matmul/matmul.h"
 
 namespace cairn::cpu {
-#if defined(__x86_64__)
+#if defined(CAIRN_EMULATED_ISAS)
 extern const MatmulKernels kEmulatedAvx512Matmul;
 extern const MatmulKernels kEmulatedAvx512Bf16Matmul;
 MatmulFunction emulated_avxvnni_product_of_32(TensorType type);
@@ -25,7 +25,7 @@ namespace matmul_test {
 
 using Random = std::mt19937_64;
 
-#if defined(__x86_64__)
+#if defined(CAIRN_EMULATED_ISAS)
 // Emulated AVX-VNNI: only its int8 products differ from AVX2.
 inline const MatmulKernels& emulated_avxvnni() {
   static const MatmulKernels kernels = {
@@ -51,9 +51,11 @@ inline std::vector<Isa> isas() {
 #if defined(__x86_64__)
   if (cpu_features().avx2_fma_f16c) {
     list.push_back({"avx2", &kAvx2Matmul});
+#if defined(CAIRN_EMULATED_ISAS)
     list.push_back({"avx512_emulated", &kEmulatedAvx512Matmul});
     list.push_back({"avx512bf16_emulated", &kEmulatedAvx512Bf16Matmul});
     list.push_back({"avxvnni_emulated", &emulated_avxvnni()});
+#endif
   }
   if (cpu_features().avx_vnni) list.push_back({"avxvnni", &kAvxVnniMatmul});
   if (cpu_features().avx512_vnni) list.push_back({"avx512", &kAvx512Matmul});
