@@ -58,10 +58,11 @@ function(cairn_unity target)
   endif()
 endfunction()
 
-# cairn_test(NAME <program> SOURCES <files...> LIBS <libraries...>): a GoogleTest program run by ctest. Tests find
-# reference data through the macro CAIRN_TEST_DATA, their own source folder through CAIRN_SOURCE_DIR.
+# cairn_test(NAME <program> SOURCES <files...> LIBS <libraries...> [SHARDS <n>]): a GoogleTest program run by ctest; with
+# SHARDS as so many tests, <program>_1 and so on, which may run side by side. Tests find reference data through the macro
+# CAIRN_TEST_DATA, their own source folder through CAIRN_SOURCE_DIR.
 function(cairn_test)
-  cmake_parse_arguments(T "" "NAME" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(T "" "NAME;SHARDS" "SOURCES;LIBS" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   cairn_unity(${T_NAME})
   target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)  # what is tested is in the libraries
@@ -69,8 +70,17 @@ function(cairn_test)
   target_compile_definitions(${T_NAME} PRIVATE CAIRN_TEST_DATA="${CAIRN_TEST_DATA}"
                              CAIRN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_dependencies(${T_NAME} test_data)
-  cairn_add_test(NAME ${T_NAME} COMMAND ${T_NAME})
-  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT 900)
+  if(NOT T_SHARDS)
+    cairn_add_test(NAME ${T_NAME} COMMAND ${T_NAME})
+    set_tests_properties(${T_NAME} PROPERTIES TIMEOUT 900)
+    return()
+  endif()
+  foreach(number RANGE 1 ${T_SHARDS})
+    math(EXPR index "${number} - 1")
+    cairn_add_test(NAME ${T_NAME}_${number} COMMAND ${T_NAME})
+    set_tests_properties(${T_NAME}_${number} PROPERTIES TIMEOUT 900
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${T_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # cairn_add_test(NAME <test> COMMAND <target or program> <arguments...>): add_test through scripts/measured.py, which writes

@@ -55,8 +55,7 @@ def known_tests():
     """The ctest names that build a program or start one, as CMake's files have them."""
     text = re.sub(r"#.*", "", (ROOT / "tests" / "CMakeLists.txt").read_text())
     names = set(re.findall(r"cairn_test\(NAME (\w+)", text))
-    for suites in re.findall(r"set\(suites ([^)]*)\)", text) + re.findall(r"list\(APPEND suites ([^)]*)\)", text):
-        names.update(f"e2e_{suite}" for suite in suites.split())
+    names.update(f"e2e_{path.name.removesuffix('.test.mjs')}" for path in (ROOT / "tests" / "e2e").glob("*.test.mjs"))
     for module in MODULES:
         if any((ROOT / "src" / module).rglob("*_test.cpp")):
             names.add(f"{module}_test")
@@ -252,8 +251,8 @@ class Workplace:
         return status == 0
 
     def registered(self, preset, test):
-        """The test as ctest knows it, or none."""
-        told = subprocess.run(["ctest", "--show-only=json-v1", "-R", f"^{test}$"], cwd=self.build_folder(preset),
+        """The test as ctest knows it, or its first shard, or none."""
+        told = subprocess.run(["ctest", "--show-only=json-v1", "-R", f"^{test}(_1)?$"], cwd=self.build_folder(preset),
                               capture_output=True, text=True, check=True).stdout
         return next(iter(json.loads(told)["tests"]), None)
 
@@ -267,7 +266,8 @@ class Workplace:
             return None
         properties = {each["name"]: each["value"] for each in found.get("properties", [])}
         variables = dict(line.split("=", 1) for line in properties.get("ENVIRONMENT", []))
-        variables.pop("GTEST_FILTER", None)
+        for name in ("GTEST_FILTER", "GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"):
+            variables.pop(name, None)
         folder = pathlib.Path(properties.get("WORKING_DIRECTORY", self.build_folder(preset)))
         return found["command"] + ([f"--gtest_filter={filter_}"] if filter_ else []), folder, variables
 
