@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building, testing and checking Cairn needs on Debian 12. Safe to run again: what is there is left alone.
-# usage: scripts/setup.sh [--build-only | --cross]
+# usage: scripts/setup.sh [--build-only | --tests | --cross]
 #   --build-only  just what compiling and running the program needs
+#   --tests       that, and what scripts/test.sh needs
 #   --cross       just what the preset `neon` needs: a cross compiler and an emulator for 64-bit ARM
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,9 +11,9 @@ build=(g++ cmake ninja-build pkg-config ccache mold git ca-certificates curl
        libboost1.81-dev libssl-dev nlohmann-json3-dev libcli11-dev libfmt-dev
        libpcre2-dev libutf8proc-dev libxxhash-dev libsqlite3-dev
        zlib1g-dev libzstd-dev libcurl4-openssl-dev libtomlplusplus-dev)
-check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
-       clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3 python3-numpy python3-jinja2 procps
-       chromium fonts-dejavu-core prometheus)
+tests=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev clang-format-19 python3 python3-numpy python3-jinja2
+       procps prometheus)
+check=(clang-19 clang-tidy-19 libclang-rt-19-dev chromium fonts-dejavu-core)
 # Of the libraries only the headers, and GoogleTest's sources.
 cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ninja-build ccache
        nlohmann-json3-dev libfmt-dev libutf8proc-dev libxxhash-dev python3 python3-numpy)
@@ -21,7 +22,8 @@ want=("${build[@]}")
 if [ "${1:-}" = "--cross" ]; then
   want=("${cross[@]}")
 elif [ "${1:-}" != "--build-only" ]; then
-  want+=("${check[@]}")
+  want+=("${tests[@]}")
+  [ "${1:-}" = "--tests" ] || want+=("${check[@]}")
   # Any Node.js from version 18 on will do; one that is already there is kept.
   command -v node >/dev/null || want+=(nodejs)
   command -v npm >/dev/null || want+=(npm)

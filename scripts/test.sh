@@ -1,21 +1,47 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the preset (default dev: AddressSanitizer and UBSan) and runs every test; with the
-# preset neon those of the kernels, as 64-bit ARM in an emulator.
+# Installs what is missing, builds and runs the tests. Without a preset that is the program as users run it, with every unit
+# and every end-to-end test.
 # usage: scripts/test.sh [PRESET] [arguments of ctest, e.g. -R engine]
+#   release  (default) as users run it
+#   dev      with AddressSanitizer and UBSan
+#   tsan     with ThreadSanitizer
+#   neon     the kernels' tests as 64-bit ARM, in an emulator
+# CMAKE_ARGS has further arguments of CMake. The whole output goes to build-PRESET.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-preset=${1:-dev}
-shift || true
+preset=release
+case ${1:-} in
+  -h | --help)
+    sed -n '2,/^[^#]/s/^# //p' "$0"
+    exit 0 ;;
+  '' | -*) ;;
+  *)
+    preset=$1
+    shift ;;
+esac
+source scripts/progress.sh
+began=$(date +%s)
+log=build-$preset.log
+rm -f "$log"
 
 if [ "$preset" = neon ]; then
   scripts/setup.sh --cross
 else
-  scripts/setup.sh
-  (cd tests/e2e && npm ci --no-audit --no-fund --silent)
+  scripts/setup.sh --tests
+  # npm writes this file last.
+  if [ ! tests/e2e/node_modules/.package-lock.json -nt tests/e2e/package-lock.json ]; then
+    (cd tests/e2e && npm ci --no-audit --no-fund --silent)
+  fi
 fi
-cmake --preset "$preset" -DCAIRN_TESTS=ON >/dev/null
-cmake --build --preset "$preset"
+# shellcheck disable=SC2086: several arguments
+progress_quiet "$log" cmake --preset "$preset" -DCAIRN_TESTS=ON ${CMAKE_ARGS:-}
+progress_build "$log" cmake --build --preset "$preset"
+built=$(date +%s)
 # ThreadSanitizer cannot place its shadow memory under some kernels' address randomisation.
 run=()
 [ "$preset" = tsan ] && run=(setarch "$(uname -m)" -R)
-"${run[@]}" ctest --preset "$preset" -j "$(nproc)" "$@"
+status=0
+progress_tests "$log" "${run[@]}" ctest --preset "$preset" -j "$(nproc)" "$@" || status=$?
+echo "test.sh: $preset: packages and build $((built - began)) s, tests $(($(date +%s) - built)) s"
+scripts/cost.py tests "build/$preset" --over --since "$built" || status=$?
+exit $status
