@@ -24,6 +24,7 @@
 #include "load_flags.h"
 #include "net/http/http_client.h"
 #include "pull_flags.h"
+#include "show.h"
 
 namespace cairn {
 namespace {
@@ -44,11 +45,6 @@ struct ChatFlags {
 };
 
 std::atomic<bool> interrupted = false;
-
-void show(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
 
 /// Prints thinking in another shade than the answer on a terminal, and not at all elsewhere.
 class Shown {

@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "load_flags.h"
 #include "net/frames/frame_client.h"
+#include "show.h"
 
 namespace cairn {
 namespace {
@@ -37,11 +38,6 @@ constexpr std::string_view kExamples =
     "  cairn frames /tmp/cairn.sock --prompt 'Once upon a time' --max-tokens 50\n"
     "  cairn frames /tmp/cairn.sock --metrics\n"
     "  echo '{\"id\":\"a\",\"prompt\":\"Once\",\"max_tokens\":9}' | cairn frames /tmp/cairn.sock -\n";
-
-void show(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
 
 /// The next event; nullopt at the end.
 Result<std::optional<ordered_json>> next_event(net::FrameClient& client) {

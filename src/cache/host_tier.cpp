@@ -11,11 +11,11 @@
 namespace cairn {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kSlotAlignment{64};
 
 }  // namespace
 
-void HostTier::Free::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+void HostTier::Free::operator()(std::byte* memory) const { ::operator delete(memory, kSlotAlignment); }
 
 int32_t HostTier::slots_in(const KvLayout& layout, int64_t bytes) {
   int64_t slot_bytes = 0;
@@ -39,7 +39,7 @@ Result<HostTier> HostTier::create(const PagePool& pool, int64_t bytes) {
   }
   const int64_t slots = slots_in(pool.layout(), bytes);
   // Not touched before use, so that the system commits memory only as the tier fills.
-  auto* memory = static_cast<std::byte*>(::operator new(slots * tier.slot_bytes_, kAlignment, std::nothrow));
+  auto* memory = static_cast<std::byte*>(::operator new(slots * tier.slot_bytes_, kSlotAlignment, std::nothrow));
   if (memory == nullptr) {
     return fail(Code::kOutOfMemory,
                 "no host memory for {} slots of KV pages of {} bytes ({} bytes); lower "

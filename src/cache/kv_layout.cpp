@@ -4,9 +4,9 @@ namespace cairn {
 
 namespace {
 
-constexpr int64_t kAlignment = 64;
+constexpr int64_t kBlockAlignment = 64;
 
-constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr int64_t aligned(int64_t bytes) { return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment; }
 
 }  // namespace
 

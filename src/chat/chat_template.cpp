@@ -36,10 +36,6 @@ constexpr size_t kRolesProbedMax = 8;
 // Minimum context of DeepSeek V4's effort "max".
 constexpr int32_t kMaxEffortTokens = 393'216;
 
-ordered_json text_parts(std::string_view text) {
-  return ordered_json::array({ordered_json{{"type", "text"}, {"text", text}}});
-}
-
 // Known roles. Templates write `<|` + role + `|>`, so a known role counts as the template's own text, whoever sent it.
 constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
 

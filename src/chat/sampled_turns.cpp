@@ -5,20 +5,15 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "chat/tool_calls/characters.h"
 
 namespace cairn {
 namespace {
 
 using nlohmann::ordered_json;
 
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t first = text.find_first_not_of(kSpace);
-  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 uint64_t key_of(uint64_t scope, std::string_view content, std::string_view first_call) {
-  return first_call.empty() ? hash64(trim(content), scope) : hash64(first_call, scope + 1);
+  return first_call.empty() ? hash64(tool_call::trim(content), scope) : hash64(first_call, scope + 1);
 }
 
 // The text of a content that is a string, or all text parts of a list.
@@ -135,7 +130,8 @@ std::shared_ptr<const SampledTurn> SampledTurnCache::find(const CacheScope& scop
   }
   if (turn == nullptr && has_calls) turn = load_from_store(scope, key, first_call);
   if (turn == nullptr) return nullptr;
-  if (trim(turn->turn.content) != trim(content) || !same_calls(message, turn->turn.calls)) return nullptr;
+  if (tool_call::trim(turn->turn.content) != tool_call::trim(content) || !same_calls(message, turn->turn.calls))
+    return nullptr;
   return turn;
 }
 

@@ -34,10 +34,6 @@ constexpr std::string_view kId = "call00001";
 constexpr std::string_view kId2 = "call00002";
 constexpr std::string_view kLongId = "toolu_01_A-long";
 
-ordered_json text_parts(std::string_view text) {
-  return ordered_json::array({ordered_json{{"type", "text"}, {"text", text}}});
-}
-
 bool shows(const Result<Rendering>& rendered, std::string_view word) {
   return rendered.has_value() && rendered->text.find(word) != std::string::npos;
 }
@@ -208,6 +204,10 @@ void Probe::probe_tools() {
 }
 
 }  // namespace
+
+ordered_json text_parts(std::string_view text) {
+  return ordered_json::array({ordered_json{{"type", "text"}, {"text", text}}});
+}
 
 ChatCapabilities probe_template(ProbeRenderer render) { return Probe(render).run(); }
 

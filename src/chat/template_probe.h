@@ -11,6 +11,9 @@ namespace cairn {
 inline constexpr JinjaLimits kProbeLimits{
     .steps_max = 1'000'000, .output_bytes_max = 4 << 20, .memory_bytes_max = 16 << 20};
 
+/// A message's content as a list of one part, which holds the text.
+nlohmann::ordered_json text_parts(std::string_view text);
+
 /// Renders messages as they are, with tools or null, and without a generation prompt.
 using ProbeRenderer =
     FunctionRef<Result<Rendering>(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools)>;

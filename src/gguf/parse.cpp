@@ -28,7 +28,7 @@ struct Header {
 };
 
 // A tensor's entry in the directory; the offset counts from where the data section begins.
-struct Entry {
+struct TensorEntry {
   Tensor tensor;
   uint64_t entry_offset = 0;
   uint64_t data_offset = 0;
@@ -150,8 +150,8 @@ Result<std::vector<int64_t>> parse_shape(Cursor& cursor) {
   return shape;
 }
 
-Result<Entry> parse_entry(Cursor& cursor) {
-  Entry entry;
+Result<TensorEntry> parse_entry(Cursor& cursor) {
+  TensorEntry entry;
   entry.entry_offset = cursor.offset();
   CAIRN_TRY(entry.tensor.name, parse_name(cursor, "a tensor's name"));
   const auto rest = [&]() -> Result<void> {
@@ -179,12 +179,12 @@ Result<Entry> parse_entry(Cursor& cursor) {
   return entry;
 }
 
-Result<std::vector<Entry>> parse_entries(Cursor& cursor, uint64_t count) {
-  std::vector<Entry> entries;
+Result<std::vector<TensorEntry>> parse_entries(Cursor& cursor, uint64_t count) {
+  std::vector<TensorEntry> entries;
   std::set<std::string_view> names;
   entries.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
-    CAIRN_TRY(Entry entry, parse_entry(cursor));
+    CAIRN_TRY(TensorEntry entry, parse_entry(cursor));
     if (!names.insert(entry.tensor.name).second) {
       return fail_at(fmt::format("{}, offset {}", tensor_place(entry.tensor.name), entry.entry_offset),
                      Code::kCorruptFile, "the file has this tensor twice");
@@ -203,9 +203,9 @@ Result<uint64_t> parse_alignment(const Metadata& metadata) {
 }
 
 // Gives every tensor its bytes. `data_begin` is at most the file's size plus the alignment.
-Result<void> place_tensors(std::vector<Entry>& entries, std::span<const std::byte> bytes, uint64_t data_begin,
+Result<void> place_tensors(std::vector<TensorEntry>& entries, std::span<const std::byte> bytes, uint64_t data_begin,
                            uint64_t alignment) {
-  for (Entry& entry : entries) {
+  for (TensorEntry& entry : entries) {
     const std::string_view name = entry.tensor.name;
     if (entry.data_offset % alignment != 0) {
       return fail_at(tensor_place(name), Code::kCorruptFile,
@@ -229,13 +229,13 @@ Result<void> place_tensors(std::vector<Entry>& entries, std::span<const std::byt
   return {};
 }
 
-Result<void> check_overlaps(const std::vector<Entry>& entries) {
-  std::vector<const Entry*> order;
+Result<void> check_overlaps(const std::vector<TensorEntry>& entries) {
+  std::vector<const TensorEntry*> order;
   order.reserve(entries.size());
-  for (const Entry& entry : entries) order.push_back(&entry);
-  std::ranges::sort(order, {}, &Entry::data_offset);
+  for (const TensorEntry& entry : entries) order.push_back(&entry);
+  std::ranges::sort(order, {}, &TensorEntry::data_offset);
   for (size_t i = 1; i < order.size(); ++i) {
-    const Entry& before = *order[i - 1];
+    const TensorEntry& before = *order[i - 1];
     if (before.data_offset + before.bytes > order[i]->data_offset) {
       return fail_at(tensor_place(order[i]->tensor.name), Code::kCorruptFile,
                      "the tensor begins at {} of the data section, inside tensor {} ({} to {}); the file is damaged",
@@ -294,7 +294,7 @@ Result<Part> parse_part(std::span<const std::byte> header_copy, std::span<const 
   CAIRN_TRY_VOID(place_tensors(entries, bytes, data_begin, alignment));
   CAIRN_TRY_VOID(check_overlaps(entries));
   part.tensors.reserve(entries.size());
-  for (Entry& entry : entries) part.tensors.push_back(std::move(entry.tensor));
+  for (TensorEntry& entry : entries) part.tensors.push_back(std::move(entry.tensor));
   return part;
 }
 

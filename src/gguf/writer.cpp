@@ -37,7 +37,7 @@ struct Declared {
   uint64_t bytes = 0;
 };
 
-struct Entry {
+struct KeyEntry {
   std::string key;
   std::string value;  ///< type and value as in the file
 };
@@ -62,7 +62,7 @@ struct Writer::State {
   bool renamed = false;
   uint64_t alignment = kAlignmentDefault;
 
-  std::vector<Entry> entries;
+  std::vector<KeyEntry> entries;
   std::vector<Declared> tensors;
   std::set<std::string, std::less<>> names;
   std::optional<Error> failed;  ///< error of a call that returns nothing, or of a write; reported by every later call
@@ -116,11 +116,11 @@ void Writer::State::set_entry(std::string_view key, const Value& value) {
     if (problem != nullptr) return fail_later({Code::kInvalidArgument, problem, place});
     alignment = static_cast<uint64_t>(*wanted);
   }
-  Entry entry{std::string(key), {}};
+  KeyEntry entry{std::string(key), {}};
   if (auto encoded = append_value(entry.value, value, strings_of(key)); !encoded) {
     return fail_later({encoded.error().code, encoded.error().message, place});
   }
-  const auto found = std::ranges::find(entries, key, &Entry::key);
+  const auto found = std::ranges::find(entries, key, &KeyEntry::key);
   if (found != entries.end()) {
     *found = std::move(entry);
   } else if (entries.size() == kMetadataMax) {
@@ -151,7 +151,7 @@ std::string Writer::State::header() const {
   append_number(out, kVersion);
   append_number(out, static_cast<uint64_t>(tensors.size()));
   append_number(out, static_cast<uint64_t>(entries.size()));
-  for (const Entry& entry : entries) {
+  for (const KeyEntry& entry : entries) {
     append_string(out, entry.key);
     out += entry.value;
   }

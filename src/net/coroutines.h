@@ -1,4 +1,4 @@
-/// Helpers shared by the coroutines of connections. Internal to net/.
+/// Constants and helpers shared by the coroutines of connections. Internal to net/.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>
@@ -19,6 +19,19 @@ namespace cairn::net {
 /// Makes operations return their error as a value.
 constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
+/// Bytes read at once, and read ahead of pipelined requests while an answer is in progress; beyond that, TCP holds the
+/// client back.
+constexpr size_t kReadBytes = 16 << 10;
+/// Size of the system's send buffer for a client that does not read (the kernel doubles it); by default it grows to
+/// megabytes.
+constexpr int kSendBufferBytes = 128 << 10;
+/// How long what a client still sends is read and dropped after the last answer, so that the answer is not lost to a
+/// reset.
+constexpr std::chrono::milliseconds kDrainTime{1'000};
+/// How long accepting pauses when the system has no descriptors left, not even for a refusal, instead of spinning.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+/// How long accepting pauses after an exception.
+constexpr std::chrono::milliseconds kThrownPause{1};
 /// Pause between two checks of a connection whose client sends urgent data, which is not read here.
 constexpr std::chrono::milliseconds kUrgentPause{100};
 

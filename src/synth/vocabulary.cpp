@@ -38,7 +38,7 @@ constexpr Special kDeepseekSpecials[] = {
     {"</think>", TokenType::kUserDefined},
     {"｜DSML｜", TokenType::kUserDefined},
 };
-constexpr std::string_view kDeepseek2 = R"({{- bos_token -}}
+constexpr std::string_view kDeepseek2Template = R"({{- bos_token -}}
 {%- for message in messages -%}
 {%- if message.role == 'assistant' %}{{ '<｜Assistant｜>' + message.content + eos_token }}
 {%- elif message.role == 'user' %}{{ '<｜User｜>' + message.content }}
@@ -106,7 +106,7 @@ Result<Vocabulary> make_vocabulary(std::string_view architecture, int64_t size) 
     made.types.push_back(static_cast<int32_t>(special.type));
   }
   made.pre = is_deepseek ? (architecture.starts_with("deepseek4") ? "joyai-llm" : "deepseek-v3") : "qwen2";
-  if (architecture != "deepseek4") made.chat_template = is_deepseek ? kDeepseek2 : kChatMl;
+  if (architecture != "deepseek4") made.chat_template = is_deepseek ? kDeepseek2Template : kChatMl;
   return made;
 }
 

@@ -15,13 +15,13 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-TimePoint end_of(const LoadOptions& options) {
+TimePoint end_of(const TrafficOptions& options) {
   if (options.seconds <= 0) return TimePoint::max();
   return steady_clock::now() +
          std::chrono::duration_cast<steady_clock::duration>(std::chrono::duration<double>(options.seconds));
 }
 
-void run_closed(const LoadOptions& options, const SendOne& send, const std::atomic<bool>& interrupted) {
+void run_closed(const TrafficOptions& options, const SendOne& send, const std::atomic<bool>& interrupted) {
   std::atomic<int64_t> next = 0;
   const TimePoint end = end_of(options);
   const auto client = [&] {
@@ -87,7 +87,7 @@ class Senders {
   std::vector<std::jthread> threads_;  // last member: threads end before the rest is destroyed
 };
 
-void run_open(const LoadOptions& options, const SendOne& send, const DropOne& drop,
+void run_open(const TrafficOptions& options, const SendOne& send, const DropOne& drop,
               const std::atomic<bool>& interrupted) {
   std::mt19937_64 random(options.seed);
   const TimePoint end = end_of(options);
@@ -109,7 +109,7 @@ void run_open(const LoadOptions& options, const SendOne& send, const DropOne& dr
 
 }  // namespace
 
-void run_load(const LoadOptions& options, const SendOne& send, const DropOne& drop,
+void run_load(const TrafficOptions& options, const SendOne& send, const DropOne& drop,
               const std::atomic<bool>& interrupted) {
   if (options.rate > 0) return run_open(options, send, drop, interrupted);
   run_closed(options, send, interrupted);

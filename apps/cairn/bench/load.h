@@ -14,7 +14,7 @@ inline constexpr int kClientsMax = 1'024;
 inline constexpr int kInFlightMax = 2'048;  ///< maximum requests in flight of an open loop; one thread each
 inline constexpr int64_t kRequestsMax = 1'000'000;
 
-struct LoadOptions {
+struct TrafficOptions {
   int clients = 8;       ///< of a closed loop
   double rate = 0;       ///< requests per second of an open loop, Poisson; 0: closed loop
   int64_t requests = 0;  ///< maximum number
@@ -28,7 +28,7 @@ using SendOne = std::function<void(int64_t index, TimePoint due)>;
 using DropOne = std::function<void(int64_t index, TimePoint due)>;
 
 /// Returns when every request has ended. `interrupted` stops sending.
-void run_load(const LoadOptions& options, const SendOne& send, const DropOne& drop,
+void run_load(const TrafficOptions& options, const SendOne& send, const DropOne& drop,
               const std::atomic<bool>& interrupted);
 
 }  // namespace cairn::bench

@@ -45,7 +45,7 @@ struct ModelBenchFlags {
 };
 
 // Maximum tokens of the prompt that is read before the measurement starts, and tokens of its answer.
-constexpr int32_t kWarmupTokens = 512;
+constexpr int32_t kWarmupPrompt = 512;
 constexpr int32_t kWarmupAnswer = 2;
 // Additional context: what a sequence decodes before it is known that it has begun.
 constexpr int32_t kContextExtra = 128;
@@ -100,7 +100,7 @@ Result<void> bench_model(ModelBenchFlags& flags) {
   {
     // A warm-up, to measure as on a running server: weights that stay in the file are read into memory, and the system
     // commits and clears the pages of scratch memory and cache.
-    CAIRN_TRY(Sequences first, begin_sequences(*model, 1, std::min(flags.prompt, kWarmupTokens), 1));
+    CAIRN_TRY(Sequences first, begin_sequences(*model, 1, std::min(flags.prompt, kWarmupPrompt), 1));
     CAIRN_TRY_VOID(wait_for_all(first, kWarmupAnswer));
   }
   while (model->engine->stats().active_requests > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));

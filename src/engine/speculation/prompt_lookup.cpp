@@ -6,11 +6,11 @@ namespace cairn {
 namespace {
 
 // Tokens that are compared before the loop checks for a match, so that the compiler can compare several at once.
-constexpr int64_t kBlock = 64;
+constexpr int64_t kTokensPerBlock = 64;
 
 bool block_has(const TokenId* tokens, TokenId wanted) {
   int32_t found = 0;
-  for (int64_t i = 0; i < kBlock; ++i) found |= tokens[i] == wanted ? 1 : 0;
+  for (int64_t i = 0; i < kTokensPerBlock; ++i) found |= tokens[i] == wanted ? 1 : 0;
   return found != 0;
 }
 
@@ -47,11 +47,12 @@ class PromptLookup final : public Drafter {
     // The end of the run goes from the last position but one down to the first that has a token before it.
     int64_t end = size - 2;
     while (end >= 1 && best_length < ngram_max_) {
-      if (end >= kBlock && !block_has(&tokens[static_cast<size_t>(end - kBlock + 1)], last)) {
-        end -= kBlock;
+      if (end >= kTokensPerBlock && !block_has(&tokens[static_cast<size_t>(end - kTokensPerBlock + 1)], last)) {
+        end -= kTokensPerBlock;
         continue;
       }
-      for (const int64_t stop = std::max<int64_t>(end - kBlock, 0); end > stop && best_length < ngram_max_; --end) {
+      for (const int64_t stop = std::max<int64_t>(end - kTokensPerBlock, 0); end > stop && best_length < ngram_max_;
+           --end) {
         if (tokens[static_cast<size_t>(end)] != last) continue;
         const int32_t length = run_length(tokens, end);
         if (length <= best_length) continue;

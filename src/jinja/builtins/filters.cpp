@@ -9,12 +9,12 @@
 namespace cairn::jinja {
 namespace {
 
-struct Entry {
+struct FilterEntry {
   std::string_view name;
   FilterFunction function;
 };
 
-constexpr Entry kFilters[] = {
+constexpr FilterEntry kFilters[] = {
     {"abs", filters::abs},
     {"attr", filters::attribute},
     {"batch", filters::batch},
@@ -72,8 +72,8 @@ constexpr Entry kFilters[] = {
 }  // namespace
 
 FilterFunction find_filter(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Entry& entry) { return entry.name == name; });
+  const auto* found = std::find_if(std::begin(kFilters), std::end(kFilters),
+                                   [&](const FilterEntry& entry) { return entry.name == name; });
   return found == std::end(kFilters) ? nullptr : found->function;
 }
 

@@ -301,12 +301,12 @@ Result<Value> not_supported(Interpreter&, const Value&, const Args&) {
   return fail(Code::kInvalidArgument, "str.encode, maketrans and translate are not supported in chat templates");
 }
 
-struct Entry {
+struct MethodEntry {
   std::string_view name;
   MethodFunction function;
 };
 
-constexpr Entry kMethods[] = {
+constexpr MethodEntry kMethods[] = {
     {"capitalize", changed<capitalize>},
     {"casefold", changed<casefold>},
     {"center", aligned<'^'>},
@@ -359,8 +359,8 @@ constexpr Entry kMethods[] = {
 }  // namespace
 
 MethodFunction find_string_method(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kMethods), std::end(kMethods), [&](const Entry& entry) { return entry.name == name; });
+  const auto* found = std::find_if(std::begin(kMethods), std::end(kMethods),
+                                   [&](const MethodEntry& entry) { return entry.name == name; });
   return found == std::end(kMethods) ? nullptr : found->function;
 }
 

@@ -102,12 +102,12 @@ Result<bool> is_test(Interpreter&, const Value& input, const Args& args) {
   return input.is(Kind::kText) && find_test(input.text()) != nullptr;
 }
 
-struct Entry {
+struct TestEntry {
   std::string_view name;
   TestFunction function;
 };
 
-constexpr Entry kTests[] = {
+constexpr TestEntry kTests[] = {
     {"!=", compared<CompareOp::kNotEqual>},
     {"<", compared<CompareOp::kLess>},
     {"<=", compared<CompareOp::kLessEqual>},
@@ -153,7 +153,7 @@ constexpr Entry kTests[] = {
 
 TestFunction find_test(std::string_view name) {
   const auto* found =
-      std::find_if(std::begin(kTests), std::end(kTests), [&](const Entry& entry) { return entry.name == name; });
+      std::find_if(std::begin(kTests), std::end(kTests), [&](const TestEntry& entry) { return entry.name == name; });
   return found == std::end(kTests) ? nullptr : found->function;
 }
 

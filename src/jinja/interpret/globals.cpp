@@ -117,12 +117,12 @@ Result<Value> lipsum(Interpreter&, const Args&) {
   return fail(Code::kInvalidArgument, "lipsum() is not supported in chat templates");
 }
 
-struct Entry {
+struct GlobalEntry {
   std::string_view name;
   GlobalFunction function;
 };
 
-constexpr Entry kGlobals[] = {
+constexpr GlobalEntry kGlobals[] = {
     {"cycler", cycler},
     {"dict", dict},
     {"joiner", joiner},
@@ -136,8 +136,8 @@ constexpr Entry kGlobals[] = {
 }  // namespace
 
 GlobalFunction find_global(std::string_view name) {
-  const auto* found =
-      std::find_if(std::begin(kGlobals), std::end(kGlobals), [&](const Entry& entry) { return entry.name == name; });
+  const auto* found = std::find_if(std::begin(kGlobals), std::end(kGlobals),
+                                   [&](const GlobalEntry& entry) { return entry.name == name; });
   return found == std::end(kGlobals) ? nullptr : found->function;
 }
 

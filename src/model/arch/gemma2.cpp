@@ -8,7 +8,7 @@ namespace cairn {
 
 namespace {
 // The 27B model, known by its layers, scales scores by the width per head instead of the head's own size.
-constexpr size_t kLayers27B = 46;
+constexpr size_t kGemma2Layers27B = 46;
 constexpr int64_t kWindow = 4'096;
 }  // namespace
 
@@ -16,7 +16,7 @@ constexpr int64_t kWindow = 4'096;
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY_VOID(read_gemma_config(keys, config));
   config.post_norms = true;
-  if (config.layers.size() == kLayers27B) {
+  if (config.layers.size() == kGemma2Layers27B) {
     config.attention_scale = 1 / std::sqrt(static_cast<float>(config.embedding) / static_cast<float>(config.heads));
   }
   CAIRN_TRY(config.attention_logit_softcap, keys.number_or("attn_logit_softcapping", 50));

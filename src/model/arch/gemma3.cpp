@@ -8,7 +8,7 @@ namespace cairn {
 
 namespace {
 // As in Gemma 2, the largest model's scale is by the width per head.
-constexpr size_t kLayers27B = 62;
+constexpr size_t kGemma3Layers27B = 62;
 constexpr double kWindowRopeBase = 10'000;
 constexpr int64_t kPeriod = 6;
 }  // namespace
@@ -18,7 +18,7 @@ Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& confi
   CAIRN_TRY_VOID(read_gemma_config(keys, config));
   config.post_norms = true;
   config.qk_norm = QkNorm::kPerHead;
-  if (config.layers.size() == kLayers27B) {
+  if (config.layers.size() == kGemma3Layers27B) {
     config.attention_scale = 1 / std::sqrt(static_cast<float>(config.embedding) / static_cast<float>(config.heads));
   }
   CAIRN_TRY(config.final_logit_softcap, keys.number_or("final_logit_softcapping", 0));

@@ -12,7 +12,7 @@
 namespace cairn::net {
 namespace {
 
-constexpr size_t kReadBytes = 16 << 10;
+constexpr size_t kReceiveBytes = 16 << 10;
 
 }  // namespace
 
@@ -49,7 +49,7 @@ Result<std::optional<std::string>> FrameClient::read() {
   while (true) {
     CAIRN_TRY(auto message, reader_.next());
     if (message) return message;
-    char bytes[kReadBytes];
+    char bytes[kReceiveBytes];
     const ssize_t count = ::recv(socket_, bytes, sizeof bytes, 0);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return fail(Code::kIo, "cannot read from the server: {}", std::generic_category().message(errno));

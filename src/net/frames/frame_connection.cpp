@@ -14,18 +14,14 @@ namespace {
 namespace asio = boost::asio;
 using namespace boost::asio::experimental::awaitable_operators;  // NOLINT: operators only
 using boost::system::error_code;
-constexpr size_t kReadBytes = 16 << 10;
-/// Size of the system's send buffer for a client that does not read (the kernel doubles it).
-constexpr int kSendBufferBytes = 128 << 10;
-constexpr std::chrono::milliseconds kDrainTime{1'000};
 
 /// Ends the session of a connection, however the connection ends.
-class CloseAtEnd {
+class SessionEnd {
  public:
-  CloseAtEnd(ResponseState& output, FrameSession& session) : output_(output), session_(session) {}
-  CloseAtEnd(const CloseAtEnd&) = delete;
-  CloseAtEnd& operator=(const CloseAtEnd&) = delete;
-  ~CloseAtEnd() {
+  SessionEnd(ResponseState& output, FrameSession& session) : output_(output), session_(session) {}
+  SessionEnd(const SessionEnd&) = delete;
+  SessionEnd& operator=(const SessionEnd&) = delete;
+  ~SessionEnd() {
     output_.close();
     try {
       session_.closed();
@@ -89,7 +85,7 @@ asio::awaitable<void> FrameConnection::run() {
                                             service_->limits.budget);
   output_->begin_events({});
   session_ = service_->handler(std::make_shared<Sender>(weak_from_this(), output_));
-  const CloseAtEnd close_at_end(*output_, *session_);
+  const SessionEnd session_end(*output_, *session_);
   if (refusal_.empty()) {
     co_await (contained(read_messages()) || contained(write_messages()) || watch_for_break());
   } else {

@@ -16,10 +16,6 @@ namespace asio = boost::asio;
 using asio::local::stream_protocol;
 using boost::system::error_code;
 
-/// How long accepting pauses when the system has no descriptors left, instead of spinning.
-constexpr std::chrono::milliseconds kAcceptPause{100};
-/// How long accepting pauses after an exception.
-constexpr std::chrono::milliseconds kThrownPause{1};
 /// Maximum connections that are being refused with an error; more are closed without one.
 constexpr size_t kRefusedMax = 64;
 

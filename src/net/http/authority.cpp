@@ -5,7 +5,6 @@
 namespace cairn::net {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
 /// Whether the character, in lower case, may be in a reg-name: unreserved, sub-delims and '%'.
@@ -37,6 +36,12 @@ std::optional<Authority> parse_authority(std::string_view text) {
   parsed.port = host.substr(end + 1);
   if (!std::ranges::all_of(parsed.port, is_digit)) return std::nullopt;
   return parsed;
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
+  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
+  return text;
 }
 
 std::string lower_case(std::string_view text) {

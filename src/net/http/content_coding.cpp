@@ -20,12 +20,6 @@ constexpr size_t kPieceBytes = 64 << 10;
 constexpr int kGzipHeader = 16;  // zlib's sign for gzip, added to the window's bits
 constexpr int kMemoryLevel = 8;
 
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
-
 std::unexpected<Error> broken(std::string_view coding, std::string_view why) {
   return fail(Code::kInvalidArgument, "the request body is not valid {}, which Content-Encoding says: {}", coding, why);
 }

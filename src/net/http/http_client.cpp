@@ -1,12 +1,10 @@
 #include "net/http/http_client.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/buffer_body.hpp>
@@ -17,6 +15,8 @@
 #include <charconv>
 #include <exception>
 
+#include "net/coroutines.h"
+
 namespace cairn::net {
 namespace {
 
@@ -24,10 +24,8 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using boost::system::error_code;
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 constexpr uint64_t kReplyBytesMax = 1ull << 30;
-constexpr size_t kReadBytes = 16 << 10;
 
 struct Call {
   const HttpUrl& url;

@@ -25,21 +25,12 @@ using namespace boost::asio::experimental::awaitable_operators;  // NOLINT: oper
 
 using boost::system::error_code;
 
-/// Bytes read at once, and read ahead of pipelined requests while an answer is in progress; beyond that, TCP holds the
-/// client back.
-constexpr size_t kReadBytes = 16 << 10;
 /// Up to this size the body of an answer is copied behind its head, which saves a packet.
 constexpr size_t kJoinBytesMax = 16 << 10;
-/// Size of the system's send buffer for a client that does not read (the kernel doubles it); by default it grows to
-/// megabytes.
-constexpr int kSendBufferBytes = 128 << 10;
-/// What of it may lie here beyond what the client's window takes, so that the engine soon sees a client that does not
-/// read (tcp(7), TCP_NOTSENT_LOWAT).
+/// What of kSendBufferBytes may lie here beyond what the client's window takes, so that the engine soon sees a client
+/// that does not read (tcp(7), TCP_NOTSENT_LOWAT).
 constexpr int kNotSentBytes = 16 << 10;
 using NotSentMax = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
-/// After an error answer the rest of the request is read and dropped this long, so that the answer is not lost to a
-/// reset.
-constexpr std::chrono::milliseconds kDrainTime{1'000};
 /// An interim answer, which every HTTP/1.1 client has to skip, expected or not (RFC 9110, section 15.2).
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 

@@ -23,16 +23,9 @@ bool is_token_char(char c) {
   return c != '\0' && std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 bool is_token(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_token_char); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 /// Control characters, except for the tab, are not allowed in any line.
 bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 /// Calls `visit` with each element of a comma-separated list, in lower case, including empty ones.
 template <class Visit>

@@ -29,10 +29,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// How long accepting pauses when the system has no descriptors left, not even for a refusal, instead of spinning.
-constexpr std::chrono::milliseconds kAcceptPause{100};
-/// How long accepting pauses after an exception.
-constexpr std::chrono::milliseconds kThrownPause{1};
 /// Time between two log lines about missing descriptors.
 constexpr std::chrono::seconds kComplaintPause{10};
 constexpr size_t kDroppedBytes = 4 << 10;

@@ -3,20 +3,20 @@
 #include "chat/tool_calls/json_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace apertus {
 
 std::unique_ptr<ToolCallParser> open() {
   return std::make_unique<JsonCalls>(JsonStyle{.closer = "<|tools_suffix|>", .name_is_key = true});
 }
 constexpr BlockStart kBlockStarts[] = {{"<|tools_prefix|>", open}};
 
-}  // namespace
+}  // namespace apertus
 
 const ToolStyle styles::kApertus = {
     .format = ToolFormat::kApertus,
     .name = "apertus",
     .matches = [](std::string_view source) { return shows(source, "<|tools_prefix|>"); },
-    .block_starts = kBlockStarts,
+    .block_starts = apertus::kBlockStarts,
     .syntax = {.block_open = "<|tools_prefix|>[",
                .call_open = "{\"",
                .name_close = "\": ",

@@ -3,18 +3,18 @@
 #include "chat/tool_calls/json_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace apriel {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</tool_calls>"}); }
 constexpr BlockStart kBlockStarts[] = {{"<tool_calls>", open}};
 
-}  // namespace
+}  // namespace apriel
 
 const ToolStyle styles::kApriel = {
     .format = ToolFormat::kApriel,
     .name = "apriel",
     .matches = [](std::string_view source) { return shows(source, "<tool_calls>["); },
-    .block_starts = kBlockStarts,
+    .block_starts = apriel::kBlockStarts,
     .syntax = {.block_open = "<tool_calls>[",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

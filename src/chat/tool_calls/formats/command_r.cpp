@@ -3,7 +3,7 @@
 #include "chat/tool_calls/json_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace command_r {
 
 std::unique_ptr<ToolCallParser> open_actions() {
   return std::make_unique<JsonCalls>(JsonStyle{.closer = "<|END_ACTION|>"});
@@ -13,13 +13,13 @@ std::unique_ptr<ToolCallParser> open_fence() { return std::make_unique<JsonCalls
 constexpr BlockStart kBlockStarts[] = {{"<|START_ACTION|>", open_actions}};
 constexpr BlockStart kPlusBlockStarts[] = {{"Action:\n```json", open_fence}, {"Action: ```json", open_fence}};
 
-}  // namespace
+}  // namespace command_r
 
 const ToolStyle styles::kCommandR = {
     .format = ToolFormat::kCommandR,
     .name = "command_r",
     .matches = [](std::string_view source) { return shows(source, "<|START_ACTION|>"); },
-    .block_starts = kBlockStarts,
+    .block_starts = command_r::kBlockStarts,
     .syntax = {.block_open = "<|START_ACTION|>[\n    ",
                .call_open = "{\"tool_call_id\": \"{index}\", \"tool_name\": \"",
                .name_close = "\", \"parameters\": ",
@@ -32,7 +32,7 @@ const ToolStyle styles::kCommandRPlus = {
     .format = ToolFormat::kCommandRPlus,
     .name = "command_r_plus",
     .matches = [](std::string_view source) { return shows(source, "Action:\\n```json"); },
-    .block_starts = kPlusBlockStarts,
+    .block_starts = command_r::kPlusBlockStarts,
     .syntax = {.block_open = "Action:\n```json\n[\n    ",
                .call_open = "{\n        \"tool_name\": \"",
                .name_close = "\",\n        \"parameters\": ",

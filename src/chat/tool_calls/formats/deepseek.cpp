@@ -3,7 +3,7 @@
 #include "chat/tool_calls/marked_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace deepseek {
 
 constexpr std::string_view kBlockOpen = "<｜tool▁calls▁begin｜>";
 constexpr std::string_view kBlockClose = "<｜tool▁calls▁end｜>";
@@ -35,31 +35,31 @@ std::unique_ptr<ToolCallParser> open() {
 constexpr BlockStart kV3BlockStarts[] = {{kBlockOpen, open<kV3Style, false>}, {kCallOpen, open<kV3Style, true>}};
 constexpr BlockStart kV31BlockStarts[] = {{kBlockOpen, open<kV31Style, false>}, {kCallOpen, open<kV31Style, true>}};
 
-}  // namespace
+}  // namespace deepseek
 
 const ToolStyle styles::kDeepSeekV3 = {
     .format = ToolFormat::kDeepSeekV3,
     .name = "deepseek_v3",
-    .matches = [](std::string_view source) { return shows(source, kBlockOpen) && shows(source, "```json"); },
-    .block_starts = kV3BlockStarts,
-    .syntax = {.block_open = kBlockOpen,
+    .matches = [](std::string_view source) { return shows(source, deepseek::kBlockOpen) && shows(source, "```json"); },
+    .block_starts = deepseek::kV3BlockStarts,
+    .syntax = {.block_open = deepseek::kBlockOpen,
                .call_open = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
                .name_close = "\n```json\n",
                .call_close = "\n```<｜tool▁call▁end｜>",
                .separator = "\n",
-               .block_close = kBlockClose},
+               .block_close = deepseek::kBlockClose},
 };
 
 const ToolStyle styles::kDeepSeekV31 = {
     .format = ToolFormat::kDeepSeekV31,
     .name = "deepseek_v31",
-    .matches = [](std::string_view source) { return shows(source, kBlockOpen); },
-    .block_starts = kV31BlockStarts,
-    .syntax = {.block_open = kBlockOpen,
-               .call_open = kCallOpen,
-               .name_close = kSeparator,
-               .call_close = kCallClose,
-               .block_close = kBlockClose},
+    .matches = [](std::string_view source) { return shows(source, deepseek::kBlockOpen); },
+    .block_starts = deepseek::kV31BlockStarts,
+    .syntax = {.block_open = deepseek::kBlockOpen,
+               .call_open = deepseek::kCallOpen,
+               .name_close = deepseek::kSeparator,
+               .call_close = deepseek::kCallClose,
+               .block_close = deepseek::kBlockClose},
 };
 
 }  // namespace cairn::tool_call

@@ -9,7 +9,7 @@
 #include "chat/tool_calls/tagged_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace dsml {
 
 // A string literal as a template argument.
 template <size_t kSize>
@@ -103,14 +103,14 @@ constexpr CallSyntax syntax_with(std::string_view block_open, std::string_view b
                         .ends = Whole::kValueEnds}};
 }
 
-}  // namespace
+}  // namespace dsml
 
 const ToolStyle styles::kDsmlV32 = {
     .format = ToolFormat::kDsmlV32,
     .name = "dsml_v32",
     .matches = [](std::string_view source) { return shows(source, kDsmlMark) && shows(source, "function_calls"); },
-    .block_starts = kBlockStarts,
-    .syntax = syntax_with("<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>"),
+    .block_starts = dsml::kBlockStarts,
+    .syntax = dsml::syntax_with("<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>"),
     .syntax_mark = kDsmlMark,
 };
 
@@ -118,8 +118,8 @@ const ToolStyle styles::kDsmlV4 = {
     .format = ToolFormat::kDsmlV4,
     .name = "dsml_v4",
     .matches = [](std::string_view source) { return shows(source, kDsmlMark); },
-    .block_starts = kBlockStarts,
-    .syntax = syntax_with("<｜DSML｜tool_calls>\n", "\n</｜DSML｜tool_calls>"),
+    .block_starts = dsml::kBlockStarts,
+    .syntax = dsml::syntax_with("<｜DSML｜tool_calls>\n", "\n</｜DSML｜tool_calls>"),
     .syntax_mark = kDsmlMark,
 };
 

@@ -3,18 +3,18 @@
 #include "chat/tool_calls/json_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace fire_function {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
 constexpr BlockStart kBlockStarts[] = {{"functools", open}};
 
-}  // namespace
+}  // namespace fire_function
 
 const ToolStyle styles::kFireFunction = {
     .format = ToolFormat::kFireFunction,
     .name = "fire_function",
     .matches = [](std::string_view source) { return shows(source, "functools["); },
-    .block_starts = kBlockStarts,
+    .block_starts = fire_function::kBlockStarts,
     .syntax = {.block_open = "functools[",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

@@ -5,7 +5,7 @@
 #include "chat/tool_calls/tagged_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace functionary {
 
 constexpr TagEnd kNameEnds[] = {{">", TagNext::kParameters}};
 constexpr TagEnd kValueEnds[] = {{"</parameter>", TagNext::kParameters}};
@@ -27,13 +27,13 @@ std::unique_ptr<ToolCallParser> open_recipient() { return std::make_unique<Marke
 // Python's prompt looks the same.
 constexpr BlockStart kRecipientBlockStarts[] = {{kRecipient, open_recipient, true}};
 
-}  // namespace
+}  // namespace functionary
 
 const ToolStyle styles::kFunctionary = {
     .format = ToolFormat::kFunctionary,
     .name = "functionary",
     .matches = [](std::string_view source) { return shows(source, "<function="); },
-    .block_starts = kBlockStarts,
+    .block_starts = functionary::kBlockStarts,
     .syntax = {.call_open = "<function=", .name_close = ">", .call_close = "</function>"},
 };
 
@@ -41,9 +41,9 @@ const ToolStyle styles::kFunctionaryRecipient = {
     .format = ToolFormat::kFunctionaryRecipient,
     .name = "functionary_recipient",
     .matches = [](std::string_view source) { return shows(source, ">>>all"); },
-    .block_starts = kRecipientBlockStarts,
-    .prompt_open = kRecipient,
-    .syntax = {.call_open = kRecipient, .name_close = "\n"},
+    .block_starts = functionary::kRecipientBlockStarts,
+    .prompt_open = functionary::kRecipient,
+    .syntax = {.call_open = functionary::kRecipient, .name_close = "\n"},
 };
 
 }  // namespace cairn::tool_call

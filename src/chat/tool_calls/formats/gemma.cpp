@@ -7,7 +7,7 @@
 #include "chat/tool_calls/python_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace gemma {
 
 constexpr Field::End kNameEnds[] = {{"<|\"|>", -1}};
 constexpr Field kFields[] = {{FieldRole::kName, kNameEnds}};  // the brace ends the name
@@ -28,13 +28,13 @@ constexpr BlockStart kFenceBlockStarts[] = {{"```tool_code", open_choice<choose>
                                             {"```json", open_json, true}};
 constexpr BlockStart kBare = {"{", open_bare, true};
 
-}  // namespace
+}  // namespace gemma
 
 const ToolStyle styles::kGemma = {
     .format = ToolFormat::kGemma,
     .name = "gemma",
     .matches = [](std::string_view source) { return shows(source, "<|tool_call>call:"); },
-    .block_starts = kBlockStarts,
+    .block_starts = gemma::kBlockStarts,
     .syntax = {.block_open = "<|tool_call>call:",
                .name_close = "{",
                .separator = "<tool_call|><|tool_call>call:",
@@ -46,8 +46,8 @@ const ToolStyle styles::kGemmaFence = {
     .format = ToolFormat::kGemmaFence,
     .name = "gemma_fence",
     .matches = [](std::string_view source) { return shows(source, "<start_of_turn>"); },
-    .block_starts = kFenceBlockStarts,
-    .bare = &kBare,
+    .block_starts = gemma::kFenceBlockStarts,
+    .bare = &gemma::kBare,
     .syntax = {.block_open = "```json\n",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"parameters\": ",

@@ -3,7 +3,7 @@
 #include "chat/tool_calls/json_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace giga_chat {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
 constexpr std::string_view kToken = "<|function_call|>";
@@ -16,14 +16,14 @@ constexpr CallSyntax syntax_after(std::string_view block_start) {
       .block_open = block_start, .call_open = "{\"name\": \"", .name_close = "\", \"arguments\": ", .call_close = "}"};
 }
 
-}  // namespace
+}  // namespace giga_chat
 
 const ToolStyle styles::kGigaChat = {
     .format = ToolFormat::kGigaChat,
     .name = "giga_chat",
-    .matches = [](std::string_view source) { return shows(source, kToken); },
-    .block_starts = kBlockStarts,
-    .syntax = syntax_after(kToken),
+    .matches = [](std::string_view source) { return shows(source, giga_chat::kToken); },
+    .block_starts = giga_chat::kBlockStarts,
+    .syntax = giga_chat::syntax_after(giga_chat::kToken),
 };
 
 const ToolStyle styles::kGigaChatRole = {
@@ -31,8 +31,8 @@ const ToolStyle styles::kGigaChatRole = {
     .name = "giga_chat_role",
     .matches =
         [](std::string_view source) { return shows(source, "'function call'") && shows(source, "<|role_sep|>"); },
-    .block_starts = kRoleBlockStarts,
-    .syntax = syntax_after(kRole),
+    .block_starts = giga_chat::kRoleBlockStarts,
+    .syntax = giga_chat::syntax_after(giga_chat::kRole),
 };
 
 }  // namespace cairn::tool_call

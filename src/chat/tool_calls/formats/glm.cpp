@@ -4,7 +4,7 @@
 #include "chat/tool_calls/tagged_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace glm {
 
 constexpr TagEnd kGlmNameEnds[] = {
     {"\n", TagNext::kParameters}, {"<arg_key>", TagNext::kKey}, {"</tool_call>", TagNext::kCallEnd}};
@@ -35,15 +35,15 @@ std::unique_ptr<ToolCallParser> open_hy() { return std::make_unique<TaggedCalls>
 constexpr BlockStart kGlmBlockStarts[] = {{"<tool_call>", open_tool_call}};
 constexpr BlockStart kHyBlockStarts[] = {{"<tool_calls:opensource>", open_hy}};
 
-}  // namespace
+}  // namespace glm
 
-std::unique_ptr<ToolCallParser> open_glm() { return std::make_unique<TaggedCalls>(kGlmStyle, true); }
+std::unique_ptr<ToolCallParser> open_glm() { return std::make_unique<TaggedCalls>(glm::kGlmStyle, true); }
 
 const ToolStyle styles::kGlm = {
     .format = ToolFormat::kGlm,
     .name = "glm",
     .matches = [](std::string_view source) { return shows(source, "<arg_key>"); },
-    .block_starts = kGlmBlockStarts,
+    .block_starts = glm::kGlmBlockStarts,
     .syntax = {.call_open = "<tool_call>",
                .name_close = "\n",
                .call_close = "</tool_call>",
@@ -52,14 +52,14 @@ const ToolStyle styles::kGlm = {
                .parameter = {.open = "<arg_key>",
                              .key_close = "</arg_key>\n<arg_value>",
                              .close = "</arg_value>",
-                             .ends = kGlmValueEnds}},
+                             .ends = glm::kGlmValueEnds}},
 };
 
 const ToolStyle styles::kHy = {
     .format = ToolFormat::kHy,
     .name = "hy",
     .matches = [](std::string_view source) { return shows(source, ":opensource") && shows(source, "<tool_sep"); },
-    .block_starts = kHyBlockStarts,
+    .block_starts = glm::kHyBlockStarts,
     .syntax = {.block_open = "<tool_calls:opensource>\n",
                .call_open = "<tool_call:opensource>",
                .name_close = "<tool_sep:opensource>\n",
@@ -70,7 +70,7 @@ const ToolStyle styles::kHy = {
                .parameter = {.open = "<arg_key:opensource>",
                              .key_close = "</arg_key:opensource>\n<arg_value:opensource>",
                              .close = "</arg_value:opensource>",
-                             .ends = kHyValueEnds}},
+                             .ends = glm::kHyValueEnds}},
 };
 
 }  // namespace cairn::tool_call

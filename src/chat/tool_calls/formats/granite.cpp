@@ -3,18 +3,18 @@
 #include "chat/tool_calls/json_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace granite {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
 constexpr BlockStart kBlockStarts[] = {{"<|tool_call|>", open}};
 
-}  // namespace
+}  // namespace granite
 
 const ToolStyle styles::kGranite = {
     .format = ToolFormat::kGranite,
     .name = "granite",
     .matches = [](std::string_view source) { return shows(source, "<|tool_call|>"); },
-    .block_starts = kBlockStarts,
+    .block_starts = granite::kBlockStarts,
     .syntax = {.block_open = "<|tool_call|>[",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

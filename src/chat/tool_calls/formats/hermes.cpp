@@ -4,7 +4,7 @@
 #include "chat/tool_calls/json_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace hermes {
 
 std::unique_ptr<ToolCallParser> choose(char first) {
   if (first == '{' || first == '[') return std::make_unique<JsonCalls>(JsonStyle{.closer = "</tool_call>"});
@@ -13,15 +13,15 @@ std::unique_ptr<ToolCallParser> choose(char first) {
 
 constexpr BlockStart kBlockStarts[] = {{"<tool_call>", open_tool_call}};
 
-}  // namespace
+}  // namespace hermes
 
-std::unique_ptr<ToolCallParser> open_tool_call() { return std::make_unique<ChoiceOfCalls>(choose); }
+std::unique_ptr<ToolCallParser> open_tool_call() { return std::make_unique<ChoiceOfCalls>(hermes::choose); }
 
 const ToolStyle styles::kHermes = {
     .format = ToolFormat::kHermes,
     .name = "hermes",
     .matches = [](std::string_view source) { return shows(source, "<tool_call>"); },
-    .block_starts = kBlockStarts,
+    .block_starts = hermes::kBlockStarts,
     .syntax = {.block_open = "<tool_call>\n",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

@@ -4,7 +4,7 @@
 #include "chat/tool_calls/tagged_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace kimi {
 
 constexpr std::string_view kBlockOpen = "<|tool_calls_section_begin|>";
 constexpr std::string_view kCallOpen = "<|tool_call_begin|>";
@@ -33,14 +33,14 @@ constexpr TagStyle kK3 = {.call_open = "<|open|>call tool=\"",
 std::unique_ptr<ToolCallParser> open_k3() { return std::make_unique<TaggedCalls>(kK3, false); }
 constexpr BlockStart kK3BlockStarts[] = {{"<|open|>tools<|sep|>", open_k3}};
 
-}  // namespace
+}  // namespace kimi
 
 const ToolStyle styles::kKimi = {
     .format = ToolFormat::kKimi,
     .name = "kimi",
-    .matches = [](std::string_view source) { return shows(source, kBlockOpen); },
-    .block_starts = kBlockStarts,
-    .syntax = {.block_open = kBlockOpen,
+    .matches = [](std::string_view source) { return shows(source, kimi::kBlockOpen); },
+    .block_starts = kimi::kBlockStarts,
+    .syntax = {.block_open = kimi::kBlockOpen,
                .call_open = "<|tool_call_begin|>functions.",
                .name_close = ":{index}<|tool_call_argument_begin|>",
                .call_close = "<|tool_call_end|>",
@@ -52,7 +52,7 @@ const ToolStyle styles::kKimiK3 = {
     .format = ToolFormat::kKimiK3,
     .name = "kimi_k3",
     .matches = [](std::string_view source) { return shows(source, "<|open|>") && shows(source, "<|sep|>"); },
-    .block_starts = kK3BlockStarts,
+    .block_starts = kimi::kK3BlockStarts,
     .syntax = {.block_open = "<|open|>tools<|sep|>",
                .call_open = "<|open|>call tool=\"",
                .name_close = "\" index=\"{index}\"<|sep|>",
@@ -63,7 +63,7 @@ const ToolStyle styles::kKimiK3 = {
                              .key_close = "\" type=\"string\"<|sep|>",
                              .other_key_close = "\" type=\"{type}\"<|sep|>",
                              .close = "<|close|>argument<|sep|>",
-                             .ends = kK3ValueEnds}},
+                             .ends = kimi::kK3ValueEnds}},
 };
 
 }  // namespace cairn::tool_call

@@ -3,12 +3,12 @@
 #include "chat/tool_calls/python_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace lfm {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<PythonCalls>("<|tool_call_end|>"); }
 constexpr BlockStart kBlockStarts[] = {{"<|tool_call_start|>", open}};
 
-}  // namespace
+}  // namespace lfm
 
 const ToolStyle styles::kLfm = {
     .format = ToolFormat::kLfm,
@@ -17,7 +17,7 @@ const ToolStyle styles::kLfm = {
         [](std::string_view source) {
           return shows(source, "<|tool_call_start|>") || shows(source, "<|tool_list_start|>");
         },
-    .block_starts = kBlockStarts,
+    .block_starts = lfm::kBlockStarts,
     .syntax = {.block_open = "<|tool_call_start|>[",
                .name_close = "(",
                .separator = ", ",

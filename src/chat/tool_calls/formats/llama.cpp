@@ -6,7 +6,7 @@
 #include "chat/tool_calls/python_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace llama {
 
 std::unique_ptr<ToolCallParser> open_json() { return std::make_unique<JsonCalls>(JsonStyle{}); }
 
@@ -18,7 +18,7 @@ std::unique_ptr<ToolCallParser> choose(char first) {
 constexpr BlockStart kBlockStarts[] = {{"<|python_tag|>", open_choice<choose>}};
 constexpr BlockStart kBare = {"{", open_json, true};
 
-}  // namespace
+}  // namespace llama
 
 const ToolStyle styles::kLlama = {
     .format = ToolFormat::kLlama,
@@ -28,8 +28,8 @@ const ToolStyle styles::kLlama = {
           return shows(source, "<|python_tag|>") ||
                  (shows(source, "<|start_header_id|>") && shows(source, "\"parameters\": "));
         },
-    .block_starts = kBlockStarts,
-    .bare = &kBare,
+    .block_starts = llama::kBlockStarts,
+    .bare = &llama::kBare,
     .syntax =
         {.call_open = "{\"name\": \"", .name_close = "\", \"parameters\": ", .call_close = "}", .separator = "; "},
 };

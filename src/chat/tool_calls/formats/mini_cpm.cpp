@@ -3,7 +3,7 @@
 #include "chat/tool_calls/tagged_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace mini_cpm {
 
 constexpr TagEnd kNameEnds[] = {{"\">", TagNext::kParameters}};
 constexpr TagEnd kValueEnds[] = {{"]]></param>", TagNext::kParameters},
@@ -22,13 +22,13 @@ constexpr TagStyle kStyle = {.call_open = "<function name=\"",
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<TaggedCalls>(kStyle, true); }
 constexpr BlockStart kBlockStarts[] = {{"<function name=\"", open}};
 
-}  // namespace
+}  // namespace mini_cpm
 
 const ToolStyle styles::kMiniCpm = {
     .format = ToolFormat::kMiniCpm,
     .name = "mini_cpm",
     .matches = [](std::string_view source) { return shows(source, "<function name=\""); },
-    .block_starts = kBlockStarts,
+    .block_starts = mini_cpm::kBlockStarts,
     .syntax = {.call_open = "<function name=\"",
                .name_close = "\">",
                .call_close = "</function>",
@@ -37,7 +37,7 @@ const ToolStyle styles::kMiniCpm = {
                .parameter = {.open = "<param name=\"",
                              .key_close = "\">",
                              .close = "</param>",
-                             .ends = kTextEnds,
+                             .ends = mini_cpm::kTextEnds,
                              .text_open = "<![CDATA[",
                              .text_close = "]]>"}},
 };

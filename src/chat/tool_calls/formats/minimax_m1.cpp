@@ -3,18 +3,18 @@
 #include "chat/tool_calls/json_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace minimax_m1 {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</tool_calls>"}); }
 constexpr BlockStart kBlockStarts[] = {{"<tool_calls>", open}};
 
-}  // namespace
+}  // namespace minimax_m1
 
 const ToolStyle styles::kMiniMaxM1 = {
     .format = ToolFormat::kMiniMaxM1,
     .name = "minimax_m1",
     .matches = [](std::string_view source) { return shows(source, "<tool_calls>"); },
-    .block_starts = kBlockStarts,
+    .block_starts = minimax_m1::kBlockStarts,
     .syntax = {.block_open = "<tool_calls>\n",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

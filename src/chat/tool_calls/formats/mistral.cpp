@@ -6,7 +6,7 @@
 #include "chat/tool_calls/marked_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace mistral {
 
 constexpr std::string_view kMarker = "[TOOL_CALLS]";
 constexpr Field::End kNameEnds[] = {{"[ARGS]", -1}, {"[CALL_ID]", 1}};
@@ -22,33 +22,33 @@ std::unique_ptr<ToolCallParser> choose(char first) {
 constexpr BlockStart kBlockStarts[] = {{kMarker, open_choice<choose>}};
 constexpr int kIdBytes = 9;  // their templates refuse others
 
-}  // namespace
+}  // namespace mistral
 
 const ToolStyle styles::kMistral = {
     .format = ToolFormat::kMistral,
     .name = "mistral",
-    .matches = [](std::string_view source) { return shows(source, kMarker) && shows(source, "[ARGS]"); },
-    .block_starts = kBlockStarts,
+    .matches = [](std::string_view source) { return shows(source, mistral::kMarker) && shows(source, "[ARGS]"); },
+    .block_starts = mistral::kBlockStarts,
     .syntax = {.call_open = "[TOOL_CALLS]", .name_close = "[ARGS]"},
     .gives_ids = true,
-    .id_bytes = kIdBytes,
+    .id_bytes = mistral::kIdBytes,
 };
 
 const ToolStyle styles::kMistralId = {
     .format = ToolFormat::kMistralId,
     .name = "mistral_id",
-    .matches = [](std::string_view source) { return shows(source, kMarker) && shows(source, "[CALL_ID]"); },
-    .block_starts = kBlockStarts,
+    .matches = [](std::string_view source) { return shows(source, mistral::kMarker) && shows(source, "[CALL_ID]"); },
+    .block_starts = mistral::kBlockStarts,
     .syntax = {.call_open = "[TOOL_CALLS]", .name_close = "[CALL_ID]{id}[ARGS]"},
     .gives_ids = true,
-    .id_bytes = kIdBytes,
+    .id_bytes = mistral::kIdBytes,
 };
 
 const ToolStyle styles::kMistralList = {
     .format = ToolFormat::kMistralList,
     .name = "mistral_list",
-    .matches = [](std::string_view source) { return shows(source, kMarker); },
-    .block_starts = kBlockStarts,
+    .matches = [](std::string_view source) { return shows(source, mistral::kMarker); },
+    .block_starts = mistral::kBlockStarts,
     .syntax = {.block_open = "[TOOL_CALLS][",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",
@@ -56,7 +56,7 @@ const ToolStyle styles::kMistralList = {
                .separator = ", ",
                .block_close = "]"},
     .gives_ids = true,
-    .id_bytes = kIdBytes,
+    .id_bytes = mistral::kIdBytes,
 };
 
 }  // namespace cairn::tool_call

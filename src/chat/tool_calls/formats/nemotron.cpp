@@ -3,18 +3,18 @@
 #include "chat/tool_calls/json_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace nemotron {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</TOOLCALL>"}); }
 constexpr BlockStart kBlockStarts[] = {{"<TOOLCALL>", open}};
 
-}  // namespace
+}  // namespace nemotron
 
 const ToolStyle styles::kNemotron = {
     .format = ToolFormat::kNemotron,
     .name = "nemotron",
     .matches = [](std::string_view source) { return shows(source, "<TOOLCALL>"); },
-    .block_starts = kBlockStarts,
+    .block_starts = nemotron::kBlockStarts,
     .syntax = {.block_open = "<TOOLCALL>[",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

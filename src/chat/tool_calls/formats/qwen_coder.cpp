@@ -4,7 +4,7 @@
 #include "chat/tool_calls/tagged_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace qwen_coder {
 
 constexpr TagEnd kNameEnds[] = {{">", TagNext::kParameters}};
 constexpr std::string_view kFunction = "<function=";
@@ -39,39 +39,47 @@ std::unique_ptr<ToolCallParser> open_seed() { return std::make_unique<TaggedCall
 constexpr BlockStart kQwenBlockStarts[] = {{"<tool_call>", open_tool_call}, {kFunction, open_qwen_call}};
 constexpr BlockStart kSeedBlockStarts[] = {{"<seed:tool_call>", open_seed}};
 
-}  // namespace
+}  // namespace qwen_coder
 
-std::unique_ptr<ToolCallParser> open_qwen_block() { return std::make_unique<TaggedCalls>(kQwenStyle, false); }
+std::unique_ptr<ToolCallParser> open_qwen_block() {
+  return std::make_unique<TaggedCalls>(qwen_coder::kQwenStyle, false);
+}
 
 const ToolStyle styles::kQwenCoder = {
     .format = ToolFormat::kQwenCoder,
     .name = "qwen_coder",
-    .matches = [](std::string_view source) { return shows(source, kFunction) && shows(source, "<parameter="); },
-    .block_starts = kQwenBlockStarts,
-    .syntax =
-        {.block_open = "<tool_call>\n",
-         .call_open = kFunction,
-         .name_close = ">\n",
-         .call_close = kFunctionClose,
-         .separator = "\n</tool_call>\n<tool_call>\n",
-         .block_close = "\n</tool_call>",
-         .form = ArgumentForm::kTags,
-         .parameter = {.open = "<parameter=", .key_close = ">\n", .close = "\n</parameter>", .ends = kQwenValueEnds}},
+    .matches =
+        [](std::string_view source) { return shows(source, qwen_coder::kFunction) && shows(source, "<parameter="); },
+    .block_starts = qwen_coder::kQwenBlockStarts,
+    .syntax = {.block_open = "<tool_call>\n",
+               .call_open = qwen_coder::kFunction,
+               .name_close = ">\n",
+               .call_close = qwen_coder::kFunctionClose,
+               .separator = "\n</tool_call>\n<tool_call>\n",
+               .block_close = "\n</tool_call>",
+               .form = ArgumentForm::kTags,
+               .parameter = {.open = "<parameter=",
+                             .key_close = ">\n",
+                             .close = "\n</parameter>",
+                             .ends = qwen_coder::kQwenValueEnds}},
 };
 
 const ToolStyle styles::kSeed = {
     .format = ToolFormat::kSeed,
     .name = "seed",
     .matches = [](std::string_view source) { return shows(source, "seed:tool_call"); },
-    .block_starts = kSeedBlockStarts,
+    .block_starts = qwen_coder::kSeedBlockStarts,
     .syntax = {.block_open = "<seed:tool_call>\n",
-               .call_open = kFunction,
+               .call_open = qwen_coder::kFunction,
                .name_close = ">\n",
-               .call_close = kFunctionClose,
+               .call_close = qwen_coder::kFunctionClose,
                .separator = "\n</seed:tool_call>\n<seed:tool_call>\n",
                .block_close = "\n</seed:tool_call>",
                .form = ArgumentForm::kTags,
-               .parameter = {.open = "<parameter=", .key_close = ">", .close = "</parameter>", .ends = kSeedValueEnds}},
+               .parameter = {.open = "<parameter=",
+                             .key_close = ">",
+                             .close = "</parameter>",
+                             .ends = qwen_coder::kSeedValueEnds}},
 };
 
 }  // namespace cairn::tool_call

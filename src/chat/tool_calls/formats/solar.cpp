@@ -3,7 +3,7 @@
 #include "chat/tool_calls/marked_calls.h"
 
 namespace cairn::tool_call {
-namespace {
+namespace solar {
 
 constexpr std::string_view kCallOpen = "<|tool_call:begin|>";
 constexpr Field::End kIdEnds[] = {{"<|tool_call:name|>", 1}};
@@ -14,13 +14,13 @@ std::unique_ptr<ToolCallParser> open_block() { return std::make_unique<MarkedCal
 std::unique_ptr<ToolCallParser> open_call() { return std::make_unique<MarkedCalls>(kStyle, true); }
 constexpr BlockStart kBlockStarts[] = {{"<|tool_calls|>", open_block}, {kCallOpen, open_call}};
 
-}  // namespace
+}  // namespace solar
 
 const ToolStyle styles::kSolar = {
     .format = ToolFormat::kSolar,
     .name = "solar",
-    .matches = [](std::string_view source) { return shows(source, kCallOpen); },
-    .block_starts = kBlockStarts,
+    .matches = [](std::string_view source) { return shows(source, solar::kCallOpen); },
+    .block_starts = solar::kBlockStarts,
     .syntax = {.block_open = "<|tool_calls|>",
                .call_open = "<|tool_call:begin|>{id}<|tool_call:name|>",
                .name_close = "<|tool_call:args|>",

@@ -16,9 +16,9 @@ static_assert(kKvPieceBytes == int64_t{kKvBlock + 2} * kAttentionPage && kKvPiec
               kKvBlock == kQ8Dims);
 
 // Memory for segments in flight, per thread: enough for 4 blocks of head dimension 128 with 4 segments each.
-constexpr int64_t kSplitFloatsPerThread = 128 * 1024;
+constexpr int64_t kAttentionSplitFloats = 128 * 1024;
 // Estimated multiply-adds per nanosecond of one thread; only used to choose the size of chunks.
-constexpr double kProductsPerNs = 15;
+constexpr double kAttentionProductsPerNs = 15;
 // Bytes of values that are accumulated together: each few queries read them from the L1 cache.
 constexpr int32_t kRunBytes = 32 << 10;
 constexpr float kNoSink = -std::numeric_limits<float>::infinity();
@@ -76,7 +76,7 @@ int64_t AttentionOp::working_bytes(const WorkspaceSizes& sizes) const {
 }
 
 int64_t AttentionOp::split_bytes() const {
-  return team_.threads() * kSplitFloatsPerThread * static_cast<int64_t>(sizeof(float));
+  return team_.threads() * kAttentionSplitFloats * static_cast<int64_t>(sizeof(float));
 }
 
 Result<void> AttentionOp::reserve(const WorkspaceSizes& sizes) {
@@ -107,7 +107,7 @@ void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std
   int32_t segments = 0;
   for (const Block& block : blocks_) segments = std::max(segments, block.segment_end - block.segment_begin);
   if (team_.threads() > 1 && segments > 1 && blocks < team_.threads() * int64_t{4}) {
-    const int64_t at_once = team_.threads() * kSplitFloatsPerThread / (blocks * sums_floats(kv)) - 1;
+    const int64_t at_once = team_.threads() * kAttentionSplitFloats / (blocks * sums_floats(kv)) - 1;
     if (at_once > 1) return attend_split(call, static_cast<int32_t>(std::min<int64_t>(at_once, segments)));
   }
   attend_whole(call);
@@ -135,7 +135,7 @@ double AttentionOp::segment_ns(const Call& call) const {
   double queries = 0;
   for (const Block& block : blocks_) queries += block.count;
   const double mean = queries / static_cast<double>(blocks_.size());
-  return mean * kSegmentTokens * (call.kv.key_dim + call.kv.value_dim) / kProductsPerNs;
+  return mean * kSegmentTokens * (call.kv.key_dim + call.kv.value_dim) / kAttentionProductsPerNs;
 }
 
 // Computes each block on one thread, from its first segment to its last.

@@ -11,7 +11,7 @@ namespace {
 
 // Scores held at the same time, unless one query has more: 16 queries with 64k rows.
 constexpr int64_t kScoresAtOnce = 1 << 20;
-constexpr double kProductsPerNs = 15;  // only used to choose the size of chunks
+constexpr double kIndexerProductsPerNs = 15;  // only used to choose the size of chunks
 constexpr double kChooseNs = 2;
 
 constexpr int32_t blocks_of(int32_t heads) { return (heads + kTileHeads - 1) / kTileHeads; }
@@ -113,7 +113,7 @@ void IndexerTopK::choose(const ChooseParams& params, const KvView& keys, std::sp
   float* scores = segments == 0 ? nullptr : scores_.get_array<float>(at_once * longest);
   const int64_t stride = working_floats(params.heads, keys.key_dim);
   auto* memory = working_.get_array<float>(team_.threads() * stride);
-  const double segment_ns = double{kRowsOfSegment} * params.heads * keys.key_dim / kProductsPerNs;
+  const double segment_ns = double{kRowsOfSegment} * params.heads * keys.key_dim / kIndexerProductsPerNs;
   for (int64_t wave = 0; wave < queries; wave += at_once) {
     const int64_t count = std::min(at_once, queries - wave);
     team_.run(count * segments, ThreadTeam::chunk_least(segment_ns), [&](int64_t begin, int64_t end, int member) {

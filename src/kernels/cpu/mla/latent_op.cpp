@@ -8,7 +8,7 @@
 namespace cairn::cpu {
 namespace {
 
-constexpr double kStoreNs = 0.5;  // per element; only used to choose the size of chunks
+constexpr double kLatentStoreNs = 0.5;  // per element; only used to choose the size of chunks
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void LatentOp::store_rows(const KvView& kv, std::span<const AttentionSlice> slic
   for (const AttentionSlice& slice : slices) {
     const int32_t first = kv_rows(slice.position_begin, kv.tokens_per_row);
     const int32_t count = kv_rows(slice.position_begin + slice.rows, kv.tokens_per_row) - first;
-    team_.run_items(count, kStoreNs * kv.key_dim, 1, [&](int64_t begin, int64_t end, int) {
+    team_.run_items(count, kLatentStoreNs * kv.key_dim, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         store_row(kv, x + i * kv.key_dim, latent_row(kv, slice.pages, first + static_cast<int32_t>(i)));
       }
@@ -34,7 +34,7 @@ void LatentOp::load_previous_rows(const KvView& kv, std::span<const AttentionSli
   CAIRN_DCHECK(kv.type == KvType::kF32 && kv.tokens_per_row == 1);
   const size_t bytes = static_cast<size_t>(kv.key_dim) * sizeof(float);
   for (const AttentionSlice& slice : slices) {
-    team_.run_items(slice.rows, kStoreNs * kv.key_dim, 1, [&](int64_t begin, int64_t end, int) {
+    team_.run_items(slice.rows, kLatentStoreNs * kv.key_dim, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         const int32_t position = slice.position_begin + static_cast<int32_t>(i);
         float* to = out + i * kv.key_dim;

@@ -10,9 +10,9 @@ namespace cairn::cpu {
 namespace {
 
 // Memory for segments in flight, per thread: 15 of 32 heads with values of 512.
-constexpr int64_t kSplitFloatsPerThread = 256 * 1024;
+constexpr int64_t kMlaSplitFloats = 256 * 1024;
 // Estimated multiply-adds per nanosecond of one thread; only used to choose the size of chunks.
-constexpr double kProductsPerNs = 15;
+constexpr double kMlaProductsPerNs = 15;
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 constexpr int32_t segments_of(int32_t rows) { return (rows + kRowsOfSegment - 1) / kRowsOfSegment; }
@@ -46,7 +46,7 @@ int64_t MlaAttention::working_bytes(const LatentSizes& sizes) const {
 }
 
 int64_t MlaAttention::split_bytes() const {
-  return team_.threads() * kSplitFloatsPerThread * static_cast<int64_t>(sizeof(float));
+  return team_.threads() * kMlaSplitFloats * static_cast<int64_t>(sizeof(float));
 }
 
 Result<void> MlaAttention::reserve(const LatentSizes& sizes) {
@@ -92,9 +92,9 @@ void MlaAttention::attend(const RowAttentionParams& params, std::span<const RowS
   int32_t most = 0;
   for (int64_t b = 0; b < blocks; b += call.blocks_of_query) most = std::max(most, block_of(call, b).rows);
   const int32_t segments = segments_of(most);
-  const double segment_ns = double{kRowsOfSegment} * kTileHeads * (call.dim + params.value_dim) / kProductsPerNs;
+  const double segment_ns = double{kRowsOfSegment} * kTileHeads * (call.dim + params.value_dim) / kMlaProductsPerNs;
   if (team_.threads() > 1 && segments > 1 && blocks < team_.threads() * int64_t{4}) {
-    const int64_t at_once = team_.threads() * kSplitFloatsPerThread / (blocks * sums_floats(params.value_dim)) - 1;
+    const int64_t at_once = team_.threads() * kMlaSplitFloats / (blocks * sums_floats(params.value_dim)) - 1;
     if (at_once > 1) {
       return attend_split(call, blocks, segment_ns, segments,
                           static_cast<int32_t>(std::min<int64_t>(at_once, segments)));

@@ -24,7 +24,7 @@ constexpr Codebook kIq3Xxs = {{-62, -52, -44, -36, -28, -20, -12, -4, 4, 12, 20,
 constexpr Codebook kIq3S = {{-15, -13, -11, -9, -7, -5, -3, -1, 1, 3, 5, 7, 9, 11, 13, 15}, 1};
 constexpr Codebook kTernary = {{-1, 0, 1, 2}, 1};
 
-constexpr uint16_t kOne = 0x3c00;  // 1 as a binary16
+constexpr uint16_t kOneBinary16 = 0x3c00;  // 1 as a binary16
 
 // Factors of columns 16 i to 16 i + 15.
 int odd(int code) { return 2 * code + 1; }
@@ -58,7 +58,7 @@ template <TensorType kType, class Block, const Codebook& kCodebook>
 void pack(const std::byte* from, const PanelPlace& to) {
   Block block;
   std::memcpy(&block, from, sizeof(block));
-  const uint16_t d = exchange_d(block, kOne);
+  const uint16_t d = exchange_d(block, kOneBinary16);
   std::memcpy(to.half(0), &d, 2);
   float weights[256];
   decode_row(kType, std::as_bytes(std::span(&block, 1)), weights);
@@ -135,21 +135,21 @@ constexpr PanelPacking packing() {
   return {kType, kPanelCodes, pack<kType, Block, kCodebook>, nullptr, &kCodebook};
 }
 
-constexpr PanelPacking kPackings[] = {packing<TensorType::kIQ1_S, BlockIQ1_S, kIq1>(),
-                                      packing<TensorType::kIQ1_M, BlockIQ1_M, kIq1>(),
-                                      {TensorType::kIQ2_XXS, kPanelCodes, pack_iq2_xxs, nullptr, &kIq2},
-                                      packing<TensorType::kIQ2_XS, BlockIQ2_XS, kIq2>(),
-                                      packing<TensorType::kIQ2_S, BlockIQ2_S, kIq2>(),
-                                      packing<TensorType::kIQ3_XXS, BlockIQ3_XXS, kIq3Xxs>(),
-                                      packing<TensorType::kIQ3_S, BlockIQ3_S, kIq3S>(),
-                                      packing<TensorType::kTQ1_0, BlockTQ1_0, kTernary>(),
-                                      packing<TensorType::kTQ2_0, BlockTQ2_0, kTernary>()};
+constexpr PanelPacking kCodePackings[] = {packing<TensorType::kIQ1_S, BlockIQ1_S, kIq1>(),
+                                          packing<TensorType::kIQ1_M, BlockIQ1_M, kIq1>(),
+                                          {TensorType::kIQ2_XXS, kPanelCodes, pack_iq2_xxs, nullptr, &kIq2},
+                                          packing<TensorType::kIQ2_XS, BlockIQ2_XS, kIq2>(),
+                                          packing<TensorType::kIQ2_S, BlockIQ2_S, kIq2>(),
+                                          packing<TensorType::kIQ3_XXS, BlockIQ3_XXS, kIq3Xxs>(),
+                                          packing<TensorType::kIQ3_S, BlockIQ3_S, kIq3S>(),
+                                          packing<TensorType::kTQ1_0, BlockTQ1_0, kTernary>(),
+                                          packing<TensorType::kTQ2_0, BlockTQ2_0, kTernary>()};
 
 }  // namespace
 
 const PanelPacking* panel_codes_packing(TensorType type) {
-  const auto* found = std::ranges::find(kPackings, type, &PanelPacking::type);
-  return found != std::end(kPackings) ? found : nullptr;
+  const auto* found = std::ranges::find(kCodePackings, type, &PanelPacking::type);
+  return found != std::end(kCodePackings) ? found : nullptr;
 }
 
 void decode_codes(const PanelPlace& from, const Codebook& codebook, float* out) {

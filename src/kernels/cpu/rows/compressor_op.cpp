@@ -11,7 +11,7 @@ namespace cairn::cpu {
 namespace {
 
 // Approximate nanoseconds; only used to choose the size of chunks.
-constexpr double kExponentialNs = 1.0;
+constexpr double kPoolingNs = 1.0;
 constexpr double kRoundNs = 3.0;
 
 float largest_magnitude(const float* x, int32_t n) {
@@ -76,7 +76,7 @@ void CompressorOp::compress(const CompressorParams& params, const KvView& values
     const int32_t first = kv_rows(slice.position_begin, params.ratio);
     const int32_t count = kv_rows(slice.position_begin + slice.rows, params.ratio) - first;
     float* to = out + done * params.dim;
-    const double row_ns = kExponentialNs * params.span() * params.dim;
+    const double row_ns = kPoolingNs * params.span() * params.dim;
     team_.run_items(count, row_ns, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)
         compress_row(call, slice, first + static_cast<int32_t>(i), to + i * params.dim);

@@ -9,7 +9,7 @@ namespace cairn::cpu {
 namespace {
 
 // Approximate nanoseconds; only used to choose the size of chunks.
-constexpr double kGateNs = 2.0;
+constexpr double kGatedElementNs = 2.0;
 constexpr double kNumberNs = 3.0;
 
 void round_numbers(const BlockRounding& rounding, float* x, int32_t n) {
@@ -43,7 +43,7 @@ float engram_gate(const EngramParams& params, const float* x, const float* key, 
 void Deepseek41Op::add_engram(const EngramParams& params, const float* keys_value, int64_t rows, int64_t cols,
                               float* x) {
   const int64_t streams = params.streams;
-  team_.run_items(rows * streams, kGateNs * static_cast<double>(cols), 1, [&](int64_t begin, int64_t end, int) {
+  team_.run_items(rows * streams, kGatedElementNs * static_cast<double>(cols), 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) {
       const float* own = keys_value + i / streams * (streams + 1) * cols;
       const int64_t stream = i % streams;
