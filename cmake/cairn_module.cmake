@@ -15,6 +15,7 @@ function(cairn_module)
   list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
   if(M_APART)
     file(GLOB apart CONFIGURE_DEPENDS ${M_APART})
+    list(FILTER apart EXCLUDE REGEX "_test\\.cpp$")  # tests are always compiled together
     set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 

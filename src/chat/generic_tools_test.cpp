@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 using testing::HasSubstr;
 using testing::Not;
 
-const ordered_json kTools = ordered_json::parse(
+const ordered_json kAddTool = ordered_json::parse(
     R"([{"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": {"type": "object"}}}])");
 
 ordered_json call(const std::string& id, const ordered_json& arguments) {
@@ -24,7 +24,7 @@ ordered_json call(const std::string& id, const ordered_json& arguments) {
 
 ChatInput conversation() {
   ChatInput input;
-  input.tools = kTools;
+  input.tools = kAddTool;
   input.messages = {
       {{"role", "user"}, {"content", "2 and 2?"}},
       {{"role", "assistant"}, {"content", "I add."}, {"tool_calls", {call("1", "{\"a\":  2}"), call("2", "{no json")}}},
@@ -67,7 +67,7 @@ TEST(GenericTools, TheParserReadsCallsInTheFormThatTheModelIsShown) {
        {static_cast<const tool_call::ToolStyle*>(nullptr), tool_call::find_style(ToolFormat::kDeepSeekV31)}) {
     OutputFormat format = detect_output_format("");
     if (style != nullptr) format.tools = style->format;
-    OutputParser parser(format, kTools, "");
+    OutputParser parser(format, kAddTool, "");
     std::vector<Part> parts;
     parser.feed(call_as_text(call("1", "{\"a\": 2}"), style), parts);
     parser.finish(parts);
@@ -83,7 +83,7 @@ TEST(GenericTools, AreNotUsedWhereTheTemplateShowsTools) {
   const char* knows =
       "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}";
   ChatInput input;
-  input.tools = kTools;
+  input.tools = kAddTool;
   input.messages = {{{"role", "user"}, {"content", "x"}}};
   EXPECT_THAT(rendered(knows, input), testing::AllOf(HasSubstr("\"add\""), Not(HasSubstr("You can call"))));
 }

@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-constexpr const char* kFolder = CAIRN_TEST_DATA "/quants/";
+constexpr const char* kCodecFixtures = CAIRN_TEST_DATA "/quants/";
 
 using quant::kFixtureCols;
 using quant::kFixtureRows;
@@ -38,9 +38,9 @@ double abs_dot(std::span<const float> a, std::span<const float> b) {
 // Decodes NAME.bin row by row, and compares the elements with NAME.f32 and the row's dot products with the input.
 void check_fixture(const nlohmann::json& entry, TensorType type, const std::string& bin, const std::string& f32,
                    const std::string& dots) {
-  const std::vector<std::byte> blocks = quant::read_bytes(kFolder, entry.at(bin));
-  const std::vector<float> expected = quant::read_floats(kFolder, entry.at(f32));
-  const std::vector<float> input = quant::read_floats(kFolder, "input.f32");
+  const std::vector<std::byte> blocks = quant::read_bytes(kCodecFixtures, entry.at(bin));
+  const std::vector<float> expected = quant::read_floats(kCodecFixtures, entry.at(f32));
+  const std::vector<float> input = quant::read_floats(kCodecFixtures, "input.f32");
   const int64_t bytes = row_bytes(type, kFixtureCols);
   ASSERT_EQ(static_cast<int64_t>(blocks.size()), kFixtureRows * bytes);
   ASSERT_EQ(static_cast<int64_t>(expected.size()), kFixtureRows * kFixtureCols);
@@ -60,7 +60,7 @@ void check_fixture(const nlohmann::json& entry, TensorType type, const std::stri
 }
 
 TEST(Codec, DecodesEveryFixtureToTheBit) {
-  const auto types = quant::fixture_types(kFolder);
+  const auto types = quant::fixture_types(kCodecFixtures);
   EXPECT_EQ(types.size(), 28u);
   for (const auto& entry : types) {
     const auto type = tensor_type_named(entry.at("name").get<std::string>());

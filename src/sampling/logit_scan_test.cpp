@@ -13,9 +13,6 @@
 namespace cairn {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 TEST(Random, MatchesThePublishedSplitMix64) {
   // The first output of the published generator started at 0.
   EXPECT_EQ(mix_bits(0x9E3779B97F4A7C15u), 0xE220A8397B1DCDAFu);
@@ -42,7 +39,7 @@ TEST(LogitScan, TheMaximumIsFoundAtEveryPositionAndNanIsIgnored) {
     for (size_t at = 0; at < size; ++at) {
       std::vector<float> logits(size, -3);
       logits[at] = 2;
-      if (at + 1 < size) logits[at + 1] = kNan;
+      if (at + 1 < size) logits[at + 1] = NAN;
       std::vector<float> block_max;
       ASSERT_EQ(scan_maxima(logits, block_max), 2);
       ASSERT_EQ(block_max.size(), scan_blocks(size));
@@ -53,13 +50,13 @@ TEST(LogitScan, TheMaximumIsFoundAtEveryPositionAndNanIsIgnored) {
 
 TEST(LogitScan, RowsWithoutALogitHaveNoMaximum) {
   std::vector<float> block_max;
-  const std::vector<float> logits = {kNan, -kInfinity, kNan};
-  EXPECT_EQ(scan_maxima(logits, block_max), -kInfinity);
-  EXPECT_EQ(scan_first(logits, block_max, -kInfinity), kNoToken);
+  const std::vector<float> logits = {NAN, -INFINITY, NAN};
+  EXPECT_EQ(scan_maxima(logits, block_max), -INFINITY);
+  EXPECT_EQ(scan_first(logits, block_max, -INFINITY), kNoToken);
 }
 
 TEST(LogitScan, WeightsAreTheExponentialsOfLogits) {
-  std::vector<float> logits = {0, -0.0f, -1e-30f, -87, -89.9f, -90.1f, -1e30f, -kInfinity, kNan};
+  std::vector<float> logits = {0, -0.0f, -1e-30f, -87, -89.9f, -90.1f, -1e30f, -INFINITY, NAN};
   for (float x = 0; x > -87.3f; x -= 0.0137f) logits.push_back(x);
   std::vector<float> weights;
   std::vector<double> block_sum;
@@ -84,10 +81,10 @@ TEST(LogitScan, EveryVectorWidthGivesTheSameBits) {
     std::vector<float> logits(1 + random() % kScanBlock);
     for (float& logit : logits) {
       logit = static_cast<float>(static_cast<double>(random()) * 1e-7 - 200);
-      if (random() % 20 == 0) logit = random() % 2 ? kNan : -kInfinity;
+      if (random() % 20 == 0) logit = random() % 2 ? NAN : -INFINITY;
     }
     const float largest = usable.back().largest(logits.data(), logits.size());
-    if (largest == -kInfinity) continue;
+    if (largest == -INFINITY) continue;
     const float temperature = round % 3 == 0 ? 1.0f : static_cast<float>(1 + random() % 200) / 100;
     std::vector<float> expected(logits.size()), weights(logits.size());
     const double sum = usable.back().weigh(logits.data(), logits.size(), largest, temperature, expected.data());
@@ -117,11 +114,11 @@ TEST(LogitScan, SelectionsAgreeWithSorting) {
     // Few different values, so that ties are common; some rows rise, so that the threshold rises as often as possible.
     for (size_t i = 0; i < logits.size(); ++i) {
       logits[i] = static_cast<float>(random() % 200) + (round % 2 ? static_cast<float>(i) : 0.0f);
-      if (random() % 50 == 0) logits[i] = random() % 2 ? kNan : -kInfinity;
+      if (random() % 50 == 0) logits[i] = random() % 2 ? NAN : -INFINITY;
     }
     std::vector<Candidate> expected;
     for (size_t i = 0; i < logits.size(); ++i) {
-      if (logits[i] > -kInfinity) expected.push_back({TokenId{static_cast<int32_t>(i)}, logits[i], 0});
+      if (logits[i] > -INFINITY) expected.push_back({TokenId{static_cast<int32_t>(i)}, logits[i], 0});
     }
     std::sort(expected.begin(), expected.end(), more_likely);
     std::vector<float> block_max;

@@ -347,45 +347,46 @@ TEST(Sampler, TheIthTokenDependsOnSeedAndIndexAlone) {
 
 // The chain of filters, implemented plainly.
 Distribution slow_distribution(const SamplingParams& params, const std::vector<float>& logits) {
-  struct Entry {
+  struct Weighed {
     int32_t token;
     double logit, p;
   };
-  std::vector<Entry> entries;
+  std::vector<Weighed> entries;
   entries.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) entries.push_back({static_cast<int32_t>(i), logits[i], 0});
   const auto normalise = [&](double temperature) {
-    const double largest = std::max_element(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    const double largest = std::max_element(entries.begin(), entries.end(), [](const Weighed& a, const Weighed& b) {
                              return a.logit < b.logit;
                            })->logit;
     double sum = 0;
-    for (Entry& e : entries) sum += e.p = std::exp((e.logit - largest) / temperature);
-    for (Entry& e : entries) e.p /= sum;
+    for (Weighed& e : entries) sum += e.p = std::exp((e.logit - largest) / temperature);
+    for (Weighed& e : entries) e.p /= sum;
   };
-  const auto keep_mass = [&](double mass, const std::function<double(const Entry&)>& key) {
-    std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
+  const auto keep_mass = [&](double mass, const std::function<double(const Weighed&)>& key) {
+    std::stable_sort(entries.begin(), entries.end(),
+                     [&](const Weighed& a, const Weighed& b) { return key(a) < key(b); });
     double sum = 0;
     size_t keep = 0;
     while (keep < entries.size() && sum < mass) sum += entries[keep++].p;
     entries.resize(keep);
   };
-  const auto by_logit = [](const Entry& e) { return -e.logit; };
+  const auto by_logit = [](const Weighed& e) { return -e.logit; };
   std::stable_sort(entries.begin(), entries.end(),
-                   [&](const Entry& a, const Entry& b) { return by_logit(a) < by_logit(b); });
+                   [&](const Weighed& a, const Weighed& b) { return by_logit(a) < by_logit(b); });
   if (params.top_k > 0) entries.resize(std::min<size_t>(entries.size(), static_cast<size_t>(params.top_k)));
   if (params.typical_p < 1) {
     normalise(1);
     double entropy = 0;
-    for (const Entry& e : entries) entropy -= e.p * std::log(e.p);
-    keep_mass(params.typical_p, [&](const Entry& e) { return std::abs(-std::log(e.p) - entropy); });
+    for (const Weighed& e : entries) entropy -= e.p * std::log(e.p);
+    keep_mass(params.typical_p, [&](const Weighed& e) { return std::abs(-std::log(e.p) - entropy); });
   }
   normalise(1);
   keep_mass(params.top_p, by_logit);
   const double least = entries.front().logit + std::log(params.min_p);
-  std::erase_if(entries, [&](const Entry& e) { return e.logit < least; });
+  std::erase_if(entries, [&](const Weighed& e) { return e.logit < least; });
   normalise(params.temperature);
   Distribution result;
-  for (const Entry& e : entries) result.emplace_back(e.token, e.p);
+  for (const Weighed& e : entries) result.emplace_back(e.token, e.p);
   return result;
 }
 

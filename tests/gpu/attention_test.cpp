@@ -11,7 +11,7 @@
 namespace cairn::gpu {
 namespace {
 
-struct Shape {
+struct AttentionShape {
   int32_t kv_heads = 2;
   int32_t group = 3;
   int32_t key_dim = 64;
@@ -29,9 +29,9 @@ struct Shape {
 };
 
 /// Sequences with their queries, keys and values, and their pages on one backend.
-class Lab {
+class AttentionLab {
  public:
-  Lab(Backend& backend, const Shape& shape, std::vector<int32_t> lengths, uint32_t seed)
+  AttentionLab(Backend& backend, const AttentionShape& shape, std::vector<int32_t> lengths, uint32_t seed)
       : backend_(backend), shape_(shape), memory_(backend) {
     Random random(seed);
     int32_t pages = 3;  // unused pages
@@ -145,7 +145,7 @@ class Lab {
   }
 
   Backend& backend_;
-  const Shape shape_;
+  const AttentionShape shape_;
   Arrays memory_;
   AttentionParams params_;
   KvView view_;
@@ -164,7 +164,7 @@ class GpuAttention : public GpuTest {
   }
 };
 
-const Shape kShapes[] = {
+const AttentionShape kAttentionShapes[] = {
     {},
     {.kv_heads = 1, .group = 1},
     {.kv_heads = 4, .group = 8, .key_dim = 128, .value_dim = 128},
@@ -192,10 +192,10 @@ const Shape kShapes[] = {
 
 TEST_F(GpuAttention, AgreesWithTheCpu) {
   uint32_t seed = 0;
-  for (const Shape& shape : kShapes) {
+  for (const AttentionShape& shape : kAttentionShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed);
     const std::vector<int32_t> lengths = {1, 3, 33, kStep, 3 * kStep + 100};
-    Lab on_gpu(gpu(), shape, lengths, seed), on_cpu(cpu(), shape, lengths, seed);
+    AttentionLab on_gpu(gpu(), shape, lengths, seed), on_cpu(cpu(), shape, lengths, seed);
     ++seed;
     // All prompts in steps of a ragged batch, then single rows.
     const std::vector<std::vector<Part>> steps = {
@@ -214,7 +214,7 @@ TEST_F(GpuAttention, AgreesWithTheCpu) {
 
 // Within a step, slices that were sent are known again.
 TEST_F(GpuAttention, SlicesOfAStepAreTakenForThoseBeforeOnlyIfTheyAreTheSame) {
-  Lab lab(gpu(), kShapes[0], {60, 60}, 90);
+  AttentionLab lab(gpu(), kAttentionShapes[0], {60, 60}, 90);
   const Part all[] = {{0, 0, 60}, {1, 0, 60}};
   lab.store(all);
   const Part one[] = {{0, 40, 2}};
@@ -227,10 +227,10 @@ TEST_F(GpuAttention, SlicesOfAStepAreTakenForThoseBeforeOnlyIfTheyAreTheSame) {
 
 TEST_F(GpuAttention, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
   uint32_t seed = 100;
-  for (const Shape& shape : kShapes) {
+  for (const AttentionShape& shape : kAttentionShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed - 100);
     constexpr auto kLengths = three_lengths(kEmulated ? 150 : 500, kEmulated ? 100 : 300);
-    const auto make = [&] { return Lab(gpu(), shape, {kLengths.begin(), kLengths.end()}, seed); };
+    const auto make = [&] { return AttentionLab(gpu(), shape, {kLengths.begin(), kLengths.end()}, seed); };
     expect_same_rows(make, kLengths, int64_t{shape.heads()} * shape.value_dim);
     ++seed;
   }
@@ -238,7 +238,7 @@ TEST_F(GpuAttention, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
 
 // With few rows of a sequence another kernel is used than with many.
 TEST_F(GpuAttention, FewRowsOfLongSequencesHaveTheBitsOfMany) {
-  const Shape shapes[] = {
+  const AttentionShape shapes[] = {
       {.kv_heads = 2, .group = 4, .key_dim = 128, .value_dim = 128, .type = KvType::kF16},
       {.kv_heads = 1, .group = 16, .key_dim = 64, .value_dim = 64, .type = KvType::kF16, .soft_cap = 5},
       {.kv_heads = 1, .group = 1, .key_dim = 256, .value_dim = 256, .type = KvType::kF16, .window = 4100},
@@ -255,12 +255,12 @@ TEST_F(GpuAttention, FewRowsOfLongSequencesHaveTheBitsOfMany) {
       {.kv_heads = 64, .group = 4, .key_dim = 16, .value_dim = 24, .type = KvType::kF16, .sinks = true},
   };
   uint32_t seed = 300;
-  for (const Shape& shape : shapes) {
+  for (const AttentionShape& shape : shapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed - 300);
     const int32_t tokens = shape.kv_heads > 2 ? 300 : 4300;
     constexpr int32_t kMany = 70;
     const int32_t begin = tokens - kMany;
-    Lab lab(gpu(), shape, {tokens, tokens}, seed++);
+    AttentionLab lab(gpu(), shape, {tokens, tokens}, seed++);
     const Part before[] = {{0, 0, begin}}, other[] = {{1, 0, begin}}, together[] = {{0, begin, kMany}};
     lab.store(before);
     lab.store(other);
@@ -281,7 +281,7 @@ TEST_F(GpuAttention, FewRowsOfLongSequencesHaveTheBitsOfMany) {
 // Where a slice of many rows begins in a sequence, so that chunks, and the size of chunks, change within tiles.
 struct ManyRows {
   int32_t begin = 0;
-  Shape shape;
+  AttentionShape shape;
 };
 constexpr int32_t kManyHeads = 24;  // whose chunks are merged by the blocks that compute them
 const ManyRows kManyRows[] = {
@@ -308,10 +308,10 @@ TEST_F(GpuAttention, ManyRowsHaveTheBitsOfFew) {
     const std::vector<int32_t> lengths = {test.begin + 95, 150, 1, 77};
     const std::vector<Part> before = {{0, 0, test.begin}, {1, 0, 13}},
                             parts = {{0, test.begin, 95}, {2, 0, 1}, {1, 13, 30}, {3, 0, 77}};
-    Lab on_gpu(gpu(), test.shape, lengths, seed), on_cpu(cpu(), test.shape, lengths, seed);
-    Lab in_pieces(gpu(), test.shape, lengths, seed);
+    AttentionLab on_gpu(gpu(), test.shape, lengths, seed), on_cpu(cpu(), test.shape, lengths, seed);
+    AttentionLab in_pieces(gpu(), test.shape, lengths, seed);
     ++seed;
-    for (Lab* lab : {&on_gpu, &on_cpu, &in_pieces}) lab->store(before);
+    for (AttentionLab* lab : {&on_gpu, &on_cpu, &in_pieces}) lab->store(before);
     const std::vector<float> together = on_gpu.attend(parts);
     EXPECT_LE(difference(together, on_cpu.attend(parts)), bound(test.shape.type));
     const int32_t piece = std::max(1, 6 / test.shape.group);
@@ -355,28 +355,28 @@ TEST_F(GpuAttention, Bfloat16IsStoredRoundedToNearest) {
 // Attention of encoders: whole texts at once, with more rows than a run has.
 TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
   constexpr int32_t kText = kEmulated ? 150 : 300;
-  const Shape of_texts{.kv_heads = 4, .group = 1, .key_dim = 32, .value_dim = 32, .causal = false};
-  Shape with_slopes = of_texts, in_halves = of_texts, wide = of_texts;
+  const AttentionShape of_texts{.kv_heads = 4, .group = 1, .key_dim = 32, .value_dim = 32, .causal = false};
+  AttentionShape with_slopes = of_texts, in_halves = of_texts, wide = of_texts;
   with_slopes.slopes = true;
   in_halves.type = KvType::kF16;
   wide.type = KvType::kBF16;
   wide.key_dim = wide.value_dim = 64;
-  std::vector<Shape> shapes = {of_texts, with_slopes, in_halves, wide};
-  for (const Shape& each : {of_texts, in_halves, wide}) {
+  std::vector<AttentionShape> shapes = {of_texts, with_slopes, in_halves, wide};
+  for (const AttentionShape& each : {of_texts, in_halves, wide}) {
     for (const int32_t window : {1, 16, 131}) {
       shapes.push_back(each);
       shapes.back().window = window;
       shapes.back().group = window == 16 ? 3 : 1;
     }
   }
-  for (const Shape& shape : shapes) {
+  for (const AttentionShape& shape : shapes) {
     SCOPED_TRACE(testing::Message() << "window " << shape.window);
     const std::vector<int32_t> lengths = {5, kText, 1, 64};
-    Lab on_gpu(gpu(), shape, lengths, 200), on_cpu(cpu(), shape, lengths, 200);
+    AttentionLab on_gpu(gpu(), shape, lengths, 200), on_cpu(cpu(), shape, lengths, 200);
     const Part parts[] = {{0, 0, 5}, {1, 0, kText}, {2, 0, 1}, {3, 0, 64}};
     const std::vector<float> together = on_gpu.attend(parts);
     EXPECT_LE(difference(together, on_cpu.attend(parts)), bound(shape.type));
-    Lab again(gpu(), shape, lengths, 200);
+    AttentionLab again(gpu(), shape, lengths, 200);
     int64_t row = 0;
     for (const Part& part : parts) {
       const std::vector<float> alone = again.attend({&part, 1});
@@ -390,9 +390,9 @@ TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
 TEST_F(GpuAttention, LongSymmetricWindowsAgreeWithTheCpu) {
   constexpr int32_t kText = 4'400, kWindow = 4'100;
   for (const KvType type : {KvType::kF32, KvType::kF16}) {
-    const Shape shape{
+    const AttentionShape shape{
         .kv_heads = 1, .group = 1, .key_dim = 16, .value_dim = 16, .type = type, .window = kWindow, .causal = false};
-    Lab on_gpu(gpu(), shape, {33, kText}, 210), on_cpu(cpu(), shape, {33, kText}, 210);
+    AttentionLab on_gpu(gpu(), shape, {33, kText}, 210), on_cpu(cpu(), shape, {33, kText}, 210);
     const Part parts[] = {{0, 0, 33}, {1, 0, kText}};
     EXPECT_LE(difference(on_gpu.attend(parts), on_cpu.attend(parts)), bound(type));
   }

@@ -9,7 +9,7 @@
 namespace cairn::gpu {
 namespace {
 
-struct Shape {
+struct LatentShape {
   int32_t heads = 5;
   int32_t dim = 48;
   int32_t value_dim = 32;
@@ -17,9 +17,9 @@ struct Shape {
   std::vector<SourceShape> sources = {{}};
 };
 
-class Lab {
+class LatentLab {
  public:
-  Lab(Backend& backend, const Shape& shape, std::vector<int32_t> lengths, uint32_t seed)
+  LatentLab(Backend& backend, const LatentShape& shape, std::vector<int32_t> lengths, uint32_t seed)
       : backend_(backend), shape_(shape), memory_(backend) {
     Random random(seed);
     for (const SourceShape& source : shape.sources) {
@@ -91,7 +91,7 @@ class Lab {
   }
 
   Backend& backend_;
-  const Shape shape_;
+  const LatentShape shape_;
   Arrays memory_;
   RowAttentionParams params_;
   std::vector<std::unique_ptr<Pages>> sources_;
@@ -100,9 +100,9 @@ class Lab {
 };
 
 // Maximum rows of a step of a long prompt.
-constexpr int32_t kStep = kEmulated ? 50 : 200;
+constexpr int32_t kLatentStep = kEmulated ? 50 : 200;
 
-const Shape kShapes[] = {
+const LatentShape kLatentShapes[] = {
     {},
     {.heads = 1, .dim = 20, .value_dim = 20},
     {.heads = 4, .dim = 576, .value_dim = 512, .sources = {{.type = KvType::kF16}}},
@@ -124,7 +124,7 @@ const Shape kShapes[] = {
 class GpuLatent : public GpuTest {
  protected:
   /// Queries and weights are rounded as the rows are, to 11 bits or to 8, unless a source is float32.
-  static double bound(const Shape& shape) {
+  static double bound(const LatentShape& shape) {
     const auto all = [&](KvType type) {
       return std::ranges::all_of(shape.sources, [&](const SourceShape& source) { return source.type == type; });
     };
@@ -135,18 +135,18 @@ class GpuLatent : public GpuTest {
 
 TEST_F(GpuLatent, AttentionAgreesWithTheCpu) {
   uint32_t seed = 0;
-  for (const Shape& shape : kShapes) {
+  for (const LatentShape& shape : kLatentShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed);
-    const std::vector<int32_t> lengths = {1, 3, 33, kStep, 3 * kStep + 100};
-    Lab on_gpu(gpu(), shape, lengths, seed), on_cpu(cpu(), shape, lengths, seed);
+    const std::vector<int32_t> lengths = {1, 3, 33, kLatentStep, 3 * kLatentStep + 100};
+    LatentLab on_gpu(gpu(), shape, lengths, seed), on_cpu(cpu(), shape, lengths, seed);
     ++seed;
     // All prompts in steps of a ragged batch, then single rows.
     const std::vector<std::vector<Part>> steps = {
-        {{0, 0, 1}, {1, 0, 3}, {2, 0, 9}, {3, 0, 33}, {4, 0, kStep}},
-        {{2, 9, 23}, {4, kStep, kStep}, {3, 33, 8}},
-        {{4, 2 * kStep, kStep + 50}, {3, 41, 6}},
-        {{2, 32, 1}, {4, 3 * kStep + 50, 49}, {3, 47, kStep - 48}},
-        {{4, 3 * kStep + 99, 1}, {3, kStep - 1, 1}},
+        {{0, 0, 1}, {1, 0, 3}, {2, 0, 9}, {3, 0, 33}, {4, 0, kLatentStep}},
+        {{2, 9, 23}, {4, kLatentStep, kLatentStep}, {3, 33, 8}},
+        {{4, 2 * kLatentStep, kLatentStep + 50}, {3, 41, 6}},
+        {{2, 32, 1}, {4, 3 * kLatentStep + 50, 49}, {3, 47, kLatentStep - 48}},
+        {{4, 3 * kLatentStep + 99, 1}, {3, kLatentStep - 1, 1}},
     };
     for (const auto& parts : steps) {
       const std::vector<float> a = on_gpu.attend(parts), b = on_cpu.attend(parts);
@@ -156,9 +156,10 @@ TEST_F(GpuLatent, AttentionAgreesWithTheCpu) {
 }
 
 TEST_F(GpuLatent, CallsWithMoreRowsThanARunAgreeWithTheCpu) {
-  const Shape shape{.heads = 2, .sinks = true, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
+  const LatentShape shape{
+      .heads = 2, .sinks = true, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
   constexpr int32_t kMany = kEmulated ? 150 : 300;
-  Lab on_gpu(gpu(), shape, {5, kMany, 30}, 40), on_cpu(cpu(), shape, {5, kMany, 30}, 40);
+  LatentLab on_gpu(gpu(), shape, {5, kMany, 30}, 40), on_cpu(cpu(), shape, {5, kMany, 30}, 40);
   const Part parts[] = {{0, 0, 5}, {1, 0, kMany}, {2, 0, 30}};
   EXPECT_LE(difference(on_gpu.attend(parts), on_cpu.attend(parts)), 1e-5);
 }
@@ -166,21 +167,21 @@ TEST_F(GpuLatent, CallsWithMoreRowsThanARunAgreeWithTheCpu) {
 // A model without latent rows, such as a draft model, may be on the same GPU with larger steps, whichever was loaded
 // first.
 TEST_F(GpuLatent, ModelsMayShareTheBackend) {
-  const Shape shape{.heads = 2, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
+  const LatentShape shape{.heads = 2, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
   constexpr int32_t kMany = 300;
   WorkspaceSizes of_another;
   of_another.attention_rows = 5'000;
   of_another.attention_heads = 1;
   of_another.head_dim = 8;
   of_another.attention_tokens = 5'000;
-  Lab on_cpu(cpu(), shape, {kMany}, 41);
+  LatentLab on_cpu(cpu(), shape, {kMany}, 41);
   const Part all{0, 0, kMany};
   const std::vector<float> expected = on_cpu.attend({&all, 1});
   for (const bool before : {false, true}) {
     const auto backend = make_cuda_backend({}).value();
     for (const WorkspaceSizes& sizes : {before ? of_another : sizes_of_tests(), before ? sizes_of_tests() : of_another})
       ASSERT_TRUE(backend->reserve(sizes).has_value());
-    Lab on_gpu(*backend, shape, {kMany}, 41);
+    LatentLab on_gpu(*backend, shape, {kMany}, 41);
     EXPECT_LE(difference(on_gpu.attend({&all, 1}), expected), 1e-5) << before;
   }
 }
@@ -188,14 +189,14 @@ TEST_F(GpuLatent, ModelsMayShareTheBackend) {
 // Several chunks: for a single row different blocks compute them, for many rows one block goes through all.
 TEST_F(GpuLatent, LongContextsAgreeWithTheCpu) {
   constexpr int32_t kLong = kEmulated ? 700 : 8'000, kLast = 3;
-  const Shape shape{.heads = kEmulated ? 3 : 16,
-                    .dim = 24,
-                    .value_dim = 16,
-                    .sinks = true,
-                    .sources = {{}, {.type = KvType::kF16, .tokens_per_row = 4}}};
-  Lab on_gpu(gpu(), shape, {kLong}, 50), on_cpu(cpu(), shape, {kLong}, 50);
+  const LatentShape shape{.heads = kEmulated ? 3 : 16,
+                          .dim = 24,
+                          .value_dim = 16,
+                          .sinks = true,
+                          .sources = {{}, {.type = KvType::kF16, .tokens_per_row = 4}}};
+  LatentLab on_gpu(gpu(), shape, {kLong}, 50), on_cpu(cpu(), shape, {kLong}, 50);
   const Part all{0, 0, kLong}, last{0, kLong - kLast, kLast};
-  for (Lab* lab : {&on_gpu, &on_cpu}) {
+  for (LatentLab* lab : {&on_gpu, &on_cpu}) {
     for (size_t s = 0; s < 2; ++s) lab->source(s).store({&all, 1});
   }
   EXPECT_LE(difference(on_gpu.attend_stored({&last, 1}), on_cpu.attend_stored({&last, 1})), 1e-4);
@@ -203,10 +204,10 @@ TEST_F(GpuLatent, LongContextsAgreeWithTheCpu) {
 
 TEST_F(GpuLatent, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
   uint32_t seed = 100;
-  for (const Shape& shape : kShapes) {
+  for (const LatentShape& shape : kLatentShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed - 100);
     constexpr auto kLengths = three_lengths(kEmulated ? 200 : 500, kEmulated ? 100 : 300);
-    const auto make = [&] { return Lab(gpu(), shape, {kLengths.begin(), kLengths.end()}, seed); };
+    const auto make = [&] { return LatentLab(gpu(), shape, {kLengths.begin(), kLengths.end()}, seed); };
     expect_same_rows(make, kLengths, int64_t{shape.heads} * shape.value_dim);
     ++seed;
   }
@@ -214,8 +215,8 @@ TEST_F(GpuLatent, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
 
 TEST_F(GpuLatent, PagesBeforeTheWindowAreNotRead) {
   constexpr int32_t kTokens = 150, kWindow = 40;
-  const Shape shape{.sources = {{.type = KvType::kQ8_0, .window = kWindow}}};
-  Lab lab(gpu(), shape, {kTokens}, 60);
+  const LatentShape shape{.sources = {{.type = KvType::kQ8_0, .window = kWindow}}};
+  LatentLab lab(gpu(), shape, {kTokens}, 60);
   for (int32_t at = 0; at < kTokens; at += kTokens / 3) {
     const Part part{0, at, kTokens / 3};
     lab.source(0).store({&part, 1});

@@ -5,7 +5,7 @@
 namespace cairn::gpu {
 namespace {
 
-constexpr int32_t kTokens = 100;
+constexpr int32_t kRowsEach = 100;
 
 /// Three sequences of `width` inputs a row, with a state each in the backend's memory, which begins as garbage.
 class States {
@@ -33,11 +33,11 @@ class States {
   std::array<std::byte*, 3> states_{};
 };
 
-/// The rows of `all` [three sequences of kTokens, width] that the parts name.
+/// The rows of `all` [three sequences of kRowsEach, width] that the parts name.
 std::vector<float> picked(const std::vector<float>& all, int64_t width, std::span<const Part> parts) {
   std::vector<float> out;
   for (const Part& part : parts) {
-    const auto begin = all.begin() + (static_cast<int64_t>(part.sequence) * kTokens + part.begin) * width;
+    const auto begin = all.begin() + (static_cast<int64_t>(part.sequence) * kRowsEach + part.begin) * width;
     out.insert(out.end(), begin, begin + part.rows * width);
   }
   return out;
@@ -64,7 +64,7 @@ class GpuRecurrent : public GpuTest {
     const Part drafted[] = {{2, 5, 2}, {1, 33, 9}}, right[] = {{1, 38, 4}};
     const std::vector<float> out = on_gpu.attend(drafted, 4);
     EXPECT_TRUE(cpu::same_bits(std::span(out).last(static_cast<size_t>(4 * width)), on_gpu.attend(right)));
-    expect_same_rows([&] { return Operation(gpu(), shape); }, three_lengths(kTokens, 50), width);
+    expect_same_rows([&] { return Operation(gpu(), shape); }, three_lengths(kRowsEach, 50), width);
   }
 };
 
@@ -85,7 +85,7 @@ class Convolution {
     params_.weights = states_.memory().put(random.normals(shape.taps * shape.channels));
     const std::vector<float> bias = random.normals(shape.channels);
     if (shape.bias) params_.bias = states_.memory().put(bias);
-    for (std::vector<float>* each : {&x_, &in_, &out_}) *each = random.normals(3 * kTokens * shape.channels);
+    for (std::vector<float>* each : {&x_, &in_, &out_}) *each = random.normals(3 * kRowsEach * shape.channels);
   }
   std::vector<float> attend(std::span<const Part> parts, int32_t drafts = 0) {
     Arrays arrays(backend_);
@@ -129,9 +129,9 @@ class DeltaRule {
     for (float& each : rate) each = -std::abs(each);
     params_.rate = states_.memory().put(rate);
     params_.time_bias = states_.memory().put(random.normals(shape.decays()));
-    mixed_ = random.normals(3 * kTokens * shape.mixed_width());
-    alpha_ = random.normals(3 * kTokens * shape.decays());
-    beta_ = random.normals(int64_t{3} * kTokens * shape.heads);
+    mixed_ = random.normals(3 * kRowsEach * shape.mixed_width());
+    alpha_ = random.normals(3 * kRowsEach * shape.decays());
+    beta_ = random.normals(int64_t{3} * kRowsEach * shape.heads);
   }
   std::vector<float> attend(std::span<const Part> parts, int32_t drafts = 0) {
     Arrays arrays(backend_);
@@ -194,8 +194,8 @@ class Scan {
     params_.rate = states_.memory().put(rate);
     params_.skip = states_.memory().put(random.normals(shape.heads));
     params_.time_bias = states_.memory().put(random.normals(shape.heads));
-    mixed_ = random.normals(3 * kTokens * shape.mixed_width());
-    steps_ = random.normals(int64_t{3} * kTokens * shape.heads);
+    mixed_ = random.normals(3 * kRowsEach * shape.mixed_width());
+    steps_ = random.normals(int64_t{3} * kRowsEach * shape.heads);
   }
   std::vector<float> attend(std::span<const Part> parts, int32_t drafts = 0) {
     Arrays arrays(backend_);

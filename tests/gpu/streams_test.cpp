@@ -64,7 +64,7 @@ TEST_F(GpuStreams, ReadAndWriteAgreeWithTheCpu) {
   }
 }
 
-struct Shape {
+struct CompressorShape {
   int32_t ratio = 4;
   int32_t dim = 40;
   bool overlapping = false;
@@ -75,7 +75,7 @@ class Compressor {
  public:
   static constexpr int32_t kTokens = 400;
 
-  Compressor(Backend& backend, const Shape& shape)
+  Compressor(Backend& backend, const CompressorShape& shape)
       : backend_(backend), memory_(backend), params_{shape.ratio, shape.dim, shape.overlapping} {
     Random random(3);
     params_.biases = memory_.put(random.normals(int64_t{shape.ratio} * params_.width()));
@@ -126,8 +126,9 @@ class Compressor {
 class GpuCompressor : public GpuTest {};
 
 TEST_F(GpuCompressor, CompressedRowsAgreeWithTheCpu) {
-  for (const Shape& shape : {Shape{4, 40, true}, Shape{4, 33, false}, Shape{128, 20, false}, Shape{128, 140, true},
-                             Shape{1, 8, false}, Shape{2, 512, true}}) {
+  for (const CompressorShape& shape :
+       {CompressorShape{4, 40, true}, CompressorShape{4, 33, false}, CompressorShape{128, 20, false},
+        CompressorShape{128, 140, true}, CompressorShape{1, 8, false}, CompressorShape{2, 512, true}}) {
     SCOPED_TRACE(testing::Message() << shape.ratio << " positions, " << shape.dim << " columns");
     Compressor on_gpu(gpu(), shape), on_cpu(cpu(), shape);
     // Parts from the start, from the middle of a row, one that completes none, and one with more rows than a run has.

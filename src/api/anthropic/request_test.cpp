@@ -12,12 +12,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json json(std::string_view text) { return ordered_json::parse(text); }
-
 /// A request that is fine, with the fields of `more`.
 Result<MessagesRequest> parse(std::string_view more, Purpose purpose = Purpose::kAnswer) {
-  ordered_json body = {{"max_tokens", 100}, {"messages", json(R"([{"role": "user", "content": "Hi"}])")}};
-  body.update(json(more));
+  ordered_json body = {{"max_tokens", 100},
+                       {"messages", ordered_json::parse(R"([{"role": "user", "content": "Hi"}])")}};
+  body.update(ordered_json::parse(more));
   return parse_messages(body, purpose);
 }
 
@@ -27,8 +26,8 @@ MessagesRequest request_of(std::string_view more) {
   return parsed ? std::move(*parsed) : MessagesRequest{};
 }
 
-void expect_refused(std::string_view more, const std::string& at, const std::string& words,
-                    Code code = Code::kInvalidArgument) {
+void expect_request_refused(std::string_view more, const std::string& at, const std::string& words,
+                            Code code = Code::kInvalidArgument) {
   const RequestNotes strict(true);
   const auto parsed = parse(more);
   ASSERT_FALSE(parsed.has_value()) << more;
@@ -50,7 +49,7 @@ TEST(MessagesRequest, HasTheSamplingOfTheModelAndOfTheRequest) {
   EXPECT_EQ(plain.generate.max_tokens, 100);
   EXPECT_FALSE(plain.stream);
   EXPECT_FALSE(plain.reasoning.enabled.has_value());
-  EXPECT_EQ(plain.input.messages, json(R"([{"role": "user", "content": "Hi"}])"));
+  EXPECT_EQ(plain.input.messages, ordered_json::parse(R"([{"role": "user", "content": "Hi"}])"));
   EXPECT_TRUE(plain.input.tools.is_null());
   const auto chat =
       request_of(R"({"model": "m", "stream": true, "temperature": 0.5, "top_p": 0.9, "top_k": 5, "seed": 7,
@@ -68,21 +67,22 @@ TEST(MessagesRequest, HasTheSamplingOfTheModelAndOfTheRequest) {
 }
 
 TEST(MessagesRequest, NamesTheFieldThatItCannotUse) {
-  expect_refused(R"({"max_tokens": null})", "max_tokens", "is missing");
-  expect_refused(R"({"max_tokens": -2})", "max_tokens", "from -1");
-  expect_refused(R"({"max_tokens": "1"})", "max_tokens", "must be an integer, not a string");
-  expect_refused(R"({"messages": null})", "messages", "is missing");
-  expect_refused(R"({"temperature": 3000})", "temperature", "from 0 to 1000");
-  expect_refused(R"({"stop_sequences": "x"})", "stop_sequences", "must be an array of at most 16 strings");
-  expect_refused(R"({"stop_sequences": ["x", 1]})", "stop_sequences[1]", "at most 1024 bytes");
-  expect_refused(R"({"service_tier": "gold"})", "service_tier", "\"gold\"");
-  expect_refused(R"({"cache_control": {"type": "forever"}})", "cache_control", "ephemeral");
-  expect_refused(R"({"frobnicate": 1})", "frobnicate", "not a known field");
+  expect_request_refused(R"({"max_tokens": null})", "max_tokens", "is missing");
+  expect_request_refused(R"({"max_tokens": -2})", "max_tokens", "from -1");
+  expect_request_refused(R"({"max_tokens": "1"})", "max_tokens", "must be an integer, not a string");
+  expect_request_refused(R"({"messages": null})", "messages", "is missing");
+  expect_request_refused(R"({"temperature": 3000})", "temperature", "from 0 to 1000");
+  expect_request_refused(R"({"stop_sequences": "x"})", "stop_sequences", "must be an array of at most 16 strings");
+  expect_request_refused(R"({"stop_sequences": ["x", 1]})", "stop_sequences[1]", "at most 1024 bytes");
+  expect_request_refused(R"({"service_tier": "gold"})", "service_tier", "\"gold\"");
+  expect_request_refused(R"({"cache_control": {"type": "forever"}})", "cache_control", "ephemeral");
+  expect_request_refused(R"({"frobnicate": 1})", "frobnicate", "not a known field");
   for (const std::string field : {"container", "thread", "compaction", "json_schema", "n"}) {
-    expect_refused(fmt::format(R"({{"{}": ["x"]}})", field), field, "is not supported", Code::kUnsupported);
+    expect_request_refused(fmt::format(R"({{"{}": ["x"]}})", field), field, "is not supported", Code::kUnsupported);
   }
-  expect_refused(R"({"speed": "fast"})", "speed", "one speed", Code::kUnsupported);
-  expect_refused(R"({"mcp_servers": [{"url": "x"}]})", "mcp_servers", "run the tools yourself", Code::kUnsupported);
+  expect_request_refused(R"({"speed": "fast"})", "speed", "one speed", Code::kUnsupported);
+  expect_request_refused(R"({"mcp_servers": [{"url": "x"}]})", "mcp_servers", "run the tools yourself",
+                         Code::kUnsupported);
 }
 
 TEST(MessagesRequest, MaxTokensMayBeNoughtOrMissingToCount) {
@@ -116,15 +116,17 @@ TEST(MessagesRequest, ThinkingIsEnabledWithABudgetOrAdaptiveOrDisabled) {
   EXPECT_FALSE(adaptive.shows_thinking);
   EXPECT_EQ(request_of(R"({"thinking": {"type": "disabled"}})").chat.reasoning.enabled, false);
   EXPECT_FALSE(request_of(R"({"output_config": {"effort": "low"}})").chat.reasoning.enabled.has_value());
-  expect_refused(R"({"thinking": "on"})", "thinking", "must be an object, not a string");
-  expect_refused(R"({"thinking": {}})", "thinking.type", "must be \"enabled\", \"adaptive\"");
-  expect_refused(R"({"thinking": {"type": "always"}})", "thinking.type", "not \"always\"");
-  expect_refused(R"({"thinking": {"type": "enabled"}})", "thinking.budget_tokens", "is missing");
-  expect_refused(R"({"thinking": {"type": "enabled", "budget_tokens": 0}})", "thinking.budget_tokens", "from 1");
-  expect_refused(R"({"thinking": {"type": "disabled", "budget_tokens": 5}})", "thinking.budget_tokens",
-                 "not a known field");
-  expect_refused(R"({"thinking": {"type": "adaptive", "display": 1}})", "thinking.display", "must be a string");
-  expect_refused(R"({"output_config": {"effort": "none"}})", "output_config.effort", "low, medium, high, xhigh, max");
+  expect_request_refused(R"({"thinking": "on"})", "thinking", "must be an object, not a string");
+  expect_request_refused(R"({"thinking": {}})", "thinking.type", "must be \"enabled\", \"adaptive\"");
+  expect_request_refused(R"({"thinking": {"type": "always"}})", "thinking.type", "not \"always\"");
+  expect_request_refused(R"({"thinking": {"type": "enabled"}})", "thinking.budget_tokens", "is missing");
+  expect_request_refused(R"({"thinking": {"type": "enabled", "budget_tokens": 0}})", "thinking.budget_tokens",
+                         "from 1");
+  expect_request_refused(R"({"thinking": {"type": "disabled", "budget_tokens": 5}})", "thinking.budget_tokens",
+                         "not a known field");
+  expect_request_refused(R"({"thinking": {"type": "adaptive", "display": 1}})", "thinking.display", "must be a string");
+  expect_request_refused(R"({"output_config": {"effort": "none"}})", "output_config.effort",
+                         "low, medium, high, xhigh, max");
 }
 
 // What Claude Code and Anthropic's libraries send by themselves (their types name the others).
@@ -163,27 +165,27 @@ TEST(MessagesRequest, FieldsThatClientsCannotLeaveOutAreTakenAndTold) {
 TEST(MessagesRequest, OtherEditsOfTheContextAreRefused) {
   request_of(R"({"context_management": {"edits": []}})");
   request_of(R"({"context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}})");
-  expect_refused(R"({"context_management": {"edits": [{"type": "compact_20260112"}]}})", "context_management.edits[0]",
-                 "only clear_thinking_20251015", Code::kUnsupported);
-  expect_refused(R"({"context_management": {"edits": 5}})", "context_management.edits", "must be an array");
+  expect_request_refused(R"({"context_management": {"edits": [{"type": "compact_20260112"}]}})",
+                         "context_management.edits[0]", "only clear_thinking_20251015", Code::kUnsupported);
+  expect_request_refused(R"({"context_management": {"edits": 5}})", "context_management.edits", "must be an array");
 }
 
 TEST(MessagesRequest, ToolsTakeOpenAisShape) {
   const auto tools = request_of(fmt::format("{{{}}}", kTools)).chat.input.tools;
-  EXPECT_EQ(tools, json(R"([
+  EXPECT_EQ(tools, ordered_json::parse(R"([
     {"type": "function", "function": {"name": "weather", "description": "Tells it.", "parameters": {"type": "object"}}},
     {"type": "function", "function": {"name": "time", "description": "",
      "parameters": {"type": "object", "examples": [{"zone": "UTC"}]}, "strict": true}}])"));
   EXPECT_TRUE(request_of(R"({"tools": []})").chat.input.tools.is_null());
-  expect_refused(R"({"tools": {}})", "tools", "must be an array");
-  expect_refused(R"({"tools": ["x"]})", "tools[0]", "must be an object, not a string");
-  expect_refused(R"({"tools": [{"input_schema": {}}]})", "tools[0].name", "1 to 256 bytes");
-  expect_refused(R"({"tools": [{"name": "f"}]})", "tools[0].input_schema", "is missing");
-  expect_refused(R"({"tools": [{"name": "f", "input_schema": []}]})", "tools[0].input_schema", "not an array");
-  expect_refused(R"({"tools": [{"name": "f", "input_schema": {}, "description": 5}]})", "tools[0].description",
-                 "a string");
-  expect_refused(R"({"tools": [{"name": "f", "input_schema": {}}, {"name": "f", "input_schema": {}}]})",
-                 "tools[1].name", "another tool");
+  expect_request_refused(R"({"tools": {}})", "tools", "must be an array");
+  expect_request_refused(R"({"tools": ["x"]})", "tools[0]", "must be an object, not a string");
+  expect_request_refused(R"({"tools": [{"input_schema": {}}]})", "tools[0].name", "1 to 256 bytes");
+  expect_request_refused(R"({"tools": [{"name": "f"}]})", "tools[0].input_schema", "is missing");
+  expect_request_refused(R"({"tools": [{"name": "f", "input_schema": []}]})", "tools[0].input_schema", "not an array");
+  expect_request_refused(R"({"tools": [{"name": "f", "input_schema": {}, "description": 5}]})", "tools[0].description",
+                         "a string");
+  expect_request_refused(R"({"tools": [{"name": "f", "input_schema": {}}, {"name": "f", "input_schema": {}}]})",
+                         "tools[1].name", "another tool");
 }
 
 TEST(MessagesRequest, ToolsOfAnthropicsServersAreLeftOutBesideOthers) {
@@ -192,8 +194,8 @@ TEST(MessagesRequest, ToolsOfAnthropicsServersAreLeftOutBesideOthers) {
                          .chat.input.tools;
   ASSERT_EQ(tools.size(), 1u);
   EXPECT_EQ(tools[0]["function"]["name"], "f");
-  expect_refused(R"({"tools": [{"type": "web_search_20250305", "name": "web_search"}]})", "tools[0].type",
-                 "runs no tools of its own", Code::kUnsupported);
+  expect_request_refused(R"({"tools": [{"type": "web_search_20250305", "name": "web_search"}]})", "tools[0].type",
+                         "runs no tools of its own", Code::kUnsupported);
 }
 
 TEST(MessagesRequest, ToolChoiceIsAutoAnyToolOrNone) {
@@ -209,14 +211,15 @@ TEST(MessagesRequest, ToolChoiceIsAutoAnyToolOrNone) {
       "f");
   EXPECT_EQ(chat(R"({"type": "tool", "name": "time"})").tool_use, ToolUse::kRequired);
   EXPECT_EQ(chat(R"({"type": "tool", "name": "time"})").tool_name, "time");
-  expect_refused(with_tools("\"any\""), "tool_choice", "must be an object, not a string");
-  expect_refused(with_tools("{}"), "tool_choice.type", "must be");
-  expect_refused(with_tools(R"({"type": "tool", "name": "nought"})"), "tool_choice.name",
-                 "\"nought\" is none of the tools");
-  expect_refused(with_tools(R"({"type": "tool"})"), "tool_choice.name", "none of the tools");
-  expect_refused(with_tools(R"({"type": "none", "disable": true})"), "tool_choice.disable", "not a known field");
-  expect_refused(R"({"tool_choice": {"type": "any"}})", "tool_choice.type", "there are no tools");
-  expect_refused(
+  expect_request_refused(with_tools("\"any\""), "tool_choice", "must be an object, not a string");
+  expect_request_refused(with_tools("{}"), "tool_choice.type", "must be");
+  expect_request_refused(with_tools(R"({"type": "tool", "name": "nought"})"), "tool_choice.name",
+                         "\"nought\" is none of the tools");
+  expect_request_refused(with_tools(R"({"type": "tool"})"), "tool_choice.name", "none of the tools");
+  expect_request_refused(with_tools(R"({"type": "none", "disable": true})"), "tool_choice.disable",
+                         "not a known field");
+  expect_request_refused(R"({"tool_choice": {"type": "any"}})", "tool_choice.type", "there are no tools");
+  expect_request_refused(
       fmt::format(R"({{{}, "tool_choice": {{"type": "any"}}, "messages": [{{"role": "user", "content": "Hi"}},
       {{"role": "assistant", "content": "It is"}}]}})",
                   kTools),

@@ -13,7 +13,7 @@
 namespace cairn::api {
 namespace {
 
-void expect_refused(std::string_view body, std::string_view at, std::string_view said) {
+void expect_rerank_refused(std::string_view body, std::string_view at, std::string_view said) {
   const RequestNotes strict(true);
   const auto request = parse_rerank(parse_object(body).value());
   ASSERT_FALSE(request.has_value()) << body;
@@ -47,18 +47,19 @@ TEST(RerankRequest, TeiHasTexts) {
 }
 
 TEST(RerankRequest, WhatIsWrongIsNamed) {
-  expect_refused(R"({"documents": ["a"]})", "query", "text");
-  expect_refused(R"({"query": "q"})", "documents", "array");
-  expect_refused(R"({"query": "q", "documents": []})", "documents", "at least one");
-  expect_refused(R"({"query": "q", "documents": ["a", 3]})", "documents[1]", "text");
-  expect_refused(R"({"query": "q", "texts": ["a", 3]})", "texts[1]", "text");
-  expect_refused(R"({"query": "q", "documents": ["a"], "max_tokens_per_doc": 0})", "max_tokens_per_doc", "from 1");
-  expect_refused(R"({"query": "q", "documents": [{"text": "a", "title": "b"}]})", "documents[0]", "text");
-  expect_refused(R"({"query": "q", "documents": [{"text": 3}]})", "documents[0]", "text");
-  expect_refused(R"({"query": "q", "documents": ["a"], "top_n": 0})", "top_n", "from 1");
-  expect_refused(R"({"query": "q", "documents": ["a"], "rank_fields": []})", "rank_fields", "not a known field");
+  expect_rerank_refused(R"({"documents": ["a"]})", "query", "text");
+  expect_rerank_refused(R"({"query": "q"})", "documents", "array");
+  expect_rerank_refused(R"({"query": "q", "documents": []})", "documents", "at least one");
+  expect_rerank_refused(R"({"query": "q", "documents": ["a", 3]})", "documents[1]", "text");
+  expect_rerank_refused(R"({"query": "q", "texts": ["a", 3]})", "texts[1]", "text");
+  expect_rerank_refused(R"({"query": "q", "documents": ["a"], "max_tokens_per_doc": 0})", "max_tokens_per_doc",
+                        "from 1");
+  expect_rerank_refused(R"({"query": "q", "documents": [{"text": "a", "title": "b"}]})", "documents[0]", "text");
+  expect_rerank_refused(R"({"query": "q", "documents": [{"text": 3}]})", "documents[0]", "text");
+  expect_rerank_refused(R"({"query": "q", "documents": ["a"], "top_n": 0})", "top_n", "from 1");
+  expect_rerank_refused(R"({"query": "q", "documents": ["a"], "rank_fields": []})", "rank_fields", "not a known field");
   nlohmann::ordered_json many = {{"query", "q"}, {"documents", std::vector<std::string>(kEmbedTextsMax + 1, "a")}};
-  expect_refused(many.dump(), "documents", "16384 is the most");
+  expect_rerank_refused(many.dump(), "documents", "16384 is the most");
 }
 
 TEST(RerankTemplate, TextsStandWhereTheirNamesDo) {

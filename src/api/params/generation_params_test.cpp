@@ -30,7 +30,7 @@ GenerateRequest request_of(const ordered_json& body) {
   return parsed ? std::move(*parsed) : GenerateRequest{};
 }
 
-void expect_refused(const ordered_json& body, const std::string& at, const std::string& words) {
+void expect_params_refused(const ordered_json& body, const std::string& at, const std::string& words) {
   const auto parsed = parse(body);
   ASSERT_FALSE(parsed.has_value()) << body;
   EXPECT_EQ(parsed.error().code, Code::kInvalidArgument);
@@ -43,9 +43,9 @@ TEST(GenerationParams, PriorityIsInteractiveOrBatch) {
   EXPECT_EQ(request_of({{"priority", nullptr}}).priority, Priority::kInteractive);
   EXPECT_EQ(request_of({{"priority", "interactive"}}).priority, Priority::kInteractive);
   EXPECT_EQ(request_of({{"priority", "batch"}}).priority, Priority::kBatch);
-  expect_refused({{"priority", "urgent"}}, "priority", "must be \"interactive\" or \"batch\", not \"urgent\"");
-  expect_refused({{"priority", 5}}, "priority", "not 5");  // vLLM's
-  expect_refused({{"priority", ordered_json::array()}}, "priority", "not an array");
+  expect_params_refused({{"priority", "urgent"}}, "priority", "must be \"interactive\" or \"batch\", not \"urgent\"");
+  expect_params_refused({{"priority", 5}}, "priority", "not 5");  // vLLM's
+  expect_params_refused({{"priority", ordered_json::array()}}, "priority", "not an array");
 }
 
 TEST(GenerationParams, LatencyTargetsAreMillisecondsAsNumbersOrText) {
@@ -56,10 +56,10 @@ TEST(GenerationParams, LatencyTargetsAreMillisecondsAsNumbersOrText) {
   for (const ordered_json& bad : {ordered_json(-1), ordered_json(0), ordered_json("-5"), ordered_json("soon"),
                                   ordered_json(""), ordered_json("5 ms"), ordered_json("nan"), ordered_json("1e99"),
                                   ordered_json(3'600'001), ordered_json(true), ordered_json::object()}) {
-    expect_refused({{"metadata", {{"target_ttft_ms", bad}}}}, "metadata.target_ttft_ms", "from 1 to 3600000");
-    expect_refused({{"metadata", {{"target_tbt_ms", bad}}}}, "metadata.target_tbt_ms", "from 1 to 3600000");
+    expect_params_refused({{"metadata", {{"target_ttft_ms", bad}}}}, "metadata.target_ttft_ms", "from 1 to 3600000");
+    expect_params_refused({{"metadata", {{"target_tbt_ms", bad}}}}, "metadata.target_tbt_ms", "from 1 to 3600000");
   }
-  expect_refused({{"metadata", "x"}}, "metadata", "must be an object, not a string");
+  expect_params_refused({{"metadata", "x"}}, "metadata", "must be an object, not a string");
 }
 
 TEST(GenerationParams, RequestsWithUnlikeCacheSaltsGetUnlikeSalts) {
@@ -69,17 +69,17 @@ TEST(GenerationParams, RequestsWithUnlikeCacheSaltsGetUnlikeSalts) {
   EXPECT_EQ(request_of({{"cache_salt", "one"}}).salt, salt);
   EXPECT_NE(request_of({{"cache_salt", "two"}}).salt, salt);
   EXPECT_NE(request_of({{"cache_salt", std::string(kCacheSaltBytesMax, 'a')}}).salt, 0u);
-  expect_refused({{"cache_salt", ""}}, "cache_salt", "1 to 256 bytes");
-  expect_refused({{"cache_salt", std::string(kCacheSaltBytesMax + 1, 'a')}}, "cache_salt", "1 to 256 bytes");
-  expect_refused({{"cache_salt", 7}}, "cache_salt", "must be a string");
+  expect_params_refused({{"cache_salt", ""}}, "cache_salt", "1 to 256 bytes");
+  expect_params_refused({{"cache_salt", std::string(kCacheSaltBytesMax + 1, 'a')}}, "cache_salt", "1 to 256 bytes");
+  expect_params_refused({{"cache_salt", 7}}, "cache_salt", "must be a string");
 }
 
 TEST(GenerationParams, NumbersWithTwoNamesMustAgree) {
   EXPECT_EQ(request_of({{"typ_p", 0.5}}).sampling.typical_p, 0.5f);
   EXPECT_EQ(request_of({{"repeat_penalty", 1.5}, {"repetition_penalty", 1.5}}).sampling.repetition_penalty, 1.5f);
-  expect_refused({{"typical_p", 0.5}, {"typ_p", 0.25}}, "typ_p", "contradicts typical_p");
-  expect_refused({{"repeat_penalty", 1.5}, {"repetition_penalty", 2}}, "repeat_penalty", "contradicts");
-  expect_refused({{"repeat_penalty", 0}}, "repeat_penalty", "above 0");
+  expect_params_refused({{"typical_p", 0.5}, {"typ_p", 0.25}}, "typ_p", "contradicts typical_p");
+  expect_params_refused({{"repeat_penalty", 1.5}, {"repetition_penalty", 2}}, "repeat_penalty", "contradicts");
+  expect_params_refused({{"repeat_penalty", 0}}, "repeat_penalty", "above 0");
 }
 
 TEST(GenerationParams, TheLeastAndTheMostOfOtherServersAreTaken) {
@@ -103,9 +103,9 @@ TEST(GenerationParams, EndsOfAnAnswerAreVllms) {
   EXPECT_EQ(request.shown_stops, 2U);
   EXPECT_EQ(request.min_tokens, 4);
   EXPECT_TRUE(request.ignore_eos);
-  expect_refused({{"stop_token_ids", {-1}}}, "stop_token_ids", "token ids");
-  expect_refused({{"stop_token_ids", 5}}, "stop_token_ids", "token ids");
-  expect_refused({{"min_tokens", -1}}, "min_tokens", "from 0");
+  expect_params_refused({{"stop_token_ids", {-1}}}, "stop_token_ids", "token ids");
+  expect_params_refused({{"stop_token_ids", 5}}, "stop_token_ids", "token ids");
+  expect_params_refused({{"min_tokens", -1}}, "min_tokens", "from 0");
 }
 
 TEST(GenerationParams, BiasesNameTokensOrTexts) {
@@ -116,8 +116,8 @@ TEST(GenerationParams, BiasesNameTokensOrTexts) {
   const auto object = request_of({{"logit_bias", ordered_json::parse(R"({"Hello": 1, "15": false})")}});
   EXPECT_EQ(object.text_bias.size(), 1U);
   EXPECT_EQ(object.sampling.logit_bias, pairs.sampling.logit_bias);
-  expect_refused({{"logit_bias", ordered_json::parse(R"({"15": 101})")}}, "logit_bias", "from -100 to 100");
-  expect_refused({{"logit_bias", ordered_json::parse(R"({"": 1})")}}, "logit_bias", "ids or texts");
+  expect_params_refused({{"logit_bias", ordered_json::parse(R"({"15": 101})")}}, "logit_bias", "from -100 to 100");
+  expect_params_refused({{"logit_bias", ordered_json::parse(R"({"": 1})")}}, "logit_bias", "ids or texts");
 }
 
 TEST(GenerationParams, SamplersAreNamesOrLetters) {
@@ -126,16 +126,16 @@ TEST(GenerationParams, SamplersAreNamesOrLetters) {
   EXPECT_THAT(request_of({{"samplers", {"nucleus", "xtc"}}}).sampling.steps, testing::ElementsAre(kTopP, kXtc));
   EXPECT_TRUE(request_of({{"samplers", ordered_json::array()}}).sampling.steps.empty());
   EXPECT_EQ(request_of(kNothing).sampling.steps.size(), kDefaultSamplerSteps.size());
-  expect_refused({{"samplers", {"frobnicate"}}}, "samplers", "no step \"frobnicate\"");
-  expect_refused({{"samplers", "kz"}}, "samplers", "no step \"z\"");
-  expect_refused({{"samplers", 5}}, "samplers", "array of names");
-  expect_refused({{"samplers", std::string(kSamplerStepsMax + 1, 'k')}}, "samplers", "at most 32");
+  expect_params_refused({{"samplers", {"frobnicate"}}}, "samplers", "no step \"frobnicate\"");
+  expect_params_refused({{"samplers", "kz"}}, "samplers", "no step \"z\"");
+  expect_params_refused({{"samplers", 5}}, "samplers", "array of names");
+  expect_params_refused({{"samplers", std::string(kSamplerStepsMax + 1, 'k')}}, "samplers", "at most 32");
 }
 
 TEST(GenerationParams, ABaseBelowOneIsTheDefault) {
   EXPECT_EQ(request_of({{"dry_base", 0.5}}).sampling.dry.base, DryParams().base);
   EXPECT_EQ(request_of({{"dry_base", 2}}).sampling.dry.base, 2);
-  expect_refused({{"dry_sequence_breakers", {""}}}, "dry_sequence_breakers", "1 to 256 bytes");
+  expect_params_refused({{"dry_sequence_breakers", {""}}}, "dry_sequence_breakers", "1 to 256 bytes");
 }
 
 TEST(GenerationParams, WithoutTheCacheTheSaltIsNobodyElses) {

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const CacheScope kScope{.id = 1, .tenant = "me"};
+const CacheScope kOwnScope{.id = 1, .tenant = "me"};
 
 SampledTurn turn_of(std::string content, std::vector<ToolCall> calls = {}, size_t tokens = 3) {
   return {{std::move(content), "", std::move(calls)}, std::vector<TokenId>(tokens, TokenId{5}), 0};
@@ -27,21 +27,21 @@ ordered_json call_of(const std::string& id, const std::string& name, const order
 
 TEST(SampledTurnCache, ATextIsFoundByItself) {
   SampledTurnCache turns;
-  turns.keep(kScope, turn_of("Hello there."));
-  EXPECT_NE(turns.find(kScope, message_of("Hello there.")), nullptr);
-  EXPECT_NE(turns.find(kScope, message_of(" Hello there.\n")), nullptr);
-  EXPECT_EQ(turns.find(kScope, message_of("Hello there!")), nullptr);
+  turns.keep(kOwnScope, turn_of("Hello there."));
+  EXPECT_NE(turns.find(kOwnScope, message_of("Hello there.")), nullptr);
+  EXPECT_NE(turns.find(kOwnScope, message_of(" Hello there.\n")), nullptr);
+  EXPECT_EQ(turns.find(kOwnScope, message_of("Hello there!")), nullptr);
   EXPECT_EQ(turns.find({.id = 2, .tenant = "me"}, message_of("Hello there.")), nullptr);
-  EXPECT_NE(turns.find(kScope, {{"role", "assistant"},
-                                {"content", ordered_json::array({{{"type", "text"}, {"text", "Hello there."}}})}}),
+  EXPECT_NE(turns.find(kOwnScope, {{"role", "assistant"},
+                                   {"content", ordered_json::array({{{"type", "text"}, {"text", "Hello there."}}})}}),
             nullptr);
 }
 
 TEST(SampledTurnCache, ACallIsFoundHoweverItsArgumentsAreWritten) {
   SampledTurnCache turns;
-  turns.keep(kScope, turn_of("", {{"call_1", "add", R"({"a": 1, "b": [2,3]})"}}));
+  turns.keep(kOwnScope, turn_of("", {{"call_1", "add", R"({"a": 1, "b": [2,3]})"}}));
   const auto finds = [&](const ordered_json& calls, const std::string& content = "") {
-    return turns.find(kScope, message_of(content, calls)) != nullptr;
+    return turns.find(kOwnScope, message_of(content, calls)) != nullptr;
   };
   EXPECT_TRUE(finds(ordered_json::array({call_of("call_1", "add", R"({"a": 1, "b": [2,3]})")})));
   EXPECT_TRUE(finds(ordered_json::array({call_of("call_1", "add", R"({"b":[2,3],"a":1})")})));
@@ -57,27 +57,28 @@ TEST(SampledTurnCache, ACallIsFoundHoweverItsArgumentsAreWritten) {
 
 TEST(SampledTurnCache, ArgumentsThatAreNoJsonAreFoundAsTheyAre) {
   SampledTurnCache turns;
-  turns.keep(kScope, turn_of("", {{"call_1", "add", "{\"a\": "}}));
-  EXPECT_NE(turns.find(kScope, message_of("", ordered_json::array({call_of("call_1", "add", "{\"a\": ")}))), nullptr);
-  EXPECT_EQ(turns.find(kScope, message_of("", ordered_json::array({call_of("call_1", "add", "{\"a\":")}))), nullptr);
+  turns.keep(kOwnScope, turn_of("", {{"call_1", "add", "{\"a\": "}}));
+  EXPECT_NE(turns.find(kOwnScope, message_of("", ordered_json::array({call_of("call_1", "add", "{\"a\": ")}))),
+            nullptr);
+  EXPECT_EQ(turns.find(kOwnScope, message_of("", ordered_json::array({call_of("call_1", "add", "{\"a\":")}))), nullptr);
 }
 
 TEST(SampledTurnCache, KeepsTheLastOnes) {
   SampledTurnCache turns;
   for (size_t i = 0; i < kSampledTurnsMax + 10; ++i) {
-    turns.keep(kScope, turn_of(std::to_string(i)));
-    EXPECT_NE(turns.find(kScope, message_of("0")), nullptr);  // used all the time
+    turns.keep(kOwnScope, turn_of(std::to_string(i)));
+    EXPECT_NE(turns.find(kOwnScope, message_of("0")), nullptr);  // used all the time
   }
   EXPECT_EQ(turns.size(), kSampledTurnsMax);
-  EXPECT_EQ(turns.find(kScope, message_of("5")), nullptr);
-  EXPECT_NE(turns.find(kScope, message_of(std::to_string(kSampledTurnsMax + 9))), nullptr);
+  EXPECT_EQ(turns.find(kOwnScope, message_of("5")), nullptr);
+  EXPECT_NE(turns.find(kOwnScope, message_of(std::to_string(kSampledTurnsMax + 9))), nullptr);
 }
 
 TEST(SampledTurnCache, TokensAreBoundedToo) {
   SampledTurnCache turns;
-  for (int i = 0; i < 10; ++i) turns.keep(kScope, turn_of(std::to_string(i), {}, kSampledTokensMax / 4));
+  for (int i = 0; i < 10; ++i) turns.keep(kOwnScope, turn_of(std::to_string(i), {}, kSampledTokensMax / 4));
   EXPECT_EQ(turns.size(), 4u);
-  turns.keep(kScope, turn_of("too long", {}, kSampledTokensMax + 1));
+  turns.keep(kOwnScope, turn_of("too long", {}, kSampledTokensMax + 1));
   EXPECT_EQ(turns.size(), 4u);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const CacheScope kScope{.id = 0xF000'0000'0000'0001, .tenant = "me"};
+const CacheScope kLargeScope{.id = 0xF000'0000'0000'0001, .tenant = "me"};
 
 class TurnStoreTest : public testing::Test {
  protected:
@@ -48,7 +48,7 @@ class TurnStoreTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-SampledTurn turn_of(const std::string& call, size_t tokens = 3) {
+SampledTurn calling_turn(const std::string& call, size_t tokens = 3) {
   return {{"Let me see.", "Hm.", {{call, "add", R"({"a":  1})"}, {call + "-2", "now", "{}"}}},
           std::vector<TokenId>(tokens, TokenId{500}),
           2};
@@ -63,17 +63,17 @@ ordered_json message_of(const SampledTurn& turn) {
   return message;
 }
 
-bool has(TurnStore& store, const std::string& call, const CacheScope& scope = kScope) {
+bool has(TurnStore& store, const std::string& call, const CacheScope& scope = kLargeScope) {
   const auto found = store.find(scope, call);
   EXPECT_TRUE(found.has_value()) << found.error().text();
   return found && found->has_value();
 }
 
 TEST_F(TurnStoreTest, KeepsTurnsAcrossReopening) {
-  SampledTurn kept = turn_of("call_1");
+  SampledTurn kept = calling_turn("call_1");
   kept.tokens = {TokenId{7}, TokenId{0}, TokenId{151'000}};
-  ASSERT_TRUE(open()->put(kScope, kept));
-  const auto found = open()->find(kScope, "call_1");
+  ASSERT_TRUE(open()->put(kLargeScope, kept));
+  const auto found = open()->find(kLargeScope, "call_1");
   ASSERT_TRUE(found.has_value() && found->has_value());
   const SampledTurn& turn = **found;
   EXPECT_EQ(turn.tokens, kept.tokens);
@@ -85,22 +85,22 @@ TEST_F(TurnStoreTest, KeepsTurnsAcrossReopening) {
   EXPECT_EQ(turn.turn.calls[0].name, "add");
   EXPECT_EQ(turn.turn.calls[0].arguments, R"({"a":  1})");
   kept.thinking_end = kNoThinkingEnd;
-  ASSERT_TRUE(open()->put(kScope, kept)) << "the same call again takes the place of the first";
-  EXPECT_EQ(open()->find(kScope, "call_1").value()->thinking_end, kNoThinkingEnd);
+  ASSERT_TRUE(open()->put(kLargeScope, kept)) << "the same call again takes the place of the first";
+  EXPECT_EQ(open()->find(kLargeScope, "call_1").value()->thinking_end, kNoThinkingEnd);
 }
 
 TEST_F(TurnStoreTest, NobodyElseFindsThem) {
   const auto store = open();
-  ASSERT_TRUE(store->put(kScope, turn_of("call_1")));
+  ASSERT_TRUE(store->put(kLargeScope, calling_turn("call_1")));
   EXPECT_TRUE(has(*store, "call_1"));
   EXPECT_FALSE(has(*store, "call_1-2")) << "a turn is found by its first call";
-  EXPECT_FALSE(has(*store, "call_1", {.id = kScope.id, .tenant = ""}));
-  EXPECT_FALSE(has(*store, "call_1", {.id = kScope.id + 1, .tenant = "me"}));
+  EXPECT_FALSE(has(*store, "call_1", {.id = kLargeScope.id, .tenant = ""}));
+  EXPECT_FALSE(has(*store, "call_1", {.id = kLargeScope.id + 1, .tenant = "me"}));
 }
 
 TEST_F(TurnStoreTest, TheOldestGoWhenThereAreTooMany) {
   const auto store = open({.turns_max = 2});
-  for (const char* call : {"a", "b", "a", "c"}) ASSERT_TRUE(store->put(kScope, turn_of(call)));
+  for (const char* call : {"a", "b", "a", "c"}) ASSERT_TRUE(store->put(kLargeScope, calling_turn(call)));
   EXPECT_FALSE(has(*store, "b"));
   EXPECT_TRUE(has(*store, "a"));
   EXPECT_TRUE(has(*store, "c"));
@@ -108,12 +108,12 @@ TEST_F(TurnStoreTest, TheOldestGoWhenThereAreTooMany) {
 
 TEST_F(TurnStoreTest, TheOldestGoWhenTheyAreTooLarge) {
   const auto store = open({.bytes_max = 10'000});
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(store->put(kScope, turn_of(std::to_string(i), 1'000)));
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(store->put(kLargeScope, calling_turn(std::to_string(i), 1'000)));
   EXPECT_FALSE(has(*store, "7"));
   EXPECT_TRUE(has(*store, "8"));
   EXPECT_TRUE(has(*store, "9"));
   // The bound counts what is there, also after a restart; one that is over it alone stays until the next.
-  ASSERT_TRUE(open({.bytes_max = 10'000})->put(kScope, turn_of("large", 10'000)));
+  ASSERT_TRUE(open({.bytes_max = 10'000})->put(kLargeScope, calling_turn("large", 10'000)));
   EXPECT_FALSE(has(*store, "9"));
   EXPECT_TRUE(has(*store, "large"));
 }
@@ -122,9 +122,9 @@ TEST_F(TurnStoreTest, CountsThatAreNoneOnlyCostTheTurns) {
   const auto store = open();
   for (const char* count : {"9223372036854775807", "-9223372036854775807", "'many'"}) {
     run("DELETE FROM turns");
-    ASSERT_TRUE(store->put(kScope, turn_of("old")));
+    ASSERT_TRUE(store->put(kLargeScope, calling_turn("old")));
     run(fmt::format("UPDATE turns SET bytes_before = {0}, bytes = {0}, number = -9223372036854775807", count));
-    ASSERT_TRUE(store->put(kScope, turn_of("new")));
+    ASSERT_TRUE(store->put(kLargeScope, calling_turn("new")));
     EXPECT_FALSE(has(*store, "old"));
     EXPECT_TRUE(has(*store, "new"));
   }
@@ -138,12 +138,12 @@ TEST_F(TurnStoreTest, DamagedRowsAreLeftOut) {
     std::vector<std::byte> bytes;
     for (size_t i = 0; i < tokens.size(); i += 2)
       bytes.push_back(static_cast<std::byte>(std::stoi(tokens.substr(i, 2), nullptr, 16)));
-    return static_cast<int64_t>(hash64(bytes, hash64(row, kScope.id)));
+    return static_cast<int64_t>(hash64(bytes, hash64(row, kLargeScope.id)));
   };
   const auto written = [&](const std::string& row, const std::string& tokens, int64_t checksum) {
-    (void)open()->put(kScope, turn_of("x"));
+    (void)open()->put(kLargeScope, calling_turn("x"));
     run(fmt::format("UPDATE turns SET turn = '{}', tokens = x'{}', checksum = {}", row, tokens, checksum));
-    return open()->find(kScope, "x");
+    return open()->find(kLargeScope, "x");
   };
   const auto sound = written(text, whole, sums(text, whole));
   ASSERT_TRUE(sound.has_value() && sound->has_value()) << "the rows below are only wrong in what they mean to be";
@@ -178,44 +178,44 @@ void store(const std::function<void()>& work) {
 }
 
 TEST_F(TurnStoreTest, ATurnIsFoundAgainAfterARestart) {
-  const SampledTurn turn = turn_of("call_1");
-  const SampledTurn private_turn = turn_of("call_2");
+  const SampledTurn turn = calling_turn("call_1");
+  const SampledTurn private_turn = calling_turn("call_2");
   const SampledTurn plain{{"Hello.", "", {}}, {TokenId{1}}, 0};
   {
     SampledTurnCache turns;
     turns.set_store(open());
-    store(turns.keep(kScope, turn));
-    store(turns.keep(kScope, private_turn, false));
-    store(turns.keep(kScope, plain));
-    EXPECT_NE(turns.find(kScope, message_of(private_turn)), nullptr);
+    store(turns.keep(kLargeScope, turn));
+    store(turns.keep(kLargeScope, private_turn, false));
+    store(turns.keep(kLargeScope, plain));
+    EXPECT_NE(turns.find(kLargeScope, message_of(private_turn)), nullptr);
   }
   SampledTurnCache turns;
-  EXPECT_EQ(turns.find(kScope, message_of(turn)), nullptr);
+  EXPECT_EQ(turns.find(kLargeScope, message_of(turn)), nullptr);
   turns.set_store(open());
-  const auto found = turns.find(kScope, message_of(turn));
+  const auto found = turns.find(kLargeScope, message_of(turn));
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->tokens, turn.tokens);
   EXPECT_EQ(turns.size(), 1u);
-  EXPECT_EQ(turns.find(kScope, message_of(turn)), found) << "from memory";
+  EXPECT_EQ(turns.find(kLargeScope, message_of(turn)), found) << "from memory";
   ordered_json changed = message_of(turn);
   changed["tool_calls"][0]["function"]["arguments"] = R"({"a": 2})";
-  EXPECT_EQ(turns.find(kScope, changed), nullptr);
-  EXPECT_EQ(turns.find(kScope, message_of(private_turn)), nullptr);
-  EXPECT_EQ(turns.find(kScope, message_of(plain)), nullptr) << "only calls are kept";
+  EXPECT_EQ(turns.find(kLargeScope, changed), nullptr);
+  EXPECT_EQ(turns.find(kLargeScope, message_of(private_turn)), nullptr);
+  EXPECT_EQ(turns.find(kLargeScope, message_of(plain)), nullptr) << "only calls are kept";
 }
 
 TEST_F(TurnStoreTest, ADamagedFileOnlyForgets) {
   SampledTurnCache turns;
   turns.set_store(open());
-  store(turns.keep(kScope, turn_of("call_1")));
+  store(turns.keep(kLargeScope, calling_turn("call_1")));
   run("UPDATE turns SET checksum = checksum + 1");
   SampledTurnCache restarted;
   restarted.set_store(open());
-  EXPECT_EQ(restarted.find(kScope, message_of(turn_of("call_1"))), nullptr);
+  EXPECT_EQ(restarted.find(kLargeScope, message_of(calling_turn("call_1"))), nullptr);
   run("DROP TABLE turns");
-  EXPECT_EQ(restarted.find(kScope, message_of(turn_of("call_1"))), nullptr);
-  store(restarted.keep(kScope, turn_of("call_1")));
-  EXPECT_NE(restarted.find(kScope, message_of(turn_of("call_1"))), nullptr) << "memory goes on";
+  EXPECT_EQ(restarted.find(kLargeScope, message_of(calling_turn("call_1"))), nullptr);
+  store(restarted.keep(kLargeScope, calling_turn("call_1")));
+  EXPECT_NE(restarted.find(kLargeScope, message_of(calling_turn("call_1"))), nullptr) << "memory goes on";
 }
 
 TEST_F(TurnStoreTest, AnOlderFileHoldsTurnsToo) {
@@ -229,7 +229,7 @@ TEST_F(TurnStoreTest, AnOlderFileHoldsTurnsToo) {
   auto turns = open_turn_store(file);
   auto responses = ResponseStore::open(file);
   ASSERT_TRUE(turns.has_value() && responses.has_value());
-  EXPECT_TRUE((*turns)->put(kScope, turn_of("call_1")));
+  EXPECT_TRUE((*turns)->put(kLargeScope, calling_turn("call_1")));
   EXPECT_TRUE(has(**turns, "call_1"));
   EXPECT_EQ((*responses)->response("me", "a").value()["id"], "a");
 }
@@ -239,9 +239,9 @@ TEST_F(TurnStoreTest, ADeletedResponseTakesItsCallsWithIt) {
   auto turns = open_turn_store(file);
   auto responses = ResponseStore::open(file);
   ASSERT_TRUE(turns.has_value() && responses.has_value());
-  const CacheScope other{.id = kScope.id, .tenant = "you"};
-  for (const char* call : {"call_1", "call_2"}) ASSERT_TRUE((*turns)->put(kScope, turn_of(call)));
-  ASSERT_TRUE((*turns)->put(other, turn_of("call_1")));
+  const CacheScope other{.id = kLargeScope.id, .tenant = "you"};
+  for (const char* call : {"call_1", "call_2"}) ASSERT_TRUE((*turns)->put(kLargeScope, calling_turn(call)));
+  ASSERT_TRUE((*turns)->put(other, calling_turn("call_1")));
   const ordered_json item = {{"id", "fc_1"}, {"type", "function_call"}, {"call_id", "call_1"}};
   const StoredResponse response{
       "me", "", {{"id", "a"}, {"output", ordered_json::array({item})}}, ordered_json::array()};

@@ -12,9 +12,8 @@ namespace cairn {
 namespace {
 
 using nlohmann::ordered_json;
-using Lines = std::vector<std::string>;
 
-const auto kTools = std::make_shared<const ordered_json>(ordered_json::parse(R"([
+const auto kDressTools = std::make_shared<const ordered_json>(ordered_json::parse(R"([
   {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "required": ["city"],
     "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "units": {"enum": ["C", "F"]},
                    "opts": {"type": "object", "additionalProperties": false, "properties": {"fine": {"type": "boolean"}}},
@@ -24,7 +23,7 @@ const auto kTools = std::make_shared<const ordered_json>(ordered_json::parse(R"(
     "parameters": {"type": "object", "required": ["symbol"], "properties": {"symbol": {"type": "string"}}}}}])"));
 
 OutputParser parser_of(ToolFormat format = ToolFormat::kHermes, int32_t calls_max = kCallsMax) {
-  return {{format, ReasoningFormat::kThink}, *kTools, "", {kTools, calls_max}};
+  return {{format, ReasoningFormat::kThink}, *kDressTools, "", {kDressTools, calls_max}};
 }
 
 Lines read(std::string_view output, ToolFormat format = ToolFormat::kHermes) {
@@ -32,24 +31,24 @@ Lines read(std::string_view output, ToolFormat format = ToolFormat::kHermes) {
 }
 
 const std::string kOslo = R"({"name": "get_weather", "arguments": {"city": "Oslo"}})";
-const std::string kNow = R"({"name": "now", "arguments": {}})";
+const std::string kNowObject = R"({"name": "now", "arguments": {}})";
 const std::string kOsloCall = R"(get_weather{"city": "Oslo"})";
 
-struct Case {
+struct DressedCase {
   std::string output;
   Lines lines;
   std::string_view dress;
 };
 
-const std::vector<Case> kDressed = {
+const std::vector<DressedCase> kDressed = {
     // Fences, with and without a word, with text before, several, without the end.
     {"```json\n" + kOslo + "\n```", {kOsloCall}, "a code fence"},
     {"```json " + kOslo + " ```", {kOsloCall}, "a code fence"},
     {"```\n" + kOslo + "\n```\n", {kOsloCall}, "a code fence"},
     {"I will look.\n\n```json\n" + kOslo + "\n```", {"C I will look.", kOsloCall}, "a code fence"},
-    {"```json\n" + kOslo + "\n```\n```json\n" + kNow + "\n```", {kOsloCall, "now{}"}, "a code fence"},
-    {"```json\n" + kOslo + "\n" + kNow + "\n```", {kOsloCall, "now{}"}, "a code fence"},
-    {"```json\n[" + kOslo + ", " + kNow + "]\n```", {kOsloCall, "now{}"}, "a code fence"},
+    {"```json\n" + kOslo + "\n```\n```json\n" + kNowObject + "\n```", {kOsloCall, "now{}"}, "a code fence"},
+    {"```json\n" + kOslo + "\n" + kNowObject + "\n```", {kOsloCall, "now{}"}, "a code fence"},
+    {"```json\n[" + kOslo + ", " + kNowObject + "]\n```", {kOsloCall, "now{}"}, "a code fence"},
     {"```json\n" + kOslo, {kOsloCall}, "a code fence"},
     {"```json\n" + kOslo + "\n``", {kOsloCall}, "a code fence"},
     {"```xml\n<tools>" + kOslo + "</tools>\n```", {kOsloCall}, "a code fence"},
@@ -57,15 +56,15 @@ const std::vector<Case> kDressed = {
     {kOslo, {kOsloCall}, "a bare object"},
     {" \n " + kOslo + " \n", {kOsloCall}, "a bare object"},
     {"Well:\n" + kOslo, {"C Well:", kOsloCall}, "a bare object"},
-    {kOslo + "\n" + kNow, {kOsloCall, "now{}"}, "a bare object"},
-    {kOslo + "; " + kNow, {kOsloCall, "now{}"}, "a bare object"},
-    {"[" + kOslo + ",\n " + kNow + "]", {kOsloCall, "now{}"}, "a list"},
+    {kOslo + "\n" + kNowObject, {kOsloCall, "now{}"}, "a bare object"},
+    {kOslo + "; " + kNowObject, {kOsloCall, "now{}"}, "a bare object"},
+    {"[" + kOslo + ",\n " + kNowObject + "]", {kOsloCall, "now{}"}, "a list"},
     // Tags, closed, unclosed, or closed by another name.
     {"<function>" + kOslo + "</function>", {kOsloCall}, "<function>"},
     {"<tools> " + kOslo + " </tool", {kOsloCall}, "<tools>"},
     {"<tools>\n" + kOslo + "\n</tool_call>", {kOsloCall}, "<tools>"},
     {"<function-call> " + kOslo, {kOsloCall}, "<function-call>"},
-    {"<tools>" + kOslo + "</tools>\n<tools>" + kNow + "</tools>", {kOsloCall, "now{}"}, "<tools>"},
+    {"<tools>" + kOslo + "</tools>\n<tools>" + kNowObject + "</tools>", {kOsloCall, "now{}"}, "<tools>"},
     // Other keys.
     {R"({"function": "get_weather", "parameters": {"city": "Oslo"}})", {kOsloCall}, "a bare object"},
     {R"({"type": "function", "name": "get_weather", "parameters": {"city": "Oslo"}})", {kOsloCall}, "a bare object"},
@@ -115,7 +114,7 @@ const std::vector<Case> kDressed = {
      {R"(get_weather{"city": "Oslo", "days": 3, "units": "C", "opts": {"fine": true},
          "list": [1, 2.5], "unknown": null})"},
      "a bare object"},
-    {"<think>" + kNow + "</think>\n\n" + kOslo, {"R " + kNow, kOsloCall}, "a bare object"},
+    {"<think>" + kNowObject + "</think>\n\n" + kOslo, {"R " + kNowObject, kOsloCall}, "a bare object"},
     // A line that could have been one before it.
     {"{\n" + kOslo, {"C {", kOsloCall}, "a bare object"},
     {R"({"name": "now", "arguments": {"a" 1})"
@@ -194,12 +193,12 @@ const std::vector<std::string> kTexts = {
     "<tools>",
     R"({{"name": "now", "arguments": {}}  )",
     // Calls within a call that is none.
-    "{\"name\": \"now\", \"arguments\": {\"a\":\n" + kNow + "\n}, \"x\": 1}",
-    "{\"name\": \"find_definition\", \"arguments\": {\"symbol\": \"\n" + kNow,
+    "{\"name\": \"now\", \"arguments\": {\"a\":\n" + kNowObject + "\n}, \"x\": 1}",
+    "{\"name\": \"find_definition\", \"arguments\": {\"symbol\": \"\n" + kNowObject,
 };
 
 TEST(DressedCalls, AreReadInEveryShape) {
-  for (const Case& each : kDressed) {
+  for (const DressedCase& each : kDressed) {
     OutputParser parser = parser_of();
     std::vector<Part> parts;
     parser.feed(each.output, parts);
@@ -218,7 +217,7 @@ TEST(DressedCalls, AllElseStaysTextByteForByte) {
 
 TEST(DressedCalls, DoNotDependOnHowTheOutputIsCut) {
   std::vector<std::string> outputs = kTexts;
-  for (const Case& each : kDressed) outputs.push_back(each.output);
+  for (const DressedCase& each : kDressed) outputs.push_back(each.output);
   for (const std::string& output : outputs) {
     const auto whole = parse_deltas(parser_of(), {output});
     EXPECT_EQ(parse_deltas(parser_of(), cut_at_random(output, 1, 1)), whole) << output;
@@ -231,7 +230,7 @@ TEST(DressedCalls, AreReadInEveryFormat) {
   for (const auto* style : tool_call::tool_styles()) {
     const auto reasoning = style->format == ToolFormat::kHarmony ? ReasoningFormat::kHarmony : ReasoningFormat::kThink;
     const std::string before = style->format == ToolFormat::kHarmony ? "<|channel|>final<|message|>" : "";
-    OutputParser parser({style->format, reasoning}, *kTools, "<|start|>assistant", {kTools});
+    OutputParser parser({style->format, reasoning}, *kDressTools, "<|start|>assistant", {kDressTools});
     const std::string output = before + "So:\n<tools>" + kOslo + "</tools>";
     EXPECT_EQ(lines_of(parse_deltas(std::move(parser), {output})), (Lines{"C So:", kOsloCall})) << style->name;
   }
@@ -240,9 +239,9 @@ TEST(DressedCalls, AreReadInEveryFormat) {
 TEST(DressedCalls, WhatTheFormatItselfReadsIsNotChanged) {
   EXPECT_EQ(read("<tool_call>{\"name\": \"get_weather\", \"arguments\": {}}</tool_call>"), Lines{"get_weather{}"});
   EXPECT_EQ(read("<tool_call>" + kOslo), Lines{kOsloCall});
-  EXPECT_EQ(read("<tool_call>" + kNow + "</tool_call>\n" + kOslo), (Lines{"now{}", kOsloCall}));
+  EXPECT_EQ(read("<tool_call>" + kNowObject + "</tool_call>\n" + kOslo), (Lines{"now{}", kOsloCall}));
   // A call of the format behind: the first is no answer's end.
-  EXPECT_EQ(read(kOslo + "\n<tool_call>" + kNow + "</tool_call>"), (Lines{"C " + kOslo, "now{}"}));
+  EXPECT_EQ(read(kOslo + "\n<tool_call>" + kNowObject + "</tool_call>"), (Lines{"C " + kOslo, "now{}"}));
 }
 
 TEST(DressedCalls, TextFlowsOnAsSoonAsItCanBeNoCall) {
@@ -269,7 +268,7 @@ TEST(DressedCalls, TextFlowsOnAsSoonAsItCanBeNoCall) {
 
 TEST(DressedCalls, AreAtMostAsManyAsMayBe) {
   EXPECT_EQ(lines_of(parse_deltas(parser_of(ToolFormat::kHermes, 1), {kOslo})), Lines{kOsloCall});
-  const std::string two = kOslo + "\n" + kNow;
+  const std::string two = kOslo + "\n" + kNowObject;
   EXPECT_EQ(lines_of(parse_deltas(parser_of(ToolFormat::kHermes, 1), {two})), Lines{"C " + two});
   const std::string long_text = R"({"name": "get_weather", "arguments": {"city": ")" + std::string(kHeldBytesMax, 'x');
   EXPECT_EQ(read(long_text + "\"}}"), Lines{"C " + long_text + "\"}}"});

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::ordered_json;
 
 const OutputFormat kFormat{ToolFormat::kDsmlV4, ReasoningFormat::kThink};
-const ordered_json kTools = ordered_json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
+const ordered_json kOneTool = ordered_json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
 
 /// Bytes that are all markup, or all text.
 struct Piece {
@@ -21,7 +21,7 @@ struct Piece {
 };
 
 void expect_syntax(const std::vector<Piece>& pieces, const std::string& prompt, const OutputFormat& format = kFormat) {
-  OutputParser parser(format, kTools, prompt);
+  OutputParser parser(format, kOneTool, prompt);
   std::vector<Part> parts;
   std::string read;
   for (const Piece& piece : pieces) {

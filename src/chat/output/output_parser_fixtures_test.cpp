@@ -24,7 +24,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kThought = "Let me think.\nFirst, <b> & \"quotes\".";
 constexpr std::string_view kContent = "I will check.";
 
-const ordered_json kTools = ordered_json::parse(R"([
+const ordered_json kFixtureTools = ordered_json::parse(R"([
   {"type": "function", "function": {"name": "get_weather", "description": "Weather.", "parameters": {"type": "object",
     "properties": {"city": {"type": "string", "description": "City."}, "days": {"type": "integer", "description": "n"},
       "note": {"type": "string", "description": "n"}}, "required": ["city"]}}},
@@ -92,7 +92,7 @@ struct Rendered {
 // The prompt that the model would have had, and the turn as the template renders it in the history.
 std::optional<Rendered> render_turn(const ChatTemplate& chat, const Turn& turn) {
   ChatInput input;
-  input.tools = kTools;
+  input.tools = kFixtureTools;
   input.messages = ordered_json::array({{{"role", "user"}, {"content", "Weather in Bern?"}}});
   input.variables = {{"enable_thinking", turn.thinks}, {"thinking", turn.thinks}};
   const auto before = chat.render(input, kNow);
@@ -180,8 +180,8 @@ std::shared_ptr<const grammar::Grammar> grammar_of(const tool_call::ToolStyle& s
   const auto spell = [](std::string_view text, bool) { return std::string(text); };
   grammar::GrammarSource source{.kind = grammar::GrammarSource::Kind::kCalls,
                                 .forms = tool_call::call_forms(style, spell)};
-  const tool_call::ToolSchemas schemas(kTools);
-  for (const ordered_json& tool : kTools) {
+  const tool_call::ToolSchemas schemas(kFixtureTools);
+  for (const ordered_json& tool : kFixtureTools) {
     const ordered_json& function = tool["function"];
     grammar::CalledTool called{.name = function["name"], .schema = function["parameters"]};
     called.strict = called.name == "get_weather";
@@ -230,7 +230,7 @@ void check_turn(const std::string& name, const ChatTemplate& chat, const OutputF
   SCOPED_TRACE(name + "\n  prompt: ..." +
                rendered->prompt.substr(rendered->prompt.size() - std::min<size_t>(60, rendered->prompt.size())) +
                "\n  output: " + rendered->output);
-  const auto parts = parse_deltas({format, kTools, rendered->prompt}, {rendered->output});
+  const auto parts = parse_deltas({format, kFixtureTools, rendered->prompt}, {rendered->output});
   const Heard heard = hear(parts);
   // Some templates show the first call only.
   const bool two = turn.two && rendered->output.find("calc") != std::string::npos;
@@ -253,7 +253,7 @@ void check_turn(const std::string& name, const ChatTemplate& chat, const OutputF
   }
   expect_held(*tool_call::find_style(format.tools), rendered->prompt, rendered->output);
   for (uint64_t seed = 1; seed <= 3; ++seed)
-    EXPECT_EQ(parse_deltas({format, kTools, rendered->prompt}, cut_at_random(rendered->output, seed, 7)), parts)
+    EXPECT_EQ(parse_deltas({format, kFixtureTools, rendered->prompt}, cut_at_random(rendered->output, seed, 7)), parts)
         << "seed " << seed;
   ++checked;
 }

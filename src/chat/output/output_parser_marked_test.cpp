@@ -4,10 +4,6 @@
 namespace cairn {
 namespace {
 
-OutputCase as(ToolFormat format, std::string output, std::vector<std::string> lines) {
-  return {format, ReasoningFormat::kThink, "", std::move(output), std::move(lines)};
-}
-
 OutputCase harmony(std::string output, std::vector<std::string> lines) {
   return {ToolFormat::kHarmony, ReasoningFormat::kHarmony, "<|end|><|start|>assistant", std::move(output),
           std::move(lines)};

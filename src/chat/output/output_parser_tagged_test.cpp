@@ -4,10 +4,6 @@
 namespace cairn {
 namespace {
 
-OutputCase as(ToolFormat format, std::string output, std::vector<std::string> lines) {
-  return {format, ReasoningFormat::kThink, "", std::move(output), std::move(lines)};
-}
-
 OutputCase qwen(std::string output, std::vector<std::string> lines) {
   return as(ToolFormat::kQwenCoder, std::move(output), std::move(lines));
 }

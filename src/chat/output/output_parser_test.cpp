@@ -76,7 +76,6 @@ TEST(OutputParser, EmitsPartsAsSoonAsTheyAreCertain) {
     parser.feed(text, parts);
     return lines_of(parts);
   };
-  using Lines = std::vector<std::string>;
   EXPECT_TRUE(parser.in_reasoning());
   EXPECT_EQ(after("Hm <"), Lines{"R Hm"});
   EXPECT_EQ(after("x"), Lines{"R  <x"});
@@ -160,7 +159,6 @@ TEST(OutputParser, WhatFollowsAForcedBeginningIsACall) {
     parser.finish(parts);
     return lines_of(parts);
   };
-  using Lines = std::vector<std::string>;
   const std::string_view header = "<tool_call>\n{\"name\": \"";
   EXPECT_EQ(after(ToolFormat::kHermes, header, "now\", \"arguments\": {}}\n</tool_call>"), Lines{"now{}"});
   EXPECT_EQ(after(ToolFormat::kHermes, header, "Once upon\" a time"), Lines{"Once upon\" a time!"});

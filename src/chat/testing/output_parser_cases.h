@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "chat/output/output_parser.h"
@@ -24,6 +25,11 @@ inline constexpr std::string_view kCaseTools = R"([
     "city": {"type": "string"}, "days": {"type": "integer"}, "opts": {"type": "object"},
     "note": {"type": ["string", "null"]}, "any": {}}}}},
   {"type": "function", "function": {"name": "now"}}])";
+
+/// An output of a format whose model thinks between tags.
+inline OutputCase as(ToolFormat format, std::string output, std::vector<std::string> lines) {
+  return {format, ReasoningFormat::kThink, "", std::move(output), std::move(lines)};
+}
 
 /// The cases, by families of formats.
 std::vector<OutputCase> text_cases();

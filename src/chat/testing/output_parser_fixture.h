@@ -41,9 +41,11 @@ inline std::vector<std::string_view> cut_at_random(std::string_view text, uint64
   return pieces;
 }
 
+using Lines = std::vector<std::string>;
+
 /// A line for each part: "C text", "R text", "name#id{arguments}" with "~" after a cut and "!" after a broken call.
-inline std::vector<std::string> lines_of(const std::vector<Part>& parts) {
-  std::vector<std::string> lines;
+inline Lines lines_of(const std::vector<Part>& parts) {
+  Lines lines;
   for (const Part& part : parts) {
     switch (part.kind) {
       case PartKind::kContent:

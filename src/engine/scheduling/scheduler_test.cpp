@@ -13,7 +13,7 @@
 namespace cairn {
 namespace {
 
-constexpr double kMs = 1e6;
+constexpr double kMillisecond = 1e6;
 
 struct Row {
   int32_t demand, rows;
@@ -32,7 +32,7 @@ CostModel known_cost(bool attends = false) {
   for (int i = 0; i < 400; ++i) {
     const int32_t rows = 1 << random() % 10;
     const int64_t attended = attends ? rows * static_cast<int64_t>(random() % 2'000) : 0;
-    cost.observe(rows, attended, (20 + rows) * kMs + 1'000.0 * static_cast<double>(attended));
+    cost.observe(rows, attended, (20 + rows) * kMillisecond + 1'000.0 * static_cast<double>(attended));
   }
   return cost;
 }
@@ -54,7 +54,7 @@ Plan plan(const std::vector<ScheduleInput>& demands, StepLimits limits) {
 /// Plans a step of `step_ms` milliseconds.
 Plan plan_within(double step_ms, const std::vector<ScheduleInput>& demands, StepLimits limits = {512, 64, 256}) {
   static const CostModel cost = known_cost();
-  limits.step_ns = step_ms * kMs;
+  limits.step_ns = step_ms * kMillisecond;
   Scheduler scheduler(limits);
   return plan(scheduler, demands, cost);
 }
@@ -130,7 +130,7 @@ TEST(Scheduler, PromptsFillTheTimeOfAStep) {
   EXPECT_EQ(plan_within(30, {decode(), first, late}).size(), 2u);
   // A target for the time between tokens limits the step.
   ScheduleInput quick = decode();
-  quick.tbt_ns = static_cast<int64_t>(31 * kMs);
+  quick.tbt_ns = static_cast<int64_t>(31 * kMillisecond);
   EXPECT_NEAR(plan_within(30, {decode(), quick, prompt(1'000)}).at(2).rows, 9, 3);
   quick.tbt_ns = 1;
   EXPECT_EQ(plan_within(30, {decode(), quick, prompt(1'000)}).at(2).rows, kPromptRowsMin);
@@ -139,7 +139,7 @@ TEST(Scheduler, PromptsFillTheTimeOfAStep) {
 
 TEST(Scheduler, PromptsAtFarPositionsGetFewerRows) {
   const CostModel cost = known_cost(true);
-  Scheduler scheduler({512, 64, 256, 60 * kMs});
+  Scheduler scheduler({512, 64, 256, 60 * kMillisecond});
   ScheduleInput far = prompt(1'000);
   far.position = 5'000;  // 5 ms a row
   EXPECT_NEAR(plan(scheduler, {decode(), far}, cost).at(1).rows, 10, 3);
@@ -147,14 +147,14 @@ TEST(Scheduler, PromptsAtFarPositionsGetFewerRows) {
 
 TEST(Scheduler, TheFirstStepHasFewRows) {
   const CostModel cost;
-  Scheduler scheduler({512, 64, 256, 30 * kMs});
+  Scheduler scheduler({512, 64, 256, 30 * kMillisecond});
   EXPECT_EQ(plan(scheduler, {prompt(1'000), prompt(1'000)}, cost), (Plan{{0, kFirstRows, false}}));
 }
 
 TEST(Scheduler, StepsGrowFasterWhenNoSequenceDecodes) {
   CostModel cost;
-  cost.observe(kFirstRows, 0, kFirstRows * kMs);
-  Scheduler scheduler({512, 64, 256, 1'000 * kMs});
+  cost.observe(kFirstRows, 0, kFirstRows * kMillisecond);
+  Scheduler scheduler({512, 64, 256, 1'000 * kMillisecond});
   EXPECT_EQ(plan(scheduler, {prompt(1'000)}, cost), (Plan{{0, 256, false}}));
   EXPECT_EQ(plan(scheduler, {decode(), prompt(1'000)}, cost).at(1).rows, kRowGrowth * kFirstRows - 1);
 }
@@ -167,13 +167,13 @@ struct RandomCase {
 RandomCase random_case(std::mt19937& random) {
   const auto below = [&](int32_t n) { return static_cast<int32_t>(random() % static_cast<uint32_t>(n)); };
   RandomCase tried;
-  tried.limits = {1 + below(60), 1 + below(12), 1 + below(60), (1 + below(80)) * kMs};
+  tried.limits = {1 + below(60), 1 + below(12), 1 + below(60), (1 + below(80)) * kMillisecond};
   tried.demands.resize(
       static_cast<size_t>(1 + below(std::min(tried.limits.batch_tokens_max, tried.limits.logits_max))));
   for (ScheduleInput& demand : tried.demands) {
     demand = below(2) == 0 ? decode(below(6)) : prompt(1 + below(80), below(5), static_cast<Priority>(below(2)));
     demand.position = below(3'000);
-    if (below(4) == 0) demand.tbt_ns = static_cast<int64_t>((1 + below(60)) * kMs);
+    if (below(4) == 0) demand.tbt_ns = static_cast<int64_t>((1 + below(60)) * kMillisecond);
     demand.deferred = below(8) == 0;
   }
   return tried;
@@ -248,7 +248,7 @@ struct Shares {
 TEST(Scheduler, ClassesShareByWeight) {
   const CostModel cost = known_cost();
   for (const double step_ms : {1.0, 30.0, 200.0}) {
-    Scheduler scheduler({512, 64, 256, step_ms * kMs});
+    Scheduler scheduler({512, 64, 256, step_ms * kMillisecond});
     Shares got;
     std::vector<ScheduledTokens> shares;
     std::mt19937 random(11);
@@ -269,7 +269,7 @@ TEST(Scheduler, ClassesShareByWeight) {
 TEST(Scheduler, AClassThatWantedNothingHasNotSavedUpShares) {
   const CostModel cost = known_cost();
   for (const bool interactive_first : {false, true}) {
-    Scheduler scheduler({512, 64, 256, 30 * kMs});
+    Scheduler scheduler({512, 64, 256, 30 * kMillisecond});
     for (int step = 0; step < 1'000; ++step) {
       plan(scheduler, {decode(), interactive_first ? prompt(10'000) : batch(10'000)}, cost);
     }
@@ -289,7 +289,7 @@ TEST(Scheduler, AClassWithAFarDeadlineIsServedBesideUrgentPromptsOfTheOther) {
   const CostModel cost = known_cost();
   for (const Priority patient : {Priority::kBatch, Priority::kInteractive}) {
     const Priority urgent = patient == Priority::kBatch ? Priority::kInteractive : Priority::kBatch;
-    Scheduler scheduler({512, 64, 256, 30 * kMs});
+    Scheduler scheduler({512, 64, 256, 30 * kMillisecond});
     int32_t left = 2'000;
     int steps = 0;
     for (; left > 0 && steps < 1'000; ++steps) {
@@ -306,7 +306,7 @@ TEST(Scheduler, AClassWithAFarDeadlineIsServedBesideUrgentPromptsOfTheOther) {
 TEST(Scheduler, AnOldDeadlineIsServedDespiteNewArrivals) {
   // Arrivals are due 20 steps after they come; each takes more than a step.
   const CostModel cost = known_cost();
-  Scheduler scheduler({512, 64, 256, 30 * kMs});
+  Scheduler scheduler({512, 64, 256, 30 * kMillisecond});
   int32_t left = 300;
   int step = 0;
   for (; left > 0 && step < 200; ++step) {
@@ -322,7 +322,7 @@ TEST(Scheduler, AnOldDeadlineIsServedDespiteNewArrivals) {
 
 TEST(Scheduler, ClientsOfAClassShareItsRowsWhateverTheirDeadlines) {
   const CostModel cost = known_cost();
-  Scheduler scheduler({512, 64, 256, 30 * kMs});
+  Scheduler scheduler({512, 64, 256, 30 * kMillisecond});
   const auto of = [](const std::string& client, const std::string& tenant, int64_t deadline_ns) {
     ScheduleInput demand = prompt(100'000, deadline_ns);
     demand.party = party_of(client, tenant);
@@ -350,7 +350,7 @@ TEST(Scheduler, ClientsOfAClassShareItsRowsWhateverTheirDeadlines) {
 
 TEST(Scheduler, APromptFinishesDespiteAConstantStreamOfNewClients) {
   const CostModel cost = known_cost();
-  Scheduler scheduler({512, 64, 256, 30 * kMs});
+  Scheduler scheduler({512, 64, 256, 30 * kMillisecond});
   int32_t left = 300;
   int step = 0;
   for (; left > 0 && step < 400; ++step) {

@@ -12,7 +12,7 @@ namespace cairn {
 namespace {
 
 /// Steps of one sequence whose proposals are each right with probability `right`.
-struct Life {
+struct DraftedSequence {
   double right;
   double row_cost;
   int32_t tokens_max = 8;
@@ -46,7 +46,7 @@ TEST(DraftLengthController, ProposesBeforeAnyObservation) {
 }
 
 TEST(DraftLengthController, DraftsTheMaximumWhenProposalsAreAlwaysRight) {
-  Life life{1, 0.1};
+  DraftedSequence life{1, 0.1};
   life.mean_wanted(50);
   EXPECT_EQ(life.mean_wanted(50), 8);
 }
@@ -63,7 +63,7 @@ TEST(DraftLengthController, DraftsAboutAsManyTokensAsTheFormulaSaysPay) {
           best_k = k;
         }
       }
-      Life life{right, row_cost};
+      DraftedSequence life{right, row_cost};
       const double wanted = life.mean_wanted(3'000);
       EXPECT_GT(life.tokens / life.time, 0.95 * best) << right << " " << row_cost;
       EXPECT_NEAR(wanted, best_k, 2) << right << " " << row_cost;
@@ -72,7 +72,7 @@ TEST(DraftLengthController, DraftsAboutAsManyTokensAsTheFormulaSaysPay) {
 }
 
 TEST(DraftLengthController, PausesTwiceAsLongEachTimeDraftsDoNotPay) {
-  Life life{0, 0.3};
+  DraftedSequence life{0, 0.3};
   std::vector<int> pauses;
   int pause = 0;
   for (int step = 0; step < 10'000; ++step) {
@@ -90,7 +90,7 @@ TEST(DraftLengthController, PausesTwiceAsLongEachTimeDraftsDoNotPay) {
 }
 
 TEST(DraftLengthController, DraftsAgainWhenProposalsPayAgain) {
-  Life life{0, 0.3};
+  DraftedSequence life{0, 0.3};
   for (int step = 0; step < 5'000; ++step) life.step();
   life.right = 0.9;
   for (int step = 0; step < kDraftPauseMax + 20; ++step) life.step();

@@ -9,15 +9,15 @@
 namespace cairn {
 namespace {
 
-using Ids = std::vector<int32_t>;
+using Numbers = std::vector<int32_t>;
 
-std::vector<TokenId> tokens_of(const Ids& ids) {
+std::vector<TokenId> tokens_of(const Numbers& ids) {
   std::vector<TokenId> tokens;
   for (const int32_t id : ids) tokens.push_back(TokenId{id});
   return tokens;
 }
 
-Ids lookup(const Ids& ids, int32_t tokens_max = 4, int32_t ngram_max = 4) {
+Numbers lookup(const Numbers& ids, int32_t tokens_max = 4, int32_t ngram_max = 4) {
   const std::vector<TokenId> tokens = tokens_of(ids);
   std::vector<TokenId> proposed;
   proposed.reserve(static_cast<size_t>(tokens_max));
@@ -25,58 +25,58 @@ Ids lookup(const Ids& ids, int32_t tokens_max = 4, int32_t ngram_max = 4) {
   const std::vector<DraftRequest> requests = {{SequenceId{1}, tokens, tokens_max, &proposed}};
   make_prompt_lookup(ngram_max)->propose(requests);
   EXPECT_EQ(proposed.data(), room) << "grew";
-  Ids result;
+  Numbers result;
   for (const TokenId token : proposed) result.push_back(index(token));
   return result;
 }
 
 TEST(PromptLookup, ProposesTheTokensAfterTheEarlierOccurrence) {
-  EXPECT_EQ(lookup({1, 2, 3, 4, 5, 6, 9, 1, 2}), (Ids{3, 4, 5, 6}));
-  EXPECT_EQ(lookup({1, 2, 3, 4, 5, 6, 9, 1, 2}, 2), (Ids{3, 4}));
+  EXPECT_EQ(lookup({1, 2, 3, 4, 5, 6, 9, 1, 2}), (Numbers{3, 4, 5, 6}));
+  EXPECT_EQ(lookup({1, 2, 3, 4, 5, 6, 9, 1, 2}, 2), (Numbers{3, 4}));
 }
 
 TEST(PromptLookup, ProposesNothingForARunOfOneToken) {
-  EXPECT_EQ(lookup({}), Ids{});
-  EXPECT_EQ(lookup({1}), Ids{});
-  EXPECT_EQ(lookup({1, 1}), Ids{});
-  EXPECT_EQ(lookup({1, 2, 3, 4}), Ids{});
-  EXPECT_EQ(lookup({7, 2, 3, 9, 2}), Ids{});  // one token is not a run
-  EXPECT_EQ(lookup({1, 2, 8, 2}), Ids{});
+  EXPECT_EQ(lookup({}), Numbers{});
+  EXPECT_EQ(lookup({1}), Numbers{});
+  EXPECT_EQ(lookup({1, 1}), Numbers{});
+  EXPECT_EQ(lookup({1, 2, 3, 4}), Numbers{});
+  EXPECT_EQ(lookup({7, 2, 3, 9, 2}), Numbers{});  // one token is not a run
+  EXPECT_EQ(lookup({1, 2, 8, 2}), Numbers{});
 }
 
 TEST(PromptLookup, TheLongestRunWinsThenTheLatest) {
-  EXPECT_EQ(lookup({5, 1, 2, 70, 9, 9, 1, 2, 80, 9, 5, 1, 2}, 1), Ids{70});
-  EXPECT_EQ(lookup({1, 2, 70, 9, 1, 2, 80, 9, 1, 2}, 1), Ids{80});
+  EXPECT_EQ(lookup({5, 1, 2, 70, 9, 9, 1, 2, 80, 9, 5, 1, 2}, 1), Numbers{70});
+  EXPECT_EQ(lookup({1, 2, 70, 9, 1, 2, 80, 9, 1, 2}, 1), Numbers{80});
   // Runs longer than ngram_max are not told apart.
-  EXPECT_EQ(lookup({5, 1, 2, 70, 9, 9, 1, 2, 80, 9, 5, 1, 2}, 1, 2), Ids{80});
-  EXPECT_EQ(lookup({5, 1, 2, 70, 9, 9, 1, 2, 80, 9, 5, 1, 2}, 1, -3), Ids{80});
+  EXPECT_EQ(lookup({5, 1, 2, 70, 9, 9, 1, 2, 80, 9, 5, 1, 2}, 1, 2), Numbers{80});
+  EXPECT_EQ(lookup({5, 1, 2, 70, 9, 9, 1, 2, 80, 9, 5, 1, 2}, 1, -3), Numbers{80});
 }
 
 TEST(PromptLookup, ContinuesARepetition) {
-  EXPECT_EQ(lookup({4, 4, 4}, 5), (Ids{4, 4, 4, 4, 4}));
-  EXPECT_EQ(lookup({1, 2, 3, 1, 2, 3, 1, 2}, 5), (Ids{3, 1, 2, 3, 1}));
+  EXPECT_EQ(lookup({4, 4, 4}, 5), (Numbers{4, 4, 4, 4, 4}));
+  EXPECT_EQ(lookup({1, 2, 3, 1, 2, 3, 1, 2}, 5), (Numbers{3, 1, 2, 3, 1}));
 }
 
 TEST(PromptLookup, SearchesTheLastLookupTokensMaxTokensOnly) {
-  Ids ids(kLookupTokensMax + 10);
+  Numbers ids(kLookupTokensMax + 10);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(100 + i);
   ids[ids.size() - 2] = 1;
   ids[ids.size() - 1] = 2;
   ids[10] = 1;  // the first token within reach
   ids[11] = 2;
-  EXPECT_EQ(lookup(ids, 1), Ids{112});
+  EXPECT_EQ(lookup(ids, 1), Numbers{112});
   std::swap(ids[10], ids[9]);
   std::swap(ids[11], ids[10]);
-  EXPECT_EQ(lookup(ids, 1), Ids{});
+  EXPECT_EQ(lookup(ids, 1), Numbers{});
 }
 
 /// The header's definition, implemented plainly.
-Ids slow_lookup(const Ids& ids, int32_t tokens_max, int32_t ngram_max) {
+Numbers slow_lookup(const Numbers& ids, int32_t tokens_max, int32_t ngram_max) {
   const auto size = static_cast<int64_t>(ids.size());
   for (int64_t length = std::min<int64_t>(ngram_max, size - 1); length >= 2; --length) {
     for (int64_t begin = size - length - 1; begin >= 0; --begin) {
       if (!std::equal(ids.end() - length, ids.end(), ids.begin() + begin)) continue;
-      Ids all = ids;
+      Numbers all = ids;
       for (int32_t i = 0; i < tokens_max; ++i) all.push_back(all[static_cast<size_t>(begin + length + i)]);
       return {all.begin() + size, all.end()};
     }
@@ -88,12 +88,12 @@ TEST(PromptLookup, AgreesWithAPlainImplementation) {
   std::mt19937 random(3);
   int found = 0;
   for (int round = 0; round < 20'000; ++round) {
-    Ids ids(random() % (round % 50 == 0 ? 1'000 : 80));
+    Numbers ids(random() % (round % 50 == 0 ? 1'000 : 80));
     const uint32_t vocabulary = 1 + random() % (round % 2 == 0 ? 4 : 300);
     for (int32_t& id : ids) id = static_cast<int32_t>(random() % vocabulary);
     const auto ngram_max = static_cast<int32_t>(2 + random() % 5);
     const auto tokens_max = static_cast<int32_t>(random() % 6);
-    const Ids expected = slow_lookup(ids, tokens_max, ngram_max);
+    const Numbers expected = slow_lookup(ids, tokens_max, ngram_max);
     ASSERT_EQ(lookup(ids, tokens_max, ngram_max), expected) << "round " << round;
     found += expected.empty() ? 0 : 1;
   }

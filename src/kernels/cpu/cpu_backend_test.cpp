@@ -66,8 +66,8 @@ struct TestWeight {
   Weight weight;
 };
 
-constexpr TensorType kTypes[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ8_0,
-                                 TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K};
+constexpr TensorType kWeightTypes[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ8_0,
+                                       TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K};
 
 class CpuBackend : public ::testing::TestWithParam<Isa> {
  protected:
@@ -86,7 +86,7 @@ TEST_P(CpuBackend, ProductsOfMixedTypesAgreeWithDoublePrecision) {
   std::vector<TestWeight> weights;
   std::vector<std::vector<float>> outs;
   int64_t rows = 37;
-  for (const TensorType type : kTypes) {
+  for (const TensorType type : kWeightTypes) {
     weights.emplace_back(type, rows, kCols, 1, random);
     outs.emplace_back(static_cast<size_t>(kTokens * rows));
     rows += 9;
@@ -96,7 +96,7 @@ TEST_P(CpuBackend, ProductsOfMixedTypesAgreeWithDoublePrecision) {
     projections.push_back({&weights[i].weight, i % 2 == 0 ? bias.data() : nullptr, outs[i].data()});
   cpu->matmul(projections, x.data(), kTokens);
   for (size_t i = 0; i < weights.size(); ++i) {
-    SCOPED_TRACE(tensor_type_name(kTypes[i]));
+    SCOPED_TRACE(tensor_type_name(kWeightTypes[i]));
     const int64_t n = weights[i].weight.rows;
     double error = 0, power = 0;
     for (int64_t t = 0; t < kTokens; ++t) {
@@ -110,9 +110,9 @@ TEST_P(CpuBackend, ProductsOfMixedTypesAgreeWithDoublePrecision) {
     }
     // Activations of 8 bits have an error of up to 1/127 of the block's largest, evenly distributed. Those of bfloat16
     // have one of 1/256 of each.
-    const bool rounded = kTypes[i] == TensorType::kBF16 && GetParam().matmul->round_row != nullptr;
-    EXPECT_LT(error / power, has_panels(kTypes[i]) ? 1e-4 : rounded ? 4e-6 : 1e-12);
-    EXPECT_EQ(error / power > 1e-9, has_panels(kTypes[i]) || rounded);
+    const bool rounded = kWeightTypes[i] == TensorType::kBF16 && GetParam().matmul->round_row != nullptr;
+    EXPECT_LT(error / power, has_panels(kWeightTypes[i]) ? 1e-4 : rounded ? 4e-6 : 1e-12);
+    EXPECT_EQ(error / power > 1e-9, has_panels(kWeightTypes[i]) || rounded);
   }
 }
 
@@ -123,7 +123,7 @@ TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
   constexpr int64_t kRows = 2 * kRowsAtOnce + 19, kCols = 768;
   constexpr int32_t kTokens = kTokensAtOnce + 3;
   const std::vector<float> x = random.normals(kTokens * kCols);
-  for (const TensorType type : kTypes) {
+  for (const TensorType type : kWeightTypes) {
     SCOPED_TRACE(tensor_type_name(type));
     const TestWeight weight(type, kRows, kCols, 1, random);
     const TestWeight other(TensorType::kF16, 30, kCols, 1, random);
@@ -295,7 +295,7 @@ TEST_P(CpuBackend, MoeCombineSumsInOrder) {
 TEST_P(CpuBackend, EmbedDecodesTheRowsOfTheGivenTokens) {
   Random random(6);
   const auto cpu = backend(2);
-  for (const TensorType type : kTypes) {
+  for (const TensorType type : kWeightTypes) {
     const TestWeight table(type, 20, 512, 1, random);
     const std::vector<TokenId> ids = {TokenId{19}, TokenId{0}, TokenId{7}, TokenId{7}};
     std::vector<float> out(ids.size() * 512);

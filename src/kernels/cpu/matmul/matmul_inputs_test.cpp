@@ -12,10 +12,8 @@
 #include "kernels/cpu/matmul/matmul_test_support.h"
 #include "quant/float_formats.h"
 
-namespace cairn::cpu {
+namespace cairn::cpu::matmul_test {
 namespace {
-
-using namespace matmul_test;
 
 class MatmulInputs : public MatmulTest {};
 
@@ -98,4 +96,4 @@ TEST_P(MatmulInputs, RowsAreRoundedToNearestBfloat16AndPaddedWithZeros) {
 INSTANTIATE_TEST_SUITE_P(Isas, MatmulInputs, ::testing::ValuesIn(isas()), isa_name);
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::cpu::matmul_test

@@ -18,10 +18,8 @@
 #include "quant/codec.h"
 #include "quant/float_formats.h"
 
-namespace cairn::cpu {
+namespace cairn::cpu::matmul_test {
 namespace {
-
-using namespace matmul_test;
 
 std::vector<TensorType> types() {
   std::vector<TensorType> list;
@@ -458,4 +456,4 @@ TEST(Panel, PackingKeepsTheValueOfEveryWeight) {
 INSTANTIATE_TEST_SUITE_P(Isas, MatmulTest, ::testing::ValuesIn(isas()), isa_name);
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::cpu::matmul_test

@@ -57,7 +57,7 @@ TEST(ChooseLargest, ChoosesTheSameIndicesAsSorting) {
   }
 }
 
-struct Shape {
+struct IndexerShape {
   int32_t heads = 4;
   int32_t dim = 64;
   int32_t most = 8;
@@ -67,9 +67,9 @@ struct Shape {
 };
 
 /// The queries and rows of one sequence.
-class Sequence {
+class IndexedSequence {
  public:
-  Sequence(Backend& backend, const Shape& shape, Random& random)
+  IndexedSequence(Backend& backend, const IndexerShape& shape, Random& random)
       : backend_(backend),
         shape_(shape),
         keys(backend, shape.type, shape.dim, shape.tokens_per_row, shape.tokens, random),
@@ -101,7 +101,7 @@ class Sequence {
 
  private:
   Backend& backend_;
-  Shape shape_;
+  IndexerShape shape_;
 
  public:
   RowPages keys;
@@ -117,7 +117,7 @@ TEST_P(IndexerTopKTest, ChoosesTheLargestSums) {
     Random random(seed);
     SCOPED_TRACE(random.trace());
     const auto backend = make_backend(GetParam(), 1 + static_cast<int>(seed % 3));
-    Shape shape;
+    IndexerShape shape;
     const bool is_long = seed % 6 == 0;
     shape.heads = random.integer(1, is_long ? 4 : 70);
     shape.dim = random.integer(3, 90);
@@ -126,7 +126,7 @@ TEST_P(IndexerTopKTest, ChoosesTheLargestSums) {
     shape.type = kTypes[seed % 4];
     shape.tokens_per_row = seed % 5 == 3 ? 4 : 1;
     shape.tokens = random.integer(1, is_long ? 1300 : 150);
-    Sequence sequence(*backend, shape, random);
+    IndexedSequence sequence(*backend, shape, random);
     const std::vector<int32_t> chosen = sequence.choose(0, shape.tokens);
     for (int32_t position = 0; position < shape.tokens; position += 1 + shape.tokens / 20) {
       const int32_t seen = (position + 1) / shape.tokens_per_row;
@@ -156,12 +156,12 @@ TEST_P(IndexerTopKTest, ChoosesTheLargestSums) {
 
 TEST_P(IndexerTopKTest, AChoiceDoesNotDependOnChunksOrThreads) {
   constexpr int32_t kTokens = 700;
-  const Shape shape{.heads = 33, .dim = 8, .most = 30, .type = KvType::kF16, .tokens = kTokens};
+  const IndexerShape shape{.heads = 33, .dim = 8, .most = 30, .type = KvType::kF16, .tokens = kTokens};
   std::optional<std::vector<int32_t>> whole;
   for (const int threads : {1, 2, 3}) {
     Random random(30);
     const auto backend = make_backend(GetParam(), threads);
-    Sequence sequence(*backend, shape, random);
+    IndexedSequence sequence(*backend, shape, random);
     if (!whole) whole = sequence.choose(0, kTokens);
     std::vector<int32_t> pieces;
     for (int32_t begin = 0; begin < kTokens;) {

@@ -22,7 +22,7 @@ struct SourceShape {
   int32_t chosen_max = 0;  // > 0: random rows
 };
 
-struct Shape {
+struct LatentShape {
   int32_t heads = 4;
   int32_t dim = 48;
   int32_t value_dim = 32;
@@ -30,11 +30,11 @@ struct Shape {
   std::vector<SourceShape> sources = {{}};
 };
 
-Shape random_shape(Random& random) {
+LatentShape random_latent_shape(Random& random) {
   constexpr int32_t kDims[] = {8, 20, 33, 48, 72, 100, 192};
   constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kQ8_0, KvType::kBF16};
   const auto type = [&] { return kTypes[random.integer(0, 3)]; };
-  Shape shape;
+  LatentShape shape;
   shape.heads = random.integer(1, 70);
   shape.dim = kDims[random.integer(0, 6)];
   shape.value_dim = random.integer(0, 2) == 0 ? shape.dim : random.integer(1, shape.dim);
@@ -52,9 +52,10 @@ Shape random_shape(Random& random) {
   return shape;
 }
 
-class Sequence {
+class LatentSequence {
  public:
-  Sequence(Backend& backend, const Shape& shape, int32_t tokens, Random& random) : backend_(backend), shape_(shape) {
+  LatentSequence(Backend& backend, const LatentShape& shape, int32_t tokens, Random& random)
+      : backend_(backend), shape_(shape) {
     q = random.normals(int64_t{tokens} * shape.heads * shape.dim);
     sinks_ = random.normals(shape.heads, 2);
     for (const SourceShape& source : shape.sources) {
@@ -148,7 +149,7 @@ class Sequence {
   }
 
   Backend& backend_;
-  Shape shape_;
+  LatentShape shape_;
   std::vector<float> sinks_;
   std::vector<std::unique_ptr<RowPages>> sources_;
   std::vector<std::vector<int32_t>> chosen_;
@@ -162,11 +163,11 @@ TEST_P(MlaAttentionTest, AgreesWithDoublePrecision) {
     Random random(seed);
     SCOPED_TRACE(random.trace());
     const auto backend = make_backend(GetParam(), 1 + static_cast<int>(seed % 2));
-    Shape shape = random_shape(random);
+    LatentShape shape = random_latent_shape(random);
     const bool is_long = seed % 5 == 0;
     if (is_long) shape.heads = random.integer(1, 4);
     const int32_t tokens = random.integer(1, is_long ? 1200 : 130);
-    Sequence sequence(*backend, shape, tokens, random);
+    LatentSequence sequence(*backend, shape, tokens, random);
     const std::vector<float> out = sequence.attend(0, tokens);
     double error = 0, power = 0;
     for (int32_t row = 0; row < tokens; row += 1 + tokens / 15) {
@@ -189,12 +190,12 @@ TEST_P(MlaAttentionTest, AQueryDoesNotDependOnChunksOrThreads) {
       Random random(seed);
       SCOPED_TRACE(random.trace());
       const auto backend = make_backend(GetParam(), threads);
-      Shape shape = random_shape(random);
+      LatentShape shape = random_latent_shape(random);
       shape.heads = random.integer(1, seed == 40 ? 3 : 40);
       shape.dim = std::min(shape.dim, 33);
       shape.value_dim = std::min(shape.value_dim, shape.dim);
       const int32_t tokens = seed == 40 ? 600 : 130;
-      Sequence sequence(*backend, shape, tokens, random);
+      LatentSequence sequence(*backend, shape, tokens, random);
       if (!whole) whole = sequence.attend(0, tokens);
       Random pieces(seed);
       std::vector<float> out;
@@ -211,12 +212,13 @@ TEST_P(MlaAttentionTest, AQueryDoesNotDependOnChunksOrThreads) {
 
 TEST_P(MlaAttentionTest, SplittingTheLongContextOfOneQueryDoesNotChangeItsResult) {
   constexpr int32_t kTokens = 5000;
-  const Shape shape{.heads = 3, .dim = 24, .value_dim = 16, .sinks = true, .sources = {{}, {.tokens_per_row = 4}}};
+  const LatentShape shape{
+      .heads = 3, .dim = 24, .value_dim = 16, .sinks = true, .sources = {{}, {.tokens_per_row = 4}}};
   std::optional<std::vector<float>> first;
   for (const int threads : {1, 2, 4}) {
     Random random(50);
     const auto backend = make_backend(GetParam(), threads);
-    Sequence sequence(*backend, shape, kTokens, random);
+    LatentSequence sequence(*backend, shape, kTokens, random);
     sequence.pages(0).store(0, kTokens);
     sequence.pages(1).store(0, kTokens);
     const std::vector<float> out = sequence.attend_stored(kTokens - 1, kTokens);
@@ -229,14 +231,14 @@ TEST_P(MlaAttentionTest, SplittingTheLongContextOfOneQueryDoesNotChangeItsResult
 
 TEST_P(MlaAttentionTest, ABatchOfSequencesGivesTheResultsOfEachAlone) {
   constexpr int32_t kTokens[] = {70, 1, 700, 33};
-  const Shape shape{.heads = 5, .dim = 40, .value_dim = 40, .sources = {{.type = KvType::kF16, .window = 90}}};
+  const LatentShape shape{.heads = 5, .dim = 40, .value_dim = 40, .sources = {{.type = KvType::kF16, .window = 90}}};
   for (const int threads : {1, 3}) {
     Random random(60);
     const auto backend = make_backend(GetParam(), threads);
-    std::vector<std::unique_ptr<Sequence>> sequences;
+    std::vector<std::unique_ptr<LatentSequence>> sequences;
     std::vector<float> q, alone;
     for (const int32_t tokens : kTokens) {
-      sequences.push_back(std::make_unique<Sequence>(*backend, shape, tokens, random));
+      sequences.push_back(std::make_unique<LatentSequence>(*backend, shape, tokens, random));
       const std::vector<float> out = sequences.back()->attend(0, tokens);
       alone.insert(alone.end(), out.begin(), out.end());
       q.insert(q.end(), sequences.back()->q.begin(), sequences.back()->q.end());
@@ -271,7 +273,7 @@ TEST_P(MlaAttentionTest, PagesBeforeTheWindowAreNotRead) {
   constexpr int32_t kTokens = 300, kWindow = 40;
   Random random(70);
   const auto backend = make_backend(GetParam(), 2);
-  Sequence sequence(*backend, {.sources = {{.type = KvType::kQ8_0, .window = kWindow}}}, kTokens, random);
+  LatentSequence sequence(*backend, {.sources = {{.type = KvType::kQ8_0, .window = kWindow}}}, kTokens, random);
   const std::vector<float> before = sequence.attend(0, kTokens);
   for (int32_t page = 0; page < (kTokens - kWindow) / kPageTokens; ++page) {
     sequence.pages(0).pages[static_cast<size_t>(page)] = kNoPage;
