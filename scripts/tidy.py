@@ -220,6 +220,22 @@ def check_links(report):
                     report(path, number, f"the link {target} leads to no heading")
 
 
+def check_notice(report):
+    """The files that NOTICE names are there, and it names every source that says "see NOTICE"."""
+    notice = ROOT / "NOTICE"
+    named = set()
+    for number, line in enumerate(notice.read_text().splitlines(), 1):
+        # Paths behind an opening bracket are another project's.
+        for path in re.findall(r"(?<![\w/(.-])(?:src|apps|web|tests|models|docs|bench|scripts)/[\w./-]*\w", re.sub(r"\([^)]*\)", "", line)):
+            named.add(path)
+            if not (ROOT / path).exists():
+                report(notice, number, f"there is no {path}")
+    for path in sources("src", "apps"):
+        name = path.relative_to(ROOT).as_posix()
+        if re.search(r"see\s+(?:///?\s+)?NOTICE", path.read_text()) and name not in named:
+            report(path, 1, "says \"see NOTICE\", which does not name it")
+
+
 def check_format(report):
     tool = shutil.which("clang-format-19")
     if not tool:
@@ -303,6 +319,7 @@ def main():
     check_sizes(report)
     check_banned(report)
     check_links(report)
+    check_notice(report)
     check_format(report)
     if not options.no_headers:
         check_headers(report, options.build, options.cuda)
