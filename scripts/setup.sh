@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building, testing and checking Cairn needs on Debian 12. Safe to run again: what is there is left alone.
-# usage: scripts/setup.sh [--build-only | --cross]
+# usage: scripts/setup.sh [--build-only | --package | --cross]
 #   --build-only  just what compiling and running the program needs
+#   --package     that, and what making a Debian package needs (scripts/package.sh)
 #   --cross       just what the preset `neon` needs: a cross compiler and an emulator for 64-bit ARM
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,6 +14,7 @@ build=(g++ cmake ninja-build pkg-config ccache mold git ca-certificates curl
 check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
        clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3 python3-numpy python3-jinja2 procps
        chromium fonts-dejavu-core prometheus)
+package=(dpkg-dev file)
 # Of the libraries only the headers, and GoogleTest's sources.
 cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ninja-build ccache
        nlohmann-json3-dev libfmt-dev libutf8proc-dev libxxhash-dev python3 python3-numpy)
@@ -20,6 +22,8 @@ cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ni
 want=("${build[@]}")
 if [ "${1:-}" = "--cross" ]; then
   want=("${cross[@]}")
+elif [ "${1:-}" = "--package" ]; then
+  want+=("${package[@]}")
 elif [ "${1:-}" != "--build-only" ]; then
   want+=("${check[@]}")
   # Any Node.js from version 18 on will do; one that is already there is kept.
