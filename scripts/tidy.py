@@ -234,6 +234,24 @@ def check_notice(report):
         name = path.relative_to(ROOT).as_posix()
         if re.search(r"see\s+(?:///?\s+)?NOTICE", path.read_text()) and name not in named:
             report(path, 1, "says \"see NOTICE\", which does not name it")
+    # The copyright file of the Debian package: its paths, and the libraries of the page.
+    copyright = ROOT / "packaging" / "copyright"
+    text = copyright.read_text()
+    for path in re.findall(r"^(?:Files:)? (src/\S+)$", text, re.M):
+        if path not in named:
+            report(copyright, 1, f"NOTICE does not name {path}")
+    licences = (ROOT / "web" / "dist" / "assets" / "licences.txt").read_text()
+    for library in re.findall(r"^(\S+) \d+\.\d+\.\d+ \(", licences, re.M):
+        if f"node_modules/{library}/*" not in text:
+            report(copyright, 1, f"does not name {library}, which is in web/dist")
+
+
+def check_changelog(report):
+    """Its first version is that of the file VERSION."""
+    version = (ROOT / "VERSION").read_text().strip()
+    first = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    if not first or first[1] != version:
+        report(ROOT / "CHANGELOG.md", 1, f"does not begin with {version}, which VERSION says")
 
 
 def check_format(report):
@@ -320,6 +338,7 @@ def main():
     check_banned(report)
     check_links(report)
     check_notice(report)
+    check_changelog(report)
     check_format(report)
     if not options.no_headers:
         check_headers(report, options.build, options.cuda)
