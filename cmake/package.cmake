@@ -13,8 +13,8 @@ install(FILES models/guide/guide.gguf DESTINATION "${CMAKE_INSTALL_DATADIR}/cair
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE packaging/copyright
         DESTINATION "${papers}")
 install(DIRECTORY docs examples DESTINATION "${papers}")
-find_program(CAIRN_DPKG_QUERY dpkg-query)  # what lists the libraries' licences: they are Debian's packages
-if(CAIRN_DPKG_QUERY)
+find_program(CAIRN_DPKG_QUERY dpkg-query)  # the libraries are packages of Debian, which have their licences
+if(CAIRN_DPKG_QUERY AND CMAKE_GENERATOR STREQUAL "Ninja")
   install(CODE "execute_process(COMMAND \"${CMAKE_SOURCE_DIR}/scripts/licenses.sh\"
     \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${papers}/licenses\" \"${CMAKE_BINARY_DIR}\" COMMAND_ERROR_IS_FATAL ANY)")
 endif()
