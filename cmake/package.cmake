@@ -4,14 +4,15 @@ include(GNUInstallDirs)
 set(papers "${CMAKE_INSTALL_DOCDIR}")
 if(CAIRN_STATIC)
   set(papers .)  # where who unpacks the tarball looks
+  install(FILES packaging/copyright DESTINATION packaging)
 else()
+  install(FILES packaging/copyright DESTINATION "${papers}")
   install(FILES examples/systemd/cairn.service DESTINATION lib/systemd/system)
 endif()
 install(TARGETS cairn RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(FILES models/guide/guide.gguf DESTINATION "${CMAKE_INSTALL_DATADIR}/cairn")  # `cairn chat` without a file
 # Laid out as here, so that links between pages lead somewhere.
-install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE packaging/copyright
-        DESTINATION "${papers}")
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE NOTICE VERSION DESTINATION "${papers}")
 install(DIRECTORY docs examples DESTINATION "${papers}")
 find_program(CAIRN_DPKG_QUERY dpkg-query)  # the libraries are packages of Debian, which have their licences
 if(CAIRN_DPKG_QUERY AND CMAKE_GENERATOR STREQUAL "Ninja")
