@@ -5,7 +5,7 @@
 # the whole list of modules whose headers the folder may include; scripts/tidy.py fails the build's tests when a file
 # includes anything else. NUMERIC: loops over numbers are most of it, and a release optimises them more (-O3).
 function(cairn_module)
-  cmake_parse_arguments(M "NUMERIC" "NAME" "DEPS;LIBS;PRIVATE_LIBS;APART" ${ARGN})
+  cmake_parse_arguments(M "NUMERIC" "NAME" "DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
   set(target cairn_${M_NAME})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   set(tests ${sources})
@@ -13,11 +13,6 @@ function(cairn_module)
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
-  if(M_APART)
-    file(GLOB apart CONFIGURE_DEPENDS ${M_APART})
-    list(FILTER apart EXCLUDE REGEX "_test\\.cpp$")  # tests are always compiled together
-    set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
 
   if(sources)
     add_library(${target} STATIC ${sources})

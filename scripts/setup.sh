@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what building, testing and checking Cairn needs on Debian 12. Safe to run again: what is there is left alone.
-# usage: scripts/setup.sh [--build-only | --tests | --cross]
+# usage: scripts/setup.sh [--build-only | --tests | --package | --cross]
 #   --build-only  just what compiling and running the program needs
 #   --tests       that, and what scripts/test.sh needs
+#   --package     what compiling needs, and what making a Debian package needs (scripts/package.sh)
 #   --cross       just what the preset `neon` needs: a cross compiler and an emulator for 64-bit ARM
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,6 +15,7 @@ build=(g++ cmake ninja-build pkg-config ccache mold git ca-certificates curl
 tests=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev clang-format-19 python3 python3-numpy python3-jinja2
        procps prometheus)
 check=(clang-19 clang-tidy-19 libclang-rt-19-dev chromium fonts-dejavu-core)
+package=(dpkg-dev file)
 # Of the libraries only the headers, and GoogleTest's sources.
 cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ninja-build ccache
        nlohmann-json3-dev libfmt-dev libutf8proc-dev libxxhash-dev python3 python3-numpy)
@@ -21,6 +23,8 @@ cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ni
 want=("${build[@]}")
 if [ "${1:-}" = "--cross" ]; then
   want=("${cross[@]}")
+elif [ "${1:-}" = "--package" ]; then
+  want+=("${package[@]}")
 elif [ "${1:-}" != "--build-only" ]; then
   want+=("${tests[@]}")
   [ "${1:-}" = "--tests" ] || want+=("${check[@]}")

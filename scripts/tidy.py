@@ -94,7 +94,7 @@ def module_deps():
         words = match[2].split()
         named, inside = set(), False
         for word in words:
-            if word in ("DEPS", "LIBS", "PRIVATE_LIBS", "APART"):
+            if word in ("DEPS", "LIBS", "PRIVATE_LIBS"):
                 inside = word == "DEPS"
             elif inside:
                 named.add(word)
@@ -220,6 +220,40 @@ def check_links(report):
                     report(path, number, f"the link {target} leads to no heading")
 
 
+def check_notice(report):
+    """The files that NOTICE names are there, and it names every source that says "see NOTICE"."""
+    notice = ROOT / "NOTICE"
+    named = set()
+    for number, line in enumerate(notice.read_text().splitlines(), 1):
+        # Paths behind an opening bracket are another project's.
+        for path in re.findall(r"(?<![\w/(.-])(?:src|apps|web|tests|models|docs|bench|scripts)/[\w./-]*\w", re.sub(r"\([^)]*\)", "", line)):
+            named.add(path)
+            if not (ROOT / path).exists():
+                report(notice, number, f"there is no {path}")
+    for path in sources("src", "apps"):
+        name = path.relative_to(ROOT).as_posix()
+        if re.search(r"see\s+(?:///?\s+)?NOTICE", path.read_text()) and name not in named:
+            report(path, 1, "says \"see NOTICE\", which does not name it")
+    # The copyright file of the Debian package: its paths, and the libraries of the page.
+    copyright = ROOT / "packaging" / "copyright"
+    text = copyright.read_text()
+    for path in re.findall(r"^(?:Files:)? (src/\S+)$", text, re.M):
+        if path not in named:
+            report(copyright, 1, f"NOTICE does not name {path}")
+    licences = (ROOT / "web" / "dist" / "assets" / "licences.txt").read_text()
+    for library in re.findall(r"^(\S+) \d+\.\d+\.\d+ \(", licences, re.M):
+        if f"node_modules/{library}/*" not in text:
+            report(copyright, 1, f"does not name {library}, which is in web/dist")
+
+
+def check_changelog(report):
+    """Its first version is that of the file VERSION."""
+    version = (ROOT / "VERSION").read_text().strip()
+    first = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    if not first or first[1] != version:
+        report(ROOT / "CHANGELOG.md", 1, f"does not begin with {version}, which VERSION says")
+
+
 def check_format(report):
     tool = shutil.which("clang-format-19")
     if not tool:
@@ -303,6 +337,8 @@ def main():
     check_sizes(report)
     check_banned(report)
     check_links(report)
+    check_notice(report)
+    check_changelog(report)
     check_format(report)
     if not options.no_headers:
         check_headers(report, options.build, options.cuda)

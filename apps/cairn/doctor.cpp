@@ -20,7 +20,7 @@
 #include "base/system/machine.h"
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
-#include "base/version.h"
+#include "build_version.h"
 #include "commands.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/isa/isa.h"
@@ -208,7 +208,7 @@ void check_models(Findings& findings, const DoctorFlags& flags) {
 bool examine(const DoctorFlags& flags) {
   set_log_level(LogLevel::kError);
   Findings findings;
-  findings.well("cairn", std::string(kVersion));
+  findings.well("cairn", std::string(kBuildVersion));
   check_processor(findings);
   check_memory(findings);
   check_gpus(findings);

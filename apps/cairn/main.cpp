@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "base/text/printable.h"
-#include "base/version.h"
+#include "build_version.h"
 #include "commands.h"
 
 namespace cairn {
@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
       "              cairn chat MODEL.gguf         talks to the model without a server\n"
       "              cairn run qwen3:4b            gets a model from a hub and talks to it",
       "cairn"};
-  app.set_version_flag("--version", "cairn " + std::string(cairn::kVersion));
+  app.set_version_flag("--version", "cairn " + std::string(cairn::kBuildVersion));
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   int exit_code = 0;

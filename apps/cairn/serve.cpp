@@ -22,6 +22,7 @@
 #include "base/system/machine.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/bytes_text.h"
+#include "build_version.h"
 #include "catalog_flags.h"
 #include "commands.h"
 #include "config/settings.h"
@@ -249,6 +250,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
                                                          : std::min(api::kRecentResponseBytes, request_bytes));
   service.set_lenient_calls(flags.tool_calls == "lenient");
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
+  log_info("cairn {}", kBuildVersion);
   log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));
   life.watch();
   auto loading = std::async(std::launch::async, [&] {

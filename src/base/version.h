@@ -1,13 +1,12 @@
-/// The version of this build of Cairn.
+/// The version of this build of Cairn, which the file VERSION says.
 #pragma once
 
 #include <string_view>
 
 namespace cairn {
 
-inline constexpr std::string_view kVersion = "0.1.0";
+extern const std::string_view kVersion;
 /// The version as OpenAI's `system_fingerprint`, which begins with a b (for build) as llama.cpp's does.
-inline constexpr std::string_view kSystemFingerprint = "b0.1.0";
-static_assert(kSystemFingerprint.substr(1) == kVersion);
+extern const std::string_view kSystemFingerprint;
 
 }  // namespace cairn

@@ -1,5 +1,5 @@
 // The texts of special tokens in published vocabularies (model cards and tokenizer files of the models named beside
-// them).
+// them); see NOTICE.
 #include "tokenizer/special_tokens.h"
 
 #include <algorithm>

@@ -30,6 +30,14 @@ test('generate tells a story, and curl gets the same text', async () => {
   assert.equal(JSON.parse(reply).choices[0].text + '\n', run.stdout);
 });
 
+test('the version is that of the file VERSION, with the commit where there is one', () => {
+  const version = fs.readFileSync(new URL('../../VERSION', import.meta.url), 'utf8').trim();
+  const told = cairn(['--version']).stdout;
+  assert.ok(told.startsWith(`cairn ${version}`), told);
+  assert.match(told, /^cairn \d+\.\d+\.\d+(?: \(commit [0-9a-f]{12}\+?\))?\n$/);
+  assert.match(cairn(['doctor', '--port', '0']).stdout, new RegExp(`^ok +cairn +${told.slice('cairn '.length).trim().replace(/[.()+]/g, '\\$&')}$`, 'm'));
+});
+
 test('logits are the same bytes for any chunk size and number of threads', () => {
   const run = (...more) => {
     const done = cairn(['logits', tiny, '--tokens', Array.from({ length: 40 }, (_, i) => (i * 37) % 300).join(','), ...more]);
