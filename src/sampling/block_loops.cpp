@@ -12,12 +12,12 @@ namespace {
 // Independent maxima and sums, so that loops over them are vectorised.
 constexpr size_t kLanes = 16;
 
-// e^kLeast is below the smallest normal float: exp_above_least gives 0.
-constexpr float kLeast = -90.0f;
+// e^kLeastExponent is below the smallest normal float: exp_above_least gives 0.
+constexpr float kLeastExponent = -90.0f;
 
-// e^x for kLeast <= x <= 0 in float, written so that compilers vectorise a loop over it: no calls, and no selection
-// between floats, which they would turn into branches. x = n ln2 + r with |r| <= ln2 / 2, then the Taylor polynomial of
-// degree 7 (error r^8 / 8! < 6e-9). Results that would be subnormal are 0.
+// e^x for kLeastExponent <= x <= 0 in float, written so that compilers vectorise a loop over it: no calls, and no
+// selection between floats, which they would turn into branches. x = n ln2 + r with |r| <= ln2 / 2, then the Taylor
+// polynomial of degree 7 (error r^8 / 8! < 6e-9). Results that would be subnormal are 0.
 [[gnu::always_inline]] inline float exp_above_least(float x) {
   constexpr float kShift = 12582912.0f;     // 1.5 * 2^23: adding it leaves the nearest integer in the low mantissa bits
   constexpr float kLn2High = 0.693145752f;  // 16 bits, so that n * kLn2High is exact
@@ -56,7 +56,7 @@ constexpr float kLeast = -90.0f;
                                                 float* weights) {
   for (size_t i = 0; i < n; ++i) {
     const float x = (logits[i] - largest) / temperature;
-    weights[i] = x > kLeast ? x : kLeast;
+    weights[i] = x > kLeastExponent ? x : kLeastExponent;
   }
   for (size_t i = 0; i < n; ++i) weights[i] = exp_above_least(weights[i]);
   double lanes[kLanes] = {};

@@ -36,12 +36,12 @@ struct BenchFlags {
 
 constexpr int64_t kRequestsMissing = 64;
 
-std::atomic<bool> stopped = false;
+std::atomic<bool> stop_requested = false;
 
 /// The first Ctrl-C ends the run with a report of the requests so far; the second ends the program.
 void stop_at_interrupt() {
   struct sigaction action{};
-  action.sa_handler = [](int) { stopped = true; };
+  action.sa_handler = [](int) { stop_requested = true; };
   sigemptyset(&action.sa_mask);
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
@@ -72,9 +72,9 @@ Result<void> warm_up(const Target& target, const BenchFlags& flags) {
   options.seed = ~flags.workload.seed;
   options.words = flags.workload.words;
   Workload workload(options);
-  for (int i = 0; i < flags.warmup && !stopped.load(); ++i) {
+  for (int i = 0; i < flags.warmup && !stop_requested.load(); ++i) {
     std::string answer;
-    const Sample sample = ask(target, workload.next(i), steady_clock::now(), stopped, answer);
+    const Sample sample = ask(target, workload.next(i), steady_clock::now(), stop_requested, answer);
     if (!sample.answered()) return fail(Code::kUnavailable, "warming up: status {}: {}", sample.status, sample.error);
   }
   return {};
@@ -107,7 +107,7 @@ Result<void> bench_serve(BenchFlags flags) {
   const auto send = [&](int64_t index, TimePoint due) {
     Job job = workload.next(index);
     std::string answer;
-    Sample sample = ask(target, job, due, stopped, answer);
+    Sample sample = ask(target, job, due, stop_requested, answer);
     if (sample.answered()) workload.answered(std::move(job), std::move(answer));
     const std::lock_guard lock(mutex);
     report.add(std::move(sample));
@@ -121,7 +121,7 @@ Result<void> bench_serve(BenchFlags flags) {
     const std::lock_guard lock(mutex);
     report.add(std::move(sample));
   };
-  run_load(flags.load, send, drop, stopped);
+  run_load(flags.load, send, drop, stop_requested);
 
   std::fputs(report.table(title_of(target, flags)).c_str(), stdout);
   if (csv.is_open()) {
