@@ -5,6 +5,7 @@
 #include "gpu/model_lab.h"
 #if defined(CAIRN_EMULATED_GPU)
 #include "kernels/cuda/emulated/queue.h"
+#include "kernels/cuda/runtime/launch_queue.h"
 #endif
 
 namespace cairn::gpu {
