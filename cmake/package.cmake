@@ -32,8 +32,8 @@ else()
   set(CPACK_GENERATOR DEB)
   set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-  set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Cairn opens language models in GGUF files, runs them on the processor with kernels of its own,
-and answers many clients at once.
+  set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Cairn opens language models in GGUF files, runs them on the processor with
+kernels of its own, and answers many clients at once.
 .
 It speaks the protocols of OpenAI (chat, completions, Responses, embeddings),
 Anthropic, Ollama and llama.cpp's server, and has a page for browsers.
