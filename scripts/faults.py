@@ -235,7 +235,7 @@ class Workplace:
     def configure(self, preset):
         if preset in self.configured or preset == "web":
             return
-        self.run_well(["cmake", "--preset", preset, "-DCAIRN_TESTS=ON", "-DCAIRN_UNITY=ON", f"-DCAIRN_TEST_DATA={self.data}"])
+        self.run_well(["cmake", "--preset", preset, "-DCAIRN_TESTS=ON", f"-DCAIRN_TEST_DATA={self.data}"])
         self.configured.add(preset)
 
     def build(self, preset, test):

@@ -24,7 +24,7 @@ log=build-release.log
 rm -f "$log"
 started=$SECONDS
 echo "quickstart.sh: building the program; the first time takes some minutes" >&2
-progress_quiet "$log" cmake --preset release -DCAIRN_TESTS=OFF -DCAIRN_UNITY=ON
+progress_quiet "$log" cmake --preset release -DCAIRN_TESTS=OFF
 progress_build "$log" cmake --build build/release --target cairn
 rm -f "$log"
 echo "Built $here/build/release/cairn in $((SECONDS - started)) s. Serving $model; Ctrl-C stops."

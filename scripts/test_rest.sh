@@ -5,7 +5,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh
-cmake --preset tsan -DCAIRN_TESTS=ON -DCAIRN_UNITY=ON >/dev/null
 scripts/test.sh tsan
 cmake --preset release -DCAIRN_TESTS=ON -DCAIRN_UNITY=OFF >/dev/null
 scripts/tidy.py --build build/release --clang-tidy
