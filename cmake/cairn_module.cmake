@@ -38,9 +38,7 @@ function(cairn_module)
   if(CAIRN_TESTS AND benches AND NOT CAIRN_KERNELS_ONLY)
     add_executable(${M_NAME}_bench EXCLUDE_FROM_ALL ${benches})
     add_dependencies(benches ${M_NAME}_bench)
-    target_link_libraries(${M_NAME}_bench PRIVATE ${target} ${M_PRIVATE_LIBS} benchmark::benchmark_main)
-    target_compile_definitions(${M_NAME}_bench PRIVATE CAIRN_TEST_DATA="${CAIRN_TEST_DATA}")
-    add_dependencies(${M_NAME}_bench test_data)
+    target_link_libraries(${M_NAME}_bench PRIVATE ${target} ${M_PRIVATE_LIBS} cairn_test_data benchmark::benchmark_main)
   endif()
 endfunction()
 
@@ -55,17 +53,13 @@ function(cairn_unity target)
 endfunction()
 
 # cairn_test(NAME <program> SOURCES <files...> LIBS <libraries...> [SHARDS <n>]): a GoogleTest program run by ctest; with
-# SHARDS as so many tests, <program>_1 and so on, which may run side by side. Tests find reference data through the macro
-# CAIRN_TEST_DATA, their own source folder through CAIRN_SOURCE_DIR.
+# SHARDS as so many tests, <program>_1 and so on, which may run side by side.
 function(cairn_test)
   cmake_parse_arguments(T "" "NAME;SHARDS" "SOURCES;LIBS" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   cairn_unity(${T_NAME})
   target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)  # what is tested is in the libraries
-  target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${T_NAME} PRIVATE CAIRN_TEST_DATA="${CAIRN_TEST_DATA}"
-                             CAIRN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  add_dependencies(${T_NAME} test_data)
+  target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} cairn_test_data GTest::gmock GTest::gtest_main)
   if(NOT T_SHARDS)
     cairn_add_test(NAME ${T_NAME} COMMAND ${T_NAME})
     set_tests_properties(${T_NAME} PROPERTIES TIMEOUT 900)

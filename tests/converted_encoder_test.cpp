@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "chat/pair_prompts.h"
 #include "engine/testing/collected_response.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -30,7 +31,7 @@ Tokens token_ids(const nlohmann::json& list) {
 }
 
 std::filesystem::path converted(const std::string& name) {
-  return std::filesystem::path(CAIRN_TEST_DATA) / "converted" / name;
+  return std::filesystem::path(test_data()) / "converted" / name;
 }
 
 /// One text or pair, with the result for each kind of request.

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "edited_model.h"
 #include "engine/encoder_engine.h"
 #include "engine/engine.h"
@@ -30,9 +31,7 @@
 namespace cairn {
 namespace {
 
-std::filesystem::path fixture(const std::string& name) {
-  return std::filesystem::path(CAIRN_TEST_DATA) / "models" / name;
-}
+std::filesystem::path fixture(const std::string& name) { return std::filesystem::path(test_data()) / "models" / name; }
 
 std::vector<TokenId> random_tokens(std::mt19937& random, int32_t count, int32_t vocabulary) {
   std::vector<TokenId> tokens;

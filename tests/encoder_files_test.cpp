@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "edited_model.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -17,7 +18,7 @@ namespace cairn {
 namespace {
 
 std::filesystem::path file_of(const std::string& name) {
-  return std::filesystem::path(CAIRN_TEST_DATA) / "converted" / (name + ".gguf");
+  return std::filesystem::path(test_data()) / "converted" / (name + ".gguf");
 }
 
 /// What is said of a file that is loaded; empty if nothing is wrong.

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "edited_model.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -27,9 +28,7 @@ namespace {
 
 using Vector = std::vector<float>;
 
-std::filesystem::path fixture(const std::string& name) {
-  return std::filesystem::path(CAIRN_TEST_DATA) / "models" / name;
-}
+std::filesystem::path fixture(const std::string& name) { return std::filesystem::path(test_data()) / "models" / name; }
 
 struct Reference {
   std::vector<TokenId> tokens;
@@ -153,7 +152,7 @@ void expect_same_bytes(std::span<const float> a, std::span<const float> b, const
 /// Files of all kinds, whatever they are compared with.
 class EncoderRowsTest : public testing::TestWithParam<const char*> {
  protected:
-  static std::filesystem::path file() { return std::filesystem::path(CAIRN_TEST_DATA) / GetParam(); }
+  static std::filesystem::path file() { return std::filesystem::path(test_data()) / GetParam(); }
 };
 INSTANTIATE_TEST_SUITE_P(Files, EncoderRowsTest,
                          testing::Values("models/bert.gguf", "models/nomic-bert.gguf", "models/jina-bert-v2.gguf",

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -27,7 +28,7 @@ namespace cairn {
 inline constexpr int32_t kRowsMax = 256;
 inline constexpr int32_t kPoolPages = 128;
 
-inline std::filesystem::path fixture(const std::string& name) { return std::filesystem::path(CAIRN_TEST_DATA) / name; }
+inline std::filesystem::path fixture(const std::string& name) { return std::filesystem::path(test_data()) / name; }
 
 /// Instruction sets that this machine has; with sanitizers, which are slow, the first and the last of them.
 /// kernels_test runs all of them with sanitizers, and these tests do without.

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "cache/prefix_cache.h"
 #include "gguf/reader.h"
@@ -209,7 +210,7 @@ TEST_F(MemoryPlanTest, ThePlanOfSmallModelsIsWhatIsAllocated) {
         "deepseek2-nomla", "deepseek32", "deepseek4", "deepseek4-hash", "gpt-oss", "gemma4", "gemma4-dense",
         "gemma4-moe", "../converted/phimoe", "../converted/glm_moe_dsa-shared"}) {
     SCOPED_TRACE(name);
-    const auto file = gguf::Reader::open(fmt::format("{}/models/{}.gguf", CAIRN_TEST_DATA, name));
+    const auto file = gguf::Reader::open(fmt::format("{}/models/{}.gguf", test_data(), name));
     ASSERT_TRUE(file.has_value());
     const ModelOptions options{
         .context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
@@ -221,7 +222,7 @@ TEST_F(MemoryPlanTest, ThePlanOfSmallModelsIsWhatIsAllocated) {
 TEST_F(MemoryPlanTest, ThePlanOfEncodersIsWhatIsAllocated) {
   for (const char* name : {"bert", "modernbert-rerank", "nomic_bert-moe", "embeddinggemma-dense"}) {
     SCOPED_TRACE(name);
-    const auto file = gguf::Reader::open(fmt::format("{}/converted/{}.gguf", CAIRN_TEST_DATA, name));
+    const auto file = gguf::Reader::open(fmt::format("{}/converted/{}.gguf", test_data(), name));
     ASSERT_TRUE(file.has_value());
     const ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .available_bytes = kMemory};
     const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
@@ -282,8 +283,8 @@ TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadOfV41IsWhatIsAllocated) {
 }
 
 TEST_F(MemoryPlanTest, ThePlanOfAnAssistantIsWhatIsAllocated) {
-  const auto file = gguf::Reader::open(CAIRN_TEST_DATA "/converted/gemma4.gguf").value();
-  const auto assistant = gguf::Reader::open(CAIRN_TEST_DATA "/converted/gemma4-assistant.gguf").value();
+  const auto file = gguf::Reader::open(test_data("/converted/gemma4.gguf")).value();
+  const auto assistant = gguf::Reader::open(test_data("/converted/gemma4-assistant.gguf")).value();
   const ModelOptions options{.context_tokens = 256,
                              .batch_tokens_max = 8,
                              .logits_max = 2,
@@ -296,7 +297,7 @@ TEST_F(MemoryPlanTest, ThePlanOfAnAssistantIsWhatIsAllocated) {
 
 // The pages of the host tier are not part of the plan, but its bookkeeping is.
 TEST_F(MemoryPlanTest, ThePlanOfAHostTierIsWhatIsAllocated) {
-  const auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
+  const auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
   ASSERT_TRUE(file.has_value());
   const ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
   const MemoryWishes wishes{.context_tokens = 256, .sequences = 1, .kv_host_bytes = 256 << 20};

@@ -9,6 +9,7 @@
 #include <new>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "engine/speculation/drafter.h"
 #include "gguf/reader.h"
@@ -86,7 +87,7 @@ void run_steps(Runner& runner, const PagePool& pool, std::vector<Sequence>& sequ
 class NoAllocationTest : public testing::TestWithParam<const char*> {};
 
 gguf::Reader model_of_tests(const char* name) {
-  return gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
+  return gguf::Reader::open(std::filesystem::path(test_data()) / "models" / name).value();
 }
 
 void expect_steps_without_allocation(const gguf::Reader& file, std::span<const LoraAdapter> adapters) {
@@ -173,7 +174,7 @@ TEST(NoAllocationOfDraftsTest, DraftsOfADraftingHeadAllocateNothing) {
 }
 
 TEST(NoAllocationOfDraftsTest, DraftsOfDecodersAllocateNothing) {
-  expect_drafts_without_allocation(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "qwen35-mtp.gguf");
+  expect_drafts_without_allocation(std::filesystem::path(test_data()) / "models" / "qwen35-mtp.gguf");
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, NoAllocationTest,

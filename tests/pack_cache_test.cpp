@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "convert/quantize.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -26,7 +27,7 @@ class PackCacheTest : public testing::Test {
     std::filesystem::create_directories(folder_);
     model_ = folder_ / "model.gguf";
     packed_ = folder_ / "model.gguf.packed";
-    const auto trained = std::filesystem::path(CAIRN_TEST_DATA) / "trained/stories260K-f32.gguf";
+    const auto trained = std::filesystem::path(test_data()) / "trained/stories260K-f32.gguf";
     ASSERT_TRUE(quantize_file(trained, model_, {.mix = QuantizeMix::kQ8_0}).has_value());
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -70,7 +71,7 @@ TEST_F(PackCacheTest, IsRewrittenForAnotherModelOfTheSameName) {
   logits(mapped);
   // A model of the same shapes with other weights.
   const auto f16 = folder_ / "f16.gguf";
-  ASSERT_TRUE(quantize_file(std::filesystem::path(CAIRN_TEST_DATA) / "trained/stories260K-f32.gguf", f16,
+  ASSERT_TRUE(quantize_file(std::filesystem::path(test_data()) / "trained/stories260K-f32.gguf", f16,
                             {.mix = QuantizeMix::kQ4_0})
                   .has_value());
   const auto time = std::filesystem::last_write_time(model_);

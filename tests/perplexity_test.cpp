@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "convert/quantize.h"
 #include "gguf/reader.h"
@@ -107,7 +108,7 @@ class Perplexity : public testing::Test {
     return out;
   }
 
-  const std::filesystem::path trained_ = std::filesystem::path(CAIRN_TEST_DATA) / "trained/stories260K-f32.gguf";
+  const std::filesystem::path trained_ = std::filesystem::path(test_data()) / "trained/stories260K-f32.gguf";
   std::filesystem::path folder_;
 };
 

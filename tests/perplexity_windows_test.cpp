@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/system/thread_pool.h"
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "engine/perplexity/statistics.h"
 #include "engine/perplexity/windows.h"
@@ -32,7 +33,7 @@ struct Limits {
 /// Scores of all windows by a model loaded for them.
 Result<std::vector<PositionScore>> scores_of(const std::string& name, std::span<const TokenId> tokens,
                                              const ScoreOptions& options, Limits limits = {}) {
-  const auto path = std::filesystem::path(CAIRN_TEST_DATA) / name;
+  const auto path = std::filesystem::path(test_data()) / name;
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const auto backend, make_cpu_backend({.threads = limits.threads, .isa = ""}));
   CAIRN_TRY(const auto runner, load_model(file, *backend,
@@ -54,7 +55,7 @@ std::vector<TokenId> random_tokens(int32_t count, int32_t vocabulary) {
 }
 
 TEST(PerplexityWindows, ScoresAreThoseOfReferenceLogits) {
-  const auto reference = read_reference(std::filesystem::path(CAIRN_TEST_DATA) / "models/llama.ref.json");
+  const auto reference = read_reference(std::filesystem::path(test_data()) / "models/llama.ref.json");
   int compared = 0;
   for (const Prompt& prompt : reference.runs) {
     for (size_t i = 0; i < prompt.positions.size(); ++i) {

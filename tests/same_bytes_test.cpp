@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/system/random_id.h"
+#include "base/testing/test_data.h"
 #include "cache/disk/disk_tier.h"
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
@@ -42,7 +43,7 @@ void PrintTo(const Model& model, std::ostream* out) { *out << model.file; }
 class SameBytes : public testing::TestWithParam<Model> {
  protected:
   void SetUp() override {
-    auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + GetParam().file);
+    auto file = gguf::Reader::open(test_data() + GetParam().file);
     ASSERT_TRUE(file.has_value()) << file.error().text();
     file_ = std::make_unique<gguf::Reader>(std::move(*file));
     auto tokenizer = Tokenizer::load(file_->metadata());

@@ -19,6 +19,7 @@
 #include "api/openai/request.h"
 #include "api/responses/request.h"
 #include "api/tokenize_endpoints.h"
+#include "base/testing/test_data.h"
 #include "base/text/utf8.h"
 #include "chat/chat_prompt.h"
 #include "chat/pair_prompts.h"
@@ -185,12 +186,11 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
   void SetUp() override {
     LoadOptions options;
     options.threads = 1;
-    auto model = load_model_file(CAIRN_TEST_DATA "/models/llama.gguf", options);
+    auto model = load_model_file(test_data("/models/llama.gguf"), options);
     ASSERT_TRUE(model.has_value()) << model.error().text();
     model_ = std::move(*model);
     // The vocabulary of another model: prompts are made, and nothing is run.
-    auto file =
-        gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/tokenizers/ggml-vocab-" + GetParam().name + ".gguf");
+    auto file = gguf::Reader::open(test_data() + "/tokenizers/ggml-vocab-" + GetParam().name + ".gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
     auto tokenizer = Tokenizer::load(file->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
@@ -213,8 +213,7 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
     model_->chat_template = std::move(*made);
   }
   void use_published_template() {
-    std::ifstream file(std::string(CAIRN_TEST_DATA) + "/chat-templates/" + GetParam().chat_template + ".jinja",
-                       std::ios::binary);
+    std::ifstream file(test_data() + "/chat-templates/" + GetParam().chat_template + ".jinja", std::ios::binary);
     std::ostringstream source;
     source << file.rdbuf();
     ASSERT_FALSE(source.str().empty());

@@ -23,6 +23,7 @@
 #include "api/params/request_notes.h"
 #include "api/responses/request.h"
 #include "api/tokenize_endpoints.h"
+#include "base/testing/test_data.h"
 
 namespace cairn::api {
 namespace {
@@ -231,7 +232,7 @@ std::string read_file(const std::string& path) {
 }
 
 TEST(FieldTable, IsWhatTheParsersSay) {
-  const std::string path = CAIRN_SOURCE_DIR "/docs/fields.md";
+  const std::string path = source_file("/docs/fields.md");
   if (std::getenv("CAIRN_UPDATE") != nullptr) std::ofstream(path, std::ios::binary) << page();
   EXPECT_EQ(read_file(path), page()) << "run api_test with CAIRN_UPDATE=1 in the environment";
 }

@@ -1,4 +1,5 @@
 #include "chat/chat_template.h"
+#include "base/testing/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ ChatTemplate create(std::string_view source) {
 }
 
 ChatTemplate published(const std::string& name) {
-  std::ifstream file(std::string(CAIRN_TEST_DATA) + "/chat-templates/" + name + ".jinja", std::ios::binary);
+  std::ifstream file(test_data() + "/chat-templates/" + name + ".jinja", std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   EXPECT_FALSE(text.str().empty()) << name;

@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 
+#include "base/testing/test_data.h"
 #include "chat/builtin_templates.h"
 #include "chat/chat_template.h"
 #include "chat/testing/output_parser_fixture.h"
@@ -15,7 +16,7 @@
 namespace cairn {
 namespace {
 
-const std::string kFolder = CAIRN_TEST_DATA "/chat-templates/";
+const std::string kFolder = test_data("/chat-templates/");
 
 using nlohmann::ordered_json;
 

@@ -1,6 +1,7 @@
 // The conversations that agents really send, over the chat templates of real models: each is rendered, and nothing of
 // it is lost. Every text, argument, name and result has a word of its own, which must be in the prompt.
 #include "chat/history.h"
+#include "base/testing/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -231,7 +232,7 @@ bool is_exception(std::string_view name, std::string_view conversation) {
 TEST(History, EveryTemplateShowsAllOfEveryConversation) {
   int templates = 0;
   int lost = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(CAIRN_TEST_DATA) + "/chat-templates")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test_data() + "/chat-templates")) {
     if (entry.path().extension() != ".jinja") continue;
     const std::string name = entry.path().stem();
     const auto made = ChatTemplate::create(read_text(entry.path()), "<s>", "</s>");

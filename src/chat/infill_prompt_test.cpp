@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/testing/test_data.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn {
@@ -47,7 +48,7 @@ class InfillPrompt : public testing::Test {
 
   /// A vocabulary of a published model, by the name of its file.
   void load(const std::string& name) {
-    auto file = gguf::Reader::open(CAIRN_TEST_DATA "/tokenizers/ggml-vocab-" + name + ".gguf");
+    auto file = gguf::Reader::open(test_data("/tokenizers/ggml-vocab-") + name + ".gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
     loaded_ = Tokenizer::load(file->metadata()).value();
   }

@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "base/testing/test_data.h"
 #include "gguf/walk.h"
 #include "gguf/writer.h"
 #include "quant/codec.h"
@@ -23,7 +24,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::filesystem::path model(const std::string& name) {
-  return std::filesystem::path(CAIRN_TEST_DATA) / "models" / (name + ".gguf");
+  return std::filesystem::path(test_data()) / "models" / (name + ".gguf");
 }
 
 // A test with a folder of its own, which is removed afterwards.

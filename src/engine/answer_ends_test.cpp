@@ -1,6 +1,7 @@
 // What a request can say about the end of its answer, and what it is told of its prompt.
 #include <gtest/gtest.h>
 
+#include "base/testing/test_data.h"
 #include "engine/testing/engine_fixture.h"
 
 namespace cairn {
@@ -10,7 +11,7 @@ using std::chrono::milliseconds;
 
 class AnswerEnds : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+  static void SetUpTestSuite() { load_tokenizer(test_data()); }
 
   /// Starts an engine whose model answers a prompt of three tokens with the text.
   void start_with(const std::string& text) {

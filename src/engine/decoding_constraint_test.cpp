@@ -2,6 +2,7 @@
 // without.
 #include <gmock/gmock.h>
 
+#include "base/testing/test_data.h"
 #include "engine/decoding_constraint.h"
 #include "engine/testing/engine_fixture.h"
 
@@ -42,7 +43,7 @@ class Scripted final : public DecodingConstraint {
 
 class EngineConstraintTest : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+  static void SetUpTestSuite() { load_tokenizer(test_data()); }
 };
 
 TEST_F(EngineConstraintTest, ForcedTokensComeNextAndTheModelGoesOnFromThem) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "base/testing/test_data.h"
 #include "engine/testing/engine_fixture.h"
 
 namespace cairn {
@@ -17,7 +18,7 @@ using std::chrono::seconds;
 
 class EngineEnds : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+  static void SetUpTestSuite() { load_tokenizer(test_data()); }
 
   // A request whose answer has exactly `max_tokens` tokens: tokens that end generation are ignored.
   static GenerateRequest exactly(size_t prompt_tokens, int32_t max_tokens, uint64_t seed = 0) {

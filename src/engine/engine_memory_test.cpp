@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 
+#include "base/testing/test_data.h"
 #include "engine/output/event_channel.h"
 #include "engine/testing/engine_fixture.h"
 
@@ -16,7 +17,7 @@ constexpr int64_t kHostSlotBytes = 2 * 8 * kPageTokens;
 
 class EngineMemory : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+  static void SetUpTestSuite() { load_tokenizer(test_data()); }
 };
 
 TEST_F(EngineMemory, EachTurnOfAConversationComputesItsNewTokensOnly) {

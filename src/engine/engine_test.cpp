@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 
+#include "base/testing/test_data.h"
 #include "engine/testing/engine_fixture.h"
 
 namespace cairn {
@@ -15,7 +16,7 @@ namespace {
 
 class EngineAnswers : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+  static void SetUpTestSuite() { load_tokenizer(test_data()); }
 
   static std::vector<GenerateRequest> mixed_requests() {
     std::vector<GenerateRequest> requests;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/testing/test_data.h"
 #include "engine/testing/engine_fixture.h"
 
 namespace {
@@ -43,7 +44,7 @@ namespace {
 
 class EngineOutOfMemory : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+  static void SetUpTestSuite() { load_tokenizer(test_data()); }
 };
 
 TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineGoesOnAndLosesNoPage) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/testing/test_data.h"
 #include "gguf/test_bytes.h"
 #include "gguf/walk.h"
 
@@ -368,7 +369,7 @@ TEST(Reader, AnErrorNamesTheFile) {
 TEST(Reader, OpensAllFixturesAndTheirSizesAddUp) {
   int files = 0;
   for (const auto* folder : {"models", "trained"}) {
-    for (const auto& item : std::filesystem::directory_iterator(std::filesystem::path(CAIRN_TEST_DATA) / folder)) {
+    for (const auto& item : std::filesystem::directory_iterator(std::filesystem::path(test_data()) / folder)) {
       if (item.path().extension() != ".gguf") continue;
       const auto opened = Reader::open(item.path());
       ASSERT_TRUE(opened.has_value()) << opened.error().text();

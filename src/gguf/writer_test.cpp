@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "base/testing/test_data.h"
 #include "gguf/test_bytes.h"
 #include "gguf/walk.h"
 
@@ -136,7 +137,7 @@ TEST(Writer, NestedArraysReadBackTheSame) {
 }
 
 TEST(Writer, ACopyOfAFixtureReadsTheSame) {
-  const auto original = Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "quant-gpt-oss-mxfp4.gguf");
+  const auto original = Reader::open(std::filesystem::path(test_data()) / "models" / "quant-gpt-oss-mxfp4.gguf");
   ASSERT_TRUE(original.has_value()) << original.error().text();
   const auto path = test_folder() / "copy.gguf";
   auto writer = Writer::create(path);

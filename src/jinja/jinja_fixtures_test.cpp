@@ -9,13 +9,14 @@
 #include <sstream>
 #include <string>
 
+#include "base/testing/test_data.h"
 #include "jinja/jinja.h"
 #include "jinja/testing/template_files.h"
 
 namespace cairn {
 namespace {
 
-const std::string kFolder = CAIRN_TEST_DATA "/chat-templates/";
+const std::string kFolder = test_data("/chat-templates/");
 
 using nlohmann::ordered_json;
 

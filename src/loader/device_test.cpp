@@ -1,4 +1,5 @@
 #include "loader/device.h"
+#include "base/testing/test_data.h"
 #include "kernels/cuda/cuda_backend.h"
 
 #include <gtest/gtest.h>
@@ -20,8 +21,7 @@ class DeviceTest : public testing::Test {
     return choose_device(file_, {.gpu_layers = gpu_layers, .cpu = {.threads = 1, .isa = "generic"}}, fits);
   }
 
-  const gguf::Reader file_ =
-      gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "llama.gguf").value();
+  const gguf::Reader file_ = gguf::Reader::open(std::filesystem::path(test_data()) / "models" / "llama.gguf").value();
   bool asked_gpu_ = false;
   bool asked_cpu_ = false;
 };

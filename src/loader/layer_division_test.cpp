@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string>
 
+#include "base/testing/test_data.h"
 #include "gguf/writer.h"
 
 namespace cairn {
@@ -41,7 +42,7 @@ TEST(LayerDivision, EachDeviceHasOneLayerAtLeast) {
 }
 
 TEST(LayerDivision, ReadsTheFile) {
-  const auto models = std::filesystem::path(CAIRN_TEST_DATA) / "models";
+  const auto models = std::filesystem::path(test_data()) / "models";
   const auto llama = gguf::Reader::open(models / "llama.gguf").value();
   const LayerBytes bytes = layer_bytes(llama).value();
   ASSERT_EQ(std::ssize(bytes.layers), llama.metadata().integer("llama.block_count").value());
@@ -58,7 +59,7 @@ TEST(LayerDivision, ReadsTheFile) {
 }
 
 TEST(LayerDivision, ATableOfInputsPerLayerIsOnNoDevice) {
-  const auto path = std::filesystem::path(CAIRN_TEST_DATA) / "models" / "gemma4.gguf";
+  const auto path = std::filesystem::path(test_data()) / "models" / "gemma4.gguf";
   const auto file = gguf::Reader::open(path).value();
   const LayerBytes bytes = layer_bytes(file).value();
   int64_t output = 0;

@@ -1,4 +1,5 @@
 #include "loader/model_files.h"
+#include "base/testing/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ using testing::HasSubstr;
 class ModelFilesTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::copy_file(std::filesystem::path(CAIRN_TEST_DATA) / "models/llama.gguf", path_,
+    std::filesystem::copy_file(std::filesystem::path(test_data()) / "models/llama.gguf", path_,
                                std::filesystem::copy_options::overwrite_existing);
     reader_.emplace(gguf::Reader::open(path_).value());
   }

@@ -1,4 +1,5 @@
 #include "loader/model_manager.h"
+#include "base/testing/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ using testing::HasSubstr;
 
 ServedModel served(const std::string& name, const std::string& file = "llama") {
   ServedModel made;
-  made.model = describe_file(std::string(CAIRN_TEST_DATA "/models/") + file + ".gguf").value();
+  made.model = describe_file(std::string(test_data("/models/")) + file + ".gguf").value();
   made.model.name = name;
   made.options.context_tokens = 64;
   made.options.sequences = 1;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/testing/test_data.h"
 #include "loader/unloader.h"
 
 namespace cairn {
@@ -24,7 +25,7 @@ std::unique_ptr<LoadedModel> load_llama(std::string name) {
   options.name = std::move(name);
   options.context_tokens = 64;
   options.threads = 1;
-  auto model = load_model_file(CAIRN_TEST_DATA "/models/llama.gguf", options);
+  auto model = load_model_file(test_data("/models/llama.gguf"), options);
   EXPECT_TRUE(model.has_value()) << model.error().text();
   return std::move(*model);
 }

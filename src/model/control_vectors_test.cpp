@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -92,7 +93,7 @@ TEST_F(DirectionsTest, FilesThatDoNotFitAreNamedWithBothSizes) {
 TEST_F(DirectionsTest, ModelsAreSteered) {
   for (const char* name : {"llama.gguf", "deepseek4.gguf"}) {
     SCOPED_TRACE(name);
-    const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
+    const auto file = gguf::Reader::open(std::filesystem::path(test_data()) / "models" / name).value();
     const auto logits = [&](const ControlVectorOptions& options) {
       const auto runner =
           load_model(file, *backend_, {.context_tokens = 64, .batch_tokens_max = 8, .directions = options}).value();

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/testing/test_data.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "model/arch/table.h"
 #include "model/embedder.h"
@@ -24,7 +25,7 @@ namespace {
 class EditedFile {
  public:
   explicit EditedFile(std::string_view fixture) {
-    std::ifstream stream(std::filesystem::path(CAIRN_TEST_DATA) / "models" / fixture, std::ios::binary);
+    std::ifstream stream(std::filesystem::path(test_data()) / "models" / fixture, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
     bytes_.resize(text.size());
     std::memcpy(bytes_.data(), text.data(), text.size());
@@ -542,7 +543,7 @@ TEST_F(ModelTest, EncodersAreNotSteered) {
 }
 
 TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
-  const auto path = std::filesystem::path(CAIRN_TEST_DATA) / "models" / "llama.gguf";
+  const auto path = std::filesystem::path(test_data()) / "models" / "llama.gguf";
   const auto file = gguf::Reader::open(path).value();
   BrokenBackend backend;
   const auto runner = load_model(file, backend, {.context_tokens = 64, .batch_tokens_max = 8}).value();
@@ -571,7 +572,7 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
     ASSERT_FALSE(view.has_value());
     EXPECT_EQ(view.error().message, "the device is gone");
   }
-  const auto encoder_file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "bert.gguf").value();
+  const auto encoder_file = gguf::Reader::open(std::filesystem::path(test_data()) / "models" / "bert.gguf").value();
   const auto encoder = load_embedder(encoder_file, backend, {}).value();
   const EmbedText text{tokens};
   std::vector<float> out(encoder->ability().dimensions);
@@ -582,7 +583,7 @@ TEST_F(ModelTest, ModelsAreRefusedWhereTheirOperationsAreMissing) {
   BrokenBackend backend;  // which has none but those of every model
   for (const char* name :
        {"deepseek2.gguf", "deepseek2-nomla.gguf", "deepseek32.gguf", "deepseek4.gguf", "qwen35.gguf", "mamba2.gguf"}) {
-    const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
+    const auto file = gguf::Reader::open(std::filesystem::path(test_data()) / "models" / name).value();
     for (const Error& error : {load_model(file, backend, {}).error(), model_memory(file, backend, {}).error()}) {
       EXPECT_EQ(error.code, Code::kUnsupported) << name;
       EXPECT_NE(error.message.find("broken has no "), std::string::npos) << error.message;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -19,7 +20,7 @@ namespace cairn {
 namespace {
 
 gguf::Reader open_model(const std::string& name) {
-  return gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / (name + ".gguf")).value();
+  return gguf::Reader::open(std::filesystem::path(test_data()) / "models" / (name + ".gguf")).value();
 }
 
 std::unique_ptr<Backend> processor() { return make_cpu_backend({.threads = 1, .isa = ""}).value(); }

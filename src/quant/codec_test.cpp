@@ -6,13 +6,14 @@
 #include <bit>
 #include <cmath>
 
+#include "base/testing/test_data.h"
 #include "quant/blocks.h"
 #include "quant/test_data.h"
 
 namespace cairn {
 namespace {
 
-constexpr const char* kCodecFixtures = CAIRN_TEST_DATA "/quants/";
+const std::string kCodecFixtures = test_data("/quants/");
 
 using quant::kFixtureCols;
 using quant::kFixtureRows;

@@ -6,13 +6,14 @@
 #include <limits>
 #include <random>
 
+#include "base/testing/test_data.h"
 #include "quant/codec.h"
 #include "quant/test_data.h"
 
 namespace cairn {
 namespace {
 
-constexpr const char* kFolder = CAIRN_TEST_DATA "/quants/";
+const std::string kFolder = test_data("/quants/");
 
 constexpr TensorType kEncodable[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ8_0,
                                      TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K};

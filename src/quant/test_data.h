@@ -1,5 +1,4 @@
-/// Reads the reference blocks for quant's tests. `folder` is CAIRN_TEST_DATA "/quants/", a macro that is defined for
-/// tests and benchmarks only.
+/// Reads the reference blocks for quant's tests. `folder` is test_data("/quants/").
 #pragma once
 
 #include <cstddef>

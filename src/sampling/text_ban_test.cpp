@@ -1,4 +1,5 @@
 #include "sampling/text_ban.h"
+#include "base/testing/test_data.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +12,7 @@ namespace {
 class TextBanTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto file = gguf::Reader::open(CAIRN_TEST_DATA "/trained/stories260K-f32.gguf");
+    auto file = gguf::Reader::open(test_data("/trained/stories260K-f32.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
     auto tokenizer = Tokenizer::load(file->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();

@@ -13,6 +13,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -255,7 +256,7 @@ TEST_F(Synth, TensorsHaveTheNamesAndShapesOfTheFixtures) {
   for (const std::string name : {"deepseek4", "deepseek4-hash", "deepseek2", "deepseek2-lite", "llama", "llama-moe",
                                  "qwen3", "qwen3moe", "gpt-oss", "gemma4-dense", "gemma4-moe", "qwen35", "qwen35moe"}) {
     SCOPED_TRACE(name);
-    const gguf::Reader fixture = open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / (name + ".gguf"));
+    const gguf::Reader fixture = open(std::filesystem::path(test_data()) / "models" / (name + ".gguf"));
     const std::string arch(fixture.metadata().string("general.architecture").value());
     Shape shape = architecture(arch);
     for (const Key& key : std::vector<Key>(shape.keys().begin(), shape.keys().end())) {

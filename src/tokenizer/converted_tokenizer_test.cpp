@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "gguf/reader.h"
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
@@ -21,7 +22,7 @@ namespace {
 using nlohmann::json;
 using Ids = std::vector<int32_t>;
 
-const std::filesystem::path kFolder = std::filesystem::path(CAIRN_TEST_DATA) / "tokenizers-converted";
+const std::filesystem::path kFolder = std::filesystem::path(test_data()) / "tokenizers-converted";
 
 std::string file_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "gguf/reader.h"
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
@@ -16,7 +17,7 @@ namespace {
 class ForeignText : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    auto reader = gguf::Reader::open(test::vocabulary_file(CAIRN_TEST_DATA, GetParam()));
+    auto reader = gguf::Reader::open(test::vocabulary_file(test_data(), GetParam()));
     ASSERT_TRUE(reader.has_value()) << reader.error().text();
     auto loaded = Tokenizer::load(reader->metadata());
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
@@ -149,7 +150,7 @@ TEST(ForeignTextOfSentencePiece, IsTrackedAfterSpacesWrittenAsUnderscores) {
 }
 
 TEST(ForeignTextOfSentencePiece, IsTrackedAfterWhiteSpaceThatATokenStrips) {
-  auto reader = gguf::Reader::open(test::vocabulary_file(CAIRN_TEST_DATA, "phi-3"));
+  auto reader = gguf::Reader::open(test::vocabulary_file(test_data(), "phi-3"));
   ASSERT_TRUE(reader.has_value()) << reader.error().text();
   const auto tokenizer = Tokenizer::load(reader->metadata()).value();
   const TokenId end = tokenizer->encode("<|end|>", {.parse_special = true}).value().at(0);

@@ -157,7 +157,7 @@ inline std::vector<int32_t> numbers(const std::vector<TokenId>& ids) {
   return out;
 }
 
-/// The path of ggml-vocab-NAME.gguf in the reference data `test_data`, which is CAIRN_TEST_DATA of the including test.
+/// The path of ggml-vocab-NAME.gguf in the reference data in the folder `test_data`.
 inline std::filesystem::path vocabulary_file(std::string_view test_data, std::string_view name) {
   return std::filesystem::path(test_data) / "tokenizers" / ("ggml-vocab-" + std::string(name) + ".gguf");
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "base/testing/test_data.h"
 #include "gguf/reader.h"
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
@@ -18,7 +19,7 @@ const Tokenizer& vocabulary(const std::string& name) {
   static std::map<std::string, std::unique_ptr<Tokenizer>> loaded;
   std::unique_ptr<Tokenizer>& found = loaded[name];
   if (!found) {
-    const auto path = test::vocabulary_file(CAIRN_TEST_DATA, name);
+    const auto path = test::vocabulary_file(test_data(), name);
     found = Tokenizer::load(gguf::Reader::open(path).value().metadata()).value();
   }
   return *found;
@@ -44,7 +45,7 @@ void encode(benchmark::State& state, const std::string& name, const std::string&
 }
 
 void load(benchmark::State& state, const std::string& name) {
-  const auto path = test::vocabulary_file(CAIRN_TEST_DATA, name);
+  const auto path = test::vocabulary_file(test_data(), name);
   for (auto _ : state) {
     benchmark::DoNotOptimize(Tokenizer::load(gguf::Reader::open(path).value().metadata()).value());
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "base/text/utf8.h"
 #include "gguf/reader.h"
 #include "tokenizer/detokenizer.h"
@@ -36,13 +37,13 @@ std::optional<std::string> bytes_of(const json& line, const std::string& key) {
 class Reference : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const auto path = test::vocabulary_file(CAIRN_TEST_DATA, GetParam());
+    const auto path = test::vocabulary_file(test_data(), GetParam());
     auto reader = gguf::Reader::open(path);
     ASSERT_TRUE(reader.has_value()) << reader.error().text();
     auto loaded = Tokenizer::load(reader->metadata());
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
     tokenizer_ = std::move(*loaded);  // the file is closed, as a tokenizer needs nothing of it
-    std::ifstream file(std::string(CAIRN_TEST_DATA) + "/tokenizers/" + GetParam() + ".jsonl");
+    std::ifstream file(test_data() + "/tokenizers/" + GetParam() + ".jsonl");
     for (std::string line; std::getline(file, line);) cases_.push_back(json::parse(line));
     ASSERT_GT(cases_.size(), 500u);
   }

@@ -1,5 +1,6 @@
 // DeepSeek V4 on the GPU beyond its reference files: rows selected by an index with many heads, the simulated rounding,
 // the MTP module. Those of decoders as well.
+#include "base/testing/test_data.h"
 #include "gguf/reader.h"
 #include "gpu/model_lab.h"
 #include "mtp/files.h"
@@ -71,7 +72,7 @@ TEST_F(GpuDeepseek4, DraftsOfTheMtpModuleAgreeWithTheCpu) {
 }
 
 TEST_F(GpuDeepseek4, DraftsOfADecodersMtpModuleAgreeWithTheCpu) {
-  const auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/glm4moe-mtp.gguf").value();
+  const auto file = gguf::Reader::open(test_data("/models/glm4moe-mtp.gguf")).value();
   for (TokenId& token : tokens_) token = TokenId{index(token) % 300};
   const auto of = [&](Backend& backend) { return drafts_of(file, backend, options(false, true), tokens_, kPrompt); };
   EXPECT_LE(difference(of(gpu()), of(cpu())), kBoundF32);

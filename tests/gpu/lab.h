@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/test_support.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -171,13 +172,6 @@ inline void check_rows(Backend& gpu, Backend& cpu, double bound, const RowOperat
 template <class T>
 std::span<const T> rows_of(const std::vector<T>& values, int64_t cols, int64_t first, int64_t rows) {
   return std::span<const T>(values).subspan(static_cast<size_t>(first * cols), static_cast<size_t>(rows * cols));
-}
-
-/// The folder of reference data; CAIRN_TEST_DATA in the environment overrides it, for a program that was built
-/// elsewhere.
-inline std::filesystem::path fixtures() {
-  const char* moved = std::getenv("CAIRN_TEST_DATA");
-  return moved != nullptr ? moved : CAIRN_TEST_DATA;
 }
 
 }  // namespace cairn::gpu

@@ -25,7 +25,7 @@ inline constexpr double kBoundF32 = 1e-4;
 
 /// A name with a folder, or one of models/.
 inline std::filesystem::path fixture_path(const std::string& name) {
-  return name.find('/') == std::string::npos ? fixtures() / "models" / name : fixtures() / name;
+  return name.find('/') == std::string::npos ? test_data("/models/") + name : test_data("/") + name;
 }
 inline std::filesystem::path model_path(const std::string& name) { return fixture_path(name + ".gguf"); }
 inline std::filesystem::path reference_path(const std::string& name) { return fixture_path(name + ".ref.json"); }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/testing/test_data.h"
 #include "compared_model.h"
 #include "gguf/reader.h"
 #include "gpu/model_lab.h"
@@ -236,7 +237,7 @@ TEST_F(GpuModel, VectorsOfEncodersAgreeWithTheCpu) {
   for (const char* name : {"models/bert", "models/nomic-bert", "models/jina-bert-v2", "converted/nomic_bert-moe",
                            "converted/modernbert", "converted/eurobert", "converted/embeddinggemma-dense"}) {
     SCOPED_TRACE(name);
-    const std::filesystem::path folder = CAIRN_TEST_DATA;
+    const std::filesystem::path folder = test_data();
     const auto file = gguf::Reader::open(folder / (std::string(name) + ".gguf")).value();
     const auto on_gpu = load_embedder(file, gpu(), {.batch_tokens_max = 64}).value();
     const auto on_cpu = load_embedder(file, cpu(), {}).value();

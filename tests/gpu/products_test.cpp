@@ -43,7 +43,7 @@ struct Blocks {
     std::string name(tensor_type_name(type));
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (name.ends_with("_k")) name.back() = 'K';
-    const std::vector<std::byte> reference = quant::read_bytes((fixtures() / "quants/").string(), name + ".bin");
+    const std::vector<std::byte> reference = quant::read_bytes(test_data("/quants/"), name + ".bin");
     for (int64_t r = 0; r < rows * experts; ++r) {
       const std::span<std::byte> row(bytes.data() + static_cast<size_t>(r) * row_size, row_size);
       if (is_float(type)) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "edited_model.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -22,7 +23,7 @@ constexpr double kAssistantNmseMax = 1e-9;
 constexpr double kNmseGrowthMax = 10;
 
 std::filesystem::path converted(const std::string& name) {
-  return std::filesystem::path(CAIRN_TEST_DATA) / "converted" / name;
+  return std::filesystem::path(test_data()) / "converted" / name;
 }
 
 /// Normalised mean square error.
@@ -126,7 +127,7 @@ TEST(Gemma4Assistant, WhatDoesNotFitIsNamed) {
             std::string::npos)
       << error_of(llama, &assistant);
   // One of another size of heads.
-  const auto other = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "gemma4.gguf").value();
+  const auto other = gguf::Reader::open(std::filesystem::path(test_data()) / "models" / "gemma4.gguf").value();
   EXPECT_NE(error_of(other, &assistant).find("the assistant does not fit this model"), std::string::npos)
       << error_of(other, &assistant);
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "edited_model.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -32,7 +33,7 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.file; }
 
 std::filesystem::path path_of(const Case& c) {
-  return std::filesystem::path(CAIRN_TEST_DATA) / "models" / (std::string(c.file) + ".gguf");
+  return std::filesystem::path(test_data()) / "models" / (std::string(c.file) + ".gguf");
 }
 
 std::vector<float> floats_of(const gguf::Reader& file, const std::string& name) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "engine/engine_core.h"
 #include "engine/output/event_channel.h"
 #include "engine/testing/collected_response.h"
@@ -43,7 +44,7 @@ class MtpEngine : public testing::TestWithParam<const char*> {
     const auto assistant = gguf::Reader::open(data() / "converted" / "gemma4-assistant.gguf").value();
     assistant_ = gguf::Reader::open(make_talker(assistant, 2, folder_ / "assistant.gguf")).value();
   }
-  static std::filesystem::path data() { return CAIRN_TEST_DATA; }
+  static std::filesystem::path data() { return test_data(); }
   std::filesystem::path model_path() const {
     if (GetParam() == kAssisted) return data() / "converted" / "gemma4.gguf";
     if (GetParam() == kDspark) {

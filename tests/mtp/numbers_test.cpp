@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/testing/test_data.h"
 #include "cache/page_pool.h"
 #include "engine/speculation/drafter.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -297,11 +298,11 @@ TEST_F(MtpModule, ErrorsNameMissingAndUnusableTensors) {
   options.mtp_file = &unbiased;
   EXPECT_NE(error_of(file_).find("tensor mtp.0.exp_probs_b.bias is missing"), std::string::npos) << error_of(file_);
   options.mtp_file = &poor;
-  const auto llama = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf").value();
+  const auto llama = gguf::Reader::open(test_data("/models/llama.gguf")).value();
   EXPECT_NE(error_of(llama).find("the model's architecture is \"llama\""), std::string::npos) << error_of(llama);
   // Requested but missing: the model loads without it.
   options.mtp_file = nullptr;
-  const auto v4 = gguf::Reader::open(CAIRN_TEST_DATA "/models/deepseek4.gguf").value();
+  const auto v4 = gguf::Reader::open(test_data("/models/deepseek4.gguf")).value();
   const auto loaded = load_model(v4, *backend, options);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
   EXPECT_FALSE((*loaded)->has_mtp());

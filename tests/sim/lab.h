@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/testing/test_data.h"
 #include "gguf/reader.h"
 #include "tokenizer/tokenizer.h"
 
@@ -14,7 +15,7 @@ namespace cairn::sim {
 class SimTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/models/llama.gguf");
+    auto file = gguf::Reader::open(test_data() + "/models/llama.gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
     auto loaded = Tokenizer::load(file->metadata());
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();

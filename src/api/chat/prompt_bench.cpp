@@ -12,6 +12,7 @@
 
 #include "api/chat/messages.h"
 #include "api/params/request_fields.h"
+#include "base/testing/test_data.h"
 #include "chat/chat_prompt.h"
 #include "gguf/reader.h"
 #include "tokenizer/tokenizer.h"
@@ -24,7 +25,7 @@ using nlohmann::ordered_json;
 constexpr int kMessages = 2'000;
 
 std::string source_of(const std::string& name) {
-  std::ifstream file(CAIRN_TEST_DATA "/chat-templates/" + name + ".jinja", std::ios::binary);
+  std::ifstream file(test_data("/chat-templates/") + name + ".jinja", std::ios::binary);
   std::ostringstream source;
   source << file.rdbuf();
   return source.str();
@@ -61,9 +62,8 @@ struct Model {
   OutputFormat format;
 
   explicit Model(const std::string& template_name)
-      : tokenizer(
-            Tokenizer::load(gguf::Reader::open(CAIRN_TEST_DATA "/tokenizers/ggml-vocab-qwen2.gguf").value().metadata())
-                .value()),
+      : tokenizer(Tokenizer::load(gguf::Reader::open(test_data("/tokenizers/ggml-vocab-qwen2.gguf")).value().metadata())
+                      .value()),
         chat_template(ChatTemplate::create(source_of(template_name), "", "<|im_end|>").value()) {}
 
   PromptContext context() const { return {"bench", *tokenizer, chat_template, format, 1 << 24}; }

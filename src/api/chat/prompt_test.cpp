@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/testing/test_data.h"
 #include "chat/tool_calls/format.h"
 #include "loader/registry.h"
 
@@ -21,9 +22,9 @@ namespace {
 using nlohmann::ordered_json;
 
 const CacheScope kScope{.id = 7, .tenant = ""};
-constexpr const char* kTiny = CAIRN_TEST_DATA "/models/llama.gguf";
-constexpr const char* kSentencePiece = CAIRN_TEST_DATA "/trained/stories260K-f32.gguf";
-const std::filesystem::path kTemplates = CAIRN_TEST_DATA "/chat-templates";
+const std::string kTiny = test_data("/models/llama.gguf");
+const std::string kSentencePiece = test_data("/trained/stories260K-f32.gguf");
+const std::filesystem::path kTemplates = test_data("/chat-templates");
 
 ordered_json tools() {
   return ordered_json::parse(R"([{"type": "function", "function": {"name": "add", "description": "Adds.",
@@ -32,13 +33,13 @@ ordered_json tools() {
 
 class ChatPromptTest : public testing::Test {
  protected:
-  void load(const std::string& name, const char* path = kTiny) {
+  void load(const std::string& name, const std::string& path = kTiny) {
     std::ifstream file(kTemplates / (name + ".jinja"), std::ios::binary);
     std::ostringstream source;
     source << file.rdbuf();
     load_source(source.str(), path);
   }
-  void load_source(const std::string& source, const char* path = kTiny) {
+  void load_source(const std::string& source, const std::string& path = kTiny) {
     LoadOptions options;
     options.chat_template = source;
     options.threads = 1;

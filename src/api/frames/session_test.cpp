@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/stream/response_stream.h"
+#include "base/testing/test_data.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -125,7 +126,7 @@ class FramesSessionTest : public testing::Test {
     LoadOptions options;
     options.context_tokens = 64;
     options.threads = 1;
-    auto model = load_model_file(CAIRN_TEST_DATA "/models/llama.gguf", options);
+    auto model = load_model_file(test_data("/models/llama.gguf"), options);
     EXPECT_TRUE(model.has_value()) << model.error().text();
     (*model)->engine = std::make_unique<FakeEngine>(scripts_);
     EXPECT_TRUE(registry_.add(std::move(*model)).has_value());

@@ -1,4 +1,5 @@
 #include "api/llama_cpp/serializer.h"
+#include "base/testing/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ TokenEvent event_of(int id, std::string text) {
 class LlamaCppAnswerTest : public testing::Test {
  protected:
   LlamaCppAnswerTest() {
-    auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/models/llama.gguf");
+    auto file = gguf::Reader::open(test_data() + "/models/llama.gguf");
     file_ = std::make_unique<gguf::Reader>(std::move(file).value());
     tokenizer_ = Tokenizer::load(file_->metadata()).value();
   }

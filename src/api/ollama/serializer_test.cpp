@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/ollama/models.h"
+#include "base/testing/test_data.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -25,7 +26,7 @@ Part call_end(CallState state = CallState::kWhole) { return part(PartKind::kCall
 class OllamaAnswerTest : public testing::Test {
  protected:
   OllamaAnswerTest() {
-    auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/models/llama.gguf");
+    auto file = gguf::Reader::open(test_data() + "/models/llama.gguf");
     file_ = std::make_unique<gguf::Reader>(std::move(file).value());
     tokenizer_ = Tokenizer::load(file_->metadata()).value();
   }

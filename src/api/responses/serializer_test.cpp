@@ -1,5 +1,6 @@
 #include "api/responses/serializer.h"
 #include "api/serialization/token_json.h"
+#include "base/testing/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ Part call_end(int32_t index, CallState state = CallState::kWhole) {
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer() {
-  const auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/models/llama.gguf");
+  const auto file = gguf::Reader::open(test_data() + "/models/llama.gguf");
   return Tokenizer::load(file->metadata()).value();
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "base/testing/test_data.h"
 #include "chat/tool_calls/call_form.h"
 #include "grammar/grammar_source.h"
 #include "grammar/readers/gbnf_reader.h"
@@ -17,7 +18,7 @@ namespace {
 class AnswerGrammarTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
+    auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
     auto tokenizer = Tokenizer::load(file->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();

@@ -1,4 +1,5 @@
 #include "chat/constraints/chat_constraint.h"
+#include "base/testing/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ const OutputFormat kHermes{ToolFormat::kHermes, ReasoningFormat::kThink};
 class ChatConstraintTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
+    auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
     auto tokenizer = Tokenizer::load(file->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
@@ -77,7 +78,7 @@ TEST_F(ChatConstraintTest, AtTheBudgetTheThinkingIsClosed) {
 }
 
 TEST_F(ChatConstraintTest, WhatIsForcedGoesOnFromTheText) {
-  auto file = gguf::Reader::open(CAIRN_TEST_DATA "/trained/stories260K-f32.gguf");
+  auto file = gguf::Reader::open(test_data("/trained/stories260K-f32.gguf"));
   ASSERT_TRUE(file.has_value()) << file.error().text();
   tokenizer_ = Tokenizer::load(file->metadata()).value();
   const std::string thoughts = "one two three four five";

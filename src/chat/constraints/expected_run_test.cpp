@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/testing/test_data.h"
 #include "grammar/grammar_source.h"
 
 namespace cairn {
@@ -15,7 +16,7 @@ using grammar::GrammarSource;
 class ExpectedRunTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
+    auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
     tokenizer_ = Tokenizer::load(file->metadata()).value();
   }

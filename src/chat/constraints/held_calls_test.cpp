@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/testing/test_data.h"
 #include "chat/constraints/chat_constraint.h"
 #include "chat/output/output_parser.h"
 #include "chat/tool_calls/call_form.h"
@@ -55,7 +56,7 @@ void expect_fits(const std::string& name, const std::string& text) {
 class HeldCallsTest : public testing::TestWithParam<const tool_call::ToolStyle*> {
  protected:
   void SetUp() override {
-    auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
+    auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
     tokenizer_ = Tokenizer::load(file->metadata()).value();
     vocabulary_ = std::make_shared<const AnswerVocabulary>(*tokenizer_);

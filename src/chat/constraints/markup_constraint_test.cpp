@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/testing/test_data.h"
 #include "chat/constraints/chat_constraint.h"
 #include "engine/testing/engine_fixture.h"
 
@@ -16,7 +17,7 @@ const OutputFormat kDsml{ToolFormat::kDsmlV4, ReasoningFormat::kThink};
 
 class MarkupConstraintTest : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+  static void SetUpTestSuite() { load_tokenizer(test_data()); }
 
   enum class Sure { kYes, kNo };
   /// Adds tokens to the script, with how sure the model is of each.

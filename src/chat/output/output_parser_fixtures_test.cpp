@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/testing/test_data.h"
 #include "chat/chat_template.h"
 #include "chat/testing/output_parser_fixture.h"
 #include "chat/tool_calls/call_form.h"
@@ -261,7 +262,7 @@ void check_turn(const std::string& name, const ChatTemplate& chat, const OutputF
 TEST(OutputParserFixtures, TurnsRenderedByPublishedTemplatesParseBack) {
   int templates = 0;
   int turns = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(CAIRN_TEST_DATA) + "/chat-templates")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test_data() + "/chat-templates")) {
     if (entry.path().extension() != ".jinja") continue;
     const std::string name = entry.path().stem();
     const std::string source = read_file(entry.path());

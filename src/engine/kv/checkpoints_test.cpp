@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/testing/test_data.h"
 #include "engine/testing/engine_fixture.h"
 
 namespace cairn {
@@ -12,7 +13,7 @@ namespace {
 /// Positions in a conversation of ChatML messages, each of about `tokens` tokens of text.
 class Checkpoints : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+  static void SetUpTestSuite() { load_tokenizer(test_data()); }
 
   static std::vector<TokenId> conversation(const std::vector<int32_t>& texts) {
     std::vector<TokenId> tokens;

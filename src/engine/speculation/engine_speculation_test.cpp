@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/testing/test_data.h"
 #include "engine/decoding_constraint.h"
 #include "engine/engine_core.h"
 #include "engine/testing/engine_fixture.h"
@@ -64,7 +65,7 @@ class Expecting final : public DecodingConstraint {
 
 class EngineDrafts : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+  static void SetUpTestSuite() { load_tokenizer(test_data()); }
 
   /// An engine without its thread, over a model that always gives the same token.
   std::unique_ptr<EngineCore> make_core(const EngineOptions& options, std::unique_ptr<Drafter> drafter,

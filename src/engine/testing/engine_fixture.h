@@ -18,7 +18,7 @@ namespace cairn {
 
 class EngineTest : public testing::Test {
  protected:
-  /// To be called in SetUpTestSuite, with CAIRN_TEST_DATA.
+  /// To be called in SetUpTestSuite, with test_data().
   static void load_tokenizer(const std::string& fixtures) {
     auto file = gguf::Reader::open(fixtures + "/models/llama.gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();

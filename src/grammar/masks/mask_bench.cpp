@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "grammar/grammar.h"
 #include "grammar/masks/token_mask.h"
 #include "grammar/matcher.h"
@@ -71,7 +72,7 @@ struct Json {
 
 const Tokenizer& vocabulary() {
   static const std::unique_ptr<Tokenizer> loaded = [] {
-    const auto path = test::vocabulary_file(CAIRN_TEST_DATA, "llama-bpe");
+    const auto path = test::vocabulary_file(test_data(), "llama-bpe");
     return Tokenizer::load(gguf::Reader::open(path).value().metadata()).value();
   }();
   return *loaded;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "loader/catalog/description_cache.h"
 
 namespace cairn {
@@ -32,7 +33,7 @@ class CatalogTest : public testing::Test {
   }
   ~CatalogTest() override { fs::remove_all(root_); }
 
-  static fs::path fixture(const std::string& name) { return fs::path(CAIRN_TEST_DATA) / "models" / (name + ".gguf"); }
+  static fs::path fixture(const std::string& name) { return fs::path(test_data()) / "models" / (name + ".gguf"); }
   /// A copy of a fixture; an own file, so that it is another model.
   fs::path put(const std::string& below, const std::string& model = "llama") const {
     const fs::path path = root_ / below;

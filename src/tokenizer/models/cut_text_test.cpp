@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/test_data.h"
 #include "tokenizer/test_support.h"
 #include "tokenizer/text/normal_form.h"
 #include "tokenizer/tokenizer.h"
@@ -19,7 +20,7 @@ using nlohmann::json;
 
 std::vector<json> lines_of(const std::string& path) {
   std::vector<json> lines;
-  std::ifstream file(std::string(CAIRN_TEST_DATA) + path);
+  std::ifstream file(test_data() + path);
   for (std::string line; std::getline(file, line);) lines.push_back(json::parse(line));
   return lines;
 }
@@ -27,7 +28,7 @@ std::vector<json> lines_of(const std::string& path) {
 class CutText : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const auto path = test::vocabulary_file(CAIRN_TEST_DATA, GetParam());
+    const auto path = test::vocabulary_file(test_data(), GetParam());
     auto reader = gguf::Reader::open(path);
     ASSERT_TRUE(reader.has_value()) << reader.error().text();
     auto loaded = Tokenizer::load(reader->metadata());
