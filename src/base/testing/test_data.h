@@ -7,8 +7,8 @@
 
 namespace cairn {
 
-/// The folder of reference data (tests/data, unpacked), followed by `path`, e.g. "/models/llama.gguf". CAIRN_TEST_DATA in
-/// the environment is the folder for a program that was built elsewhere.
+/// The folder of reference data (tests/data, unpacked), followed by `path`, e.g. "/models/llama.gguf". CAIRN_TEST_DATA
+/// in the environment is the folder for a program that was built elsewhere.
 std::string test_data(std::string_view path = {});
 
 /// The checkout, followed by `path`, e.g. "/docs/fields.md".
