@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -41,8 +40,12 @@ struct Copy {
 
 struct Thread {
   bool waited = false;  // for the kernels before
-  std::vector<Copy> open;
-  std::deque<std::vector<Copy>> groups;
+  // Asynchronous copies, of which the first `done` have happened, and how many of them each group ends with. Both lists
+  // are emptied when all have happened, and keep their memory.
+  std::vector<Copy> copies;
+  size_t done = 0;
+  std::vector<size_t> groups;
+  size_t groups_done = 0;
 };
 
 // Where a thread waits, and the size of its value at an exchange.
@@ -219,7 +222,7 @@ void wait(State state, size_t bytes, Place place) {
     if (block.dependent && !own.waited)
       broken("a thread of a kernel that may begin early ends without waiting for those before it", Place::current());
     own.waited = false;
-    if (!own.open.empty() || !own.groups.empty()) broken("a thread ends with copies on their way", Place::current());
+    if (!own.copies.empty() || !own.groups.empty()) broken("a thread ends with copies on their way", Place::current());
     wait(State::kEnded, 0, Place::current());
   }
 }
@@ -258,8 +261,11 @@ void copy(const void* from, size_t bytes, Slot& to) {
 }
 
 void end_first_group(Thread& thread) {
-  for (const Copy& copy : thread.groups.front()) std::memcpy(copy.to, copy.from, copy.bytes);
-  thread.groups.pop_front();
+  const size_t end = thread.groups[thread.groups_done++];
+  for (; thread.done < end; ++thread.done) {
+    const Copy& copy = thread.copies[thread.done];
+    std::memcpy(copy.to, copy.from, copy.bytes);
+  }
 }
 
 }  // namespace
@@ -316,18 +322,21 @@ void copy_later(void* to, const void* from, size_t bytes, Place place) {
     return;
   }
   std::memset(to, 0xff, bytes);
-  block.thread().open.push_back({to, from, bytes});
+  block.thread().copies.push_back({to, from, bytes});
 }
 
 void end_group() {
   Thread& own = block.thread();
-  own.groups.push_back(std::move(own.open));
-  own.open.clear();
+  own.groups.push_back(own.copies.size());
 }
 
 void wait_for_groups(size_t left) {
   Thread& own = block.thread();
-  while (own.groups.size() > left) end_first_group(own);
+  while (own.groups.size() - own.groups_done > left) end_first_group(own);
+  if (own.done < own.copies.size() || own.groups_done < own.groups.size()) return;
+  own.copies.clear();
+  own.groups.clear();
+  own.done = own.groups_done = 0;
 }
 
 }  // namespace cairn::cuda::emulated

@@ -9,7 +9,7 @@ namespace cairn::cuda::emulated {
 /// Calls of a function, each with a stack of its own, of which one runs at a time.
 ///
 /// All stacks are one piece of memory. AddressSanitizer is told of it when the first fiber continues and when the last
-/// one leaves, but not of the switches between fibers, as that would take most of the time.
+/// one leaves, but not of the switches between fibers, which would take most of the time.
 class Fibers {
  public:
   /// `entry` never returns.

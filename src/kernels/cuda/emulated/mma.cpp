@@ -1,6 +1,8 @@
 // The tensor cores' products, element by element as the PTX manual defines them.
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <immintrin.h>
+
+#include <bit>
 
 #include "kernels/cuda/emulated/block.h"
 #include "kernels/cuda/matmul/mma.cuh"
@@ -14,17 +16,7 @@ struct Operands {
   float b[2][2];
 };
 
-template <class ToFloat>
-void multiply(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], ToFloat to_float, EmulatedPlace place) {
-  Operands own;
-  for (int i = 0; i < 4; ++i) {
-    own.a[i][0] = to_float(a[i] & 0xffffu);
-    own.a[i][1] = to_float(a[i] >> 16);
-  }
-  for (int i = 0; i < 2; ++i) {
-    own.b[i][0] = to_float(b[i] & 0xffffu);
-    own.b[i][1] = to_float(b[i] >> 16);
-  }
+void multiply(const Operands& own, float (&c)[4], EmulatedPlace place) {
   static_assert(sizeof(own) <= emulated::kSlotBytes);
   const emulated::Slots& slots = emulated::exchange(0xffffffffu, &own, sizeof(own), place);
   const auto of = [&](int lane) -> const Operands& { return *reinterpret_cast<const Operands*>(slots[lane]); };
@@ -47,11 +39,22 @@ void multiply(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], ToF
 }  // namespace
 
 void multiply_bf16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], EmulatedPlace place) {
-  multiply(a, b, c, [](uint32_t bits) { return std::bit_cast<float>(bits << 16); }, place);
+  const auto put = [](uint32_t pair, float(&to)[2]) {
+    to[0] = std::bit_cast<float>(pair << 16);
+    to[1] = std::bit_cast<float>(pair & 0xffff0000u);
+  };
+  Operands own;
+  for (int i = 0; i < 4; ++i) put(a[i], own.a[i]);
+  for (int i = 0; i < 2; ++i) put(b[i], own.b[i]);
+  multiply(own, c, place);
 }
+
+// Every processor with fused multiply-adds, which the emulated GPU asks for, has these conversions, too.
 void multiply_f16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], EmulatedPlace place) {
-  multiply(
-      a, b, c, [](uint32_t bits) { return __half2float(__ushort_as_half(static_cast<unsigned short>(bits))); }, place);
+  Operands own;
+  _mm256_storeu_ps(&own.a[0][0], _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a))));
+  _mm_storeu_ps(&own.b[0][0], _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(b))));
+  multiply(own, c, place);
 }
 
 }  // namespace cairn::cuda
