@@ -238,11 +238,17 @@ TEST_F(EmulationDeathTest, WorkForAnotherDeviceEndsTheProcess) {
 #if defined(__SANITIZE_ADDRESS__)
 void beyond_the_end(int32_t* to) { to[threadIdx.x + 1] = 1; }
 void beyond_shared_memory() { reinterpret_cast<int32_t*>(shared_memory())[threadIdx.x + 1] = 1; }
+void beyond_a_local_array(int32_t* to) {
+  int32_t local[4] = {};
+  local[threadIdx.x % 5] = 1;
+  to[threadIdx.x] = local[threadIdx.x % 3];
+}
 
 TEST_F(EmulationDeathTest, AddressSanitizerDetectsInvalidAccessesOfKernelsAndHost) {
   int32_t* there = array();
   EXPECT_DEATH(run(beyond_the_end, there), "heap-buffer-overflow");
   EXPECT_DEATH(run(beyond_shared_memory), "heap-buffer-overflow");
+  EXPECT_DEATH(run(beyond_a_local_array, there), "stack-buffer-overflow");
   EXPECT_DEATH(there[3] = 1, "use-after-poison");
 }
 #endif

@@ -227,6 +227,7 @@ TEST_F(GpuModel, SameBytesForAnyChunksAndNeighbours) {
     if (kEmulated) tokens = tokens.first(20);
     const std::vector<float> whole = logits_of(model, tokens, kStepRows);
     for (const size_t chunk : {size_t{1}, size_t{7}, size_t{9}, size_t{33}}) {
+      if (kEmulated && chunk > tokens.size()) continue;  // the whole again
       EXPECT_TRUE(cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;
     }
     EXPECT_TRUE(cpu::same_bits(whole, logits_among_others(model, tokens))) << "among others";

@@ -20,13 +20,21 @@
 namespace cairn {
 namespace {
 
-// The emulated GPU only shows that the benchmarks run; its times mean nothing.
+// The emulated GPU only shows that the benchmarks run, with small sizes and few of them; its times mean nothing.
 #if defined(CAIRN_EMULATED_GPU)
 constexpr int64_t kScale = 64;  // divisor of all sizes
 constexpr int32_t kCalls = 2;
+constexpr std::pair<int64_t, int64_t> kMatrices[] = {{4'096, 4'096}};
+constexpr int64_t kInputRows[] = {1, 8, 32};
+constexpr int64_t kManyStreams = 3;
+constexpr int64_t kManySamples = 3;
 #else
 constexpr int64_t kScale = 1;
 constexpr int32_t kCalls = 64;
+constexpr std::pair<int64_t, int64_t> kMatrices[] = {{4'096, 4'096}, {14'336, 4'096}, {4'096, 14'336}};
+constexpr int64_t kInputRows[] = {1, 8, 32, 256, 512, 2'048};
+constexpr int64_t kManyStreams = 32;
+constexpr int64_t kManySamples = 64;
 #endif
 // More bytes than the second-level cache holds: between two reads of the same bytes as many others are read.
 constexpr int64_t kColdBytes = (int64_t{256} << 20) / kScale;
@@ -169,8 +177,8 @@ void GpuProduct(benchmark::State& state) {
 void products(benchmark::internal::Benchmark* benchmark) {
   for (const TensorType type :
        {TensorType::kBF16, TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K}) {
-    for (const auto& [rows, cols] : {std::pair{4'096, 4'096}, {14'336, 4'096}, {4'096, 14'336}}) {
-      for (const int64_t tokens : {int64_t{1}, int64_t{8}, int64_t{32}, int64_t{256}, 512 / kScale, 2'048 / kScale}) {
+    for (const auto& [rows, cols] : kMatrices) {
+      for (const int64_t tokens : kInputRows) {
         benchmark->Args({static_cast<int64_t>(type), rows, cols, tokens});
       }
     }
@@ -221,7 +229,7 @@ BENCHMARK(GpuAttention)
     ->ArgNames({"type", "streams", "rows"})
     ->ArgsProduct({{static_cast<int64_t>(KvType::kF16), static_cast<int64_t>(KvType::kQ8_0),
                     static_cast<int64_t>(KvType::kBF16)},
-                   {1, 32},
+                   {1, kManyStreams},
                    {1}})
     ->Args({static_cast<int64_t>(KvType::kF16), 1, 512 / kScale})
     ->Args({static_cast<int64_t>(KvType::kBF16), 1, 512 / kScale})
@@ -252,7 +260,10 @@ void GpuSample(benchmark::State& state) {
   run(state, *backend, static_cast<double>(logits.size()) * 4, 0,
       [&](int32_t) { backend->sampler()->sample(there.floats(), kVocabulary, samples, {}, sampled); });
 }
-BENCHMARK(GpuSample)->ArgNames({"rows", "top_k", "logprobs"})->ArgsProduct({{1, 64}, {0, 40}, {0, 1}})->UseRealTime();
+BENCHMARK(GpuSample)
+    ->ArgNames({"rows", "top_k", "logprobs"})
+    ->ArgsProduct({{1, kManySamples}, {0, 40}, {0, 1}})
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace cairn

@@ -19,7 +19,7 @@ namespace cairn::cuda::emulated {
 using Place = std::source_location;
 
 /// Ends the process with a message that names the running thread and block.
-[[noreturn]] void broken(std::string_view what, const Place& place);
+[[noreturn]] void broken(std::string_view what, Place place);
 
 /// The launch configuration of a kernel.
 struct Grid {
@@ -35,19 +35,21 @@ void run_grid(const Grid& grid, const std::function<void()>& kernel);
 
 /// The block's shared memory, aligned to 16 bytes; all bytes are 0xff when the block begins.
 std::byte* shared_memory();
-void barrier(const Place& place);
+void barrier(Place place);
 /// Notes that the thread called it: kernels run one after the other here.
 void wait_for_dependencies();
 
-inline constexpr size_t kSlotBytes = 32;
-/// The values of a warp's lanes; valid until the lane's next exchange.
-using Slots = std::byte[32][kSlotBytes];
+inline constexpr size_t kSlotBytes = 64;
+/// A lane's value.
+using Slot = std::byte[kSlotBytes];
+/// The values of a warp's lanes, aligned to 16 bytes; valid until the lane's next exchange.
+using Slots = Slot[32];
 /// Exchanges values of up to kSlotBytes between all lanes of `mask`, which must be the whole warp.
-const Slots& exchange(uint32_t mask, const void* value, size_t bytes, const Place& place);
+const Slots& exchange(uint32_t mask, const void* value, size_t bytes, Place place);
 
 /// Copies asynchronously: until it is waited for, the copy may happen at any time. Mostly `to` is garbage until then,
 /// and `from` is read at the end.
-void copy_later(void* to, const void* from, size_t bytes, const Place& place);
+void copy_later(void* to, const void* from, size_t bytes, Place place);
 /// Makes the copies since the last call a group.
 void end_group();
 /// Waits until at most `left` groups of this thread are in flight.

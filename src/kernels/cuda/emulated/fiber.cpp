@@ -43,54 +43,48 @@ namespace {
 constexpr size_t kStackBytes = size_t{256} << 10;
 constexpr size_t kGuardBytes = 4096;
 constexpr size_t kSavedWords = 6;
-
-Fiber* current = nullptr;
+// The stacks of a warp begin in different lines of the first-level cache, which its lanes use in turn.
+constexpr size_t kColours = 32;
+constexpr size_t kColourBytes = 128;
 
 }  // namespace
 
-Fiber::Fiber(void (*entry)()) : entry_(entry) {
-  void* memory = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  CAIRN_CHECK(memory != MAP_FAILED && mprotect(memory, kGuardBytes, PROT_NONE) == 0);
+Fibers::Fibers(size_t count, void (*entry)()) : bytes_(count * (kGuardBytes + kStackBytes)) {
+  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CAIRN_CHECK(memory != MAP_FAILED);
   memory_ = static_cast<std::byte*>(memory);
-  // Set up as if begin() had been called without a caller: its address is where the switch returns to, and one word
-  // further the stack is aligned to 16.
-  auto* top = reinterpret_cast<uint64_t*>(memory_ + kGuardBytes + kStackBytes) - 2;
-  *top = reinterpret_cast<uint64_t>(&Fiber::begin);
-  own_ = top - kSavedWords;
+  for (size_t i = 0; i < count; ++i) {
+    std::byte* const guard = memory_ + i * (kGuardBytes + kStackBytes);
+    CAIRN_CHECK(mprotect(guard, kGuardBytes, PROT_NONE) == 0);
+    // Set up as if `entry` had been called without a caller: its address is where the switch returns to, and one word
+    // further the stack is aligned to 16.
+    std::byte* const end = guard + kGuardBytes + kStackBytes - i % kColours * kColourBytes;
+    auto* top = reinterpret_cast<uint64_t*>(end) - 2;
+    *top = reinterpret_cast<uint64_t>(entry);
+    stacks_.push_back(top - kSavedWords);
+  }
 }
 
-Fiber::~Fiber() { munmap(memory_, kGuardBytes + kStackBytes); }
+Fibers::~Fibers() { munmap(memory_, bytes_); }
 
-void Fiber::begin() {
-  current->arrive();
-  current->entry_();
-}
-
-void Fiber::arrive() {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_finish_switch_fiber(own_frames_, &caller_bottom_, &caller_bytes_);
-#endif
-}
-
-void Fiber::resume() {
-  current = this;
+void Fibers::enter(size_t number) {
 #if defined(__SANITIZE_ADDRESS__)
   void* frames = nullptr;
-  __sanitizer_start_switch_fiber(&frames, memory_ + kGuardBytes, kStackBytes);
+  const void* own_bottom = nullptr;
+  size_t own_bytes = 0;
+  __sanitizer_start_switch_fiber(&frames, memory_, bytes_);
+  __sanitizer_finish_switch_fiber(nullptr, &own_bottom, &own_bytes);
 #endif
-  cairn_change_stack(&caller_, own_);
+  cairn_change_stack(&caller_, stacks_[number]);
 #if defined(__SANITIZE_ADDRESS__)
+  void* frames_of_fibers = nullptr;
+  __sanitizer_start_switch_fiber(&frames_of_fibers, own_bottom, own_bytes);
   __sanitizer_finish_switch_fiber(frames, nullptr, nullptr);
 #endif
 }
 
-void Fiber::leave() {
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_start_switch_fiber(&own_frames_, caller_bottom_, caller_bytes_);
-#endif
-  cairn_change_stack(&own_, caller_);
-  arrive();
-}
+void Fibers::change(size_t own, size_t other) { cairn_change_stack(&stacks_[own], stacks_[other]); }
+
+void Fibers::leave(size_t own) { cairn_change_stack(&stacks_[own], caller_); }
 
 }  // namespace cairn::cuda::emulated

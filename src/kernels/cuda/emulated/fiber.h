@@ -2,35 +2,35 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 namespace cairn::cuda::emulated {
 
-/// A function with a stack of its own. AddressSanitizer is told about the switches.
-class Fiber {
+/// Calls of a function, each with a stack of its own, of which one runs at a time.
+///
+/// All stacks are one piece of memory. AddressSanitizer is told of it when the first fiber continues and when the last
+/// one leaves, but not of the switches between fibers, which would take most of the time.
+class Fibers {
  public:
   /// `entry` never returns.
-  explicit Fiber(void (*entry)());
-  ~Fiber();
-  Fiber(const Fiber&) = delete;
-  Fiber& operator=(const Fiber&) = delete;
+  Fibers(size_t count, void (*entry)());
+  ~Fibers();
+  Fibers(const Fibers&) = delete;
+  Fibers& operator=(const Fibers&) = delete;
 
-  /// Continues where the fiber left, or at its entry, until it leaves. Not to be called from a fiber.
-  void resume();
-  /// Called within the fiber: returns to the caller of resume().
-  void leave();
+  /// Continues the fiber where it was suspended, or at its entry, until one calls leave(). Not to be called from a
+  /// fiber.
+  void enter(size_t number);
+  /// Called within the fiber `own`: continues `other`, until another one continues `own`.
+  void change(size_t own, size_t other);
+  /// Called within the fiber `own`: returns to the caller of enter().
+  void leave(size_t own);
 
  private:
-  static void begin();
-  void arrive();
-
-  void (*const entry_)();
+  const size_t bytes_;  // of all stacks
   std::byte* memory_ = nullptr;
-  void* own_ = nullptr;     // stack pointer of this fiber while it is suspended
-  void* caller_ = nullptr;  // stack pointer of the caller of resume()
-  // State of both stacks for AddressSanitizer.
-  void* own_frames_ = nullptr;
-  const void* caller_bottom_ = nullptr;
-  size_t caller_bytes_ = 0;
+  std::vector<void*> stacks_;  // stack pointers of the suspended fibers
+  void* caller_ = nullptr;     // stack pointer of the caller of enter()
 };
 
 }  // namespace cairn::cuda::emulated

@@ -4,9 +4,8 @@
 #include "kernels/cuda/emulated/block.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
-inline void __pipeline_memcpy_async(
-    void* to, const void* from, size_t bytes,
-    const cairn::cuda::emulated::Place& place = cairn::cuda::emulated::Place::current()) {
+inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes,
+                                    cairn::cuda::emulated::Place place = cairn::cuda::emulated::Place::current()) {
   cairn::cuda::emulated::copy_later(to, from, bytes, place);
 }
 inline void __pipeline_commit() { cairn::cuda::emulated::end_group(); }

@@ -43,10 +43,8 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribut
 
 using EmulatedPlace = cairn::cuda::emulated::Place;
 
-inline void __syncthreads(const EmulatedPlace& place = EmulatedPlace::current()) {
-  cairn::cuda::emulated::barrier(place);
-}
-inline void __syncwarp(uint32_t mask = 0xffffffffu, const EmulatedPlace& place = EmulatedPlace::current()) {
+inline void __syncthreads(EmulatedPlace place = EmulatedPlace::current()) { cairn::cuda::emulated::barrier(place); }
+inline void __syncwarp(uint32_t mask = 0xffffffffu, EmulatedPlace place = EmulatedPlace::current()) {
   cairn::cuda::emulated::exchange(mask, nullptr, 0, place);
 }
 
@@ -54,7 +52,7 @@ inline void __syncwarp(uint32_t mask = 0xffffffffu, const EmulatedPlace& place =
 template <class T>
 class EmulatedLanes {
  public:
-  EmulatedLanes(uint32_t mask, const T& own, const EmulatedPlace& place)
+  EmulatedLanes(uint32_t mask, const T& own, EmulatedPlace place)
       : slots_(cairn::cuda::emulated::exchange(mask, &own, sizeof(own), place)) {
     static_assert(sizeof(T) <= cairn::cuda::emulated::kSlotBytes);
   }
@@ -70,38 +68,37 @@ class EmulatedLanes {
 };
 
 template <class T>
-T __shfl_sync(uint32_t mask, T value, int lane, int width = 32, const EmulatedPlace& place = EmulatedPlace::current()) {
+T __shfl_sync(uint32_t mask, T value, int lane, int width = 32, EmulatedPlace place = EmulatedPlace::current()) {
   const EmulatedLanes<T> lanes(mask, value, place);
   return lanes.of(lanes.own() / width * width + lane % width);
 }
 template <class T>
-T __shfl_xor_sync(uint32_t mask, T value, int bits, const EmulatedPlace& place = EmulatedPlace::current()) {
+T __shfl_xor_sync(uint32_t mask, T value, int bits, EmulatedPlace place = EmulatedPlace::current()) {
   const EmulatedLanes<T> lanes(mask, value, place);
   return lanes.of(lanes.own() ^ bits);
 }
 template <class T>
-T __shfl_up_sync(uint32_t mask, T value, int lanes_up, const EmulatedPlace& place = EmulatedPlace::current()) {
+T __shfl_up_sync(uint32_t mask, T value, int lanes_up, EmulatedPlace place = EmulatedPlace::current()) {
   const EmulatedLanes<T> lanes(mask, value, place);
   return lanes.own() >= lanes_up ? lanes.of(lanes.own() - lanes_up) : value;
 }
 template <class T>
-T __shfl_down_sync(uint32_t mask, T value, int lanes_down, const EmulatedPlace& place = EmulatedPlace::current()) {
+T __shfl_down_sync(uint32_t mask, T value, int lanes_down, EmulatedPlace place = EmulatedPlace::current()) {
   const EmulatedLanes<T> lanes(mask, value, place);
   return lanes.own() + lanes_down < 32 ? lanes.of(lanes.own() + lanes_down) : value;
 }
-inline uint32_t __ballot_sync(uint32_t mask, bool vote, const EmulatedPlace& place = EmulatedPlace::current()) {
+inline uint32_t __ballot_sync(uint32_t mask, bool vote, EmulatedPlace place = EmulatedPlace::current()) {
   const EmulatedLanes<bool> lanes(mask, vote, place);
   uint32_t votes = 0;
   for (int i = 0; i < 32; ++i) votes |= static_cast<uint32_t>(lanes.of(i)) << i;
   return votes;
 }
-inline uint32_t __reduce_max_sync(uint32_t mask, uint32_t value,
-                                  const EmulatedPlace& place = EmulatedPlace::current()) {
+inline uint32_t __reduce_max_sync(uint32_t mask, uint32_t value, EmulatedPlace place = EmulatedPlace::current()) {
   const EmulatedLanes<uint32_t> lanes(mask, value, place);
   for (int i = 0; i < 32; ++i) value = value > lanes.of(i) ? value : lanes.of(i);
   return value;
 }
-inline int __reduce_add_sync(uint32_t mask, int value, const EmulatedPlace& place = EmulatedPlace::current()) {
+inline int __reduce_add_sync(uint32_t mask, int value, EmulatedPlace place = EmulatedPlace::current()) {
   const EmulatedLanes<int> lanes(mask, value, place);
   int sum = 0;
   for (int i = 0; i < 32; ++i) sum += lanes.of(i);
@@ -111,7 +108,7 @@ inline int __reduce_add_sync(uint32_t mask, int value, const EmulatedPlace& plac
 // -- Operations of a single thread.
 
 template <class T>
-T __ldg(const T* at, const EmulatedPlace& place = EmulatedPlace::current()) {
+T __ldg(const T* at, EmulatedPlace place = EmulatedPlace::current()) {
   if (reinterpret_cast<uintptr_t>(at) % sizeof(T) != 0) {
     cairn::cuda::emulated::broken("a load from an address that is not aligned", place);
   }

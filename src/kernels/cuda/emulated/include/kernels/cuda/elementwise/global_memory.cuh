@@ -8,7 +8,7 @@
 namespace cairn::cuda {
 
 template <class T>
-void store_whole(const T& value, void* to, const EmulatedPlace& place = EmulatedPlace::current()) {
+void store_whole(const T& value, void* to, EmulatedPlace place = EmulatedPlace::current()) {
   if (reinterpret_cast<uintptr_t>(to) % sizeof(T) != 0) {
     emulated::broken("a store to an address that is not aligned", place);
   }
