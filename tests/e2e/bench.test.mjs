@@ -90,9 +90,11 @@ test('failures are counted by status and shown', async () => {
   const refused = rows.filter((row) => row.status === '429');
   assert.ok(refused.length > 0);
   assert.ok(stdout.includes(`${refused.length} x status 429, first: `), stdout);
-  assert.ok(stdout.includes(`${40 - refused.length} answered, ${refused.length} failed`), stdout);
   for (const row of refused) assert.ok(row.error.length > 2);
-  for (const row of rows.filter(({ status }) => status === '200')) assert.equal(row.completion_tokens, '48');
+  // On a busy machine the server may break off an answer, too, since this client reads it late.
+  const answered = rows.filter(({ error }) => error === '');
+  assert.ok(stdout.includes(`${answered.length} answered, ${40 - answered.length} failed`), stdout);
+  for (const row of answered) assert.equal(row.completion_tokens, '48');
 });
 
 test('what cannot be measured is said in one line', async () => {
