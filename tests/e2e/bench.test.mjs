@@ -92,7 +92,7 @@ test('failures are counted by status and shown', async () => {
   assert.ok(stdout.includes(`${refused.length} x status 429, first: `), stdout);
   for (const row of refused) assert.ok(row.error.length > 2);
   // On a busy machine the server may break off an answer, too, since this client reads it late.
-  const answered = rows.filter(({ error }) => error === '');
+  const answered = rows.filter(({ error }) => error.length <= 2);  // two quotes
   assert.ok(stdout.includes(`${answered.length} answered, ${40 - answered.length} failed`), stdout);
   for (const row of answered) assert.equal(row.completion_tokens, '48');
 });
