@@ -58,7 +58,8 @@ function(cairn_test)
   cmake_parse_arguments(T "" "NAME;SHARDS" "SOURCES;LIBS" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   cairn_unity(${T_NAME})
-  target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)  # what is tested is in the libraries
+  # What is tested is in the libraries: the tests themselves should compile fast.
+  target_compile_options(${T_NAME} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:Dev>:-O0>)
   target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} cairn_test_data GTest::gmock GTest::gtest_main)
   if(NOT T_SHARDS)
     cairn_add_test(NAME ${T_NAME} COMMAND ${T_NAME})
