@@ -291,8 +291,9 @@ Result<void> Reader::add_result(const ordered_json& block, const std::string& pa
   const ordered_json* id = find(block, "tool_use_id");
   if (id != nullptr && !id->is_string()) return invalid_field(path + ".tool_use_id", "must be a string");
   // The first call of this id without a result; without an id, the first one at all.
-  const auto call = std::ranges::find_if(
-      calls_, [&](const Call& each) { return !each.answered && (id == nullptr || each.id == *id); });
+  const auto call = std::ranges::find_if(calls_, [&](const Call& each) {
+    return !each.answered && (id == nullptr || each.id == id->get_ref<const std::string&>());
+  });
   std::string text;
   if (const ordered_json* content = find(block, "content")) {
     CAIRN_TRY(text, read_texts(*content, path + ".content", Place::kToolResult));
