@@ -1,12 +1,13 @@
 # Outside libraries, all Debian packages (scripts/setup.sh installs them).
 find_package(Threads REQUIRED)
 if(CAIRN_KERNELS_ONLY)
-  # A cross compiler finds the host's headers, but no libraries: fmt is complete in its headers, and no
+  # A cross compiler finds the host's headers, but no libraries: fmt and xxHash are complete in their headers, and no
   # kernel calls the others. Debian has GoogleTest's sources.
   foreach(library fmt::fmt nlohmann_json::nlohmann_json PkgConfig::UTF8PROC PkgConfig::XXHASH)
     add_library(${library} INTERFACE IMPORTED)
   endforeach()
   target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
+  target_compile_definitions(PkgConfig::XXHASH INTERFACE XXH_INLINE_ALL)
   add_subdirectory(/usr/src/googletest googletest EXCLUDE_FROM_ALL SYSTEM)
   return()
 endif()
