@@ -33,6 +33,9 @@ if(CAIRN_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
+# Files are named from the checkout on in messages, so objects do not depend on where it lies, and caches serve every clone.
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=>")
+
 find_program(CAIRN_CCACHE ccache)
 if(CAIRN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # With paths from the checkout on: presets, clones and worktrees take what another of them has compiled alike.
