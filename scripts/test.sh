@@ -6,7 +6,7 @@
 #   dev      with AddressSanitizer and UBSan
 #   tsan     with ThreadSanitizer
 #   neon     the kernels' tests as 64-bit ARM, in an emulator
-# CMAKE_ARGS has further arguments of CMake. The whole output goes to build-PRESET.log.
+# The whole output goes to build-PRESET.log.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=release
@@ -33,8 +33,8 @@ else
     (cd tests/e2e && npm ci --no-audit --no-fund --silent)
   fi
 fi
-# shellcheck disable=SC2086: several arguments
-progress_quiet "$log" cmake --preset "$preset" -DCAIRN_TESTS=ON ${CMAKE_ARGS:-}
+echo "test.sh: $preset: builds and tests; from nothing the release takes about 12 minutes on two cores, dev about 20" >&2
+progress_quiet "$log" cmake --preset "$preset" -DCAIRN_TESTS=ON
 progress_build "$log" cmake --build --preset "$preset"
 built=$(date +%s)
 # ThreadSanitizer cannot place its shadow memory under some kernels' address randomisation.
