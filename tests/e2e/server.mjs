@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
+import { after } from 'node:test';
 import { metadataBytes, readMetadata, writeGguf } from '../clients/scripted.mjs';
 
 export const program = process.env.CAIRN_PROGRAM;
@@ -123,11 +124,17 @@ export function cairn(args, options = {}) {
   return spawnSync(program, args, { encoding: 'utf8', timeout: 120_000, maxBuffer: 1 << 28, ...options });
 }
 
+// Servers that a failed test did not stop. The test's process would wait for them for ever.
+const running = new Set();
+if (process.env.NODE_TEST_CONTEXT) after(() => running.forEach((child) => child.kill('SIGKILL')));
+
 // `before`: a command that runs the rest of its arguments, e.g. ['nice', '-n', '19'].
 // `model`: null serves the catalog, which flags may name.
 export async function serve(model, flags = [], before = []) {
   const [command, ...args] = [...before, program, 'serve', ...(model === null ? [] : [model]), ...(flags.includes('--port') ? [] : ['--port', '0']), ...flags];
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  running.add(child);
+  child.on('exit', () => running.delete(child));
   let log = '';
   const url = await new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no address within 60 s: ${log}`)), 60_000);
