@@ -30,7 +30,7 @@ else
   scripts/setup.sh --tests
   # npm writes this file last.
   if [ ! tests/e2e/node_modules/.package-lock.json -nt tests/e2e/package-lock.json ]; then
-    (cd tests/e2e && npm ci --no-audit --no-fund --silent)
+    (cd tests/e2e && npm ci --no-audit --no-fund --loglevel=error)
   fi
 fi
 echo "test.sh: $preset: builds and tests; from nothing the release takes about 12 minutes on two cores, dev about 20" >&2

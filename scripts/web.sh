@@ -5,7 +5,7 @@
 #   --write  builds web/dist anew instead of comparing
 set -euo pipefail
 cd "$(dirname "$0")/../web"
-npm ci --no-audit --no-fund --silent
+npm ci --no-audit --no-fund --loglevel=error
 npm run --silent check
 npm run --silent test
 if [ "${1:-}" = "--write" ]; then
@@ -18,6 +18,6 @@ else
 fi
 [ -n "${CAIRN_PROGRAM:-}" ] || exit 0
 cd ../tests/web
-npm ci --no-audit --no-fund --silent
+npm ci --no-audit --no-fund --loglevel=error
 # One after the other: a browser wants a core for itself.
 for suite in *.test.mjs ../e2e/access_browser.test.mjs; do node --test "$suite"; done
