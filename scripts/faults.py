@@ -239,7 +239,7 @@ class Workplace:
             if (theirs / "node_modules").is_dir() and (theirs / lock).read_bytes() == (own / lock).read_bytes():
                 shutil.copytree(theirs / "node_modules", own / "node_modules", symlinks=True)
             else:
-                self.run_well(["npm", "ci", "--no-audit", "--no-fund", "--silent"], own)
+                self.run_well(["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"], own)
         self.prepared.add(folder)
 
     def configure(self, preset):

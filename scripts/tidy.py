@@ -36,6 +36,12 @@ ISA_FLAGS = {
 # Folders of src/api that are protocols: each knows itself and what is shared, and only these files know several.
 PROTOCOLS = {"openai", "anthropic", "ollama", "llama_cpp", "responses", "frames"}
 KNOW_PROTOCOLS = {"routes.cpp", "field_table_test.cpp", "control_tokens_test.cpp"}
+# Rooms of a module (entries of its folder, without tests) that include each other, as pairs. The numbers only fall.
+ROOM_PAIRS_MAX = {"api": 6, "base": 1, "cache": 1, "chat": 3, "engine": 7, "gguf": 2, "grammar": 3, "hub": 1, "jinja": 5, "kernels/cpu": 5,
+                  "kernels/cuda": 5, "loader": 1, "model": 7, "net": 1, "synth": 1, "tokenizer": 1}
+# A comment on lines of its own is a sentence with a subject; one that begins so is none.
+FRAGMENT = re.compile(r"(?:As|Before|Behind|By|Of|So|That|Those)\b")
+FRAGMENTS_MAX = 203  # only falls
 ISA_INCLUDES = re.compile(r'^(immintrin\.h|arm_neon\.h|cstddef|cstdint|cstring|quant/blocks\.h|kernels/cpu/.*\.h)$')
 CUDA_FOLDER = ROOT / "src" / "kernels" / "cuda"
 EMULATED_CUDA_FOLDER = CUDA_FOLDER / "emulated"
@@ -137,6 +143,63 @@ def check_protocols(report):
             match = re.match(r'\s*#include "api/(\w+)/', line)
             if match and match[1] in PROTOCOLS and match[1] != folder:
                 report(path, number, f"a protocol's header ({match[1]}) outside its folder: what protocols share has a folder of its own")
+
+
+def room_pairs(folder):
+    """Pairs of entries of src/`folder` that include each other."""
+    base = ROOT / "src" / folder
+    edges = set()
+    for path in sources(f"src/{folder}"):
+        inside = path.relative_to(base)
+        if path.stem.endswith(("_test", "_bench")) or {"testing", "emulated"} & set(inside.parts):
+            continue
+        room = inside.parts[0] if len(inside.parts) > 1 else path.stem
+        for other in re.findall(rf'^\s*#include "{folder}/([^"]+)"', path.read_text(), re.M):
+            edges.add((room, re.sub(r"\.\w+$", "", other.split("/")[0])))
+    return sorted(pair for pair in edges if pair[0] < pair[1] and pair[::-1] in edges)
+
+
+def check_ceiling(report, path, count, ceiling, what):
+    """A count of what is to become less is its ceiling: more is a finding, and so is a ceiling that could be lower."""
+    if count > ceiling:
+        report(path, 1, f"{what}: {count}, over {ceiling}")
+    elif count < ceiling:
+        report(ROOT / "scripts" / "tidy.py", 1, f"{what}: {count} are left of {ceiling}; lower the ceiling")
+
+
+def check_rooms(report):
+    for folder in [*MODULES, "kernels/cpu", "kernels/cuda"]:
+        pairs = room_pairs(folder)
+        names = ", ".join(f"{one} and {other}" for one, other in pairs)
+        check_ceiling(report, ROOT / "src" / folder, len(pairs), ROOM_PAIRS_MAX.get(folder, 0), f"rooms that include each other ({names})")
+
+
+def check_module_table(report):
+    """The table of modules in docs/architecture.md has every module, in their order, with what its CMakeLists.txt names."""
+    page = ROOT / "docs" / "architecture.md"
+    rows = re.findall(r"^\| `(\w+)` \| ([\w, ]*) ?\|", page.read_text().split("what they may include", 1)[-1], re.M)
+    if [module for module, _ in rows] != MODULES:
+        report(page, 1, f"the table of modules does not have just {', '.join(MODULES)}")
+    deps = module_deps()
+    for module, named in rows:
+        listed = {name for name in re.split(r"[, ]+", named) if name}
+        if module in deps and listed != deps[module]:
+            wanted = ", ".join(sorted(deps[module], key=MODULES.index))
+            report(page, 1, f"the table of modules: {module} may include {wanted or 'nothing'}, as src/{module}/CMakeLists.txt says")
+
+
+def check_comments(report):
+    """Comments on lines of their own that are no sentences."""
+    found = []
+    for path in sources("src", "apps"):
+        behind_comment = False
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            comment = re.match(r"\s*///? (.*)$", line)
+            if comment and not behind_comment and FRAGMENT.match(comment[1]):
+                found.append((path, number))
+            behind_comment = comment is not None
+    shown = ", ".join(f"{path.relative_to(ROOT)}:{number}" for path, number in found) if len(found) > FRAGMENTS_MAX else ""
+    check_ceiling(report, ROOT / "src", len(found), FRAGMENTS_MAX, f"comments that are fragments ({FRAGMENT.pattern}) {shown}".rstrip())
 
 
 def check_isa_files(report):
@@ -333,6 +396,9 @@ def main():
 
     check_edges(report)
     check_protocols(report)
+    check_rooms(report)
+    check_module_table(report)
+    check_comments(report)
     check_isa_files(report)
     check_sizes(report)
     check_banned(report)
