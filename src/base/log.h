@@ -31,15 +31,15 @@ enum class LogFormat {
 /// Lines below `level` are dropped. Default kInfo. Thread-safe.
 void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);
-/// Of every line. Default kText. Thread-safe.
+/// The format of every line. Default kText. Thread-safe.
 void set_log_format(LogFormat format);
 LogFormat log_format();
 /// Lines that could not be written since the start.
 int64_t log_lines_lost();
 /// Writes one line. Thread-safe.
 void log_line(LogLevel level, std::string_view text) noexcept;
-/// The same with `members` for a line in JSON: what is between the braces of a JSON object without members of the names
-/// above; at most kLogTextBytesMax bytes.
+/// Writes one line, which in JSON has `members` too: what is between the braces of a JSON object without members of the
+/// names above; at most kLogTextBytesMax bytes.
 void log_event(LogLevel level, std::string_view text, std::string_view members) noexcept;
 /// Formats and writes a line; called by the functions below.
 void log_formatted(LogLevel level, fmt::string_view format, fmt::format_args args) noexcept;

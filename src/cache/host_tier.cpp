@@ -38,7 +38,7 @@ Result<HostTier> HostTier::create(const PagePool& pool, int64_t bytes) {
                 bytes, tier.slot_bytes_);
   }
   const int64_t slots = slots_in(pool.layout(), bytes);
-  // Not touched before use, so that the system commits memory only as the tier fills.
+  // The memory is not touched before use, so that the system commits it only as the tier fills.
   auto* memory = static_cast<std::byte*>(::operator new(slots * tier.slot_bytes_, kSlotAlignment, std::nothrow));
   if (memory == nullptr) {
     return fail(Code::kOutOfMemory,

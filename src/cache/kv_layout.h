@@ -31,8 +31,8 @@ struct KvGroup {
   std::vector<KvLayer> layers;
   int64_t state_bytes = 0;  ///< of a slot, for kState, which has no layers
   int32_t device = 0;       ///< which of the model's devices has its pages and computes with them
-  /// Of kWindow: the model's tokens do not depend on it. A sequence resumes without the window's pages where they have
-  /// been evicted; they are kNoPage in its table then.
+  /// Whether the model's tokens do not depend on the window (of kWindow). A sequence resumes without the window's pages
+  /// where they have been evicted; they are kNoPage in its table then.
   bool optional = false;
 };
 

@@ -1,4 +1,4 @@
-/// By how much requests take the model's LoRA adapters (`--lora`).
+/// Scales of the model's LoRA adapters (`--lora`), for each request.
 ///
 /// A request's scales are settled when it is submitted and stay as they are to its end, whatever is set meanwhile. They
 /// are part of its salt, so that the prefix cache gives no page to a request of other scales. Requests of all scales
@@ -29,12 +29,13 @@ class AdapterScales {
   /// `scales` has one of each adapter that was loaded.
   explicit AdapterScales(std::vector<float> scales) : scales_(std::move(scales)) {}
 
-  /// Of requests that do not say it themselves.
+  /// The scales of requests that name none.
   std::vector<float> current() const;
-  /// For such requests from now on: those of `wanted`, the last of an id, and 0 of all others. Errors: as of().
+  /// Sets the scales of requests that name none, from now on: those of `wanted`, the last of an id, and 0 of all other
+  /// adapters. Errors: as of().
   Result<void> set(std::span<const AdapterScale> wanted);
-  /// Of a request: as set() would take them, or else the current ones. Errors: kInvalidArgument (no such adapter, or a
-  /// scale out of range; `at` is "lora[N]").
+  /// The scales of a request: `wanted` as set() would take it, or else the current ones. Errors: kInvalidArgument (no
+  /// such adapter, or a scale out of range; `at` is "lora[N]").
   Result<std::vector<float>> of(const std::optional<std::vector<AdapterScale>>& wanted) const;
 
  private:

@@ -98,7 +98,7 @@ class Engine {
   virtual void stop() = 0;
   /// Thread-safe, does not wait for the engine's thread.
   virtual EngineStats stats() const = 0;
-  /// The same of distributions.
+  /// Histograms of steps and of the time between tokens; thread-safe and without waiting, as stats().
   virtual EngineHistograms histograms() const { return {}; }
   /// EngineOptions::model.
   virtual std::string_view model() const { return {}; }
@@ -106,12 +106,12 @@ class Engine {
   /// without a tenant, its client).
   virtual Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const = 0;
   virtual int32_t context_tokens() const = 0;
-  /// Null without a disk tier. As long as the engine lives.
+  /// The slots, which live as long as the engine; null without a disk tier.
   virtual Slots* slots() { return nullptr; }
-  /// By how much requests that do not say it themselves take each LoRA adapter; none: there are no adapters.
-  /// Thread-safe, as set_adapter_scales().
+  /// Scale of each LoRA adapter, for requests that name none; empty: there are no adapters. Thread-safe, as
+  /// set_adapter_scales().
   virtual std::vector<float> adapter_scales() const { return {}; }
-  /// Sets those of requests that are submitted from now on; see AdapterScales::set.
+  /// Sets these scales, for requests that are submitted from now on; see AdapterScales::set.
   virtual Result<void> set_adapter_scales(std::span<const AdapterScale> scales) {
     return AdapterScales({}).set(scales);
   }

@@ -51,7 +51,7 @@ struct EngineCounters {
   Histogram step_sequences{kSizeBounds};
   Histogram inter_token_seconds{kStepSecondsBounds};
 
-  /// Of a step that took `ns` nanoseconds. The engine's thread.
+  /// Counts a step that took `ns` nanoseconds. Called on the engine's thread.
   void count_step(int64_t ns, int32_t prompt_rows, int32_t decode_rows, int32_t sequences);
   /// A snapshot. `queued` is the number of requests in the queue, read before: a request admitted in between is counted
   /// twice rather than not at all. Callable from any thread.

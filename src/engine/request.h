@@ -39,7 +39,8 @@ struct EmbeddingOptions {
 struct GenerateRequest {
   std::vector<TokenId> prompt;  ///< at least one token
   SamplingParams sampling;
-  /// At least 1; the end of the context may come first. -1: to the end of the context, or of the pool.
+  /// Maximum number of tokens of the answer, at least 1; the end of the context may come first. -1: to the end of the
+  /// context, or of the pool.
   int32_t max_tokens = -1;
   std::vector<std::string> stop;     ///< text that ends the answer and is not part of it
   std::vector<TokenId> stop_tokens;  ///< end the answer as an end of turn does; at most kStopTokensMax

@@ -100,7 +100,7 @@ class Sequence {
   const SequenceMemory& memory() const { return memory_; }
   std::span<const TokenId> tokens() const { return tokens_; }
   uint64_t salt() const { return salt_; }
-  /// By how much it takes each LoRA adapter of the model.
+  /// Scale of each LoRA adapter of the model, for this sequence.
   std::span<const float> adapter_scales() const { return adapter_scales_; }
   /// Where lookups in the prefix cache begin. Without a disk tier the owner of its pages there does not matter.
   PrefixCursor root() const;

@@ -122,7 +122,7 @@ class Automaton {
     uint32_t work = 0;
   };
 
-  /// Of a list of distinct texts.
+  /// How far a list of distinct texts has been matched.
   struct Track {
     RegexId rest;   ///< what the rest of the text must match
     RegexId seen;   ///< the texts that have been
@@ -185,11 +185,11 @@ class Automaton {
   std::vector<std::pair<uint32_t, uint8_t>> texts_;  // the text without its last byte, and the byte; the first is empty
   std::unordered_map<uint64_t, uint32_t> text_numbers_;
 
-  // Of rows within several terminals, by the terminals' classes.
+  // Byte classes of rows within several terminals, by the terminals' classes.
   std::map<std::vector<const RegexPool::ByteClasses*>, Classes> common_classes_;
   std::map<std::array<uint64_t, 4>, Classes> bytes_apart_;  // of a row's next bytes, where each is a class
 
-  // Of the row that is being computed.
+  // Work in progress on the row that is being computed.
   std::vector<Item> kernel_;
   uint64_t row_work_ = 0;
   std::vector<Item> predicted_;

@@ -65,7 +65,7 @@ class BlockWriter {
       for (size_t i = 0; i < tools_.size(); ++i) {
         const std::string written = written_name(tools_[i].name);
         add_call(call, written, name_close, arguments_[i]);
-        // As it is forced.
+        // The opening of a forced call has the name without JSON's escapes.
         if (written != tools_[i].name) add_call(call, tools_[i].name, name_close, arguments_[i]);
       }
     }
@@ -223,7 +223,7 @@ Result<SymbolId> add_calls(GrammarBuilder& builder, const std::vector<CallForm>&
     }
     arguments.push_back(*made);
   }
-  // Else the model could not call it, and nobody would know.
+  // If no arguments fitted, the model could not call the tool, and nobody would know.
   CAIRN_TRY(const std::optional<size_t> empty, builder.first_without_text(arguments));
   if (empty) return fail_at(tools[*empty].field, Code::kInvalidArgument, "no value fits the schema");
   const SymbolId start = builder.rule("block of calls");

@@ -80,7 +80,7 @@ Result<SymbolId> add_kind(GrammarBuilder& builder, const GrammarSource& source) 
 Made compile_in_frame(const GrammarSource& source, const MessageFrame& frame) {
   GrammarBuilder builder;
   CAIRN_TRY(const SymbolId text, add_kind(builder, source));
-  // Else the model would have to call a tool, or to think for ever.
+  // If no text fitted, the model would have to call a tool, or to think for ever.
   CAIRN_TRY(const std::optional<size_t> empty, builder.first_without_text({{text}}));
   if (empty) return fail(Code::kInvalidArgument, "no text fits it");
   const SymbolId start = builder.rule("messages");
@@ -97,7 +97,7 @@ Made compile_in_frame(const GrammarSource& source, const MessageFrame& frame) {
   return builder.finish(start);
 }
 
-// Of bytes that need not be characters.
+// The key of a text; its bytes need not be characters.
 nlohmann::ordered_json key_of(const std::string& bytes) {
   return nlohmann::ordered_json::binary({bytes.begin(), bytes.end()});
 }
@@ -108,7 +108,7 @@ nlohmann::ordered_json key_of(const std::vector<std::string>& texts) {
   return key;
 }
 
-// All that a form says.
+// The key of a form: all that it says.
 nlohmann::ordered_json key_of(const CallForm& form) {
   const CallForm::Parameter& parameter = form.parameter;
   const Notation& notation = form.notation;

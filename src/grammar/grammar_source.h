@@ -42,7 +42,7 @@ struct GrammarSource {
   std::vector<std::string> choices{};
   /// The text is free until one of these, with which the grammar's text begins. Empty: it begins at once.
   std::vector<std::string> triggers{};
-  /// Of kCalls. With a frame and another kind: calls that may take the answer's place.
+  /// The forms of calls (kCalls). With a frame and another kind: calls that may take the answer's place.
   std::vector<CallForm> forms{};
   std::vector<CalledTool> tools{};
   std::optional<MessageFrame> frame{};  ///< the text is a message of an answer that is written so

@@ -37,7 +37,7 @@ DrawnList draw_list(uint32_t seed) {
   return list;
 }
 
-// By the definition: letters are elements.
+// Whether a text fits the list by its definition; the text's letters are elements.
 bool fits(const DrawnList& list, std::string_view text) {
   std::set<size_t> seen;
   size_t last_ordered = 0;

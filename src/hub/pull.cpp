@@ -64,7 +64,8 @@ Error with_token_hint(Error error, const ModelName& name, const Endpoints& endpo
   return error;
 }
 
-/// Of a repository that cannot be listed also what else its name could have meant.
+/// Adds to the error of a repository that cannot be listed what with_token_hint() adds, and what else its name could
+/// have meant.
 Error explained(Error error, const ModelName& name, const Endpoints& endpoints) {
   error = with_token_hint(std::move(error), name, endpoints);
   if (error.code == Code::kInvalidArgument || error.code == Code::kNotFound)

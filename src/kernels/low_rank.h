@@ -17,7 +17,7 @@ namespace cairn {
 class Backend;
 struct MatmulTarget;
 
-/// By how much each row of a step takes each of a model's adapters. Allocates in reserve() only. Thread: the model's.
+/// Scale of each of a model's adapters for each row of a step. Allocates in reserve() only. Thread: the model's.
 class LowRankRows {
  public:
   /// `scales` has one of each adapter, for rows that ask for nothing else.
@@ -28,9 +28,9 @@ class LowRankRows {
   void add(std::span<const float> scales, int32_t rows);
   /// The products that follow are of these rows of the step, in this order.
   void choose(std::span<const int32_t> first, std::span<const int32_t> then);
-  /// They are of all rows.
+  /// The products that follow are of all rows of the step.
   void choose_all() { chooses_ = false; }
-  /// Of the first `rows` rows of a product.
+  /// The scales of an adapter for the first `rows` rows of a product.
   std::span<const float> of(int32_t adapter, int32_t rows) const;
 
  private:

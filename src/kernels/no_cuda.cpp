@@ -1,4 +1,4 @@
-// In place of kernels/cuda, in builds without it.
+// What stands in place of kernels/cuda in builds without it.
 #include "kernels/cuda/cuda_backend.h"
 
 namespace cairn {

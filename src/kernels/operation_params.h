@@ -36,7 +36,8 @@ struct AttentionParams {
   int32_t window = 0;
   bool chunked = false;  ///< windows lie at the multiples of their length: p sees positions from p - p % window only
   const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null
-  /// Without it every row sees the whole of its slice, which then begins at position 0, or its window of that.
+  /// Whether a row sees no later positions. Without it every row sees the whole of its slice, which then begins at
+  /// position 0, or its window of that.
   bool causal = true;
   /// [heads] or null (ALiBi): a score loses slope * |distance of its two positions|, after `scale`. No soft cap then.
   const float* slopes = nullptr;

@@ -5,13 +5,13 @@
 
 namespace cairn {
 
-/// From a logit to an expert's score.
+/// How a logit becomes an expert's score.
 enum class RouteScore {
   kSoftmax,
   kSigmoid,
   kSqrtSoftplus,
-  /// Of experts that are chosen one after the other, by their logits (Phi 3.5 MoE): each one's weight is its share of
-  /// the softmax over those not chosen before whose logits are near its own. Without bias, groups and `given`.
+  /// Experts are chosen one after the other, by their logits (Phi 3.5 MoE): each one's weight is its share of the
+  /// softmax over those not chosen before whose logits are near its own. Without bias, groups and `given`.
   kSparseMixer,
 };
 

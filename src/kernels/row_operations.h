@@ -21,8 +21,8 @@ class RowOperations {
   /// bias may be null for 0.
   virtual void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t rows,
                           int64_t cols, float* out) = 0;
-  /// The same without bias, of each of `heads` heads of a row by its own weight: x [rows, heads, cols], weight [heads,
-  /// cols].
+  /// layer_norm without bias, of each of `heads` heads of a row by its own weight: x [rows, heads, cols], weight
+  /// [heads, cols].
   virtual void layer_norm_heads(const float* x, const float* weight, float epsilon, int64_t rows, int64_t heads,
                                 int64_t cols, float* out) = 0;
   /// act(gate) * up, element by element, or kClampedSwiglu's function of both; up may be null for 1.

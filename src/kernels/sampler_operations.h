@@ -20,7 +20,7 @@ inline constexpr int32_t kSampleChangesMax = 4'096;
 /// Entries of a row of logits, at most: sums of their weights fit 64 bits.
 inline constexpr int64_t kSampleVocabularyMax = int64_t{1} << 19;
 
-/// Of one logit before anything is chosen.
+/// A change of one logit before anything is chosen.
 struct LogitChange {
   int32_t token = 0;
   float value = 0;  ///< what is added, or subtracted after the repetition penalty; not read for tokens masked
@@ -38,7 +38,7 @@ struct SampleRequest {
   int32_t forced = -1;    ///< the token, whatever the logits say; -1: it is sampled
   int32_t top_logprobs =
       -1;  ///< so many of the most likely tokens are reported, and sums for log-probabilities; -1: none
-  // Of the call's list of changes, where those of one sample follow those of the one before.
+  // The sample's part of the call's list of changes, where those of one sample follow those of the one before.
   int32_t changes = 0;    ///< the first one
   int32_t biases = 0;     ///< so many biases, each of another token,
   int32_t penalties = 0;  ///< then so many penalties, the same,
@@ -55,7 +55,7 @@ struct AllowedTokens {
   std::span<const uint64_t> words{};
 };
 
-/// All but the token is of the row as the model gave it.
+/// The result of a sample. All but the token is of the row as the model gave it.
 struct SampleResult {
   static constexpr int32_t kNoCandidate = -1;  ///< no logit is above -infinity
   static constexpr int32_t kNeedsHost = -2;  ///< the row has what the device leaves to others: infinite logits, or too

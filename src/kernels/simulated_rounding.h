@@ -27,8 +27,9 @@ CAIRN_HOST_DEVICE inline float simulated_scale(const SimulatedFormat& format, fl
   return std::ldexp(1.0F, fraction > 0.5F ? exponent : exponent - 1);
 }
 
-/// To the nearest number of `fraction_bits` bits after the leading one, whose exponents begin at `exponent_min`: those
-/// below have the spacing of the smallest. Ties to even. x is an element of a block with this scale.
+/// Rounds x to the nearest number of `fraction_bits` bits after the leading one, whose exponents begin at
+/// `exponent_min`: those below have the spacing of the smallest. Ties to even. x is an element of a block with this
+/// scale.
 CAIRN_HOST_DEVICE inline float simulated_rounded(const SimulatedFormat& format, float scale, float x) {
   float reduced = x / scale;
   reduced = reduced < -format.top ? -format.top : reduced;

@@ -6,7 +6,7 @@
 
 namespace cairn {
 
-/// Of LatentOperations. row_dim 0: none is called.
+/// What LatentOperations need. row_dim 0: none is called.
 struct LatentSizes {
   int64_t rows = 0;  ///< of a call, and heads of attend_rows()
   int32_t heads = 0;

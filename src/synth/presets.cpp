@@ -269,7 +269,7 @@ constexpr Setting kTwoBitExperts[] = {
     {"ffn_down_exps", "Q2_K"},
 };
 
-// The same of V4.1, whose router is wider and whose drafting head is published with four bits.
+// Types as in the published two-bit files of V4.1, whose router is wider and whose drafting head has four bits.
 constexpr Setting kTwoBitExperts41[] = {
     {"^token_embd\\.", "F16"},  {"hc_.*fn\\.", "F16"}, {"_compressor_", "F16"},           {"indexer\\.", "F16"},
     {"ffn_gate_inp", "F32"},    {"engram_wkv", "F16"}, {"ffn_(gate|up)_exps", "IQ2_XXS"}, {"ffn_down_exps", "Q2_K"},

@@ -185,7 +185,7 @@ void Shape::derive(std::string_view name, std::vector<double> values) {
   if (key != nullptr && key->values.empty()) key->values = std::move(values);
 }
 
-// Of a preset with fewer layers than it has, the first are left.
+// If a shape has fewer layers than its preset, the preset's values of the first layers are left.
 void Shape::leave_first_layers(std::string_view name) {
   Key* key = find(name);
   const int64_t layers = std::min(integer("block_count"), kLayersMax);

@@ -382,7 +382,7 @@ TEST_F(Synth, TheV41FlashPresetHasTheLayersAndTablesOfTheRealModel) {
   EXPECT_NEAR(static_cast<double>(planned->elements - in_tables) / 1e9, 552, 1);
 }
 
-// As in antirez' files: a row is 256 numbers and 8 scales, a byte each.
+// A row of a table is 256 numbers and 8 scales, a byte each, as in antirez' files.
 TEST_F(Synth, TablesOfV41MayBeRowsOfBytesWithScales) {
   const Options options{.type = "Q8_0", .type_rules = {{"engram_embd", "I8"}}};
   const gguf::Reader file = open(made(architecture("deepseek41"), options));

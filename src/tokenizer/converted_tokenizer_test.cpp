@@ -106,7 +106,7 @@ TEST_P(ConvertedTokenizer, DecodesToTheTextOfItsAuthorsLibrary) {
 
 TEST(ConvertedTokenizers, AllTestFilesExist) { EXPECT_EQ(vocabularies().size(), 41u); }
 
-// Those of whole models are tiny: they have every byte or letter, and few words.
+// Vocabularies of whole models are tiny: they have every byte or letter, and few words.
 TEST(ConvertedTokenizers, VocabulariesOfAllConvertedModelsReadAndWriteText) {
   constexpr std::string_view kText = "Hello world 12";
   size_t models = 0;

@@ -74,7 +74,7 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
     errno = errno_before;
     return;
   }
-  // Not one of our mappings: the fault is repeated, and handled as before.
+  // The address is in none of our mappings: the fault is repeated, and handled as before.
   ::sigaction(signal, &action_before, nullptr);
   errno = errno_before;
 }

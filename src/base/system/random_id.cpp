@@ -41,7 +41,7 @@ uint64_t secure_random() {
   if (ahead.used + sizeof(uint64_t) > ahead.bytes.size()) fill(ahead);
   uint64_t number = 0;
   std::memcpy(&number, ahead.bytes.data() + ahead.used, sizeof number);
-  // So that memory that leaks later does not reveal old ids.
+  // The bytes that were used are erased, so that memory that leaks later does not reveal old ids.
   std::memset(ahead.bytes.data() + ahead.used, 0, sizeof number);
   ahead.used += sizeof number;
   return number;

@@ -7,7 +7,7 @@
 
 namespace cairn {
 
-/// From the kernel's random source (getrandom), read ahead a few KiB per thread. Thread-safe.
+/// A random number from the kernel's random source (getrandom), read ahead a few KiB per thread. Thread-safe.
 uint64_t secure_random();
 /// `prefix` and 32 hexadecimal digits of it: 128 bits.
 std::string random_id(std::string_view prefix = {});

@@ -6,7 +6,7 @@
 
 namespace cairn {
 
-/// As many bytes as flattening the largest document needs (kJsonValuesMax values of 16 bytes).
+/// Size of the reserve: what flattening the largest document needs (kJsonValuesMax values of 16 bytes).
 inline constexpr size_t kUnwindingReserveBytes = 64 << 20;
 
 /// From now on `operator new` that finds no memory on a thread whose stack is being unwound gives the reserve back to

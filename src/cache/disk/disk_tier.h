@@ -21,11 +21,11 @@
 
 namespace cairn::disk {
 
-/// What is there of a prompt.
+/// What the disk has of a prompt.
 struct DiskMatch {
   int32_t tokens = 0;  ///< a sequence can resume after so many
-  /// So many have pages of all groups that every position needs; more than `tokens` where a window or a state is
-  /// missing.
+  /// Number of first tokens that have pages of all groups that every position needs; more than `tokens` where a window
+  /// or a state is missing.
   int32_t tokens_with_pages = 0;
   std::vector<WantedPage> pages{};  ///< that it needs, from the beginning on
   int64_t bytes = 0;                ///< of them

@@ -25,7 +25,8 @@ namespace cairn::disk {
 
 inline constexpr int64_t kWriteQueueBytes = int64_t{64} << 20;
 inline constexpr int64_t kStagingBytes = int64_t{64} << 20;
-/// So far before the page that is read the system is told what comes: one page at a time would wait for every one.
+/// Bytes of the pages after the one that is read which the system is told to read ahead: one page at a time would wait
+/// for every one.
 inline constexpr int64_t kReadAheadBytes = int64_t{16} << 20;
 /// How long the writing of a page waits for pages that are wanted.
 inline constexpr std::chrono::milliseconds kReadsFirst{50};
@@ -77,7 +78,7 @@ class DiskWorker {
   /// The folder at the path, which one worker of this process has at a time: a second call for it gives the same, with
   /// the options of the first. Waits for the disk. Errors: those of PageStore::open, kUnavailable (no thread).
   static Result<std::shared_ptr<DiskWorker>> open(const std::string& folder, const StoreOptions& options);
-  /// Without threads.
+  /// A worker without threads, for tests.
   DiskWorker(std::unique_ptr<Files> files, std::unique_ptr<PageStore> store);
   /// Writes what is in the queue, within kEndMax.
   ~DiskWorker();

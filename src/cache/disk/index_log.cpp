@@ -16,7 +16,7 @@ constexpr uint32_t kEntryMagic = 0x654b4331;  // "1CKe"
 constexpr size_t kHeaderChecksumAt = kHeaderBytes - sizeof(uint64_t);
 constexpr size_t kEntryChecksumAt = kEntryBytes - sizeof(uint64_t);
 
-// As they lie in the file, without their checksums.
+// The header and the entries as they lie in the file, without their checksums.
 struct RawHeader {
   std::array<char, 8> magic;
   uint32_t version;

@@ -34,7 +34,7 @@ struct PageDigestHash {
   size_t operator()(const PageDigest& digest) const { return digest.low; }
 };
 
-/// Of any bytes. In page_store.cpp.
+/// The digest of any bytes. In page_store.cpp.
 PageDigest digest_of(std::span<const std::byte> bytes);
 
 /// A page of a group of the layout, after the tokens that the digest names.

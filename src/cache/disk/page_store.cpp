@@ -150,7 +150,7 @@ void PageStore::insert(Record record, EntryKind kind) {
   ++space.live;
 }
 
-// Its slot is free then; the caller says so in the index, unless another page takes the slot.
+// Removes a record, whose slot is free then; the caller says so in the index, unless another page takes the slot.
 void PageStore::forget(Records::iterator record) {
   Space& space = *spaces_[static_cast<size_t>(record->space)];
   space.slots[static_cast<size_t>(record->page.group)].free.push_back(record->slot);

@@ -194,7 +194,7 @@ class PageStore {
   void count_day(int64_t day, int64_t bytes);
   void stop_writing(const Error& error);
 
-  // Under mutex_.
+  // The caller holds mutex_.
   void insert(Record record, EntryKind kind);
   void forget(Records::iterator record);
   void touch_one(Records::iterator record);

@@ -36,7 +36,7 @@ std::vector<int32_t> checkpoint_positions(std::span<const TokenId> prompt, const
     const auto near = [&](int32_t other) { return std::abs(other - position) < kCheckpointDistanceMin; };
     if (position >= kCheckpointDistanceMin && std::ranges::none_of(wanted, near)) wanted.push_back(position);
   };
-  // In order of their worth.
+  // The positions are added in order of their worth.
   add(ends.back());
   add(ends.front());
   if (ends.size() >= 2) add(ends[ends.size() - 2]);

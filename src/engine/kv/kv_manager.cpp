@@ -69,7 +69,7 @@ bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
   PrefixHit hit;
   if (uses_prefix_cache(sequence))
     hit = prefix_cache_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
-  // One page each, as running sequences grow by a page now and then.
+  // The headroom is a page for each running sequence, as these grow by a page now and then.
   const auto headroom = static_cast<int32_t>(running.size());
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const bool grows = pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState;

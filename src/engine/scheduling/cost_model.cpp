@@ -26,7 +26,8 @@ constexpr double kUnsure = 4;
 // Number of first steps that count as early. The first step may also have read the weights from disk: if an early one
 // takes surprisingly little time, learning starts again with it.
 constexpr int32_t kStepsEarly = 8;
-// Before it is known, attention over this many positions is assumed to cost up to as much as everything else of a row.
+// Until its cost is known, attention over this many positions is assumed to cost up to as much as everything else of a
+// row.
 constexpr double kAttentionPositions = 2'048;
 // Beyond the measured sizes, a row is assumed to cost at least this share of the average so far: products that still
 // read weights for few rows make it look as if further rows were free.

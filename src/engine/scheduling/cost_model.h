@@ -17,8 +17,8 @@ constexpr int64_t attended_by(int64_t position, int64_t rows) { return rows * po
 
 /// Maximum rows of the first step, when no cost is known.
 inline constexpr int32_t kFirstRows = 16;
-/// By how many times a step beside streams may exceed the rows of the largest step so far: predictions beyond measured
-/// sizes are estimates, and a wrong one must not freeze a stream.
+/// Largest factor by which a step beside streams may exceed the rows of the largest step so far: predictions beyond
+/// measured sizes are estimates, and a wrong one must not freeze a stream.
 inline constexpr int32_t kRowGrowth = 2;
 
 /// Allocates nothing. Thread: the engine's.

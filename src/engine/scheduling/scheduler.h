@@ -26,7 +26,7 @@ namespace cairn {
 /// What one running sequence could use of a step.
 struct ScheduleInput {
   int32_t rows = 0;  ///< at least 1: tokens that the model has not seen
-  /// At least 1: what one step may have of a prompt's rows, which end at a checkpoint of recurrent states.
+  /// Maximum rows of a prompt in one step, at least 1, so that the step ends at a checkpoint of recurrent states.
   int32_t step_rows_max = std::numeric_limits<int32_t>::max();
   bool decode = false;   ///< one row whose token was sampled; otherwise the rest of the prompt
   int32_t drafts = 0;    ///< for decode: rows of proposed tokens that may follow it, each with logits

@@ -12,7 +12,7 @@ void Stride::set_wanting(const Classes& wanting) {
   for (int i = 0; i < kPriorities; ++i) {
     if (wanting[i] && wanting_[i]) smallest = std::min(smallest, pass_[i]);
   }
-  // There is none, so the class that was served last sets the pass.
+  // If there is none, the class that was served last sets the pass.
   if (std::isinf(smallest)) smallest = *std::ranges::max_element(pass_);
   for (int i = 0; i < kPriorities; ++i) {
     if (wanting[i] && !wanting_[i]) pass_[i] = std::max(pass_[i], smallest);

@@ -61,8 +61,8 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
     if (!sequence->decoding() || sequence->channel().unread()) continue;
     const double with = cost.step_ns(decoding + 1, attended + sequence->memory().computed);
     if (sequence->expects()) {
-      // As a share of the stream's part of the step, so that others lose nothing: where rows are what takes time, only
-      // drafts that are nearly certain pay.
+      // A row's cost is given as a share of the stream's part of the step, so that others lose nothing: where rows are
+      // what takes time, only drafts that are nearly certain pay.
       sequence->draft_expected((with - without) / without * decoding);
       continue;
     }

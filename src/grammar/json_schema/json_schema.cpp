@@ -102,7 +102,7 @@ SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const Json& sche
 SchemaResult<SymbolId> add_parameters(GrammarBuilder& builder, const Json& schema, const ParameterMarkup& markup,
                                       const SchemaOptions& options) {
   return write_schema(builder, schema, options, [&](const PreparedSchema& prepared) -> SchemaResult<SymbolId> {
-    // The same for strings that stand as they are.
+    // The second normal form is for strings that stand as they are.
     JsonText text(
         builder.regexes(),
         {.escapes = false, .open_quote = "", .close_quote = "", .bare_keys = true, .absent = options.notation.absent});

@@ -33,7 +33,7 @@ struct Notation {
   std::string close_quote = "\"";
   bool single_quotes = false;  ///< strings may have these quotes too
   bool bare_keys = false;      ///< keys that are words have no quotes
-  // Any of these words.
+  // The words for each of these values, any of which may be written.
   std::vector<std::string> null{"null"};
   std::vector<std::string> no{"false"};
   std::vector<std::string> yes{"true"};
@@ -48,7 +48,7 @@ class JsonText {
   const Notation& notation() const { return notation_; }
 
   RegexPool& pool() { return pool_; }
-  /// The canonical ones.
+  /// The canonical spelling.
   Spelling spelling() const { return notation_.escapes ? Spelling::kJsonPlain : Spelling::kUtf8; }
   /// Canonical spellings of one character.
   RegexId characters(const CharacterSet& set);
@@ -66,7 +66,7 @@ class JsonText {
   RegexId spelled_string();
   /// A string with its quotes, of its decoded text; kNoMatch if it cannot be written.
   RegexId string_of(std::string_view text);
-  /// The same for a member's key.
+  /// A member's key, with its quotes if it has any: of what stands between them, or of its decoded text.
   RegexId key(RegexId body);
   RegexId key_of(std::string_view text);
   RegexId whitespace(Whitespace which);
@@ -82,7 +82,7 @@ class JsonText {
 
   /// The spelling that is written for a text: escapes only where JSON needs them. With the notation's quotes.
   std::string spell(std::string_view text) const;
-  /// Without quotes.
+  /// The spelling that is written for a text, without quotes.
   std::string spelled_body(std::string_view text) const;
 
  private:

@@ -20,7 +20,7 @@
 
 namespace cairn::grammar {
 
-/// Not for two schemas at once. The first error is kept; what is returned after it has no meaning.
+/// A normalizer serves one schema at a time. The first error is kept; what is returned after it has no meaning.
 class Normalizer {
  public:
   static constexpr size_t kAlternativesMax = 2'000;  ///< of arrays or of objects in one form
@@ -38,7 +38,7 @@ class Normalizer {
   GoalId both(GoalId a, GoalId b);
   /// The goals of which a value fits at least one if it does not fit this.
   std::vector<GoalId> negations(GoalId goal);
-  /// Without evaluated sets, and without alternatives that are known to be empty.
+  /// The normal form of a goal, without evaluated sets, and without alternatives that are known to be empty.
   const NormalForm& form(GoalId goal);
   /// Whether it is certain that no value fits.
   bool empty(GoalId goal, int depth = 0);

@@ -52,9 +52,10 @@ class SchemaIndex {
   /// The schema that a reference means, or null. Fragments are pointers or anchors. A pointer that leads nowhere within
   /// a schema with an id of its own is taken from the document's root, as generators mean it that do not know of bases.
   const nlohmann::ordered_json* find(const SchemaPlace& from, std::string_view reference);
-  /// As `find` where the reference is dynamic; `ambiguous` is set if the schema depends on how it is reached.
+  /// Finds the schema that a dynamic reference means, as `find` does; `ambiguous` is set if the schema depends on how
+  /// it is reached.
   const nlohmann::ordered_json* find_dynamic(const SchemaPlace& from, std::string_view reference, bool& ambiguous);
-  /// Likewise for `$recursiveRef: "#"` of draft 2019-09.
+  /// Finds the schema that `$recursiveRef: "#"` of draft 2019-09 means, as `find_dynamic` does.
   const nlohmann::ordered_json* find_recursive(const SchemaPlace& from, bool& ambiguous);
 
  private:

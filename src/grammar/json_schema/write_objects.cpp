@@ -170,7 +170,7 @@ bool GrammarWriter::may_be_empty(const ObjectForm& object, const Fields& fields)
   return object.min == 0 && std::ranges::none_of(fields.kinds, &MemberList::Element::required);
 }
 
-/// At least one member. Nullopt: so many or so few are impossible.
+/// The list of an object's members, at least one. Nullopt: so many or so few are impossible.
 std::optional<SymbolId> GrammarWriter::list_members(GoalId goal, const ObjectForm& object, const Fields& fields,
                                                     uint32_t ordered, SymbolId separator) {
   const auto sure = static_cast<uint64_t>(std::ranges::count(fields.kinds, true, &MemberList::Element::required));

@@ -49,7 +49,7 @@ void GrammarWriter::add_parameters(SymbolId rule, GoalId goal, const ObjectForm&
   const NormalForm any = plain.any_form();
   std::vector<SymbolId> others;
   for (const Key& key : key_classes(object, all, kAnyValue)) {
-    // Of words the spelling is the text.
+    // The keys are words here (JsonText::key), and a word is spelled as its text.
     others.push_back(parameter(text_.either(plain.text().key(key.keys), markup.more_keys), key.goal, markup.other_kind,
                                markup, plain, key.goal == kAnyValue ? &any : nullptr));
   }
@@ -61,7 +61,7 @@ void GrammarWriter::add_parameters(SymbolId rule, GoalId goal, const ObjectForm&
   if (may_be_empty(object, fields)) builder_.add(rule, {});
 }
 
-/// Of strings that stand as they are, those that no reader takes for a value of another type.
+/// The strings that stand as they are and that no reader takes for a value of another type.
 RegexId GrammarWriter::certain_text(JsonText& plain, RegexId strings) {
   RegexPool& pool = plain.pool();
   const RegexId space = pool.repeat(pool.bytes(ByteSet::of(" \t\r\n")), 0, std::nullopt);

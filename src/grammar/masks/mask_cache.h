@@ -12,7 +12,7 @@
 
 namespace cairn::grammar {
 
-/// Of one automaton and one vocabulary.
+/// Terminal walks and masks of one automaton and one vocabulary.
 struct MaskCache {
   static constexpr size_t kBytesMax = size_t{8} << 20;
 

@@ -28,7 +28,7 @@ std::atomic<uint64_t> vocabularies = 0;
 
 bool plain_ascii(uint8_t byte) { return byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\'; }
 
-// Those that are not plain, or have more characters.
+// The tokens that are not plain, or have more than `most` characters.
 VocabularyTrie others_of(const std::vector<VocabularyTrie::Entry>& entries, uint32_t most) {
   std::vector<VocabularyTrie::Entry> result;
   for (const VocabularyTrie::Entry& entry : entries) {
@@ -411,8 +411,8 @@ std::shared_ptr<const TerminalWalk> WalkedVocabulary::walk(RegexPool& regexes, R
   if (!regexes.has_conditions(terminal)) {
     return kept_walk(regexes, regexes.without_large_counts(terminal, all_.longest() + 1));
   }
-  // Of expressions with conditions, some texts may go on only to where bounds matter. If everywhere there is one that
-  // ends before that, they do not.
+  // In an expression with conditions, some texts may go on only to where bounds matter. If everywhere there is one that
+  // ends before that, the bounds do not matter.
   const uint32_t token_bytes = std::max(all_.longest(), 4 * PlainTokens::kCharactersMax);
   const RegexId near = regexes.without_far_bounds(terminal, token_bytes + kNearTextBytes);
   if (near != terminal) {

@@ -48,7 +48,7 @@ struct TerminalWalk {
   TokenBits many;  ///< or empty
   /// Nodes of the tree after which the terminal may be complete.
   std::vector<uint32_t> exits;
-  /// And of WalkedVocabulary::others().
+  /// Nodes of WalkedVocabulary::others() after which the terminal may be complete.
   std::vector<uint32_t> other_exits;
   /// With plain_characters: the terminal may be complete within plain text that it cannot go on with.
   bool plain_exits = false;
@@ -80,18 +80,18 @@ class WalkedVocabulary {
 
   WalkedVocabulary(std::vector<VocabularyTrie::Entry> entries, size_t words);
 
-  /// No other one of the process has it.
+  /// A number that no other vocabulary of the process has.
   uint64_t id() const { return id_; }
   size_t words() const { return words_; }
   const VocabularyTrie& all() const { return all_; }
   const PlainTokens& plain() const { return plain_; }
-  /// Of all tokens, or of those that are not plain or have more than kTreeCharacters[tree] characters.
+  /// The tree of all tokens, or of those that are not plain or have more than kTreeCharacters[tree] characters.
   const VocabularyTrie& tree(uint32_t tree) const { return tree == 0 ? all_ : others_[tree - 1]; }
-  /// Of tokens that are not plain.
+  /// The tree of the tokens that are not plain.
   const VocabularyTrie& others() const { return others_.back(); }
   /// The plain tokens in the order of all().
   const std::vector<TokenId>& plain_order() const { return plain_order_; }
-  /// Ascending.
+  /// The subtrees of many plain tokens, ascending by node.
   const std::vector<PlainSubtree>& plain_subtrees() const { return plain_subtrees_; }
   /// The pool is that of one automaton.
   std::shared_ptr<const TerminalWalk> walk(RegexPool& regexes, RegexId terminal) const;

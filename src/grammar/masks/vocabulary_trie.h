@@ -22,7 +22,7 @@ class VocabularyTrie {
     std::string_view bytes;
     TokenId token;
   };
-  /// Of non-empty texts of at most kTokenBytesMax bytes; several tokens may have the same bytes.
+  /// Makes the tree of non-empty texts of at most kTokenBytesMax bytes; several tokens may have the same bytes.
   explicit VocabularyTrie(std::vector<Entry> entries);
 
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()) - 1; }

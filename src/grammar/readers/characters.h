@@ -16,10 +16,10 @@ namespace cairn::grammar {
 /// How a text stands in the bytes that are read.
 enum class Spelling : uint8_t {
   kUtf8,  ///< as itself
-  /// As JSON writes it between quotes: quotes, backslashes and control characters are escaped, by name or by number,
-  /// and every other character may be.
+  /// JSON's text between quotes: quotes, backslashes and control characters are escaped, by name or by number, and
+  /// every other character may be.
   kJson,
-  /// The same, but printable ASCII that need not be escaped is not, except that a slash may be.
+  /// JSON's text with few escapes: printable ASCII that need not be escaped is not, except that a slash may be.
   kJsonPlain,
 };
 
@@ -40,7 +40,7 @@ class CharacterSet {
   explicit CharacterSet(std::span<const CodePointRange> ranges);
   static CharacterSet all();
 
-  /// In order, neither overlapping nor touching.
+  /// The ranges in order, which neither overlap nor touch.
   std::span<const CodePointRange> ranges() const { return ranges_; }
   bool empty() const { return ranges_.empty(); }
   bool contains(char32_t character) const;
@@ -49,7 +49,7 @@ class CharacterSet {
   CharacterSet operator&(const CharacterSet& other) const;
   CharacterSet operator-(const CharacterSet& other) const { return *this & ~other; }
   CharacterSet operator~() const;
-  /// In some order, for maps.
+  /// Some order of sets, for maps.
   auto operator<=>(const CharacterSet&) const = default;
   bool operator==(const CharacterSet&) const = default;
 

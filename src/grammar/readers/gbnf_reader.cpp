@@ -46,7 +46,7 @@ class GbnfReader {
     return made;
   }
 
-  /// Of the rule `root`.
+  /// The place of the rule `root`.
   std::string place() const { return cursor_.place(root_); }
 
  private:

@@ -17,7 +17,7 @@ namespace cairn::grammar {
 /// not defined, or twice; `root` is missing or matches no text), kUnsupported (a reference to a token, xgrammar's
 /// macros and lookaheads), kTooLarge (over a limit, which is named).
 Result<std::shared_ptr<const Grammar>> read_gbnf(std::string_view text);
-/// The same as rules of a larger grammar.
+/// Adds the language to a larger grammar, as rules.
 Result<SymbolId> add_gbnf(GrammarBuilder& builder, std::string_view text);
 
 }  // namespace cairn::grammar

@@ -22,7 +22,7 @@ inline constexpr size_t kLarkRegexesMax = 20'000;  ///< regular expressions betw
 /// itself; `start` is missing or matches no text), kUnsupported (templates, other directives, references to tokens,
 /// assertions in terminals), kTooLarge (over a limit, which is named).
 Result<std::shared_ptr<const Grammar>> read_lark(std::string_view text);
-/// The same as rules of a larger grammar, its texts in a spelling.
+/// Adds the language to a larger grammar, as rules whose texts are in a spelling.
 Result<SymbolId> add_lark(GrammarBuilder& builder, std::string_view text, Spelling spelling);
 
 }  // namespace cairn::grammar

@@ -31,7 +31,7 @@ constexpr int kRegexFixpointSteps = 4;
 
 // A language for each context: what may follow where the last character is of that context.
 using Rest = std::vector<RegexId>;
-// Which contexts.
+// A set of contexts.
 using ContextSet = std::vector<bool>;
 
 bool uniform(std::span<const RegexId> rest) {

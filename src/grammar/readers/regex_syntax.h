@@ -15,7 +15,7 @@ namespace cairn::grammar {
 /// A node's index in RegexSyntax::nodes.
 enum class RegexNodeId : uint32_t {};
 
-/// Of RegexSyntaxNode::max: no upper bound.
+/// A RegexSyntaxNode::max that means no upper bound.
 inline constexpr uint32_t kUnbounded = std::numeric_limits<uint32_t>::max();
 
 struct RegexSyntaxNode {

@@ -20,7 +20,7 @@ Result<std::shared_ptr<const Grammar>> read_regex_grammar(std::string_view patte
 
 /// Exactly these texts. Errors: kInvalidArgument (none, or one that is not UTF-8; `at` is its index), kTooLarge.
 Result<std::shared_ptr<const Grammar>> read_choice(std::span<const std::string> choices);
-/// The same as a terminal of a larger grammar.
+/// Adds the choice to a larger grammar, as a terminal.
 Result<SymbolId> add_choice(GrammarBuilder& builder, std::span<const std::string> choices);
 
 }  // namespace cairn::grammar

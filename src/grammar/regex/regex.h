@@ -83,9 +83,9 @@ inline constexpr RegexId kUndecided{0xFFFF'FFFF};
 inline constexpr int32_t kEmptinessFuel = 200'000;  ///< derivatives that a search for a text of an expression may take
 /// Nodes that may be looked at for one derivative.
 inline constexpr uint64_t kDerivativeWorkMax = 100'000;
-/// And in a search for a text of an expression, or to tell whether it matches one.
+/// Nodes that may be looked at in a search for a text of an expression, or to tell whether it matches one.
 inline constexpr uint64_t kEmptinessWorkMax = 4'000'000;
-/// And for the derivatives of one node by all bytes, to tell which its texts begin with.
+/// Nodes that may be looked at for the derivatives of one node by all bytes, to tell which its texts begin with.
 inline constexpr uint64_t kFirstBytesWorkMax = 1'000'000;
 
 /// Nodes of a pool; more is an error of whoever builds (GrammarBuilder::finish says so).
@@ -156,7 +156,7 @@ class RegexPool {
   /// One Unicode scalar value as UTF-8, of [first, last] (surrogates are left out).
   RegexId characters(char32_t first, char32_t last);
 
-  /// The same nodes with the same ids, without what was found out of them.
+  /// A copy of the nodes with the same ids, without what was found out of them.
   RegexPool copy() const;
   /// Gives back the memory of what was found out of the nodes. States are not valid after that.
   void forget();
@@ -181,7 +181,7 @@ class RegexPool {
     const ClassStep& step = from.steps[from.classes->of[byte]];
     return step.work != 0 ? step.next : derive_class(from, from.classes->of[byte]).next;
   }
-  /// The same, and counts its work.
+  /// The derivative of a state's node; counts its work.
   RegexId derivative(const State& from, uint8_t byte, WorkCount& count) {
     const ClassStep& step = from.steps[from.classes->of[byte]];
     return step.counts[static_cast<size_t>(count.who)] == count.number ? step.next : count_step(from, byte, count).next;

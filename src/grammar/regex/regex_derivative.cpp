@@ -84,7 +84,7 @@ uint32_t RegexPool::Nodes::derive_new(uint32_t node, uint8_t byte) {
   return kNothing;
 }
 
-// Each node once for each value of `visit`.
+// Visits each node once for each value of `visit`.
 void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& found) {
   for (;; node = at(node).second) {
     if (visits[node] == visit) return;

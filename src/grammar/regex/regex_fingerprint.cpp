@@ -7,7 +7,7 @@
 
 namespace cairn::grammar {
 
-// Of a node whose children have theirs.
+// The fingerprint of a node whose children have theirs.
 RegexFingerprint RegexPool::Nodes::compute_fingerprint(uint32_t id) {
   const RegexNode& node = at(id);
   std::vector<uint64_t> data{static_cast<uint64_t>(node.kind)};

@@ -93,11 +93,11 @@ struct RegexPool::Nodes {
 
   RegexFingerprint fingerprint(uint32_t node);
   uint32_t without_large_counts(uint32_t node, uint32_t bytes);
-  /// As RegexPool::without_far_bounds; `known` holds what was made of inner nodes.
+  /// Does what RegexPool::without_far_bounds does; `known` holds what was made of inner nodes.
   uint32_t without_far_bounds(uint32_t node, uint32_t bytes, std::unordered_map<uint32_t, uint32_t>& known);
-  /// As RegexNode::text_bytes, also where it follows from that of inner nodes.
+  /// The node's RegexNode::text_bytes, also where it follows from that of inner nodes.
   uint32_t text_bytes(uint32_t node) const;
-  /// Of no meaning once `work` is over `work_max`.
+  /// The derivative of a node, which has no meaning once `work` is over `work_max`.
   uint32_t derive(uint32_t node, uint8_t byte);
   uint32_t derive_new(uint32_t node, uint8_t byte);
   bool overworked() const { return work > work_max; }

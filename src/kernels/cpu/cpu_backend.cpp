@@ -65,7 +65,7 @@ class CpuBackend final : public Backend {
   Result<Buffer> allocate(int64_t bytes) override { return cpu::allocate(bytes); }
   bool supports(TensorType type) const override { return has_matmul(type); }
 
-  // The same for all instruction sets. Increase the number when panel.h changes.
+  // The format is the same for all instruction sets. Increase the number when panel.h changes.
   std::string packed_format_id() const override { return "panels 3"; }
   int64_t load_bytes(const HostMatrix& matrix) const override {
     return matrix.experts * expert_stride(described(matrix));

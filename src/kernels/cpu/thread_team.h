@@ -28,8 +28,8 @@ class ThreadTeam {
     return (chunk + multiple - 1) / multiple * multiple;
   }
 
-  /// Of the chunk sizes between `most` / 2 and `most` in steps of `multiple`, the largest one with the earliest finish
-  /// of the last member, if all members are equally fast.
+  /// The largest of the chunk sizes between `most` / 2 and `most`, in steps of `multiple`, with which the last member
+  /// finishes earliest if all members are equally fast.
   int64_t balanced_chunk(int64_t items, int64_t most, int64_t multiple) const {
     int64_t best = most;
     int64_t least = items;
@@ -49,7 +49,7 @@ class ThreadTeam {
     pool_.parallel_for(count, chunk, body);
   }
 
-  /// The same, with the chunk size of chunk_items.
+  /// Runs body() as run() does, with the chunk size of chunk_items.
   void run_items(int64_t count, double item_ns, int64_t multiple, FunctionRef<void(int64_t, int64_t, int)> body) {
     pool_.parallel_for(count, chunk_items(count, item_ns, multiple), body);
   }

@@ -18,7 +18,8 @@ struct CudaOptions {
 /// An NVIDIA GPU. Errors: kUnsupported (a build without CUDA; a GPU that is too old, or that this build has no kernels
 /// for), kNotFound (no driver, one that is too old, no such GPU), kOutOfMemory.
 Result<std::unique_ptr<Backend>> make_cuda_backend(const CudaOptions& options);
-/// At least one. Errors: kUnsupported (a build without CUDA), kNotFound (no driver, one that is too old, no GPU).
+/// Number of GPUs, at least one. Errors: kUnsupported (a build without CUDA), kNotFound (no driver, one that is too
+/// old, no GPU).
 Result<int> cuda_device_count();
 bool built_with_cuda();
 

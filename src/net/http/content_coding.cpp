@@ -32,7 +32,7 @@ class Body {
     if (piece.size() > bytes_max_ - text_.size()) {
       return fail(Code::kTooLarge, "the request body has more than {} bytes once it is decompressed", bytes_max_);
     }
-    // Of a string that grows there are two for a moment.
+    // A string that grows is there twice for a moment.
     if (text_.size() + piece.size() > text_.capacity() && !room_for_(3 * (text_.size() + piece.size())))
       return fail(Code::kOutOfMemory, "the memory for requests is used up; try again later");
     text_ += piece;

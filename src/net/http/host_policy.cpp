@@ -30,7 +30,7 @@ bool is_loopback_name(const std::string& host) {
 /// ".internal" (reserved by ICANN, 2024), so an attacker cannot make one point here.
 bool is_private_name(const std::string& host) { return host.ends_with(".internal") || host.ends_with(".internal."); }
 
-/// Of an origin such as "https://example.org:8443".
+/// The host and port of an origin such as "https://example.org:8443".
 std::optional<Authority> web_site(std::string_view origin) {
   const size_t colon = origin.find("://");
   return colon == std::string_view::npos ? std::nullopt : parse_authority(origin.substr(colon + 3));

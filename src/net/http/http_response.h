@@ -46,7 +46,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
                 const HttpErrorBody* error_body = nullptr, std::string request_id = {});
 
   const std::string& request_id() const { return request_id_; }
-  // From any thread, for HttpResponse.
+  // Callable from any thread, for HttpResponse.
   void send(FullResponse answer);
   void begin_events(HeaderList headers, StreamFormat form = {});
   void write(std::string_view bytes);
@@ -58,7 +58,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   void on_drained(size_t bytes, std::function<void()> callback);
   void post(std::function<void()> work);
 
-  // From the server's thread.
+  // Called on the server's thread.
   /// Takes what there is to do; bytes stay counted as unsent until `sent`.
   PendingResponse take();
   /// May run the callback given to on_drained.

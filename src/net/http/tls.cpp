@@ -36,7 +36,7 @@ int choose_alpn(SSL*, const unsigned char** out, unsigned char* out_size, const 
 /// Nobody is there to be asked for a passphrase.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
-/// Of the last thing that failed in OpenSSL.
+/// The reason of the last failure in OpenSSL.
 std::string openssl_reason() {
   const unsigned long code = ERR_peek_last_error();
   const char* reason = ERR_reason_error_string(code);

@@ -62,7 +62,8 @@ struct FloatTiles {
     tile<R, T>(w, x, n, next, first, sums);
   }
 
-  /// The same for columns [begin, begin + n) of any number of tokens, and rows that start at column `begin`.
+  /// Begins or continues the sums of any number of tokens over columns [begin, begin + n), of rows that start at column
+  /// `begin`.
   template <int R, class W>
   static void tiles(const W* const* w, const std::byte* const* inputs, int32_t tokens, int64_t begin, int64_t n,
                     uintptr_t next, float* sums) {

@@ -37,7 +37,7 @@ static inline Int8Row int8_row(const std::byte* row, int64_t cols) {
 /// Bytes of values and arrays, unrounded.
 static inline constexpr int64_t int8_row_bytes_used(int64_t cols) { return cols + 20 * (cols / 32); }
 
-// In an unnamed namespace: a member function is inline, and would be shared between ISA files.
+// What follows is in an unnamed namespace: a member function is inline, and would be shared between ISA files.
 namespace {
 
 /// Offsets of a block's entries in an int8 row, in bytes from its start; the same for all tokens.

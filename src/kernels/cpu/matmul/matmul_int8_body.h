@@ -74,7 +74,7 @@ struct Int8Products {
         const int64_t left = rows - g * kScaledRows;
         const bool last = end == blocks;
         const bool ends = last && left >= kScaledRows;
-        // The same blocks of the next rows, or the next blocks of the first rows.
+        // The blocks that are prefetched: the same blocks of the next rows, or the next blocks of the first rows.
         const std::byte* next = left > kScaledRows ? section_at(kFormat, pair + 2 * stride, begin)
                                 : last             ? pair + 2 * stride
                                                    : section_at(kFormat, panels, end);
@@ -91,7 +91,8 @@ struct Int8Products {
     }
   }
 
-  // Both functions copy vectors at a time: for so few bytes the compiler's own instructions take ten times as long.
+  // clear() and put_all() copy vectors at a time: for so few bytes the compiler's own instructions take ten times as
+  // long.
   template <int kCount>
   static void clear(Sums* sums, int32_t tokens) {
     for (int32_t t = 0; t < tokens + Tiles::kSpareSums; ++t) {

@@ -66,7 +66,7 @@ void decode_panel_block(TensorType type, const std::byte* panels, int64_t cols, 
                         float* out) {
   const PanelPacking& packing = packing_of(type);
   const PanelFormat& format = packing.format;
-  // Only read: PanelPlace serves both directions.
+  // The panel is only read: PanelPlace serves both directions.
   auto* panel = const_cast<std::byte*>(panels) + row / kPanelRows * format.panel_bytes(cols);
   const PanelPlace place = place_of(format, panel, block, row % kPanelRows);
   if (packing.unpack == nullptr) return decode_codes(place, *packing.codebook, out);

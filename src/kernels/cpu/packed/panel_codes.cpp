@@ -82,8 +82,8 @@ void pack(const std::byte* from, const PanelPlace& to) {
   }
 }
 
-// The same for IQ2_XXS, many times faster, since its rows are packed while they are multiplied if there is no room for
-// panels. Eight weights are the bytes of a word.
+// IQ2_XXS has a packing of its own, many times faster than pack(), since its rows are packed while they are multiplied
+// if there is no room for panels. Eight weights are the bytes of a word.
 constexpr uint64_t kBytes = 0x0101010101010101;
 
 struct Iq2XxsWords {

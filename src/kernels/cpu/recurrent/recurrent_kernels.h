@@ -48,7 +48,7 @@ struct DeltaRuleCall {
   }
 };
 
-/// The same of a state [rows, state_dim] of the scan.
+/// Some rows of a state [rows, state_dim] of the scan, over `tokens` rows of a batch, given as in DeltaRuleCall.
 struct ScanCall {
   const float* x = nullptr;  ///< [rows]
   const float* b = nullptr;

@@ -19,7 +19,7 @@ void round_numbers(const BlockRounding& rounding, float* x, int32_t n) {
   for (int32_t i = 0; i < n; ++i) x[i] = simulated_rounded(rounding.numbers, scale, x[i]);
 }
 
-// In double, so that the order of sums does not matter much; it is fixed all the same.
+// The gate is computed in double, so that the order of sums does not matter much; it is fixed all the same.
 float engram_gate(const EngramParams& params, const float* x, const float* key, int64_t stream, int64_t cols) {
   constexpr double kLeast = 1e-6;
   const float* query_norm = params.query_norm + stream * cols;

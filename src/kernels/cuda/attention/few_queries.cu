@@ -51,7 +51,7 @@ struct Layout {
   int32_t weights = 0;  // uint4 [slots, 2 if there are more than eight queries, kWarp]
   int32_t slots = 0;
   int32_t bytes = 0;
-  // Of a slot: the page's keys as they are stored, its values as they are stored, and, if they are not copied, the
+  // A slot has the page's keys as they are stored, its values as they are stored, and, if they are not copied, the
   // decoded keys or values.
   int32_t values = 0;
   int32_t decoded = 0;
@@ -496,7 +496,7 @@ class FewQueries {
   float largest_[2];
   float total_[2];
   float sums_[kValueTiles][4];
-  // Of the chunks before, if the block has all of them.
+  // Largest scores, totals and sums of the chunks before, if the block has all of them.
   float joined_largest_[2];
   float joined_total_[2];
   float joined_[kValueTiles][4];

@@ -363,11 +363,11 @@ class ManyQueries {
   ScoreRule rules_[2] = {};
   // Positions that all queries of the warp see, if there is no rule but a scale.
   SeenPositions all_see_plainly_;
-  // Of the chunk so far.
+  // Largest scores, totals and sums of the chunk so far.
   float largest_[2];
   float total_[2];
   float sums_[kValueTiles][4];
-  // Of the chunks before.
+  // Largest scores and totals of the chunks before.
   float joined_largest_[2];
   float joined_total_[2];
 };

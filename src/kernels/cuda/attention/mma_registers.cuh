@@ -15,7 +15,7 @@ inline constexpr int kKeyTiles = kPageTokens / 8;
 /// A lane's part of the scores, then exponentials, of 16 queries and a page: element i of tile n is that of query g +
 /// i / 2 * 8 and position 8 n + 2 t + i % 2, for lane 4 g + t.
 using PageScores = float[kKeyTiles][4];
-/// The same in 16 bits, as a product with the page's values reads them.
+/// A lane's part of the exponentials in 16 bits, as a product with the page's values reads them.
 using PageWeights = uint32_t[kKeyTiles / 2][4];
 
 /// Whether loops are unrolled. A kernel that runs each of its instructions once or twice waits most of the time for the
@@ -79,7 +79,7 @@ __device__ __forceinline__ float find_exponents(const ScoreRule& rule, int32_t b
       largest = fmaxf(largest, score);
     });
   };
-  // Without a branch for every score.
+  // A rule without a soft cap has a loop of its own, so that there is no branch for every score.
   if (!kPlain && rule.soft_cap > 0) {
     apply(rule);
   } else {

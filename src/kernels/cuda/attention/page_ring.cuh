@@ -102,7 +102,7 @@ __device__ void copy_rows_there(const std::byte* from, int32_t dim, int32_t coun
     }
   }
 }
-/// The same for all rows of a page and a constant size.
+/// Copies all rows of a page as copy_rows_there() does, for a constant dimension.
 template <int kDim, int kThreads>
 __device__ __forceinline__ void copy_page(const std::byte* from, uint16_t* tile) {
   constexpr int kPieces = kDim / 8;

@@ -110,7 +110,7 @@ __device__ ScoreRule rule_of(const AttentionCall& call, const Tile& tile, float 
   const float scale = in_halves(kType) ? __fmul_rn(call.params.scale, query_scale) : call.params.scale;
   return {scale, call.params.soft_cap, slope, tile.place.position + row, tile.seen_by_row(call.params, row)};
 }
-/// The same of one of the tile's queries; `query_scale` is 1 for float32.
+/// The rule of one of the tile's queries; `query_scale` is 1 for float32.
 __device__ inline ScoreRule rule_of(const AttentionCall& call, const Tile& tile, float query_scale, int32_t query) {
   return rule_of<KvType::kF16>(call, tile, query_scale, tile.head_of(query), query / tile.heads);
 }

@@ -14,7 +14,7 @@ constexpr int kEngramWarps = kEngramThreads / kWarp;
 constexpr int kRoundThreads = 128;
 constexpr int kRoundWarps = kRoundThreads / kWarp;
 
-// In double, as on the CPU: a gate is steep where the product of query and key is near zero.
+// The sums are in double, as on the CPU: a gate is steep where the product of query and key is near zero.
 struct EngramSums {
   double product = 0;  // of query and key, both weighted
   double queries = 0;  // squares

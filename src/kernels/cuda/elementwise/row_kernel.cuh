@@ -54,7 +54,7 @@ class RowPart {
   __device__ Four load(const float* x, int i) const {
     return has(i) ? load_four<kAligned>(x + column(i), cols_ - column(i)) : Four{};
   }
-  /// The same, or ones if x is null.
+  /// Four number i of the row that begins at x, or ones if x is null.
   __device__ Four load_or_ones(const float* x, int i) const { return x == nullptr ? Four{{1, 1, 1, 1}} : load(x, i); }
   __device__ void store(const Four& four, float* x, int i) const {
     store_four<kAligned>(four, cols_ - column(i), x + column(i));
@@ -97,9 +97,9 @@ class RowPart {
 template <class Part>
 class RowValues {
  public:
-  /// Nothing so far.
+  /// Has no values so far.
   __device__ RowValues() {}
-  /// Loads them.
+  /// Loads the thread's columns of the row.
   __device__ RowValues(const Part& part, const float* row) : row_(row) {
     if constexpr (Part::kFours > 0) {
 #pragma unroll

@@ -45,7 +45,7 @@ class CodeWindow {
   typename Lane::Codes codes_[Shape::kCodeSets];
 };
 
-/// The same where one load brings the codes of a whole quad: once all but the last step's are used, or all of them.
+/// A CodeWindow where one load brings the codes of a whole quad: once all but the last step's are used, or all of them.
 template <class Lane, class Shape>
 class JointCodeWindow {
  public:

@@ -37,7 +37,7 @@ using SmallTile = TileShape<4, 2, 4>;
 /// Shared memory of a step. Lanes that access it at the same time access neighbouring words.
 template <class Shape>
 struct TileStage {
-  /// Of each panel the left operands of both instructions of the step, a lane's four words together.
+  /// For each panel the left operands of both instructions of the step, a lane's four words together.
   alignas(16) uint4 weights[kTilePanels][2][kWarp];
   alignas(16) uint4 inputs[Shape::kTileOutputs][kPieces];
 };

@@ -94,8 +94,8 @@ inline dim3 tile_grid(const Products& products, int64_t outputs, unsigned row_bl
 /// shared memory.
 template <class Shared>
 void launch_tiles(void (*kernel)(Products), LaunchQueue& stream, const Products& products, dim3 grid) {
-  // They need more shared memory than the default. The attributes belong to the current device, so they are set every
-  // time.
+  // The kernels need more shared memory than the default. The attributes belong to the current device, so they are set
+  // every time.
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Shared)));
   cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   launch_dependent(kernel, grid, kTileThreads, sizeof(Shared), stream, products);

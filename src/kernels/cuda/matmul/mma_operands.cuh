@@ -121,7 +121,7 @@ __device__ __forceinline__ uint4 halves_of(const Octet& codes, uint32_t scale, u
   return {two[0], two[1], two[2], two[3]};
 }
 
-/// The same from a word of four-bit codes, to the same bits.
+/// Dequantises eight weights from a word of four-bit codes, to the same bits.
 template <class F>
 __device__ __forceinline__ uint4 halves_of(uint32_t nibbles, uint32_t scale, uint32_t added) {
   constexpr int kMiddle = F::kNibbleOffset + F::kCentre;

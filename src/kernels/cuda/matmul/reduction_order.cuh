@@ -5,8 +5,8 @@
 /// ascending order, from 0, column after column with a fused multiply-add. The sums of the classes c, c + 8, c + 16 and
 /// c + 24 are added in this order; the resulting eight sums are added in pairs, then in pairs of pairs, and so on.
 ///
-/// So a warp may compute one element with a class to a lane, reading whole lines of memory; and eight warps may compute
-/// a tile of elements together, a class to a warp, in four passes over every fourth piece of eight steps.
+/// In this order a warp may compute one element with a class to a lane, reading whole lines of memory; and eight warps
+/// may compute a tile of elements together, a class to a warp, in four passes over every fourth piece of eight steps.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ __device__ void store_halves(const Part& part, const RowValues<Part>& values, fl
   });
 }
 
-/// The same for the row with the part's number.
+/// Writes the row with the part's number, and its scale.
 template <class Part>
 __device__ void store_halves(const Part& part, const RowValues<Part>& values, float scale, const HalfRows& out) {
   store_halves(part, values, scale, out.bfloat, out.values + part.row() * padded_columns(part.cols()));

@@ -25,7 +25,7 @@ struct SeparateSteps {
   }
 };
 
-/// The same with four-bit codes, of which one load brings a row's for all steps.
+/// The four-bit codes of a quad's steps, of which one load brings a row's for all steps.
 template <class Lane>
 struct JointSteps {
   Sixteen row, row_below, next_row, next_row_below;

@@ -6,8 +6,8 @@
 /// selected set is unique; here it is found by radix selection: the bits of the last selected score, from the highest
 /// on.
 ///
-/// Of candidates (CandidateBlocks) only the rows of the blocks are scored, and their scores follow each other. Blocks
-/// are found in the same way as rows, once these are chosen: their scores take the place of the rows'.
+/// Where a query has candidates (CandidateBlocks), only the rows of the blocks are scored, and their scores follow each
+/// other. Blocks are found in the same way as rows, once these are chosen: their scores take the place of the rows'.
 #include <algorithm>
 #include <cstdint>
 

@@ -247,8 +247,8 @@ __global__ void __launch_bounds__(kAttentionThreads) attend_kernel(__grid_consta
   attend_tiles<kSplit>(call, tile, shared, sums, begin, end);
 }
 
-// As many heads as fit: with more heads fewer bytes are read, but two blocks per multiprocessor hide latency better
-// than one. Each block takes 1 KiB in addition to what it requests.
+// The heads of a tile, as many as fit: with more heads fewer bytes are read, but two blocks per multiprocessor hide
+// latency better than one. Each block takes 1 KiB in addition to what it requests.
 int32_t heads_of_tile(int32_t heads, int32_t key_dim, int32_t value_dim, bool halves, int64_t bytes_max) {
   int32_t tile_heads = 1;
   for (const int64_t bytes : {(bytes_max + 1024) / 2 - 1024, bytes_max}) {

@@ -57,7 +57,8 @@ void launch_large(int device, dim3 grid, int threads, int64_t shared_bytes, Laun
   launch(kKernel, grid, threads, static_cast<size_t>(shared_bytes), stream, arguments...);
 }
 
-/// The same for a kernel that calls trigger_dependents() and wait_for_dependencies() (launch.cuh).
+/// Launches a kernel that calls trigger_dependents() and wait_for_dependencies() (launch.cuh) on `device`, which is
+/// current.
 template <auto kKernel, class... Arguments>
 void launch_large_dependent(int device, dim3 grid, int threads, int64_t shared_bytes, LaunchQueue& stream,
                             const Arguments&... arguments) {

@@ -15,7 +15,7 @@ namespace cairn::cuda {
 
 class CudaSampler final : public SamplerOperations {
  public:
-  /// Both are the backend's, which outlives this and reserves `arguments`.
+  /// The stream and the ring are the backend's, which outlives this and reserves `arguments`.
   CudaSampler(Stream& stream, StagingRing& arguments) : stream_(stream), arguments_(arguments) {}
 
   /// Bytes that the first reserve() takes.

@@ -98,7 +98,7 @@ class MostLikely {
     logit_ = logit;
     token_ = token;
   }
-  /// Of the logit -infinity if there was none above it.
+  /// The key of the most likely candidate, or of the logit -infinity if there was none above it.
   __device__ Key key() const { return key_of(logit_, token_); }
 
  private:

@@ -62,7 +62,7 @@ struct SampledRows {
   int32_t count = 0;
 };
 void find_firsts(LaunchQueue& stream, const SampledRows& rows, const RowParts& parts);
-/// After find_firsts.
+/// Called after find_firsts().
 void sum_parts(LaunchQueue& stream, const SampledRows& rows, const RowParts& parts);
 
 }  // namespace cairn::cuda

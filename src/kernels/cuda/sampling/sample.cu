@@ -86,7 +86,7 @@ __device__ Key most_likely(const float* logits, int32_t count) {
   return warp_min(of_warps[own_lane()]);
 }
 
-// Of the parts of a row: `values` or zero.
+// The lane's entry of `values`, which has one for each part of a row; zero in lanes beyond the last part.
 __device__ uint64_t of_own_part(const uint64_t* values, const Row& row) {
   return own_lane() < part_count(row.count) ? values[own_lane()] : 0;
 }

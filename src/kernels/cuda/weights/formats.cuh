@@ -11,7 +11,7 @@ namespace cairn::cuda {
 template <class... F>
 struct FormatList {};
 
-/// In three lists, so that kernels are compiled in three files, which takes a third of the time.
+/// The formats are in three lists, so that kernels are compiled in three files, which takes a third of the time.
 using SmallFormats =
     FormatList<FormatQ4_0, FormatQ4_1, FormatQ5_0, FormatQ5_1, FormatQ8_0, FormatIQ4_NL, FormatMXFP4, FormatNVFP4>;
 using SuperFormats = FormatList<FormatQ2_K, FormatQ3_K, FormatQ4_K, FormatQ5_K, FormatQ6_K, FormatIQ4_XS>;

@@ -56,7 +56,7 @@ struct GroupPlace {
   CAIRN_HOST_DEVICE_INLINE const uint8_t* at(int offset) const {
     static_assert(kSection.bytes % kSection.piece == 0);
     constexpr uint64_t kPiece = kSection.piece, kPieces = kSection.bytes / kPiece;
-    // In 64 bits, so that constants become immediate offsets of load instructions.
+    // Offsets are computed in 64 bits, so that constants become immediate offsets of load instructions.
     const auto byte = static_cast<uint32_t>(offset);
     const uint64_t section = uint64_t{kPanelRows * kSection.offset} * blocks;
     const uint64_t of_block = uint64_t{block} * (kPieces * kPanelRows * kPiece);

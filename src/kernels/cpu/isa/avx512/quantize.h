@@ -58,7 +58,7 @@ inline void store_sums_of_16(__m512 scales, int64_t b, const Int8Row& row) {
   _mm512_storeu_ps(row.scaled_sums + b, _mm512_mul_ps(scales, sums));
 }
 
-/// The same as quantize_block for blocks [b, b + 16); `x` are the floats of the first block.
+/// Quantises blocks [b, b + 16) as quantize_block does; `x` are the floats of the first block.
 inline void quantize_16_blocks(const float* x, int64_t b, const Int8Row& row) {
   alignas(64) int32_t largest[16];
   for (int i = 0; i < 16; ++i) largest[i] = maximum_bits(x + 32 * i);

@@ -146,7 +146,7 @@ inline int __ffs(int a) { return a == 0 ? 0 : std::countr_zero(static_cast<unsig
 inline uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t shift) {
   return shift >= 32 ? high : static_cast<uint32_t>(((static_cast<uint64_t>(high) << 32) | low) >> shift);
 }
-/// Without the sign replication that the fourth bit of a nibble selects, which is not used.
+/// Selects bytes, without the sign replication that the fourth bit of a nibble selects, which is not used.
 inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selector) {
   uint32_t result = 0;
   for (uint32_t i = 0; i < 4; ++i) {
