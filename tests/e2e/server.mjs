@@ -124,9 +124,11 @@ export function cairn(args, options = {}) {
   return spawnSync(program, args, { encoding: 'utf8', timeout: 120_000, maxBuffer: 1 << 28, ...options });
 }
 
-// Servers that a failed test did not stop. The test's process would wait for them for ever.
+// Servers that a failed test did not stop. The test's process would wait for them for ever. What stops a server at the end
+// of a suite comes first.
 const running = new Set();
-if (process.env.NODE_TEST_CONTEXT) after(() => running.forEach((child) => child.kill('SIGKILL')));
+const kStopMs = 30_000;
+if (process.env.NODE_TEST_CONTEXT) after(() => { setTimeout(() => running.forEach((child) => child.kill('SIGKILL')), kStopMs).unref(); });
 
 // `before`: a command that runs the rest of its arguments, e.g. ['nice', '-n', '19'].
 // `model`: null serves the catalog, which flags may name.
