@@ -271,6 +271,7 @@ const larger = (a, b) => a.reduce((sum, x) => sum + b.reduce((n, y) => n + (x > 
 test("no prefix of one key is a hit for another, in memory or on the disk, by counts or by time", async (t) => {
   const folder = folderFor(t);
   const prefixes = Number(process.env.CAIRN_PREFIXES ?? 100);
+  const byChance = 6 / Math.sqrt(6 * prefixes);  // six times the deviation that chance gives
   const key = (name) => ({ authorization: `Bearer ${name}` });
   const prompt = (i) => ids(300, 7 * i + 1);
   const timed = async (server, name, i, cached) => {
@@ -287,8 +288,7 @@ test("no prefix of one key is a hit for another, in memory or on the disk, by co
       asked.push(await timed(server, name, i, 0));
       unasked.push(await timed(server, name, (name.length + 1) * prefixes + i, 0));
     }
-    // Six times the deviation that chance gives.
-    assert.ok(Math.abs(larger(unasked, asked) - 0.5) < 6 / Math.sqrt(6 * prefixes), `${larger(unasked, asked)}`);
+    assert.ok(Math.abs(larger(unasked, asked) - 0.5) < byChance, `${larger(unasked, asked)}`);
   };
   const first = await started(t, 'llama', folder);
   for (let i = 0; i < prefixes; ++i) await timed(first, 'alice', i, 0);
@@ -300,7 +300,7 @@ test("no prefix of one key is a hit for another, in memory or on the disk, by co
   await cannotTell(second, 'carol');
   // They can be told from one's own, so that the test would see it. On a busy machine that takes several rounds.
   let told = 0;
-  for (let round = 0; round < 5 && told <= 0.8; ++round) {
+  for (let round = 0; round < 5 && told <= 0.5 + byChance; ++round) {
     const own = [], unasked = [];
     for (let i = 0; i < prefixes; ++i) {
       await ask(second, prompt(i), { n_predict: 1 }, key('alice'));
@@ -309,7 +309,7 @@ test("no prefix of one key is a hit for another, in memory or on the disk, by co
     }
     told = larger(unasked, own);
   }
-  assert.ok(told > 0.8, `${told}`);
+  assert.ok(told > 0.5 + byChance, `${told}`);
   await second.stop();
 });
 
