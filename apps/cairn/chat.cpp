@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/text/utf8.h"
+#include "chat/answer/reasoning.h"
 #include "chat/chat_prompt.h"
 #include "chat/completion_prompt.h"
 #include "chat/constraints/chat_constraint.h"
@@ -90,6 +91,8 @@ Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& fl
                                    const ordered_json& messages) {
   ChatInput input;
   input.messages = messages;
+  const int32_t budget = resolve_reasoning({}, model.chat_template.capabilities(), model.template_defaults,
+                                           model.engine->context_tokens(), input.variables);
   GenerateRequest request;
   CAIRN_TRY(auto prompt, chat_prompt(model.prompt_context(), input));
   request.prompt = std::move(prompt.tokens);
@@ -101,9 +104,10 @@ Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& fl
   const auto make_parser = [&] {
     return OutputParser({ToolFormat::kNone, model.output_format.reasoning}, nullptr, prompt.text);
   };
-  if (held) {
-    ChatConstraintRules rules{.grammar = held};
-    rules.grammar->thinking_open = thinking_opener(*model.tokenizer, model.output_format.reasoning, prompt.text);
+  if (held || budget >= 0) {
+    ChatConstraintRules rules{.reasoning_tokens_max = budget, .grammar = held};
+    if (held && budget != 0)
+      rules.grammar->thinking_open = thinking_opener(*model.tokenizer, model.output_format.reasoning, prompt.text);
     const TokenId last = request.prompt.back();
     request.constraint = std::make_shared<ChatConstraint>(std::move(rules), make_parser(), *model.tokenizer, last);
   }

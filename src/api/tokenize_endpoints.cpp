@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/messages.h"
-#include "api/chat/reasoning.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/params/request_fields.h"
 #include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 #include "base/text/utf8.h"
+#include "chat/answer/reasoning.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api {

@@ -266,6 +266,46 @@ test('chat holds a conversation with a file and with a server', async () => {
   assert.match(cairn(['chat', '--url', server.url], { input }).stderr, /cannot connect/);
 });
 
+test('chat and run tell the template of the thinking what their flags say, and else what a server tells it', async () => {
+  const write = (name, text) => {
+    fs.writeFileSync(path.join(folder, name), text);
+    return path.join(folder, name);
+  };
+  // Its error says what it is told.
+  const telling = write('telling.jinja', "{{ messages[0].content }}{% if messages[0].content == 'Tell' %}"
+    + "{{ raise_exception('thinking is ' ~ enable_thinking ~ ', mood is ' ~ mood) }}{% endif %}</think>");
+  const told = (...flags) => {
+    const [talked, ran] = [cairn(['chat', tiny, '--chat-template', telling, ...flags], { input: 'Tell\n' }),
+      cairn(['run', tiny, '--chat-template', telling, ...flags, 'Tell'])];
+    const said = talked.stderr.match(/thinking is .*?, mood is \w*/)?.[0];
+    assert.equal(ran.stderr.match(/thinking is .*?, mood is \w*/)?.[0], said);
+    return said;
+  };
+  assert.equal(told(), 'thinking is True, mood is ');
+  assert.equal(told('--reasoning', 'auto'), 'thinking is True, mood is ');
+  assert.equal(told('--reasoning', 'on'), 'thinking is True, mood is ');
+  assert.equal(told('--reasoning', 'off'), 'thinking is False, mood is ');
+  assert.equal(told('--chat-template-kwargs', '{"enable_thinking": false, "mood": "blue"}'), 'thinking is False, mood is blue');
+
+  // Published templates with a switch: the command writes what a server with its flags writes.
+  for (const name of ['Qwen-Qwen3-0.6B', 'deepseek-ai-DeepSeek-V3.1']) {
+    const template = ['--chat-template', path.join(fixtures, 'chat-templates', `${name}.jinja`)];
+    const answers = [];
+    for (const flags of [[], ['--reasoning', 'off'], ['--chat-template-kwargs', '{"thinking": false, "enable_thinking": false}']]) {
+      const server = await serve(story, [...template, ...flags]);
+      const [local, remote] = [[story, ...template, ...flags], ['--url', server.url]].map((target) =>
+        cairn(['chat', ...target, '-n', '24', '--temp', '0'], { input: 'Hello there\n' }));
+      await server.stop();
+      assert.equal(local.status, 0, local.stderr);
+      assert.equal(remote.status, 0, remote.stderr);
+      assert.equal(local.stdout, remote.stdout, `${name} ${flags.join(' ')}`);
+      answers.push(local.stdout);
+    }
+    assert.notEqual(answers[1], answers[0], name);
+    assert.equal(answers[2], answers[1], name);
+  }
+});
+
 test('files that cannot be used are refused in one line that says why', () => {
   const bytes = fs.readFileSync(tiny);
   const write = (name, content) => {

@@ -4,18 +4,14 @@
 /// Anthropic API reference, "Tool use" ("any").
 #pragma once
 
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 
 #include "base/error.h"
-#include "grammar/call_grammar.h"
+#include "chat/answer/request.h"
 
 namespace cairn::api {
-
-/// What the arguments of custom tools are held to, by the tool's name.
-using CustomInputs = std::map<std::string, grammar::CallInput, std::less<>>;
 
 /// A custom tool's one argument.
 inline constexpr std::string_view kCustomInput = "input";

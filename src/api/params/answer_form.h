@@ -1,14 +1,10 @@
 /// The form that a request asks its answer to have: response_format and what llama.cpp, vLLM and SGLang call the same.
 #pragma once
 
-#include <optional>
-
 #include "api/params/request_fields.h"
-#include "grammar/grammar_source.h"
+#include "chat/answer/request.h"
 
 namespace cairn::api {
-
-using AnswerForm = std::optional<grammar::GrammarSource>;
 
 inline constexpr size_t kGrammarTriggersMax = 8;
 inline constexpr size_t kGrammarTriggerBytesMax = 64;

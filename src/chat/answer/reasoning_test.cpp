@@ -1,4 +1,4 @@
-#include "api/chat/reasoning.h"
+#include "chat/answer/reasoning.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "chat/builtin_templates.h"
 
-namespace cairn::api {
+namespace cairn {
 namespace {
 
 using nlohmann::ordered_json;
@@ -89,4 +89,4 @@ TEST(Reasoning, IsOnUnlessTheRequestOrTheServerSaysOtherwise) {
 }
 
 }  // namespace
-}  // namespace cairn::api
+}  // namespace cairn

@@ -1,13 +1,13 @@
-/// What a client asks of the model's thinking -> what its template is told.
+/// What is asked of the model's thinking -> what its template is told.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
-#include "api/chat/request.h"
+#include "chat/answer/request.h"
 #include "chat/chat_template.h"
 
-namespace cairn::api {
+namespace cairn {
 
 /// Adds to the template's `variables`, in the names that templates have for it; those that the client has set stay, but
 /// for an effort that the context is too small for: ChatCapabilities::max_effort_tokens. What neither the client nor
@@ -16,4 +16,4 @@ namespace cairn::api {
 int32_t resolve_reasoning(ReasoningOptions options, const ChatCapabilities& can, const TemplateDefaults& defaults,
                           int32_t context_tokens, nlohmann::ordered_json& variables);
 
-}  // namespace cairn::api
+}  // namespace cairn

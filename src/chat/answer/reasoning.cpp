@@ -1,10 +1,10 @@
-#include "api/chat/reasoning.h"
+#include "chat/answer/reasoning.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace cairn::api {
+namespace cairn {
 namespace {
 
 using nlohmann::ordered_json;
@@ -52,4 +52,4 @@ int32_t resolve_reasoning(ReasoningOptions options, const ChatCapabilities& can,
   return !can.effort && budget != std::end(kEffortBudgets) ? budget->tokens : -1;
 }
 
-}  // namespace cairn::api
+}  // namespace cairn
