@@ -9,16 +9,15 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "base/text/utf8.h"
-#include "chat/answer/reasoning.h"
-#include "chat/chat_prompt.h"
-#include "chat/completion_prompt.h"
-#include "chat/constraints/chat_constraint.h"
+#include "chat/answer/plan.h"
+#include "chat/answer/reader.h"
 #include "commands.h"
 #include "form_flags.h"
 #include "guide.h"
@@ -76,9 +75,6 @@ class Shown {
   std::string answer_;
 };
 
-/// What the answers of a model that is loaded here are held to.
-using Held = std::optional<AnswerGrammarRules>;
-
 void warn_of_cut(const FormFlags& form) {
   if (!form.schema_file.empty() || !form.grammar_file.empty() || !form.regex.empty())
     log_warning("the answer was cut before the form that was asked for is complete");
@@ -87,48 +83,31 @@ void warn_of_cut(const FormFlags& form) {
 /// Answers the conversation, showing text as it comes; returns the whole answer. Ends early once `interrupted`.
 using Answer = std::function<Result<std::string>(const ordered_json& messages)>;
 
-Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& flags, const Held& held,
-                                   const ordered_json& messages) {
-  ChatInput input;
-  input.messages = messages;
-  const int32_t budget = resolve_reasoning({}, model.chat_template.capabilities(), model.template_defaults,
-                                           model.engine->context_tokens(), input.variables);
-  GenerateRequest request;
-  CAIRN_TRY(auto prompt, chat_prompt(model.prompt_context(), input));
-  request.prompt = std::move(prompt.tokens);
-  request.stop = chat_stops(model.prompt_context());
-  request.sampling = flags.sampling.finish();
-  request.max_tokens = flags.max_tokens;
-  request.text_at_start = true;
-  request.render_special = true;
-  const auto make_parser = [&] {
-    return OutputParser({ToolFormat::kNone, model.output_format.reasoning}, nullptr, prompt.text);
-  };
-  if (held || budget >= 0) {
-    ChatConstraintRules rules{.reasoning_tokens_max = budget, .grammar = held};
-    if (held && budget != 0)
-      rules.grammar->thinking_open = thinking_opener(*model.tokenizer, model.output_format.reasoning, prompt.text);
-    const TokenId last = request.prompt.back();
-    request.constraint = std::make_shared<ChatConstraint>(std::move(rules), make_parser(), *model.tokenizer, last);
-  }
-  CAIRN_TRY(const auto stream, model.engine->submit(std::move(request)));
-  OutputParser parser = make_parser();
+Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& flags, const AnswerForm& form,
+                                   grammar::GrammarCache& grammars, const ordered_json& messages) {
+  AnswerRequest request{.input = {.messages = messages}, .form = form};
+  request.generate.sampling = flags.sampling.finish();
+  request.generate.max_tokens = flags.max_tokens;
+  const ChatModel chat_model = model.chat_model();
+  CAIRN_TRY(const AnswerPlan plan, plan_answer(chat_model, request, {.grammars = &grammars}));
+  request.generate.constraint = make_constraint(chat_model, plan);
+  CAIRN_TRY(const auto stream, model.engine->submit(std::move(request.generate)));
+  AnswerReader reader(plan.prompt.output);
   Shown shown;
-  std::vector<Part> parts;
-  const auto take = [&] {
-    for (const Part& part : std::exchange(parts, {}))
+  const auto take = [&](std::span<const Part> parts) {
+    for (const Part& part : parts)
       part.kind == PartKind::kReasoning ? shown.thinking(part.text) : shown.content(part.text);
   };
+  take(reader.begin());
   while (true) {
     const Events events = stream->wait(50ms);
-    for (const auto& token : events.tokens) parser.feed(token.text, parts);
-    take();
+    for (const auto& token : events.tokens) take(reader.token(token));
     if (events.finished) {
-      parser.feed(events.finish.text, parts);
-      parser.finish(parts);
-      take();
+      take(reader.finish(events.finish));
       if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
       if (events.finish.reason == FinishReason::kLength) warn_of_cut(flags.form);
+      if (events.finish.reason == FinishReason::kRepetition)
+        log_warning("the answer repeated itself without end and was ended");
       return shown.finish();
     }
     if (interrupted.load()) return shown.finish();  // destroying the stream cancels the request
@@ -278,6 +257,9 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
     converse(flags, [&](const ordered_json& messages) { return answer_remotely(url, flags, messages); }, exit_code);
     return {};
   }
+  grammar::GrammarCache grammars;
+  CAIRN_TRY(const AnswerForm form, flags.form.read());
+  CAIRN_TRY_VOID(check_form(form, grammars));
   LoadFlags load = flags.load;
   load.options.sequences = 1;
   if (load.model.empty()) {
@@ -291,12 +273,9 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
       show("This is Cairn's small demonstration model; for a real one: cairn chat MODEL.gguf\n");
     show("Type a message; /help lists commands.\n");
   }
-  Held held;
-  CAIRN_TRY(const auto form, flags.form.read());
-  if (form) {
-    CAIRN_TRY(held, answer_rules(*model->tokenizer, *form));
-  }
-  const Answer answer = [&](const ordered_json& messages) { return answer_locally(*model, flags, held, messages); };
+  const Answer answer = [&](const ordered_json& messages) {
+    return answer_locally(*model, flags, form, grammars, messages);
+  };
   if (!flags.words.empty()) return answer_once(flags, answer);
   converse(flags, answer, exit_code);
   return {};

@@ -28,7 +28,7 @@ void FormFlags::add_to(CLI::App& command) {
   grammar->excludes(expression);
 }
 
-Result<std::optional<GrammarSource>> FormFlags::read() const {
+Result<AnswerForm> FormFlags::read() const {
   if (!schema_file.empty()) {
     CAIRN_TRY(const std::string text, file_text(schema_file));
     auto schema = ordered_json::parse(text, nullptr, false);
@@ -44,10 +44,11 @@ Result<std::optional<GrammarSource>> FormFlags::read() const {
   return std::nullopt;
 }
 
-Result<AnswerGrammarRules> answer_rules(const Tokenizer& tokenizer, const GrammarSource& form) {
-  auto made = grammar::compile(form);
-  if (!made) return fail(made.error().code, "{}: {}", form.field, made.error().message);
-  return AnswerGrammarRules{.grammar = *std::move(made), .vocabulary = std::make_shared<AnswerVocabulary>(tokenizer)};
+Result<void> check_form(const AnswerForm& form, grammar::GrammarCache& grammars) {
+  if (!form) return {};
+  if (const auto made = grammars.get(*form); !made)
+    return fail(made.error().code, "{}: {}", form->field, made.error().message);
+  return {};
 }
 
 void add_form(const GrammarSource& form, ordered_json& request) {

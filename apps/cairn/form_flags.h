@@ -3,11 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "base/error.h"
-#include "chat/constraints/answer_grammar.h"
+#include "chat/answer/request.h"
 #include "grammar/grammar_source.h"
 
 namespace cairn {
@@ -20,11 +19,12 @@ struct FormFlags {
   void add_to(CLI::App& command);
   /// What the flags ask for; nothing if there are none. A grammar file is GBNF where it has "::=", else Lark. Errors:
   /// kIo, kInvalidArgument (the file is no JSON).
-  Result<std::optional<grammar::GrammarSource>> read() const;
+  Result<AnswerForm> read() const;
 };
 
-/// What an answer of this tokenizer's model is held to. Errors: kInvalidArgument, with the flag.
-Result<AnswerGrammarRules> answer_rules(const Tokenizer& tokenizer, const grammar::GrammarSource& form);
+/// Compiles the form, if there is one, into `grammars`, before a model is loaded for it. Errors: those of compile(),
+/// with the flag.
+Result<void> check_form(const AnswerForm& form, grammar::GrammarCache& grammars);
 
 /// The form as fields of a request to a server (OpenAI's for a schema, vLLM's for others).
 void add_form(const grammar::GrammarSource& form, nlohmann::ordered_json& request);

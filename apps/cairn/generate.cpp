@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/text/utf8.h"
+#include "chat/answer/form.h"
 #include "chat/completion_prompt.h"
 #include "commands.h"
 #include "form_flags.h"
@@ -46,14 +47,13 @@ Result<void> generate(GenerateFlags& flags) {
   if (const size_t valid = utf8_valid_prefix(flags.prompt); valid != flags.prompt.size()) {
     return fail(Code::kInvalidArgument, "the prompt is not valid UTF-8 at byte {}", valid);
   }
-  CAIRN_TRY(const auto form, flags.form.read());
+  CAIRN_TRY(const AnswerForm form, flags.form.read());
+  grammar::GrammarCache grammars;
+  CAIRN_TRY_VOID(check_form(form, grammars));
   flags.load.options.sequences = 1;
   CAIRN_TRY(const auto model, flags.load.load());
   GenerateRequest request;
-  if (form) {
-    CAIRN_TRY(auto rules, answer_rules(*model->tokenizer, *form));
-    request.constraint = std::make_shared<CompletionConstraint>(std::move(rules));
-  }
+  CAIRN_TRY_VOID(hold_to_form(model->chat_model(), form, &grammars, {&request, 1}));
   CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), flags.prompt));
   request.sampling = flags.sampling.finish();
   request.max_tokens = flags.max_tokens;

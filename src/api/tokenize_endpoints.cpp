@@ -5,14 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/messages.h"
-#include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/params/request_fields.h"
 #include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 #include "base/text/utf8.h"
-#include "chat/answer/reasoning.h"
-#include "chat/completion_prompt.h"
+#include "chat/answer/prompt.h"
 
 namespace cairn::api {
 namespace {
@@ -101,13 +99,9 @@ Result<std::string> detokenize(Service& service, const net::HttpRequest& http, B
 
 Result<std::string> apply_template(Service& service, const net::HttpRequest& http, ByteShare& share) {
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
-  CAIRN_TRY(TemplateRequest request, parse_apply_template(document));
+  CAIRN_TRY(ChatRequest request, parse_apply_template(document));
   CAIRN_TRY(const SharedModel model, service.find_model(request.model));
-  resolve_reasoning(request.reasoning, model->chat_template.capabilities(), model->template_defaults,
-                    model->engine->context_tokens(), request.input.variables);
-  CAIRN_TRY(std::string text, render_chat(model->prompt_context(), request.input));
-  const Prefill prefill = prefill_of(*model, request.prefill, text);
-  text += prefill.before + prefill.text;
+  CAIRN_TRY(std::string text, answer_prompt_text(model->chat_model(), request));
   if (!share.grow_to((1 + kEscapedByteBytes) * static_cast<int64_t>(text.size())))
     return std::unexpected(no_request_bytes());
   return dump({{"prompt", std::move(text)}});
@@ -154,9 +148,9 @@ Result<DetokenizeRequest> parse_detokenize(const ordered_json& body) {
   return request;
 }
 
-Result<TemplateRequest> parse_apply_template(const ordered_json& body) {
+Result<ChatRequest> parse_apply_template(const ordered_json& body) {
   RequestFields fields(body);
-  TemplateRequest request;
+  ChatRequest request;
   request.model = fields.string("model", "");
   request.input = read_chat_input(fields, request.prefill);
   read_reasoning(fields, request.reasoning);

@@ -9,7 +9,6 @@
 #include "api/chat/request.h"
 #include "api/service.h"
 #include "base/ids.h"
-#include "chat/chat_template.h"
 #include "net/http/http_server.h"
 #include "tokenizer/tokenizer.h"
 
@@ -27,16 +26,10 @@ struct DetokenizeRequest {
   std::string model;
   std::vector<TokenId> tokens;
 };
-/// {"messages": [...], ...}
-struct TemplateRequest {
-  std::string model;
-  ChatInput input;
-  std::string prefill;
-  ReasoningOptions reasoning;
-};
 Result<TokenizeRequest> parse_tokenize(const nlohmann::ordered_json& body);
 Result<DetokenizeRequest> parse_detokenize(const nlohmann::ordered_json& body);
-Result<TemplateRequest> parse_apply_template(const nlohmann::ordered_json& body);
+/// {"messages": [...], ...}
+Result<ChatRequest> parse_apply_template(const nlohmann::ordered_json& body);
 
 /// -> {"tokens", "count", "max_model_len"}. A worker's, as the others.
 void handle_tokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);

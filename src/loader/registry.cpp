@@ -257,6 +257,10 @@ PromptContext LoadedModel::prompt_context() const {
   return {name, *tokenizer, chat_template, output_format, engine->context_tokens()};
 }
 
+ChatModel LoadedModel::chat_model() const {
+  return {prompt_context(), template_source, template_defaults, *constraints, fingerprint};
+}
+
 struct ModelLoad::State {
   std::filesystem::path path;
   LoadOptions options;

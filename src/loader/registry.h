@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/system/byte_budget.h"
+#include "chat/chat_model.h"
 #include "chat/chat_template.h"
 #include "chat/constraints/constraint_tables.h"
 #include "chat/output/output_parser.h"
@@ -100,6 +101,7 @@ struct LoadedModel {
 
   ~LoadedModel();
   PromptContext prompt_context() const;
+  ChatModel chat_model() const;
 };
 
 struct MemoryPlan;

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { cairn, fixtures, serve, story, tiny, withoutHoles } from './server.mjs';
+import { cairn, fixtures, serve, story, storyWithControls, tiny, withoutHoles } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-cli-'));
 process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
@@ -303,6 +303,34 @@ test('chat and run tell the template of the thinking what their flags say, and e
     }
     assert.notEqual(answers[1], answers[0], name);
     assert.equal(answers[2], answers[1], name);
+  }
+});
+
+test('run and chat hold the final message of a model that writes Harmony to a form, as a server does', async () => {
+  const controls = ['<|start|>', '<|channel|>', '<|constrain|>', '<|message|>', '<|end|>', '<|call|>', '<|return|>'];
+  const model = storyWithControls(controls, [], 4096);
+  const template = ['--chat-template', path.join(fixtures, 'chat-templates', 'openai-gpt-oss-120b.jinja')];
+  const schema = path.join(folder, 'told.json');
+  fs.writeFileSync(schema, JSON.stringify({ type: 'object', properties: { told: { type: 'string', minLength: 8, maxLength: 40 } }, required: ['told'], additionalProperties: false }));
+  const forms = [
+    [['--json-schema', schema], (text) => assert.deepEqual(Object.keys(JSON.parse(text)), ['told'])],
+    [['--regex', '[a-z ]{8,40}[.]'], (text) => assert.match(text, /^[a-z ]{8,40}[.]$/)],
+  ];
+  for (const thinking of [['--reasoning', 'off'], []]) {
+    const server = await serve(model, [...template, ...thinking]);
+    for (const [form, check] of forms) {
+      for (const text of ['Tell', 'Once upon a time']) {
+        const flags = ['--temp', '0', ...form];
+        const remote = cairn(['chat', '--url', server.url, ...flags], { input: `${text}\n` });
+        for (const [command, options] of [[['run', model, text], {}], [['chat', model], { input: `${text}\n` }]]) {
+          const run = cairn([...command, ...template, ...thinking, ...flags], options);
+          assert.equal(run.status, 0, run.stderr);
+          check(run.stdout.trim());
+          assert.equal(run.stdout, remote.stdout);
+        }
+      }
+    }
+    await server.stop();
   }
 });
 

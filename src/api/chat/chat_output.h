@@ -1,37 +1,17 @@
-/// A chat's tokens -> content, reasoning and tool calls, which a protocol then writes in its own words.
+/// A chat's answer, as it is read, which a protocol then writes in its own words.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "api/stream/generation.h"
-#include "chat/chat_turn.h"
-#include "chat/output/output_parser.h"
+#include "chat/answer/reader.h"
+#include "chat/output/output_parts.h"
 
 namespace cairn::api {
-
-enum class ChatFinishReason {
-  kStop,        ///< the model ended its turn
-  kStopString,  ///< ChatFinish::stop came
-  kLength,
-  kToolCalls,   ///< the model ended its turn with calls, all whole
-  kCutCall,     ///< the model ended its turn, or a stop string did, within a call
-  kRepetition,  ///< the answer repeated itself without end (RepetitionDetector) and has been ended
-  kCancelled,   ///< only for serializers that say so (finishes_cancelled)
-};
-
-struct ChatFinish {
-  ChatFinishReason reason = ChatFinishReason::kStop;
-  std::string stop;
-  ChatTurn turn;
-  Usage usage;
-  int32_t reasoning_tokens = 0;  ///< of usage.completion_tokens
-  Timings timings;
-};
 
 /// How a protocol writes a chat's answer: see ResponseSerializer, whose contract holds here too.
 class ChatSerializer {
@@ -57,25 +37,9 @@ class ChatSerializer {
   virtual std::string failure(const Error& error) = 0;
 };
 
-/// What a chat's answer is read with.
-struct OutputContext {
-  OutputFormat format;
-  nlohmann::ordered_json tools;  ///< null: no call is read
-  std::string prompt;            ///< its end, as text: at least the last kPromptTailBytes of it
-  std::string prefill;           ///< comes next; the client knows of it, so that its text is not sent
-  std::string forced_prefix;     ///< the answer's beginning, which a required tool call forces on the model
-  std::vector<std::string> template_stop_strings;  ///< stop strings that nobody asked for: they end the model's turn
-  OfferedTools offered;                            ///< of which calls in another dress are read
-  std::string model;                               ///< its name, for the log
-  OutputParser parser() const;                     ///< has not read the forced prefix yet
-};
-inline constexpr size_t kPromptTailBytes = 1'024;
-
-/// Told once per choice that ended by itself, with its tokens, of which thinking_end and on are the answer without the
-/// thinking (kNoThinkingEnd: it begins within a token); for exact replay. Gives what is still to be done where it may
-/// wait for a disk; empty: nothing.
-using TurnRecorder =
-    std::function<std::function<void()>(const ChatTurn& turn, std::span<const TokenId> tokens, size_t thinking_end)>;
+/// Told once per choice that ended by itself, for exact replay. Gives what is still to be done where it may wait for a
+/// disk; empty: nothing.
+using TurnRecorder = std::function<std::function<void()>(const AnswerReader& reader, const ChatTurn& turn)>;
 /// Runs what may wait for a disk, later and elsewhere.
 using StoreRunner = std::function<void(std::function<void()> work)>;
 
@@ -84,7 +48,6 @@ class ChatOutput final : public ResponseSerializer {
   /// Without a `store_runner`, what is to be stored is stored at once.
   ChatOutput(std::unique_ptr<ChatSerializer> serializer, const OutputContext& context, int choices, TurnRecorder keep,
              StoreRunner store_runner = {});
-  ~ChatOutput() override;
 
   bool streams() const override { return serializer_->streams(); }
   net::StreamFormat stream_format() const override { return serializer_->stream_format(); }
@@ -103,27 +66,11 @@ class ChatOutput final : public ResponseSerializer {
   std::string failure(const Error& error) override { return serializer_->failure(error); }
 
  private:
-  struct Choice;
-  void collect(Choice& choice);
-  /// Reads the prefill and leaves in parts_ what of it is no text.
-  void skip_prefill(Choice& choice);
-
   std::unique_ptr<ChatSerializer> serializer_;
-  std::string model_;
-  int id_bytes_;
-  std::string prefill_;
-  std::string forced_prefix_;
-  std::vector<std::string> template_stop_strings_;
   TurnRecorder recorder_;
   StoreRunner store_runner_;
   std::vector<std::function<void()>> to_store_;
-  std::vector<Choice> choices_;
-  std::vector<Part> parts_;  // scratch
+  std::vector<AnswerReader> readers_;  // of the choices
 };
-
-/// A call's id that nobody else has: `bytes` letters and digits, or call_ and 24 of them if 0.
-std::string make_call_id(int bytes = 0);
-/// The one that a number gives.
-std::string call_id_of(uint64_t number, int bytes);
 
 }  // namespace cairn::api

@@ -1,4 +1,4 @@
-// How an answer ends, by how its calls do, and what is remembered of it.
+// What a protocol's serializer is told of an answer, and what is remembered of it.
 #include "api/chat/chat_output.h"
 
 #include <gmock/gmock.h>
@@ -7,102 +7,66 @@
 namespace cairn::api {
 namespace {
 
-using nlohmann::ordered_json;
+using testing::ElementsAre;
 
-class LastFinish final : public ChatSerializer {
+/// Writes down what it is told.
+class Told final : public ChatSerializer {
  public:
-  explicit LastFinish(ChatFinish& finish) : finish_(finish) {}
+  explicit Told(std::vector<std::string>& told) : told_(told) {}
   bool streams() const override { return true; }
-  std::string begin() override { return {}; }
-  std::string parts(int, std::span<const Part>, const TokenEvent*) override { return {}; }
-  std::string finish(int, ChatFinish&& finish) override {
-    finish_ = std::move(finish);
-    return {};
+  std::string begin() override { return "begin "; }
+  std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override {
+    std::string text = std::to_string(choice) + (event == nullptr ? " without a token:" : ":");
+    for (const Part& part : parts) text += " " + part.text;
+    told_.push_back(text);
+    return "parts ";
+  }
+  std::string finish(int choice, ChatFinish&& finish) override {
+    told_.push_back(std::to_string(choice) + " ends: " + finish.turn.content);
+    return "finish ";
   }
   std::string done() override { return {}; }
   std::string failure(const Error&) override { return {}; }
 
  private:
-  ChatFinish& finish_;
+  std::vector<std::string>& told_;
 };
 
-struct Ended {
-  ChatFinish finish;
-  int remembered = 0;
-};
-
-Ended answer(std::string_view text, FinishReason reason = FinishReason::kStop, std::string stop = "",
-             std::string forced_prefix = "") {
-  Ended ended;
+TEST(ChatOutput, TellsTheSerializerOfEveryTokenAndStoresWholeTurnsAtTheEnd) {
+  std::vector<std::string> told, stored;
+  const TurnRecorder recorder = [&](const AnswerReader&, const ChatTurn& turn) {
+    return [&stored, content = turn.content] { stored.push_back(content); };
+  };
   OutputContext context;
   context.format = {ToolFormat::kHermes, ReasoningFormat::kThink};
-  context.tools = ordered_json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
-  context.forced_prefix = std::move(forced_prefix);
-  context.offered = {std::make_shared<const ordered_json>(context.tools)};
-  const TurnRecorder recorder = [&](const ChatTurn&, std::span<const TokenId>, size_t) {
-    ++ended.remembered;
-    return std::function<void()>();
-  };
-  ChatOutput output(std::make_unique<LastFinish>(ended.finish), context, 1, recorder);
-  output.begin();
-  TokenEvent event;
-  event.token = TokenId{1};
-  event.text = text;
-  output.token(0, std::move(event));
-  Finish finish;
-  finish.reason = reason;
-  finish.stop = std::move(stop);
-  output.finish(0, std::move(finish));
-  return ended;
+  ChatOutput output(std::make_unique<Told>(told), context, 2, recorder);
+  EXPECT_EQ(output.begin(), "begin ");
+  for (const int choice : {0, 1}) {
+    TokenEvent event;
+    event.token = TokenId{1};
+    event.text = choice == 0 ? "Yes" : "No";
+    EXPECT_EQ(output.token(choice, std::move(event)), "parts ");
+    Finish finish;
+    finish.reason = choice == 0 ? FinishReason::kStop : FinishReason::kLength;
+    finish.text = ".";
+    EXPECT_EQ(output.finish(choice, std::move(finish)), "parts finish ");
+  }
+  EXPECT_THAT(told, ElementsAre("0: Yes", "0 without a token: .", "0 ends: Yes.", "1: No", "1 without a token: .",
+                                "1 ends: No."));
+  EXPECT_THAT(stored, ElementsAre());
+  EXPECT_FALSE(output.settle(nullptr, [] {}));
+  EXPECT_THAT(stored, ElementsAre("Yes."));
 }
 
-constexpr std::string_view kWhole = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>";
-constexpr std::string_view kCut = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"x";
-constexpr std::string_view kBroken = "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\" 1}}</tool_call>";
-
-TEST(ChatOutput, WholeCallsEndTheTurnAndAreRemembered) {
-  const Ended ended = answer(kWhole);
-  EXPECT_EQ(ended.finish.reason, ChatFinishReason::kToolCalls);
-  EXPECT_EQ(ended.remembered, 1);
-  EXPECT_EQ(answer("Yes.").finish.reason, ChatFinishReason::kStop);
-}
-
-TEST(ChatOutput, ACutCallIsCutHoweverTheAnswerEnds) {
-  const Ended by_itself = answer(kCut);
-  EXPECT_EQ(by_itself.finish.reason, ChatFinishReason::kCutCall);
-  EXPECT_EQ(by_itself.remembered, 0);
-  EXPECT_EQ(by_itself.finish.turn.calls.at(0).arguments, "{\"a\": \"x");
-  EXPECT_EQ(answer(kCut, FinishReason::kStop, "x").finish.reason, ChatFinishReason::kCutCall);
-  EXPECT_EQ(answer(kCut, FinishReason::kLength).finish.reason, ChatFinishReason::kLength);
-  EXPECT_EQ(answer(kCut, FinishReason::kRepetition).finish.reason, ChatFinishReason::kRepetition);
-  EXPECT_EQ(answer(std::string(kWhole) + std::string(kCut)).finish.reason, ChatFinishReason::kCutCall);
-}
-
-TEST(ChatOutput, ABrokenCallIsNoToolCalls) {
-  const Ended ended = answer(kBroken);
-  EXPECT_EQ(ended.finish.reason, ChatFinishReason::kStop);
-  EXPECT_EQ(ended.remembered, 0);
-  EXPECT_EQ(ended.finish.turn.calls.at(0).arguments, "{\"a\" 1}}");
-  EXPECT_EQ(ended.finish.turn.content, "");
-  EXPECT_EQ(answer(std::string(kBroken) + std::string(kWhole)).finish.reason, ChatFinishReason::kStop);
-}
-
-TEST(ChatOutput, WhatFollowsAForcedBeginningIsACall) {
-  const Ended ended = answer("Once upon a time", FinishReason::kStop, "", "<tool_call>\n{\"name\": \"");
-  ASSERT_EQ(ended.finish.turn.calls.size(), 1u);
-  EXPECT_EQ(ended.finish.turn.calls[0].name, "Once");
-  EXPECT_EQ(ended.finish.turn.calls[0].arguments, " upon a time");
-  EXPECT_EQ(ended.finish.turn.content, "");
-}
-
-TEST(ChatOutput, CallsInAnotherDressHaveIdsAndEndTheTurn) {
-  const Ended ended = answer("I look.\n```json\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n```");
-  EXPECT_EQ(ended.finish.reason, ChatFinishReason::kToolCalls);
-  EXPECT_EQ(ended.remembered, 1);
-  EXPECT_EQ(ended.finish.turn.content, "I look.");
-  ASSERT_EQ(ended.finish.turn.calls.size(), 1u);
-  EXPECT_THAT(ended.finish.turn.calls[0].id, testing::StartsWith("call_"));
-  EXPECT_EQ(ended.finish.turn.calls[0].arguments, "{\"a\": 1}");
+TEST(ChatOutput, BeginsWithWhatIsForcedOnTheModel) {
+  std::vector<std::string> told;
+  OutputContext context;
+  context.format = {ToolFormat::kHermes, ReasoningFormat::kThink};
+  context.tools = nlohmann::ordered_json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
+  context.forced_prefix = "<tool_call>\n{\"name\": \"f\", \"arguments\":";
+  ChatOutput output(std::make_unique<Told>(told), context, 1, {});
+  EXPECT_EQ(output.begin(), "begin parts ");
+  EXPECT_THAT(told, ElementsAre("0 without a token: f"));
 }
 
 }  // namespace

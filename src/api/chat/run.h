@@ -22,14 +22,6 @@ struct ChatStart {
 };
 using MakeChatSerializer = std::function<std::unique_ptr<ChatSerializer>(const ChatStart& start)>;
 
-/// An answer's beginning that the client gives, and what must come before an answer's text: the end of thinking that
-/// the prompt has begun. Both are empty if there is none.
-struct Prefill {
-  std::string before;
-  std::string text;
-};
-Prefill prefill_of(const LoadedModel& model, std::string_view text, const std::string& prompt);
-
 /// The answer to a conversation, ready to be submitted: its prompt, its constraints, and the parser of what the model
 /// writes over the protocol's serializer. `id` is the answer's; whose request it is, `request.generate` says already.
 /// Called on a worker; the serializer is made there, and then called on the server's thread.

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "api/answer_rules.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/frames/events.h"
@@ -20,6 +19,7 @@
 #include "api/telemetry/telemetry.h"
 #include "base/function_ref.h"
 #include "base/log.h"
+#include "chat/answer/form.h"
 #include "chat/completion_prompt.h"
 #include "net/failure_log.h"
 
@@ -97,7 +97,7 @@ Result<Answer> answer_of(Service& service, Generate&& generate) {
                 .share = ByteShare(service.bytes()),
                 .listing = service.listing(*model)};
   answer.requests.push_back(std::move(request));
-  CAIRN_TRY_VOID(hold_to_form(service, *model, generate.form, answer.requests));
+  CAIRN_TRY_VOID(hold_to_form(model->chat_model(), generate.form, &service.grammars(), answer.requests));
   return answer;
 }
 

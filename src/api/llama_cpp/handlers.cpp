@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "api/answer_rules.h"
 #include "api/errors.h"
 #include "api/http/tenant.h"
 #include "api/llama_cpp/request.h"
@@ -20,6 +19,7 @@
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
 #include "base/version.h"
+#include "chat/answer/form.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api::llama_cpp {
@@ -102,7 +102,7 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
     }
   }
   auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), request.choices);
-  CAIRN_TRY_VOID(hold_to_form(service, *model, request.form, requests));
+  CAIRN_TRY_VOID(hold_to_form(model->chat_model(), request.form, &service.grammars(), requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
   Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes()),
                      service.listing(*model)},

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/answer_rules.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/http/tenant.h"
@@ -13,6 +12,7 @@
 #include "api/params/request_fields.h"
 #include "api/params/request_notes.h"
 #include "base/system/random_id.h"
+#include "chat/answer/form.h"
 #include "chat/completion_prompt.h"
 #include "chat/infill_prompt.h"
 
@@ -37,7 +37,7 @@ Result<void> run_raw(Service& service, const SharedModel& shared, OllamaRequest 
                 : infill_prompt_tokens(model.prompt_context(), {.prefix = *request.raw, .suffix = request.suffix},
                                        generate.max_tokens));
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
-  CAIRN_TRY_VOID(hold_to_form(service, model, request.chat.form, requests));
+  CAIRN_TRY_VOID(hold_to_form(model.chat_model(), request.chat.form, &service.grammars(), requests));
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model.tokenizer);
   Generation::start(
       {shared_engine(shared), std::move(requests), std::make_unique<RawPromptSerializer>(std::move(serializer)),

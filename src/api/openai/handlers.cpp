@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/answer_rules.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/http/tenant.h"
@@ -15,6 +14,7 @@
 #include "api/stream/generation.h"
 #include "base/system/random_id.h"
 #include "base/text/utf8.h"
+#include "chat/answer/form.h"
 #include "chat/completion_prompt.h"
 #include "chat/infill_prompt.h"
 
@@ -80,7 +80,7 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   options.timings_per_token = request.common.timings_per_token;
   options.errors = openai_format(http.path);
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
-  CAIRN_TRY_VOID(hold_to_form(service, *model, request.form, requests));
+  CAIRN_TRY_VOID(hold_to_form(model->chat_model(), request.form, &service.grammars(), requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
   Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes()),
                      service.listing(*model)},

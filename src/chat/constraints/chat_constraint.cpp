@@ -8,11 +8,9 @@ namespace {
 // How often the thinking is closed. A model may begin to think again; after this many times it is left alone.
 constexpr int kClosesMax = 4;
 
-// The tokens that close the thinking on lines of their own, as models that were trained to think write it.
 std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& tokenizer, TokenId after) {
-  std::string text(parser.reasoning_close());
+  const std::string text = parser.reasoning_close();
   if (text.empty()) return {};
-  if (text.starts_with("</")) text = "\n" + text + "\n\n";
   auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true, .after = after});
   return tokens ? std::move(*tokens) : std::vector<TokenId>();
 }

@@ -61,10 +61,11 @@ bool OutputParser::in_reasoning() const { return stream_parser_->in_reasoning();
 
 bool OutputParser::in_syntax() const { return stream_parser_->in_syntax(); }
 
-std::string_view OutputParser::reasoning_close() const {
-  if (format_.reasoning == ReasoningFormat::kHarmony) return tool_call::kHarmonyAnswer;
+std::string OutputParser::reasoning_close() const {
+  if (format_.reasoning == ReasoningFormat::kHarmony) return std::string(tool_call::kHarmonyAnswer);
   const ReasoningStyle* style = find_style(format_.reasoning);
-  return style == nullptr ? std::string_view() : style->close;
+  if (style == nullptr) return {};
+  return style->close.starts_with("</") ? "\n" + std::string(style->close) + "\n\n" : std::string(style->close);
 }
 
 }  // namespace cairn

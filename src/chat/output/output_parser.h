@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -58,8 +59,9 @@ class OutputParser {
   bool holds_calls() const { return dressed_ != nullptr && dressed_->holds_calls(); }
   /// After the end: what calls in another dress wore, for the log; empty: there were none.
   std::string_view dress() const { return dressed_ == nullptr ? std::string_view() : dressed_->dress(); }
-  /// The text that ends the thinking, for budgets; empty if the format has none.
-  std::string_view reasoning_close() const;
+  /// The text that ends the thinking, on lines of its own where models that were trained to think write it so; empty if
+  /// the format has none.
+  std::string reasoning_close() const;
 
   class StreamParser;
 

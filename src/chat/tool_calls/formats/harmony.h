@@ -12,6 +12,8 @@
 
 namespace cairn::tool_call {
 
+/// The text that begins the answer, behind its role.
+inline constexpr std::string_view kHarmonyFinal = "<|channel|>final<|message|>";
 /// The text that ends the thinking and begins the answer.
 inline constexpr std::string_view kHarmonyAnswer = "<|end|><|start|>assistant<|channel|>final<|message|>";
 

@@ -1,14 +1,14 @@
-#include "api/chat/held_call.h"
+#include "chat/answer/calls.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
-#include "api/answer_rules.h"
+#include "chat/answer/form.h"
 #include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 
-namespace cairn::api {
+namespace cairn {
 namespace {
 
 using grammar::CalledTool;
@@ -44,17 +44,17 @@ std::vector<CalledTool> called_tools(const ordered_json& tools, const CustomInpu
   return called;
 }
 
-Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, const ordered_json& tools,
-                                  const CustomInputs& custom_inputs, const ForcedOpening& forced, bool prompt_opens) {
+Result<HeldCallsRules> held_calls(const ChatModel& model, const ordered_json& tools, const CustomInputs& custom_inputs,
+                                  const ForcedOpening& forced, bool prompt_opens, grammar::GrammarCache* grammars) {
   const auto* style = tool_call::find_style(model.output_format.tools);
   if (style == nullptr) return fail(Code::kInternal, "a model without a format of calls");
-  HeldCallsRules rules{.vocabulary = model.constraints->vocabulary(), .completing = model.constraints->call_starts()};
+  HeldCallsRules rules{.vocabulary = model.constraints.vocabulary(), .completing = model.constraints.call_starts()};
   const auto spell = [&](std::string_view text, bool opens) { return rules.vocabulary->spell(text, opens); };
   const GrammarSource source{.kind = GrammarSource::Kind::kCalls,
                              .field = "tools",
                              .forms = tool_call::call_forms(*style, spell),
                              .tools = called_tools(tools, custom_inputs)};
-  CAIRN_TRY(AnswerGrammarRules made, answer_rules(service, model, source));
+  CAIRN_TRY(AnswerGrammarRules made, answer_rules(model, source, grammars));
   rules.grammar = std::move(made.grammar);
   for (const tool_call::CallStart& start : tool_call::call_starts(*style))
     rules.starts.push_back({std::string(start.text), spell(start.text, true), start.certain});
@@ -65,4 +65,4 @@ Result<HeldCallsRules> held_calls(Service& service, const LoadedModel& model, co
   return rules;
 }
 
-}  // namespace cairn::api
+}  // namespace cairn
