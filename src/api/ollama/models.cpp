@@ -11,7 +11,7 @@
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
 #include "chat/infill_prompt.h"
-#include "chat/output/reasoning.h"
+#include "chat/output/output_parser.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -74,16 +74,6 @@ ordered_json model_info(const gguf::Metadata& metadata, int64_t parameters, bool
   }
   info["general.parameter_count"] = parameters;
   return info;
-}
-
-/// Whether a template has the marks of the format's thinking.
-bool speaks_of_thinking(const OutputFormat& format, std::string_view template_source) {
-  const auto speaks_of = [&](std::string_view marker) {
-    return !marker.empty() && template_source.find(marker) != std::string_view::npos;
-  };
-  const ReasoningStyle* style = find_style(format.reasoning);
-  return format.reasoning == ReasoningFormat::kHarmony ||
-         (style != nullptr && (speaks_of(style->open) || speaks_of(style->close)));
 }
 
 ordered_json capabilities(const LoadedModel& model) {

@@ -20,6 +20,13 @@ OutputFormat detect_output_format(std::string_view template_source) {
   return format;
 }
 
+bool speaks_of_thinking(const OutputFormat& format, std::string_view template_source) {
+  const ReasoningStyle* style = find_style(format.reasoning);
+  const auto speaks_of = [&](std::string_view marker) { return !marker.empty() && template_source.contains(marker); };
+  return format.reasoning == ReasoningFormat::kHarmony ||
+         (style != nullptr && (speaks_of(style->open) || speaks_of(style->close)));
+}
+
 OutputParser::OutputParser(const OutputFormat& format, const nlohmann::ordered_json& tools, std::string_view prompt,
                            OfferedTools offered)
     : format_(format) {

@@ -29,6 +29,9 @@ struct OutputFormat {
 /// which most models know best, and <think>.
 OutputFormat detect_output_format(std::string_view template_source);
 
+/// Whether a template of this format has the marks of its thinking.
+bool speaks_of_thinking(const OutputFormat& format, std::string_view template_source);
+
 /// Parses one answer. Not thread-safe.
 class OutputParser {
  public:
