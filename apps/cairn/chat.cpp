@@ -288,6 +288,7 @@ Result<void> run(const ChatFlags& flags, int& exit_code) {
 }
 
 void add_conversation_flags(CLI::App& command, ChatFlags& flags) {
+  flags.load.add_template_flags(command);
   command.add_option("--system", flags.system, "System message");
   command
       .add_option("-n,--max-tokens", flags.max_tokens, "Tokens of one answer at most; -1: to the end of the context")

@@ -96,6 +96,9 @@ void LoadFlags::add_model_flags(CLI::App& command) {
                   "Small GGUF model of the same vocabulary that drafts tokens (speculative decoding), or a file of "
                   "DeepSeek V4's or V4.1's drafting head, or an assistant of Gemma 4")
       ->check(CLI::ExistingFile);
+}
+
+void LoadFlags::add_template_flags(CLI::App& command) {
   command
       .add_option("--chat-template-kwargs", template_variables,
                   "JSON object of variables that the chat template gets where a request does not set them")

@@ -40,10 +40,12 @@ struct LoadFlags {
   std::string kv_type = "f16";
   LoadOptions options;
 
-  /// All of them, for verbs that serve or write text. A file that is not required has flags besides its place.
+  /// Adds the flags of a model, for verbs that write text. A file that is not required has flags besides its place.
   void add_to(CLI::App& command, bool model_required);
-  /// Those of a model, without its file.
+  /// Adds the same without its file.
   void add_model_flags(CLI::App& command);
+  /// Adds the flags of its chat template, for verbs that answer in conversations.
+  void add_template_flags(CLI::App& command);
   /// Those that say where and how exactly a model is computed, for every verb that loads one.
   void add_runner_flags(CLI::App& command);
   /// Errors: --chat-template or --chat-template-kwargs cannot be read.

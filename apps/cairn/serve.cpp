@@ -348,6 +348,7 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   flags->catalog.add_to(*command);
   flags->manager.add_to(*command);
   flags->load.add_model_flags(*command);
+  flags->load.add_template_flags(*command);
   add_log_flag(*command);
   flags->operate.add_to(*command);
   command

@@ -386,6 +386,13 @@ test('every command that loads a model takes the same flags for where and how it
   fails(['logits', tiny, '--tokens', '1', '--isa', 'sse9'], /sse9/);
 });
 
+test('only commands with conversations take flags of the chat template', () => {
+  for (const flags of [['--reasoning', 'off'], ['--chat-template-kwargs', '{}'], ['--chat-template', path.join(fixtures, 'chat-templates', 'Qwen-Qwen3-0.6B.jinja')]]) {
+    for (const command of [['serve'], ['chat'], ['run']]) assert.match(cairn([...command, '--help']).stdout, new RegExp(`${flags[0]}\\b`));
+    fails(['generate', tiny, '-p', 'x', ...flags], new RegExp(flags[0]));
+  }
+});
+
 test('help names every subcommand', () => {
   const run = cairn(['--help']);
   assert.equal(run.status, 0);

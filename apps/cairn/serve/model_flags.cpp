@@ -26,6 +26,7 @@ void ModelFlags::add_to(CLI::App& command) {
   add_limits_to(command);
   add_defaults_to(command);
   load.add_model_flags(command);
+  load.add_template_flags(command);
 }
 
 void ModelFlags::add_limits_to(CLI::App& command) {
