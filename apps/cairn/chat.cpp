@@ -42,6 +42,13 @@ struct ChatFlags {
   std::string models;              ///< folder of `cairn run`
   std::vector<std::string> words;  ///< of the only message, instead of a conversation
   int32_t max_tokens = -1;
+  int32_t reasoning_budget = -1;  ///< tokens of thinking; -1: no limit
+
+  ReasoningOptions reasoning() const {
+    if (reasoning_budget < 0) return {};
+    if (reasoning_budget == 0) return {.enabled = false};
+    return {.tokens_max = reasoning_budget};
+  }
 };
 
 std::atomic<bool> interrupted = false;
@@ -85,7 +92,7 @@ using Answer = std::function<Result<std::string>(const ordered_json& messages)>;
 
 Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& flags, const AnswerForm& form,
                                    grammar::GrammarCache& grammars, const ordered_json& messages) {
-  AnswerRequest request{.input = {.messages = messages}, .form = form};
+  AnswerRequest request{.input = {.messages = messages}, .reasoning = flags.reasoning(), .form = form};
   request.generate.sampling = flags.sampling.finish();
   request.generate.max_tokens = flags.max_tokens;
   const ChatModel chat_model = model.chat_model();
@@ -124,6 +131,18 @@ std::string error_text(const std::string& body) {
   return body.substr(0, 300);
 }
 
+/// What the flags ask of the thinking, as fields of a request to a server.
+Result<void> add_reasoning(const ChatFlags& flags, ordered_json& body) {
+  CAIRN_TRY(const LoadOptions options, flags.load.load_options());
+  const TemplateDefaults& defaults = options.template_defaults;
+  const ReasoningOptions reasoning = flags.reasoning();
+  if (const auto enabled = reasoning.enabled ? reasoning.enabled : defaults.reasoning)
+    body["enable_thinking"] = *enabled;
+  if (reasoning.tokens_max) body["reasoning_budget_tokens"] = *reasoning.tokens_max;
+  if (!defaults.variables.empty()) body["chat_template_kwargs"] = defaults.variables;
+  return {};
+}
+
 Result<ordered_json> remote_request(const ChatFlags& flags, const ordered_json& messages) {
   const SamplingParams sampling = flags.sampling.finish();
   ordered_json body = {{"messages", messages},
@@ -137,6 +156,7 @@ Result<ordered_json> remote_request(const ChatFlags& flags, const ordered_json& 
   if (flags.max_tokens > 0) body["max_tokens"] = flags.max_tokens;
   CAIRN_TRY(const auto form, flags.form.read());
   if (form) add_form(*form, body);
+  CAIRN_TRY_VOID(add_reasoning(flags, body));
   return body;
 }
 
@@ -292,6 +312,11 @@ void add_conversation_flags(CLI::App& command, ChatFlags& flags) {
   command.add_option("--system", flags.system, "System message");
   command
       .add_option("-n,--max-tokens", flags.max_tokens, "Tokens of one answer at most; -1: to the end of the context")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->capture_default_str();
+  command
+      .add_option("--reasoning-budget", flags.reasoning_budget,
+                  "Tokens of one answer's thinking, which then is closed; 0: it does not think; -1: no limit")
       ->check(CLI::Range(-1, 1 << 30))
       ->capture_default_str();
   flags.form.add_to(command);

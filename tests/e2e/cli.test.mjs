@@ -275,17 +275,23 @@ test('chat and run tell the template of the thinking what their flags say, and e
   const telling = write('telling.jinja', "{{ messages[0].content }}{% if messages[0].content == 'Tell' %}"
     + "{{ raise_exception('thinking is ' ~ enable_thinking ~ ', mood is ' ~ mood) }}{% endif %}</think>");
   const told = (...flags) => {
-    const [talked, ran] = [cairn(['chat', tiny, '--chat-template', telling, ...flags], { input: 'Tell\n' }),
-      cairn(['run', tiny, '--chat-template', telling, ...flags, 'Tell'])];
-    const said = talked.stderr.match(/thinking is .*?, mood is \w*/)?.[0];
-    assert.equal(ran.stderr.match(/thinking is .*?, mood is \w*/)?.[0], said);
-    return said;
+    const said = (run) => run.stderr.match(/thinking is .*?, mood is \w*/)?.[0];
+    const [talked, asked, ran] = [cairn(['chat', tiny, '--chat-template', telling, ...flags], { input: 'Tell\n' }),
+      cairn(['chat', '--url', telltale.url, ...flags], { input: 'Tell\n' }),
+      cairn(['run', tiny, '--chat-template', telling, ...flags, 'Tell'])].map(said);
+    assert.equal(ran, talked);
+    assert.equal(asked, talked);
+    return talked;
   };
+  const telltale = await serve(tiny, ['--chat-template', telling]);
   assert.equal(told(), 'thinking is True, mood is ');
   assert.equal(told('--reasoning', 'auto'), 'thinking is True, mood is ');
   assert.equal(told('--reasoning', 'on'), 'thinking is True, mood is ');
   assert.equal(told('--reasoning', 'off'), 'thinking is False, mood is ');
   assert.equal(told('--chat-template-kwargs', '{"enable_thinking": false, "mood": "blue"}'), 'thinking is False, mood is blue');
+  assert.equal(told('--reasoning-budget', '7'), 'thinking is True, mood is ');
+  assert.equal(told('--reasoning-budget', '0'), 'thinking is False, mood is ');
+  await telltale.stop();
 
   // Published templates with a switch: the command writes what a server with its flags writes.
   for (const name of ['Qwen-Qwen3-0.6B', 'deepseek-ai-DeepSeek-V3.1']) {
@@ -304,6 +310,23 @@ test('chat and run tell the template of the thinking what their flags say, and e
     assert.notEqual(answers[1], answers[0], name);
     assert.equal(answers[2], answers[1], name);
   }
+});
+
+test('chat and run close the thinking at --reasoning-budget', async () => {
+  const template = ['--chat-template', path.join(fixtures, 'chat-templates', 'deepseek-ai-DeepSeek-V3.1.jinja')];
+  const server = await serve(story, template);
+  const written = (...flags) => {
+    const [ran, talked, asked] = [cairn(['run', story, ...template, ...flags, 'Hello']), cairn(['chat', story, ...template, ...flags], { input: 'Hello\n' }),
+      cairn(['chat', '--url', server.url, ...flags], { input: 'Hello\n' })].map(({ status, stdout, stderr }) => (assert.equal(status, 0, stderr), stdout.trim()));
+    assert.equal(talked, ran);
+    assert.equal(asked, ran);
+    return ran;
+  };
+  const flags = ['-n', '60', '--temp', '0'];
+  assert.equal(written(...flags), '', 'this model does not end its thinking, which is not shown here');
+  assert.match(written(...flags, '--reasoning-budget', '8'), /\w/);
+  assert.match(written(...flags, '--reasoning-budget', '0'), /\w/);
+  await server.stop();
 });
 
 test('run and chat hold the final message of a model that writes Harmony to a form, as a server does', async () => {
