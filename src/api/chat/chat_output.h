@@ -9,7 +9,7 @@
 
 #include "api/stream/generation.h"
 #include "chat/answer/reader.h"
-#include "chat/output/output_parts.h"
+#include "chat/output_parts.h"
 
 namespace cairn::api {
 

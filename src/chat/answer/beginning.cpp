@@ -5,8 +5,8 @@
 
 #include "base/hash.h"
 #include "chat/answer/call_id.h"
+#include "chat/output/harmony_parser.h"
 #include "chat/tool_calls/format.h"
-#include "chat/tool_calls/formats/harmony.h"
 
 namespace cairn {
 namespace {
@@ -30,7 +30,7 @@ Prefill prefill_of(const OutputFormat& format, std::string_view text, std::strin
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return {};
   std::string before = thinking_close(format, prompt);
-  if (before.empty() && format.reasoning == ReasoningFormat::kHarmony) before = tool_call::kHarmonyFinal;
+  if (before.empty() && format.reasoning == ReasoningFormat::kHarmony) before = kHarmonyFinal;
   return {std::move(before), std::string(text.substr(begin))};
 }
 

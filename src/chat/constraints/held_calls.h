@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "chat/constraints/answer_grammar.h"
-#include "chat/output/output_parts.h"
+#include "chat/output_parts.h"
 #include "engine/decoding_constraint.h"
 #include "sampling/text_ban.h"
 

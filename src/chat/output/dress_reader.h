@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "chat/output/output_parts.h"
+#include "chat/output_parts.h"
 #include "chat/tool_calls/argument_writer.h"
 
 namespace cairn {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "chat/output/marker_matcher.h"
 #include "chat/output/output_parser.h"
+#include "chat/tool_calls/marker_matcher.h"
 
 namespace cairn {
 

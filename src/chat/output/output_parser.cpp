@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "chat/output/harmony_parser.h"
 #include "chat/output/marker_parser.h"
-#include "chat/tool_calls/formats/harmony.h"
 
 namespace cairn {
 
@@ -33,8 +33,7 @@ OutputParser::OutputParser(const OutputFormat& format, const nlohmann::ordered_j
   if (offered.tools != nullptr) dressed_ = std::make_unique<DressedCalls>(std::move(offered));
   tool_call::ToolSchemas schemas(tools);
   if (format.tools == ToolFormat::kHarmony || format.reasoning == ReasoningFormat::kHarmony)
-    stream_parser_ =
-        std::make_unique<tool_call::HarmonyParser>(std::move(schemas), format.tools == ToolFormat::kHarmony, prompt);
+    stream_parser_ = std::make_unique<HarmonyParser>(std::move(schemas), format.tools == ToolFormat::kHarmony, prompt);
   else
     stream_parser_ = std::make_unique<MarkerParser>(std::move(schemas), tool_call::find_style(format.tools),
                                                     find_style(format.reasoning), prompt);
@@ -69,7 +68,7 @@ bool OutputParser::in_reasoning() const { return stream_parser_->in_reasoning();
 bool OutputParser::in_syntax() const { return stream_parser_->in_syntax(); }
 
 std::string OutputParser::reasoning_close() const {
-  if (format_.reasoning == ReasoningFormat::kHarmony) return std::string(tool_call::kHarmonyAnswer);
+  if (format_.reasoning == ReasoningFormat::kHarmony) return std::string(kHarmonyAnswer);
   const ReasoningStyle* style = find_style(format_.reasoning);
   if (style == nullptr) return {};
   return style->close.starts_with("</") ? "\n" + std::string(style->close) + "\n\n" : std::string(style->close);

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "chat/output/dressed_calls.h"
-#include "chat/output/output_parts.h"
 #include "chat/output/reasoning.h"
+#include "chat/output_parts.h"
 #include "chat/tool_calls/format.h"
 
 namespace cairn {

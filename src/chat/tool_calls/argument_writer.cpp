@@ -6,7 +6,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-#include "chat/output/output_parts.h"
+#include "chat/output_parts.h"
 #include "chat/tool_calls/characters.h"
 
 namespace cairn::tool_call {

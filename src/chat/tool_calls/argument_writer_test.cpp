@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "chat/output/output_parts.h"
+#include "chat/output_parts.h"
 
 namespace cairn::tool_call {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "chat/output/marker_matcher.h"
 #include "chat/tool_calls/format.h"
+#include "chat/tool_calls/marker_matcher.h"
 
 namespace cairn::tool_call {
 

@@ -115,7 +115,7 @@ struct ToolStyle {
   int id_bytes = 0;  ///< number of letters and digits that the template requires in a call's id; 0: any id is valid
 };
 
-/// All styles but kNone and kHarmony, whose calls are part of its message format (harmony.h).
+/// All styles but kNone and kHarmony, whose calls are part of its message format (output/harmony_parser.h).
 std::span<const ToolStyle* const> tool_styles();
 /// The style of a format; null for kNone.
 const ToolStyle* find_style(ToolFormat format);

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "chat/output/marker_matcher.h"
 #include "chat/tool_calls/argument_writer.h"
+#include "chat/tool_calls/marker_matcher.h"
 #include "chat/tool_calls/tool_call_parser.h"
 
 namespace cairn::tool_call {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "chat/output/output_parts.h"
+#include "chat/output_parts.h"
 #include "chat/tool_calls/tool_schemas.h"
 
 namespace cairn::tool_call {

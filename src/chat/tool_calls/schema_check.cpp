@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "chat/output/output_parts.h"
+#include "chat/output_parts.h"
 
 namespace cairn::tool_call {
 namespace {

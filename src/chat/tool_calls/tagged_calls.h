@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "chat/output/marker_matcher.h"
 #include "chat/tool_calls/argument_writer.h"
 #include "chat/tool_calls/dsml_escape.h"
 #include "chat/tool_calls/format.h"
+#include "chat/tool_calls/marker_matcher.h"
 #include "chat/tool_calls/tool_call_parser.h"
 #include "chat/tool_calls/tool_schemas.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "chat/output/output_parts.h"
+#include "chat/output_parts.h"
 #include "chat/tool_calls/argument_writer.h"
 #include "chat/tool_calls/characters.h"
 

@@ -1,4 +1,4 @@
-#include "chat/output/marker_matcher.h"
+#include "chat/tool_calls/marker_matcher.h"
 
 #include "base/check.h"
 

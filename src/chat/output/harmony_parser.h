@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "chat/output/marker_matcher.h"
 #include "chat/output/output_parser.h"
 #include "chat/tool_calls/argument_writer.h"
+#include "chat/tool_calls/marker_matcher.h"
 
-namespace cairn::tool_call {
+namespace cairn {
 
 /// The text that begins the answer, behind its role.
 inline constexpr std::string_view kHarmonyFinal = "<|channel|>final<|message|>";
@@ -20,7 +20,7 @@ inline constexpr std::string_view kHarmonyAnswer = "<|end|><|start|>assistant<|c
 class HarmonyParser final : public OutputParser::StreamParser {
  public:
   /// Without `calls`, messages to tools are content with their header.
-  HarmonyParser(ToolSchemas schemas, bool calls, std::string_view prompt);
+  HarmonyParser(tool_call::ToolSchemas schemas, bool calls, std::string_view prompt);
   void push(char byte) override;
   void finish() override;
   bool in_reasoning() const override { return state_ == State::kBody && kind_ == PartKind::kReasoning; }
@@ -43,10 +43,10 @@ class HarmonyParser final : public OutputParser::StreamParser {
   std::string role_;                    // the header's text before its channel
   std::string channel_;                 // the header's text after its channel
   bool in_channel_ = false;
-  ArgumentWriter arguments_;
+  tool_call::ArgumentWriter arguments_;
   bool arguments_done_ = false;
   bool broken_ = false;          // the arguments go on as they come
   size_t since_part_bytes_ = 0;  // of the arguments, since they last made a part
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn
