@@ -18,7 +18,7 @@
 #include <string>
 
 #include "base/function_ref.h"
-#include "chat/chat_template.h"
+#include "chat/chat_input.h"
 #include "chat/tool_calls/format.h"
 
 namespace cairn {

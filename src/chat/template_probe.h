@@ -3,7 +3,8 @@
 #pragma once
 
 #include "base/function_ref.h"
-#include "chat/chat_template.h"
+#include "chat/chat_input.h"
+#include "jinja/jinja.h"
 
 namespace cairn {
 

@@ -10,9 +10,9 @@ namespace {
 using testing::ElementsAre;
 
 /// Writes down what it is told.
-class Told final : public ChatSerializer {
+class SerializerLog final : public ChatSerializer {
  public:
-  explicit Told(std::vector<std::string>& told) : told_(told) {}
+  explicit SerializerLog(std::vector<std::string>& told) : told_(told) {}
   bool streams() const override { return true; }
   std::string begin() override { return "begin "; }
   std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override {
@@ -39,7 +39,7 @@ TEST(ChatOutput, TellsTheSerializerOfEveryTokenAndStoresWholeTurnsAtTheEnd) {
   };
   OutputContext context;
   context.format = {ToolFormat::kHermes, ReasoningFormat::kThink};
-  ChatOutput output(std::make_unique<Told>(told), context, 2, recorder);
+  ChatOutput output(std::make_unique<SerializerLog>(told), context, 2, recorder);
   EXPECT_EQ(output.begin(), "begin ");
   for (const int choice : {0, 1}) {
     TokenEvent event;
@@ -64,7 +64,7 @@ TEST(ChatOutput, BeginsWithWhatIsForcedOnTheModel) {
   context.format = {ToolFormat::kHermes, ReasoningFormat::kThink};
   context.tools = nlohmann::ordered_json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
   context.forced_prefix = "<tool_call>\n{\"name\": \"f\", \"arguments\":";
-  ChatOutput output(std::make_unique<Told>(told), context, 1, {});
+  ChatOutput output(std::make_unique<SerializerLog>(told), context, 1, {});
   EXPECT_EQ(output.begin(), "begin parts ");
   EXPECT_THAT(told, ElementsAre("0 without a token: f"));
 }
