@@ -15,7 +15,7 @@
 
 #include "api/errors.h"
 #include "api/frames/session.h"
-#include "api/routes.h"
+#include "api/request_handler.h"
 #include "api/store/recent_responses.h"
 #include "api/telemetry/trace_export.h"
 #include "base/log.h"

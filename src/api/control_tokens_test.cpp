@@ -60,14 +60,14 @@ ordered_json with_text(const ordered_json& body, const Place& place, const std::
   return changed;
 }
 
-struct Protocol {
+struct ProtocolCase {
   const char* name;
   const char* body;
   std::optional<ChatInput> (*parse)(const ordered_json&);
   size_t places_min;  ///< so many at least take any text
 };
 
-constexpr Protocol kProtocols[] = {
+constexpr ProtocolCase kProtocols[] = {
     {"OpenAI chat", R"({
        "messages": [
          {"role": "system", "content": "Be terse."},
@@ -239,7 +239,7 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
   /// Tries `texts` in turn in all places of all protocols, `each` of them in one place. Returns how many were made.
   size_t try_all(size_t each) const {
     size_t next = 0, made = 0, refused = 0;
-    for (const Protocol& protocol : kProtocols) {
+    for (const ProtocolCase& protocol : kProtocols) {
       const ordered_json body = ordered_json::parse(protocol.body);
       if (!control_count(protocol.parse(body))) {  // some templates take no such conversation
         ++refused;

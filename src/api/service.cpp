@@ -3,15 +3,12 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "api/models/model_request.h"
 #include "api/models/model_response.h"
 #include "api/params/request_notes.h"
-#include "api/serialization/json_text.h"
-#include "api/serialization/timestamps.h"
 #include "api/store/file.h"
 #include "api/store/recent_responses.h"
 #include "api/store/turn_store.h"
@@ -45,31 +42,6 @@ Result<void> decode(net::HttpRequest& request, ByteShare& share) {
             net::decode_body(coding_of(request), request.body, net::HttpLimits{}.body_bytes_max, room_for));
   share.shrink_to(static_cast<int64_t>(request.body.size()));
   return {};
-}
-
-constexpr std::string_view kOllamaChat = "/api/chat", kOllamaGenerate = "/api/generate";
-
-/// How Ollama's clients unload a model: a request without a prompt that is to keep it loaded for no time.
-bool unloads(std::string_view path, const ModelRequest& request) {
-  const bool now = request.keep_alive && request.keep_alive->time == std::chrono::milliseconds(0);
-  return now && request.asks_nothing && (path == kOllamaChat || path == kOllamaGenerate);
-}
-
-/// The answer, as a stream of one line if the request wants a stream.
-void send_unloaded(std::string_view path, const ModelRequest& request, const std::string& model,
-                   net::HttpResponse& response) {
-  nlohmann::ordered_json value = {{"model", request.model.empty() ? model : request.model},
-                                  {"created_at", rfc3339_now()}};
-  if (path == kOllamaChat) {
-    value["message"] = {{"role", "assistant"}, {"content", ""}};
-  } else {
-    value["response"] = "";
-  }
-  value["done"] = true;
-  value["done_reason"] = "unload";
-  std::string body = dump(value);
-  if (request.stream) body += '\n';
-  response.send(200, request.stream ? "application/x-ndjson" : "application/json", std::move(body));
 }
 
 }  // namespace
@@ -110,22 +82,23 @@ struct Service::Job {
   net::HttpRequest request;
   std::shared_ptr<net::HttpResponse> response;
   ErrorFormat format;
+  Needs needs;
   Handler handler;
   ByteShare decoded;  ///< for a body that came compressed
 };
 
 void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
-                        Handler handler) {
+                        const Needs& needs, Handler handler) {
   const bool compressed = coding_of(request) != net::ContentCoding::kIdentity;
   const auto bytes = static_cast<int64_t>(request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
-  auto job = std::make_shared<Job>(std::move(request), response, format, std::move(handler), ByteShare(bytes_));
+  auto job = std::make_shared<Job>(std::move(request), response, format, needs, std::move(handler), ByteShare(bytes_));
   const auto work = [this, compressed, job] {
     if (job->response->closed()) return;
     answer_throws(*job->response, job->format, [&] {
       if (const auto done = compressed ? decode(job->request, job->decoded) : Result<void>(); !done)
         return send_error(*job->response, done.error(), job->format);
-      const auto kind = models_ == nullptr ? std::nullopt : kind_for_path(job->request.path);
-      kind ? run_with_model(job, *kind) : run(*job, nullptr, std::nullopt);
+      const bool loads = models_ != nullptr && job->needs.kind;
+      loads ? run_with_model(job) : run(*job, nullptr, std::nullopt);
     });
   };
   if (workers_.submit(work, bytes)) return;
@@ -168,23 +141,23 @@ void Service::run(Job& job, SharedModel model, const std::optional<KeepAlive>& k
   job.handler(*this, job.request, job.response);
 }
 
-void Service::run_with_model(const std::shared_ptr<Job>& job, ModelKind kind) {
-  const bool ollama = job->format == ErrorFormat::kOllama;
-  const auto asked = read_model_request(job->request.body, ollama);
+void Service::run_with_model(const std::shared_ptr<Job>& job) {
+  const Needs& needs = job->needs;
+  const auto asked = read_model_request(job->request.body, needs.ollama);
   if (!asked) return send_error(*job->response, asked.error(), job->format);
   const ModelScope scope(principal_of(job->request).models());
-  const auto choice = models_->choose(asked->model, kind);
+  const auto choice = models_->choose(asked->model, *needs.kind);
   if (!choice) return send_error(*job->response, choice.error(), job->format);
   const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->format);
   job->response = response;
-  const auto status = models_->find_exactly(choice->name);
-  if (unloads(job->request.path, *asked) && status && !status->served->pinned) {
-    if (const auto done = models_->unload(choice->name); !done) return send_error(*response, done.error(), job->format);
-    return send_unloaded(job->request.path, *asked, choice->name, *response);
+  if (needs.instead != nullptr) {
+    const auto answered = needs.instead(*models_, *asked, choice->name, *response);
+    if (!answered) return send_error(*response, answered.error(), job->format);
+    if (*answered) return;
   }
   ModelManager::Waiter waiter;
   waiter.gone = [response] { return response->closed(); };
-  if (asked->stream && !ollama) waiter.tell = [response] { response->tell_loading(); };
+  if (asked->stream && !needs.ollama) waiter.tell = [response] { response->tell_loading(); };
   with_model(choice->name, asked->keep_alive, std::move(waiter),
              [this, job, keep = asked->keep_alive](Result<SharedModel> model) {
                answer_throws(*job->response, job->format, [&] {

@@ -14,6 +14,7 @@
 #include "api/errors.h"
 #include "api/http/kept_streams.h"
 #include "api/models/model_pulls.h"
+#include "api/models/model_request.h"
 #include "api/params/generation_defaults.h"
 #include "api/store/response_store.h"
 #include "api/stream/running_requests.h"
@@ -111,10 +112,10 @@ class Service {
 
   using Handler =
       std::function<void(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response)>;
-  /// Has a worker call the handler, with RequestNotes, unless the client has gone by then. What it throws, and a
-  /// request that has no room in `bytes` or in the workers' queue, is answered in `shape`.
+  /// Has a worker call the handler, with RequestNotes and once there is what it needs, unless the client has gone by
+  /// then. What it throws, and a request that has no room in `bytes` or in the workers' queue, is answered in `format`.
   void hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
-                 Handler handler);
+                 const Needs& needs, Handler handler);
   /// The same for what is no HTTP request; false: no worker is free for it, or all has stopped.
   [[nodiscard]] bool hand_over(std::move_only_function<void()> job, int64_t bytes) {
     return workers_.submit(std::move(job), bytes);
@@ -130,7 +131,7 @@ class Service {
   /// Reads the request by its endpoint.
   void run(Job& job, SharedModel model, const std::optional<KeepAlive>& keep);
   /// The same once its model is loaded.
-  void run_with_model(const std::shared_ptr<Job>& job, ModelKind kind);
+  void run_with_model(const std::shared_ptr<Job>& job);
   void give_memory_back();
 
   const Registry& registry_;

@@ -146,17 +146,15 @@ ordered_json model_stats(const LoadedModel& model) {
   return item;
 }
 
-void handle_stats(const Registry& registry, net::HttpResponse& response) {
-  send_json(response, server_stats(registry));
-}
+void send_stats(const Registry& registry, net::HttpResponse& response) { send_json(response, server_stats(registry)); }
 
-void handle_metrics(const Registry& registry, net::HttpResponse& response) {
+void send_metrics(const Registry& registry, net::HttpResponse& response) {
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
   for (const SharedModel& model : registry.list()) list["data"].push_back(model_stats(*model));
   send_json(response, list);
 }
 
-void handle_prefix(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response) {
+void send_prefix(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response) {
   const auto id = request.query_value("request");
   if (!id || id->empty()) {
     return send_error(response,

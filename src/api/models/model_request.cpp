@@ -161,36 +161,6 @@ Result<std::optional<KeepAlive>> read_keep_alive(const ordered_json& value) {
   return fail_at("keep_alive", Code::kInvalidArgument, "keep_alive must be a number of seconds or a time like \"5m\"");
 }
 
-std::optional<ModelKind> kind_for_path(std::string_view path) {
-  constexpr std::string_view kEmbedding[] = {"/v1/embeddings", "/embedding", "/embeddings",
-                                             "/embed",         "/api/embed", "/api/embeddings"};
-  constexpr std::string_view kReranking[] = {"/v1/rerank", "/rerank", "/v1/reranking", "/reranking", "/v2/rerank"};
-  constexpr std::string_view kChat[] = {"/v1/chat/completions",
-                                        "/v1/completions",
-                                        "/v1/messages",
-                                        "/v1/messages/count_tokens",
-                                        "/v1/responses",
-                                        "/v1/responses/input_tokens",
-                                        "/v1/responses/compact",
-                                        "/v1/chat/completions/input_tokens",
-                                        "/chat/completions/input_tokens",
-                                        "/api/chat",
-                                        "/api/generate",
-                                        "/completion",
-                                        "/infill",
-                                        "/completions",
-                                        "/responses",
-                                        "/chat/completions",
-                                        "/tokenize",
-                                        "/detokenize",
-                                        "/apply-template"};
-  const auto has = [&](const auto& paths) { return std::ranges::find(paths, path) != std::end(paths); };
-  if (has(kEmbedding)) return ModelKind::kEmbedding;
-  if (has(kReranking)) return ModelKind::kReranking;
-  if (has(kChat)) return ModelKind::kChat;
-  return std::nullopt;
-}
-
 AnsweringModel::AnsweringModel(SharedModel model, std::optional<KeepAlive> keep_alive)
     : model_(std::move(model)), keep_alive_(keep_alive), outer_(std::exchange(current_model, this)) {}
 AnsweringModel::~AnsweringModel() { current_model = outer_; }

@@ -1,5 +1,6 @@
 #include "api/ollama/handlers.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "api/answer_rules.h"
@@ -12,6 +13,8 @@
 #include "api/params/choices.h"
 #include "api/params/request_fields.h"
 #include "api/params/request_notes.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/timestamps.h"
 #include "base/system/random_id.h"
 #include "chat/completion_prompt.h"
 #include "chat/infill_prompt.h"
@@ -83,7 +86,35 @@ Result<void> generate(Service& service, const net::HttpRequest& http,
   return answer(service, std::move(request), true, http, response);
 }
 
+/// `empty`: the answer that the model does not give. Sent as a stream of one line if the request wants a stream.
+Result<bool> unload(ModelManager& models, const ModelRequest& request, const std::string& model, ordered_json empty,
+                    net::HttpResponse& response) {
+  const bool now = request.keep_alive && request.keep_alive->time == std::chrono::milliseconds(0);
+  if (!now || !request.asks_nothing) return false;
+  const auto status = models.find_exactly(model);
+  if (!status || status->served->pinned) return false;
+  CAIRN_TRY_VOID(models.unload(model));
+  ordered_json value = {{"model", request.model.empty() ? model : request.model}, {"created_at", rfc3339_now()}};
+  value.update(empty);
+  value["done"] = true;
+  value["done_reason"] = "unload";
+  std::string body = dump(value);
+  if (request.stream) body += '\n';
+  response.send(200, request.stream ? "application/x-ndjson" : "application/json", std::move(body));
+  return true;
+}
+
 }  // namespace
+
+Result<bool> unload_by_chat(ModelManager& models, const ModelRequest& request, const std::string& model,
+                            net::HttpResponse& response) {
+  return unload(models, request, model, {{"message", {{"role", "assistant"}, {"content", ""}}}}, response);
+}
+
+Result<bool> unload_by_generate(ModelManager& models, const ModelRequest& request, const std::string& model,
+                                net::HttpResponse& response) {
+  return unload(models, request, model, {{"response", ""}}, response);
+}
 
 void handle_chat(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   if (const auto done = chat(service, request, response); !done)

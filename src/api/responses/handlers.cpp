@@ -16,7 +16,6 @@
 #include "api/serialization/json_text.h"
 #include "base/log.h"
 #include "base/text/json.h"
-#include "base/text/printable.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -107,25 +106,36 @@ Result<void> compact(Service& service, const net::HttpRequest& http,
   });
 }
 
-/// What a path below /v1/responses/ asks for.
-struct Target {
-  std::string id;
-  std::string_view action;  ///< "", "cancel", "input_items"
-};
-
-Target target_of(std::string_view path) {
+/// What stands behind /v1/responses/ in the path.
+std::string id_of(std::string_view path) {
   path.remove_prefix(kResponsesPrefix.size());
-  const size_t slash = path.find('/');
-  return {std::string(path.substr(0, slash)), slash == std::string_view::npos ? "" : path.substr(slash + 1)};
+  return std::string(path.substr(0, path.find('/')));
 }
 
-Result<ordered_json> retrieve(Service& service, const std::string& tenant, const Target& target) {
-  return service.response_store().response(tenant, target.id);
+/// Null: no response of that id is being written.
+RunningResponse* find_running(Service& service, const net::HttpRequest& http) {
+  return service.running_responses().find(tenant_of(http), id_of(http.path));
 }
 
-Result<ordered_json> remove(Service& service, const std::string& tenant, const Target& target) {
-  CAIRN_TRY_VOID(service.response_store().remove(tenant, target.id));
-  return ordered_json{{"id", target.id}, {"object", "response"}, {"deleted", true}};
+Result<void> refuse_stream(const net::HttpRequest& http) {
+  if (http.query_value("stream") != "true") return {};
+  return fail_at("stream", Code::kUnsupported, "a stored response has no stream; leave stream out");
+}
+
+Result<ordered_json> stored_response(Service& service, const net::HttpRequest& http) {
+  return service.response_store().response(tenant_of(http), id_of(http.path));
+}
+
+Result<ordered_json> retrieve(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY_VOID(refuse_stream(http));
+  return stored_response(service, http);
+}
+
+Result<ordered_json> remove(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY_VOID(refuse_stream(http));
+  const std::string id = id_of(http.path);
+  CAIRN_TRY_VOID(service.response_store().remove(tenant_of(http), id));
+  return ordered_json{{"id", id}, {"object", "response"}, {"deleted", true}};
 }
 
 /// `limit` items of `items` in `order`, from the one after `after`.
@@ -145,10 +155,13 @@ Result<ordered_json> list_page(const ordered_json& items, const net::HttpRequest
   return list;
 }
 
-Result<ordered_json> input_items(Service& service, const std::string& tenant, const Target& target,
-                                 const net::HttpRequest& http) {
-  CAIRN_TRY(const ordered_json items, service.response_store().input(tenant, target.id));
+Result<ordered_json> input_items(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY(const ordered_json items, service.response_store().input(tenant_of(http), id_of(http.path)));
   return list_page(items, http);
+}
+
+void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
+  result ? send_json(response, *result) : send_error(response, result.error());
 }
 
 }  // namespace
@@ -168,54 +181,45 @@ void handle_compact(Service& service, const net::HttpRequest& request, std::shar
   if (const auto done = compact(service, request, response); !done) send_error(*response, done.error());
 }
 
-bool handle_running(Service& service, const net::HttpRequest& request, net::HttpResponse& response) {
-  const Target target = target_of(request.path);
-  RunningResponse* running = service.running_responses().find(tenant_of(request), target.id);
-  if (running == nullptr) return false;
-  const bool get = request.method == "GET" || request.method == "HEAD";
-  if (target.action == "cancel" && request.method == "POST") {
-    send_json(response, running->cancel());
-  } else if (target.action.empty() && request.method == "DELETE") {
-    send_error(response, {Code::kInvalidArgument,
-                          fmt::format("the response {} is not finished; cancel it first: POST {}{}/cancel", target.id,
-                                      kResponsesPrefix, target.id),
-                          {}});
-  } else if (target.action.empty() && get && running->stored() && request.query_value("stream") != "true") {
-    send_json(response, running->now());
-  } else {
-    return false;
-  }
+bool answer_running(Service& service, const net::HttpRequest& request, net::HttpResponse& response) {
+  RunningResponse* running = find_running(service, request);
+  if (running == nullptr || !running->stored() || request.query_value("stream") == "true") return false;
+  send_json(response, running->now());
   return true;
 }
 
-void handle_stored(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  const Target target = target_of(request.path);
-  const std::string tenant = tenant_of(request);
-  const bool get = request.method == "GET" || request.method == "HEAD";
-  Result<ordered_json> options = ordered_json();
-  std::string_view methods;
-  if (target.action == "cancel") {
-    methods = "POST";
-    if (request.method == "POST") options = retrieve(service, tenant, target);
-  } else if (target.action == "input_items") {
-    methods = "GET";
-    if (get) options = input_items(service, tenant, target, request);
-  } else if (target.action.empty()) {
-    methods = "GET, DELETE";
-    if (request.query_value("stream") == "true") {
-      options = fail_at("stream", Code::kUnsupported, "a stored response has no stream; leave stream out");
-    } else if (get) {
-      options = retrieve(service, tenant, target);
-    } else if (request.method == "DELETE") {
-      options = remove(service, tenant, target);
-    }
-  } else {
-    options = fail(Code::kNotFound, "there is no {}; below {}ID there are input_items and cancel",
-                   cut_text(request.path, kEchoBytesMax), kResponsesPrefix);
-  }
-  if (!options) return send_error(*response, options.error());
-  if (!options->is_null()) return send_json(*response, *options);
-  send_method_not_allowed(*response, request, methods);
+bool refuse_to_remove_running(Service& service, const net::HttpRequest& request, net::HttpResponse& response) {
+  if (find_running(service, request) == nullptr) return false;
+  const std::string id = id_of(request.path);
+  send_error(response, {Code::kInvalidArgument,
+                        fmt::format("the response {} is not finished; cancel it first: POST {}{}/cancel", id,
+                                    kResponsesPrefix, id),
+                        {}});
+  return true;
+}
+
+bool cancel_running(Service& service, const net::HttpRequest& request, net::HttpResponse& response) {
+  RunningResponse* running = find_running(service, request);
+  if (running == nullptr) return false;
+  send_json(response, running->cancel());
+  return true;
+}
+
+void handle_retrieve(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, retrieve(service, request));
+}
+
+void handle_remove(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, remove(service, request));
+}
+
+void handle_cancel(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, stored_response(service, request));
+}
+
+void handle_input_items(Service& service, const net::HttpRequest& request,
+                        std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, input_items(service, request));
 }
 
 }  // namespace cairn::api::responses

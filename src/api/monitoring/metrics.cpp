@@ -1,4 +1,4 @@
-#include "api/telemetry/metrics.h"
+#include "api/monitoring/metrics.h"
 
 #include <algorithm>
 #include <chrono>
@@ -296,7 +296,7 @@ std::string prometheus_metrics(Service& service) {
   return text.take();
 }
 
-void handle_prometheus(Service& service, net::HttpResponse& response) {
+void send_prometheus(Service& service, net::HttpResponse& response) {
   const auto start = static_cast<int64_t>(process_stats().start_unix_seconds);
   response.send(200, kPrometheusContentType, prometheus_metrics(service),
                 {{"Process-Start-Time-Unix", std::to_string(start)}});  // llama-server's

@@ -10,6 +10,6 @@ namespace cairn::api {
 
 /// Server's thread.
 std::string prometheus_metrics(Service& service);
-void handle_prometheus(Service& service, net::HttpResponse& response);
+void send_prometheus(Service& service, net::HttpResponse& response);
 
 }  // namespace cairn::api
