@@ -179,7 +179,7 @@ Result<void> load(const ServeFlags& flags, const ConfigFile& config, ModelManage
   CAIRN_TRY_VOID(manager.set_models(models));
   SharedModel only;
   for (const ServedModel& served : models)
-    if (served.pinned && !serves_one_file(flags)) CAIRN_TRY_VOID(manager.load(served.model.name));
+    if (served.pinned && !serves_one_file(flags)) CAIRN_TRY_VOID(manager.load(served.model.name, kEveryModel));
   if (serves_one_file(flags)) {
     CAIRN_TRY(only, manager.load_and_wait(models.front().model.name));
     warn_without_template(*only);

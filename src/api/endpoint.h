@@ -14,6 +14,7 @@
 
 namespace cairn::api {
 
+class RequestContext;
 class Service;
 
 /// The thread on which a handler is called. What takes time, or may wait for a disk, goes to a worker: bodies, and
@@ -23,10 +24,11 @@ enum class RunsOn { kServer, kWorker };
 /// The constructor has no defaults, so that a row which leaves something out does not compile.
 struct Endpoint {
   /// Answers through `response`, now or later.
-  using Handler = void (*)(Service& service, const net::HttpRequest& request,
+  using Handler = void (*)(Service& service, RequestContext& context, const net::HttpRequest& request,
                            std::shared_ptr<net::HttpResponse> response);
   /// Called on the server's thread before a worker has the request. True: the request is answered.
-  using AtOnce = bool (*)(Service& service, const net::HttpRequest& request, net::HttpResponse& response);
+  using AtOnce = bool (*)(Service& service, RequestContext& context, const net::HttpRequest& request,
+                          net::HttpResponse& response);
 
   constexpr Endpoint(std::string_view its_method, std::string_view its_pattern, Protocol its_protocol,
                      ErrorFormat its_errors, Needs what_it_needs, AccessRule its_access, RunsOn where_it_runs,

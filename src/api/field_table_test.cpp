@@ -19,8 +19,7 @@
 #include "api/ollama/request.h"
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
-#include "api/params/field_audit.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 #include "api/responses/request.h"
 #include "api/tokenize_endpoints.h"
 #include "base/testing/test_data.h"
@@ -30,10 +29,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Endpoint {
+struct Reader {
   std::string name;
   std::string body;  // the least that is valid, and objects whose fields are to be listed
-  std::function<Result<void>(const ordered_json&)> parse;
+  std::function<Result<void>(RequestContext& context, const ordered_json& body)> parse;
 };
 
 template <typename T>
@@ -46,56 +45,77 @@ std::string chat_body(std::string_view more = "") {
   return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}]{}}})", more);
 }
 
-std::vector<Endpoint> answering() {
+std::vector<Reader> answering() {
   return {
       {"/v1/chat/completions", chat_body(R"(, "stream_options": {}, "metadata": {})"),
-       [](const ordered_json& body) { return forget(openai::parse_chat(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(openai::parse_chat(context, body)); }},
       {"/v1/completions", R"({"prompt": "x", "stream_options": {}})",
-       [](const ordered_json& body) { return forget(openai::parse_completion(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(openai::parse_completion(context, body));
+       }},
       {"/v1/responses", R"({"input": "x", "reasoning": {}, "text": {}, "stream_options": {}})",
-       [](const ordered_json& body) { return forget(responses::parse_responses(body, {})); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(responses::parse_responses(context, body, {}));
+       }},
       {"/v1/messages",
        chat_body(R"(, "max_tokens": 5, "metadata": {}, "thinking": {"type": "enabled", "budget_tokens": 2000},
                    "output_config": {}, "context_management": {})"),
-       [](const ordered_json& body) { return forget(anthropic::parse_messages(body, anthropic::Purpose::kAnswer)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(anthropic::parse_messages(context, body, anthropic::Purpose::kAnswer));
+       }},
       {"/v1/embeddings", R"({"input": "x"})",
-       [](const ordered_json& body) { return forget(openai::parse_embeddings(body)); }},
-      {"/embed", R"({"inputs": "x"})", [](const ordered_json& body) { return forget(openai::parse_tei_embed(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(openai::parse_embeddings(context, body));
+       }},
+      {"/embed", R"({"inputs": "x"})",
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(openai::parse_tei_embed(context, body));
+       }},
       {"/v1/rerank", R"({"query": "x", "documents": ["y"]})",
-       [](const ordered_json& body) { return forget(parse_rerank(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(parse_rerank(context, body)); }},
       {"/api/chat", chat_body(R"(, "options": {})"),
-       [](const ordered_json& body) { return forget(ollama::parse_chat(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(ollama::parse_chat(context, body)); }},
       {"/api/generate", R"({"prompt": "x", "options": {}})",
-       [](const ordered_json& body) { return forget(ollama::parse_generate(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(ollama::parse_generate(context, body)); }},
       {"/api/embed", R"({"input": "x", "options": {}})",
-       [](const ordered_json& body) { return forget(ollama::parse_embed(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(ollama::parse_embed(context, body)); }},
       {"/api/embeddings", R"({"prompt": "x", "options": {}})",
-       [](const ordered_json& body) { return forget(ollama::parse_embeddings(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(ollama::parse_embeddings(context, body));
+       }},
       {"/completion", R"({"prompt": "x"})",
-       [](const ordered_json& body) { return forget(llama_cpp::parse_completion(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(llama_cpp::parse_completion(context, body));
+       }},
       {"/infill", R"({"input_prefix": "x", "input_suffix": "y"})",
-       [](const ordered_json& body) { return forget(llama_cpp::parse_infill(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(llama_cpp::parse_infill(context, body));
+       }},
       {"frames", chat_body(R"(, "id": "1")"),
-       [](const ordered_json& body) -> Result<void> {
-         const auto message = frames::parse_message(body.dump());
+       [](RequestContext& context, const ordered_json& body) -> Result<void> {
+         const auto message = frames::parse_message(context, body.dump());
          if (!message) return std::unexpected(message.error().error);
          return {};
        }},
   };
 }
 
-std::vector<Endpoint> preparing() {
+std::vector<Reader> preparing() {
   return {
-      {"/tokenize", R"({"content": "x"})", [](const ordered_json& body) { return forget(parse_tokenize(body)); }},
-      {"/detokenize", R"({"tokens": [1]})", [](const ordered_json& body) { return forget(parse_detokenize(body)); }},
-      {"/api/show", R"({"model": "x"})", [](const ordered_json& body) { return forget(ollama::parse_show(body)); }},
-      {"/apply-template", chat_body(), [](const ordered_json& body) { return forget(parse_apply_template(body)); }},
+      {"/tokenize", R"({"content": "x"})",
+       [](RequestContext& context, const ordered_json& body) { return forget(parse_tokenize(context, body)); }},
+      {"/detokenize", R"({"tokens": [1]})",
+       [](RequestContext& context, const ordered_json& body) { return forget(parse_detokenize(context, body)); }},
+      {"/api/show", R"({"model": "x"})",
+       [](RequestContext& context, const ordered_json& body) { return forget(ollama::parse_show(context, body)); }},
+      {"/apply-template", chat_body(),
+       [](RequestContext& context, const ordered_json& body) { return forget(parse_apply_template(context, body)); }},
   };
 }
 
-std::vector<Endpoint> endpoints() {
-  std::vector<Endpoint> all = answering();
-  for (Endpoint& endpoint : preparing()) all.push_back(std::move(endpoint));
+std::vector<Reader> endpoints() {
+  std::vector<Reader> all = answering();
+  for (Reader& endpoint : preparing()) all.push_back(std::move(endpoint));
   return all;
 }
 
@@ -123,10 +143,11 @@ struct Outcomes {
   bool refused = false;  ///< for some value the reason is that this server cannot
 };
 
-Outcomes outcomes(const Endpoint& endpoint, const ordered_json& body, const std::string& name) {
+Outcomes outcomes(const Reader& endpoint, const ordered_json& body, const std::string& name) {
   Outcomes seen;
   for (const std::string_view value : kProbes) {
-    const auto done = endpoint.parse(with(body, name, ordered_json::parse(value)));
+    RequestContext context;
+    const auto done = endpoint.parse(context, with(body, name, ordered_json::parse(value)));
     seen.taken |= done.has_value();
     seen.refused |= !done && done.error().code == Code::kUnsupported && done.error().at.starts_with(name);
   }
@@ -139,14 +160,16 @@ FieldUse use_of(const Outcomes& seen) {
   return seen.taken ? FieldUse::kNeutral : FieldUse::kRefused;
 }
 
-std::map<std::string, FieldUse> find_uses(const Endpoint& endpoint) {
+std::map<std::string, FieldUse> find_uses(const Reader& endpoint) {
   const auto body = ordered_json::parse(endpoint.body);
   std::map<std::string, FieldUse> uses;
   {
-    FieldAudit listening;
-    const auto done = endpoint.parse(body);
+    FieldAudit audit;
+    RequestContext context;
+    context.set_audit(&audit);
+    const auto done = endpoint.parse(context, body);
     EXPECT_TRUE(done.has_value()) << endpoint.name << ": " << done.error().text();
-    uses = listening.all();
+    uses = audit.all();
   }
   std::erase_if(uses, [](const auto& use) { return use.first.find('[') != std::string::npos; });
   for (auto& [name, use] : uses) {
@@ -156,7 +179,7 @@ std::map<std::string, FieldUse> find_uses(const Endpoint& endpoint) {
 }
 
 /// Found once: it takes thousands of requests.
-const std::map<std::string, FieldUse>& uses_of(const Endpoint& endpoint) {
+const std::map<std::string, FieldUse>& uses_of(const Reader& endpoint) {
   static std::map<std::string, std::map<std::string, FieldUse>> known;
   const auto [found, made] = known.try_emplace(endpoint.name);
   if (made) found->second = find_uses(endpoint);
@@ -177,15 +200,15 @@ std::string_view word_of(FieldUse use) {
   return "refused";
 }
 
-std::string table(const std::vector<Endpoint>& all) {
+std::string table(const std::vector<Reader>& all) {
   std::vector<std::map<std::string, FieldUse>> uses;
   std::set<std::string> names;
-  for (const Endpoint& endpoint : all) {
+  for (const Reader& endpoint : all) {
     uses.push_back(uses_of(endpoint));
     for (const auto& [name, use] : uses.back()) names.insert(name);
   }
   std::string text = "| field |";
-  for (const Endpoint& endpoint : all) text += " `" + endpoint.name + "` |";
+  for (const Reader& endpoint : all) text += " `" + endpoint.name + "` |";
   text += "\n|---|";
   for (size_t i = 0; i < all.size(); ++i) text += "---|";
   text += "\n";
@@ -240,10 +263,11 @@ TEST(FieldTable, IsWhatTheParsersSay) {
 TEST(FieldTable, WhatIsHonouredMindsItsValueAndWhatIsRefusedIsRefused) {
   // Nothing takes this.
   const ordered_json nonsense = ordered_json::parse(R"([[[{"a": [true]}]]])");
-  for (const Endpoint& endpoint : endpoints()) {
+  for (const Reader& endpoint : endpoints()) {
     const auto body = ordered_json::parse(endpoint.body);
     for (const auto& [name, use] : uses_of(endpoint)) {
-      const auto done = endpoint.parse(with(body, name, nonsense));
+      RequestContext context;
+      const auto done = endpoint.parse(context, with(body, name, nonsense));
       if (use == FieldUse::kIgnored) {
         EXPECT_TRUE(done.has_value()) << endpoint.name << " " << name << ": " << (done ? "" : done.error().text());
         continue;
@@ -256,7 +280,7 @@ TEST(FieldTable, WhatIsHonouredMindsItsValueAndWhatIsRefusedIsRefused) {
 }
 
 TEST(FieldTable, NeutralFieldsTakeWhatAsksForNothingAndRefuseTheRestByName) {
-  for (const Endpoint& endpoint : endpoints()) {
+  for (const Reader& endpoint : endpoints()) {
     const auto body = ordered_json::parse(endpoint.body);
     for (const auto& [name, use] : uses_of(endpoint)) {
       if (use != FieldUse::kNeutral) continue;
@@ -268,28 +292,28 @@ TEST(FieldTable, NeutralFieldsTakeWhatAsksForNothingAndRefuseTheRestByName) {
 }
 
 TEST(FieldTable, WhatHasNoEffectIsTold) {
-  for (const Endpoint& endpoint : endpoints()) {
+  for (const Reader& endpoint : endpoints()) {
     const auto body = ordered_json::parse(endpoint.body);
     for (const auto& [name, use] : uses_of(endpoint)) {
       if (use != FieldUse::kIgnored) continue;
-      const RequestNotes notes;
-      ASSERT_TRUE(endpoint.parse(with(body, name, 1)).has_value()) << endpoint.name << " " << name;
-      EXPECT_THAT(notes.all(), testing::Contains(testing::HasSubstr(name))) << endpoint.name;
+      RequestContext context;
+      ASSERT_TRUE(endpoint.parse(context, with(body, name, 1)).has_value()) << endpoint.name << " " << name;
+      EXPECT_THAT(context.warnings(), testing::Contains(testing::HasSubstr(name))) << endpoint.name;
     }
   }
 }
 
 TEST(FieldTable, WhatIsNotListedIsToldOrIfFieldsAreStrictRefusedByName) {
-  for (const Endpoint& endpoint : endpoints()) {
+  for (const Reader& endpoint : endpoints()) {
     const auto body = with(ordered_json::parse(endpoint.body), "frobnicate", 1);
     {
-      const RequestNotes notes;
-      const auto done = endpoint.parse(body);
+      RequestContext context;
+      const auto done = endpoint.parse(context, body);
       ASSERT_TRUE(done.has_value()) << endpoint.name << ": " << done.error().text();
-      EXPECT_THAT(notes.all(), testing::Contains(testing::HasSubstr("frobnicate"))) << endpoint.name;
+      EXPECT_THAT(context.warnings(), testing::Contains(testing::HasSubstr("frobnicate"))) << endpoint.name;
     }
-    const RequestNotes strict(true);
-    const auto done = endpoint.parse(body);
+    RequestContext strict({.strict_fields = true});
+    const auto done = endpoint.parse(strict, body);
     ASSERT_FALSE(done.has_value()) << endpoint.name;
     EXPECT_THAT(done.error().message, testing::HasSubstr("frobnicate")) << endpoint.name;
     EXPECT_EQ(done.error().at, "frobnicate");

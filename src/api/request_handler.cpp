@@ -10,12 +10,12 @@
 #include "api/http/client_request_id.h"
 #include "api/http/kept_streams.h"
 #include "api/http/tenant.h"
+#include "api/params/request_context.h"
 #include "api/routes.h"
 #include "api/telemetry/request_record.h"
 #include "api/web/page.h"
 #include "base/log.h"
 #include "base/text/printable.h"
-#include "loader/model_scope.h"
 #include "net/http/content_coding.h"
 
 namespace cairn::api {
@@ -47,25 +47,33 @@ void refuse_coding(const net::HttpRequest& request, net::HttpResponse& response,
 
 void call(Service& service, const Route& route, net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
   const Endpoint& endpoint = *route.endpoint;
-  if (endpoint.runs_on == RunsOn::kServer) return endpoint.handle(service, request, std::move(response));
-  if (endpoint.at_once != nullptr && endpoint.at_once(service, request, *response)) return;
+  RequestContext context({.id = route.id,
+                          .scope = principal_of(request).models(),
+                          .strict_fields = service.strict_fields(),
+                          .record = std::static_pointer_cast<RequestRecord>(request.context)});
+  if (endpoint.runs_on == RunsOn::kServer) return endpoint.handle(service, context, request, std::move(response));
+  if (endpoint.at_once != nullptr && endpoint.at_once(service, context, request, *response)) return;
   // What asks for something that has an id is no conversation.
   if (const auto kept = route.id.empty() ? keep_stream(service, request, response) : Result<void>(); !kept)
     return send_error(*response, kept.error(), route.errors);
-  service.hand_over(std::move(request), std::move(response), route.errors, endpoint.needs, endpoint.handle);
+  service.hand_over({.request = std::move(request),
+                     .response = std::move(response),
+                     .context = std::move(context),
+                     .errors = route.errors,
+                     .needs = endpoint.needs,
+                     .handle = endpoint.handle});
 }
 
 void handle(Service& service, const Route& route, net::HttpRequest request,
             std::shared_ptr<net::HttpResponse> response) {
   // Whoever needs a key sees the page first, which asks for it.
-  if (web::handle_page(service, request, *response)) return;
+  if (service.page() && web::handle_page(request, *response)) return;
   if (Access* access = service.access()) {
     response = let_in(*access, request, std::move(response), route.access, route.errors);
     if (response == nullptr) return;
     if (const std::string& key = principal_of(request).name(); !key.empty())
       std::static_pointer_cast<RequestRecord>(request.context)->asked_by(key);
   }
-  const ModelScope scope(principal_of(request).models());
   const auto client_id = client_request_id(request);
   if (!client_id) return send_error(*response, client_id.error(), route.errors);
   if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);

@@ -6,16 +6,12 @@
 #include <string_view>
 #include <utility>
 
-#include "api/models/model_request.h"
 #include "api/models/model_response.h"
-#include "api/params/request_notes.h"
 #include "api/store/file.h"
 #include "api/store/recent_responses.h"
 #include "api/store/turn_store.h"
-#include "api/telemetry/request_record.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
-#include "loader/model_scope.h"
 #include "net/http/content_coding.h"
 
 namespace cairn::api {
@@ -77,32 +73,23 @@ void Service::keep_recent_responses(int64_t bytes_max) {
   response_store_ = make_recent_responses({.bytes_max = bytes_max});
 }
 
-/// A request on its way to its endpoint.
-struct Service::Job {
-  net::HttpRequest request;
-  std::shared_ptr<net::HttpResponse> response;
-  ErrorFormat format;
-  Needs needs;
-  Handler handler;
-  ByteShare decoded;  ///< for a body that came compressed
-};
-
-void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
-                        const Needs& needs, Handler handler) {
-  const bool compressed = coding_of(request) != net::ContentCoding::kIdentity;
-  const auto bytes = static_cast<int64_t>(request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
-  auto job = std::make_shared<Job>(std::move(request), response, format, needs, std::move(handler), ByteShare(bytes_));
+void Service::hand_over(Job given) {
+  const bool compressed = coding_of(given.request) != net::ContentCoding::kIdentity;
+  const auto bytes = static_cast<int64_t>(given.request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
+  const auto job = std::make_shared<Job>(std::move(given));
+  job->decoded = ByteShare(bytes_);
   const auto work = [this, compressed, job] {
     if (job->response->closed()) return;
-    answer_throws(*job->response, job->format, [&] {
+    answer_throws(*job->response, job->errors, [&] {
       if (const auto done = compressed ? decode(job->request, job->decoded) : Result<void>(); !done)
-        return send_error(*job->response, done.error(), job->format);
+        return send_error(*job->response, done.error(), job->errors);
       const bool loads = models_ != nullptr && job->needs.kind;
-      loads ? run_with_model(job) : run(*job, nullptr, std::nullopt);
+      loads ? run_with_model(job) : run(*job, nullptr);
     });
   };
   if (workers_.submit(work, bytes)) return;
-  send_error(*response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}}, format);
+  send_error(*job->response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}},
+             job->errors);
 }
 
 void Service::set_generation_defaults(const std::string& model, const GenerationDefaults& defaults) {
@@ -110,16 +97,7 @@ void Service::set_generation_defaults(const std::string& model, const Generation
   model_defaults_[model] = defaults;
 }
 
-GenerationDefaults Service::generation_defaults(std::string_view model) const {
-  if (const AnsweringModel* answering = AnsweringModel::current()) return defaults_of(*answering->model());
-  const auto models = registry_.list();
-  const auto found = std::ranges::find_if(models, [&](const auto& each) {
-    return models.size() == 1 || each->name == model || std::ranges::find(each->aliases, model) != each->aliases.end();
-  });
-  return found == models.end() ? generation_defaults_ : defaults_of(**found);
-}
-
-GenerationDefaults Service::defaults_of(const LoadedModel& model) const {
+GenerationDefaults Service::generation_defaults(const LoadedModel& model) const {
   GenerationDefaults defaults = generation_defaults_;
   {
     const std::lock_guard lock(model_defaults_mutex_);
@@ -129,42 +107,36 @@ GenerationDefaults Service::defaults_of(const LoadedModel& model) const {
   return defaults.or_else(recommended_by(model.file.metadata()));
 }
 
-void Service::run(Job& job, SharedModel model, const std::optional<KeepAlive>& keep) {
+void Service::run(Job& job, SharedModel model) {
   ByteShare share(bytes_);
-  if (!share.grow_to(working_bytes(job.request.body))) return send_error(*job.response, no_request_bytes(), job.format);
-  std::optional<AnsweringModel> answering;
-  if (model != nullptr) answering.emplace(std::move(model), keep);
-  const ModelScope scope(principal_of(job.request).models());
-  const RequestNotes notes(
-      strict_fields_, [this](auto name) { return generation_defaults(name); },
-      std::static_pointer_cast<RequestRecord>(job.request.context));
-  job.handler(*this, job.request, job.response);
+  if (!share.grow_to(working_bytes(job.request.body))) return send_error(*job.response, no_request_bytes(), job.errors);
+  answer_by(job.context, std::move(model));
+  job.handle(*this, job.context, job.request, job.response);
 }
 
 void Service::run_with_model(const std::shared_ptr<Job>& job) {
   const Needs& needs = job->needs;
+  const ModelScope& scope = job->context.scope();
   const auto asked = read_model_request(job->request.body, needs.ollama);
-  if (!asked) return send_error(*job->response, asked.error(), job->format);
-  const ModelScope scope(principal_of(job->request).models());
-  const auto choice = models_->choose(asked->model, *needs.kind);
-  if (!choice) return send_error(*job->response, choice.error(), job->format);
-  const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->format);
+  if (!asked) return send_error(*job->response, asked.error(), job->errors);
+  const auto choice = models_->choose(asked->model, *needs.kind, scope);
+  if (!choice) return send_error(*job->response, choice.error(), job->errors);
+  const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->errors);
   job->response = response;
   if (needs.instead != nullptr) {
-    const auto answered = needs.instead(*models_, *asked, choice->name, *response);
-    if (!answered) return send_error(*response, answered.error(), job->format);
+    const auto answered = needs.instead(*models_, *asked, choice->name, scope, *response);
+    if (!answered) return send_error(*response, answered.error(), job->errors);
     if (*answered) return;
   }
   ModelManager::Waiter waiter;
   waiter.gone = [response] { return response->closed(); };
   if (asked->stream && !needs.ollama) waiter.tell = [response] { response->tell_loading(); };
-  with_model(choice->name, asked->keep_alive, std::move(waiter),
-             [this, job, keep = asked->keep_alive](Result<SharedModel> model) {
-               answer_throws(*job->response, job->format, [&] {
-                 if (!model) return send_error(*job->response, model.error(), job->format);
-                 run(*job, *std::move(model), keep);
-               });
-             });
+  with_model(choice->name, asked->keep_alive, std::move(waiter), [this, job](Result<SharedModel> model) {
+    answer_throws(*job->response, job->errors, [&] {
+      if (!model) return send_error(*job->response, model.error(), job->errors);
+      run(*job, *std::move(model));
+    });
+  });
 }
 
 void Service::with_model(const std::string& name, const std::optional<KeepAlive>& keep, ModelManager::Waiter waiter,
@@ -178,14 +150,19 @@ void Service::with_model(const std::string& name, const std::optional<KeepAlive>
   if (!loaded || *loaded != nullptr) work(std::move(loaded));
 }
 
-Result<SharedModel> Service::find_model(std::string_view name) const {
-  if (const AnsweringModel* answering = AnsweringModel::current()) return answering->model();
-  if (models_ == nullptr) return registry_.find(name);
-  CAIRN_TRY(const ModelChoice choice, models_->choose(name, ModelKind::kChat));
-  CAIRN_TRY(ModelStatus status, models_->find_exactly(choice.name));
+Result<SharedModel> Service::find_model(const RequestContext& context, std::string_view name) const {
+  if (context.model() != nullptr) return context.model();
+  if (models_ == nullptr) return registry_.find(name, context.scope());
+  CAIRN_TRY(const ModelChoice choice, models_->choose(name, ModelKind::kChat, context.scope()));
+  CAIRN_TRY(ModelStatus status, models_->find_exactly(choice.name, context.scope()));
   if (status.loaded != nullptr) return std::move(status.loaded);
   return fail_at("model", Code::kUnavailable, "{} is not loaded: ask it something, or POST /v1/models/load",
                  choice.name);
+}
+
+void Service::answer_by(RequestContext& context, SharedModel model) const {
+  const GenerationDefaults defaults = model == nullptr ? generation_defaults_ : generation_defaults(*model);
+  context.set_model(std::move(model), defaults);
 }
 
 void Service::store_later(std::function<void()> work) { (void)storing_.submit(std::move(work), 0); }

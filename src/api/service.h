@@ -16,6 +16,7 @@
 #include "api/models/model_pulls.h"
 #include "api/models/model_request.h"
 #include "api/params/generation_defaults.h"
+#include "api/params/request_context.h"
 #include "api/store/response_store.h"
 #include "api/stream/running_requests.h"
 #include "api/stream/running_responses.h"
@@ -53,10 +54,11 @@ class Service {
   void set_models(ModelManager& models) { models_ = &models; }
   /// Null: there are only those of the registry.
   ModelManager* models() const { return models_; }
-  /// The model that answers the request which is being read on this thread: that of its AnsweringModel, or else the one
-  /// that is loaded of that name. Errors: those of Registry::find and ModelManager::choose; kUnavailable, it is not
-  /// loaded.
-  Result<SharedModel> find_model(std::string_view name) const;
+  /// The model that answers a request which names it so: the context's, or where it has none, the one that is loaded
+  /// of that name. Errors: those of Registry::find and ModelManager::choose; kUnavailable, it is not loaded.
+  Result<SharedModel> find_model(const RequestContext& context, std::string_view name) const;
+  /// Says in the context that the model answers the request, with the defaults of requests to it. `model` may be null.
+  void answer_by(RequestContext& context, SharedModel model) const;
   /// While requests are answered 503: until there is a model, or as set_starting says.
   bool loading() const { return models_ == nullptr ? registry_.loading() : starting_.load(); }
   void set_starting(bool starting) { starting_ = starting; }
@@ -86,8 +88,8 @@ class Service {
   void set_generation_defaults(const GenerationDefaults& defaults) { generation_defaults_ = defaults; }
   /// The same for those of one model, by its own name. Thread-safe.
   void set_generation_defaults(const std::string& model, const GenerationDefaults& defaults);
-  /// For requests that name a model so: its own, then the server's, then what its file recommends.
-  GenerationDefaults generation_defaults(std::string_view model) const;
+  /// For requests to the model: its own, then the server's, then what its file recommends.
+  GenerationDefaults generation_defaults(const LoadedModel& model) const;
   /// Who may ask. Before serving; null: everybody may.
   void set_access(std::unique_ptr<Access> access) { access_ = std::move(access); }
   Access* access() { return access_.get(); }
@@ -110,12 +112,21 @@ class Service {
   ResponseStore& response_store() { return *response_store_; }
   grammar::GrammarCache& grammars() { return grammars_; }
 
-  using Handler =
-      std::function<void(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response)>;
-  /// Has a worker call the handler, with RequestNotes and once there is what it needs, unless the client has gone by
-  /// then. What it throws, and a request that has no room in `bytes` or in the workers' queue, is answered in `format`.
-  void hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
-                 const Needs& needs, Handler handler);
+  using Handler = std::function<void(Service&, RequestContext& context, const net::HttpRequest& request,
+                                     std::shared_ptr<net::HttpResponse> response)>;
+  /// A request on its way to a worker.
+  struct Job {
+    net::HttpRequest request;
+    std::shared_ptr<net::HttpResponse> response;
+    RequestContext context;
+    ErrorFormat errors{};  ///< of what refuses it, and of what the handler throws
+    Needs needs{};
+    Handler handle;
+    ByteShare decoded{};  ///< of a body that came compressed
+  };
+  /// Has a worker call the handler once there is what it needs, unless the client has gone by then. A request that has
+  /// no room in `bytes` or in the workers' queue is refused.
+  void hand_over(Job job);
   /// The same for what is no HTTP request; false: no worker is free for it, or all has stopped.
   [[nodiscard]] bool hand_over(std::move_only_function<void()> job, int64_t bytes) {
     return workers_.submit(std::move(job), bytes);
@@ -126,10 +137,8 @@ class Service {
   void stop();
 
  private:
-  GenerationDefaults defaults_of(const LoadedModel& model) const;
-  struct Job;
-  /// Reads the request by its endpoint.
-  void run(Job& job, SharedModel model, const std::optional<KeepAlive>& keep);
+  /// Reads the request by its endpoint. `model` may be null.
+  void run(Job& job, SharedModel model);
   /// The same once its model is loaded.
   void run_with_model(const std::shared_ptr<Job>& job);
   void give_memory_back();

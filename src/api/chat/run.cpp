@@ -259,16 +259,17 @@ Prefill prefill_of(const LoadedModel& model, std::string_view text, const std::s
   return {std::move(before), std::string(text.substr(begin))};
 }
 
-Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+Result<int32_t> count_chat_tokens(Service& service, const RequestContext& request_context, ChatRequest request,
+                                  const net::HttpRequest& http) {
+  CAIRN_TRY(const SharedModel model, service.find_model(request_context, request.model));
   set_tenant(http, request.generate);
   CAIRN_TRY(const Prepared prepared, prepare(service, *model, request));
   return static_cast<int32_t>(prepared.prompt.tokens.size());
 }
 
-Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::string& id,
-                            const MakeChatSerializer& make_serializer) {
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+Result<Answer> prepare_chat(Service& service, const RequestContext& request_context, ChatRequest request,
+                            const std::string& id, const MakeChatSerializer& make_serializer) {
+  CAIRN_TRY(const SharedModel model, service.find_model(request_context, request.model));
   CAIRN_TRY(Prepared prepared, prepare(service, *model, request));
   const auto& [prompt, context, forced_prefix, forced_opening, budget] = prepared;
   request.generate.render_special = true;
@@ -292,12 +293,14 @@ Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::st
   return answer;
 }
 
-Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
+Result<void> run_chat(Service& service, const RequestContext& request_context, ChatRequest request,
+                      std::string_view id_prefix, const net::HttpRequest& http,
                       const std::shared_ptr<net::HttpResponse>& response, const MakeChatSerializer& make_serializer) {
   set_tenant(http, request.generate);
   if (principal_of(http).no_disk()) request.stored = false;
-  CAIRN_TRY(Answer answer, prepare_chat(service, std::move(request), random_id(id_prefix), make_serializer));
-  Generation::start(std::move(answer), response);
+  CAIRN_TRY(Answer answer,
+            prepare_chat(service, request_context, std::move(request), random_id(id_prefix), make_serializer));
+  Generation::start(request_context, std::move(answer), response);
   return {};
 }
 

@@ -1,6 +1,5 @@
 // The endpoints of llama.cpp's server that are its own.
 #include "api/endpoint.h"
-#include "api/http/kept_streams.h"
 #include "api/llama_cpp/handlers.h"
 #include "api/tokenize_endpoints.h"
 

@@ -16,8 +16,6 @@ namespace {
 using nlohmann::ordered_json;
 using namespace std::chrono_literals;
 
-thread_local const AnsweringModel* current_model = nullptr;
-
 /// A year: longer times are as good as none, and sums of them do not overflow.
 constexpr double kKeepSecondsMax = 365.0 * 24 * 3'600;
 
@@ -160,10 +158,5 @@ Result<std::optional<KeepAlive>> read_keep_alive(const ordered_json& value) {
   if (keep) return keep;
   return fail_at("keep_alive", Code::kInvalidArgument, "keep_alive must be a number of seconds or a time like \"5m\"");
 }
-
-AnsweringModel::AnsweringModel(SharedModel model, std::optional<KeepAlive> keep_alive)
-    : model_(std::move(model)), keep_alive_(keep_alive), outer_(std::exchange(current_model, this)) {}
-AnsweringModel::~AnsweringModel() { current_model = outer_; }
-const AnsweringModel* AnsweringModel::current() { return current_model; }
 
 }  // namespace cairn::api

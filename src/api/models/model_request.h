@@ -37,7 +37,7 @@ struct Needs {
   /// Answers what asks for something else than the model's answer, once it is settled which model is meant and before
   /// that is loaded. False: the request is one for the model. Errors are the request's answer.
   using Instead = Result<bool> (*)(ModelManager& models, const ModelRequest& request, const std::string& model,
-                                   net::HttpResponse& response);
+                                   const ModelScope& scope, net::HttpResponse& response);
 
   std::optional<ModelKind> kind{};  ///< a model of this kind, which is loaded for the request; nullopt: none
   bool start = true;                ///< the server has started: until then it answers 503
@@ -49,25 +49,5 @@ inline constexpr Needs kNeedsStart{};
 inline constexpr Needs kNeedsChat{.kind = ModelKind::kChat};
 inline constexpr Needs kNeedsEmbedding{.kind = ModelKind::kEmbedding};
 inline constexpr Needs kNeedsReranking{.kind = ModelKind::kReranking};
-
-/// While this exists, the requests that this thread reads are answered by this model (Service::find_model).
-class AnsweringModel {
- public:
-  AnsweringModel(SharedModel model, std::optional<KeepAlive> keep_alive);
-  ~AnsweringModel();
-  AnsweringModel(const AnsweringModel&) = delete;
-  AnsweringModel& operator=(const AnsweringModel&) = delete;
-
-  /// Null: there is none on this thread.
-  static const AnsweringModel* current();
-  const SharedModel& model() const { return model_; }
-  /// That the request gives.
-  const std::optional<KeepAlive>& keep_alive() const { return keep_alive_; }
-
- private:
-  const SharedModel model_;
-  const std::optional<KeepAlive> keep_alive_;
-  const AnsweringModel* const outer_;
-};
 
 }  // namespace cairn::api

@@ -12,7 +12,8 @@ namespace cairn::api {
 namespace {
 
 /// While it loads, as llama.cpp's server has it, for whoever waits for this one to be ready.
-void handle_health(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+void handle_health(Service& service, RequestContext&, const net::HttpRequest&,
+                   std::shared_ptr<net::HttpResponse> response) {
   const auto unavailable = [&](const nlohmann::ordered_json& body) {
     response->send(503, "application/json", dump(body), {{"Retry-After", "1"}});
   };
@@ -23,7 +24,8 @@ void handle_health(Service& service, const net::HttpRequest&, std::shared_ptr<ne
 }
 
 /// Whether requests are answered: for load balancers, which ask no further once the server begins to stop.
-void handle_ready(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+void handle_ready(Service& service, RequestContext&, const net::HttpRequest&,
+                  std::shared_ptr<net::HttpResponse> response) {
   if (service.loading() || service.stopping()) {
     const char* state = service.stopping() ? "stopping" : "loading";
     return response->send(503, "application/json", dump({{"status", state}}), {{"Retry-After", "1"}});
@@ -31,36 +33,39 @@ void handle_ready(Service& service, const net::HttpRequest&, std::shared_ptr<net
   send_json(*response, {{"status", "ready"}});
 }
 
-void handle_prometheus(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  send_prometheus(service, *response);
+void handle_prometheus(Service& service, RequestContext& context, const net::HttpRequest&,
+                       std::shared_ptr<net::HttpResponse> response) {
+  send_prometheus(service, context.scope(), *response);
 }
 
-void handle_stats(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  send_stats(service.registry(), *response);
+void handle_stats(Service& service, RequestContext& context, const net::HttpRequest&,
+                  std::shared_ptr<net::HttpResponse> response) {
+  send_stats(service.registry(), context.scope(), *response);
 }
 
-void handle_metrics(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  send_metrics(service.registry(), *response);
+void handle_metrics(Service& service, RequestContext& context, const net::HttpRequest&,
+                    std::shared_ptr<net::HttpResponse> response) {
+  send_metrics(service.registry(), context.scope(), *response);
 }
 
-void handle_prefix(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  send_prefix(service.registry(), request, *response);
+void handle_prefix(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response) {
+  send_prefix(service.registry(), context.scope(), request, *response);
 }
 
-void handle_requests(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+void handle_requests(Service& service, RequestContext&, const net::HttpRequest& request,
+                     std::shared_ptr<net::HttpResponse> response) {
   service.monitor().handle_requests(request, *response);
 }
 
-void handle_metrics_stream(Service& service, const net::HttpRequest& request,
+void handle_metrics_stream(Service& service, RequestContext& context, const net::HttpRequest& request,
                            std::shared_ptr<net::HttpResponse> response) {
-  service.monitor().handle_stream(request, std::move(response));
+  service.monitor().handle_stream(request, context.scope(), std::move(response));
 }
 
-void handle_cancel_request(Service& service, const net::HttpRequest& request,
+void handle_cancel_request(Service& service, RequestContext& context, const net::HttpRequest& request,
                            std::shared_ptr<net::HttpResponse> response) {
-  std::string_view id = request.path;
-  id.remove_prefix(web::kRequestsPrefix.size());
-  service.monitor().handle_cancel(request, id.substr(0, id.size() - web::kCancelSuffix.size()), *response);
+  service.monitor().handle_cancel(request, context.id(), *response);
 }
 
 }  // namespace

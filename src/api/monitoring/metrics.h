@@ -8,8 +8,8 @@
 
 namespace cairn::api {
 
-/// Server's thread.
-std::string prometheus_metrics(Service& service);
-void send_prometheus(Service& service, net::HttpResponse& response);
+/// Both tell of the models that the scope shows. Server's thread.
+std::string prometheus_metrics(Service& service, const ModelScope& scope);
+void send_prometheus(Service& service, const ModelScope& scope, net::HttpResponse& response);
 
 }  // namespace cairn::api
