@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/http/tenant.h"
+#include "api/access/credentials.h"
 #include "base/log.h"
 #include "base/system/random_id.h"
 #include "base/text/glob.h"

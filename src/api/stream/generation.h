@@ -89,7 +89,7 @@ struct Answer {
   std::unique_ptr<ResponseSerializer> serializer;
   ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
   Listing listing{};       ///< while it runs
-  std::string warnings{};  ///< a JSON array for the answer (request_notes.h); empty: none are wanted
+  std::string warnings{};  ///< a JSON array for the answer (request_context.h); empty: none are wanted
   std::shared_ptr<RequestRecord> record{};  ///< is told how the answer goes; null: nobody asks
 };
 

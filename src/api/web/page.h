@@ -5,8 +5,12 @@
 #include <span>
 #include <string_view>
 
-#include "api/service.h"
 #include "net/http/http_server.h"
+
+namespace cairn::api {
+class RequestContext;
+class Service;
+}  // namespace cairn::api
 
 namespace cairn::api::web {
 
