@@ -49,7 +49,7 @@ void call(Service& service, const Route& route, net::HttpRequest request, std::s
   const Endpoint& endpoint = *route.endpoint;
   RequestContext context({.id = route.id,
                           .scope = principal_of(request).models(),
-                          .strict_fields = service.strict_fields(),
+                          .strict_fields = service.options().strict_fields,
                           .record = std::static_pointer_cast<RequestRecord>(request.context)});
   if (endpoint.runs_on == RunsOn::kServer) return endpoint.handle(service, context, request, std::move(response));
   if (endpoint.at_once != nullptr && endpoint.at_once(service, context, request, *response)) return;
@@ -67,7 +67,7 @@ void call(Service& service, const Route& route, net::HttpRequest request, std::s
 void handle(Service& service, const Route& route, net::HttpRequest request,
             std::shared_ptr<net::HttpResponse> response) {
   // Whoever needs a key sees the page first, which asks for it.
-  if (service.page() && web::handle_page(request, *response)) return;
+  if (service.options().page && web::handle_page(request, *response)) return;
   if (Access* access = service.access()) {
     response = let_in(*access, request, std::move(response), route.access, route.errors);
     if (response == nullptr) return;

@@ -8,7 +8,6 @@
 
 #include "api/models/model_response.h"
 #include "api/store/file.h"
-#include "api/store/recent_responses.h"
 #include "api/store/turn_store.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
@@ -52,11 +51,12 @@ int64_t working_bytes(std::string_view body) {
          (measure ? static_cast<int64_t>(measure->bytes) : 0);
 }
 
-Service::Service(const Registry& registry, int64_t request_bytes)
+Service::Service(const Registry& registry, ServiceOptions options)
     : registry_(registry),
-      bytes_(std::make_shared<ByteBudget>(request_bytes)),
+      options_(std::move(options)),
+      bytes_(std::make_shared<ByteBudget>(options_.request_bytes)),
       monitor_(registry, running_requests_),
-      response_store_(make_recent_responses()),
+      response_store_(make_recent_responses({.bytes_max = options_.recent_bytes})),
       storing_(1, std::numeric_limits<size_t>::max()),
       workers_(kWorkerThreads, kWaitingRequestsMax, [this] { give_memory_back(); }) {}
 
@@ -69,10 +69,6 @@ Result<void> Service::open_store(const std::string& path) {
   return {};
 }
 
-void Service::keep_recent_responses(int64_t bytes_max) {
-  response_store_ = make_recent_responses({.bytes_max = bytes_max});
-}
-
 void Service::hand_over(Job given) {
   const bool compressed = coding_of(given.request) != net::ContentCoding::kIdentity;
   const auto bytes = static_cast<int64_t>(given.request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
@@ -83,7 +79,7 @@ void Service::hand_over(Job given) {
     answer_throws(*job->response, job->errors, [&] {
       if (const auto done = compressed ? decode(job->request, job->decoded) : Result<void>(); !done)
         return send_error(*job->response, done.error(), job->errors);
-      const bool loads = models_ != nullptr && job->needs.kind;
+      const bool loads = models() != nullptr && job->needs.kind;
       loads ? run_with_model(job) : run(*job, nullptr);
     });
   };
@@ -98,11 +94,11 @@ void Service::set_generation_defaults(const std::string& model, const Generation
 }
 
 GenerationDefaults Service::generation_defaults(const LoadedModel& model) const {
-  GenerationDefaults defaults = generation_defaults_;
+  GenerationDefaults defaults = options_.defaults;
   {
     const std::lock_guard lock(model_defaults_mutex_);
     const auto own = model_defaults_.find(model.name);
-    if (own != model_defaults_.end()) defaults = own->second.or_else(generation_defaults_);
+    if (own != model_defaults_.end()) defaults = own->second.or_else(options_.defaults);
   }
   return defaults.or_else(recommended_by(model.file.metadata()));
 }
@@ -119,12 +115,12 @@ void Service::run_with_model(const std::shared_ptr<Job>& job) {
   const ModelScope& scope = job->context.scope();
   const auto asked = read_model_request(job->request.body, needs.ollama);
   if (!asked) return send_error(*job->response, asked.error(), job->errors);
-  const auto choice = models_->choose(asked->model, *needs.kind, scope);
+  const auto choice = models()->choose(asked->model, *needs.kind, scope);
   if (!choice) return send_error(*job->response, choice.error(), job->errors);
   const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->errors);
   job->response = response;
   if (needs.instead != nullptr) {
-    const auto answered = needs.instead(*models_, *asked, choice->name, scope, *response);
+    const auto answered = needs.instead(*models(), *asked, choice->name, scope, *response);
     if (!answered) return send_error(*response, answered.error(), job->errors);
     if (*answered) return;
   }
@@ -146,22 +142,22 @@ void Service::with_model(const std::string& name, const std::optional<KeepAlive>
     if (!workers_.submit([work, model] { work(model); }, 0))
       work(fail(Code::kUnavailable, "too many requests wait to be read; try again later"));
   };
-  Result<SharedModel> loaded = models_->use(name, keep, std::move(waiter));
+  Result<SharedModel> loaded = models()->use(name, keep, std::move(waiter));
   if (!loaded || *loaded != nullptr) work(std::move(loaded));
 }
 
 Result<SharedModel> Service::find_model(const RequestContext& context, std::string_view name) const {
   if (context.model() != nullptr) return context.model();
-  if (models_ == nullptr) return registry_.find(name, context.scope());
-  CAIRN_TRY(const ModelChoice choice, models_->choose(name, ModelKind::kChat, context.scope()));
-  CAIRN_TRY(ModelStatus status, models_->find_exactly(choice.name, context.scope()));
+  if (models() == nullptr) return registry_.find(name, context.scope());
+  CAIRN_TRY(const ModelChoice choice, models()->choose(name, ModelKind::kChat, context.scope()));
+  CAIRN_TRY(ModelStatus status, models()->find_exactly(choice.name, context.scope()));
   if (status.loaded != nullptr) return std::move(status.loaded);
   return fail_at("model", Code::kUnavailable, "{} is not loaded: ask it something, or POST /v1/models/load",
                  choice.name);
 }
 
 void Service::answer_by(RequestContext& context, SharedModel model) const {
-  const GenerationDefaults defaults = model == nullptr ? generation_defaults_ : generation_defaults(*model);
+  const GenerationDefaults defaults = model == nullptr ? options_.defaults : generation_defaults(*model);
   context.set_model(std::move(model), defaults);
 }
 

@@ -17,6 +17,7 @@
 #include "api/models/model_request.h"
 #include "api/params/generation_defaults.h"
 #include "api/params/request_context.h"
+#include "api/store/recent_responses.h"
 #include "api/store/response_store.h"
 #include "api/stream/running_requests.h"
 #include "api/stream/running_responses.h"
@@ -40,28 +41,39 @@ inline constexpr int64_t kTrimBytes = 16 << 20;
 /// --request-bytes where nobody has said: an eighth of the memory that is available, from 16 MiB to 1 GiB.
 int64_t default_request_bytes(int64_t available_bytes);
 
+/// What a server is started with.
+struct ServiceOptions {
+  /// What requests and their answers may take in memory.
+  int64_t request_bytes = std::numeric_limits<int64_t>::max();
+  /// The models that requests may ask for, which are loaded then; it outlives the service. Null: requests are answered
+  /// by those of the registry.
+  ModelManager* models = nullptr;
+  GenerationDefaults defaults{};  ///< for requests that say nothing, where the model has no defaults of its own
+  bool strict_fields = false;     ///< fields that an endpoint does not know are refused
+  bool lenient_calls = true;      ///< calls in another dress are read where a request does not say
+  bool page = true;               ///< browsers get the page
+  int64_t recent_bytes = kRecentResponseBytes;  ///< of responses that are kept in memory where there is no file
+};
+
 /// Thread-safe but for what is said. Requests are read, templated and tokenised on workers (`hand_over`), and so far as
 /// that needs the store it is read there. What an answer keeps is written on a thread of its own (`store_later`). The
 /// rest of an answer, from its submission to the engine on, belongs to the server's thread.
 class Service {
  public:
   /// `registry` outlives this.
-  explicit Service(const Registry& registry, int64_t request_bytes = std::numeric_limits<int64_t>::max());
+  explicit Service(const Registry& registry, ServiceOptions options = {});
 
   const Registry& registry() const { return registry_; }
-  /// The models that requests may ask for, which are loaded then. Before serving; outlives this. Without it requests
-  /// are answered by those of the registry.
-  void set_models(ModelManager& models) { models_ = &models; }
-  /// Null: there are only those of the registry.
-  ModelManager* models() const { return models_; }
+  const ServiceOptions& options() const { return options_; }
+  ModelManager* models() const { return options_.models; }
   /// The model that answers a request which names it so: the context's, or where it has none, the one that is loaded
   /// of that name. Errors: those of Registry::find and ModelManager::choose; kUnavailable, it is not loaded.
   Result<SharedModel> find_model(const RequestContext& context, std::string_view name) const;
   /// Says in the context that the model answers the request, with the defaults of requests to it. `model` may be null.
   void answer_by(RequestContext& context, SharedModel model) const;
-  /// While requests are answered 503: until there is a model, or as set_starting says.
-  bool loading() const { return models_ == nullptr ? registry_.loading() : starting_.load(); }
-  void set_starting(bool starting) { starting_ = starting; }
+  /// While requests are answered 503: until there is a model, or with a manager of them until `set_started`.
+  bool loading() const { return models() == nullptr ? registry_.loading() : !started_.load(); }
+  void set_started() { started_ = true; }
   /// Calls `work` with the model of that name: here and now if it is loaded, else on a worker once it is. Errors go to
   /// `work` too, from any thread. Not called if the client is `gone` by then or all stops.
   void with_model(const std::string& name, const std::optional<KeepAlive>& keep, ModelManager::Waiter waiter,
@@ -78,15 +90,8 @@ class Service {
   SampledTurnCache& turns() { return turns_; }
   /// What clients have the server fetch.
   ModelPulls& pulls() { return pulls_; }
-  /// Refuses fields that an endpoint does not know. Before serving.
-  void set_strict_fields(bool strict) { strict_fields_ = strict; }
-  bool strict_fields() const { return strict_fields_; }
-  /// Whether calls in another dress are read where a request does not say. Set before serving.
-  void set_lenient_calls(bool lenient) { lenient_calls_ = lenient; }
-  bool lenient_calls() const { return lenient_calls_; }
-  /// For requests that say nothing, where the model has no defaults of its own. Before serving.
-  void set_generation_defaults(const GenerationDefaults& defaults) { generation_defaults_ = defaults; }
-  /// The same for those of one model, by its own name. Thread-safe.
+  bool lenient_calls() const { return options_.lenient_calls; }
+  /// The defaults of requests to one model, by its own name. Thread-safe.
   void set_generation_defaults(const std::string& model, const GenerationDefaults& defaults);
   /// For requests to the model: its own, then the server's, then what its file recommends.
   GenerationDefaults generation_defaults(const LoadedModel& model) const;
@@ -100,13 +105,8 @@ class Service {
   /// Where a request to the model is listed while it runs. Any thread.
   Listing listing(const LoadedModel& model) { return {&running_requests_, model.name}; }
   web::Monitor& monitor() { return monitor_; }
-  /// Whether browsers get the page. Before serving.
-  void set_page(bool page) { page_ = page; }
-  bool page() const { return page_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
   Result<void> open_store(const std::string& path);
-  /// How much of recent responses is kept in memory where there is no file. Before serving.
-  void keep_recent_responses(int64_t bytes_max);
   /// Whether there is such a file.
   bool stores_on_disk() const { return stores_on_disk_; }
   ResponseStore& response_store() { return *response_store_; }
@@ -144,25 +144,21 @@ class Service {
   void give_memory_back();
 
   const Registry& registry_;
-  ModelManager* models_ = nullptr;
-  std::atomic<bool> starting_ = false;
+  const ServiceOptions options_;
+  std::atomic<bool> started_ = false;
   const std::shared_ptr<ByteBudget> bytes_;
   KeptStreams kept_streams_{bytes_};
   Telemetry telemetry_;
   const std::shared_ptr<net::Traffic> traffic_ = std::make_shared<net::Traffic>();
   std::atomic<bool> stopping_ = false;
   SampledTurnCache turns_;
-  bool lenient_calls_ = true;
   RunningResponses running_responses_;
   RunningRequests running_requests_;
   web::Monitor monitor_;
-  bool page_ = true;
   std::unique_ptr<ResponseStore> response_store_;
   bool stores_on_disk_ = false;
   grammar::GrammarCache grammars_;
   std::unique_ptr<Access> access_;
-  bool strict_fields_ = false;
-  GenerationDefaults generation_defaults_;
   mutable std::mutex model_defaults_mutex_;
   std::map<std::string, GenerationDefaults, std::less<>> model_defaults_;
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()

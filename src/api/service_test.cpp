@@ -87,7 +87,7 @@ TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
 
 TEST(Service, ARequestThatDoesNotFitIntoTheBudgetIsRefusedAndOthersAreNot) {
   const Registry registry;
-  Service service(registry, 8'000);
+  Service service(registry, {.request_bytes = 8'000});
   const auto ask = [&](const std::string& body) {
     auto response = std::make_shared<FakeResponse>();
     service.hand_over({.request = post("/tokenize", body),

@@ -114,7 +114,7 @@ Incoming read(Service& service, std::string_view text, const Result<SharedModel>
   try {
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
-    RequestContext context({.strict_fields = service.strict_fields()});
+    RequestContext context({.strict_fields = service.options().strict_fields});
     service.answer_by(context, model.value_or(nullptr));
     Incoming read{parse_message(context, text), {}};
     if (!read.message) return read;
