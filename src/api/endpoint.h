@@ -1,5 +1,5 @@
 /// One endpoint of the API as a row: all that is decided of a request before its handler reads it. Each protocol has
-/// its list in its endpoints.cpp, and routes.cpp joins them.
+/// its list in its endpoints.cpp, and routes.cpp joins them; docs/adding/endpoint.md shows how a row is added.
 #pragma once
 
 #include <memory>

@@ -21,6 +21,7 @@
 #include "api/openai/request.h"
 #include "api/params/request_context.h"
 #include "api/responses/request.h"
+#include "api/routes.h"
 #include "api/tokenize_endpoints.h"
 #include "base/testing/test_data.h"
 
@@ -113,9 +114,9 @@ std::vector<Reader> preparing() {
   };
 }
 
-std::vector<Reader> endpoints() {
+std::vector<Reader> readers() {
   std::vector<Reader> all = answering();
-  for (Reader& endpoint : preparing()) all.push_back(std::move(endpoint));
+  for (Reader& reader : preparing()) all.push_back(std::move(reader));
   return all;
 }
 
@@ -143,11 +144,11 @@ struct Outcomes {
   bool refused = false;  ///< for some value the reason is that this server cannot
 };
 
-Outcomes outcomes(const Reader& endpoint, const ordered_json& body, const std::string& name) {
+Outcomes outcomes(const Reader& reader, const ordered_json& body, const std::string& name) {
   Outcomes seen;
   for (const std::string_view value : kProbes) {
     RequestContext context;
-    const auto done = endpoint.parse(context, with(body, name, ordered_json::parse(value)));
+    const auto done = reader.parse(context, with(body, name, ordered_json::parse(value)));
     seen.taken |= done.has_value();
     seen.refused |= !done && done.error().code == Code::kUnsupported && done.error().at.starts_with(name);
   }
@@ -160,29 +161,29 @@ FieldUse use_of(const Outcomes& seen) {
   return seen.taken ? FieldUse::kNeutral : FieldUse::kRefused;
 }
 
-std::map<std::string, FieldUse> find_uses(const Reader& endpoint) {
-  const auto body = ordered_json::parse(endpoint.body);
+std::map<std::string, FieldUse> find_uses(const Reader& reader) {
+  const auto body = ordered_json::parse(reader.body);
   std::map<std::string, FieldUse> uses;
   {
     FieldAudit audit;
     RequestContext context;
     context.set_audit(&audit);
-    const auto done = endpoint.parse(context, body);
-    EXPECT_TRUE(done.has_value()) << endpoint.name << ": " << done.error().text();
+    const auto done = reader.parse(context, body);
+    EXPECT_TRUE(done.has_value()) << reader.name << ": " << done.error().text();
     uses = audit.all();
   }
   std::erase_if(uses, [](const auto& use) { return use.first.find('[') != std::string::npos; });
   for (auto& [name, use] : uses) {
-    if (use == FieldUse::kHonoured) use = use_of(outcomes(endpoint, body, name));
+    if (use == FieldUse::kHonoured) use = use_of(outcomes(reader, body, name));
   }
   return uses;
 }
 
 /// Found once: it takes thousands of requests.
-const std::map<std::string, FieldUse>& uses_of(const Reader& endpoint) {
+const std::map<std::string, FieldUse>& uses_of(const Reader& reader) {
   static std::map<std::string, std::map<std::string, FieldUse>> known;
-  const auto [found, made] = known.try_emplace(endpoint.name);
-  if (made) found->second = find_uses(endpoint);
+  const auto [found, made] = known.try_emplace(reader.name);
+  if (made) found->second = find_uses(reader);
   return found->second;
 }
 
@@ -203,12 +204,12 @@ std::string_view word_of(FieldUse use) {
 std::string table(const std::vector<Reader>& all) {
   std::vector<std::map<std::string, FieldUse>> uses;
   std::set<std::string> names;
-  for (const Reader& endpoint : all) {
-    uses.push_back(uses_of(endpoint));
+  for (const Reader& reader : all) {
+    uses.push_back(uses_of(reader));
     for (const auto& [name, use] : uses.back()) names.insert(name);
   }
   std::string text = "| field |";
-  for (const Reader& endpoint : all) text += " `" + endpoint.name + "` |";
+  for (const Reader& reader : all) text += " `" + reader.name + "` |";
   text += "\n|---|";
   for (size_t i = 0; i < all.size(); ++i) text += "---|";
   text += "\n";
@@ -260,62 +261,82 @@ TEST(FieldTable, IsWhatTheParsersSay) {
   EXPECT_EQ(read_file(path), page()) << "run api_test with CAIRN_UPDATE=1 in the environment";
 }
 
+/// Endpoints of parsers that the table has under another endpoint's name.
+constexpr std::pair<std::string_view, std::string_view> kReadAs[] = {
+    {"/v1/chat/completions/input_tokens", "/v1/chat/completions"},
+    {"/v1/messages/count_tokens", "/v1/messages"},
+    {"/v1/responses/input_tokens", "/v1/responses"},
+    {"/v1/responses/compact", "/v1/responses"},
+    {"/embedding", "/v1/embeddings"}};
+
+TEST(FieldTable, HasEveryEndpointThatAModelAnswers) {
+  std::set<Endpoint::Handler> known;  // of rows by these names
+  const std::vector<Reader> all = readers();
+  for (const Endpoint& row : endpoints()) {
+    const auto* as = std::ranges::find(kReadAs, row.pattern, &std::pair<std::string_view, std::string_view>::first);
+    const std::string_view name = as == std::end(kReadAs) ? row.pattern : as->second;
+    if (std::ranges::find(all, name, &Reader::name) != all.end()) known.insert(row.handle);
+  }
+  for (const Endpoint& row : endpoints())
+    EXPECT_TRUE(!row.needs.kind || known.contains(row.handle)) << row.pattern << " is in no column of docs/fields.md";
+}
+
 TEST(FieldTable, WhatIsHonouredMindsItsValueAndWhatIsRefusedIsRefused) {
   // Nothing takes this.
   const ordered_json nonsense = ordered_json::parse(R"([[[{"a": [true]}]]])");
-  for (const Reader& endpoint : endpoints()) {
-    const auto body = ordered_json::parse(endpoint.body);
-    for (const auto& [name, use] : uses_of(endpoint)) {
+  for (const Reader& reader : readers()) {
+    const auto body = ordered_json::parse(reader.body);
+    for (const auto& [name, use] : uses_of(reader)) {
       RequestContext context;
-      const auto done = endpoint.parse(context, with(body, name, nonsense));
+      const auto done = reader.parse(context, with(body, name, nonsense));
       if (use == FieldUse::kIgnored) {
-        EXPECT_TRUE(done.has_value()) << endpoint.name << " " << name << ": " << (done ? "" : done.error().text());
+        EXPECT_TRUE(done.has_value()) << reader.name << " " << name << ": " << (done ? "" : done.error().text());
         continue;
       }
-      ASSERT_FALSE(done.has_value()) << endpoint.name << " does not look at " << name;
+      ASSERT_FALSE(done.has_value()) << reader.name << " does not look at " << name;
       const std::string first = name.substr(0, name.find('.'));
-      EXPECT_TRUE(done.error().at.starts_with(first)) << endpoint.name << " " << name << ": " << done.error().text();
+      EXPECT_TRUE(done.error().at.starts_with(first)) << reader.name << " " << name << ": " << done.error().text();
     }
   }
 }
 
 TEST(FieldTable, NeutralFieldsTakeWhatAsksForNothingAndRefuseTheRestByName) {
-  for (const Reader& endpoint : endpoints()) {
-    const auto body = ordered_json::parse(endpoint.body);
-    for (const auto& [name, use] : uses_of(endpoint)) {
+  for (const Reader& reader : readers()) {
+    const auto body = ordered_json::parse(reader.body);
+    for (const auto& [name, use] : uses_of(reader)) {
       if (use != FieldUse::kNeutral) continue;
-      const Outcomes seen = outcomes(endpoint, body, name);
-      EXPECT_TRUE(seen.taken) << endpoint.name << " " << name;
-      EXPECT_TRUE(seen.refused) << endpoint.name << " " << name;
+      const Outcomes seen = outcomes(reader, body, name);
+      EXPECT_TRUE(seen.taken) << reader.name << " " << name;
+      EXPECT_TRUE(seen.refused) << reader.name << " " << name;
     }
   }
 }
 
 TEST(FieldTable, WhatHasNoEffectIsTold) {
-  for (const Reader& endpoint : endpoints()) {
-    const auto body = ordered_json::parse(endpoint.body);
-    for (const auto& [name, use] : uses_of(endpoint)) {
+  for (const Reader& reader : readers()) {
+    const auto body = ordered_json::parse(reader.body);
+    for (const auto& [name, use] : uses_of(reader)) {
       if (use != FieldUse::kIgnored) continue;
       RequestContext context;
-      ASSERT_TRUE(endpoint.parse(context, with(body, name, 1)).has_value()) << endpoint.name << " " << name;
-      EXPECT_THAT(context.warnings(), testing::Contains(testing::HasSubstr(name))) << endpoint.name;
+      ASSERT_TRUE(reader.parse(context, with(body, name, 1)).has_value()) << reader.name << " " << name;
+      EXPECT_THAT(context.warnings(), testing::Contains(testing::HasSubstr(name))) << reader.name;
     }
   }
 }
 
 TEST(FieldTable, WhatIsNotListedIsToldOrIfFieldsAreStrictRefusedByName) {
-  for (const Reader& endpoint : endpoints()) {
-    const auto body = with(ordered_json::parse(endpoint.body), "frobnicate", 1);
+  for (const Reader& reader : readers()) {
+    const auto body = with(ordered_json::parse(reader.body), "frobnicate", 1);
     {
       RequestContext context;
-      const auto done = endpoint.parse(context, body);
-      ASSERT_TRUE(done.has_value()) << endpoint.name << ": " << done.error().text();
-      EXPECT_THAT(context.warnings(), testing::Contains(testing::HasSubstr("frobnicate"))) << endpoint.name;
+      const auto done = reader.parse(context, body);
+      ASSERT_TRUE(done.has_value()) << reader.name << ": " << done.error().text();
+      EXPECT_THAT(context.warnings(), testing::Contains(testing::HasSubstr("frobnicate"))) << reader.name;
     }
     RequestContext strict({.strict_fields = true});
-    const auto done = endpoint.parse(strict, body);
-    ASSERT_FALSE(done.has_value()) << endpoint.name;
-    EXPECT_THAT(done.error().message, testing::HasSubstr("frobnicate")) << endpoint.name;
+    const auto done = reader.parse(strict, body);
+    ASSERT_FALSE(done.has_value()) << reader.name;
+    EXPECT_THAT(done.error().message, testing::HasSubstr("frobnicate")) << reader.name;
     EXPECT_EQ(done.error().at, "frobnicate");
   }
 }
