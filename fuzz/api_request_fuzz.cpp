@@ -35,31 +35,32 @@ void check_generate(int choices, const GenerateRequest& generate) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  RequestContext context;
   const auto body = parse_object({reinterpret_cast<const char*>(data), size});
   if (!body) {
     check_error(body.error());
     return 0;
   }
-  if (const auto chat = openai::parse_chat(*body)) {
+  if (const auto chat = openai::parse_chat(context, *body)) {
     check_generate(chat->chat.choices, chat->chat.generate);
     require(chat->chat.input.messages.is_array() && !chat->chat.input.messages.empty());
     require(chat->chat.tool_name.empty() || chat->chat.input.tools.is_array());
   } else {
     check_error(chat.error());
   }
-  if (const auto completion = openai::parse_completion(*body)) {
+  if (const auto completion = openai::parse_completion(context, *body)) {
     check_generate(completion->common.choices, completion->common.generate);
     require(!completion->prompts.empty());
   } else {
     check_error(completion.error());
   }
-  if (const auto embeddings = openai::parse_embeddings(*body)) {
+  if (const auto embeddings = openai::parse_embeddings(context, *body)) {
     require(!embeddings->inputs.empty() && embeddings->inputs.size() <= kEmbedTextsMax);
     require(embeddings->dimensions >= 0);
   } else {
     check_error(embeddings.error());
   }
-  if (const auto rerank = parse_rerank(*body)) {
+  if (const auto rerank = parse_rerank(context, *body)) {
     require(!rerank->query.empty() && !rerank->documents.empty() && rerank->documents.size() <= kEmbedTextsMax);
   } else {
     check_error(rerank.error());

@@ -51,7 +51,8 @@ void check_error(std::string_view id, const Error& error) {
 }
 
 void check_message(const std::string& text) {
-  const auto message = frames::parse_message(text);
+  RequestContext context;
+  const auto message = frames::parse_message(context, text);
   if (!message) return check_error(message.error().id, message.error().error);
   if (const auto* generate = std::get_if<frames::Generate>(&*message)) {
     require(!generate->id.empty() && generate->id.size() <= frames::kIdBytesMax);

@@ -44,10 +44,11 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  RequestContext context;
   const auto body = parse_object({reinterpret_cast<const char*>(data), size});
   if (!body) return 0;
   for (const auto purpose : {anthropic::Purpose::kAnswer, anthropic::Purpose::kCount}) {
-    const auto request = anthropic::parse_messages(*body, purpose);
+    const auto request = anthropic::parse_messages(context, *body, purpose);
     if (!request) {
       require(!request.error().message.empty());
       require(!dump(error_body(request.error(), ErrorFormat::kAnthropic)).empty());

@@ -54,15 +54,16 @@ void check_ollama(const Result<ollama::OllamaRequest>& request) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  RequestContext context;
   const auto body = parse_object({reinterpret_cast<const char*>(data), size});
   if (!body) {
     check_error(body.error());
     return 0;
   }
-  check_ollama(ollama::parse_chat(*body));
-  check_ollama(ollama::parse_generate(*body));
-  if (const auto embed = ollama::parse_embed(*body); !embed) check_error(embed.error());
-  if (const auto completion = llama_cpp::parse_completion(*body)) {
+  check_ollama(ollama::parse_chat(context, *body));
+  check_ollama(ollama::parse_generate(context, *body));
+  if (const auto embed = ollama::parse_embed(context, *body); !embed) check_error(embed.error());
+  if (const auto completion = llama_cpp::parse_completion(context, *body)) {
     check_generate(completion->generate);
     require(!completion->prompts.empty());
     for (const auto& prompt : completion->prompts) require(!prompt.empty());

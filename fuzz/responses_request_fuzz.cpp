@@ -44,7 +44,8 @@ void check_message(const ordered_json& message) {
 }
 
 void check(const ordered_json& body, const responses::StoredItems& stored) {
-  const auto request = responses::parse_responses(body, stored);
+  RequestContext context;
+  const auto request = responses::parse_responses(context, body, stored);
   if (!request) {
     require(!request.error().message.empty() && !dump(openai_error(request.error())).empty());
     return;

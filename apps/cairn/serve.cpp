@@ -15,7 +15,7 @@
 
 #include "api/errors.h"
 #include "api/frames/session.h"
-#include "api/routes.h"
+#include "api/request_handler.h"
 #include "api/store/recent_responses.h"
 #include "api/telemetry/trace_export.h"
 #include "base/log.h"
@@ -179,12 +179,12 @@ Result<void> load(const ServeFlags& flags, const ConfigFile& config, ModelManage
   CAIRN_TRY_VOID(manager.set_models(models));
   SharedModel only;
   for (const ServedModel& served : models)
-    if (served.pinned && !serves_one_file(flags)) CAIRN_TRY_VOID(manager.load(served.model.name));
+    if (served.pinned && !serves_one_file(flags)) CAIRN_TRY_VOID(manager.load(served.model.name, kEveryModel));
   if (serves_one_file(flags)) {
     CAIRN_TRY(only, manager.load_and_wait(models.front().model.name));
     warn_without_template(*only);
   }
-  service.set_starting(false);
+  service.set_started();
   life.loaded();
   if (only != nullptr) {
     tell_addresses(flags, only->name, only->embedder != nullptr, port);
@@ -205,6 +205,17 @@ void give_back_memory_soon() {
   ::mallopt(M_ARENA_MAX, kArenasMax);
 }
 
+api::ServiceOptions service_options(const ServeFlags& flags, int64_t request_bytes, ModelManager& manager) {
+  return {.request_bytes = request_bytes,
+          .models = &manager,
+          .defaults = flags.defaults,
+          .strict_fields = flags.strict_fields,
+          .lenient_calls = flags.tool_calls == "lenient",
+          .page = flags.page,
+          .recent_bytes =
+              flags.response_bytes > 0 ? flags.response_bytes : std::min(api::kRecentResponseBytes, request_bytes)};
+}
+
 Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   ServerLife::block_signals();
   give_back_memory_soon();
@@ -216,13 +227,8 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
           ? flags.request_bytes
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   std::unique_ptr<api::TraceExporter> traces;  // outlives what it is told of
-  api::Service service(registry, request_bytes);
   ModelManager manager(registry, flags.manager.options(flags.files.empty(), flags.files.size()));
-  service.set_models(manager);
-  service.set_starting(true);
-  service.set_strict_fields(flags.strict_fields);
-  service.set_page(flags.page);
-  service.set_generation_defaults(flags.defaults);
+  api::Service service(registry, service_options(flags, request_bytes, manager));
   if (const OperateFlags& tells = flags.operate; !tells.otlp.empty() || !tells.trace_file.empty()) {
     CAIRN_TRY(traces, api::TraceExporter::open(tells.otlp, tells.trace_file, service.telemetry().traces_dropped()));
     service.telemetry().set_trace([&traces](const api::RequestFacts& facts) { traces->add(facts); });
@@ -246,9 +252,6 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   flags.access.add_to(reloads, service, *server);
   if (flags.files.empty()) reloads.add("the folders of models", find_again);
   ServerLife life(*server, service, registry, reloads, std::chrono::seconds(flags.operate.drain_seconds));
-  service.keep_recent_responses(flags.response_bytes > 0 ? flags.response_bytes
-                                                         : std::min(api::kRecentResponseBytes, request_bytes));
-  service.set_lenient_calls(flags.tool_calls == "lenient");
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
   log_info("cairn {}", kBuildVersion);
   log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));

@@ -60,14 +60,14 @@ ordered_json with_text(const ordered_json& body, const Place& place, const std::
   return changed;
 }
 
-struct Protocol {
+struct ProtocolCase {
   const char* name;
   const char* body;
   std::optional<ChatInput> (*parse)(const ordered_json&);
   size_t places_min;  ///< so many at least take any text
 };
 
-constexpr Protocol kProtocols[] = {
+constexpr ProtocolCase kProtocols[] = {
     {"OpenAI chat", R"({
        "messages": [
          {"role": "system", "content": "Be terse."},
@@ -82,7 +82,8 @@ constexpr Protocol kProtocols[] = {
          "enum": ["here", "there"], "default": "here"}}, "required": ["where"]}}}],
        "chat_template_kwargs": {"mood": "glad", "notes": {"deep": ["one"]}}})",
      [](const ordered_json& body) -> std::optional<ChatInput> {
-       auto request = openai::parse_chat(body);
+       RequestContext context;
+       auto request = openai::parse_chat(context, body);
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
      },
      20},
@@ -98,7 +99,8 @@ constexpr Protocol kProtocols[] = {
        "tools": [{"type": "function", "name": "look", "description": "Looks.", "parameters": {"type": "object",
          "properties": {"where": {"type": "string", "description": "A place."}}}}]})",
      [](const ordered_json& body) -> std::optional<ChatInput> {
-       auto request = responses::parse_responses(body, {});
+       RequestContext context;
+       auto request = responses::parse_responses(context, body, {});
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
      },
      10},
@@ -113,7 +115,8 @@ constexpr Protocol kProtocols[] = {
        "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object", "properties": {
          "where": {"type": "string", "description": "A place."}}}}]})",
      [](const ordered_json& body) -> std::optional<ChatInput> {
-       auto request = anthropic::parse_messages(body, anthropic::Purpose::kAnswer);
+       RequestContext context;
+       auto request = anthropic::parse_messages(context, body, anthropic::Purpose::kAnswer);
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
      },
      10},
@@ -128,27 +131,31 @@ constexpr Protocol kProtocols[] = {
        "tools": [{"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {
          "type": "object", "properties": {"where": {"type": "string", "description": "A place."}}}}}]})",
      [](const ordered_json& body) -> std::optional<ChatInput> {
-       auto request = ollama::parse_chat(body);
+       RequestContext context;
+       auto request = ollama::parse_chat(context, body);
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
      },
      10},
     {"Ollama generate", R"({"model": "m", "system": "Be terse.", "prompt": "Hi"})",
      [](const ordered_json& body) -> std::optional<ChatInput> {
-       auto request = ollama::parse_generate(body);
+       RequestContext context;
+       auto request = ollama::parse_generate(context, body);
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
      },
      2},
     {"llama.cpp apply-template", R"({"messages": [{"role": "system", "content": "Be terse."},
        {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "So?"}]})",
      [](const ordered_json& body) -> std::optional<ChatInput> {
-       auto request = parse_apply_template(body);
+       RequestContext context;
+       auto request = parse_apply_template(context, body);
        return request ? std::optional(std::move(request->input)) : std::nullopt;
      },
      4},
     {"frames", R"({"id": "a", "messages": [{"role": "system", "content": "Be terse."},
        {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "So?"}]})",
      [](const ordered_json& body) -> std::optional<ChatInput> {
-       auto message = frames::parse_message(body.dump());
+       RequestContext context;
+       auto message = frames::parse_message(context, body.dump());
        auto* chat = message ? std::get_if<frames::Chat>(&*message) : nullptr;
        return chat == nullptr ? std::nullopt : std::optional(std::move(chat->request.input));
      },
@@ -239,7 +246,7 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
   /// Tries `texts` in turn in all places of all protocols, `each` of them in one place. Returns how many were made.
   size_t try_all(size_t each) const {
     size_t next = 0, made = 0, refused = 0;
-    for (const Protocol& protocol : kProtocols) {
+    for (const ProtocolCase& protocol : kProtocols) {
       const ordered_json body = ordered_json::parse(protocol.body);
       if (!control_count(protocol.parse(body))) {  // some templates take no such conversation
         ++refused;

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 #include "base/text/printable.h"
 
@@ -178,8 +177,8 @@ void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest
   response.send(405, "application/json", error_body(405, message, format), {{"Allow", std::string(methods)}});
 }
 
-void send_json(net::HttpResponse& response, const ordered_json& value) {
-  response.send(200, "application/json", with_warnings(dump(value), wanted_warnings()));
+void send_json(net::HttpResponse& response, const ordered_json& value, std::string_view warnings) {
+  response.send(200, "application/json", with_warnings(dump(value), warnings));
 }
 
 Error thrown_error() {

@@ -60,8 +60,8 @@ void send_error(net::HttpResponse& response, const Error& error, ErrorFormat for
 /// 405: the path takes other `methods`, "GET, DELETE".
 void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
                              ErrorFormat format = ErrorFormat::kOpenAi);
-/// 200, with the warnings that the request asks for.
-void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);
+/// 200. `warnings`: RequestContext::wanted_warnings, of a request whose fields were read.
+void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value, std::string_view warnings = {});
 /// What a catch block has caught, for the request that it came from: kOutOfMemory, or kInternal with what was thrown.
 Error thrown_error();
 /// Runs `work`; what it throws is the answer.

@@ -19,9 +19,9 @@
 #include "api/ollama/request.h"
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
-#include "api/params/field_audit.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 #include "api/responses/request.h"
+#include "api/routes.h"
 #include "api/tokenize_endpoints.h"
 #include "base/testing/test_data.h"
 
@@ -30,10 +30,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Endpoint {
+struct Reader {
   std::string name;
   std::string body;  // the least that is valid, and objects whose fields are to be listed
-  std::function<Result<void>(const ordered_json&)> parse;
+  std::function<Result<void>(RequestContext& context, const ordered_json& body)> parse;
 };
 
 template <typename T>
@@ -46,56 +46,77 @@ std::string chat_body(std::string_view more = "") {
   return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}]{}}})", more);
 }
 
-std::vector<Endpoint> answering() {
+std::vector<Reader> answering() {
   return {
       {"/v1/chat/completions", chat_body(R"(, "stream_options": {}, "metadata": {})"),
-       [](const ordered_json& body) { return forget(openai::parse_chat(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(openai::parse_chat(context, body)); }},
       {"/v1/completions", R"({"prompt": "x", "stream_options": {}})",
-       [](const ordered_json& body) { return forget(openai::parse_completion(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(openai::parse_completion(context, body));
+       }},
       {"/v1/responses", R"({"input": "x", "reasoning": {}, "text": {}, "stream_options": {}})",
-       [](const ordered_json& body) { return forget(responses::parse_responses(body, {})); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(responses::parse_responses(context, body, {}));
+       }},
       {"/v1/messages",
        chat_body(R"(, "max_tokens": 5, "metadata": {}, "thinking": {"type": "enabled", "budget_tokens": 2000},
                    "output_config": {}, "context_management": {})"),
-       [](const ordered_json& body) { return forget(anthropic::parse_messages(body, anthropic::Purpose::kAnswer)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(anthropic::parse_messages(context, body, anthropic::Purpose::kAnswer));
+       }},
       {"/v1/embeddings", R"({"input": "x"})",
-       [](const ordered_json& body) { return forget(openai::parse_embeddings(body)); }},
-      {"/embed", R"({"inputs": "x"})", [](const ordered_json& body) { return forget(openai::parse_tei_embed(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(openai::parse_embeddings(context, body));
+       }},
+      {"/embed", R"({"inputs": "x"})",
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(openai::parse_tei_embed(context, body));
+       }},
       {"/v1/rerank", R"({"query": "x", "documents": ["y"]})",
-       [](const ordered_json& body) { return forget(parse_rerank(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(parse_rerank(context, body)); }},
       {"/api/chat", chat_body(R"(, "options": {})"),
-       [](const ordered_json& body) { return forget(ollama::parse_chat(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(ollama::parse_chat(context, body)); }},
       {"/api/generate", R"({"prompt": "x", "options": {}})",
-       [](const ordered_json& body) { return forget(ollama::parse_generate(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(ollama::parse_generate(context, body)); }},
       {"/api/embed", R"({"input": "x", "options": {}})",
-       [](const ordered_json& body) { return forget(ollama::parse_embed(body)); }},
+       [](RequestContext& context, const ordered_json& body) { return forget(ollama::parse_embed(context, body)); }},
       {"/api/embeddings", R"({"prompt": "x", "options": {}})",
-       [](const ordered_json& body) { return forget(ollama::parse_embeddings(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(ollama::parse_embeddings(context, body));
+       }},
       {"/completion", R"({"prompt": "x"})",
-       [](const ordered_json& body) { return forget(llama_cpp::parse_completion(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(llama_cpp::parse_completion(context, body));
+       }},
       {"/infill", R"({"input_prefix": "x", "input_suffix": "y"})",
-       [](const ordered_json& body) { return forget(llama_cpp::parse_infill(body)); }},
+       [](RequestContext& context, const ordered_json& body) {
+         return forget(llama_cpp::parse_infill(context, body));
+       }},
       {"frames", chat_body(R"(, "id": "1")"),
-       [](const ordered_json& body) -> Result<void> {
-         const auto message = frames::parse_message(body.dump());
+       [](RequestContext& context, const ordered_json& body) -> Result<void> {
+         const auto message = frames::parse_message(context, body.dump());
          if (!message) return std::unexpected(message.error().error);
          return {};
        }},
   };
 }
 
-std::vector<Endpoint> preparing() {
+std::vector<Reader> preparing() {
   return {
-      {"/tokenize", R"({"content": "x"})", [](const ordered_json& body) { return forget(parse_tokenize(body)); }},
-      {"/detokenize", R"({"tokens": [1]})", [](const ordered_json& body) { return forget(parse_detokenize(body)); }},
-      {"/api/show", R"({"model": "x"})", [](const ordered_json& body) { return forget(ollama::parse_show(body)); }},
-      {"/apply-template", chat_body(), [](const ordered_json& body) { return forget(parse_apply_template(body)); }},
+      {"/tokenize", R"({"content": "x"})",
+       [](RequestContext& context, const ordered_json& body) { return forget(parse_tokenize(context, body)); }},
+      {"/detokenize", R"({"tokens": [1]})",
+       [](RequestContext& context, const ordered_json& body) { return forget(parse_detokenize(context, body)); }},
+      {"/api/show", R"({"model": "x"})",
+       [](RequestContext& context, const ordered_json& body) { return forget(ollama::parse_show(context, body)); }},
+      {"/apply-template", chat_body(),
+       [](RequestContext& context, const ordered_json& body) { return forget(parse_apply_template(context, body)); }},
   };
 }
 
-std::vector<Endpoint> endpoints() {
-  std::vector<Endpoint> all = answering();
-  for (Endpoint& endpoint : preparing()) all.push_back(std::move(endpoint));
+std::vector<Reader> readers() {
+  std::vector<Reader> all = answering();
+  for (Reader& reader : preparing()) all.push_back(std::move(reader));
   return all;
 }
 
@@ -123,10 +144,11 @@ struct Outcomes {
   bool refused = false;  ///< for some value the reason is that this server cannot
 };
 
-Outcomes outcomes(const Endpoint& endpoint, const ordered_json& body, const std::string& name) {
+Outcomes outcomes(const Reader& reader, const ordered_json& body, const std::string& name) {
   Outcomes seen;
   for (const std::string_view value : kProbes) {
-    const auto done = endpoint.parse(with(body, name, ordered_json::parse(value)));
+    RequestContext context;
+    const auto done = reader.parse(context, with(body, name, ordered_json::parse(value)));
     seen.taken |= done.has_value();
     seen.refused |= !done && done.error().code == Code::kUnsupported && done.error().at.starts_with(name);
   }
@@ -139,27 +161,29 @@ FieldUse use_of(const Outcomes& seen) {
   return seen.taken ? FieldUse::kNeutral : FieldUse::kRefused;
 }
 
-std::map<std::string, FieldUse> find_uses(const Endpoint& endpoint) {
-  const auto body = ordered_json::parse(endpoint.body);
+std::map<std::string, FieldUse> find_uses(const Reader& reader) {
+  const auto body = ordered_json::parse(reader.body);
   std::map<std::string, FieldUse> uses;
   {
-    FieldAudit listening;
-    const auto done = endpoint.parse(body);
-    EXPECT_TRUE(done.has_value()) << endpoint.name << ": " << done.error().text();
-    uses = listening.all();
+    FieldAudit audit;
+    RequestContext context;
+    context.set_audit(&audit);
+    const auto done = reader.parse(context, body);
+    EXPECT_TRUE(done.has_value()) << reader.name << ": " << done.error().text();
+    uses = audit.all();
   }
   std::erase_if(uses, [](const auto& use) { return use.first.find('[') != std::string::npos; });
   for (auto& [name, use] : uses) {
-    if (use == FieldUse::kHonoured) use = use_of(outcomes(endpoint, body, name));
+    if (use == FieldUse::kHonoured) use = use_of(outcomes(reader, body, name));
   }
   return uses;
 }
 
 /// Found once: it takes thousands of requests.
-const std::map<std::string, FieldUse>& uses_of(const Endpoint& endpoint) {
+const std::map<std::string, FieldUse>& uses_of(const Reader& reader) {
   static std::map<std::string, std::map<std::string, FieldUse>> known;
-  const auto [found, made] = known.try_emplace(endpoint.name);
-  if (made) found->second = find_uses(endpoint);
+  const auto [found, made] = known.try_emplace(reader.name);
+  if (made) found->second = find_uses(reader);
   return found->second;
 }
 
@@ -177,15 +201,15 @@ std::string_view word_of(FieldUse use) {
   return "refused";
 }
 
-std::string table(const std::vector<Endpoint>& all) {
+std::string table(const std::vector<Reader>& all) {
   std::vector<std::map<std::string, FieldUse>> uses;
   std::set<std::string> names;
-  for (const Endpoint& endpoint : all) {
-    uses.push_back(uses_of(endpoint));
+  for (const Reader& reader : all) {
+    uses.push_back(uses_of(reader));
     for (const auto& [name, use] : uses.back()) names.insert(name);
   }
   std::string text = "| field |";
-  for (const Endpoint& endpoint : all) text += " `" + endpoint.name + "` |";
+  for (const Reader& reader : all) text += " `" + reader.name + "` |";
   text += "\n|---|";
   for (size_t i = 0; i < all.size(); ++i) text += "---|";
   text += "\n";
@@ -237,61 +261,82 @@ TEST(FieldTable, IsWhatTheParsersSay) {
   EXPECT_EQ(read_file(path), page()) << "run api_test with CAIRN_UPDATE=1 in the environment";
 }
 
+/// Endpoints of parsers that the table has under another endpoint's name.
+constexpr std::pair<std::string_view, std::string_view> kReadAs[] = {
+    {"/v1/chat/completions/input_tokens", "/v1/chat/completions"},
+    {"/v1/messages/count_tokens", "/v1/messages"},
+    {"/v1/responses/input_tokens", "/v1/responses"},
+    {"/v1/responses/compact", "/v1/responses"},
+    {"/embedding", "/v1/embeddings"}};
+
+TEST(FieldTable, HasEveryEndpointThatAModelAnswers) {
+  std::set<Endpoint::Handler> known;  // of rows by these names
+  const std::vector<Reader> all = readers();
+  for (const Endpoint& row : endpoints()) {
+    const auto* as = std::ranges::find(kReadAs, row.pattern, &std::pair<std::string_view, std::string_view>::first);
+    const std::string_view name = as == std::end(kReadAs) ? row.pattern : as->second;
+    if (std::ranges::find(all, name, &Reader::name) != all.end()) known.insert(row.handle);
+  }
+  for (const Endpoint& row : endpoints())
+    EXPECT_TRUE(!row.needs.kind || known.contains(row.handle)) << row.pattern << " is in no column of docs/fields.md";
+}
+
 TEST(FieldTable, WhatIsHonouredMindsItsValueAndWhatIsRefusedIsRefused) {
   // Nothing takes this.
   const ordered_json nonsense = ordered_json::parse(R"([[[{"a": [true]}]]])");
-  for (const Endpoint& endpoint : endpoints()) {
-    const auto body = ordered_json::parse(endpoint.body);
-    for (const auto& [name, use] : uses_of(endpoint)) {
-      const auto done = endpoint.parse(with(body, name, nonsense));
+  for (const Reader& reader : readers()) {
+    const auto body = ordered_json::parse(reader.body);
+    for (const auto& [name, use] : uses_of(reader)) {
+      RequestContext context;
+      const auto done = reader.parse(context, with(body, name, nonsense));
       if (use == FieldUse::kIgnored) {
-        EXPECT_TRUE(done.has_value()) << endpoint.name << " " << name << ": " << (done ? "" : done.error().text());
+        EXPECT_TRUE(done.has_value()) << reader.name << " " << name << ": " << (done ? "" : done.error().text());
         continue;
       }
-      ASSERT_FALSE(done.has_value()) << endpoint.name << " does not look at " << name;
+      ASSERT_FALSE(done.has_value()) << reader.name << " does not look at " << name;
       const std::string first = name.substr(0, name.find('.'));
-      EXPECT_TRUE(done.error().at.starts_with(first)) << endpoint.name << " " << name << ": " << done.error().text();
+      EXPECT_TRUE(done.error().at.starts_with(first)) << reader.name << " " << name << ": " << done.error().text();
     }
   }
 }
 
 TEST(FieldTable, NeutralFieldsTakeWhatAsksForNothingAndRefuseTheRestByName) {
-  for (const Endpoint& endpoint : endpoints()) {
-    const auto body = ordered_json::parse(endpoint.body);
-    for (const auto& [name, use] : uses_of(endpoint)) {
+  for (const Reader& reader : readers()) {
+    const auto body = ordered_json::parse(reader.body);
+    for (const auto& [name, use] : uses_of(reader)) {
       if (use != FieldUse::kNeutral) continue;
-      const Outcomes seen = outcomes(endpoint, body, name);
-      EXPECT_TRUE(seen.taken) << endpoint.name << " " << name;
-      EXPECT_TRUE(seen.refused) << endpoint.name << " " << name;
+      const Outcomes seen = outcomes(reader, body, name);
+      EXPECT_TRUE(seen.taken) << reader.name << " " << name;
+      EXPECT_TRUE(seen.refused) << reader.name << " " << name;
     }
   }
 }
 
 TEST(FieldTable, WhatHasNoEffectIsTold) {
-  for (const Endpoint& endpoint : endpoints()) {
-    const auto body = ordered_json::parse(endpoint.body);
-    for (const auto& [name, use] : uses_of(endpoint)) {
+  for (const Reader& reader : readers()) {
+    const auto body = ordered_json::parse(reader.body);
+    for (const auto& [name, use] : uses_of(reader)) {
       if (use != FieldUse::kIgnored) continue;
-      const RequestNotes notes;
-      ASSERT_TRUE(endpoint.parse(with(body, name, 1)).has_value()) << endpoint.name << " " << name;
-      EXPECT_THAT(notes.all(), testing::Contains(testing::HasSubstr(name))) << endpoint.name;
+      RequestContext context;
+      ASSERT_TRUE(reader.parse(context, with(body, name, 1)).has_value()) << reader.name << " " << name;
+      EXPECT_THAT(context.warnings(), testing::Contains(testing::HasSubstr(name))) << reader.name;
     }
   }
 }
 
 TEST(FieldTable, WhatIsNotListedIsToldOrIfFieldsAreStrictRefusedByName) {
-  for (const Endpoint& endpoint : endpoints()) {
-    const auto body = with(ordered_json::parse(endpoint.body), "frobnicate", 1);
+  for (const Reader& reader : readers()) {
+    const auto body = with(ordered_json::parse(reader.body), "frobnicate", 1);
     {
-      const RequestNotes notes;
-      const auto done = endpoint.parse(body);
-      ASSERT_TRUE(done.has_value()) << endpoint.name << ": " << done.error().text();
-      EXPECT_THAT(notes.all(), testing::Contains(testing::HasSubstr("frobnicate"))) << endpoint.name;
+      RequestContext context;
+      const auto done = reader.parse(context, body);
+      ASSERT_TRUE(done.has_value()) << reader.name << ": " << done.error().text();
+      EXPECT_THAT(context.warnings(), testing::Contains(testing::HasSubstr("frobnicate"))) << reader.name;
     }
-    const RequestNotes strict(true);
-    const auto done = endpoint.parse(body);
-    ASSERT_FALSE(done.has_value()) << endpoint.name;
-    EXPECT_THAT(done.error().message, testing::HasSubstr("frobnicate")) << endpoint.name;
+    RequestContext strict({.strict_fields = true});
+    const auto done = reader.parse(strict, body);
+    ASSERT_FALSE(done.has_value()) << reader.name;
+    EXPECT_THAT(done.error().message, testing::HasSubstr("frobnicate")) << reader.name;
     EXPECT_EQ(done.error().at, "frobnicate");
   }
 }

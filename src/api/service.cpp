@@ -3,22 +3,14 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
-#include "api/models/model_request.h"
 #include "api/models/model_response.h"
-#include "api/params/request_notes.h"
-#include "api/serialization/json_text.h"
-#include "api/serialization/timestamps.h"
 #include "api/store/file.h"
-#include "api/store/recent_responses.h"
 #include "api/store/turn_store.h"
-#include "api/telemetry/request_record.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
-#include "loader/model_scope.h"
 #include "net/http/content_coding.h"
 
 namespace cairn::api {
@@ -47,31 +39,6 @@ Result<void> decode(net::HttpRequest& request, ByteShare& share) {
   return {};
 }
 
-constexpr std::string_view kOllamaChat = "/api/chat", kOllamaGenerate = "/api/generate";
-
-/// How Ollama's clients unload a model: a request without a prompt that is to keep it loaded for no time.
-bool unloads(std::string_view path, const ModelRequest& request) {
-  const bool now = request.keep_alive && request.keep_alive->time == std::chrono::milliseconds(0);
-  return now && request.asks_nothing && (path == kOllamaChat || path == kOllamaGenerate);
-}
-
-/// The answer, as a stream of one line if the request wants a stream.
-void send_unloaded(std::string_view path, const ModelRequest& request, const std::string& model,
-                   net::HttpResponse& response) {
-  nlohmann::ordered_json value = {{"model", request.model.empty() ? model : request.model},
-                                  {"created_at", rfc3339_now()}};
-  if (path == kOllamaChat) {
-    value["message"] = {{"role", "assistant"}, {"content", ""}};
-  } else {
-    value["response"] = "";
-  }
-  value["done"] = true;
-  value["done_reason"] = "unload";
-  std::string body = dump(value);
-  if (request.stream) body += '\n';
-  response.send(200, request.stream ? "application/x-ndjson" : "application/json", std::move(body));
-}
-
 }  // namespace
 
 int64_t default_request_bytes(int64_t available_bytes) {
@@ -84,11 +51,12 @@ int64_t working_bytes(std::string_view body) {
          (measure ? static_cast<int64_t>(measure->bytes) : 0);
 }
 
-Service::Service(const Registry& registry, int64_t request_bytes)
+Service::Service(const Registry& registry, ServiceOptions options)
     : registry_(registry),
-      bytes_(std::make_shared<ByteBudget>(request_bytes)),
+      options_(std::move(options)),
+      bytes_(std::make_shared<ByteBudget>(options_.request_bytes)),
       monitor_(registry, running_requests_),
-      response_store_(make_recent_responses()),
+      response_store_(make_recent_responses({.bytes_max = options_.recent_bytes})),
       storing_(1, std::numeric_limits<size_t>::max()),
       workers_(kWorkerThreads, kWaitingRequestsMax, [this] { give_memory_back(); }) {}
 
@@ -101,35 +69,23 @@ Result<void> Service::open_store(const std::string& path) {
   return {};
 }
 
-void Service::keep_recent_responses(int64_t bytes_max) {
-  response_store_ = make_recent_responses({.bytes_max = bytes_max});
-}
-
-/// A request on its way to its endpoint.
-struct Service::Job {
-  net::HttpRequest request;
-  std::shared_ptr<net::HttpResponse> response;
-  ErrorFormat format;
-  Handler handler;
-  ByteShare decoded;  ///< for a body that came compressed
-};
-
-void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
-                        Handler handler) {
-  const bool compressed = coding_of(request) != net::ContentCoding::kIdentity;
-  const auto bytes = static_cast<int64_t>(request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
-  auto job = std::make_shared<Job>(std::move(request), response, format, std::move(handler), ByteShare(bytes_));
+void Service::hand_over(Job given) {
+  const bool compressed = coding_of(given.request) != net::ContentCoding::kIdentity;
+  const auto bytes = static_cast<int64_t>(given.request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
+  const auto job = std::make_shared<Job>(std::move(given));
+  job->decoded = ByteShare(bytes_);
   const auto work = [this, compressed, job] {
     if (job->response->closed()) return;
-    answer_throws(*job->response, job->format, [&] {
+    answer_throws(*job->response, job->errors, [&] {
       if (const auto done = compressed ? decode(job->request, job->decoded) : Result<void>(); !done)
-        return send_error(*job->response, done.error(), job->format);
-      const auto kind = models_ == nullptr ? std::nullopt : kind_for_path(job->request.path);
-      kind ? run_with_model(job, *kind) : run(*job, nullptr, std::nullopt);
+        return send_error(*job->response, done.error(), job->errors);
+      const bool loads = models() != nullptr && job->needs.kind;
+      loads ? run_with_model(job) : run(*job, nullptr);
     });
   };
   if (workers_.submit(work, bytes)) return;
-  send_error(*response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}}, format);
+  send_error(*job->response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}},
+             job->errors);
 }
 
 void Service::set_generation_defaults(const std::string& model, const GenerationDefaults& defaults) {
@@ -137,61 +93,46 @@ void Service::set_generation_defaults(const std::string& model, const Generation
   model_defaults_[model] = defaults;
 }
 
-GenerationDefaults Service::generation_defaults(std::string_view model) const {
-  if (const AnsweringModel* answering = AnsweringModel::current()) return defaults_of(*answering->model());
-  const auto models = registry_.list();
-  const auto found = std::ranges::find_if(models, [&](const auto& each) {
-    return models.size() == 1 || each->name == model || std::ranges::find(each->aliases, model) != each->aliases.end();
-  });
-  return found == models.end() ? generation_defaults_ : defaults_of(**found);
-}
-
-GenerationDefaults Service::defaults_of(const LoadedModel& model) const {
-  GenerationDefaults defaults = generation_defaults_;
+GenerationDefaults Service::generation_defaults(const LoadedModel& model) const {
+  GenerationDefaults defaults = options_.defaults;
   {
     const std::lock_guard lock(model_defaults_mutex_);
     const auto own = model_defaults_.find(model.name);
-    if (own != model_defaults_.end()) defaults = own->second.or_else(generation_defaults_);
+    if (own != model_defaults_.end()) defaults = own->second.or_else(options_.defaults);
   }
   return defaults.or_else(recommended_by(model.file.metadata()));
 }
 
-void Service::run(Job& job, SharedModel model, const std::optional<KeepAlive>& keep) {
+void Service::run(Job& job, SharedModel model) {
   ByteShare share(bytes_);
-  if (!share.grow_to(working_bytes(job.request.body))) return send_error(*job.response, no_request_bytes(), job.format);
-  std::optional<AnsweringModel> answering;
-  if (model != nullptr) answering.emplace(std::move(model), keep);
-  const ModelScope scope(principal_of(job.request).models());
-  const RequestNotes notes(
-      strict_fields_, [this](auto name) { return generation_defaults(name); },
-      std::static_pointer_cast<RequestRecord>(job.request.context));
-  job.handler(*this, job.request, job.response);
+  if (!share.grow_to(working_bytes(job.request.body))) return send_error(*job.response, no_request_bytes(), job.errors);
+  answer_by(job.context, std::move(model));
+  job.handle(*this, job.context, job.request, job.response);
 }
 
-void Service::run_with_model(const std::shared_ptr<Job>& job, ModelKind kind) {
-  const bool ollama = job->format == ErrorFormat::kOllama;
-  const auto asked = read_model_request(job->request.body, ollama);
-  if (!asked) return send_error(*job->response, asked.error(), job->format);
-  const ModelScope scope(principal_of(job->request).models());
-  const auto choice = models_->choose(asked->model, kind);
-  if (!choice) return send_error(*job->response, choice.error(), job->format);
-  const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->format);
+void Service::run_with_model(const std::shared_ptr<Job>& job) {
+  const Needs& needs = job->needs;
+  const ModelScope& scope = job->context.scope();
+  const auto asked = read_model_request(job->request.body, needs.ollama);
+  if (!asked) return send_error(*job->response, asked.error(), job->errors);
+  const auto choice = models()->choose(asked->model, *needs.kind, scope);
+  if (!choice) return send_error(*job->response, choice.error(), job->errors);
+  const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->errors);
   job->response = response;
-  const auto status = models_->find_exactly(choice->name);
-  if (unloads(job->request.path, *asked) && status && !status->served->pinned) {
-    if (const auto done = models_->unload(choice->name); !done) return send_error(*response, done.error(), job->format);
-    return send_unloaded(job->request.path, *asked, choice->name, *response);
+  if (needs.instead != nullptr) {
+    const auto answered = needs.instead(*models(), *asked, choice->name, scope, *response);
+    if (!answered) return send_error(*response, answered.error(), job->errors);
+    if (*answered) return;
   }
   ModelManager::Waiter waiter;
   waiter.gone = [response] { return response->closed(); };
-  if (asked->stream && !ollama) waiter.tell = [response] { response->tell_loading(); };
-  with_model(choice->name, asked->keep_alive, std::move(waiter),
-             [this, job, keep = asked->keep_alive](Result<SharedModel> model) {
-               answer_throws(*job->response, job->format, [&] {
-                 if (!model) return send_error(*job->response, model.error(), job->format);
-                 run(*job, *std::move(model), keep);
-               });
-             });
+  if (asked->stream && !needs.ollama) waiter.tell = [response] { response->tell_loading(); };
+  with_model(choice->name, asked->keep_alive, std::move(waiter), [this, job](Result<SharedModel> model) {
+    answer_throws(*job->response, job->errors, [&] {
+      if (!model) return send_error(*job->response, model.error(), job->errors);
+      run(*job, *std::move(model));
+    });
+  });
 }
 
 void Service::with_model(const std::string& name, const std::optional<KeepAlive>& keep, ModelManager::Waiter waiter,
@@ -201,18 +142,23 @@ void Service::with_model(const std::string& name, const std::optional<KeepAlive>
     if (!workers_.submit([work, model] { work(model); }, 0))
       work(fail(Code::kUnavailable, "too many requests wait to be read; try again later"));
   };
-  Result<SharedModel> loaded = models_->use(name, keep, std::move(waiter));
+  Result<SharedModel> loaded = models()->use(name, keep, std::move(waiter));
   if (!loaded || *loaded != nullptr) work(std::move(loaded));
 }
 
-Result<SharedModel> Service::find_model(std::string_view name) const {
-  if (const AnsweringModel* answering = AnsweringModel::current()) return answering->model();
-  if (models_ == nullptr) return registry_.find(name);
-  CAIRN_TRY(const ModelChoice choice, models_->choose(name, ModelKind::kChat));
-  CAIRN_TRY(ModelStatus status, models_->find_exactly(choice.name));
+Result<SharedModel> Service::find_model(const RequestContext& context, std::string_view name) const {
+  if (context.model() != nullptr) return context.model();
+  if (models() == nullptr) return registry_.find(name, context.scope());
+  CAIRN_TRY(const ModelChoice choice, models()->choose(name, ModelKind::kChat, context.scope()));
+  CAIRN_TRY(ModelStatus status, models()->find_exactly(choice.name, context.scope()));
   if (status.loaded != nullptr) return std::move(status.loaded);
   return fail_at("model", Code::kUnavailable, "{} is not loaded: ask it something, or POST /v1/models/load",
                  choice.name);
+}
+
+void Service::answer_by(RequestContext& context, SharedModel model) const {
+  const GenerationDefaults defaults = model == nullptr ? options_.defaults : generation_defaults(*model);
+  context.set_model(std::move(model), defaults);
 }
 
 void Service::store_later(std::function<void()> work) { (void)storing_.submit(std::move(work), 0); }

@@ -14,7 +14,10 @@
 #include "api/errors.h"
 #include "api/http/kept_streams.h"
 #include "api/models/model_pulls.h"
+#include "api/models/model_request.h"
 #include "api/params/generation_defaults.h"
+#include "api/params/request_context.h"
+#include "api/store/recent_responses.h"
 #include "api/store/response_store.h"
 #include "api/stream/running_requests.h"
 #include "api/stream/running_responses.h"
@@ -38,27 +41,39 @@ inline constexpr int64_t kTrimBytes = 16 << 20;
 /// --request-bytes where nobody has said: an eighth of the memory that is available, from 16 MiB to 1 GiB.
 int64_t default_request_bytes(int64_t available_bytes);
 
+/// What a server is started with.
+struct ServiceOptions {
+  /// What requests and their answers may take in memory.
+  int64_t request_bytes = std::numeric_limits<int64_t>::max();
+  /// The models that requests may ask for, which are loaded then; it outlives the service. Null: requests are answered
+  /// by those of the registry.
+  ModelManager* models = nullptr;
+  GenerationDefaults defaults{};  ///< for requests that say nothing, where the model has no defaults of its own
+  bool strict_fields = false;     ///< fields that an endpoint does not know are refused
+  bool lenient_calls = true;      ///< calls in another dress are read where a request does not say
+  bool page = true;               ///< browsers get the page
+  int64_t recent_bytes = kRecentResponseBytes;  ///< of responses that are kept in memory where there is no file
+};
+
 /// Thread-safe but for what is said. Requests are read, templated and tokenised on workers (`hand_over`), and so far as
 /// that needs the store it is read there. What an answer keeps is written on a thread of its own (`store_later`). The
 /// rest of an answer, from its submission to the engine on, belongs to the server's thread.
 class Service {
  public:
   /// `registry` outlives this.
-  explicit Service(const Registry& registry, int64_t request_bytes = std::numeric_limits<int64_t>::max());
+  explicit Service(const Registry& registry, ServiceOptions options = {});
 
   const Registry& registry() const { return registry_; }
-  /// The models that requests may ask for, which are loaded then. Before serving; outlives this. Without it requests
-  /// are answered by those of the registry.
-  void set_models(ModelManager& models) { models_ = &models; }
-  /// Null: there are only those of the registry.
-  ModelManager* models() const { return models_; }
-  /// The model that answers the request which is being read on this thread: that of its AnsweringModel, or else the one
-  /// that is loaded of that name. Errors: those of Registry::find and ModelManager::choose; kUnavailable, it is not
-  /// loaded.
-  Result<SharedModel> find_model(std::string_view name) const;
-  /// While requests are answered 503: until there is a model, or as set_starting says.
-  bool loading() const { return models_ == nullptr ? registry_.loading() : starting_.load(); }
-  void set_starting(bool starting) { starting_ = starting; }
+  const ServiceOptions& options() const { return options_; }
+  ModelManager* models() const { return options_.models; }
+  /// The model that answers a request which names it so: the context's, or where it has none, the one that is loaded
+  /// of that name. Errors: those of Registry::find and ModelManager::choose; kUnavailable, it is not loaded.
+  Result<SharedModel> find_model(const RequestContext& context, std::string_view name) const;
+  /// Says in the context that the model answers the request, with the defaults of requests to it. `model` may be null.
+  void answer_by(RequestContext& context, SharedModel model) const;
+  /// While requests are answered 503: until there is a model, or with a manager of them until `set_started`.
+  bool loading() const { return models() == nullptr ? registry_.loading() : !started_.load(); }
+  void set_started() { started_ = true; }
   /// Calls `work` with the model of that name: here and now if it is loaded, else on a worker once it is. Errors go to
   /// `work` too, from any thread. Not called if the client is `gone` by then or all stops.
   void with_model(const std::string& name, const std::optional<KeepAlive>& keep, ModelManager::Waiter waiter,
@@ -75,18 +90,11 @@ class Service {
   SampledTurnCache& turns() { return turns_; }
   /// What clients have the server fetch.
   ModelPulls& pulls() { return pulls_; }
-  /// Refuses fields that an endpoint does not know. Before serving.
-  void set_strict_fields(bool strict) { strict_fields_ = strict; }
-  bool strict_fields() const { return strict_fields_; }
-  /// Whether calls in another dress are read where a request does not say. Set before serving.
-  void set_lenient_calls(bool lenient) { lenient_calls_ = lenient; }
-  bool lenient_calls() const { return lenient_calls_; }
-  /// For requests that say nothing, where the model has no defaults of its own. Before serving.
-  void set_generation_defaults(const GenerationDefaults& defaults) { generation_defaults_ = defaults; }
-  /// The same for those of one model, by its own name. Thread-safe.
+  bool lenient_calls() const { return options_.lenient_calls; }
+  /// The defaults of requests to one model, by its own name. Thread-safe.
   void set_generation_defaults(const std::string& model, const GenerationDefaults& defaults);
-  /// For requests that name a model so: its own, then the server's, then what its file recommends.
-  GenerationDefaults generation_defaults(std::string_view model) const;
+  /// For requests to the model: its own, then the server's, then what its file recommends.
+  GenerationDefaults generation_defaults(const LoadedModel& model) const;
   /// Who may ask. Before serving; null: everybody may.
   void set_access(std::unique_ptr<Access> access) { access_ = std::move(access); }
   Access* access() { return access_.get(); }
@@ -97,24 +105,28 @@ class Service {
   /// Where a request to the model is listed while it runs. Any thread.
   Listing listing(const LoadedModel& model) { return {&running_requests_, model.name}; }
   web::Monitor& monitor() { return monitor_; }
-  /// Whether browsers get the page. Before serving.
-  void set_page(bool page) { page_ = page; }
-  bool page() const { return page_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
   Result<void> open_store(const std::string& path);
-  /// How much of recent responses is kept in memory where there is no file. Before serving.
-  void keep_recent_responses(int64_t bytes_max);
   /// Whether there is such a file.
   bool stores_on_disk() const { return stores_on_disk_; }
   ResponseStore& response_store() { return *response_store_; }
   grammar::GrammarCache& grammars() { return grammars_; }
 
-  using Handler =
-      std::function<void(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response)>;
-  /// Has a worker call the handler, with RequestNotes, unless the client has gone by then. What it throws, and a
-  /// request that has no room in `bytes` or in the workers' queue, is answered in `shape`.
-  void hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
-                 Handler handler);
+  using Handler = std::function<void(Service&, RequestContext& context, const net::HttpRequest& request,
+                                     std::shared_ptr<net::HttpResponse> response)>;
+  /// A request on its way to a worker.
+  struct Job {
+    net::HttpRequest request;
+    std::shared_ptr<net::HttpResponse> response;
+    RequestContext context;
+    ErrorFormat errors{};  ///< of what refuses it, and of what the handler throws
+    Needs needs{};
+    Handler handle;
+    ByteShare decoded{};  ///< of a body that came compressed
+  };
+  /// Has a worker call the handler once there is what it needs, unless the client has gone by then. A request that has
+  /// no room in `bytes` or in the workers' queue is refused.
+  void hand_over(Job job);
   /// The same for what is no HTTP request; false: no worker is free for it, or all has stopped.
   [[nodiscard]] bool hand_over(std::move_only_function<void()> job, int64_t bytes) {
     return workers_.submit(std::move(job), bytes);
@@ -125,34 +137,28 @@ class Service {
   void stop();
 
  private:
-  GenerationDefaults defaults_of(const LoadedModel& model) const;
-  struct Job;
-  /// Reads the request by its endpoint.
-  void run(Job& job, SharedModel model, const std::optional<KeepAlive>& keep);
+  /// Reads the request by its endpoint. `model` may be null.
+  void run(Job& job, SharedModel model);
   /// The same once its model is loaded.
-  void run_with_model(const std::shared_ptr<Job>& job, ModelKind kind);
+  void run_with_model(const std::shared_ptr<Job>& job);
   void give_memory_back();
 
   const Registry& registry_;
-  ModelManager* models_ = nullptr;
-  std::atomic<bool> starting_ = false;
+  const ServiceOptions options_;
+  std::atomic<bool> started_ = false;
   const std::shared_ptr<ByteBudget> bytes_;
   KeptStreams kept_streams_{bytes_};
   Telemetry telemetry_;
   const std::shared_ptr<net::Traffic> traffic_ = std::make_shared<net::Traffic>();
   std::atomic<bool> stopping_ = false;
   SampledTurnCache turns_;
-  bool lenient_calls_ = true;
   RunningResponses running_responses_;
   RunningRequests running_requests_;
   web::Monitor monitor_;
-  bool page_ = true;
   std::unique_ptr<ResponseStore> response_store_;
   bool stores_on_disk_ = false;
   grammar::GrammarCache grammars_;
   std::unique_ptr<Access> access_;
-  bool strict_fields_ = false;
-  GenerationDefaults generation_defaults_;
   mutable std::mutex model_defaults_mutex_;
   std::map<std::string, GenerationDefaults, std::less<>> model_defaults_;
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()

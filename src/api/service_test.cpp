@@ -65,7 +65,11 @@ TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
   Service service(registry);
   const auto answer = [&](ErrorFormat format, const std::function<void()>& work) {
     auto response = std::make_shared<FakeResponse>();
-    service.hand_over(post("/", "{}"), response, format, [work](auto&, auto&, auto) { work(); });
+    service.hand_over({.request = post("/", "{}"),
+                       .response = response,
+                       .context = RequestContext(),
+                       .errors = format,
+                       .handle = [work](auto&, auto&, auto&, auto) { work(); }});
     const int status = response->wait();
     return std::pair(status, response->body());
   };
@@ -83,10 +87,14 @@ TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
 
 TEST(Service, ARequestThatDoesNotFitIntoTheBudgetIsRefusedAndOthersAreNot) {
   const Registry registry;
-  Service service(registry, 8'000);
+  Service service(registry, {.request_bytes = 8'000});
   const auto ask = [&](const std::string& body) {
     auto response = std::make_shared<FakeResponse>();
-    service.hand_over(post("/tokenize", body), response, ErrorFormat::kOpenAi, handle_tokenize);
+    service.hand_over({.request = post("/tokenize", body),
+                       .response = response,
+                       .context = RequestContext(),
+                       .needs = kNeedsChat,
+                       .handle = handle_tokenize});
     return response;
   };
   auto response = ask("{\"prompt\":\"" + std::string(2'000, 'x') + "\"}");
@@ -105,10 +113,16 @@ TEST(Service, RequestsOfClientsThatHaveLeftAndThoseAfterTheEndAreNotHandled) {
   bool handled = false;
   auto gone = std::make_shared<FakeResponse>();
   gone->closed_ = true;
-  service.hand_over(post("/", "{}"), gone, ErrorFormat::kOpenAi, [&](auto&, auto&, auto) { handled = true; });
+  service.hand_over({.request = post("/", "{}"),
+                     .response = gone,
+                     .context = RequestContext(),
+                     .handle = [&](auto&, auto&, auto&, auto) { handled = true; }});
   service.stop();
   auto late = std::make_shared<FakeResponse>();
-  service.hand_over(post("/", "{}"), late, ErrorFormat::kOpenAi, [&](auto&, auto&, auto) { handled = true; });
+  service.hand_over({.request = post("/", "{}"),
+                     .response = late,
+                     .context = RequestContext(),
+                     .handle = [&](auto&, auto&, auto&, auto) { handled = true; }});
   EXPECT_EQ(late->wait(), 503);
   EXPECT_FALSE(handled);
 }

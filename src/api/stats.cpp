@@ -134,9 +134,9 @@ ordered_json prefix_json(const LoadedModel& model, const PrefixReport& report) {
 
 }  // namespace
 
-ordered_json server_stats(const Registry& registry) {
+ordered_json server_stats(const Registry& registry, const ModelScope& scope) {
   EngineStats sum;
-  for (const SharedModel& model : registry.list()) add(sum, model->engine->stats());
+  for (const SharedModel& model : registry.list(scope)) add(sum, model->engine->stats());
   return stats_json(sum);
 }
 
@@ -146,17 +146,18 @@ ordered_json model_stats(const LoadedModel& model) {
   return item;
 }
 
-void handle_stats(const Registry& registry, net::HttpResponse& response) {
-  send_json(response, server_stats(registry));
+void send_stats(const Registry& registry, const ModelScope& scope, net::HttpResponse& response) {
+  send_json(response, server_stats(registry, scope));
 }
 
-void handle_metrics(const Registry& registry, net::HttpResponse& response) {
+void send_metrics(const Registry& registry, const ModelScope& scope, net::HttpResponse& response) {
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
-  for (const SharedModel& model : registry.list()) list["data"].push_back(model_stats(*model));
+  for (const SharedModel& model : registry.list(scope)) list["data"].push_back(model_stats(*model));
   send_json(response, list);
 }
 
-void handle_prefix(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response) {
+void send_prefix(const Registry& registry, const ModelScope& scope, const net::HttpRequest& request,
+                 net::HttpResponse& response) {
   const auto id = request.query_value("request");
   if (!id || id->empty()) {
     return send_error(response,
@@ -164,7 +165,7 @@ void handle_prefix(const Registry& registry, const net::HttpRequest& request, ne
                        "say which request: /debug/prefix?request=ID, where ID is the `id` of an answer", "request"});
   }
   const Party asker = party_of(request);
-  for (const SharedModel& model : registry.list()) {
+  for (const SharedModel& model : registry.list(scope)) {
     const auto report = model->engine->prefix_report(*id, asker);
     if (report) return send_json(response, prefix_json(*model, *report));
   }

@@ -6,8 +6,8 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
+#include "api/params/request_context.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 #include "base/text/utf8.h"
 #include "chat/answer/prompt.h"
@@ -50,10 +50,11 @@ int64_t longest_stretch(std::string_view text) {
 }
 
 /// Written as text at once: as a document, a token would take twenty times as much. `share` grows by what that takes.
-Result<std::string> tokenize(Service& service, const net::HttpRequest& http, ByteShare& share) {
+Result<std::string> tokenize(Service& service, RequestContext& context, const net::HttpRequest& http,
+                             ByteShare& share) {
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
-  CAIRN_TRY(const TokenizeRequest request, parse_tokenize(document));
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+  CAIRN_TRY(const TokenizeRequest request, parse_tokenize(context, document));
+  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
   if (!share.grow_to(kSymbolBytes * longest_stretch(request.text))) return std::unexpected(no_request_bytes());
   CAIRN_TRY(const auto tokens, model->tokenizer->encode(request.text, request.options));
   int64_t bytes = kIdBytes * static_cast<int64_t>(tokens.size() + 8);
@@ -79,10 +80,11 @@ Result<std::string> tokenize(Service& service, const net::HttpRequest& http, Byt
   return body;
 }
 
-Result<std::string> detokenize(Service& service, const net::HttpRequest& http, ByteShare& share) {
+Result<std::string> detokenize(Service& service, RequestContext& context, const net::HttpRequest& http,
+                               ByteShare& share) {
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
-  CAIRN_TRY(const DetokenizeRequest request, parse_detokenize(document));
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+  CAIRN_TRY(const DetokenizeRequest request, parse_detokenize(context, document));
+  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
   int64_t bytes = 0;
   for (const TokenId token : request.tokens) {
     if (index(token) >= model->tokenizer->size()) {
@@ -97,30 +99,33 @@ Result<std::string> detokenize(Service& service, const net::HttpRequest& http, B
   return dump({{"content", utf8_replace_invalid(model->tokenizer->decode(request.tokens, true))}});
 }
 
-Result<std::string> apply_template(Service& service, const net::HttpRequest& http, ByteShare& share) {
+Result<std::string> apply_template(Service& service, RequestContext& context, const net::HttpRequest& http,
+                                   ByteShare& share) {
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
-  CAIRN_TRY(ChatRequest request, parse_apply_template(document));
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+  CAIRN_TRY(ChatRequest request, parse_apply_template(context, document));
+  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
   CAIRN_TRY(std::string text, answer_prompt_text(model->chat_model(), request));
   if (!share.grow_to((1 + kEscapedByteBytes) * static_cast<int64_t>(text.size())))
     return std::unexpected(no_request_bytes());
   return dump({{"prompt", std::move(text)}});
 }
 
-using Make = Result<std::string> (*)(Service& service, const net::HttpRequest& http, ByteShare& share);
+using Make = Result<std::string> (*)(Service& service, RequestContext& context, const net::HttpRequest& http,
+                                     ByteShare& share);
 
-void reply(Make make, Service& service, const net::HttpRequest& http, net::HttpResponse& response) {
+void reply(Make make, Service& service, RequestContext& context, const net::HttpRequest& http,
+           net::HttpResponse& response) {
   ByteShare share(service.bytes());
-  Result<std::string> body = make(service, http, share);
+  Result<std::string> body = make(service, context, http, share);
   if (!body) return send_error(response, body.error());
   share.shrink_to(0);  // net/ counts what waits to be sent
-  response.send(200, "application/json", with_warnings(std::move(*body), wanted_warnings()));
+  response.send(200, "application/json", with_warnings(std::move(*body), context.wanted_warnings()));
 }
 
 }  // namespace
 
-Result<TokenizeRequest> parse_tokenize(const ordered_json& body) {
-  RequestFields fields(body);
+Result<TokenizeRequest> parse_tokenize(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   TokenizeRequest request;
   request.model = fields.string("model", "");
   const bool has_content = fields.get("content") != nullptr;
@@ -134,8 +139,8 @@ Result<TokenizeRequest> parse_tokenize(const ordered_json& body) {
   return request;
 }
 
-Result<DetokenizeRequest> parse_detokenize(const ordered_json& body) {
-  RequestFields fields(body);
+Result<DetokenizeRequest> parse_detokenize(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   DetokenizeRequest request;
   request.model = fields.string("model", "");
   const ordered_json* ids = fields.get("tokens");
@@ -148,8 +153,8 @@ Result<DetokenizeRequest> parse_detokenize(const ordered_json& body) {
   return request;
 }
 
-Result<ChatRequest> parse_apply_template(const ordered_json& body) {
-  RequestFields fields(body);
+Result<ChatRequest> parse_apply_template(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   ChatRequest request;
   request.model = fields.string("model", "");
   request.input = read_chat_input(fields, request.prefill);
@@ -158,15 +163,17 @@ Result<ChatRequest> parse_apply_template(const ordered_json& body) {
   return request;
 }
 
-void handle_tokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  reply(tokenize, service, request, *response);
+void handle_tokenize(Service& service, RequestContext& context, const net::HttpRequest& request,
+                     std::shared_ptr<net::HttpResponse> response) {
+  reply(tokenize, service, context, request, *response);
 }
-void handle_detokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  reply(detokenize, service, request, *response);
+void handle_detokenize(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response) {
+  reply(detokenize, service, context, request, *response);
 }
-void handle_apply_template(Service& service, const net::HttpRequest& request,
+void handle_apply_template(Service& service, RequestContext& context, const net::HttpRequest& request,
                            std::shared_ptr<net::HttpResponse> response) {
-  reply(apply_template, service, request, *response);
+  reply(apply_template, service, context, request, *response);
 }
 
 }  // namespace cairn::api

@@ -26,17 +26,19 @@ struct DetokenizeRequest {
   std::string model;
   std::vector<TokenId> tokens;
 };
-Result<TokenizeRequest> parse_tokenize(const nlohmann::ordered_json& body);
-Result<DetokenizeRequest> parse_detokenize(const nlohmann::ordered_json& body);
+Result<TokenizeRequest> parse_tokenize(RequestContext& context, const nlohmann::ordered_json& body);
+Result<DetokenizeRequest> parse_detokenize(RequestContext& context, const nlohmann::ordered_json& body);
 /// {"messages": [...], ...}
-Result<ChatRequest> parse_apply_template(const nlohmann::ordered_json& body);
+Result<ChatRequest> parse_apply_template(RequestContext& context, const nlohmann::ordered_json& body);
 
 /// -> {"tokens", "count", "max_model_len"}. A worker's, as the others.
-void handle_tokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_tokenize(Service& service, RequestContext& context, const net::HttpRequest& request,
+                     std::shared_ptr<net::HttpResponse> response);
 /// -> {"content"}.
-void handle_detokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_detokenize(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response);
 /// -> {"prompt"}.
-void handle_apply_template(Service& service, const net::HttpRequest& request,
+void handle_apply_template(Service& service, RequestContext& context, const net::HttpRequest& request,
                            std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api

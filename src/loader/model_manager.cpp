@@ -14,7 +14,6 @@
 #include "base/text/printable.h"
 #include "loader/catalog/model_names.h"
 #include "loader/memory_plan.h"
-#include "loader/model_scope.h"
 
 namespace cairn {
 namespace {
@@ -108,7 +107,7 @@ Result<void> ModelManager::set_models(std::vector<ServedModel> models) {
   const std::lock_guard lock(mutex_);
   Entries entries;
   for (ServedModel& served : models) {
-    std::shared_ptr<Entry> entry = find(served.model.name);
+    std::shared_ptr<Entry> entry = find(served.model.name, kEveryModel);
     if (entry == nullptr || entry->served->model.path != served.model.path) {
       entry = std::make_shared<Entry>();
       entry->keep = options_.idle_unload;
@@ -126,10 +125,10 @@ Result<void> ModelManager::set_models(std::vector<ServedModel> models) {
   return {};
 }
 
-std::vector<ModelStatus> ModelManager::list() const {
+std::vector<ModelStatus> ModelManager::list(const ModelScope& scope) const {
   const std::lock_guard lock(mutex_);
   std::vector<ModelStatus> list;
-  for (const auto& entry : visible()) list.push_back(status_of(*entry));
+  for (const auto& entry : visible(scope)) list.push_back(status_of(*entry));
   return list;
 }
 
@@ -146,16 +145,16 @@ ModelStatus ModelManager::status_of(const Entry& entry) const {
   return status;
 }
 
-ModelManager::Entries ModelManager::visible() const {
+ModelManager::Entries ModelManager::visible(const ModelScope& scope) const {
   Entries shown;
-  std::ranges::copy_if(entries_, std::back_inserter(shown), [](const auto& entry) {
-    return ModelScope::shows(entry->served->model.name, entry->served->model.aliases);
+  std::ranges::copy_if(entries_, std::back_inserter(shown), [&](const auto& entry) {
+    return scope.shows(entry->served->model.name, entry->served->model.aliases);
   });
   return shown;
 }
 
-std::shared_ptr<ModelManager::Entry> ModelManager::find(std::string_view name) const {
-  const Entries entries = visible();
+std::shared_ptr<ModelManager::Entry> ModelManager::find(std::string_view name, const ModelScope& scope) const {
+  const Entries entries = visible(scope);
   // Of NAME and NAME:latest, which are two names if there are both.
   const auto own = std::ranges::find(entries, name, [](const auto& entry) { return entry->served->model.name; });
   if (own != entries.end()) return *own;
@@ -164,28 +163,28 @@ std::shared_ptr<ModelManager::Entry> ModelManager::find(std::string_view name) c
   return found == entries.end() ? nullptr : *found;
 }
 
-std::string ModelManager::names() const {
+std::string ModelManager::names(const ModelScope& scope) const {
   std::vector<ModelNames> all;
-  for (const auto& entry : visible()) all.push_back(names_of(*entry->served));
+  for (const auto& entry : visible(scope)) all.push_back(names_of(*entry->served));
   return all.empty() ? "none here" : list_names(all);
 }
 
-Result<ModelStatus> ModelManager::find_exactly(std::string_view name) const {
+Result<ModelStatus> ModelManager::find_exactly(std::string_view name, const ModelScope& scope) const {
   const std::lock_guard lock(mutex_);
-  if (const auto entry = find(name)) return status_of(*entry);
+  if (const auto entry = find(name, scope)) return status_of(*entry);
   return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", cut_text(name, kQuotedBytesMax),
-                 names());
+                 names(scope));
 }
 
-std::shared_ptr<ModelManager::Entry> ModelManager::default_of(ModelKind kind) const {
+std::shared_ptr<ModelManager::Entry> ModelManager::default_of(ModelKind kind, const ModelScope& scope) const {
   const auto usable = [&](const std::shared_ptr<Entry>& entry) {
     return entry->served->model.kind == kind && entry->served->model.usable();
   };
   for (const std::string& name : options_.defaults) {
-    if (auto entry = find(name); entry != nullptr && usable(entry)) return entry;
+    if (auto entry = find(name, scope); entry != nullptr && usable(entry)) return entry;
   }
   std::shared_ptr<Entry> best;
-  const Entries entries = visible();
+  const Entries entries = visible(scope);
   for (const auto& entry : entries) {
     if (!usable(entry)) continue;
     const bool newer =
@@ -205,18 +204,18 @@ void ModelManager::note_default(std::string_view asked, const Entry& entry) {
                                 : fmt::format("the default for {}", kind_name(model.kind)));
 }
 
-Result<ModelChoice> ModelManager::choose(std::string_view name, ModelKind kind) {
+Result<ModelChoice> ModelManager::choose(std::string_view name, ModelKind kind, const ModelScope& scope) {
   const std::lock_guard lock(mutex_);
-  const Entries entries = visible();
+  const Entries entries = visible(scope);
   std::vector<ModelNames> all;
   for (const auto& entry : entries) all.push_back(names_of(*entry->served));
   CAIRN_TRY(const std::optional<size_t> found, find_by_name(all, name, kind));
-  const std::shared_ptr<Entry> entry = found ? entries[*found] : default_of(kind);
+  const std::shared_ptr<Entry> entry = found ? entries[*found] : default_of(kind, scope);
   if (entry == nullptr || (!found && !name.empty() && options_.strict)) {
     if (name.empty())
-      return fail_at("model", Code::kNotFound, "there is no {} model; there is {}", kind_name(kind), names());
+      return fail_at("model", Code::kNotFound, "there is no {} model; there is {}", kind_name(kind), names(scope));
     return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", cut_text(name, kQuotedBytesMax),
-                   names());
+                   names(scope));
   }
   if (!entry->served->model.usable()) return std::unexpected(unusable_error(entry->served->model));
   if (!found && !name.empty()) note_default(name, *entry);
@@ -237,7 +236,7 @@ void ModelManager::want(const std::shared_ptr<Entry>& entry) {
 
 Result<SharedModel> ModelManager::use(const std::string& name, const std::optional<KeepAlive>& keep, Waiter waiter) {
   const std::lock_guard lock(mutex_);
-  const auto entry = find(name);
+  const auto entry = find(name, kEveryModel);
   if (entry == nullptr) return fail_at("model", Code::kNotFound, "the model {} has just been removed", name);
   if (SharedModel model = entry->loaded.lock()) {
     const auto unchanged = model->files->check();
@@ -259,10 +258,10 @@ Result<SharedModel> ModelManager::use(const std::string& name, const std::option
   return nullptr;
 }
 
-Result<void> ModelManager::load(std::string_view name) {
-  CAIRN_TRY_VOID(find_exactly(name));
+Result<void> ModelManager::load(std::string_view name, const ModelScope& scope) {
+  CAIRN_TRY_VOID(find_exactly(name, scope));
   const std::lock_guard lock(mutex_);
-  const auto entry = find(name);
+  const auto entry = find(name, scope);
   if (entry == nullptr || !entry->loaded.expired()) return {};
   if (!entry->served->model.usable()) return std::unexpected(unusable_error(entry->served->model));
   entry->wanted = true;
@@ -295,10 +294,10 @@ Result<SharedModel> ModelManager::load_and_wait(const std::string& name) {
   return *outcome->result;
 }
 
-Result<void> ModelManager::unload(std::string_view name) {
-  CAIRN_TRY_VOID(find_exactly(name));
+Result<void> ModelManager::unload(std::string_view name, const ModelScope& scope) {
+  CAIRN_TRY_VOID(find_exactly(name, scope));
   const std::lock_guard lock(mutex_);
-  const auto entry = find(name);
+  const auto entry = find(name, scope);
   if (entry == nullptr) return {};
   if (entry->loading)
     return fail_at("model", Code::kUnavailable, "{} is being loaded; try again in a moment", entry->served->model.name);

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/system/byte_budget.h"
 #include "loader/catalog/catalog.h"
+#include "loader/model_scope.h"
 #include "loader/registry.h"
 
 namespace cairn {
@@ -93,12 +94,13 @@ class ModelManager {
   /// Replaces the list. A model whose name and file are in both stays as it is; one that is gone is unloaded. Errors:
   /// kInvalidArgument, two have a name in common (then nothing is replaced).
   Result<void> set_models(std::vector<ServedModel> models);
-  std::vector<ModelStatus> list() const;
+  /// The models that the scope shows; no other is found either.
+  std::vector<ModelStatus> list(const ModelScope& scope) const;
   /// By one of its names; NAME:latest is NAME. Error: kNotFound, listing the names that there are.
-  Result<ModelStatus> find_exactly(std::string_view name) const;
+  Result<ModelStatus> find_exactly(std::string_view name, const ModelScope& scope) const;
   /// The model that is meant: find_by_name, or else the default of the kind, of which the log has a line for each name.
   /// Errors: those of find_by_name; kNotFound, listing the names that there are; kUnsupported, why it cannot be loaded.
-  Result<ModelChoice> choose(std::string_view name, ModelKind kind);
+  Result<ModelChoice> choose(std::string_view name, ModelKind kind, const ModelScope& scope);
 
   /// A request that waits. Its functions are called on threads of this, without a lock.
   struct Waiter {
@@ -111,11 +113,11 @@ class ModelManager {
   /// Errors: kNotFound; kQueueFull (kLoadWaitersMax); of a pinned model those of ModelFiles::check.
   Result<SharedModel> use(const std::string& name, const std::optional<KeepAlive>& keep, Waiter waiter);
   /// Begins to load it, unless it is loaded. Errors: kNotFound, kUnsupported.
-  Result<void> load(std::string_view name);
+  Result<void> load(std::string_view name, const ModelScope& scope);
   /// Loads it on this thread's time, and waits. Errors: those of ModelLoad and Registry::add.
   Result<SharedModel> load_and_wait(const std::string& name);
   /// What it answers goes on to its end. Errors: kNotFound; kUnavailable (it is being loaded). Not loaded: nothing.
-  Result<void> unload(std::string_view name);
+  Result<void> unload(std::string_view name, const ModelScope& scope);
   /// Bytes that loaded models have, of the budget.
   const ByteBudget& memory() const { return *memory_; }
   /// Drops who waits, and ends the threads. False: after `grace` a model was still being loaded, and its thread is left
@@ -143,14 +145,13 @@ class ModelManager {
   enum class Room { kMade, kComing, kNone };
 
   // Callers of these hold mutex_.
-  /// The entries that this thread's ModelScope shows.
-  Entries visible() const;
-  std::shared_ptr<Entry> find(std::string_view name) const;
-  std::shared_ptr<Entry> default_of(ModelKind kind) const;
+  Entries visible(const ModelScope& scope) const;
+  std::shared_ptr<Entry> find(std::string_view name, const ModelScope& scope) const;
+  std::shared_ptr<Entry> default_of(ModelKind kind, const ModelScope& scope) const;
   ModelStatus status_of(const Entry& entry) const;
   void want(const std::shared_ptr<Entry>& entry);
   bool has_room_to_wait() const;
-  std::string names() const;
+  std::string names(const ModelScope& scope) const;
   void note_default(std::string_view asked, const Entry& entry);
   /// Its model has left the registry: what a request has said of how long it stays was said of that one.
   void forget(Entry& entry) const;

@@ -41,7 +41,7 @@ class ModelManagerTest : public testing::Test {
     EXPECT_TRUE(model.has_value()) << model.error().text();
     return model ? *model : nullptr;
   }
-  ModelState state(const std::string& name) { return manager_->find_exactly(name)->state; }
+  ModelState state(const std::string& name) { return manager_->find_exactly(name, kEveryModel)->state; }
   bool becomes(const std::string& name, ModelState wanted) {
     for (int i = 0; i < 3'000 && state(name) != wanted; ++i) std::this_thread::sleep_for(10ms);
     return state(name) == wanted;
@@ -75,7 +75,7 @@ TEST_F(ModelManagerTest, WhatIsPinnedDoesNotGiveWayAndALoadThatCannotFitSaysSo) 
   EXPECT_EQ(refused.error().code, Code::kOutOfMemory);
   EXPECT_THAT(refused.error().message, HasSubstr("--memory"));
   EXPECT_EQ(state("a"), ModelState::kLoaded);
-  EXPECT_THAT(manager_->find_exactly("b")->error, HasSubstr("--memory"));
+  EXPECT_THAT(manager_->find_exactly("b", kEveryModel)->error, HasSubstr("--memory"));
 }
 
 TEST_F(ModelManagerTest, ABusyModelFinishesAndThenGivesWay) {
@@ -94,7 +94,7 @@ TEST_F(ModelManagerTest, AnIdleModelIsUnloadedAsItsTimeSays) {
   start({.idle_unload = {1h}, .defaults = {}}, {served("a"), served("b")});
   loaded("a");
   loaded("b");
-  EXPECT_TRUE(manager_->find_exactly("a")->expires.has_value());
+  EXPECT_TRUE(manager_->find_exactly("a", kEveryModel)->expires.has_value());
   ModelManager::Waiter waiter{.gone = [] { return false; }, .tell = {}, .ready = [](auto) {}};
   EXPECT_NE(*manager_->use("a", KeepAlive{0ms}, std::move(waiter)), nullptr);
   EXPECT_TRUE(becomes("a", ModelState::kUnloaded));
@@ -104,11 +104,11 @@ TEST_F(ModelManagerTest, AnIdleModelIsUnloadedAsItsTimeSays) {
 TEST_F(ModelManagerTest, AModelThatIsUnloadedByNameIsLoadedAgainWhenItIsAsked) {
   start({.defaults = {}}, {served("a")});
   loaded("a");
-  EXPECT_TRUE(manager_->unload("a").has_value());
+  EXPECT_TRUE(manager_->unload("a", kEveryModel).has_value());
   EXPECT_EQ(state("a"), ModelState::kUnloaded);
-  EXPECT_TRUE(manager_->load("a").has_value());
+  EXPECT_TRUE(manager_->load("a", kEveryModel).has_value());
   EXPECT_TRUE(becomes("a", ModelState::kLoaded));
-  EXPECT_EQ(manager_->unload("z").error().code, Code::kNotFound);
+  EXPECT_EQ(manager_->unload("z", kEveryModel).error().code, Code::kNotFound);
 }
 
 TEST_F(ModelManagerTest, ErrorsOfALoadAreThoseOfWhoWaitsAndTheNextTryIsANewOne) {
@@ -139,21 +139,22 @@ TEST_F(ModelManagerTest, TheWaitingAreBounded) {
 
 TEST_F(ModelManagerTest, ADefaultModelIsOfTheAskedKind) {
   start({.defaults = {}}, {served("first"), served("second"), served("vectors", "bert")});
-  EXPECT_EQ(manager_->choose("", ModelKind::kChat)->name, "first");
-  EXPECT_EQ(manager_->choose("gpt-4o", ModelKind::kEmbedding)->name, "vectors");
-  EXPECT_TRUE(manager_->choose("gpt-4o", ModelKind::kEmbedding)->is_default);
+  EXPECT_EQ(manager_->choose("", ModelKind::kChat, kEveryModel)->name, "first");
+  EXPECT_EQ(manager_->choose("gpt-4o", ModelKind::kEmbedding, kEveryModel)->name, "vectors");
+  EXPECT_TRUE(manager_->choose("gpt-4o", ModelKind::kEmbedding, kEveryModel)->is_default);
   loaded("second");
-  EXPECT_EQ(manager_->choose("gpt-4o", ModelKind::kChat)->name, "second") << "it is loaded already";
-  EXPECT_EQ(manager_->choose("FIRST", ModelKind::kChat)->name, "first");
-  EXPECT_THAT(manager_->choose("", ModelKind::kReranking).error().message, HasSubstr("first, second, vectors"));
+  EXPECT_EQ(manager_->choose("gpt-4o", ModelKind::kChat, kEveryModel)->name, "second") << "it is loaded already";
+  EXPECT_EQ(manager_->choose("FIRST", ModelKind::kChat, kEveryModel)->name, "first");
+  EXPECT_THAT(manager_->choose("", ModelKind::kReranking, kEveryModel).error().message,
+              HasSubstr("first, second, vectors"));
 }
 
 TEST_F(ModelManagerTest, StrictModelsAreOnlyThoseOfTheName) {
   start({.strict = true, .defaults = {"second"}}, {served("first"), served("second")});
-  const auto refused = manager_->choose("gpt-4o", ModelKind::kChat);
+  const auto refused = manager_->choose("gpt-4o", ModelKind::kChat, kEveryModel);
   EXPECT_EQ(refused.error().code, Code::kNotFound);
   EXPECT_THAT(refused.error().message, HasSubstr("first, second"));
-  EXPECT_EQ(manager_->choose("", ModelKind::kChat)->name, "second");
+  EXPECT_EQ(manager_->choose("", ModelKind::kChat, kEveryModel)->name, "second");
 }
 
 TEST_F(ModelManagerTest, TwoModelsOfOneNameAreRefusedAndAModelThatLeavesTheListIsUnloaded) {
@@ -162,9 +163,9 @@ TEST_F(ModelManagerTest, TwoModelsOfOneNameAreRefusedAndAModelThatLeavesTheListI
   loaded("a");
   loaded("b");
   ASSERT_TRUE(manager_->set_models({served("b"), served("d")}).has_value());
-  EXPECT_EQ(registry_.list().size(), 1U);
+  EXPECT_EQ(registry_.list(kEveryModel).size(), 1U);
   EXPECT_EQ(state("b"), ModelState::kLoaded);
-  EXPECT_EQ(manager_->find_exactly("a").error().code, Code::kNotFound);
+  EXPECT_EQ(manager_->find_exactly("a", kEveryModel).error().code, Code::kNotFound);
 }
 
 }  // namespace

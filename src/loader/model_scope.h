@@ -1,31 +1,33 @@
-/// Which models exist for the request that a thread reads: an API key may be for some of them alone.
+/// Which models exist for who asks: an API key may be for some of them alone.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace cairn {
 
-/// Whether a model of that name, with these other names, is shown. Null: every model is.
+/// Whether a model of that name, with these other names, is shown.
 using ModelFilter = std::function<bool(std::string_view name, const std::vector<std::string>& aliases)>;
 
-/// While it lives, models that the filter does not show are on no list of this thread, and no request that it reads
-/// finds them. The one made last on a thread holds there.
+/// Models that it does not show are on no list, and no request finds them. A copy costs next to nothing.
 class ModelScope {
  public:
-  /// `filter` outlives it.
-  explicit ModelScope(const ModelFilter& filter);
-  ~ModelScope();
-  ModelScope(const ModelScope&) = delete;
-  ModelScope& operator=(const ModelScope&) = delete;
-
-  /// True on a thread without a scope.
-  static bool shows(std::string_view name, const std::vector<std::string>& aliases);
+  /// Every model.
+  ModelScope() = default;
+  explicit ModelScope(ModelFilter filter) : filter_(std::make_shared<const ModelFilter>(std::move(filter))) {}
+  bool shows(std::string_view name, const std::vector<std::string>& aliases) const {
+    return filter_ == nullptr || (*filter_)(name, aliases);
+  }
 
  private:
-  const ModelFilter* const outer_;
+  std::shared_ptr<const ModelFilter> filter_;  // null: everything is shown
 };
+
+/// For the server itself.
+inline const ModelScope kEveryModel{};
 
 }  // namespace cairn

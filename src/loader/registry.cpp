@@ -16,7 +16,6 @@
 #include "kernels/backend.h"
 #include "loader/catalog/description.h"
 #include "loader/memory_plan.h"
-#include "loader/model_scope.h"
 #include "loader/unloader.h"
 #include "model/model.h"
 
@@ -409,9 +408,9 @@ Result<SharedModel> Registry::add(std::unique_ptr<LoadedModel> model) {
   return models_.back();
 }
 
-Result<SharedModel> Registry::find_exactly(std::string_view name) const {
+Result<SharedModel> Registry::find_exactly(std::string_view name, const ModelScope& scope) const {
   std::string names;
-  for (const SharedModel& model : list()) {
+  for (const SharedModel& model : list(scope)) {
     if (name.empty() || is_called(*model, name)) {
       CAIRN_TRY_VOID(model->files->check());
       return model;
@@ -424,10 +423,10 @@ Result<SharedModel> Registry::find_exactly(std::string_view name) const {
                  names);
 }
 
-Result<SharedModel> Registry::find(std::string_view name) const {
-  auto found = find_exactly(name);
+Result<SharedModel> Registry::find(std::string_view name, const ModelScope& scope) const {
+  auto found = find_exactly(name, scope);
   if (found || found.error().code != Code::kNotFound) return found;
-  const auto models = list();
+  const auto models = list(scope);
   if (models.size() != 1) return found;
   const SharedModel& only = models.front();
   CAIRN_TRY_VOID(only->files->check());
@@ -445,11 +444,11 @@ void Registry::note_foreign_name(std::string_view name, const LoadedModel& answe
            answering.name);
 }
 
-std::vector<SharedModel> Registry::list() const {
+std::vector<SharedModel> Registry::list(const ModelScope& scope) const {
   const std::lock_guard lock(mutex_);
   std::vector<SharedModel> list;
   for (const SharedModel& model : models_) {
-    if (ModelScope::shows(model->name, model->aliases)) list.push_back(model);
+    if (scope.shows(model->name, model->aliases)) list.push_back(model);
   }
   return list;
 }

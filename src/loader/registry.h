@@ -25,6 +25,7 @@
 #include "loader/kv_disk.h"
 #include "loader/memory_plan.h"
 #include "loader/model_files.h"
+#include "loader/model_scope.h"
 #include "model/control_vectors.h"
 #include "model/embedder.h"
 #include "model/runner.h"
@@ -157,11 +158,11 @@ class Registry {
   /// there is one model, it answers every name: clients have names that they cannot leave out. The log has a line of
   /// each such name, of kForeignNamesMax at most. Errors: kUnavailable while loading; kNotFound, listing the names
   /// there are; those of ModelFiles::check.
-  Result<SharedModel> find(std::string_view name) const;
+  Result<SharedModel> find(std::string_view name, const ModelScope& scope) const;
   /// The same, but only by its own name or an alias: for clients that ask whether there is such a model.
-  Result<SharedModel> find_exactly(std::string_view name) const;
-  /// Those that this thread's ModelScope shows; no other is found either.
-  std::vector<SharedModel> list() const;
+  Result<SharedModel> find_exactly(std::string_view name, const ModelScope& scope) const;
+  /// The models that the scope shows; no other is found either.
+  std::vector<SharedModel> list(const ModelScope& scope) const;
   /// The model leaves the table: no request finds it any more. Those that it answers go on to their end, and then it is
   /// destroyed. False: it is not here.
   bool remove(const SharedModel& model);

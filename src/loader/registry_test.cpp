@@ -72,19 +72,19 @@ bool comes_true(const std::function<bool()>& condition) {
 TEST(Registry, AModelThatIsRemovedWhileItAnswersEndsItsAnswerAndIsDestroyedThen) {
   Registry registry;
   ASSERT_TRUE(registry.add(load_llama("llama")).has_value());
-  const Ended alone = read_answer(*begin_answer(*(*registry.find("llama"))->engine));
+  const Ended alone = read_answer(*begin_answer(*(*registry.find("llama", kEveryModel))->engine));
   ASSERT_EQ(alone.tokens, kAnswerTokens);
 
-  std::shared_ptr<Engine> engine = shared_engine(*registry.find("llama"));
-  const std::weak_ptr<const LoadedModel> model = *registry.find("llama");
+  std::shared_ptr<Engine> engine = shared_engine(*registry.find("llama", kEveryModel));
+  const std::weak_ptr<const LoadedModel> model = *registry.find("llama", kEveryModel);
   auto stream = begin_answer(*engine);
   ASSERT_TRUE(registry.remove(model.lock()));
   EXPECT_FALSE(registry.remove(model.lock()));
-  EXPECT_TRUE(registry.list().empty());
-  EXPECT_EQ(registry.find("llama").error().code, Code::kUnavailable);
+  EXPECT_TRUE(registry.list(kEveryModel).empty());
+  EXPECT_EQ(registry.find("llama", kEveryModel).error().code, Code::kUnavailable);
   // One of the same name has its place at once.
   ASSERT_TRUE(registry.add(load_llama("llama")).has_value());
-  EXPECT_NE(*registry.find("llama"), model.lock());
+  EXPECT_NE(*registry.find("llama", kEveryModel), model.lock());
 
   const Ended ended = read_answer(*stream);
   EXPECT_EQ(ended.reason, FinishReason::kLength);
@@ -98,8 +98,8 @@ TEST(Registry, AModelThatIsRemovedWhileItAnswersEndsItsAnswerAndIsDestroyedThen)
 TEST(Registry, TheEndCutsOffWhatRemovedModelsStillAnswer) {
   Registry registry;
   ASSERT_TRUE(registry.add(load_llama("llama")).has_value());
-  const std::shared_ptr<Engine> engine = shared_engine(*registry.find("llama"));
-  ASSERT_TRUE(registry.remove(*registry.find("llama")));
+  const std::shared_ptr<Engine> engine = shared_engine(*registry.find("llama", kEveryModel));
+  ASSERT_TRUE(registry.remove(*registry.find("llama", kEveryModel)));
   registry.clear();
   EXPECT_EQ(engine->submit(request_of_tokens()).error().code, Code::kUnavailable);
 }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "api/access/access.h"
+#include "api/request_handler.h"
 #include "base/log.h"
 #include "load_flags.h"
 #include "net/http/tls.h"
@@ -91,8 +92,7 @@ Result<void> AccessFlags::set_up(const std::string& host, api::Service& service,
   CAIRN_TRY(auto access, api::Access::make(std::move(options)));
   const bool has_keys = access->has_keys();
   if (has_keys || !rate_limit.empty()) service.set_access(std::move(access));
-  if (has_keys)
-    server.set_body_check([&service](const net::HttpRequest& head) { return service.access()->may_send(head); });
+  if (has_keys) server.set_body_check(api::make_body_check(service));
   CAIRN_TRY_VOID(read_certificate(*this, server));
   server.set_browser_rules({.hosts = allow_hosts, .origins = cors_origins, .any_host = has_keys});
   if (!has_keys && !server.on_loopback()) warn_of_strangers(host, *this);

@@ -129,7 +129,7 @@ void ServerLife::end_answers() {
   log_warning("stopping: {} answers in progress are ended after {} s; --drain-seconds gives them more time",
               service_.telemetry().in_progress(), drain_.count());
   std::atomic<bool> stopped = false;
-  const auto models = registry_.list();
+  const auto models = registry_.list(kEveryModel);
   std::thread stopper([&] {
     for (const auto& model : models) model->engine->stop();
     stopped = true;

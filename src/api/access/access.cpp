@@ -1,44 +1,23 @@
 #include "api/access/access.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include "api/http/tenant.h"
+#include "api/access/credentials.h"
 #include "base/log.h"
 #include "base/system/random_id.h"
 #include "base/text/glob.h"
 
 namespace cairn::api {
-namespace {
-
-/// What asks for nothing but whether the server is there, and needs no key.
-constexpr std::string_view kOpenPaths[] = {"/", "/health", "/v1/health", "/ready"};
-/// What fetches, changes, deletes, loads or unloads models.
-constexpr std::string_view kManagingPaths[] = {"/api/pull",    "/api/push",         "/api/create",
-                                               "/api/copy",    "/api/delete",       "/v1/models/load",
-                                               "/models/load", "/v1/models/unload", "/models/unload"};
-
-template <size_t size>
-bool is_one_of(std::string_view path, const std::string_view (&paths)[size]) {
-  return std::ranges::find(paths, path) != std::end(paths);
-}
-
-bool manages(const net::HttpRequest& request) {
-  return is_one_of(request.path, kManagingPaths) || (request.method == "POST" && request.path == "/lora-adapters");
-}
-
-}  // namespace
-
 Principal::Principal(KeyRules rules, std::shared_ptr<RateMeter> meter)
     : rules_(std::move(rules)), meter_(std::move(meter)) {
   if (rules_.models.empty()) return;
-  models_ = [patterns = rules_.models](std::string_view name, const std::vector<std::string>& aliases) {
+  models_ = ModelScope([patterns = rules_.models](std::string_view name, const std::vector<std::string>& aliases) {
     return std::ranges::any_of(patterns, [&](const std::string& pattern) {
       return glob_matches(pattern, name) ||
              std::ranges::any_of(aliases, [&](const std::string& alias) { return glob_matches(pattern, alias); });
     });
-  };
+  });
 }
 
 const Principal& principal_of(const net::HttpRequest& request) {
@@ -160,19 +139,22 @@ std::variant<AccessTicket, Refusal> Access::refuse_key(const net::HttpRequest& r
                  nullptr};
 }
 
-bool Access::may_send(const net::HttpRequest& head) const { return !has_keys() || of_key(head) != nullptr; }
+bool Access::may_send(const net::HttpRequest& head, AccessRule rule) const {
+  if (!has_keys()) return true;
+  const auto principal = of_key(head);
+  return principal != nullptr && (rule != AccessRule::kManagingKey || principal->may_manage());
+}
 
-std::variant<AccessTicket, Refusal> Access::admit(const net::HttpRequest& request) {
+std::variant<AccessTicket, Refusal> Access::admit(const net::HttpRequest& request, AccessRule rule) {
   static const auto kAnybody = std::make_shared<const Principal>();
-  const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (reads && is_one_of(request.path, kOpenPaths)) return AccessTicket(kAnybody);
+  if (rule == AccessRule::kOpen) return AccessTicket(kAnybody);
   if (!has_keys()) {
     auto address = of_address(request);
     return enter(address == nullptr ? kAnybody : std::move(address));
   }
   auto principal = of_key(request);
   if (principal == nullptr) return refuse_key(request);
-  if (!principal->may_manage() && manages(request)) {
+  if (rule == AccessRule::kManagingKey && !principal->may_manage()) {
     return Refusal{RefusalReason::kForbidden,
                    fmt::format("the API key \"{}\" may not manage models: its line in the key file does not say manage",
                                principal->name()),

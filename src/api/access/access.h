@@ -32,6 +32,13 @@ struct AccessOptions {
   size_t addresses_max = kAddressesMax;
 };
 
+/// Who may ask an endpoint, where the server has keys: see docs/access.md.
+enum class AccessRule {
+  kOpen,         ///< everybody: whoever asks for nothing but whether the server is there
+  kAnyKey,       ///< who shows a key
+  kManagingKey,  ///< who shows a key that may manage: what fetches, changes, deletes, loads or unloads models
+};
+
 /// A request that was let in. Counts as one that runs until `end`, or until it is destroyed.
 class AccessTicket {
  public:
@@ -70,10 +77,11 @@ class Access {
   Result<void> reload();
   /// Whether there is anything to reload.
   bool reloads() const { return !options_.key_file.empty(); }
-  /// Whether a request with such a head may send its body: not if `admit` refuses its key. The server's thread.
-  bool may_send(const net::HttpRequest& head) const;
-  /// The server's thread.
-  std::variant<AccessTicket, Refusal> admit(const net::HttpRequest& request);
+  /// Whether a request with such a head to an endpoint of that rule may send its body: not without a key, also where
+  /// none is asked for, nor if `admit` refuses its key. The server's thread.
+  bool may_send(const net::HttpRequest& head, AccessRule rule) const;
+  /// `rule`: of the endpoint that is asked. The server's thread.
+  std::variant<AccessTicket, Refusal> admit(const net::HttpRequest& request, AccessRule rule);
 
  private:
   struct Holder {

@@ -103,8 +103,9 @@ std::string reset_text(std::chrono::milliseconds time) {
 }
 
 std::shared_ptr<net::HttpResponse> let_in(Access& access, net::HttpRequest& request,
-                                          std::shared_ptr<net::HttpResponse> response, ErrorFormat format) {
-  auto outcome = access.admit(request);
+                                          std::shared_ptr<net::HttpResponse> response, AccessRule rule,
+                                          ErrorFormat format) {
+  auto outcome = access.admit(request, rule);
   if (const auto* refusal = std::get_if<Refusal>(&outcome)) {
     send_refusal(*refusal, *response, format);
     return nullptr;

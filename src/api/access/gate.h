@@ -11,9 +11,11 @@
 namespace cairn::api {
 
 /// Sets the request's owner, and gives back the response for what handles it; null if the request was refused and
-/// answered. The request counts as running until the response is let go. The server's thread.
+/// answered. `rule`: of the endpoint that is asked. The request counts as running until the response is let go. The
+/// server's thread.
 std::shared_ptr<net::HttpResponse> let_in(Access& access, net::HttpRequest& request,
-                                          std::shared_ptr<net::HttpResponse> response, ErrorFormat format);
+                                          std::shared_ptr<net::HttpResponse> response, AccessRule rule,
+                                          ErrorFormat format);
 
 /// "17ms", "2s", "6m0s": how OpenAI's x-ratelimit-reset-* write a time.
 std::string reset_text(std::chrono::milliseconds time);

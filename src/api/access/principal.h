@@ -22,10 +22,9 @@ class Principal final : public net::RequestOwner {
 
   /// Of the key; empty without one.
   const std::string& name() const { return rules_.name; }
-  /// Null: every model.
-  const ModelFilter& models() const { return models_; }
+  const ModelScope& models() const { return models_; }
   bool may_use(std::string_view model, const std::vector<std::string>& aliases = {}) const {
-    return !models_ || models_(model, aliases);
+    return models_.shows(model, aliases);
   }
   /// May fetch, delete, load and unload models.
   bool may_manage() const { return rules_.manages; }
@@ -38,7 +37,7 @@ class Principal final : public net::RequestOwner {
 
  private:
   KeyRules rules_{.manages = true};
-  ModelFilter models_;
+  ModelScope models_;
   std::shared_ptr<RateMeter> meter_;
 };
 

@@ -13,17 +13,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-Result<void> answer(Service& service, const net::HttpRequest& http,
+Result<void> answer(Service& service, RequestContext& context, const net::HttpRequest& http,
                     const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(MessagesRequest request, parse_messages(body, Purpose::kAnswer));
+  CAIRN_TRY(MessagesRequest request, parse_messages(context, body, Purpose::kAnswer));
   ResponseOptions options;
   options.stream = request.chat.stream;
   options.max_tokens = request.chat.generate.max_tokens;
   options.shows_thinking = request.shows_thinking;
   options.marks_cache = request.marks_cache;
   options.answers = request.answers;
-  return run_chat(service, std::move(request.chat), "msg_", http, response, [&](const ChatStart& start) {
+  return run_chat(service, context, std::move(request.chat), "msg_", http, response, [&](const ChatStart& start) {
     options.id = start.id;
     options.model = start.model.name;
     options.prompt_tokens = start.prompt_tokens;
@@ -31,24 +31,25 @@ Result<void> answer(Service& service, const net::HttpRequest& http,
   });
 }
 
-Result<int32_t> count(Service& service, const net::HttpRequest& http) {
+Result<int32_t> count(Service& service, RequestContext& context, const net::HttpRequest& http) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(MessagesRequest request, parse_messages(body, Purpose::kCount));
-  return count_chat_tokens(service, std::move(request.chat), http);
+  CAIRN_TRY(MessagesRequest request, parse_messages(context, body, Purpose::kCount));
+  return count_chat_tokens(service, context, std::move(request.chat), http);
 }
 
 }  // namespace
 
-void handle_messages(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = answer(service, request, response); !done)
+void handle_messages(Service& service, RequestContext& context, const net::HttpRequest& request,
+                     std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = answer(service, context, request, response); !done)
     send_error(*response, done.error(), ErrorFormat::kAnthropic);
 }
 
-void handle_count_tokens(Service& service, const net::HttpRequest& request,
+void handle_count_tokens(Service& service, RequestContext& context, const net::HttpRequest& request,
                          std::shared_ptr<net::HttpResponse> response) {
-  const auto tokens = count(service, request);
+  const auto tokens = count(service, context, request);
   if (!tokens) return send_error(*response, tokens.error(), ErrorFormat::kAnthropic);
-  send_json(*response, {{"input_tokens", *tokens}});
+  send_json(*response, {{"input_tokens", *tokens}}, context.wanted_warnings());
 }
 
 }  // namespace cairn::api::anthropic

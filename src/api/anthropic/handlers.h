@@ -13,8 +13,9 @@
 namespace cairn::api::anthropic {
 
 /// Both answer through `response`, now or later. Thread: the server's.
-void handle_messages(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-void handle_count_tokens(Service& service, const net::HttpRequest& request,
+void handle_messages(Service& service, RequestContext& context, const net::HttpRequest& request,
+                     std::shared_ptr<net::HttpResponse> response);
+void handle_count_tokens(Service& service, RequestContext& context, const net::HttpRequest& request,
                          std::shared_ptr<net::HttpResponse> response);
 
 inline constexpr int kModelsMax = 1'000;  ///< of one page
@@ -22,8 +23,8 @@ inline constexpr int kModelsMax = 1'000;  ///< of one page
 /// Whether the request is of a client of Anthropic's, which shares these paths with OpenAI's: they name their version.
 bool speaks_anthropic(const net::HttpRequest& request);
 
-/// `id`: empty for the list.
-void handle_models(const Service& service, const net::HttpRequest& request, std::string_view id,
+/// One model, or all of them where the path has no id.
+void handle_models(const Service& service, const RequestContext& context, const net::HttpRequest& request,
                    net::HttpResponse& response);
 
 }  // namespace cairn::api::anthropic

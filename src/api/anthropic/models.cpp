@@ -6,7 +6,7 @@
 
 #include "api/errors.h"
 #include "api/http/pagination.h"
-#include "api/models/model_list.h"
+#include "api/model_list.h"
 #include "api/serialization/timestamps.h"
 
 namespace cairn::api::anthropic {
@@ -31,8 +31,8 @@ ordered_json describe(const ListedModel& model) {
           {"max_tokens", context}};
 }
 
-Result<ordered_json> list(const Service& service, const net::HttpRequest& request) {
-  const auto models = list_models(service);
+Result<ordered_json> list(const Service& service, const RequestContext& context, const net::HttpRequest& request) {
+  const auto models = list_models(service, context.scope());
   std::vector<std::string> ids;
   for (const ListedModel& model : models) ids.push_back(model.name);
   CAIRN_TRY(const Page page,
@@ -43,8 +43,8 @@ Result<ordered_json> list(const Service& service, const net::HttpRequest& reques
   return value;
 }
 
-Result<ordered_json> one(const Service& service, std::string_view id) {
-  CAIRN_TRY(const ListedModel model, find_listed(service, id));
+Result<ordered_json> one(const Service& service, const RequestContext& context) {
+  CAIRN_TRY(const ListedModel model, find_listed(service, context.id(), context.scope()));
   return describe(model);
 }
 
@@ -52,9 +52,9 @@ Result<ordered_json> one(const Service& service, std::string_view id) {
 
 bool speaks_anthropic(const net::HttpRequest& request) { return !request.header("anthropic-version").empty(); }
 
-void handle_models(const Service& service, const net::HttpRequest& request, std::string_view id,
+void handle_models(const Service& service, const RequestContext& context, const net::HttpRequest& request,
                    net::HttpResponse& response) {
-  const auto answer = id.empty() ? list(service, request) : one(service, id);
+  const auto answer = context.id().empty() ? list(service, context, request) : one(service, context);
   if (!answer) return send_error(response, answer.error(), ErrorFormat::kAnthropic);
   send_json(response, *answer);
 }

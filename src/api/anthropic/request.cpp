@@ -8,8 +8,8 @@
 #include "api/params/answer_form.h"
 #include "api/params/generation_params.h"
 #include "api/params/left_out.h"
+#include "api/params/request_context.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 
 namespace cairn::api::anthropic {
 namespace {
@@ -31,9 +31,9 @@ void read_stop_sequences(RequestFields& fields, std::vector<std::string>& stop) 
 }
 
 /// The tool in OpenAI's shape, or null if it is one that Anthropic's models or servers bring with them.
-Result<ordered_json> read_tool(const ordered_json& tool, const std::string& path) {
+Result<ordered_json> read_tool(RequestContext& context, const ordered_json& tool, const std::string& path) {
   if (!tool.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(tool)));
-  RequestFields fields(tool, path + ".");
+  RequestFields fields(context, tool, path + ".");
   if (const std::string type = fields.string("type", "custom"); !fields.failed() && type != "custom")
     return ordered_json(nullptr);
   const std::string name = fields.string("name", "");
@@ -56,7 +56,7 @@ Result<ordered_json> read_tool(const ordered_json& tool, const std::string& path
   return ordered_json{{"type", "function"}, {"function", std::move(function)}};
 }
 
-Result<ordered_json> read_tools(const ordered_json* tools) {
+Result<ordered_json> read_tools(RequestContext& context, const ordered_json* tools) {
   if (tools == nullptr) return ordered_json(nullptr);
   if (!tools->is_array() || tools->size() > kToolsMax)
     return invalid_field("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
@@ -66,7 +66,7 @@ Result<ordered_json> read_tools(const ordered_json* tools) {
   std::string left_out;  // the first one's path
   for (size_t i = 0; i < tools->size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
-    CAIRN_TRY(ordered_json tool, read_tool((*tools)[i], path));
+    CAIRN_TRY(ordered_json tool, read_tool(context, (*tools)[i], path));
     if (tool.is_null()) {
       left_out_types.insert(quoted_value((*tools)[i]["type"]));
       if (left_out.empty()) left_out = path;
@@ -77,7 +77,7 @@ Result<ordered_json> read_tools(const ordered_json* tools) {
       return invalid_field(path + ".name", fmt::format("{} is the name of another tool", quoted_value(name)));
     read.push_back(std::move(tool));
   }
-  log_left_out("/v1/messages", left_out_types);
+  log_left_out(context, "/v1/messages", left_out_types);
   if (!read.empty()) return read;
   if (!left_out.empty())
     return fail_at(left_out + ".type", Code::kUnsupported,
@@ -86,11 +86,11 @@ Result<ordered_json> read_tools(const ordered_json* tools) {
   return ordered_json(nullptr);
 }
 
-Result<void> read_tool_choice(const ordered_json* choice, ChatRequest& chat) {
+Result<void> read_tool_choice(RequestContext& context, const ordered_json* choice, ChatRequest& chat) {
   if (choice == nullptr) return {};
   if (!choice->is_object())
     return invalid_field("tool_choice", fmt::format("must be an object, not {}", json_kind(*choice)));
-  RequestFields fields(*choice, "tool_choice.");
+  RequestFields fields(context, *choice, "tool_choice.");
   const std::string type = fields.string("type", "");
   chat.parallel_calls = !fields.boolean("disable_parallel_tool_use", false);
   const bool has_tools = !chat.input.tools.is_null();
@@ -114,11 +114,11 @@ Result<void> read_tool_choice(const ordered_json* choice, ChatRequest& chat) {
   return fields.finish();
 }
 
-Result<void> read_thinking(const ordered_json* thinking, MessagesRequest& request) {
+Result<void> read_thinking(RequestContext& context, const ordered_json* thinking, MessagesRequest& request) {
   if (thinking == nullptr) return {};
   if (!thinking->is_object())
     return invalid_field("thinking", fmt::format("must be an object, not {}", json_kind(*thinking)));
-  RequestFields fields(*thinking, "thinking.");
+  RequestFields fields(context, *thinking, "thinking.");
   const std::string type = fields.string("type", "");
   ReasoningOptions& options = request.chat.reasoning;
   if (type == "enabled") {
@@ -142,11 +142,12 @@ Result<void> read_thinking(const ordered_json* thinking, MessagesRequest& reques
   return fields.finish();
 }
 
-Result<void> read_output_config(const ordered_json* config, ReasoningOptions& options, AnswerForm& form) {
+Result<void> read_output_config(RequestContext& context, const ordered_json* config, ReasoningOptions& options,
+                                AnswerForm& form) {
   if (config == nullptr) return {};
   if (!config->is_object())
     return invalid_field("output_config", fmt::format("must be an object, not {}", json_kind(*config)));
-  RequestFields fields(*config, "output_config.");
+  RequestFields fields(context, *config, "output_config.");
   const std::string effort = fields.string("effort", "");
   if (fields.get("effort") != nullptr) {
     static constexpr std::array<std::string_view, 5> kEfforts = {"low", "medium", "high", "xhigh", "max"};
@@ -162,12 +163,12 @@ Result<void> read_output_config(const ordered_json* config, ReasoningOptions& op
 
 /// Nothing of the context is ever cleared here: a longer prompt is not another question. clear_thinking_20251015 with
 /// keep "all", which Claude Code asks for, is just that.
-Result<void> read_context_management(const ordered_json* management) {
+Result<void> read_context_management(RequestContext& context, const ordered_json* management) {
   if (management == nullptr) return {};
   const std::string path = "context_management";
   if (!management->is_object())
     return invalid_field(path, fmt::format("must be an object, not {}", json_kind(*management)));
-  RequestFields fields(*management, path + ".");
+  RequestFields fields(context, *management, path + ".");
   const ordered_json* edits = fields.get("edits");
   CAIRN_TRY_VOID(fields.finish());
   if (edits == nullptr) return {};
@@ -184,7 +185,7 @@ Result<void> read_context_management(const ordered_json* management) {
                      edit_path);
     }
     if (clears_thinking && edit.value("keep", ordered_json()) == "all") continue;
-    note_ignored(edit_path, fmt::format("{} has no effect here: nothing of the context is cleared", edit_path));
+    context.note_ignored(edit_path, fmt::format("{} has no effect here: nothing of the context is cleared", edit_path));
   }
   return {};
 }
@@ -228,8 +229,8 @@ void read_service(RequestFields& fields) {
 
 }  // namespace
 
-Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose) {
-  RequestFields fields(body);
+Result<MessagesRequest> parse_messages(RequestContext& context, const ordered_json& body, Purpose purpose) {
+  RequestFields fields(context, body);
   MessagesRequest request;
   ChatRequest& chat = request.chat;
   chat.model = fields.string("model", "");
@@ -255,12 +256,12 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
   CAIRN_TRY_VOID(fields.finish());
 
   CAIRN_TRY_VOID(check_cache_control(fields.get("cache_control")));
-  CAIRN_TRY_VOID(read_context_management(fields.get("context_management")));
-  CAIRN_TRY_VOID(read_thinking(fields.get("thinking"), request));
-  CAIRN_TRY_VOID(read_output_config(fields.get("output_config"), chat.reasoning, chat.form));
+  CAIRN_TRY_VOID(read_context_management(context, fields.get("context_management")));
+  CAIRN_TRY_VOID(read_thinking(context, fields.get("thinking"), request));
+  CAIRN_TRY_VOID(read_output_config(context, fields.get("output_config"), chat.reasoning, chat.form));
   CAIRN_TRY(Conversation conversation, read_conversation(fields.get("system"), *messages));
-  CAIRN_TRY(chat.input.tools, read_tools(fields.get("tools")));
-  CAIRN_TRY_VOID(read_tool_choice(fields.get("tool_choice"), chat));
+  CAIRN_TRY(chat.input.tools, read_tools(context, fields.get("tools")));
+  CAIRN_TRY_VOID(read_tool_choice(context, fields.get("tool_choice"), chat));
   if (!conversation.prefill.empty() && chat.tool_use == ToolUse::kRequired)
     return invalid_field("tool_choice",
                          "wants an answer that begins with a call, but the last message has begun it with text");

@@ -9,6 +9,10 @@
 #include "api/chat/request.h"
 #include "base/error.h"
 
+namespace cairn::api {
+class RequestContext;
+}  // namespace cairn::api
+
 namespace cairn::api::anthropic {
 
 struct MessagesRequest {
@@ -21,6 +25,6 @@ struct MessagesRequest {
 enum class Purpose { kAnswer, kCount };
 
 /// Errors have the path of the field that is wrong. To count, max_tokens may be missing.
-Result<MessagesRequest> parse_messages(const nlohmann::ordered_json& body, Purpose purpose);
+Result<MessagesRequest> parse_messages(RequestContext& context, const nlohmann::ordered_json& body, Purpose purpose);
 
 }  // namespace cairn::api::anthropic

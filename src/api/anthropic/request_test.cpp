@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 
 namespace cairn::api::anthropic {
 namespace {
@@ -13,11 +13,16 @@ namespace {
 using nlohmann::ordered_json;
 
 /// A request that is fine, with the fields of `more`.
-Result<MessagesRequest> parse(std::string_view more, Purpose purpose = Purpose::kAnswer) {
+Result<MessagesRequest> parse(RequestContext& context, std::string_view more, Purpose purpose = Purpose::kAnswer) {
   ordered_json body = {{"max_tokens", 100},
                        {"messages", ordered_json::parse(R"([{"role": "user", "content": "Hi"}])")}};
   body.update(ordered_json::parse(more));
-  return parse_messages(body, purpose);
+  return parse_messages(context, body, purpose);
+}
+
+Result<MessagesRequest> parse(std::string_view more, Purpose purpose = Purpose::kAnswer) {
+  RequestContext context;
+  return parse(context, more, purpose);
 }
 
 MessagesRequest request_of(std::string_view more) {
@@ -28,8 +33,8 @@ MessagesRequest request_of(std::string_view more) {
 
 void expect_request_refused(std::string_view more, const std::string& at, const std::string& words,
                             Code code = Code::kInvalidArgument) {
-  const RequestNotes strict(true);
-  const auto parsed = parse(more);
+  RequestContext context({.strict_fields = true});
+  const auto parsed = parse(context, more);
   ASSERT_FALSE(parsed.has_value()) << more;
   EXPECT_EQ(parsed.error().code, code) << more;
   EXPECT_EQ(parsed.error().at, at) << parsed.error().message;
@@ -156,9 +161,9 @@ TEST(MessagesRequest, FieldsThatClientsCannotLeaveOutAreTakenAndTold) {
            {R"({"fallbacks": ["m"]})", "fallbacks"},
            {R"({"diagnostics": {}})", "diagnostics"},
            {R"({"frobnicate": 1})", "frobnicate"}}) {
-    const RequestNotes notes;
-    request_of(told.more);
-    EXPECT_THAT(notes.all(), testing::ElementsAre(testing::StartsWith(told.path + " "))) << told.more;
+    RequestContext context;
+    EXPECT_TRUE(parse(context, told.more).has_value()) << told.more;
+    EXPECT_THAT(context.warnings(), testing::ElementsAre(testing::StartsWith(told.path + " "))) << told.more;
   }
 }
 

@@ -24,7 +24,8 @@ ordered_json function(const std::string& name) { return {{"type", "function"}, {
 
 Result<ordered_json> read(const ordered_json& messages) {
   const ordered_json body = {{"messages", messages}};
-  RequestFields fields(body);
+  RequestContext context;
+  RequestFields fields(context, body);
   ordered_json read = read_messages(fields);
   if (auto done = fields.finish(); !done) return std::unexpected(done.error());
   return read;
@@ -146,7 +147,8 @@ TEST(ReadMessages, CallsOfCustomToolsAreFunctionsOfOneString) {
 
 TEST(ReadChatInput, ALastAnswerIsTheBeginningOfTheNext) {
   const auto read_input = [](ordered_json body) {
-    RequestFields fields(body);
+    RequestContext context;
+    RequestFields fields(context, body);
     std::pair<ChatInput, std::string> made;
     made.first = read_chat_input(fields, made.second);
     const auto done = fields.finish();
@@ -164,7 +166,8 @@ TEST(ReadChatInput, ALastAnswerIsTheBeginningOfTheNext) {
   EXPECT_TRUE(vllm.first.add_generation_prompt);
   EXPECT_EQ(read_input({{"messages", begun}, {"continue_final_message", false}}).first.messages.size(), 2u);
   const ordered_json both = {{"messages", begun}, {"continue_final_message", true}, {"add_generation_prompt", true}};
-  RequestFields contradicting(both);
+  RequestContext context;
+  RequestFields contradicting(context, both);
   std::string none;
   read_chat_input(contradicting, none);
   EXPECT_EQ(contradicting.finish().error().at, "continue_final_message");
@@ -186,7 +189,8 @@ struct Choice {
   ChatRequest request;
 };
 Choice choose(const ordered_json& body) {
-  RequestFields fields(body);
+  RequestContext context;
+  RequestFields fields(context, body);
   Choice choice;
   choice.request.input.tools = read_tools(fields);
   read_tool_choice(fields, choice.request);
@@ -201,7 +205,8 @@ std::string refused_at(const ordered_json& body) {
 TEST(ReadTemplateVariables, AreTheClientsOwnAndNoneOfTheServers) {
   const auto read = [](const ordered_json& given) -> Result<ordered_json> {
     const ordered_json body = {{"chat_template_kwargs", given}};
-    RequestFields fields(body);
+    RequestContext context;
+    RequestFields fields(context, body);
     ordered_json variables = ordered_json::object();
     read_template_variables(fields, variables);
     CAIRN_TRY_VOID(fields.finish());
@@ -259,7 +264,8 @@ TEST(ReadTools, TheChoiceIsAWordOrAName) {
 
 TEST(ReadReasoning, EffortsAndBudgets) {
   const auto read = [](const ordered_json& body) {
-    RequestFields fields(body);
+    RequestContext context;
+    RequestFields fields(context, body);
     ReasoningOptions options;
     read_reasoning(fields, options);
     EXPECT_EQ(fields.finish().has_value(), !body.contains("bad"));

@@ -70,7 +70,8 @@ struct Model {
 };
 
 ChatInput read(const ordered_json& body) {
-  RequestFields fields(body);
+  RequestContext context;
+  RequestFields fields(context, body);
   std::string prefill;
   return read_chat_input(fields, prefill);
 }

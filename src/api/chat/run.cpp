@@ -31,16 +31,17 @@ std::vector<GenerateRequest> constrained_requests(ChatRequest& request, const st
 
 }  // namespace
 
-Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+Result<int32_t> count_chat_tokens(Service& service, const RequestContext& context, ChatRequest request,
+                                  const net::HttpRequest& http) {
+  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
   set_tenant(http, request.generate);
   CAIRN_TRY(const AnswerPrompt prompt, answer_prompt(model->chat_model(), request, &service.turns()));
   return static_cast<int32_t>(prompt.tokens.size());
 }
 
-Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::string& id,
+Result<Answer> prepare_chat(Service& service, const RequestContext& context, ChatRequest request, const std::string& id,
                             const MakeChatSerializer& make_serializer) {
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
   const ChatModel chat_model = model->chat_model();
   if (!request.lenient_calls) request.lenient_calls = service.lenient_calls();
   CAIRN_TRY(const AnswerPlan plan,
@@ -60,12 +61,13 @@ Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::st
   return answer;
 }
 
-Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
-                      const std::shared_ptr<net::HttpResponse>& response, const MakeChatSerializer& make_serializer) {
+Result<void> run_chat(Service& service, const RequestContext& context, ChatRequest request, std::string_view id_prefix,
+                      const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response,
+                      const MakeChatSerializer& make_serializer) {
   set_tenant(http, request.generate);
   if (principal_of(http).no_disk()) request.stored = false;
-  CAIRN_TRY(Answer answer, prepare_chat(service, std::move(request), random_id(id_prefix), make_serializer));
-  Generation::start(std::move(answer), response);
+  CAIRN_TRY(Answer answer, prepare_chat(service, context, std::move(request), random_id(id_prefix), make_serializer));
+  Generation::start(context, std::move(answer), response);
   return {};
 }
 

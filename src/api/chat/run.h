@@ -25,15 +25,17 @@ using MakeChatSerializer = std::function<std::unique_ptr<ChatSerializer>(const C
 /// The answer to a conversation, ready to be submitted: its prompt, its constraints, and the parser of what the model
 /// writes over the protocol's serializer. `id` is the answer's; whose request it is, `request.generate` says already.
 /// Called on a worker; the serializer is made there, and then called on the server's thread.
-Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::string& id,
-                            const MakeChatSerializer& make_serializer);
+Result<Answer> prepare_chat(Service& service, const RequestContext& request_context, ChatRequest request,
+                            const std::string& id, const MakeChatSerializer& make_serializer);
 
 /// Prepares the conversation's answer and begins it. On an error nothing has been sent yet. `id_prefix`: of the
 /// answer's id, "chatcmpl-". Called on a worker.
-Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
+Result<void> run_chat(Service& service, const RequestContext& request_context, ChatRequest request,
+                      std::string_view id_prefix, const net::HttpRequest& http,
                       const std::shared_ptr<net::HttpResponse>& response, const MakeChatSerializer& make_serializer);
 
 /// Tokens of the prompt that the request would have, for endpoints that only count.
-Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http);
+Result<int32_t> count_chat_tokens(Service& service, const RequestContext& request_context, ChatRequest request,
+                                  const net::HttpRequest& http);
 
 }  // namespace cairn::api

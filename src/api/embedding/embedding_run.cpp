@@ -4,24 +4,27 @@
 #include <utility>
 
 #include "api/errors.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api {
 
-EmbeddingRun::EmbeddingRun(std::shared_ptr<Engine> engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
-                           std::shared_ptr<net::HttpResponse> response, ByteShare share)
+EmbeddingRun::EmbeddingRun(const RequestContext& context, std::shared_ptr<Engine> engine, GenerateRequest common,
+                           std::unique_ptr<EmbedTask> task, std::shared_ptr<net::HttpResponse> response,
+                           ByteShare share)
     : engine_(std::move(engine)),
       common_(std::move(common)),
-      warnings_(wanted_warnings()),
-      record_(current_record() ? current_record() : std::make_shared<RequestRecord>(RequestFacts{})),
+      warnings_(context.wanted_warnings()),
+      record_(context.record() ? context.record() : std::make_shared<RequestRecord>(RequestFacts{})),
       task_(std::move(task)),
       response_(std::move(response)),
       share_(std::move(share)) {}
 
-void EmbeddingRun::start(std::shared_ptr<Engine> engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
-                         std::shared_ptr<net::HttpResponse> response, ByteShare share) {
-  auto run =
-      std::make_shared<EmbeddingRun>(std::move(engine), std::move(common), std::move(task), response, std::move(share));
+void EmbeddingRun::start(const RequestContext& context, std::shared_ptr<Engine> engine, GenerateRequest common,
+                         std::unique_ptr<EmbedTask> task, std::shared_ptr<net::HttpResponse> response,
+                         ByteShare share) {
+  auto run = std::make_shared<EmbeddingRun>(context, std::move(engine), std::move(common), std::move(task), response,
+                                            std::move(share));
   if (const Result<void> prepared = run->prepare(); !prepared)
     return send_error(*response, prepared.error(), run->task_->error_format());
   ResponseStream::start(std::move(response), std::move(run));

@@ -21,6 +21,8 @@
 
 namespace cairn::api {
 
+class RequestContext;
+
 /// Texts of one request; and vectors times their dimensions, 256 MiB of text or so.
 inline constexpr size_t kEmbedTextsMax = 16'384;
 inline constexpr int64_t kEmbedValuesMax = 1 << 24;
@@ -51,11 +53,11 @@ class EmbeddingRun final : public ResponseTask {
   /// Prepares the texts here, on a worker, where the request was read; `common` is what all share. Answers through
   /// `response`, later. `share` grows with prompts and vectors; over its budget: kOutOfMemory. `engine` holds its model
   /// until the answer's end.
-  static void start(std::shared_ptr<Engine> engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
-                    std::shared_ptr<net::HttpResponse> response, ByteShare share = {});
+  static void start(const RequestContext& context, std::shared_ptr<Engine> engine, GenerateRequest common,
+                    std::unique_ptr<EmbedTask> task, std::shared_ptr<net::HttpResponse> response, ByteShare share = {});
 
-  EmbeddingRun(std::shared_ptr<Engine> engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
-               std::shared_ptr<net::HttpResponse> response, ByteShare share);
+  EmbeddingRun(const RequestContext& context, std::shared_ptr<Engine> engine, GenerateRequest common,
+               std::unique_ptr<EmbedTask> task, std::shared_ptr<net::HttpResponse> response, ByteShare share);
 
   Progress begin(std::function<void()> wake) override;
   Progress advance(const Slice& slice) override;

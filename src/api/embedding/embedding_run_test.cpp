@@ -1,5 +1,7 @@
 #include "api/embedding/embedding_run.h"
 
+#include "api/params/request_context.h"
+
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -114,8 +116,8 @@ class Task final : public EmbedTask {
 TEST(EmbeddingRun, ATextThatMadeRoomInTheQueueIsSubmittedAgain) {
   Displacing engine({2, 4, 39});
   const auto response = std::make_shared<Response>();
-  EmbeddingRun::start(std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine), {}, std::make_unique<Task>(40),
-                      response);
+  EmbeddingRun::start(RequestContext(), std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine), {},
+                      std::make_unique<Task>(40), response);
   response->run();
   EXPECT_EQ(response->status(), 200);
   EXPECT_EQ(response->body(), "all");
@@ -126,8 +128,8 @@ TEST(EmbeddingRun, ATextThatMadeRoomInTheQueueIsSubmittedAgain) {
 TEST(EmbeddingRun, ItsOnlyTextThatMadeRoomIsAnsweredSo) {
   Displacing engine({0});
   const auto response = std::make_shared<Response>();
-  EmbeddingRun::start(std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine), {}, std::make_unique<Task>(1),
-                      response);
+  EmbeddingRun::start(RequestContext(), std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine), {},
+                      std::make_unique<Task>(1), response);
   response->run();
   EXPECT_EQ(response->status(), 429);
   response->close();

@@ -124,10 +124,11 @@ Result<void> check_size(const RerankRequest& request) {
                  kRerankBytesMax);
 }
 
-Result<void> run(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
+Result<void> run(Service& service, RequestContext& context, const net::HttpRequest& http,
+                 const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(RerankRequest request, parse_rerank(body));
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+  CAIRN_TRY(RerankRequest request, parse_rerank(context, body));
+  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
   if (!model->embedding.ranks) {
     CAIRN_TRY(const std::string labels, label_names(model->file.metadata()));
     return fail_at("model", Code::kUnsupported,
@@ -147,7 +148,7 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
   GenerateRequest common;
   common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
   name_owner(http, common);
-  EmbeddingRun::start(shared_engine(model), std::move(common),
+  EmbeddingRun::start(context, shared_engine(model), std::move(common),
                       std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)), response,
                       ByteShare(service.bytes()));
   return {};
@@ -155,8 +156,8 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
 
 }  // namespace
 
-Result<RerankRequest> parse_rerank(const ordered_json& body) {
-  RequestFields fields(body);
+Result<RerankRequest> parse_rerank(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   RerankRequest request;
   request.model = fields.string("model", "");
   request.query = fields.string("query", "");
@@ -179,8 +180,9 @@ Result<RerankRequest> parse_rerank(const ordered_json& body) {
   return request;
 }
 
-void handle_rerank(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = run(service, request, response); !done) send_error(*response, done.error());
+void handle_rerank(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = run(service, context, request, response); !done) send_error(*response, done.error());
 }
 
 }  // namespace cairn::api

@@ -29,9 +29,10 @@ struct RerankRequest {
   bool tei = false;                ///< came as `texts`, and is answered as a list
   bool raw_scores = false;         ///< not brought to 0 to 1
 };
-Result<RerankRequest> parse_rerank(const nlohmann::ordered_json& body);
+Result<RerankRequest> parse_rerank(RequestContext& context, const nlohmann::ordered_json& body);
 
 /// Called on a worker.
-void handle_rerank(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_rerank(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api

@@ -6,25 +6,27 @@
 #include <string_view>
 
 #include "api/embedding/embedding_run.h"
+#include "api/params/request_context.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 #include "chat/pair_prompts.h"
 
 namespace cairn::api {
 namespace {
 
 void expect_rerank_refused(std::string_view body, std::string_view at, std::string_view said) {
-  const RequestNotes strict(true);
-  const auto request = parse_rerank(parse_object(body).value());
+  RequestContext context({.strict_fields = true});
+  const auto request = parse_rerank(context, parse_object(body).value());
   ASSERT_FALSE(request.has_value()) << body;
   EXPECT_EQ(request.error().at, at);
   EXPECT_NE(request.error().message.find(said), std::string::npos) << request.error().message;
 }
 
 TEST(RerankRequest, DocumentsAreTextsOfBothShapes) {
-  const auto request = parse_rerank(parse_object(R"({"model": "m", "query": "q", "documents": ["a", {"text": "b"}],
+  RequestContext context;
+  const auto request =
+      parse_rerank(context, parse_object(R"({"model": "m", "query": "q", "documents": ["a", {"text": "b"}],
     "top_n": 1, "return_documents": true, "truncate": true})")
-                                        .value());
+                                .value());
   ASSERT_TRUE(request.has_value()) << request.error().text();
   EXPECT_EQ(request->documents, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(request->query, "q");
@@ -33,13 +35,16 @@ TEST(RerankRequest, DocumentsAreTextsOfBothShapes) {
 }
 
 TEST(RerankRequest, TeiHasTexts) {
+  RequestContext context;
   const auto request = parse_rerank(
+      context,
       parse_object(R"({"query": "q", "texts": ["a", "b"], "raw_scores": true, "return_text": true, "top_n": 1})")
           .value());
   ASSERT_TRUE(request.has_value()) << request.error().text();
   EXPECT_EQ(request->documents, (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(request->tei && request->raw_scores && request->return_documents);
   const auto documents = parse_rerank(
+      context,
       parse_object(R"({"query": "q", "documents": ["a"], "raw_scores": true, "max_tokens_per_doc": 7})").value());
   ASSERT_TRUE(documents.has_value()) << documents.error().text();
   EXPECT_FALSE(documents->tei || documents->raw_scores);

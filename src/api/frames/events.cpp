@@ -85,7 +85,7 @@ std::string error_event(std::string_view id, const Error& error) {
 
 std::string metrics_event(std::string_view id, const Registry& registry) {
   ordered_json value = begin(id, "metrics");
-  value.update(server_stats(registry));
+  value.update(server_stats(registry, kEveryModel));
   return dump(value);
 }
 

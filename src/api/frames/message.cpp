@@ -76,10 +76,10 @@ Message read_request(RequestFields& fields, const std::string& id) {
 
 }  // namespace
 
-std::expected<Message, Refusal> parse_message(std::string_view text) {
+std::expected<Message, Refusal> parse_message(RequestContext& context, std::string_view text) {
   const auto body = parse_object(text);
   if (!body) return std::unexpected(Refusal{{}, body.error()});
-  RequestFields fields(*body);
+  RequestFields fields(context, *body);
   Message message;
   const std::string event = fields.string("event", "");
   const std::string id = read_id(fields, event != "metrics");

@@ -11,6 +11,10 @@
 #include "base/error.h"
 #include "engine/engine.h"
 
+namespace cairn::api {
+class RequestContext;
+}  // namespace cairn::api
+
 namespace cairn::api::frames {
 
 inline constexpr size_t kIdBytesMax = 256;
@@ -44,6 +48,6 @@ struct Refusal {
   Error error;     ///< `at` is the field's path, or empty for what is no JSON object
 };
 
-std::expected<Message, Refusal> parse_message(std::string_view text);
+std::expected<Message, Refusal> parse_message(RequestContext& context, std::string_view text);
 
 }  // namespace cairn::api::frames

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -16,14 +16,15 @@ using testing::HasSubstr;
 
 template <class Kind>
 Kind parsed(std::string_view text) {
-  auto message = parse_message(text);
+  RequestContext context;
+  auto message = parse_message(context, text);
   EXPECT_TRUE(message.has_value()) << message.error().error.text();
   return message ? std::get<Kind>(std::move(*message)) : Kind{};
 }
 
 void expect_refused(std::string_view text, const std::string& id, const std::string& at, const std::string& words) {
-  const RequestNotes strict(true);
-  const auto message = parse_message(text);
+  RequestContext context({.strict_fields = true});
+  const auto message = parse_message(context, text);
   ASSERT_FALSE(message.has_value()) << text;
   EXPECT_EQ(message.error().id, id) << text;
   EXPECT_EQ(message.error().error.at, at) << text;
@@ -95,9 +96,9 @@ TEST(FramesMessage, AConversationHasToolsAndThinkingAsOverHttp) {
 }
 
 TEST(FramesMessage, CancelAndMetrics) {
-  EXPECT_EQ(std::get<Cancel>(*parse_message(R"({"id": "a", "event": "cancel"})")).id, "a");
-  EXPECT_EQ(std::get<Metrics>(*parse_message(R"({"event": "metrics"})")).id, "");
-  EXPECT_EQ(std::get<Metrics>(*parse_message(R"({"id": "m", "event": "metrics"})")).id, "m");
+  EXPECT_EQ(parsed<Cancel>(R"({"id": "a", "event": "cancel"})").id, "a");
+  EXPECT_EQ(parsed<Metrics>(R"({"event": "metrics"})").id, "");
+  EXPECT_EQ(parsed<Metrics>(R"({"id": "m", "event": "metrics"})").id, "m");
   expect_refused(R"({"event": "cancel"})", "", "id", "id is missing");
   expect_refused(R"({"id": "a", "event": "cancel", "prompt": "x"})", "a", "prompt", "not a known field");
   expect_refused(R"({"id": "a", "event": "pause"})", "a", "event", "\"pause\" is neither cancel nor metrics");

@@ -13,7 +13,7 @@
 #include "api/frames/message.h"
 #include "api/frames/serializer.h"
 #include "api/models/model_request.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 #include "api/stream/generation.h"
 #include "api/stream/response_stream.h"
 #include "api/telemetry/telemetry.h"
@@ -86,8 +86,8 @@ struct Incoming {
   Result<Answer> answer;
 };
 
-Result<Answer> answer_of(Service& service, Generate&& generate) {
-  CAIRN_TRY(const SharedModel model, service.find_model(generate.model));
+Result<Answer> answer_of(Service& service, RequestContext& context, Generate&& generate) {
+  CAIRN_TRY(const SharedModel model, service.find_model(context, generate.model));
   GenerateRequest& request = generate.request;
   CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), generate.prompt));
   request.client = kClient;
@@ -101,32 +101,32 @@ Result<Answer> answer_of(Service& service, Generate&& generate) {
   return answer;
 }
 
-Result<Answer> answer_of(Service& service, Chat&& chat) {
+Result<Answer> answer_of(Service& service, RequestContext& context, Chat&& chat) {
   chat.request.generate.client = kClient;
-  return prepare_chat(service, std::move(chat.request), chat.id,
+  return prepare_chat(service, context, std::move(chat.request), chat.id,
                       [](const ChatStart& start) { return std::make_unique<FramesChatSerializer>(start); });
 }
 
 Incoming refused(Error error) { return {std::unexpected(Refusal{{}, std::move(error)}), {}}; }
 
-/// `no_model`: why no model answers.
-Incoming read(Service& service, std::string_view text, const Error* no_model = nullptr) {
+/// `model`: that answers, null: it is found by its name; or why none does.
+Incoming read(Service& service, std::string_view text, const Result<SharedModel>& model) {
   try {
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
-    const RequestNotes notes(service.strict_fields(),
-                             [&](std::string_view model) { return service.generation_defaults(model); });
-    Incoming read{parse_message(text), {}};
+    RequestContext context({.strict_fields = service.options().strict_fields});
+    service.answer_by(context, model.value_or(nullptr));
+    Incoming read{parse_message(context, text), {}};
     if (!read.message) return read;
-    if (no_model != nullptr) {
-      read.answer = std::unexpected(*no_model);
+    if (!model) {
+      read.answer = std::unexpected(model.error());
       return read;
     }
     if (auto* generate = std::get_if<Generate>(&*read.message))
-      read.answer = answer_of(service, std::move(*generate));
+      read.answer = answer_of(service, context, std::move(*generate));
     else if (auto* chat = std::get_if<Chat>(&*read.message))
-      read.answer = answer_of(service, std::move(*chat));
-    if (read.answer) read.answer->warnings = wanted_warnings();
+      read.answer = answer_of(service, context, std::move(*chat));
+    if (read.answer) read.answer->warnings = context.wanted_warnings();
     return read;
   } catch (...) {
     return refused(thrown_error());
@@ -142,7 +142,7 @@ void when_loaded(Service& service, std::string_view text, std::function<bool()> 
     return work(fail(Code::kUnavailable, "the model is still being loaded; try again in a moment"));
   const auto asked = read_model_request(text, false);
   if (!asked || asked->asks_nothing) return work(SharedModel());
-  const auto choice = service.models()->choose(asked->model, ModelKind::kChat);
+  const auto choice = service.models()->choose(asked->model, ModelKind::kChat, kEveryModel);
   if (!choice) return work(std::unexpected(choice.error()));
   service.with_model(choice->name, std::nullopt, {.gone = std::move(gone), .tell = {}, .ready = {}}, std::move(work));
 }
@@ -241,9 +241,7 @@ void Session::read_next() {
       when_loaded(
           service, next->text, [weak] { return weak.expired(); },
           [=, &service](Result<SharedModel> model) {
-            std::optional<AnsweringModel> answering;
-            if (model && *model != nullptr) answering.emplace(*model, std::nullopt);
-            auto incoming = std::make_shared<Incoming>(read(service, next->text, model ? nullptr : &model.error()));
+            auto incoming = std::make_shared<Incoming>(read(service, next->text, model));
             sender->post([weak, next, incoming = std::move(incoming)] {
               const auto self = weak.lock();
               if (!self) return;

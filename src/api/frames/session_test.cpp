@@ -493,7 +493,7 @@ TEST_F(FramesSessionTest, MessagesThatComeWhileOneIsReadAreTakenInTheirOrder) {
 }
 
 TEST_F(FramesSessionTest, WithoutMemoryForItAMessageIsRefused) {
-  Service poor(registry_, 2'000);
+  Service poor(registry_, {.request_bytes = 2'000});
   session_->closed();
   session_ = make_handler(poor)(sender_);
   message({{"id", "a"}, {"prompt", std::string(1'000, 'x')}});

@@ -63,13 +63,4 @@ class KeptStreams {
   std::map<Key, std::shared_ptr<Stream>> streams_;
 };
 
-class Service;
-
-// Endpoints. The first may be called on the server's thread alone.
-void handle_kept_stream(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-void handle_remove_stream(Service& service, const net::HttpRequest& request,
-                          std::shared_ptr<net::HttpResponse> response);
-void handle_find_streams(Service& service, const net::HttpRequest& request,
-                         std::shared_ptr<net::HttpResponse> response);
-
 }  // namespace cairn::api

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/access/credentials.h"
+
 namespace cairn::api {
 namespace {
 

@@ -69,12 +69,12 @@ std::vector<AdapterScale> current_adapters(const LoadedModel& model) {
   return adapters;
 }
 
-Result<void> complete(Service& service, const net::HttpRequest& http,
+Result<void> complete(Service& service, RequestContext& context, const net::HttpRequest& http,
                       const std::shared_ptr<net::HttpResponse>& response,
-                      Result<CompletionRequest> (*parse)(const ordered_json& body)) {
+                      Result<CompletionRequest> (*parse)(RequestContext& context, const ordered_json& body)) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(CompletionRequest request, parse(body));
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+  CAIRN_TRY(CompletionRequest request, parse(context, body));
+  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
   set_tenant(http, request.generate);
   ResponseOptions options;
   options.model = model->name;
@@ -104,25 +104,26 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
   auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), request.choices);
   CAIRN_TRY_VOID(hold_to_form(model->chat_model(), request.form, &service.grammars(), requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
-  Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes()),
+  Generation::start(context,
+                    {shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes()),
                      service.listing(*model)},
                     response);
   return {};
 }
 
-Result<SharedModel> asked_model(Service& service, const net::HttpRequest& http) {
-  return service.find_model(http.query_value("model").value_or(""));
+Result<SharedModel> asked_model(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  return service.find_model(context, http.query_value("model").value_or(""));
 }
 
 std::string token_entry(const LoadedModel& model, TokenId id) {
   return id == kNoToken ? std::string() : std::string(model.tokenizer->piece(id, true));
 }
 
-Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, asked_model(service, http));
+Result<ordered_json> props(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  CAIRN_TRY(const SharedModel model, asked_model(service, context, http));
   GenerateRequest defaults;
   defaults.sampling = default_sampling();
-  const GenerationDefaults preset = service.generation_defaults(model->name);
+  const GenerationDefaults preset = service.generation_defaults(*model);
   preset.apply(defaults.sampling);
   defaults.max_tokens = preset.predict.value_or(-1);
   ordered_json settings = {
@@ -154,8 +155,8 @@ Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
                       {"is_sleeping", false}};
 }
 
-Result<ordered_json> lora_adapters(Service& service, const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, asked_model(service, http));
+Result<ordered_json> lora_adapters(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  CAIRN_TRY(const SharedModel model, asked_model(service, context, http));
   ordered_json list = ordered_json::array();
   for (const AdapterScale& adapter : current_adapters(*model)) {
     list.push_back(lora_json({&adapter, 1})[0]);
@@ -164,8 +165,8 @@ Result<ordered_json> lora_adapters(Service& service, const net::HttpRequest& htt
   return list;
 }
 
-Result<ordered_json> set_lora_adapters(Service& service, const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, asked_model(service, http));
+Result<ordered_json> set_lora_adapters(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  CAIRN_TRY(const SharedModel model, asked_model(service, context, http));
   auto body = read_json(http.body);
   if (!body) return fail(body.error().code, "the body {}", body.error().message);
   std::vector<AdapterScale> scales;
@@ -187,28 +188,31 @@ void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
 
 }  // namespace
 
-void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = complete(service, request, response, parse_completion); !done)
+void handle_completion(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = complete(service, context, request, response, parse_completion); !done)
     send_error(*response, done.error(), ErrorFormat::kLlamaCpp);
 }
 
-void handle_infill(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = complete(service, request, response, parse_infill); !done)
+void handle_infill(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = complete(service, context, request, response, parse_infill); !done)
     send_error(*response, done.error(), ErrorFormat::kLlamaCpp);
 }
 
-void handle_lora_adapters(Service& service, const net::HttpRequest& request,
+void handle_lora_adapters(Service& service, RequestContext& context, const net::HttpRequest& request,
                           std::shared_ptr<net::HttpResponse> response) {
-  reply(*response, lora_adapters(service, request));
+  reply(*response, lora_adapters(service, context, request));
 }
 
-void handle_set_lora_adapters(Service& service, const net::HttpRequest& request,
+void handle_set_lora_adapters(Service& service, RequestContext& context, const net::HttpRequest& request,
                               std::shared_ptr<net::HttpResponse> response) {
-  reply(*response, set_lora_adapters(service, request));
+  reply(*response, set_lora_adapters(service, context, request));
 }
 
-void handle_props(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  reply(*response, props(service, request));
+void handle_props(Service& service, RequestContext& context, const net::HttpRequest& request,
+                  std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, props(service, context, request));
 }
 
 }  // namespace cairn::api::llama_cpp

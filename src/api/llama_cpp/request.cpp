@@ -33,14 +33,14 @@ Result<MixedPrompt> read_mixed(const ordered_json& pieces, const std::string& pa
   return prompt;
 }
 
-Result<MixedPrompt> read_prompt(const ordered_json& value, const std::string& path) {
+Result<MixedPrompt> read_prompt(RequestContext& context, const ordered_json& value, const std::string& path) {
   if (value.is_string()) return MixedPrompt{value.get<std::string>()};
   if (value.is_array()) return read_mixed(value, path);
   if (!value.is_object()) {
     return fail_at(path, Code::kInvalidArgument, "{} must be a string or an array of token ids and texts, not {}", path,
                    json_kind(value));
   }
-  RequestFields fields(value, path + ".");
+  RequestFields fields(context, value, path + ".");
   if (fields.get("prompt_string") == nullptr) fields.reject("prompt_string", "is missing");
   std::string text = fields.string("prompt_string", "");
   fields.only_empty("multimodal_data", "this model reads text only");
@@ -49,7 +49,7 @@ Result<MixedPrompt> read_prompt(const ordered_json& value, const std::string& pa
 }
 
 // One prompt, or an array of prompts: its elements are then all texts, or one of them is itself an array or an object.
-Result<void> read_prompts(const ordered_json* value, CompletionRequest& request) {
+Result<void> read_prompts(RequestContext& context, const ordered_json* value, CompletionRequest& request) {
   if (value == nullptr) return fail_at("prompt", Code::kInvalidArgument, "prompt is missing");
   bool all_texts = true;
   bool has_prompt = false;
@@ -61,7 +61,7 @@ Result<void> read_prompts(const ordered_json* value, CompletionRequest& request)
     request.several = !value->empty() && (all_texts || has_prompt);
   }
   if (!request.several) {
-    CAIRN_TRY(MixedPrompt prompt, read_prompt(*value, "prompt"));
+    CAIRN_TRY(MixedPrompt prompt, read_prompt(context, *value, "prompt"));
     request.prompts.push_back(std::move(prompt));
     return {};
   }
@@ -70,7 +70,7 @@ Result<void> read_prompts(const ordered_json* value, CompletionRequest& request)
                    value->size());
   }
   for (size_t i = 0; i < value->size(); ++i) {
-    CAIRN_TRY(MixedPrompt prompt, read_prompt((*value)[i], fmt::format("prompt[{}]", i)));
+    CAIRN_TRY(MixedPrompt prompt, read_prompt(context, (*value)[i], fmt::format("prompt[{}]", i)));
     request.prompts.push_back(std::move(prompt));
   }
   return {};
@@ -113,9 +113,9 @@ CompletionRequest read_common(RequestFields& fields) {
   return request;
 }
 
-Result<InfillFile> read_file(const ordered_json& value, const std::string& path) {
+Result<InfillFile> read_file(RequestContext& context, const ordered_json& value, const std::string& path) {
   if (!value.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(value)));
-  RequestFields fields(value, path + ".");
+  RequestFields fields(context, value, path + ".");
   InfillFile file;
   file.name = fields.string("filename", "");
   if (fields.get("text") == nullptr) fields.reject("text", "is missing");
@@ -125,13 +125,13 @@ Result<InfillFile> read_file(const ordered_json& value, const std::string& path)
   return file;
 }
 
-Result<std::vector<InfillFile>> read_files(const ordered_json* value) {
+Result<std::vector<InfillFile>> read_files(RequestContext& context, const ordered_json* value) {
   std::vector<InfillFile> files;
   if (value == nullptr) return files;
   if (!value->is_array() || value->size() > kInfillFilesMax)
     return invalid_field("input_extra", fmt::format("must be an array of at most {} objects", kInfillFilesMax));
   for (size_t i = 0; i < value->size(); ++i) {
-    CAIRN_TRY(InfillFile file, read_file((*value)[i], fmt::format("input_extra[{}]", i)));
+    CAIRN_TRY(InfillFile file, read_file(context, (*value)[i], fmt::format("input_extra[{}]", i)));
     files.push_back(std::move(file));
   }
   return files;
@@ -148,12 +148,12 @@ SamplingParams default_sampling() {
   return sampling;
 }
 
-Result<CompletionRequest> parse_completion(const ordered_json& body) {
-  RequestFields fields(body);
+Result<CompletionRequest> parse_completion(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   CompletionRequest request = read_common(fields);
   const ordered_json* prompt = fields.get("prompt");
   CAIRN_TRY_VOID(fields.finish());
-  CAIRN_TRY_VOID(read_prompts(prompt, request));
+  CAIRN_TRY_VOID(read_prompts(context, prompt, request));
   request.several |= request.choices > 1;
   if (request.prompts.size() * static_cast<size_t>(request.choices) > kChoicesMax) {
     return fail_at("n_cmpl", Code::kInvalidArgument, "{} prompts with n_cmpl = {} make more than {} choices",
@@ -162,8 +162,8 @@ Result<CompletionRequest> parse_completion(const ordered_json& body) {
   return request;
 }
 
-Result<CompletionRequest> parse_infill(const ordered_json& body) {
-  RequestFields fields(body);
+Result<CompletionRequest> parse_infill(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   CompletionRequest request = read_common(fields);
   request.several = request.choices > 1;
   InfillInput& infill = request.infill.emplace();
@@ -174,7 +174,7 @@ Result<CompletionRequest> parse_infill(const ordered_json& body) {
   infill.prompt = fields.string("prompt", "");
   const ordered_json* files = fields.get("input_extra");
   CAIRN_TRY_VOID(fields.finish());
-  CAIRN_TRY(infill.files, read_files(files));
+  CAIRN_TRY(infill.files, read_files(context, files));
   return request;
 }
 

@@ -15,6 +15,10 @@
 #include "chat/infill_prompt.h"
 #include "engine/engine.h"
 
+namespace cairn::api {
+class RequestContext;
+}  // namespace cairn::api
+
 namespace cairn::api::llama_cpp {
 
 inline constexpr size_t kPromptPiecesMax = 1 << 20;  ///< token ids and texts of one prompt
@@ -41,8 +45,8 @@ struct CompletionRequest {
   GenerateRequest generate;                    ///< everything but the prompt, the id and the tenant
 };
 
-Result<CompletionRequest> parse_completion(const nlohmann::ordered_json& body);
-Result<CompletionRequest> parse_infill(const nlohmann::ordered_json& body);
+Result<CompletionRequest> parse_completion(RequestContext& context, const nlohmann::ordered_json& body);
+Result<CompletionRequest> parse_infill(RequestContext& context, const nlohmann::ordered_json& body);
 
 /// What a request has that says nothing: llama.cpp's defaults, which are not docs/sampling.md's.
 SamplingParams default_sampling();

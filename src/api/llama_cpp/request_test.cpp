@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/params/request_context.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
@@ -12,7 +12,8 @@ namespace {
 using testing::ElementsAre;
 
 CompletionRequest request_of(std::string_view text) {
-  auto request = parse_completion(parse_object(text).value());
+  RequestContext context;
+  auto request = parse_completion(context, parse_object(text).value());
   EXPECT_TRUE(request.has_value()) << text << request.error().text();
   return request ? std::move(*request) : CompletionRequest{};
 }
@@ -20,8 +21,8 @@ CompletionRequest request_of(std::string_view text) {
 std::string with(std::string_view more) { return fmt::format(R"({{"prompt": "x", {}}})", more); }
 
 void expect_refused(std::string_view text, Code code, const std::string& at, const std::string& words) {
-  const RequestNotes strict(true);
-  const auto request = parse_completion(parse_object(text).value());
+  RequestContext context({.strict_fields = true});
+  const auto request = parse_completion(context, parse_object(text).value());
   ASSERT_FALSE(request.has_value()) << text;
   EXPECT_EQ(request.error().code, code) << text;
   EXPECT_EQ(request.error().at, at) << text << request.error().message;
@@ -188,9 +189,10 @@ TEST(LlamaCppRequest, FieldsOfOtherServersWithoutAMeaningHereAreTaken) {
 }
 
 TEST(LlamaCppRequest, InfillHasAPrefixASuffixAndFiles) {
-  const auto parsed = parse_infill(parse_object(R"({"input_prefix": "a", "input_suffix": "b", "prompt": "c",
+  RequestContext context;
+  const auto parsed = parse_infill(context, parse_object(R"({"input_prefix": "a", "input_suffix": "b", "prompt": "c",
     "input_extra": [{"filename": "x.h", "text": "int x;"}, {"text": "y"}], "n_predict": 4})")
-                                       .value());
+                                                .value());
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text();
   ASSERT_TRUE(parsed->infill.has_value());
   EXPECT_EQ(parsed->infill->prefix, "a");
@@ -209,7 +211,7 @@ TEST(LlamaCppRequest, InfillHasAPrefixASuffixAndFiles) {
       {R"({"input_prefix": "", "input_suffix": "", "prompt": [1]})", "prompt"},
   };
   for (const auto& [body, at] : bad) {
-    const auto refused = parse_infill(parse_object(body).value());
+    const auto refused = parse_infill(context, parse_object(body).value());
     ASSERT_FALSE(refused.has_value()) << body;
     EXPECT_EQ(refused.error().at, at) << body;
   }

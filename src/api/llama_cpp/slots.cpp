@@ -38,8 +38,8 @@ double ms_since(steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
 }
 
-Result<SharedModel> model_of(Service& service, const net::HttpRequest& http) {
-  return service.find_model(http.query_value("model").value_or(""));
+Result<SharedModel> model_of(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  return service.find_model(context, http.query_value("model").value_or(""));
 }
 
 ordered_json slot_json(const LoadedModel& model, int32_t id, bool busy, int32_t tokens) {
@@ -51,8 +51,8 @@ ordered_json slot_json(const LoadedModel& model, int32_t id, bool busy, int32_t 
           {"n_prompt_tokens", tokens}};
 }
 
-Result<ordered_json> slots(Service& service, const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, model_of(service, http));
+Result<ordered_json> slots(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  CAIRN_TRY(const SharedModel model, model_of(service, context, http));
   const int32_t busy = model->engine->stats().active_requests;
   const auto must_have_one = http.query_value("fail_on_no_slot");
   if (must_have_one && *must_have_one == "1" && busy >= model->sequences_max)
@@ -66,8 +66,7 @@ Result<ordered_json> slots(Service& service, const net::HttpRequest& http) {
   return list;
 }
 
-Result<int32_t> read_slot(std::string_view path, int32_t count) {
-  const std::string_view text = path.substr(kSlotsPrefix.size());
+Result<int32_t> read_slot(std::string_view text, int32_t count) {
   int32_t slot = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slot);
   if (error != std::errc() || end != text.data() + text.size() || slot < 0 || slot >= count) {
@@ -86,9 +85,9 @@ Result<SlotAction> read_action(const net::HttpRequest& http) {
                  cut_text(action, kQuotedBytesMax));
 }
 
-Result<std::string> read_filename(const net::HttpRequest& http) {
+Result<std::string> read_filename(RequestContext& context, const net::HttpRequest& http) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  RequestFields fields(body);
+  RequestFields fields(context, body);
   fields.get("model");
   if (fields.get("filename") == nullptr) fields.reject("filename", "is missing: say a name, \"talk.bin\"");
   const std::string name = fields.string("filename", "");
@@ -100,15 +99,16 @@ Result<std::string> read_filename(const net::HttpRequest& http) {
 }
 
 /// nullopt: without a disk tier.
-Result<std::optional<ActionRequest>> read_request(Service& service, const net::HttpRequest& http) {
+Result<std::optional<ActionRequest>> read_request(Service& service, RequestContext& context,
+                                                  const net::HttpRequest& http) {
   ActionRequest request;
-  CAIRN_TRY(request.model, model_of(service, http));
+  CAIRN_TRY(request.model, model_of(service, context, http));
   const Slots* const slots = request.model->engine->slots();
   if (slots == nullptr) return std::nullopt;
-  CAIRN_TRY(request.slot, read_slot(http.path, slots->count()));
+  CAIRN_TRY(request.slot, read_slot(context.id(), slots->count()));
   CAIRN_TRY(request.action, read_action(http));
   if (request.action != SlotAction::kErase) {
-    CAIRN_TRY(request.filename, read_filename(http));
+    CAIRN_TRY(request.filename, read_filename(context, http));
   }
   name_owner(http, request.generate);
   if (request.action == SlotAction::kSave && !request.generate.keep_on_disk)
@@ -210,13 +210,15 @@ Result<ordered_json> run(ActionRequest& request, const net::HttpResponse& respon
 
 }  // namespace
 
-void handle_slots(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  const auto list = slots(service, request);
+void handle_slots(Service& service, RequestContext& context, const net::HttpRequest& request,
+                  std::shared_ptr<net::HttpResponse> response) {
+  const auto list = slots(service, context, request);
   list ? send_json(*response, *list) : send_error(*response, list.error());
 }
 
-void handle_slot_action(Service& service, const net::HttpRequest& http, std::shared_ptr<net::HttpResponse> response) {
-  auto request = read_request(service, http);
+void handle_slot_action(Service& service, RequestContext& context, const net::HttpRequest& http,
+                        std::shared_ptr<net::HttpResponse> response) {
+  auto request = read_request(service, context, http);
   if (!request) return send_error(*response, request.error(), ErrorFormat::kLlamaCpp);
   if (!*request) {
     const WireError refused = {501, "not_supported_error", "not_supported", "api_error"};

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "api/errors.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 #include "api/serialization/json_text.h"
 #include "base/log.h"
 

@@ -36,7 +36,7 @@ class ModelPulls {
   /// Null: not allowed.
   const PullSettings* settings() const { return settings_.get(); }
   /// Answers with lines of JSON as Ollama's API has them, or without `stream` once it is over. `warnings`: of
-  /// wanted_warnings(). Errors: kQueueFull.
+  /// RequestContext::wanted_warnings. Errors: kQueueFull.
   Result<void> start(hub::ModelName name, bool stream, std::string warnings,
                      std::shared_ptr<net::HttpResponse> response);
   /// Cancels all and waits for them. Before the server is destroyed.

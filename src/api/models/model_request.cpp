@@ -16,8 +16,6 @@ namespace {
 using nlohmann::ordered_json;
 using namespace std::chrono_literals;
 
-thread_local const AnsweringModel* current_model = nullptr;
-
 /// A year: longer times are as good as none, and sums of them do not overflow.
 constexpr double kKeepSecondsMax = 365.0 * 24 * 3'600;
 
@@ -160,40 +158,5 @@ Result<std::optional<KeepAlive>> read_keep_alive(const ordered_json& value) {
   if (keep) return keep;
   return fail_at("keep_alive", Code::kInvalidArgument, "keep_alive must be a number of seconds or a time like \"5m\"");
 }
-
-std::optional<ModelKind> kind_for_path(std::string_view path) {
-  constexpr std::string_view kEmbedding[] = {"/v1/embeddings", "/embedding", "/embeddings",
-                                             "/embed",         "/api/embed", "/api/embeddings"};
-  constexpr std::string_view kReranking[] = {"/v1/rerank", "/rerank", "/v1/reranking", "/reranking", "/v2/rerank"};
-  constexpr std::string_view kChat[] = {"/v1/chat/completions",
-                                        "/v1/completions",
-                                        "/v1/messages",
-                                        "/v1/messages/count_tokens",
-                                        "/v1/responses",
-                                        "/v1/responses/input_tokens",
-                                        "/v1/responses/compact",
-                                        "/v1/chat/completions/input_tokens",
-                                        "/chat/completions/input_tokens",
-                                        "/api/chat",
-                                        "/api/generate",
-                                        "/completion",
-                                        "/infill",
-                                        "/completions",
-                                        "/responses",
-                                        "/chat/completions",
-                                        "/tokenize",
-                                        "/detokenize",
-                                        "/apply-template"};
-  const auto has = [&](const auto& paths) { return std::ranges::find(paths, path) != std::end(paths); };
-  if (has(kEmbedding)) return ModelKind::kEmbedding;
-  if (has(kReranking)) return ModelKind::kReranking;
-  if (has(kChat)) return ModelKind::kChat;
-  return std::nullopt;
-}
-
-AnsweringModel::AnsweringModel(SharedModel model, std::optional<KeepAlive> keep_alive)
-    : model_(std::move(model)), keep_alive_(keep_alive), outer_(std::exchange(current_model, this)) {}
-AnsweringModel::~AnsweringModel() { current_model = outer_; }
-const AnsweringModel* AnsweringModel::current() { return current_model; }
 
 }  // namespace cairn::api

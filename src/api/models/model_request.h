@@ -10,6 +10,7 @@
 #include "loader/catalog/description.h"
 #include "loader/model_manager.h"
 #include "loader/registry.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api {
 
@@ -31,27 +32,22 @@ std::optional<KeepAlive> parse_keep_alive(std::string_view text);
 /// Ollama's field, null or "" for what says nothing (nullopt). Error: kInvalidArgument, it is no time.
 Result<std::optional<KeepAlive>> read_keep_alive(const nlohmann::ordered_json& value);
 
-/// The kind of model that answers an endpoint's requests; nullopt: none does.
-std::optional<ModelKind> kind_for_path(std::string_view path);
+/// What must be there before an endpoint's handler is called.
+struct Needs {
+  /// Answers what asks for something else than the model's answer, once it is settled which model is meant and before
+  /// that is loaded. False: the request is one for the model. Errors are the request's answer.
+  using Instead = Result<bool> (*)(ModelManager& models, const ModelRequest& request, const std::string& model,
+                                   const ModelScope& scope, net::HttpResponse& response);
 
-/// While this exists, the requests that this thread reads are answered by this model (Service::find_model).
-class AnsweringModel {
- public:
-  AnsweringModel(SharedModel model, std::optional<KeepAlive> keep_alive);
-  ~AnsweringModel();
-  AnsweringModel(const AnsweringModel&) = delete;
-  AnsweringModel& operator=(const AnsweringModel&) = delete;
-
-  /// Null: there is none on this thread.
-  static const AnsweringModel* current();
-  const SharedModel& model() const { return model_; }
-  /// That the request gives.
-  const std::optional<KeepAlive>& keep_alive() const { return keep_alive_; }
-
- private:
-  const SharedModel model_;
-  const std::optional<KeepAlive> keep_alive_;
-  const AnsweringModel* const outer_;
+  std::optional<ModelKind> kind{};  ///< a model of this kind, which is loaded for the request; nullopt: none
+  bool start = true;                ///< the server has started: until then it answers 503
+  bool ollama = false;              ///< the request says in Ollama's words which model it is, and for how long
+  Instead instead = nullptr;        ///< null: every request is for the model
 };
+inline constexpr Needs kNeedsNothing{.start = false};
+inline constexpr Needs kNeedsStart{};
+inline constexpr Needs kNeedsChat{.kind = ModelKind::kChat};
+inline constexpr Needs kNeedsEmbedding{.kind = ModelKind::kEmbedding};
+inline constexpr Needs kNeedsReranking{.kind = ModelKind::kReranking};
 
 }  // namespace cairn::api

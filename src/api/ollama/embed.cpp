@@ -10,8 +10,8 @@
 #include "api/errors.h"
 #include "api/ollama/models.h"
 #include "api/ollama/request.h"
+#include "api/params/request_context.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::ollama {
@@ -89,17 +89,17 @@ class OllamaEmbedTask final : public EmbedTask {
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 
-Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const net::HttpRequest& http,
-                 const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const SharedModel model, find_model(service, request.model));
+Result<void> run(Service& service, RequestContext& context, EmbeddingsRequest request, bool elder,
+                 const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const SharedModel model, find_model(service, context, request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
-  request.model = shown_name(service.registry(), request.model, *model);
+  request.model = shown_name(service.registry(), request.model, context.scope(), *model);
   GenerateRequest common = embedding_request(*model, http, request.inputs.size());
   auto answer = std::make_unique<OllamaEmbedTask>(*model, std::move(request), elder);
   if (answer->texts() == 0) {
-    response->send(200, "application/json", with_warnings(answer->body(0), wanted_warnings()));
+    response->send(200, "application/json", with_warnings(answer->body(0), context.wanted_warnings()));
   } else {
-    EmbeddingRun::start(shared_engine(model), std::move(common), std::move(answer), response,
+    EmbeddingRun::start(context, shared_engine(model), std::move(common), std::move(answer), response,
                         ByteShare(service.bytes()));
   }
   return {};
@@ -107,8 +107,8 @@ Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const 
 
 }  // namespace
 
-Result<EmbeddingsRequest> parse_embed(const ordered_json& body) {
-  RequestFields fields(body);
+Result<EmbeddingsRequest> parse_embed(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   EmbeddingsRequest request;
   request.model = fields.string("model", "");
   request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
@@ -135,8 +135,8 @@ Result<EmbeddingsRequest> parse_embed(const ordered_json& body) {
   return request;
 }
 
-Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body) {
-  RequestFields fields(body);
+Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   EmbeddingsRequest request;
   request.model = fields.string("model", "");
   accept_options(fields);
@@ -145,20 +145,22 @@ Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body) {
   return request;
 }
 
-void handle_embed(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+void handle_embed(Service& service, RequestContext& context, const net::HttpRequest& request,
+                  std::shared_ptr<net::HttpResponse> response) {
   const auto done = [&]() -> Result<void> {
     CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    CAIRN_TRY(EmbeddingsRequest embed, parse_embed(body));
-    return run(service, std::move(embed), false, request, response);
+    CAIRN_TRY(EmbeddingsRequest embed, parse_embed(context, body));
+    return run(service, context, std::move(embed), false, request, response);
   }();
   if (!done) send_error(*response, done.error(), ErrorFormat::kOllama);
 }
 
-void handle_embeddings(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+void handle_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response) {
   const auto done = [&]() -> Result<void> {
     CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    CAIRN_TRY(EmbeddingsRequest embed, parse_embeddings(body));
-    return run(service, std::move(embed), true, request, response);
+    CAIRN_TRY(EmbeddingsRequest embed, parse_embeddings(context, body));
+    return run(service, context, std::move(embed), true, request, response);
   }();
   if (!done) send_error(*response, done.error(), ErrorFormat::kOllama);
 }

@@ -11,10 +11,12 @@
 namespace cairn::api::ollama {
 
 /// Texts without anything in them are left out, as Ollama does; so there may be no inputs.
-Result<EmbeddingsRequest> parse_embed(const nlohmann::ordered_json& body);
-Result<EmbeddingsRequest> parse_embeddings(const nlohmann::ordered_json& body);
+Result<EmbeddingsRequest> parse_embed(RequestContext& context, const nlohmann::ordered_json& body);
+Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const nlohmann::ordered_json& body);
 
-void handle_embed(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-void handle_embeddings(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_embed(Service& service, RequestContext& context, const net::HttpRequest& request,
+                  std::shared_ptr<net::HttpResponse> response);
+void handle_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api::ollama

@@ -30,12 +30,13 @@ struct Conversion {
   bool after_tool = false;
 };
 
-Result<ordered_json> convert_call(const ordered_json& given, const std::string& path, Conversion& conversion) {
+Result<ordered_json> convert_call(RequestContext& context, const ordered_json& given, const std::string& path,
+                                  Conversion& conversion) {
   if (!given.is_object()) return fail_at(path, Code::kInvalidArgument, "{} must be an object", path);
   const auto function = given.find("function");
   if (function == given.end() || !function->is_object())
     return fail_at(path + ".function", Code::kInvalidArgument, "{}.function is missing or not an object", path);
-  RequestFields fields(*function, path + ".function.");
+  RequestFields fields(context, *function, path + ".function.");
   Call call;
   call.name = fields.string("name", "");
   if (call.name.empty()) fields.reject("name", "is missing or empty");
@@ -64,7 +65,8 @@ Result<void> convert_calls(RequestFields& fields, ordered_json& converted, Conve
   if (!calls->is_array() || calls->size() > kHistoryCallsMax)
     return fail_at(path, Code::kInvalidArgument, "{} must be an array of at most {} calls", path, kHistoryCallsMax);
   for (size_t i = 0; i < calls->size(); ++i) {
-    CAIRN_TRY(ordered_json call, convert_call((*calls)[i], fmt::format("{}[{}]", path, i), conversion));
+    CAIRN_TRY(ordered_json call,
+              convert_call(fields.context(), (*calls)[i], fmt::format("{}[{}]", path, i), conversion));
     converted["tool_calls"].push_back(std::move(call));
   }
   return {};
@@ -99,10 +101,11 @@ void convert_images(RequestFields& fields, ordered_json& converted, bool after_t
   converted["content"] = std::move(text);
 }
 
-Result<ordered_json> convert_message(const ordered_json& given, const std::string& path, Conversion& conversion) {
+Result<ordered_json> convert_message(RequestContext& context, const ordered_json& given, const std::string& path,
+                                     Conversion& conversion) {
   if (!given.is_object())
     return fail_at(path, Code::kInvalidArgument, "{} must be an object, not {}", path, json_kind(given));
-  RequestFields fields(given, path + ".");
+  RequestFields fields(context, given, path + ".");
   const std::string role = fields.string("role", "");
   ordered_json converted = {{"role", role}, {"content", fields.string("content", "")}};
   if (const std::string thinking = fields.string("thinking", ""); !thinking.empty())
@@ -118,13 +121,13 @@ Result<ordered_json> convert_message(const ordered_json& given, const std::strin
 
 }  // namespace
 
-Result<ordered_json> convert_messages(const ordered_json& messages) {
+Result<ordered_json> convert_messages(RequestContext& context, const ordered_json& messages) {
   if (!messages.is_array())
     return fail_at("messages", Code::kInvalidArgument, "messages must be an array, not {}", json_kind(messages));
   ordered_json converted = ordered_json::array();
   Conversion conversion;
   for (size_t i = 0; i < messages.size(); ++i) {
-    CAIRN_TRY(ordered_json message, convert_message(messages[i], fmt::format("messages[{}]", i), conversion));
+    CAIRN_TRY(ordered_json message, convert_message(context, messages[i], fmt::format("messages[{}]", i), conversion));
     converted.push_back(std::move(message));
   }
   return converted;

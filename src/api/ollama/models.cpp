@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "api/errors.h"
-#include "api/models/model_list.h"
+#include "api/model_list.h"
 #include "api/params/request_fields.h"
 #include "api/serialization/timestamps.h"
 #include "base/hash.h"
@@ -100,10 +100,10 @@ ordered_json capabilities(const ListedModel& model, std::string_view template_so
   return list;
 }
 
-Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
+Result<ordered_json> show(Service& service, RequestContext& context, const net::HttpRequest& http) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(const ShowRequest request, parse_show(body));
-  CAIRN_TRY(const ListedModel model, find_listed(service, request.model));
+  CAIRN_TRY(const ShowRequest request, parse_show(context, body));
+  CAIRN_TRY(const ListedModel model, find_listed(service, request.model, context.scope()));
   std::optional<gguf::Reader> opened;
   if (model.loaded == nullptr) {
     CAIRN_TRY(opened, gguf::Reader::open(model.path));
@@ -129,23 +129,24 @@ Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
 
 }  // namespace
 
-Result<SharedModel> find_model_exactly(const Registry& registry, std::string_view name) {
+Result<SharedModel> find_model_exactly(const Registry& registry, std::string_view name, const ModelScope& scope) {
   constexpr std::string_view kLatest = ":latest";
-  auto found = registry.find_exactly(name);
+  auto found = registry.find_exactly(name, scope);
   if (found || !name.ends_with(kLatest)) return found;
   name.remove_suffix(kLatest.size());
-  auto without = name.empty() ? found : registry.find_exactly(name);
+  auto without = name.empty() ? found : registry.find_exactly(name, scope);
   return without ? without : found;
 }
 
-Result<SharedModel> find_model(const Service& service, std::string_view name) {
-  if (service.models() != nullptr) return service.find_model(name);
-  auto found = find_model_exactly(service.registry(), name);
-  return found ? found : service.find_model(name);
+Result<SharedModel> find_model(const Service& service, const RequestContext& context, std::string_view name) {
+  if (service.models() != nullptr) return service.find_model(context, name);
+  auto found = find_model_exactly(service.registry(), name, context.scope());
+  return found ? found : service.find_model(context, name);
 }
 
-std::string shown_name(const Registry& registry, std::string_view name, const LoadedModel& model) {
-  return name.empty() || !find_model_exactly(registry, name) ? model.name : std::string(name);
+std::string shown_name(const Registry& registry, std::string_view name, const ModelScope& scope,
+                       const LoadedModel& model) {
+  return name.empty() || !find_model_exactly(registry, name, scope) ? model.name : std::string(name);
 }
 
 std::string human_number(int64_t number) {
@@ -162,8 +163,8 @@ std::string human_number(int64_t number) {
   return fmt::format("{}", number);
 }
 
-Result<ShowRequest> parse_show(const ordered_json& body) {
-  RequestFields fields(body);
+Result<ShowRequest> parse_show(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   ShowRequest request;
   const std::string old_name = fields.string("name", "");
   request.model = fields.string("model", old_name);
@@ -177,15 +178,17 @@ bool thinks(const LoadedModel& model) {
   return model.chat_template.capabilities().effort || speaks_of_thinking(model.output_format, model.template_source);
 }
 
-void handle_tags(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+void handle_tags(Service& service, RequestContext& context, const net::HttpRequest&,
+                 std::shared_ptr<net::HttpResponse> response) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const ListedModel& model : list_models(service)) list["models"].push_back(entry(model));
+  for (const ListedModel& model : list_models(service, context.scope())) list["models"].push_back(entry(model));
   send_json(*response, list);
 }
 
-void handle_ps(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+void handle_ps(Service& service, RequestContext& context, const net::HttpRequest&,
+               std::shared_ptr<net::HttpResponse> response) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const ListedModel& model : list_models(service)) {
+  for (const ListedModel& model : list_models(service, context.scope())) {
     if (model.loaded == nullptr) continue;
     ordered_json running = entry(model);
     running["expires_at"] = expires_at(model);
@@ -196,19 +199,21 @@ void handle_ps(Service& service, const net::HttpRequest&, std::shared_ptr<net::H
   send_json(*response, list);
 }
 
-void handle_show(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto shown = show(service, request)) {
-    send_json(*response, *shown);
+void handle_show(Service& service, RequestContext& context, const net::HttpRequest& request,
+                 std::shared_ptr<net::HttpResponse> response) {
+  if (const auto shown = show(service, context, request)) {
+    send_json(*response, *shown, context.wanted_warnings());
   } else {
     send_error(*response, shown.error(), ErrorFormat::kOllama);
   }
 }
 
-void handle_version(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+void handle_version(Service&, RequestContext&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
   send_json(*response, {{"version", kOllamaVersion}});
 }
 
-void handle_management(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+void handle_management(Service&, RequestContext&, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response) {
   const Error error{
       Code::kUnsupported,
       fmt::format("{} is not supported: models are files; pull gets them, and cairn quantize makes others of them",

@@ -18,24 +18,30 @@ struct ShowRequest {
   bool verbose = false;  ///< arrays of the metadata whole
 };
 /// POST /api/show. Errors name their field.
-Result<ShowRequest> parse_show(const nlohmann::ordered_json& body);
+Result<ShowRequest> parse_show(RequestContext& context, const nlohmann::ordered_json& body);
 
 /// What GET /api/version says: the version of Ollama whose protocol these endpoints speak. Clients compare it: Codex
 /// wants 0.13.4 or more, VS Code 0.6.4. Cairn's own version is in GET /props and in `cairn --version`.
 inline constexpr std::string_view kOllamaVersion = "0.30.0";
 
-void handle_tags(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-void handle_ps(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-void handle_show(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-void handle_version(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_tags(Service& service, RequestContext& context, const net::HttpRequest& request,
+                 std::shared_ptr<net::HttpResponse> response);
+void handle_ps(Service& service, RequestContext& context, const net::HttpRequest& request,
+               std::shared_ptr<net::HttpResponse> response);
+void handle_show(Service& service, RequestContext& context, const net::HttpRequest& request,
+                 std::shared_ptr<net::HttpResponse> response);
+void handle_version(Service& service, RequestContext& context, const net::HttpRequest& request,
+                    std::shared_ptr<net::HttpResponse> response);
 /// push, create and copy, which are refused: models are files.
-void handle_management(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_management(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response);
 
 /// As Service::find_model and Registry::find_exactly; "NAME:latest" is NAME unless a model is called so.
-Result<SharedModel> find_model(const Service& service, std::string_view name);
-Result<SharedModel> find_model_exactly(const Registry& registry, std::string_view name);
+Result<SharedModel> find_model(const Service& service, const RequestContext& context, std::string_view name);
+Result<SharedModel> find_model_exactly(const Registry& registry, std::string_view name, const ModelScope& scope);
 /// The name by which an answer calls the model: the request's if it is one of the model's.
-std::string shown_name(const Registry& registry, std::string_view name, const LoadedModel& model);
+std::string shown_name(const Registry& registry, std::string_view name, const ModelScope& scope,
+                       const LoadedModel& model);
 /// 7.6B, 656K: as Ollama writes a number of parameters.
 std::string human_number(int64_t number);
 /// Whether the model's template speaks of thinking.

@@ -15,14 +15,16 @@ struct PullRequest {
   bool stream = true;
 };
 /// Errors name their field.
-Result<PullRequest> parse_pull(const nlohmann::ordered_json& body);
+Result<PullRequest> parse_pull(RequestContext& context, const nlohmann::ordered_json& body);
 /// The model's name in DELETE /api/delete. Errors name their field.
-Result<std::string> parse_delete(const nlohmann::ordered_json& body);
+Result<std::string> parse_delete(RequestContext& context, const nlohmann::ordered_json& body);
 
 /// Lines of progress, and `success`; at once for a model that is served from elsewhere than the models folder. 403
 /// where pulls are not allowed.
-void handle_pull(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_pull(Service& service, RequestContext& context, const net::HttpRequest& request,
+                 std::shared_ptr<net::HttpResponse> response);
 /// 200 without a body; 404 for what was not pulled. 403 as above.
-void handle_delete(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_delete(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api::ollama

@@ -34,7 +34,7 @@ Result<void> read_options_beside(RequestFields& body, const ordered_json& option
     if (value != nullptr && !options.contains(name)) beside[name] = *value;
   }
   if (beside.empty()) return {};
-  RequestFields fields(beside);
+  RequestFields fields(body.context(), beside);
   const uint64_t seed = generate.sampling.seed;
   read_generation_params(fields, generate);
   if (!beside.contains("seed")) generate.sampling.seed = seed;
@@ -54,7 +54,7 @@ Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
   }
   // Ollama takes 0 for no limit.
   if (const auto limit = options.find("num_predict"); limit != options.end() && *limit == 0) options.erase(limit);
-  RequestFields fields(options, "options.");
+  RequestFields fields(body.context(), options, "options.");
   read_generation_params(fields, generate);
   generate.max_tokens = read_answer_limit(fields, {"num_predict", "n_predict"}, -1);
   fields.only("penalize_newline", true, "penalties look at every token; use logit_bias");
@@ -101,9 +101,9 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
 }
 
 /// The conversation in the form that templates know.
-Result<ordered_json> check_messages(ordered_json messages) {
+Result<ordered_json> check_messages(RequestContext& context, ordered_json messages) {
   const ordered_json object = {{"messages", std::move(messages)}};
-  RequestFields fields(object);
+  RequestFields fields(context, object);
   ordered_json read = read_messages(fields);
   CAIRN_TRY_VOID(fields.finish());
   return read;
@@ -120,8 +120,8 @@ void take_prefill(ordered_json& messages, ChatRequest& chat) {
 
 }  // namespace
 
-Result<OllamaRequest> parse_chat(const ordered_json& body) {
-  RequestFields fields(body);
+Result<OllamaRequest> parse_chat(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   OllamaRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.chat));
   request.chat.input.tools = read_tools(fields);
@@ -130,14 +130,14 @@ Result<OllamaRequest> parse_chat(const ordered_json& body) {
   CAIRN_TRY_VOID(fields.finish());
   request.only_load = messages == nullptr || (messages->is_array() && messages->empty());
   if (request.only_load) return request;
-  CAIRN_TRY(ordered_json converted, convert_messages(*messages));
+  CAIRN_TRY(ordered_json converted, convert_messages(context, *messages));
   take_prefill(converted, request.chat);
-  CAIRN_TRY(request.chat.input.messages, check_messages(std::move(converted)));
+  CAIRN_TRY(request.chat.input.messages, check_messages(context, std::move(converted)));
   return request;
 }
 
-Result<OllamaRequest> parse_generate(const ordered_json& body) {
-  RequestFields fields(body);
+Result<OllamaRequest> parse_generate(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   OllamaRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.chat));
   fields.accept({"tool_choice", "parallel_tool_calls"});

@@ -20,8 +20,8 @@ struct OllamaRequest {
   std::string suffix;              ///< what comes after the answer, which fills in between it and `raw`; empty: nothing
 };
 
-Result<OllamaRequest> parse_chat(const nlohmann::ordered_json& body);
-Result<OllamaRequest> parse_generate(const nlohmann::ordered_json& body);
+Result<OllamaRequest> parse_chat(RequestContext& context, const nlohmann::ordered_json& body);
+Result<OllamaRequest> parse_generate(RequestContext& context, const nlohmann::ordered_json& body);
 /// Rejects a keep_alive that is no time; what it says is honoured before (ModelRequest).
 void check_keep_alive(RequestFields& fields);
 
@@ -31,6 +31,6 @@ void check_keep_alive(RequestFields& fields);
 /// message need not say which call it answers: then it is the first one without a result, of the tool's name if it has
 /// `tool_name`; there may be none. Calls without an id get one that every template takes. Errors: `at` the field's
 /// path.
-Result<nlohmann::ordered_json> convert_messages(const nlohmann::ordered_json& messages);
+Result<nlohmann::ordered_json> convert_messages(RequestContext& context, const nlohmann::ordered_json& messages);
 
 }  // namespace cairn::api::ollama

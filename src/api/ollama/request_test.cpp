@@ -8,32 +8,38 @@
 #include "api/ollama/embed.h"
 #include "api/ollama/models.h"
 #include "api/ollama/pull.h"
+#include "api/params/request_context.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 
 namespace cairn::api::ollama {
 namespace {
 
 using nlohmann::ordered_json;
 
-OllamaRequest chat_of(std::string_view text) {
+OllamaRequest chat_of(std::string_view text, RequestContext& context) {
   const auto body = parse_object(text);
   EXPECT_TRUE(body.has_value()) << text;
-  auto request = parse_chat(*body);
+  auto request = parse_chat(context, *body);
   EXPECT_TRUE(request.has_value()) << text << request.error().text();
   return request ? std::move(*request) : OllamaRequest{};
 }
 
+OllamaRequest chat_of(std::string_view text) {
+  RequestContext context;
+  return chat_of(text, context);
+}
+
 OllamaRequest generate_of(std::string_view text) {
-  auto request = parse_generate(parse_object(text).value());
+  RequestContext context;
+  auto request = parse_generate(context, parse_object(text).value());
   EXPECT_TRUE(request.has_value()) << text << request.error().text();
   return request ? std::move(*request) : OllamaRequest{};
 }
 
 template <typename Parse>
 void expect_refused(Parse parse, std::string_view text, Code code, const std::string& at, const std::string& words) {
-  const RequestNotes strict(true);
-  const auto request = parse(parse_object(text).value());
+  RequestContext context({.strict_fields = true});
+  const auto request = parse(context, parse_object(text).value());
   ASSERT_FALSE(request.has_value()) << text;
   EXPECT_EQ(request.error().code, code) << text;
   EXPECT_EQ(request.error().at, at) << text << request.error().message;
@@ -112,9 +118,9 @@ TEST(OllamaRequest, WhatOllamaPassesOverIsTaken) {
   for (const Told& told : std::initializer_list<Told>{{R"("options": {"foo": 1})", "options.foo"},
                                                       {R"("options": {"num_ctx": 4096})", "options.num_ctx"},
                                                       {R"("frobnicate": {})", "frobnicate"}}) {
-    const RequestNotes notes;
-    chat_of(with(told.more));
-    EXPECT_THAT(notes.all(), testing::ElementsAre(testing::StartsWith(told.path + " "))) << told.more;
+    RequestContext context;
+    chat_of(with(told.more), context);
+    EXPECT_THAT(context.warnings(), testing::ElementsAre(testing::StartsWith(told.path + " "))) << told.more;
   }
 }
 
@@ -137,20 +143,22 @@ TEST(OllamaRequest, ToolChoiceIsAsOnChatCompletions) {
 }
 
 TEST(OllamaRequest, APullNamesItsModel) {
-  const auto pull = [](std::string_view body) { return parse_pull(parse_object(body).value()); };
+  RequestContext context;
+  const auto pull = [&](std::string_view body) { return parse_pull(context, parse_object(body).value()); };
   EXPECT_EQ(pull(R"({"model": "m"})")->model, "m");
   EXPECT_EQ(pull(R"({"name": "m", "stream": false, "insecure": true})")->model, "m");
   EXPECT_TRUE(pull(R"({"model": "m"})")->stream);
   EXPECT_FALSE(pull(R"({"name": "m", "stream": false})")->stream);
   EXPECT_EQ(pull("{}").error().at, "model");
-  const auto deleted = [](std::string_view body) { return parse_delete(parse_object(body).value()); };
+  const auto deleted = [&](std::string_view body) { return parse_delete(context, parse_object(body).value()); };
   EXPECT_EQ(deleted(R"({"model": "m"})").value(), "m");
   EXPECT_EQ(deleted(R"({"name": "m"})").value(), "m");
   EXPECT_EQ(deleted("{}").error().at, "model");
 }
 
 TEST(OllamaRequest, EveryTextOfAnArrayHasAVector) {
-  const auto embed = [](std::string_view body) { return parse_embed(parse_object(body).value()).value(); };
+  RequestContext context;
+  const auto embed = [&](std::string_view body) { return parse_embed(context, parse_object(body).value()).value(); };
   EXPECT_EQ(embed(R"({"input": ["a", "", "b"]})").inputs.size(), 3u);
   EXPECT_EQ(embed(R"({"input": [""]})").inputs.size(), 1u);
   EXPECT_EQ(embed(R"({"input": ""})").inputs.size(), 0u) << "nothing but a load";
@@ -215,7 +223,8 @@ std::string messages_of(const std::string& messages) {
 }
 
 void expect_message_refused(const std::string& messages, const std::string& at, const std::string& words) {
-  const auto request = parse_chat(parse_object(fmt::format(R"({{"messages": {}}})", messages)).value());
+  RequestContext context;
+  const auto request = parse_chat(context, parse_object(fmt::format(R"({{"messages": {}}})", messages)).value());
   ASSERT_FALSE(request.has_value()) << messages;
   EXPECT_EQ(request.error().at, at) << messages;
   EXPECT_THAT(request.error().message, testing::HasSubstr(words)) << messages;

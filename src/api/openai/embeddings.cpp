@@ -149,12 +149,12 @@ class EmbeddingsTask final : public EmbedTask {
   std::string body_;  // the entries, as JSON
 };
 
-Result<void> run(Service& service, EmbeddingsRequest request, const net::HttpRequest& http,
+Result<void> run(Service& service, RequestContext& context, EmbeddingsRequest request, const net::HttpRequest& http,
                  const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const SharedModel model, service.find_model(request.model));
+  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   GenerateRequest common = embedding_request(*model, http, request.inputs.size());
-  EmbeddingRun::start(shared_engine(model), std::move(common),
+  EmbeddingRun::start(context, shared_engine(model), std::move(common),
                       std::make_unique<EmbeddingsTask>(*model, std::move(request)), response,
                       ByteShare(service.bytes()));
   return {};
@@ -162,8 +162,8 @@ Result<void> run(Service& service, EmbeddingsRequest request, const net::HttpReq
 
 }  // namespace
 
-Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body, EmbeddingShape shape) {
-  RequestFields fields(body);
+Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const ordered_json& body, EmbeddingShape shape) {
+  RequestFields fields(context, body);
   EmbeddingsRequest request;
   request.shape = shape;
   request.model = fields.string("model", "");
@@ -183,8 +183,8 @@ Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body, EmbeddingSh
   return request;
 }
 
-Result<EmbeddingsRequest> parse_tei_embed(const ordered_json& body) {
-  RequestFields fields(body);
+Result<EmbeddingsRequest> parse_tei_embed(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   EmbeddingsRequest request;
   request.shape = EmbeddingShape::kTei;
   request.model = fields.string("model", "");
@@ -221,32 +221,36 @@ std::string base64_of(std::span<const float> values) {
 
 namespace {
 
-using Parse = Result<EmbeddingsRequest> (*)(const ordered_json& body);
+using Parse = Result<EmbeddingsRequest> (*)(RequestContext& context, const ordered_json& body);
 
-void handle(Service& service, const net::HttpRequest& request, const std::shared_ptr<net::HttpResponse>& response,
-            Parse parse) {
+void handle(Service& service, RequestContext& context, const net::HttpRequest& request,
+            const std::shared_ptr<net::HttpResponse>& response, Parse parse) {
   const auto done = [&]() -> Result<void> {
     CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    CAIRN_TRY(EmbeddingsRequest embeddings, parse(body));
-    return run(service, std::move(embeddings), request, response);
+    CAIRN_TRY(EmbeddingsRequest embeddings, parse(context, body));
+    return run(service, context, std::move(embeddings), request, response);
   }();
   if (!done) send_error(*response, done.error());
 }
 
 }  // namespace
 
-void handle_embeddings(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  handle(service, request, response, [](const ordered_json& body) { return parse_embeddings(body); });
+void handle_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response) {
+  handle(service, context, request, response,
+         [](RequestContext& of, const ordered_json& body) { return parse_embeddings(of, body); });
 }
 
-void handle_native_embeddings(Service& service, const net::HttpRequest& request,
+void handle_native_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
                               std::shared_ptr<net::HttpResponse> response) {
-  handle(service, request, response,
-         [](const ordered_json& body) { return parse_embeddings(body, EmbeddingShape::kLlamaCpp); });
+  handle(service, context, request, response, [](RequestContext& of, const ordered_json& body) {
+    return parse_embeddings(of, body, EmbeddingShape::kLlamaCpp);
+  });
 }
 
-void handle_tei_embed(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  handle(service, request, response, parse_tei_embed);
+void handle_tei_embed(Service& service, RequestContext& context, const net::HttpRequest& request,
+                      std::shared_ptr<net::HttpResponse> response) {
+  handle(service, context, request, response, parse_tei_embed);
 }
 
 }  // namespace cairn::api::openai

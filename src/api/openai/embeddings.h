@@ -16,16 +16,18 @@
 
 namespace cairn::api::openai {
 
-Result<EmbeddingsRequest> parse_embeddings(const nlohmann::ordered_json& body,
+Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const nlohmann::ordered_json& body,
                                            EmbeddingShape shape = EmbeddingShape::kOpenAi);
-Result<EmbeddingsRequest> parse_tei_embed(const nlohmann::ordered_json& body);
+Result<EmbeddingsRequest> parse_tei_embed(RequestContext& context, const nlohmann::ordered_json& body);
 /// Little-endian float32, as OpenAI's clients decode it.
 std::string base64_of(std::span<const float> values);
 
 /// Called on a worker.
-void handle_embeddings(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-void handle_native_embeddings(Service& service, const net::HttpRequest& request,
+void handle_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response);
+void handle_native_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
                               std::shared_ptr<net::HttpResponse> response);
-void handle_tei_embed(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_tei_embed(Service& service, RequestContext& context, const net::HttpRequest& request,
+                      std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api::openai

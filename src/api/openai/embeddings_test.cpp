@@ -11,21 +11,22 @@
 
 #include "api/embedding/embedding_run.h"
 #include "api/embedding/embeddings.h"
+#include "api/params/request_context.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 
 namespace cairn::api::openai {
 namespace {
 
 EmbeddingsRequest parsed(std::string_view body) {
-  const auto request = parse_embeddings(parse_object(body).value());
+  RequestContext context;
+  const auto request = parse_embeddings(context, parse_object(body).value());
   EXPECT_TRUE(request.has_value()) << request.error().text();
   return request.value_or(EmbeddingsRequest{});
 }
 
 void expect_refused(std::string_view body, std::string_view at, std::string_view said) {
-  const RequestNotes strict(true);
-  const auto request = parse_embeddings(parse_object(body).value());
+  RequestContext context({.strict_fields = true});
+  const auto request = parse_embeddings(context, parse_object(body).value());
   ASSERT_FALSE(request.has_value()) << body;
   EXPECT_EQ(request.error().at, at);
   EXPECT_NE(request.error().message.find(said), std::string::npos) << request.error().message;
@@ -81,14 +82,15 @@ TEST(EmbeddingsRequest, ATextMayBeAnObjectOfLlamaCpps) {
 }
 
 TEST(EmbeddingsRequest, TeiHasNamesOfItsOwn) {
+  RequestContext context;
   const auto request =
-      parse_tei_embed(parse_object(R"({"inputs": ["a", "b"], "normalize": false, "truncate": true})").value());
+      parse_tei_embed(context, parse_object(R"({"inputs": ["a", "b"], "normalize": false, "truncate": true})").value());
   ASSERT_TRUE(request.has_value()) << request.error().text();
   EXPECT_EQ(request->inputs.size(), 2u);
   EXPECT_FALSE(request->normalise);
   EXPECT_TRUE(request->truncate);
   EXPECT_EQ(request->shape, EmbeddingShape::kTei);
-  EXPECT_FALSE(parse_tei_embed(parse_object(R"({"input": "a"})").value()).has_value());
+  EXPECT_FALSE(parse_tei_embed(context, parse_object(R"({"input": "a"})").value()).has_value());
 }
 
 TEST(EmbeddingsRequest, WhatIsWrongIsNamed) {
@@ -107,7 +109,8 @@ TEST(EmbeddingsRequest, WhatIsWrongIsNamed) {
   expect_refused(R"({"input": "a", "truncate": "END"})", "truncate", "true or false");
   expect_refused(R"({"input": "a", "input_type": "query"})", "input_type", "not a known field");
   nlohmann::ordered_json most = {{"input", std::vector<std::string>(kEmbedTextsMax, "a")}};
-  EXPECT_TRUE(parse_embeddings(most).has_value());
+  RequestContext context;
+  EXPECT_TRUE(parse_embeddings(context, most).has_value());
   most["input"].push_back("one more");
   expect_refused(most.dump(), "input", "16384 is the most");
 }

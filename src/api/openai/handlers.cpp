@@ -5,7 +5,7 @@
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/http/tenant.h"
-#include "api/models/model_list.h"
+#include "api/model_list.h"
 #include "api/openai/chat_serializer.h"
 #include "api/openai/completion_serializer.h"
 #include "api/openai/request.h"
@@ -23,9 +23,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-Result<void> chat(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
+Result<void> chat(Service& service, RequestContext& context, const net::HttpRequest& http,
+                  const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(OpenAiChatRequest request, parse_chat(body));
+  CAIRN_TRY(OpenAiChatRequest request, parse_chat(context, body));
   OpenAiChatOptions options{.include_usage = request.include_usage,
                             .logprobs = request.chat.generate.sampling.logprobs,
                             .return_progress = request.return_progress,
@@ -33,7 +34,7 @@ Result<void> chat(Service& service, const net::HttpRequest& http, const std::sha
                             .errors = openai_format(http.path),
                             .custom_tools = std::move(request.custom_tools),
                             .has_functions = request.has_functions};
-  return run_chat(service, std::move(request.chat), "chatcmpl-", http, response, [&](const ChatStart& start) {
+  return run_chat(service, context, std::move(request.chat), "chatcmpl-", http, response, [&](const ChatStart& start) {
     return std::make_unique<OpenAiChatSerializer>(start, std::move(options));
   });
 }
@@ -56,11 +57,11 @@ std::string echo_of(const LoadedModel& model, const CompletionPrompt& prompt, st
   return utf8_replace_invalid(model.tokenizer->decode(tokens, true));
 }
 
-Result<void> completion(Service& service, const net::HttpRequest& http,
+Result<void> completion(Service& service, RequestContext& context, const net::HttpRequest& http,
                         const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(CompletionRequest request, parse_completion(body));
-  CAIRN_TRY(const SharedModel model, service.find_model(request.common.model));
+  CAIRN_TRY(CompletionRequest request, parse_completion(context, body));
+  CAIRN_TRY(const SharedModel model, service.find_model(context, request.common.model));
   set_tenant(http, request.common.generate);
   CompletionOptions options;
   std::vector<std::vector<TokenId>> prompts;
@@ -82,7 +83,8 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   CAIRN_TRY_VOID(hold_to_form(model->chat_model(), request.form, &service.grammars(), requests));
   auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
-  Generation::start({shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes()),
+  Generation::start(context,
+                    {shared_engine(model), std::move(requests), std::move(serializer), ByteShare(service.bytes()),
                      service.listing(*model)},
                     response);
   return {};
@@ -150,35 +152,37 @@ ordered_json ollama_entry(const ListedModel& model) {
 
 }  // namespace
 
-void handle_chat(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = chat(service, request, response); !done)
+void handle_chat(Service& service, RequestContext& context, const net::HttpRequest& request,
+                 std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = chat(service, context, request, response); !done)
     send_error(*response, done.error(), openai_format(request.path));
 }
 
-void handle_input_tokens(Service& service, const net::HttpRequest& request,
+void handle_input_tokens(Service& service, RequestContext& context, const net::HttpRequest& request,
                          std::shared_ptr<net::HttpResponse> response) {
   const auto count = [&]() -> Result<int32_t> {
     CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    CAIRN_TRY(OpenAiChatRequest chat, parse_chat(body));
-    return count_chat_tokens(service, std::move(chat.chat), request);
+    CAIRN_TRY(OpenAiChatRequest chat, parse_chat(context, body));
+    return count_chat_tokens(service, context, std::move(chat.chat), request);
   };
   const auto tokens = count();
   if (!tokens) return send_error(*response, tokens.error());
-  send_json(*response, {{"input_tokens", *tokens}});
+  send_json(*response, {{"input_tokens", *tokens}}, context.wanted_warnings());
 }
 
-void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = completion(service, request, response); !done)
+void handle_completion(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = completion(service, context, request, response); !done)
     send_error(*response, done.error(), openai_format(request.path));
 }
 
-void handle_models(const Service& service, std::string_view id, net::HttpResponse& response) {
-  if (!id.empty()) {
-    const auto model = find_listed(service, id);
+void handle_models(const Service& service, const RequestContext& context, net::HttpResponse& response) {
+  if (const std::string& id = context.id(); !id.empty()) {
+    const auto model = find_listed(service, id, context.scope());
     return model ? send_json(response, describe(*model)) : send_error(response, model.error());
   }
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}, {"models", ordered_json::array()}};
-  for (const ListedModel& model : list_models(service)) {
+  for (const ListedModel& model : list_models(service, context.scope())) {
     list["data"].push_back(describe(model));
     list["models"].push_back(ollama_entry(model));
   }

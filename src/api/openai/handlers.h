@@ -9,14 +9,16 @@
 namespace cairn::api::openai {
 
 /// Both answer through `response`, now or later. Thread: the server's.
-void handle_chat(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_chat(Service& service, RequestContext& context, const net::HttpRequest& request,
+                 std::shared_ptr<net::HttpResponse> response);
+void handle_completion(Service& service, RequestContext& context, const net::HttpRequest& request,
+                       std::shared_ptr<net::HttpResponse> response);
 
 /// POST /v1/chat/completions/input_tokens: how many tokens the prompt would have. A worker's.
-void handle_input_tokens(Service& service, const net::HttpRequest& request,
+void handle_input_tokens(Service& service, RequestContext& context, const net::HttpRequest& request,
                          std::shared_ptr<net::HttpResponse> response);
 
-/// GET /v1/models and GET /v1/models/ID (`id` empty: all).
-void handle_models(const Service& service, std::string_view id, net::HttpResponse& response);
+/// GET /v1/models/ID, or GET /v1/models where the path has no id.
+void handle_models(const Service& service, const RequestContext& context, net::HttpResponse& response);
 
 }  // namespace cairn::api::openai

@@ -18,7 +18,7 @@ Result<void> read_common(RequestFields& fields, CommonFields& common) {
   common.choices = static_cast<int>(fields.integer("n", 1, 1, kChoicesMax));
   common.stream = fields.boolean("stream", false);
   if (const ordered_json* options = fields.object("stream_options")) {
-    RequestFields inner(*options, fields.path_of("stream_options."));
+    RequestFields inner(fields.context(), *options, fields.path_of("stream_options."));
     common.include_usage = inner.boolean("include_usage", false);
     inner.accept({"include_obfuscation"});
     CAIRN_TRY_VOID(inner.finish());
@@ -52,7 +52,7 @@ bool read_store(RequestFields& fields) {
 
 }  // namespace
 
-Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
+Result<OpenAiChatRequest> parse_chat(RequestContext& context, const ordered_json& given) {
   OpenAiChatRequest request;
   if (const auto tools = given.find("tools"); tools != given.end()) request.custom_tools = custom_tool_names(*tools);
   const bool has_custom = !request.custom_tools.empty();
@@ -62,7 +62,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   ordered_json converted = has_custom ? given : ordered_json();
   if (has_custom && converted.contains("messages")) functions_for_custom_calls(converted["messages"]);
   const ordered_json& body = has_custom ? converted : given;
-  RequestFields fields(body);
+  RequestFields fields(context, body);
   CommonFields common;
   CAIRN_TRY_VOID(read_common(fields, common));
   request.include_usage = common.include_usage;
@@ -147,8 +147,8 @@ Result<std::vector<CompletionPrompt>> read_prompts(const ordered_json* value) {
 
 }  // namespace
 
-Result<CompletionRequest> parse_completion(const ordered_json& body) {
-  RequestFields fields(body);
+Result<CompletionRequest> parse_completion(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   CompletionRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.common));
   read_answer_form(fields, request.form);

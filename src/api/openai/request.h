@@ -15,6 +15,10 @@
 #include "base/error.h"
 #include "engine/engine.h"
 
+namespace cairn::api {
+class RequestContext;
+}  // namespace cairn::api
+
 namespace cairn::api::openai {
 
 /// What both endpoints take besides the prompt.
@@ -46,7 +50,7 @@ struct CompletionRequest {
   std::string suffix;  ///< what comes after the text: the middle is filled in; empty: nothing
 };
 
-Result<OpenAiChatRequest> parse_chat(const nlohmann::ordered_json& body);
-Result<CompletionRequest> parse_completion(const nlohmann::ordered_json& body);
+Result<OpenAiChatRequest> parse_chat(RequestContext& context, const nlohmann::ordered_json& body);
+Result<CompletionRequest> parse_completion(RequestContext& context, const nlohmann::ordered_json& body);
 
 }  // namespace cairn::api::openai

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/params/request_context.h"
 #include "api/params/request_fields.h"
-#include "api/params/request_notes.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -19,14 +19,20 @@ std::string body_with(std::string_view more) {
   return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}], {}}})", more);
 }
 
-OpenAiChatRequest chat_of(std::string_view more) {
-  auto request = parse_chat(parse_object(body_with(more)).value());
+OpenAiChatRequest chat_of(std::string_view more, RequestContext& context) {
+  auto request = parse_chat(context, parse_object(body_with(more)).value());
   EXPECT_TRUE(request.has_value()) << more << request.error().text();
   return request.value_or(OpenAiChatRequest{});
 }
 
+OpenAiChatRequest chat_of(std::string_view more) {
+  RequestContext context;
+  return chat_of(more, context);
+}
+
 void expect_refused(std::string_view more, const std::string& at, Code code) {
-  const auto request = parse_chat(parse_object(body_with(more)).value());
+  RequestContext context;
+  const auto request = parse_chat(context, parse_object(body_with(more)).value());
   ASSERT_FALSE(request.has_value()) << more;
   EXPECT_EQ(request.error().at, at) << request.error().message;
   EXPECT_EQ(request.error().code, code) << request.error().message;
@@ -47,9 +53,9 @@ TEST(ChatRequest, FieldsThatClientsCannotLeaveOutAreTakenAndTold) {
            {R"("user": "u")", "user"},
            {R"("stream_options": {"include_obfuscation": false})", "stream_options.include_obfuscation"},
            {R"("frobnicate": [1])", "frobnicate"}}) {
-    const RequestNotes notes;
-    chat_of(told.more);
-    EXPECT_THAT(notes.all(), ElementsAre(StartsWith(told.path + " "))) << told.more;
+    RequestContext context;
+    chat_of(told.more, context);
+    EXPECT_THAT(context.warnings(), ElementsAre(StartsWith(told.path + " "))) << told.more;
   }
 }
 
@@ -59,9 +65,9 @@ TEST(ChatRequest, NeutralValuesAreTakenWithoutAWord) {
         R"("modalities": ["text"])", R"("response_format": {"type": "text"})", R"("grammar": "")", R"("n": 1)",
         R"("top_logprobs": 0)", R"("logprobs": false, "top_logprobs": 0)", R"("metadata": {"a": "b"})",
         R"("store": false)", R"("audio": null)"}) {
-    const RequestNotes notes;
-    chat_of(neutral);
-    EXPECT_THAT(notes.all(), ElementsAre()) << neutral;
+    RequestContext context;
+    chat_of(neutral, context);
+    EXPECT_THAT(context.warnings(), ElementsAre()) << neutral;
   }
 }
 

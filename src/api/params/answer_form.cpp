@@ -62,7 +62,7 @@ void read_choices(RequestFields& fields, std::string_view name, AnswerForm& form
 void read_structured_outputs(RequestFields& fields, AnswerForm& form) {
   const ordered_json* value = fields.object("structured_outputs");
   if (value == nullptr) return;
-  RequestFields inner(*value, fields.path_of("structured_outputs."));
+  RequestFields inner(fields.context(), *value, fields.path_of("structured_outputs."));
   read_schema(inner, "json", form);
   read_text(inner, "regex", Kind::kRegex, form);
   read_choices(inner, "choice", form);
@@ -129,7 +129,7 @@ void refuse_answer_form(RequestFields& fields) {
 void read_response_format(RequestFields& fields, std::string_view name, AnswerForm& form) {
   const ordered_json* value = fields.object(name);
   if (value == nullptr) return;
-  RequestFields format(*value, fields.path_of(name) + ".");
+  RequestFields format(fields.context(), *value, fields.path_of(name) + ".");
   const std::string type = format.string("type", "");
   if (type == "json_object") {
     const ordered_json* schema = format.object("schema");  // llama.cpp's form
@@ -139,7 +139,8 @@ void read_response_format(RequestFields& fields, std::string_view name, AnswerFo
       put_schema(format, "schema", *schema, form);
   } else if (type == "json_schema") {
     const ordered_json* inner = format.object("json_schema");
-    RequestFields place(inner == nullptr ? *value : *inner, format.path_of(inner == nullptr ? "" : "json_schema."));
+    RequestFields place(fields.context(), inner == nullptr ? *value : *inner,
+                        format.path_of(inner == nullptr ? "" : "json_schema."));
     RequestFields& holder = inner == nullptr ? format : place;
     for (const auto* known : {"name", "description", "strict"}) holder.get(known);
     if (holder.get("schema") == nullptr)
@@ -166,7 +167,7 @@ void read_format(RequestFields& fields, std::string_view name, AnswerForm& form)
 void read_output_format(RequestFields& fields, std::string_view name, AnswerForm& form) {
   const ordered_json* value = fields.object(name);
   if (value == nullptr) return;
-  RequestFields format(*value, fields.path_of(name) + ".");
+  RequestFields format(fields.context(), *value, fields.path_of(name) + ".");
   if (format.string("type", "") != "json_schema") format.reject("type", "must be json_schema");
   if (format.get("schema") == nullptr)
     format.reject("schema", "is missing");

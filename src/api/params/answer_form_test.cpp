@@ -16,7 +16,8 @@ struct Read {
 
 Read read(std::string_view text) {
   const ordered_json body = ordered_json::parse(text);
-  RequestFields fields(body);
+  RequestContext context;
+  RequestFields fields(context, body);
   Read out;
   read_answer_form(fields, out.form);
   out.result = fields.finish();

@@ -13,19 +13,17 @@ enum class FieldUse {
   kRefused,  ///< known, and an error that says what to do instead
 };
 
-/// While it lives, every RequestFields of this thread tells it what it is asked for. One at a time.
+/// What every RequestFields of a context asks for.
 class FieldAudit {
  public:
-  FieldAudit();
-  ~FieldAudit();
-  FieldAudit(const FieldAudit&) = delete;
-  FieldAudit& operator=(const FieldAudit&) = delete;
-
   /// By path; of an array's items, the first.
   const std::map<std::string, FieldUse>& all() const { return uses_; }
 
   /// Whatever else is said of a field counts more than that it was read (kHonoured).
-  static void note(const std::string& path, FieldUse use);
+  void note(const std::string& path, FieldUse use) {
+    FieldUse& noted = uses_.try_emplace(path, use).first->second;
+    if (use != FieldUse::kHonoured) noted = use;
+  }
 
  private:
   std::map<std::string, FieldUse> uses_;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/params/llama_options.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 
 namespace cairn::api {
 namespace {
@@ -16,12 +16,17 @@ using nlohmann::ordered_json;
 
 const ordered_json kNothing = ordered_json::object();
 
-Result<GenerateRequest> parse(const ordered_json& body) {
-  RequestFields fields(body);
+Result<GenerateRequest> parse(RequestContext& context, const ordered_json& body) {
+  RequestFields fields(context, body);
   GenerateRequest request;
   read_generation_params(fields, request);
   CAIRN_TRY_VOID(fields.finish());
   return request;
+}
+
+Result<GenerateRequest> parse(const ordered_json& body) {
+  RequestContext context;
+  return parse(context, body);
 }
 
 GenerateRequest request_of(const ordered_json& body) {
@@ -148,14 +153,16 @@ TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
   defaults.temperature = 0.25f;
   defaults.seed = 42;
   defaults.predict = 7;
-  const RequestNotes notes(false, [&](std::string_view) { return defaults; });
-  EXPECT_EQ(request_of(kNothing).sampling.temperature, 0.25f);
-  EXPECT_EQ(request_of(kNothing).sampling.seed, 42U);
-  EXPECT_EQ(request_of({{"temperature", 1}, {"seed", 5}}).sampling.temperature, 1);
-  EXPECT_EQ(request_of({{"seed", 5}}).sampling.seed, 5U);
-  EXPECT_NE(request_of({{"seed", -1}}).sampling.seed, 42U);
-  const auto limit_of = [](const ordered_json& body) {
-    RequestFields fields(body);
+  RequestContext context;
+  context.set_model(nullptr, defaults);
+  const auto sampling_of = [&](const ordered_json& body) { return parse(context, body).value().sampling; };
+  EXPECT_EQ(sampling_of(kNothing).temperature, 0.25f);
+  EXPECT_EQ(sampling_of(kNothing).seed, 42U);
+  EXPECT_EQ(sampling_of({{"temperature", 1}, {"seed", 5}}).temperature, 1);
+  EXPECT_EQ(sampling_of({{"seed", 5}}).seed, 5U);
+  EXPECT_NE(sampling_of({{"seed", -1}}).seed, 42U);
+  const auto limit_of = [&](const ordered_json& body) {
+    RequestFields fields(context, body);
     return read_answer_limit(fields, {"max_tokens", "n_predict"}, 16);
   };
   EXPECT_EQ(limit_of(kNothing), 7);
@@ -165,13 +172,14 @@ TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
 
 TEST(GenerationParams, NamesOfALimitMustAgree) {
   const ordered_json body = {{"max_tokens", 3}, {"n_predict", 4}};
-  RequestFields fields(body);
+  RequestContext context;
+  RequestFields fields(context, body);
   (void)read_answer_limit(fields, {"max_tokens", "n_predict"}, -1);
   const auto done = fields.finish();
   ASSERT_FALSE(done.has_value());
   EXPECT_EQ(done.error().message, "n_predict contradicts max_tokens");
   const ordered_json none = {{"max_tokens", 0}};
-  RequestFields nothing(none);
+  RequestFields nothing(context, none);
   (void)read_answer_limit(nothing, {"max_tokens"}, -1);
   EXPECT_FALSE(nothing.finish().has_value());
 }

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {
@@ -18,10 +18,10 @@ std::string left_out_text(std::string_view endpoint, const std::set<std::string>
   return fmt::format("{}: left out what this server does not run: {}", endpoint, names);
 }
 
-void log_left_out(std::string_view endpoint, const std::set<std::string>& types) {
+void log_left_out(RequestContext& context, std::string_view endpoint, const std::set<std::string>& types) {
   if (types.empty()) return;
   const std::string text = left_out_text(endpoint, types);
-  note_ignored(text, text);
+  context.note_ignored(text, text);
 }
 
 }  // namespace cairn::api

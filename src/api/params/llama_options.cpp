@@ -4,7 +4,7 @@
 #include <string>
 
 #include "api/params/generation_params.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 #include "api/params/sampling_fields.h"
 
 namespace cairn::api {
@@ -81,7 +81,7 @@ std::optional<int32_t> read_token_limit(RequestFields& fields, std::initializer_
     if (!limit) first = name;
     limit = limit.value_or(value);
   }
-  return limit ? limit : generation_defaults().predict;
+  return limit ? limit : fields.context().defaults().predict;
 }
 
 int32_t read_answer_limit(RequestFields& fields, std::initializer_list<std::string_view> names, int32_t missing) {

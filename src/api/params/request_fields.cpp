@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "api/params/field_audit.h"
-#include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 #include "base/text/json.h"
 #include "base/text/printable.h"
@@ -56,10 +54,6 @@ Result<ordered_json> parse_object(std::string_view body) {
   if (!value->is_object()) {
     return fail(Code::kInvalidArgument, "the request body must be a JSON object, not {}", json_kind(*value));
   }
-  if (RequestNotes* notes = RequestNotes::current()) {
-    const auto model = value->find("model");
-    if (model != value->end() && model->is_string()) notes->set_model(model->get_ref<const std::string&>());
-  }
   return value;
 }
 
@@ -72,11 +66,16 @@ std::unexpected<Error> invalid_field(const std::string& path, std::string_view w
   return fail_at(path, Code::kInvalidArgument, "{} {}", path, what);
 }
 
-RequestFields::RequestFields(const ordered_json& object, std::string path) : object_(object), path_(std::move(path)) {}
+RequestFields::RequestFields(RequestContext& context, const ordered_json& object, std::string path)
+    : context_(context), object_(object), path_(std::move(path)) {}
+
+void RequestFields::note(std::string_view name, FieldUse use) const {
+  if (FieldAudit* audit = context_.audit()) audit->note(path_of(name), use);
+}
 
 const ordered_json* RequestFields::get(std::string_view name) {
   known_.emplace(name);
-  FieldAudit::note(path_of(name), FieldUse::kHonoured);
+  note(name, FieldUse::kHonoured);
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
@@ -157,7 +156,7 @@ void RequestFields::accept(std::initializer_list<std::string_view> names) {
 
 void RequestFields::accept(std::string_view name, std::string_view why) {
   if (known_.contains(name)) return;
-  FieldAudit::note(path_of(name), FieldUse::kIgnored);
+  note(name, FieldUse::kIgnored);
   if (get(name) == nullptr) return;
   tell(name, why.empty() ? "has no effect here" : fmt::format("has no effect here: {}", why));
 }
@@ -166,7 +165,7 @@ void RequestFields::only_if(std::string_view name, FunctionRef<bool(const ordere
                             std::string_view why) {
   const ordered_json* value = get(name);
   if (value != nullptr && !neutral(*value)) refuse(name, why);
-  FieldAudit::note(path_of(name), FieldUse::kNeutral);
+  note(name, FieldUse::kNeutral);
 }
 
 void RequestFields::only(std::string_view name, const ordered_json& neutral, std::string_view why) {
@@ -183,11 +182,11 @@ void RequestFields::only_empty(std::string_view name, std::string_view why) {
 
 void RequestFields::tell(std::string_view name, std::string_view what) const {
   const std::string path = path_of(name);
-  note_ignored(path, fmt::format("{} {}", path, what));
+  context_.note_ignored(path, fmt::format("{} {}", path, what));
 }
 
 void RequestFields::refuse(std::string_view name, std::string_view why) {
-  FieldAudit::note(path_of(name), FieldUse::kRefused);
+  note(name, FieldUse::kRefused);
   if (get(name) != nullptr && !error_) {
     error_ = Error{Code::kUnsupported, fmt::format("{} is not supported: {}", path_of(name), why), path_of(name)};
   }
@@ -198,13 +197,12 @@ void RequestFields::reject(std::string_view name, std::string what) {
 }
 
 Result<void> RequestFields::finish() {
-  RequestNotes* notes = RequestNotes::current();
-  if (path_.empty() && boolean("warnings", false) && notes != nullptr) notes->want();
+  if (path_.empty() && boolean("warnings", false)) context_.want_warnings();
   if (error_) return std::unexpected(*error_);
   for (const auto& [name, value] : object_.items()) {
     if (known_.contains(name) || value.is_null()) continue;
     const std::string shown = shown_name(name);
-    if (notes != nullptr && notes->strict()) {
+    if (context_.strict_fields()) {
       return fail_at(path_of(shown), Code::kInvalidArgument, "{} is not a known field of this endpoint",
                      path_of(shown));
     }

@@ -2,7 +2,7 @@
 ///
 /// A field is one of four: honoured (any getter); neutral only (`only...`): a value that asks for nothing is
 /// taken, another is refused; without effect (`accept`, and what the endpoint does not know): taken, and told in the
-/// log and in the answer's "warnings" (request_notes.h); refused (`refuse`), with what to do instead.
+/// log and in the answer's "warnings" (request_context.h); refused (`refuse`), with what to do instead.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/params/request_context.h"
 #include "base/error.h"
 #include "base/function_ref.h"
 
@@ -26,8 +27,11 @@ Result<nlohmann::ordered_json> parse_object(std::string_view body);
 /// with the default, so that callers read all fields in a row and ask once at the end. A null value counts as absent.
 class RequestFields {
  public:
-  /// `object` is a JSON object and outlives this. `path` is put before names: "messages[2].".
-  explicit RequestFields(const nlohmann::ordered_json& object, std::string path = "");
+  /// `context`: of the request. `object` is a JSON object; both outlive this. `path` is put before names:
+  /// "messages[2].".
+  explicit RequestFields(RequestContext& context, const nlohmann::ordered_json& object, std::string path = "");
+
+  RequestContext& context() const { return context_; }
 
   /// The value, or nullptr if absent.
   const nlohmann::ordered_json* get(std::string_view name);
@@ -61,11 +65,14 @@ class RequestFields {
   bool failed() const { return error_.has_value(); }
   std::string path_of(std::string_view name) const { return path_ + std::string(name); }
 
-  /// The first Error. Fields that nobody asked for are told, or an Error if this thread's RequestNotes are strict. Of a
-  /// whole body (an empty `path`), reads `warnings`, too.
+  /// The first Error. Fields that nobody asked for are told, or an Error if the context has strict fields. Of a whole
+  /// body (an empty `path`), reads `warnings`, too.
   Result<void> finish();
 
  private:
+  void note(std::string_view name, FieldUse use) const;
+
+  RequestContext& context_;
   const nlohmann::ordered_json& object_;
   std::string path_;
   std::set<std::string, std::less<>> known_;

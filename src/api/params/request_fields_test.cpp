@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {
@@ -15,8 +15,8 @@ using nlohmann::ordered_json;
 using testing::HasSubstr;
 
 Error first_error(const ordered_json& object, const std::function<void(RequestFields&)>& read) {
-  const RequestNotes strict(true);
-  RequestFields fields(object, "outer.");
+  RequestContext context({.strict_fields = true});
+  RequestFields fields(context, object, "outer.");
   read(fields);
   const auto done = fields.finish();
   return done ? Error{Code::kInternal, "no error", {}} : done.error();
@@ -24,7 +24,8 @@ Error first_error(const ordered_json& object, const std::function<void(RequestFi
 
 TEST(RequestFields, ReadsValuesAndDefaults) {
   const ordered_json object = {{"b", true}, {"i", 7}, {"whole", 3.0}, {"x", 0.5}, {"s", "text"}, {"nothing", nullptr}};
-  RequestFields fields(object);
+  RequestContext context;
+  RequestFields fields(context, object);
   EXPECT_TRUE(fields.boolean("b", false));
   EXPECT_EQ(fields.integer("i", 0, 0, 10), 7);
   EXPECT_EQ(fields.integer("whole", 0, 0, 10), 3);
@@ -83,27 +84,28 @@ TEST(RequestFields, NeutralValuesAreTakenAndOthersRefusedByName) {
 
 TEST(RequestFields, WhatHasNoEffectIsTakenAndToldOnce) {
   const ordered_json object = {{"user", "u"}, {"keep_alive", 5}, {"frob", 1}, {"nothing", nullptr}};
-  RequestNotes notes;
-  RequestFields fields(object);
+  RequestContext context;
+  RequestFields fields(context, object);
   fields.accept({"user", "absent"});
   fields.accept("keep_alive", "models stay loaded");
   EXPECT_TRUE(fields.finish().has_value());
   EXPECT_TRUE(fields.finish().has_value());
-  EXPECT_THAT(notes.all(),
+  EXPECT_THAT(context.warnings(),
               testing::ElementsAre("user has no effect here", "keep_alive has no effect here: models stay loaded",
                                    "frob is not a field that this endpoint knows: it is ignored"));
-  EXPECT_EQ(wanted_warnings(), "") << "nobody asks for them";
+  EXPECT_EQ(context.wanted_warnings(), "") << "nobody asks for them";
 }
 
 TEST(RequestFields, WarningsAreForWhoAsksForThem) {
   const ordered_json object = {{"frob", 1}, {"warnings", true}};
-  RequestNotes notes;
-  EXPECT_TRUE(RequestFields(object, "options.").finish().has_value());
-  EXPECT_EQ(wanted_warnings(), "") << "the field of an inner object is another one";
-  EXPECT_TRUE(RequestFields(object).finish().has_value());
-  EXPECT_THAT(wanted_warnings(), HasSubstr(R"("frob is not a field that this endpoint knows: it is ignored"])"));
+  RequestContext context;
+  EXPECT_TRUE(RequestFields(context, object, "options.").finish().has_value());
+  EXPECT_EQ(context.wanted_warnings(), "") << "the field of an inner object is another one";
+  EXPECT_TRUE(RequestFields(context, object).finish().has_value());
+  EXPECT_THAT(context.wanted_warnings(),
+              HasSubstr(R"("frob is not a field that this endpoint knows: it is ignored"])"));
   const ordered_json wrong = {{"warnings", "yes"}};
-  EXPECT_EQ(RequestFields(wrong).finish().error().message, "warnings must be true or false, not a string");
+  EXPECT_EQ(RequestFields(context, wrong).finish().error().message, "warnings must be true or false, not a string");
 }
 
 TEST(ParseObject, LimitsAreNamedAndTheLastOfTwoMembersCounts) {

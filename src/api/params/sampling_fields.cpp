@@ -8,7 +8,7 @@
 #include <random>
 
 #include "api/params/generation_params.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 
 namespace cairn::api {
 namespace {
@@ -157,7 +157,7 @@ void read_seed(RequestFields& fields, SamplingParams& sampling) {
       fields.optional_integer("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
   const bool is_given = seed && *seed != kAny && *seed != kAnyOf32Bits;
   sampling.seed = is_given ? static_cast<uint64_t>(*seed) : random_seed();
-  const auto preset = generation_defaults().seed;
+  const auto preset = fields.context().defaults().seed;
   if (!seed && preset && *preset != kAny) sampling.seed = static_cast<uint64_t>(*preset);
 }
 
@@ -170,7 +170,7 @@ uint64_t random_seed() {
 
 void read_sampling(RequestFields& fields, GenerateRequest& generate) {
   SamplingParams& sampling = generate.sampling;
-  generation_defaults().apply(sampling);
+  fields.context().defaults().apply(sampling);
   read_number(fields, "temperature", sampling.temperature, 0, kTemperatureMax);
   read_number(fields, "top_p", sampling.top_p, 0, 1);
   read_number(fields, "min_p", sampling.min_p, 0, 1);

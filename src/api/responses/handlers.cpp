@@ -16,7 +16,6 @@
 #include "api/serialization/json_text.h"
 #include "base/log.h"
 #include "base/text/json.h"
-#include "base/text/printable.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -64,37 +63,38 @@ ResponseOptions response_options(const ChatStart& start, ResponseStore& store, c
   return options;
 }
 
-Result<void> create(Service& service, const net::HttpRequest& http,
+Result<void> create(Service& service, RequestContext& context, const net::HttpRequest& http,
                     const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   const std::string tenant = tenant_of(http);
   ResponseStore& store = service.response_store();
-  CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored_items(store, tenant)));
-  log_left_out("/v1/responses", request.left_out);
+  CAIRN_TRY(ResponsesRequest request, parse_responses(context, body, stored_items(store, tenant)));
+  log_left_out(context, "/v1/responses", request.left_out);
   const bool logprobs = request.chat.generate.sampling.logprobs;
   if (service.stores_on_disk() && principal_of(http).no_disk()) request.store = false;
   request.chat.stored = request.store;
   CAIRN_TRY(const JsonMeasure measure, measure_json(http.body));
   request.chat.kept_bytes = 2 * static_cast<int64_t>(measure.bytes);  // what is echoed, and the input to be stored
-  return run_chat(service, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
+  return run_chat(service, context, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
     return std::make_unique<ResponsesSerializer>(response_options(start, store, tenant, request, logprobs),
                                                  service.running_responses());
   });
 }
 
-Result<int32_t> count_input(Service& service, const net::HttpRequest& http) {
+Result<int32_t> count_input(Service& service, RequestContext& context, const net::HttpRequest& http) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored_items(service.response_store(), tenant_of(http))));
-  return count_chat_tokens(service, std::move(request.chat), http);
+  CAIRN_TRY(ResponsesRequest request,
+            parse_responses(context, body, stored_items(service.response_store(), tenant_of(http))));
+  return count_chat_tokens(service, context, std::move(request.chat), http);
 }
 
-Result<void> compact(Service& service, const net::HttpRequest& http,
+Result<void> compact(Service& service, RequestContext& context, const net::HttpRequest& http,
                      const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(ordered_json body, parse_object(http.body));
   body["store"] = true;  // nothing is stored; but the items are wanted
   const StoredItems stored = stored_items(service.response_store(), tenant_of(http));
-  CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored));
-  log_left_out("/v1/responses/compact", request.left_out);
+  CAIRN_TRY(ResponsesRequest request, parse_responses(context, body, stored));
+  log_left_out(context, "/v1/responses/compact", request.left_out);
   ordered_json items = ordered_json::array();
   if (!request.previous_id.empty()) {
     CAIRN_TRY(items, stored.history(request.previous_id));
@@ -102,30 +102,35 @@ Result<void> compact(Service& service, const net::HttpRequest& http,
   for (auto& item : request.input) items.push_back(std::move(item));
   ask_for_summary(request.chat);
   request.chat.kept_bytes = kDocumentBytesPerByte * static_cast<int64_t>(dump(items).size());
-  return run_chat(service, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
+  return run_chat(service, context, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
     return std::make_unique<CompactionSerializer>(start.id, std::move(items));
   });
 }
 
-/// What a path below /v1/responses/ asks for.
-struct Target {
-  std::string id;
-  std::string_view action;  ///< "", "cancel", "input_items"
-};
-
-Target target_of(std::string_view path) {
-  path.remove_prefix(kResponsesPrefix.size());
-  const size_t slash = path.find('/');
-  return {std::string(path.substr(0, slash)), slash == std::string_view::npos ? "" : path.substr(slash + 1)};
+/// Null: no response of that id is being written.
+RunningResponse* find_running(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  return service.running_responses().find(tenant_of(http), context.id());
 }
 
-Result<ordered_json> retrieve(Service& service, const std::string& tenant, const Target& target) {
-  return service.response_store().response(tenant, target.id);
+Result<void> refuse_stream(const net::HttpRequest& http) {
+  if (http.query_value("stream") != "true") return {};
+  return fail_at("stream", Code::kUnsupported, "a stored response has no stream; leave stream out");
 }
 
-Result<ordered_json> remove(Service& service, const std::string& tenant, const Target& target) {
-  CAIRN_TRY_VOID(service.response_store().remove(tenant, target.id));
-  return ordered_json{{"id", target.id}, {"object", "response"}, {"deleted", true}};
+Result<ordered_json> stored_response(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  return service.response_store().response(tenant_of(http), context.id());
+}
+
+Result<ordered_json> retrieve(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  CAIRN_TRY_VOID(refuse_stream(http));
+  return stored_response(service, context, http);
+}
+
+Result<ordered_json> remove(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  CAIRN_TRY_VOID(refuse_stream(http));
+  const std::string& id = context.id();
+  CAIRN_TRY_VOID(service.response_store().remove(tenant_of(http), id));
+  return ordered_json{{"id", id}, {"object", "response"}, {"deleted", true}};
 }
 
 /// `limit` items of `items` in `order`, from the one after `after`.
@@ -145,77 +150,79 @@ Result<ordered_json> list_page(const ordered_json& items, const net::HttpRequest
   return list;
 }
 
-Result<ordered_json> input_items(Service& service, const std::string& tenant, const Target& target,
-                                 const net::HttpRequest& http) {
-  CAIRN_TRY(const ordered_json items, service.response_store().input(tenant, target.id));
+Result<ordered_json> input_items(Service& service, RequestContext& context, const net::HttpRequest& http) {
+  CAIRN_TRY(const ordered_json items, service.response_store().input(tenant_of(http), context.id()));
   return list_page(items, http);
+}
+
+void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
+  result ? send_json(response, *result) : send_error(response, result.error());
 }
 
 }  // namespace
 
-void handle_create(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = create(service, request, response); !done) send_error(*response, done.error());
+void handle_create(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = create(service, context, request, response); !done) send_error(*response, done.error());
 }
 
-void handle_input_tokens(Service& service, const net::HttpRequest& request,
+void handle_input_tokens(Service& service, RequestContext& context, const net::HttpRequest& request,
                          std::shared_ptr<net::HttpResponse> response) {
-  const auto tokens = count_input(service, request);
+  const auto tokens = count_input(service, context, request);
   if (!tokens) return send_error(*response, tokens.error());
-  send_json(*response, {{"object", "response.input_tokens"}, {"input_tokens", *tokens}});
+  send_json(*response, {{"object", "response.input_tokens"}, {"input_tokens", *tokens}}, context.wanted_warnings());
 }
 
-void handle_compact(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = compact(service, request, response); !done) send_error(*response, done.error());
+void handle_compact(Service& service, RequestContext& context, const net::HttpRequest& request,
+                    std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = compact(service, context, request, response); !done) send_error(*response, done.error());
 }
 
-bool handle_running(Service& service, const net::HttpRequest& request, net::HttpResponse& response) {
-  const Target target = target_of(request.path);
-  RunningResponse* running = service.running_responses().find(tenant_of(request), target.id);
-  if (running == nullptr) return false;
-  const bool get = request.method == "GET" || request.method == "HEAD";
-  if (target.action == "cancel" && request.method == "POST") {
-    send_json(response, running->cancel());
-  } else if (target.action.empty() && request.method == "DELETE") {
-    send_error(response, {Code::kInvalidArgument,
-                          fmt::format("the response {} is not finished; cancel it first: POST {}{}/cancel", target.id,
-                                      kResponsesPrefix, target.id),
-                          {}});
-  } else if (target.action.empty() && get && running->stored() && request.query_value("stream") != "true") {
-    send_json(response, running->now());
-  } else {
-    return false;
-  }
+bool answer_running(Service& service, RequestContext& context, const net::HttpRequest& request,
+                    net::HttpResponse& response) {
+  RunningResponse* running = find_running(service, context, request);
+  if (running == nullptr || !running->stored() || request.query_value("stream") == "true") return false;
+  send_json(response, running->now());
   return true;
 }
 
-void handle_stored(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  const Target target = target_of(request.path);
-  const std::string tenant = tenant_of(request);
-  const bool get = request.method == "GET" || request.method == "HEAD";
-  Result<ordered_json> options = ordered_json();
-  std::string_view methods;
-  if (target.action == "cancel") {
-    methods = "POST";
-    if (request.method == "POST") options = retrieve(service, tenant, target);
-  } else if (target.action == "input_items") {
-    methods = "GET";
-    if (get) options = input_items(service, tenant, target, request);
-  } else if (target.action.empty()) {
-    methods = "GET, DELETE";
-    if (request.query_value("stream") == "true") {
-      options = fail_at("stream", Code::kUnsupported, "a stored response has no stream; leave stream out");
-    } else if (get) {
-      options = retrieve(service, tenant, target);
-    } else if (request.method == "DELETE") {
-      options = remove(service, tenant, target);
-    }
-  } else {
-    options = fail(Code::kNotFound, "there is no {}; below {}ID there are input_items and cancel",
-                   cut_text(request.path, kEchoBytesMax), kResponsesPrefix);
-  }
-  if (!options) return send_error(*response, options.error());
-  if (!options->is_null()) return send_json(*response, *options);
-  send_method_not_allowed(*response, request, methods);
+bool refuse_to_remove_running(Service& service, RequestContext& context, const net::HttpRequest& request,
+                              net::HttpResponse& response) {
+  if (find_running(service, context, request) == nullptr) return false;
+  const std::string& id = context.id();
+  send_error(response,
+             {Code::kInvalidArgument,
+              fmt::format("the response {0} is not finished; cancel it first: POST /v1/responses/{0}/cancel", id),
+              {}});
+  return true;
+}
+
+bool cancel_running(Service& service, RequestContext& context, const net::HttpRequest& request,
+                    net::HttpResponse& response) {
+  RunningResponse* running = find_running(service, context, request);
+  if (running == nullptr) return false;
+  send_json(response, running->cancel());
+  return true;
+}
+
+void handle_retrieve(Service& service, RequestContext& context, const net::HttpRequest& request,
+                     std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, retrieve(service, context, request));
+}
+
+void handle_remove(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, remove(service, context, request));
+}
+
+void handle_cancel(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, stored_response(service, context, request));
+}
+
+void handle_input_items(Service& service, RequestContext& context, const net::HttpRequest& request,
+                        std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, input_items(service, context, request));
 }
 
 }  // namespace cairn::api::responses

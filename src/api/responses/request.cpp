@@ -59,7 +59,7 @@ void read_top_logprobs(RequestFields& fields, SamplingParams& sampling) {
 Result<void> read_effort(RequestFields& fields, ResponsesRequest& request) {
   const ordered_json* value = fields.object("reasoning");
   if (value == nullptr) return {};
-  RequestFields reasoning(*value, "reasoning.");
+  RequestFields reasoning(fields.context(), *value, "reasoning.");
   const std::string effort = reasoning.string("effort", "");
   if (!effort.empty() && !set_effort(effort, request.chat.reasoning)) {
     reasoning.reject("effort", fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}",
@@ -73,7 +73,7 @@ Result<void> read_effort(RequestFields& fields, ResponsesRequest& request) {
 Result<void> read_text(RequestFields& fields, AnswerForm& form) {
   const ordered_json* value = fields.object("text");
   if (value == nullptr) return {};
-  RequestFields text(*value, "text.");
+  RequestFields text(fields.context(), *value, "text.");
   read_response_format(text, "format", form);
   text.accept({"verbosity"});
   return text.finish();
@@ -82,7 +82,7 @@ Result<void> read_text(RequestFields& fields, AnswerForm& form) {
 Result<void> read_stream_options(RequestFields& fields) {
   const ordered_json* value = fields.object("stream_options");
   if (value == nullptr) return {};
-  RequestFields options(*value, "stream_options.");
+  RequestFields options(fields.context(), *value, "stream_options.");
   options.accept({"include_obfuscation", "include_usage"});
   return options.finish();
 }
@@ -287,8 +287,8 @@ Result<ordered_json> nothing_kept(const std::string& id) {
   return fail(Code::kNotFound, "nothing \"{}\" is kept", cut_text(id, kQuotedBytesMax));
 }
 
-Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredItems& stored) {
-  RequestFields fields(body);
+Result<ResponsesRequest> parse_responses(RequestContext& context, const ordered_json& body, const StoredItems& stored) {
+  RequestFields fields(context, body);
   ResponsesRequest request;
   ChatRequest& chat = request.chat;
   read_others(fields);

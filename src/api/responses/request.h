@@ -12,6 +12,10 @@
 #include "api/responses/tools.h"
 #include "base/error.h"
 
+namespace cairn::api {
+class RequestContext;
+}  // namespace cairn::api
+
 namespace cairn::api::responses {
 
 /// kNotFound: nothing has the id.
@@ -39,6 +43,7 @@ struct ResponsesRequest {
   std::set<std::string> left_out;  ///< types of tools, items and parts that have no part in the prompt
 };
 
-Result<ResponsesRequest> parse_responses(const nlohmann::ordered_json& body, const StoredItems& stored);
+Result<ResponsesRequest> parse_responses(RequestContext& context, const nlohmann::ordered_json& body,
+                                         const StoredItems& stored);
 
 }  // namespace cairn::api::responses

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "api/chat/messages.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
 #include "api/responses/transcript.h"
 #include "api/serialization/json_text.h"
 
@@ -34,7 +34,8 @@ StoredItems one_response() {
 }
 
 ResponsesRequest parsed(const ordered_json& body, const StoredItems& stored = one_response()) {
-  auto request = parse_responses(body, stored);
+  RequestContext context;
+  auto request = parse_responses(context, body, stored);
   EXPECT_TRUE(request.has_value()) << request.error().text();
   return request ? std::move(*request) : ResponsesRequest{};
 }
@@ -47,8 +48,8 @@ struct Bad {
   const char* words;
 };
 void expect_refused(const Bad& bad, const StoredItems& stored = one_response()) {
-  const RequestNotes strict(true);
-  const auto request = parse_responses(json(bad.body), stored);
+  RequestContext context({.strict_fields = true});
+  const auto request = parse_responses(context, json(bad.body), stored);
   ASSERT_FALSE(request.has_value()) << bad.body;
   EXPECT_EQ(request.error().at, bad.at) << bad.body;
   EXPECT_THAT(request.error().message, HasSubstr(bad.words)) << bad.body;
@@ -328,7 +329,9 @@ TEST(ResponsesRequest, GoesOnFromWhatIsStored) {
 }
 
 TEST(ResponsesRequest, WhatIsNotStoredIsNotFound) {
-  const auto request = parse_responses(json(R"({"previous_response_id":"resp_b","input":"x"})"), one_response());
+  RequestContext context;
+  const auto request =
+      parse_responses(context, json(R"({"previous_response_id":"resp_b","input":"x"})"), one_response());
   ASSERT_FALSE(request.has_value());
   EXPECT_EQ(request.error().code, Code::kNotFound);
   EXPECT_EQ(request.error().at, "previous_response_id");
@@ -439,18 +442,20 @@ TEST(ResponsesRequest, AConversationHasABound) {
   ordered_json items = ordered_json::array();
   for (size_t i = 0; i < kItemsMax; ++i) items.push_back({{"role", "user"}, {"content", "x"}});
   EXPECT_EQ(messages(items).size(), kItemsMax);
-  const auto with_history = parse_responses({{"input", items}, {"previous_response_id", "resp_a"}}, one_response());
+  RequestContext context;
+  const auto with_history =
+      parse_responses(context, {{"input", items}, {"previous_response_id", "resp_a"}}, one_response());
   ASSERT_FALSE(with_history.has_value());
   EXPECT_EQ(with_history.error().code, Code::kTooLarge);
   items.push_back(items[0]);
-  const auto more = parse_responses({{"input", items}}, one_response());
+  const auto more = parse_responses(context, {{"input", items}}, one_response());
   ASSERT_FALSE(more.has_value());
   EXPECT_EQ(more.error().code, Code::kTooLarge);
 
   ordered_json calls = ordered_json::array();
   for (size_t i = 0; i <= kHistoryCallsMax; ++i)
     calls.push_back({{"type", "function_call"}, {"call_id", std::to_string(i)}, {"name", "f"}});
-  const auto many = parse_responses({{"input", calls}}, one_response());
+  const auto many = parse_responses(context, {{"input", calls}}, one_response());
   ASSERT_FALSE(many.has_value());
   EXPECT_EQ(many.error().at, fmt::format("input[{}]", kHistoryCallsMax));
 }

@@ -1,5 +1,6 @@
 #include "api/serialization/json_text.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -31,5 +32,23 @@ std::string dump(const ordered_json& value) {
 }
 
 std::string sse_event(const ordered_json& value) { return "data: " + dump(value) + "\n\n"; }
+
+std::string with_warnings(std::string body, std::string_view warnings) {
+  const size_t end = body.rfind('}');
+  if (warnings.empty() || end == std::string::npos) return body;
+  const bool has_members = end > 0 && body[end - 1] != '{';
+  std::string member = has_members ? "," : "";
+  member.append(R"("warnings":)").append(warnings);
+  body.insert(end, member);
+  return body;
+}
+
+bool add_to_first_event(std::string& bytes, std::string_view warnings) {
+  const size_t begin = bytes.find('{');
+  if (begin == std::string::npos) return false;
+  const size_t line_end = std::min(bytes.find('\n', begin), bytes.size());
+  bytes.replace(begin, line_end - begin, with_warnings(bytes.substr(begin, line_end - begin), warnings));
+  return true;
+}
 
 }  // namespace cairn::api

@@ -26,4 +26,10 @@ std::string dump(const nlohmann::ordered_json& value);
 /// One server-sent event without a name.
 std::string sse_event(const nlohmann::ordered_json& value);
 
+/// `body`, the text of a JSON object or of an array of them, with "warnings" as the last member of the (last) object.
+/// `warnings`: a JSON array, as RequestContext::wanted_warnings gives it; empty: the body as it is.
+std::string with_warnings(std::string body, std::string_view warnings);
+/// The same for a stream's first event, server-sent or a line; false: the bytes have none.
+bool add_to_first_event(std::string& bytes, std::string_view warnings);
+
 }  // namespace cairn::api

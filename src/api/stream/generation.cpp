@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "api/errors.h"
-#include "api/params/request_notes.h"
+#include "api/params/request_context.h"
+#include "api/serialization/json_text.h"
 #include "engine/output/event_channel.h"
 #include "net/failure_log.h"
 
@@ -40,10 +41,10 @@ int64_t held_bytes(const GenerateRequest& request) {
   return 2 * static_cast<int64_t>(request.prompt.size() * sizeof(TokenId)) + tokens * each;
 }
 
-void Generation::start(Answer answer, std::shared_ptr<net::HttpResponse> response) {
+void Generation::start(const RequestContext& context, Answer answer, std::shared_ptr<net::HttpResponse> response) {
   auto sink = std::make_unique<HttpSink>(response);
-  answer.warnings = wanted_warnings();
-  answer.record = current_record();
+  answer.warnings = context.wanted_warnings();
+  answer.record = context.record();
   ResponseStream::start(std::move(response), std::make_shared<Generation>(std::move(answer), std::move(sink)));
 }
 

@@ -19,6 +19,8 @@
 
 namespace cairn::api {
 
+class RequestContext;
+
 inline constexpr int kChoicesMax = 128;  ///< prompts x n of one request
 /// A log-probability, as JSON text and as a document.
 inline constexpr int64_t kLogprobTextBytes = 128;
@@ -87,7 +89,7 @@ struct Answer {
   std::unique_ptr<ResponseSerializer> serializer;
   ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
   Listing listing{};       ///< while it runs
-  std::string warnings{};  ///< a JSON array for the answer (request_notes.h); empty: none are wanted
+  std::string warnings{};  ///< a JSON array for the answer (request_context.h); empty: none are wanted
   std::shared_ptr<RequestRecord> record{};  ///< is told how the answer goes; null: nobody asks
 };
 
@@ -95,10 +97,10 @@ struct Answer {
 /// not read, its tokens are not taken from the engine.
 class Generation final : public ResponseTask, public Cancellable, public std::enable_shared_from_this<Generation> {
  public:
-  /// Called where the request was read: its warnings are the answer's. Submits every request to the engine and begins
+  /// `context`: of the request, whose warnings are the answer's. Submits every request to the engine and begins
   /// to answer, soon; an Error of any is answered and none runs. Over the budget of its share: kOutOfMemory. Thread:
   /// any; all the rest happens on the server's.
-  static void start(Answer answer, std::shared_ptr<net::HttpResponse> response);
+  static void start(const RequestContext& context, Answer answer, std::shared_ptr<net::HttpResponse> response);
 
   /// Any thread.
   Generation(Answer answer, std::unique_ptr<ResponseSink> sink);

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "api/params/request_context.h"
 #include "engine/output/event_channel.h"
 #include "net/http/http_client.h"
 
@@ -138,7 +139,8 @@ class GenerationTest : public testing::Test {
         [this](const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
           std::vector<GenerateRequest> requests(request.path == "/three" ? 3 : 1);
           auto serializer = std::make_unique<PlainWriter>(request.path != "/whole", settles_);
-          Generation::start({std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine_), std::move(requests),
+          Generation::start(RequestContext(),
+                            {std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine_), std::move(requests),
                              std::move(serializer), ByteShare(budget_)},
                             std::move(response));
         },

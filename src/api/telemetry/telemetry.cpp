@@ -1,6 +1,5 @@
 #include "api/telemetry/telemetry.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,10 +13,6 @@ namespace {
 constexpr size_t kKeyDigitsShown = 8;
 constexpr size_t kTraceparentBytesMax = 64;
 
-constexpr std::string_view kLlamaPaths[] = {"/completion",    "/completions", "/infill",     "/props",         "/slots",
-                                            "/lora-adapters", "/tokenize",    "/detokenize", "/apply-template"};
-constexpr std::string_view kOwnPaths[] = {"/", "/health", "/v1/health", "/ready", "/stats", "/metrics", "/v1/metrics"};
-
 std::string key_label(const net::HttpRequest& request) {
   const std::string tenant = tenant_of(request);
   return tenant.empty() ? tenant : "#" + tenant.substr(0, kKeyDigitsShown);
@@ -25,13 +20,21 @@ std::string key_label(const net::HttpRequest& request) {
 
 }  // namespace
 
-std::string_view protocol_of(std::string_view path) {
-  const auto is_among = [&](auto& paths) { return std::ranges::find(paths, path) != std::end(paths); };
-  if (is_among(kOwnPaths)) return "cairn";
-  if (path.starts_with("/v1/messages")) return "anthropic";
-  if (path.starts_with("/v1/responses") || path == "/responses") return "responses";
-  if (path.starts_with("/api/")) return "ollama";
-  if (is_among(kLlamaPaths) || path.starts_with("/slots/")) return "llama.cpp";
+std::string_view protocol_name(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::kAnthropic:
+      return "anthropic";
+    case Protocol::kOllama:
+      return "ollama";
+    case Protocol::kLlamaCpp:
+      return "llama.cpp";
+    case Protocol::kResponses:
+      return "responses";
+    case Protocol::kCairn:
+      return "cairn";
+    case Protocol::kOpenAi:
+      break;
+  }
   return "openai";
 }
 
@@ -43,10 +46,11 @@ std::shared_ptr<RequestRecord> Telemetry::begin(RequestFacts facts) {
   return std::make_shared<RequestRecord>(std::move(facts));
 }
 
-std::shared_ptr<RequestRecord> Telemetry::begin(const net::HttpRequest& request, net::HttpResponse& response) {
+std::shared_ptr<RequestRecord> Telemetry::begin(const net::HttpRequest& request, Protocol protocol,
+                                                net::HttpResponse& response) {
   const std::string_view traceparent = request.header("traceparent");
   auto record = begin({.id = request.id,
-                       .protocol = protocol_of(request.path),
+                       .protocol = protocol_name(protocol),
                        .method = request.method,
                        .path = request.path,
                        .remote = request.remote,

@@ -15,6 +15,11 @@
 
 namespace cairn::api {
 
+/// Whose protocol an endpoint's is.
+enum class Protocol { kOpenAi, kAnthropic, kOllama, kLlamaCpp, kResponses, kCairn };
+/// "openai", "llama.cpp": a literal.
+std::string_view protocol_name(Protocol protocol);
+
 /// Server's thread, but for what is said.
 class Telemetry {
  public:
@@ -24,7 +29,7 @@ class Telemetry {
   void set_trace(std::function<void(const RequestFacts&)> trace) { trace_ = std::move(trace); }
 
   /// A request has come over HTTP; it is over when its exchange is, which this outlives.
-  std::shared_ptr<RequestRecord> begin(const net::HttpRequest& request, net::HttpResponse& response);
+  std::shared_ptr<RequestRecord> begin(const net::HttpRequest& request, Protocol protocol, net::HttpResponse& response);
   /// A request has come over a frames connection; whoever answers it calls `end`.
   std::shared_ptr<RequestRecord> begin_frames(std::string_view id);
   /// Once for each record; further calls change nothing.
@@ -45,8 +50,5 @@ class Telemetry {
   std::atomic<int64_t> in_progress_ = 0;
   const std::shared_ptr<std::atomic<int64_t>> traces_dropped_ = std::make_shared<std::atomic<int64_t>>(0);
 };
-
-/// Which protocol a path belongs to: a literal.
-std::string_view protocol_of(std::string_view path);
 
 }  // namespace cairn::api

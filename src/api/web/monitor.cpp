@@ -66,7 +66,8 @@ void refuse(net::HttpResponse& response) {
 
 bool may_watch(const net::HttpRequest& request) { return principal_of(request).may_manage(); }
 
-void Monitor::handle_stream(const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+void Monitor::handle_stream(const net::HttpRequest& request, const ModelScope& scope,
+                            std::shared_ptr<net::HttpResponse> response) {
   if (!may_watch(request)) return refuse(*response);
   if (streams_.size() >= kMonitorStreamsMax) {
     const std::string message = fmt::format("{} clients watch this server already", kMonitorStreamsMax);
@@ -75,7 +76,7 @@ void Monitor::handle_stream(const net::HttpRequest& request, std::shared_ptr<net
   const auto lines = recent_log_lines();
   if (streams_.empty() && !lines.empty()) log_told_ = lines.back().number;
   response->begin_events();
-  response->write(event(lines));
+  response->write(event(lines, scope));
   net::HttpResponse* const stream = response.get();
   streams_.push_back(std::move(response));
   stream->on_close(
@@ -104,7 +105,7 @@ void Monitor::tick() {
   }
   const auto lines = recent_log_lines(log_told_);
   if (!lines.empty()) log_told_ = lines.back().number;
-  const std::string bytes = event(lines);
+  const std::string bytes = event(lines, kEveryModel);
   for (const auto& stream : streams_)
     if (stream->unsent_bytes() <= kMonitorUnsentBytesMax) stream->write(bytes);
 }
@@ -119,10 +120,10 @@ ordered_json Monitor::requests_json() const {
   return list;
 }
 
-std::string Monitor::event(const std::vector<LogRecord>& lines) const {
+std::string Monitor::event(const std::vector<LogRecord>& lines, const ModelScope& scope) const {
   ordered_json models = ordered_json::array();
   int64_t planned = 0;
-  for (const auto& model : registry_.list()) {
+  for (const auto& model : registry_.list(scope)) {
     models.push_back(model_stats(*model));
     planned += model->plan.bytes() + (model->draft == nullptr ? 0 : model->draft->plan.bytes());
   }

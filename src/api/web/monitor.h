@@ -23,9 +23,6 @@ inline constexpr size_t kMonitorStreamsMax = 32;
 /// With more unsent, a client gets no event until it has read.
 inline constexpr size_t kMonitorUnsentBytesMax = 256 << 10;
 
-inline constexpr std::string_view kRequestsPrefix = "/v1/requests/";
-inline constexpr std::string_view kCancelSuffix = "/cancel";
-
 /// Whether who sends the request may see what others do here, and cancel it. All endpoints of this file ask.
 bool may_watch(const net::HttpRequest& request);
 
@@ -38,7 +35,8 @@ class Monitor {
   /// Streams an event with everything below now, and each kMonitorInterval: {"time": seconds of a steady clock,
   /// "models": [as /v1/metrics has them], "requests": [as /v1/requests], "log": [lines that are new], "memory":
   /// {"resident_bytes", "planned_bytes"}}.
-  void handle_stream(const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+  void handle_stream(const net::HttpRequest& request, const ModelScope& scope,
+                     std::shared_ptr<net::HttpResponse> response);
   /// {"object": "list", "data": [{"id", "model", "choices", "prompt_tokens", "tokens", "age", "first_token_ms"}]}, the
   /// oldest first.
   void handle_requests(const net::HttpRequest& request, net::HttpResponse& response) const;
@@ -51,7 +49,7 @@ class Monitor {
 
  private:
   nlohmann::ordered_json requests_json() const;
-  std::string event(const std::vector<LogRecord>& lines) const;
+  std::string event(const std::vector<LogRecord>& lines, const ModelScope& scope) const;
 
   const Registry& registry_;
   RunningRequests& requests_;

@@ -54,7 +54,7 @@ class MonitorTest : public testing::Test {
  protected:
   std::shared_ptr<WatchedResponse> watch() {
     auto response = std::make_shared<WatchedResponse>();
-    monitor_.handle_stream(request_, response);
+    monitor_.handle_stream(request_, kEveryModel, response);
     return response;
   }
   Registry registry_;

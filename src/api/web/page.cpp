@@ -57,8 +57,8 @@ void send_file(const PageFile& file, const net::HttpRequest& request, net::HttpR
 
 }  // namespace
 
-bool handle_page(const Service& service, const net::HttpRequest& request, net::HttpResponse& response) {
-  if (!service.page() || (request.method != "GET" && request.method != "HEAD")) return false;
+bool handle_page(const net::HttpRequest& request, net::HttpResponse& response) {
+  if (request.method != "GET" && request.method != "HEAD") return false;
   std::string_view name = request.path;
   if (name == "/") {
     if (request.header("accept").find("text/html") == std::string_view::npos) return false;
@@ -75,7 +75,7 @@ bool handle_page(const Service& service, const net::HttpRequest& request, net::H
   return true;
 }
 
-void handle_root(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+void handle_root(Service&, RequestContext&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
   response->send(200, kPlainText, "Cairn is running");
 }
 

@@ -5,8 +5,12 @@
 #include <span>
 #include <string_view>
 
-#include "api/service.h"
 #include "net/http/http_server.h"
+
+namespace cairn::api {
+class RequestContext;
+class Service;
+}  // namespace cairn::api
 
 namespace cairn::api::web {
 
@@ -19,10 +23,10 @@ struct PageFile {
 /// index.html and what it needs.
 std::span<const PageFile> page_files();
 
-/// Answers GET / of a browser, which accepts text/html, and the page's files; false if it is another request, or there
-/// is no page (--no-web).
-bool handle_page(const Service& service, const net::HttpRequest& request, net::HttpResponse& response);
+/// Answers GET / of a browser, which accepts text/html, and the page's files; false if it is another request.
+bool handle_page(const net::HttpRequest& request, net::HttpResponse& response);
 /// GET / of everybody else: clients look here whether a server is running.
-void handle_root(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_root(Service& service, RequestContext& context, const net::HttpRequest& request,
+                 std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api::web

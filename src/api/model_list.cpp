@@ -1,4 +1,4 @@
-#include "api/models/model_list.h"
+#include "api/model_list.h"
 
 #include <fmt/format.h>
 
@@ -40,21 +40,23 @@ ListedModel listed(ModelStatus&& status) {
   return model;
 }
 
-using Change = Result<void> (ModelManager::*)(std::string_view name);
+using Change = Result<void> (ModelManager::*)(std::string_view name, const ModelScope& scope);
 
-void change(Service& service, const net::HttpRequest& request, net::HttpResponse& response, Change what) {
+void change(Service& service, RequestContext& context, const net::HttpRequest& request, net::HttpResponse& response,
+            Change what) {
   const auto done = [&]() -> Result<ModelStatus> {
     CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    RequestFields fields(body);
+    RequestFields fields(context, body);
     const std::string name = fields.string("model", "");
     if (name.empty()) fields.reject("model", "is missing");
     CAIRN_TRY_VOID(fields.finish());
     if (service.models() == nullptr) return fail(Code::kUnsupported, "this server's models stay as they are");
-    CAIRN_TRY_VOID((service.models()->*what)(name));
-    return service.models()->find_exactly(name);
+    CAIRN_TRY_VOID((service.models()->*what)(name, context.scope()));
+    return service.models()->find_exactly(name, context.scope());
   }();
   if (!done) return send_error(response, done.error(), openai_format(request.path));
-  send_json(response, {{"success", true}, {"model", done->model().name}, {"state", state_name(done->state)}});
+  send_json(response, {{"success", true}, {"model", done->model().name}, {"state", state_name(done->state)}},
+            context.wanted_warnings());
 }
 
 }  // namespace
@@ -69,40 +71,42 @@ std::string ListedModel::sha256() const {
   return hex;
 }
 
-std::vector<ListedModel> list_models(const Service& service) {
+std::vector<ListedModel> list_models(const Service& service, const ModelScope& scope) {
   std::vector<ListedModel> list;
   if (service.models() == nullptr) {
-    for (const SharedModel& model : service.registry().list()) list.push_back(listed(model));
+    for (const SharedModel& model : service.registry().list(scope)) list.push_back(listed(model));
   } else {
-    for (ModelStatus& status : service.models()->list()) list.push_back(listed(std::move(status)));
+    for (ModelStatus& status : service.models()->list(scope)) list.push_back(listed(std::move(status)));
   }
   return list;
 }
 
-Result<ListedModel> find_listed(const Service& service, std::string_view name) {
+Result<ListedModel> find_listed(const Service& service, std::string_view name, const ModelScope& scope) {
   if (service.models() != nullptr) {
-    std::vector<ModelStatus> all = service.models()->list();
+    std::vector<ModelStatus> all = service.models()->list(scope);
     if (name.empty() && all.size() == 1) {
       if (all.front().loaded != nullptr) CAIRN_TRY_VOID(all.front().loaded->files->check());
       return listed(std::move(all.front()));
     }
-    CAIRN_TRY(ModelStatus status, service.models()->find_exactly(name));
+    CAIRN_TRY(ModelStatus status, service.models()->find_exactly(name, scope));
     if (status.loaded != nullptr) CAIRN_TRY_VOID(status.loaded->files->check());
     return listed(std::move(status));
   }
-  auto found = service.registry().find_exactly(name);
+  auto found = service.registry().find_exactly(name, scope);
   if (!found && name.size() > kLatestTag.size() && name.ends_with(kLatestTag))
-    found = service.registry().find_exactly(name.substr(0, name.size() - kLatestTag.size()));
+    found = service.registry().find_exactly(name.substr(0, name.size() - kLatestTag.size()), scope);
   if (!found) return std::unexpected(found.error());
   return listed(*found);
 }
 
-void handle_load(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  change(service, request, *response, &ModelManager::load);
+void handle_load(Service& service, RequestContext& context, const net::HttpRequest& request,
+                 std::shared_ptr<net::HttpResponse> response) {
+  change(service, context, request, *response, &ModelManager::load);
 }
 
-void handle_unload(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  change(service, request, *response, &ModelManager::unload);
+void handle_unload(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response) {
+  change(service, context, request, *response, &ModelManager::unload);
 }
 
 }  // namespace cairn::api

@@ -1,4 +1,4 @@
-#include "api/telemetry/metrics.h"
+#include "api/monitoring/metrics.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,9 +25,9 @@ struct EngineNumbers {
   int32_t sequences_max = 0;
 };
 
-std::vector<EngineNumbers> engine_numbers(const Registry& registry) {
+std::vector<EngineNumbers> engine_numbers(const Registry& registry, const ModelScope& scope) {
   std::vector<EngineNumbers> all;
-  for (const auto& model : registry.list()) {
+  for (const auto& model : registry.list(scope)) {
     const Engine& engine = *model->engine;
     all.push_back(
         {model->name, engine.stats(), engine.histograms(), model->plan, engine.context_tokens(), model->sequences_max});
@@ -282,9 +282,9 @@ void write_llama(PrometheusText& text, const std::vector<EngineNumbers>& engines
 
 }  // namespace
 
-std::string prometheus_metrics(Service& service) {
+std::string prometheus_metrics(Service& service, const ModelScope& scope) {
   PrometheusText text;
-  const std::vector<EngineNumbers> engines = engine_numbers(service.registry());
+  const std::vector<EngineNumbers> engines = engine_numbers(service.registry(), scope);
   const Telemetry& telemetry = service.telemetry();
   write_requests(text, telemetry);
   write_scheduling(text, engines);
@@ -296,9 +296,9 @@ std::string prometheus_metrics(Service& service) {
   return text.take();
 }
 
-void handle_prometheus(Service& service, net::HttpResponse& response) {
+void send_prometheus(Service& service, const ModelScope& scope, net::HttpResponse& response) {
   const auto start = static_cast<int64_t>(process_stats().start_unix_seconds);
-  response.send(200, kPrometheusContentType, prometheus_metrics(service),
+  response.send(200, kPrometheusContentType, prometheus_metrics(service, scope),
                 {{"Process-Start-Time-Unix", std::to_string(start)}});  // llama-server's
 }
 

@@ -27,13 +27,16 @@ struct ListedModel : CatalogModel {
   std::string sha256() const;
 };
 
-std::vector<ListedModel> list_models(const Service& service);
+/// The models that the scope shows; no other is found either.
+std::vector<ListedModel> list_models(const Service& service, const ModelScope& scope);
 /// By one of its names. Error: kNotFound, listing the names that there are.
-Result<ListedModel> find_listed(const Service& service, std::string_view name);
+Result<ListedModel> find_listed(const Service& service, std::string_view name, const ModelScope& scope);
 
 /// POST /v1/models/load and /v1/models/unload, and llama-server's without the /v1: {"model": NAME}. A load is begun and
 /// not waited for; an unloaded model ends what it answers.
-void handle_load(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
-void handle_unload(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_load(Service& service, RequestContext& context, const net::HttpRequest& request,
+                 std::shared_ptr<net::HttpResponse> response);
+void handle_unload(Service& service, RequestContext& context, const net::HttpRequest& request,
+                   std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api

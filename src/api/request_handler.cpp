@@ -1,0 +1,106 @@
+#include "api/request_handler.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/access/gate.h"
+#include "api/access/principal.h"
+#include "api/errors.h"
+#include "api/http/client_request_id.h"
+#include "api/http/kept_streams.h"
+#include "api/http/tenant.h"
+#include "api/params/request_context.h"
+#include "api/routes.h"
+#include "api/telemetry/request_record.h"
+#include "api/web/page.h"
+#include "base/log.h"
+#include "base/text/printable.h"
+#include "net/http/content_coding.h"
+
+namespace cairn::api {
+namespace {
+
+void answer_unknown(const net::HttpRequest& request, net::HttpResponse& response, ErrorFormat format) {
+  const std::string message = fmt::format("there is no {} {}; there is {}", cut_text(request.method, kMethodBytesMax),
+                                          cut_text(request.path, kEchoBytesMax), endpoint_list());
+  response.send(404, "application/json", error_body(404, message, format));
+}
+
+/// A stream to a client that names a conversation goes on without it (kept_streams.h). Errors: no such name is kept.
+Result<void> keep_stream(Service& service, const net::HttpRequest& request,
+                         std::shared_ptr<net::HttpResponse>& response) {
+  const std::string_view id = request.header("x-conversation-id");
+  if (id.empty()) return {};
+  if (id.size() > kConversationIdBytesMax)
+    return fail(Code::kInvalidArgument, "X-Conversation-Id has more than {} bytes", kConversationIdBytesMax);
+  response = service.kept_streams().keep({tenant_of(request), std::string(id)}, std::move(response));
+  return {};
+}
+
+void refuse_coding(const net::HttpRequest& request, net::HttpResponse& response, ErrorFormat format) {
+  const std::string message = fmt::format("bodies with the Content-Encoding {} are not taken; {} are",
+                                          printable(request.header("content-encoding")), net::kContentCodings);
+  response.send(415, "application/json", error_body(415, message, format),
+                {{"Accept-Encoding", std::string(net::kContentCodings)}});
+}
+
+void call(Service& service, const Route& route, net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
+  const Endpoint& endpoint = *route.endpoint;
+  RequestContext context({.id = route.id,
+                          .scope = principal_of(request).models(),
+                          .strict_fields = service.options().strict_fields,
+                          .record = std::static_pointer_cast<RequestRecord>(request.context)});
+  if (endpoint.runs_on == RunsOn::kServer) return endpoint.handle(service, context, request, std::move(response));
+  if (endpoint.at_once != nullptr && endpoint.at_once(service, context, request, *response)) return;
+  // What asks for something that has an id is no conversation.
+  if (const auto kept = route.id.empty() ? keep_stream(service, request, response) : Result<void>(); !kept)
+    return send_error(*response, kept.error(), route.errors);
+  service.hand_over({.request = std::move(request),
+                     .response = std::move(response),
+                     .context = std::move(context),
+                     .errors = route.errors,
+                     .needs = endpoint.needs,
+                     .handle = endpoint.handle});
+}
+
+void handle(Service& service, const Route& route, net::HttpRequest request,
+            std::shared_ptr<net::HttpResponse> response) {
+  // Whoever needs a key sees the page first, which asks for it.
+  if (service.options().page && web::handle_page(request, *response)) return;
+  if (Access* access = service.access()) {
+    response = let_in(*access, request, std::move(response), route.access, route.errors);
+    if (response == nullptr) return;
+    if (const std::string& key = principal_of(request).name(); !key.empty())
+      std::static_pointer_cast<RequestRecord>(request.context)->asked_by(key);
+  }
+  const auto client_id = client_request_id(request);
+  if (!client_id) return send_error(*response, client_id.error(), route.errors);
+  if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (service.stopping() && !reads) return send_error(*response, server_stops(), route.errors);
+  if (service.loading() && (route.endpoint == nullptr || route.endpoint->needs.start)) {
+    return send_error(*response, {Code::kUnavailable, "the model is still being loaded; try again in a moment", {}},
+                      route.errors);
+  }
+  if (!net::content_coding(request.header("content-encoding"))) return refuse_coding(request, *response, route.errors);
+  if (route.endpoint != nullptr) return call(service, route, std::move(request), std::move(response));
+  if (!route.methods.empty()) return send_method_not_allowed(*response, request, route.methods, route.errors);
+  answer_unknown(request, *response, route.errors);
+}
+
+}  // namespace
+
+net::HttpHandler make_handler(Service& service) {
+  return [&service](net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
+    const Route route = route_of(request);
+    request.context = service.telemetry().begin(request, route.protocol, *response);
+    answer_throws(*response, route.errors, [&] { handle(service, route, std::move(request), response); });
+  };
+}
+
+net::HttpBodyCheck make_body_check(Service& service) {
+  return [&service](const net::HttpRequest& head) { return service.access()->may_send(head, route_of(head).access); };
+}
+
+}  // namespace cairn::api
