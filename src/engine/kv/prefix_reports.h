@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "cache/prefix_cache.h"
 #include "engine/engine_stats.h"
-#include "engine/scheduling/party.h"
+#include "engine/party.h"
 #include "engine/sequence.h"
 
 namespace cairn {

@@ -29,7 +29,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/scheduling/party.h"
+#include "engine/party.h"
 
 namespace cairn {
 

@@ -1,4 +1,4 @@
-#include "engine/output/emitter.h"
+#include "engine/stages/emitter.h"
 
 #include <utility>
 

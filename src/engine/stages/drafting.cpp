@@ -1,4 +1,4 @@
-#include "engine/speculation/drafting.h"
+#include "engine/stages/drafting.h"
 
 #include <algorithm>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "engine/scheduling/preemption_policy.h"
+#include "engine/stages/preemption_policy.h"
 
 #include <algorithm>
 

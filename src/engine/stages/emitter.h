@@ -15,9 +15,9 @@
 #include "engine/output/event_channel.h"
 #include "engine/output/sample_batch.h"
 #include "engine/scheduling/request_queue.h"
-#include "engine/scheduling/step_batch.h"
 #include "engine/sequence.h"
-#include "engine/speculation/drafting.h"
+#include "engine/stages/drafting.h"
+#include "engine/stages/step_batch.h"
 #include "model/runner.h"
 
 namespace cairn {

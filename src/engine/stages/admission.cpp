@@ -1,4 +1,4 @@
-#include "engine/admission.h"
+#include "engine/stages/admission.h"
 
 #include <algorithm>
 #include <exception>

@@ -1,4 +1,4 @@
-#include "engine/scheduling/step_batch.h"
+#include "engine/stages/step_batch.h"
 
 #include <memory>
 
