@@ -33,7 +33,7 @@
 #include "engine/scheduling/cost_model.h"
 #include "engine/scheduling/request_queue.h"
 #include "engine/scheduling/scheduler.h"
-#include "engine/sequence.h"
+#include "engine/sequence/sequence.h"
 #include "engine/speculation/drafter.h"
 #include "engine/stages/admission.h"
 #include "engine/stages/drafting.h"

@@ -11,7 +11,7 @@
 #include "cache/prefix_cache.h"
 #include "engine/engine_stats.h"
 #include "engine/party.h"
-#include "engine/sequence.h"
+#include "engine/sequence/sequence.h"
 
 namespace cairn {
 

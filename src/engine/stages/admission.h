@@ -25,7 +25,7 @@
 #include "engine/scheduling/request_queue.h"
 #include "engine/scheduling/stride.h"
 #include "engine/scheduling/tenants.h"
-#include "engine/sequence.h"
+#include "engine/sequence/sequence.h"
 #include "engine/stages/emitter.h"
 #include "engine/stages/preemption_policy.h"
 #include "model/runner.h"
@@ -59,7 +59,7 @@ class Admission {
   /// preempts stalled sequences, and admits waiting requests in order while slots and memory last. When this returns,
   /// preempting any of `running` needs no memory.
   void admit(int64_t now_ns, Sequences& running);
-  /// Orders `running` for the step: see Sequence::rank.
+  /// Orders `running` for the step: see SequenceOrder::rank.
   void rank(const Sequences& running) { policy_.rank(running); }
   /// Preempts a sequence for the pages of `sequence`: one that comes after it, or `sequence` itself if it is the last.
   /// The preempted one is null in `running` afterwards.

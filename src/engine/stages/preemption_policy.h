@@ -9,7 +9,7 @@
 
 #include "engine/party.h"
 #include "engine/scheduling/fair_shares.h"
-#include "engine/sequence.h"
+#include "engine/sequence/sequence.h"
 
 namespace cairn {
 
