@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/system/clock.h"
+#include "engine/channel_stream.h"
 #include "engine/failures.h"
-#include "engine/output/channel_stream.h"
 #include "engine/output/event_channel.h"
 #include "engine/request_validation.h"
 #include "engine/scheduling/fair_shares.h"

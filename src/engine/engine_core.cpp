@@ -17,7 +17,7 @@ StepLimits limits_of(const Runner& runner, const EngineOptions& options) {
 bool is_loading(const Sequences& running) {
   return std::ranges::any_of(running, [](const auto& sequence) {
     return sequence != nullptr &&
-           (sequence->memory().disk.load != nullptr || sequence->slot_action() != SlotAction::kNone);
+           (sequence->memory().disk.load != nullptr || sequence->caching().slot_action() != SlotAction::kNone);
   });
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/ids.h"
 #include "engine/adapter_scales.h"
-#include "engine/scheduling/party.h"
+#include "engine/party.h"
 #include "engine/slots.h"
 #include "model/pooling.h"
 #include "sampling/sampler.h"

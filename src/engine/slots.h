@@ -48,7 +48,7 @@ class Slots {
   int32_t count() const { return count_; }
 
   /// Keeps a conversation in the tenant's slot `wanted`, or of -1 in one that is chosen; returns which, or -1 if there
-  /// is no memory for it. A tenant is Sequence::tenant().
+  /// is no memory for it. A tenant is SequenceCaching::tenant().
   int32_t put(uint64_t tenant, int32_t wanted, std::span<const TokenId> tokens, uint64_t salt) noexcept;
   std::optional<Conversation> find(uint64_t tenant, int32_t id) const;
   void clear(uint64_t tenant, int32_t id);

@@ -5,8 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "engine/channel_stream.h"
 #include "engine/engine_core.h"
-#include "engine/output/channel_stream.h"
 #include "engine/output/event_channel.h"
 #include "engine/request_validation.h"
 #include "engine/scheduling/request_queue.h"

@@ -83,10 +83,10 @@ void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
       if (page == kNoPage) continue;
       const auto at = static_cast<size_t>(index(page));
       ++held_[at];
-      if (salts[at] != std::numeric_limits<uint64_t>::max() && salts[at] != sequence->salt()) {
+      if (salts[at] != std::numeric_limits<uint64_t>::max() && salts[at] != sequence->caching().salt()) {
         wrong("group {}: page {} is shared by two tenants", group, at);
       }
-      salts[at] = sequence->salt();
+      salts[at] = sequence->caching().salt();
     }
   }
   int32_t free = 0, cached = 0;
@@ -110,7 +110,7 @@ void Simulation::check_counts() {
   const auto active = static_cast<int32_t>(running.size());
   const auto waiting = static_cast<int32_t>(core_->pending().size()) + core_->queue().size();
   if (active > sequences_max_) wrong("{} sequences run, {} may", active, sequences_max_);
-  const auto batch = std::ranges::count(running, Priority::kBatch, [](const auto& s) { return s->priority(); });
+  const auto batch = std::ranges::count(running, Priority::kBatch, [](const auto& s) { return s->order().priority(); });
   if (batch > std::max(1, sequences_max_ * 3 / 4)) wrong("{} of {} sequences are batch", batch, sequences_max_);
   if (stats.active_requests != active) wrong("{} active, {} said", active, stats.active_requests);
   if (stats.waiting_requests != waiting) wrong("{} waiting, {} said", waiting, stats.waiting_requests);
@@ -141,13 +141,16 @@ void Simulation::check_cancelled() {
 // planned, only after all batch requests.
 void Simulation::check_victims() {
   for (const auto& victim : core_->pending()) {
-    if (victim->priority() != Priority::kInteractive || victim->preempt_reason() == PreemptReason::kUnread) continue;
+    if (victim->order().priority() != Priority::kInteractive ||
+        victim->order().preempt_reason() == PreemptReason::kUnread)
+      continue;
     if (std::ranges::find(ran_, victim->id()) == ran_.end()) continue;
     bool first = true;
     for (const auto& sequence : core_->running()) {
       if (sequence == nullptr) continue;
-      first = first && !sequence->precedes(*victim);
-      if (sequence->priority() == Priority::kBatch && victim->preempt_reason() == PreemptReason::kPages) {
+      first = first && !sequence->order().precedes(victim->order());
+      if (sequence->order().priority() == Priority::kBatch &&
+          victim->order().preempt_reason() == PreemptReason::kPages) {
         wrong("an interactive request is put back and a batch one is not");
       }
     }
@@ -202,7 +205,7 @@ void Simulation::check_yielded() {
   for (const auto& sequence : core_->running()) {
     const Visitor& visitor = visitor_of(*sequence);
     waits[static_cast<size_t>(&visitor - visitors_.data())] = false;
-    const bool is_batch = sequence->priority() == Priority::kBatch;
+    const bool is_batch = sequence->order().priority() == Priority::kBatch;
     batch += is_batch ? 1 : 0;
     if (visitor.stalled_since < nanoseconds(0) || !sequence->channel().stalled()) continue;
     unread = true;
@@ -216,7 +219,7 @@ void Simulation::check_yielded() {
       wrong("request {} waits beside one whose client does not read", i);
     }
   };
-  for (const auto& sequence : core_->pending()) check(&sequence->channel(), sequence->priority());
+  for (const auto& sequence : core_->pending()) check(&sequence->channel(), sequence->order().priority());
   for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
     core_->queue().visit(priority, [&](const Submission& s) { check(s.channel.get(), priority); });
   }
@@ -227,14 +230,15 @@ void Simulation::check_yielded() {
 void Simulation::check_shares() {
   Holdings running;
   for (const auto& sequence : core_->running()) {
-    if (sequence != nullptr && sequence->priority() == Priority::kInteractive) running.add(sequence->party(), 1);
+    if (sequence != nullptr && sequence->order().priority() == Priority::kInteractive)
+      running.add(sequence->party(), 1);
   }
   bool batch_waits = false;
   std::vector<Party> waiting;
   for (const auto& sequence : core_->pending()) {
     if (std::ranges::find(waited_, by_channel_.at(&sequence->channel())) == waited_.end()) continue;
-    batch_waits = batch_waits || sequence->priority() == Priority::kBatch;
-    if (sequence->priority() == Priority::kInteractive) waiting.push_back(sequence->party());
+    batch_waits = batch_waits || sequence->order().priority() == Priority::kBatch;
+    if (sequence->order().priority() == Priority::kInteractive) waiting.push_back(sequence->party());
   }
   core_->queue().visit(Priority::kBatch, [&](const Submission&) { batch_waits = true; });
   core_->queue().visit(Priority::kInteractive, [&](const Submission& submission) {
@@ -247,14 +251,14 @@ void Simulation::check_shares() {
   // A party that lost an unread sequence to a step's need for pages had its share when others were admitted.
   const auto lost_unread = [&](const Party& party) {
     return std::ranges::any_of(core_->pending(), [&](const auto& sequence) {
-      return sequence->party().client == party.client && sequence->preempt_reason() == PreemptReason::kUnread &&
+      return sequence->party().client == party.client && sequence->order().preempt_reason() == PreemptReason::kUnread &&
              std::ranges::find(ran_, sequence->id()) != ran_.end();
     });
   };
   for (const Party& party : waiting) {
     if (lost_unread(party)) continue;
     for (const auto& sequence : core_->running()) {
-      if (sequence == nullptr || sequence->priority() != Priority::kInteractive) continue;
+      if (sequence == nullptr || sequence->order().priority() != Priority::kInteractive) continue;
       if (!running.yields(sequence->party(), party)) continue;
       // Tenants of one client may have to wait until another client's request has memory.
       if (sequence->party().client == party.client && !full) continue;

@@ -152,7 +152,7 @@ void Simulation::in_step(const Batch& batch) {
       attended += int64_t{slice.rows} * slice.position_begin;
     } else {
       step_.prompt_rows += slice.rows;
-      prompt_rows_[static_cast<size_t>(sequence.priority())] += slice.rows;
+      prompt_rows_[static_cast<size_t>(sequence.order().priority())] += slice.rows;
     }
     const bool prompt = slice.logits != LogitsWanted::kAll;
     see(visitor, prompt ? Phase::kPrefill : slice.rows > 1 ? Phase::kSpeculation : Phase::kDecode, true);
@@ -174,7 +174,7 @@ void Simulation::mark_admitted(const Sequence& sequence) {
   Visitor& visitor = visitor_of(sequence);
   if (visitor.admitted_iteration >= 0) return;
   visitor.admitted_iteration = iterations_;
-  const auto priority = static_cast<size_t>(sequence.priority());
+  const auto priority = static_cast<size_t>(sequence.order().priority());
   ++admissions_[priority];
   for (const size_t other : present_) {
     if (visitors_[other].admitted_iteration < 0) ++visitors_[other].others[priority];
@@ -202,13 +202,13 @@ void Simulation::see_phases() {
   std::unordered_map<size_t, Phase> phases;
   for (const auto& sequence : core_->running()) {
     mark_admitted(*sequence);
-    const Phase phase = !sequence->decoding()        ? Phase::kPrefill
-                        : sequence->drafts().empty() ? Phase::kDecode
-                                                     : Phase::kSpeculation;
+    const Phase phase = !sequence->decoding()                 ? Phase::kPrefill
+                        : sequence->drafts().tokens().empty() ? Phase::kDecode
+                                                              : Phase::kSpeculation;
     phases[by_channel_.at(&sequence->channel())] = phase;
   }
   for (const auto& sequence : core_->pending()) {
-    if (sequence->was_admitted()) phases[by_channel_.at(&sequence->channel())] = Phase::kPreempted;
+    if (sequence->statistics().was_admitted()) phases[by_channel_.at(&sequence->channel())] = Phase::kPreempted;
   }
   for (const size_t i : std::vector(present_)) {
     const auto phase = phases.find(i);

@@ -7,7 +7,7 @@
 
 #include "api/access/rate_meter.h"
 #include "base/error.h"
-#include "engine/scheduling/party.h"
+#include "engine/party.h"
 #include "net/sha256.h"
 
 namespace cairn::api {

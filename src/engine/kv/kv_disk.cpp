@@ -31,7 +31,7 @@ Result<void> KvManager::use_disk(std::shared_ptr<disk::DiskTier> tier) {
 bool KvManager::is_done(Sequence& sequence) noexcept {
   SequenceMemory& memory = sequence.memory();
   if (memory.disk.load != nullptr) return false;
-  if (sequence.slot_action() != SlotAction::kSave || disk_ == nullptr) return true;
+  if (sequence.caching().slot_action() != SlotAction::kSave || disk_ == nullptr) return true;
   save(sequence);
   if (memory.disk.saved < memory.cursor.tokens && memory.cursor.keeps_on_disk) return false;
   // end() hands over the rest at once.
@@ -45,14 +45,15 @@ bool KvManager::is_done(Sequence& sequence) noexcept {
 
 // Returns in which slot; -1: in none.
 int32_t KvManager::keep_conversation(const Sequence& sequence, FinishReason reason) noexcept {
-  const SlotAction action = sequence.slot_action();
+  const SequenceCaching& caching = sequence.caching();
+  const SlotAction action = caching.slot_action();
   const bool keeps = action == SlotAction::kNone || (action == SlotAction::kRestore && reason == FinishReason::kLength);
-  if (slots_ == nullptr || !keeps || !sequence.may_be_kept() || reason == FinishReason::kError) return -1;
-  if (!uses_prefix_cache(sequence) || sequence.slot() >= slots_->count()) return -1;
+  if (slots_ == nullptr || !keeps || !caching.may_be_kept() || reason == FinishReason::kError) return -1;
+  if (!uses_prefix_cache(sequence) || caching.slot() >= slots_->count()) return -1;
   // The last token, which was sampled and never computed, belongs to it as well.
   const auto known = static_cast<size_t>(sequence.memory().computed) + 1;
   const std::span<const TokenId> tokens = sequence.tokens();
-  return slots_->put(sequence.tenant(), sequence.slot(), tokens.first(std::min(tokens.size(), known)), sequence.salt());
+  return slots_->put(caching.tenant(), caching.slot(), tokens.first(std::min(tokens.size(), known)), caching.salt());
 }
 
 void KvManager::end(Sequence& sequence, Finish& finish) noexcept {
@@ -60,13 +61,14 @@ void KvManager::end(Sequence& sequence, Finish& finish) noexcept {
   finish.slot = keep_conversation(sequence, finish.reason);
   if (uses_prefix_cache(sequence)) {
     const int32_t kept = std::min(computed / kPageTokens * kPageTokens, sequence.prompt_tokens());
-    finish.usage.cache_write_tokens = std::max(0, kept - sequence.cached_tokens());
+    finish.usage.cache_write_tokens = std::max(0, kept - sequence.statistics().cached_tokens());
   }
   release(sequence);
-  if (sequence.slot_action() == SlotAction::kNone || finish.reason != FinishReason::kLength) return;
+  const SequenceCaching& caching = sequence.caching();
+  if (caching.slot_action() == SlotAction::kNone || finish.reason != FinishReason::kLength) return;
   const auto tokens = sequence.tokens().first(static_cast<size_t>(computed));
-  if (sequence.slot_action() == SlotAction::kSave) prefix_cache_.save_end(sequence.root(), tokens);
-  if (sequence.slot_action() == SlotAction::kErase) prefix_cache_.erase(sequence.root(), tokens);
+  if (caching.slot_action() == SlotAction::kSave) prefix_cache_.save_end(caching.root(), tokens);
+  if (caching.slot_action() == SlotAction::kErase) prefix_cache_.erase(caching.root(), tokens);
 }
 
 void KvManager::set_cost(RebuildCost cost) {
@@ -99,7 +101,8 @@ bool KvManager::others_load(const Sequence& sequence, const Sequences& running) 
 DiskLookup KvManager::begin_load(Sequence& sequence, const Sequences& running) noexcept try {
   SequenceMemory& memory = sequence.memory();
   if (disk_ == nullptr || !uses_prefix_cache(sequence) || memory.disk.gave_up) return {};
-  if (sequence.slot_action() != SlotAction::kNone && sequence.slot_action() != SlotAction::kRestore) return {};
+  const SlotAction action = sequence.caching().slot_action();
+  if (action != SlotAction::kNone && action != SlotAction::kRestore) return {};
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
   disk::DiskMatch match = prefix_cache_.find_on_disk(memory.cursor, sequence.tokens(), tokens - 1);
   const int32_t gain = match.tokens - memory.computed;
@@ -107,7 +110,7 @@ DiskLookup KvManager::begin_load(Sequence& sequence, const Sequences& running) n
                               ? "the next pages are there, but no window or state to go on from behind them"
                               : "the next page is not there";
   if (match.tokens == tokens - 1) miss = "it has all of the prompt";
-  const bool wanted = sequence.slot_action() == SlotAction::kRestore;
+  const bool wanted = action == SlotAction::kRestore;
   const bool found = gain >= (wanted ? 1 : disk_->policy().gain_min);
   if (gain > 0 && !found) miss = "so few tokens are computed as fast";
   if (!found) {
@@ -141,7 +144,7 @@ void KvManager::give_up_load(Sequence& sequence) {
   memory.disk.gave_up = true;
   drop_states(memory);
   prefix_cache_.leave(memory.cursor, sequence.tokens(), memory.cursor.tokens, memory.table);
-  memory.cursor = sequence.root();
+  memory.cursor = sequence.caching().root();
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
   memory.computed = prefix_cache_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table).tokens;
 }
@@ -172,7 +175,7 @@ void KvManager::take_loaded(const Sequences& running, int64_t now_ns) {
       const int32_t before = memory.computed;
       give_up_load(*sequence);
       counters_.cached_tokens += memory.computed - before;
-      sequence->found_in_cache(memory.computed - before);
+      sequence->statistics().found_in_cache(memory.computed - before);
     }
   }
 }
@@ -190,7 +193,7 @@ void KvManager::finish_load(Sequence& sequence, int64_t now_ns) {
   memory.disk.load.reset();
   memory.computed = memory.disk.load_tokens;
   counters_.cached_tokens += tokens;
-  sequence.found_in_cache(tokens, true);
+  sequence.statistics().found_in_cache(tokens, true);
   prefix_cache_.advance(memory.cursor, sequence.tokens(), memory.computed, memory.table, has_state_);
   pool_.release_behind(memory.table, memory.computed);
   save(sequence);

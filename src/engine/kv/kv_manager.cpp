@@ -47,15 +47,16 @@ int32_t KvManager::pages_to_come(const Sequence& sequence, int32_t group) const 
 void KvManager::plan_checkpoints(Sequence& sequence, const Tokenizer& tokenizer) const {
   SequenceMemory& memory = sequence.memory();
   if (disk_ != nullptr) {
-    sequence.set_disk_owner(disk::DiskTier::owner(disk_->worker().store(), sequence.tenant()),
-                            disk_->policy().prompt_min);
-    memory.cursor = sequence.root();
+    SequenceCaching& caching = sequence.caching();
+    caching.set_disk_owner(disk::DiskTier::owner(disk_->worker().store(), caching.tenant()),
+                           sequence.prompt_tokens() >= disk_->policy().prompt_min);
+    memory.cursor = caching.root();
   }
   if ((!has_state_ && (disk_ == nullptr || !has_window_)) || !uses_prefix_cache(sequence)) return;
   const std::vector<int32_t> positions = checkpoint_positions(sequence.tokens(), tokenizer);
   if (disk_ != nullptr) memory.disk.boundaries = positions;
   if (!has_state_) return;
-  PrefixCursor cursor = sequence.root();
+  PrefixCursor cursor = sequence.caching().root();
   for (const int32_t tokens : positions) {
     cursor.key = PrefixCache::key_at(cursor, sequence.tokens(), tokens);
     cursor.tokens = tokens;
@@ -80,16 +81,16 @@ bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
     // The retry does without the copy of a partial page, if there is one, and without the states at its end.
     if (hit.tokens != memory.cursor.tokens) drop_states(memory);
     prefix_cache_.leave(memory.cursor, sequence.tokens(), memory.cursor.tokens, memory.table);
-    memory.cursor = sequence.root();
+    memory.cursor = sequence.caching().root();
     return false;
   }
   memory.computed = hit.tokens;
   const DiskLookup on_disk = begin_load(sequence, running);
   counters_.cached_tokens += memory.computed;
-  sequence.found_in_cache(memory.computed);
+  sequence.statistics().found_in_cache(memory.computed);
   if (uses_prefix_cache(sequence)) ++counters_.prefix_lookups;
   if (memory.computed > 0) ++counters_.prefix_hits;
-  if (!sequence.was_admitted()) reports_.add(sequence, hit, on_disk);
+  if (!sequence.statistics().was_admitted()) reports_.add(sequence, hit, on_disk);
   return true;
 }
 
@@ -104,7 +105,7 @@ void KvManager::extend_prefix_hits(const Sequences& running) {
     const PrefixHit hit = prefix_cache_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
     if (hit.tokens <= memory.computed) continue;
     counters_.cached_tokens += hit.tokens - memory.computed;
-    sequence->found_in_cache(hit.tokens - memory.computed);
+    sequence->statistics().found_in_cache(hit.tokens - memory.computed);
     memory.computed = hit.tokens;
   }
 }
@@ -188,7 +189,7 @@ void KvManager::release(Sequence& sequence) {
   } else {
     pool_.release(memory.table);
   }
-  memory.cursor = sequence.root();
+  memory.cursor = sequence.caching().root();
   memory.computed = 0;
 }
 

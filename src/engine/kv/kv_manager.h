@@ -17,7 +17,7 @@
 #include "engine/engine_counters.h"
 #include "engine/kv/prefix_reports.h"
 #include "engine/scheduling/scheduler.h"
-#include "engine/sequence.h"
+#include "engine/sequence/sequence.h"
 #include "engine/slots.h"
 
 namespace cairn {

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "cache/prefix_cache.h"
 #include "engine/engine_stats.h"
-#include "engine/scheduling/party.h"
-#include "engine/sequence.h"
+#include "engine/party.h"
+#include "engine/sequence/sequence.h"
 
 namespace cairn {
 

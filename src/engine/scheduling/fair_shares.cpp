@@ -3,13 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/hash.h"
-
 namespace cairn {
-
-Party party_of(std::string_view client, std::string_view tenant) {
-  return {.client = hash64(client), .tenant = tenant.empty() ? kNoTenant : hash64(tenant) | 1};
-}
 
 const Holdings::Level::Entry* Holdings::Level::find(uint64_t who, uint64_t among) const {
   const auto found =

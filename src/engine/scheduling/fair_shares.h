@@ -18,7 +18,7 @@
 /// one whose client reads, keeps its slot and pages only until a waiting request wants them, and goes on if no other
 /// request is there. With kPendingTokensMax it is stalled: it computes nothing, and keeps them for at most kStallMax.
 /// Once preempted, it waits behind all others until its client has read, and then joins as a request that arrives at
-/// that moment, or later each further time (Sequence::rejoin); reading takes all events at once, so each return
+/// that moment, or later each further time (SequenceOrder::rejoin); reading takes all events at once, so each return
 /// requires reading kUnreadTokens of them. As many such sequences are kept as may wait in the queue; then those that
 /// have waited longest end with kQueueFull. So the text that is produced and not delivered is bounded, for each answer
 /// and for all.
@@ -29,7 +29,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/scheduling/party.h"
+#include "engine/party.h"
 
 namespace cairn {
 

@@ -16,9 +16,9 @@
 #include <span>
 #include <vector>
 
+#include "engine/party.h"
 #include "engine/scheduling/cost_model.h"
 #include "engine/scheduling/fair_shares.h"
-#include "engine/scheduling/party.h"
 #include "engine/scheduling/stride.h"
 
 namespace cairn {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engine/scheduling/party.h"
+#include "engine/party.h"
 
 namespace cairn {
 

@@ -118,7 +118,7 @@ TEST_F(EngineDrafts, NoSequenceIsPreemptedForADraft) {
     core->iterate();
     ASSERT_EQ(core->running().size(), 2U);
     for (const auto& sequence : core->running()) {
-      ASSERT_EQ(sequence->memory().computed, sequence->speculates() ? 25 : 29);
+      ASSERT_EQ(sequence->memory().computed, sequence->drafts().speculates() ? 25 : 29);
     }
     run(*core);
     EXPECT_EQ(core->stats().preemptions, 0);

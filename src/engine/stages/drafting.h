@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "engine/kv/kv_manager.h"
 #include "engine/scheduling/cost_model.h"
-#include "engine/sequence.h"
+#include "engine/sequence/sequence.h"
 #include "engine/speculation/drafter.h"
 
 namespace cairn {
@@ -25,7 +25,7 @@ class Drafting {
 
   /// Maximum drafts of a sequence per step; 0: there is no speculation.
   int32_t drafts_max() const { return drafts_max_; }
-  /// Writes the drafts() of all of `running`; most may get none. `cost` is that of steps without the time of drafting.
+  /// Writes the drafts of all of `running`; most may get none. `cost` is that of steps without the time of drafting.
   /// Returns the nanoseconds that the drafter took. A failure leaves no drafts, which is no error.
   int64_t propose(const Sequences& running, const CostModel& cost);
   /// Drops all state of a sequence that has gone.

@@ -1,4 +1,5 @@
-/// Chooses the sequence that yields its slot or pages when there are not enough for all, in the order of fair_shares.h.
+/// Chooses the sequence that yields its slot or pages when there are not enough for all, in the order of
+/// scheduling/fair_shares.h.
 #pragma once
 
 #include <array>
@@ -6,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "engine/party.h"
 #include "engine/scheduling/fair_shares.h"
-#include "engine/scheduling/party.h"
-#include "engine/sequence.h"
+#include "engine/sequence/sequence.h"
 
 namespace cairn {
 

@@ -1,4 +1,4 @@
-#include "engine/admission.h"
+#include "engine/stages/admission.h"
 
 #include <algorithm>
 #include <exception>
@@ -19,7 +19,7 @@ constexpr std::chrono::nanoseconds kTargetTtft[kPriorities] = {std::chrono::seco
 /// A prompt alone takes its rows' time once; beside others it is expected to take twice as long.
 constexpr double kPromptTimeFactor = 2;
 
-Waiting waiting_of(const Sequence& sequence) { return {sequence.party(), sequence.deadline_ns()}; }
+Waiting waiting_of(const Sequence& sequence) { return {sequence.party(), sequence.order().deadline_ns()}; }
 
 }  // namespace
 
@@ -103,7 +103,7 @@ void Admission::admit(int64_t now_ns, Sequences& running) {
 // Ends those that were admitted for their pages alone, once these are where they should be.
 void Admission::end_slot_actions(Sequences& running) {
   for (std::unique_ptr<Sequence>& sequence : running) {
-    if (sequence->slot_action() == SlotAction::kNone || !kv_.is_done(*sequence)) continue;
+    if (sequence->caching().slot_action() == SlotAction::kNone || !kv_.is_done(*sequence)) continue;
     emitter_.finish(sequence, sequence->end(FinishReason::kLength, {}));
   }
   std::erase(running, nullptr);
@@ -132,16 +132,16 @@ void Admission::drop_cancelled(Sequences& running) {
 // many wait to be read.
 void Admission::preempt_stalled(int64_t now_ns, Sequences& running) {
   for (std::unique_ptr<Sequence>& sequence : running) {
-    if (sequence->stalled_for(now_ns) > kStallMax) preempt(sequence, PreemptReason::kUnread);
+    if (sequence->order().stalled_for(now_ns) > kStallMax) preempt(sequence, PreemptReason::kUnread);
   }
   std::erase(running, nullptr);
   size_t unread = 0;
   for (const std::unique_ptr<Sequence>& sequence : pending_) {
-    sequence->rejoin(now_ns);
-    unread += sequence->waits_for_client() ? 1 : 0;
+    sequence->order().rejoin(now_ns);
+    unread += sequence->order().waits_for_client() ? 1 : 0;
   }
   for (auto sequence = pending_.begin(); sequence != pending_.end() && unread > unread_max_; ++sequence) {
-    if (!(*sequence)->waits_for_client()) continue;
+    if (!(*sequence)->order().waits_for_client()) continue;
     emitter_.finish_pending(std::move(*sequence), FinishReason::kError, copy_of(unread_));
     --unread;
   }
@@ -184,7 +184,7 @@ Admission::Order Admission::order_of(Priority priority, Sequences& running) {
 std::unique_ptr<Sequence>* Admission::first_pending(Priority priority, const Order& order) {
   std::unique_ptr<Sequence>* first = nullptr;
   for (std::unique_ptr<Sequence>& sequence : pending_) {
-    if (sequence->priority() != priority || sequence->waits_for_client()) continue;
+    if (sequence->order().priority() != priority || sequence->order().waits_for_client()) continue;
     if (first == nullptr || order(waiting_of(*sequence), waiting_of(**first))) first = &sequence;
   }
   return first;
@@ -257,7 +257,7 @@ bool Admission::admit_one(Priority priority, Sequences& running) {
 }
 
 void Admission::start(std::unique_ptr<Sequence> sequence, Sequences& running) {
-  sequence->admitted(clock_.now().count());
+  sequence->statistics().admitted(clock_.now().count());
   ++counters_.active;
   --counters_.pending;
   running.push_back(std::move(sequence));
@@ -266,10 +266,10 @@ void Admission::start(std::unique_ptr<Sequence> sequence, Sequences& running) {
 // If no other sequence runs or waits, those whose clients do not read go on until they are stalled.
 void Admission::admit_unread(Sequences& running) {
   if (queue_.size() > 0) return;
-  if (!std::ranges::all_of(pending_, [](const auto& sequence) { return sequence->waits_for_client(); })) return;
+  if (!std::ranges::all_of(pending_, [](const auto& sequence) { return sequence->order().waits_for_client(); })) return;
   if (!std::ranges::all_of(running, [](const auto& sequence) { return sequence->channel().unread(); })) return;
   for (std::unique_ptr<Sequence>& sequence : pending_) {
-    if (sequence->channel().stalled() || !policy_.has_slot(running, sequence->priority())) continue;
+    if (sequence->channel().stalled() || !policy_.has_slot(running, sequence->order().priority())) continue;
     if (!kv_.try_admit(*sequence, running)) break;
     start(std::move(sequence), running);
   }
@@ -277,8 +277,9 @@ void Admission::admit_unread(Sequences& running) {
 }
 
 bool Admission::free_slot(const Sequence& candidate, Sequences& running) {
-  if (policy_.has_slot(running, candidate.priority())) return true;
-  const PreemptionPolicy::Choice yields = policy_.find_yielding(running, candidate.party(), candidate.priority());
+  if (policy_.has_slot(running, candidate.order().priority())) return true;
+  const PreemptionPolicy::Choice yields =
+      policy_.find_yielding(running, candidate.party(), candidate.order().priority());
   if (yields == nullptr) return false;
   preempt(*yields, (*yields)->channel().unread() ? PreemptReason::kUnread : PreemptReason::kShare);
   std::erase(running, nullptr);
@@ -287,7 +288,7 @@ bool Admission::free_slot(const Sequence& candidate, Sequences& running) {
 
 // Preempts a running sequence whose pages the candidate may have; false if there is none.
 bool Admission::make_room(const Sequence& candidate, Sequences& running) {
-  const Priority priority = candidate.priority();
+  const Priority priority = candidate.order().priority();
   if (!policy_.has_slot(running, priority)) return false;
   PreemptReason why = PreemptReason::kUnread;
   PreemptionPolicy::Choice yields = policy_.find_unread(running, priority);
@@ -307,12 +308,13 @@ bool Admission::make_room(const Sequence& candidate, Sequences& running) {
 
 void Admission::preempt_for(const Sequence& sequence, Sequences& running) {
   std::unique_ptr<Sequence>& victim = *policy_.find_victim(running, sequence);
-  preempt(victim, victim->rank() == kUnreadRank ? PreemptReason::kUnread : PreemptReason::kPages);
+  preempt(victim, victim->order().rank() == kUnreadRank ? PreemptReason::kUnread : PreemptReason::kPages);
 }
 
 void Admission::preempt(std::unique_ptr<Sequence>& sequence, PreemptReason why) {
   kv_.release(*sequence);
-  sequence->preempted(why);
+  sequence->order().preempted(why);
+  sequence->statistics().preempted();
   ++counters_.preemptions;
   --counters_.active;
   ++counters_.pending;

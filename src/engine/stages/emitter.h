@@ -15,9 +15,9 @@
 #include "engine/output/event_channel.h"
 #include "engine/output/sample_batch.h"
 #include "engine/scheduling/request_queue.h"
-#include "engine/scheduling/step_batch.h"
-#include "engine/sequence.h"
-#include "engine/speculation/drafting.h"
+#include "engine/sequence/sequence.h"
+#include "engine/stages/drafting.h"
+#include "engine/stages/step_batch.h"
 #include "model/runner.h"
 
 namespace cairn {
@@ -64,7 +64,7 @@ class Emitter {
                            int64_t now_ns, Outputs& outputs);
   Result<void> add_tokens(Sequence& sequence, const ScheduledTokens& share, const StepBatch& batch,
                           const Outputs& outputs, Events& events);
-  Result<Sampled> choose(Sequence& sequence, const SampleBatch& samples, const LogitsView& logits, int64_t row);
+  Result<Sampled> choose(SequenceSampling& sampling, const SampleBatch& samples, const LogitsView& logits, int64_t row);
 
   Runner& runner_;
   KvManager& kv_;

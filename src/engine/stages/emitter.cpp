@@ -1,4 +1,4 @@
-#include "engine/output/emitter.h"
+#include "engine/stages/emitter.h"
 
 #include <utility>
 
@@ -16,8 +16,9 @@ Result<void> Emitter::sample(const Sequences& running, StepBatch& batch) {
   for (const ScheduledTokens& share : batch.scheduled) {
     Sequence& sequence = *running[static_cast<size_t>(share.demand)];
     if (sequence.embeds() || !share.logits) continue;
+    SequenceSampling& sampling = sequence.sampling();
     const int32_t rows = batch.decodes(share) ? share.rows : 1;
-    for (int32_t ahead = 0; ahead < rows && sequence.add_request(row + ahead, ahead, batch.samples); ++ahead) continue;
+    for (int32_t ahead = 0; ahead < rows && sampling.add_request(row + ahead, ahead, batch.samples); ++ahead) continue;
     row += rows;
   }
   return batch.samples.run(runner_);
@@ -44,17 +45,24 @@ Result<void> Emitter::emit(const StepBatch& batch, const LogitsView& logits, int
 Result<void> Emitter::emit_hidden(std::unique_ptr<Sequence>& sequence, const ScheduledTokens& share, int64_t now_ns,
                                   Outputs& outputs) {
   counters_.prompt_tokens += share.rows;
-  const LogitsWanted wanted = sequence->wants_hidden(share.logits);
+  SequenceEmbedding& embedding = *sequence->embedding();
+  const LogitsWanted wanted = embedding.wanted(share.logits);
   const size_t rows = wanted == LogitsWanted::kHiddenAll    ? static_cast<size_t>(share.rows)
                       : wanted == LogitsWanted::kHiddenLast ? 1
                                                             : 0;
   const size_t values = rows * static_cast<size_t>(runner_.embedding().dimensions);
-  if (share.logits) sequence->token_at(now_ns);
-  Events events;
-  const bool whole = sequence->take_hidden(outputs.hidden.first(values), share.logits, runner_, events);
+  if (share.logits) sequence->statistics().token_at(now_ns);
+  int32_t& computed = sequence->memory().computed;
+  embedding.add(outputs.hidden.first(values), computed == 0, runner_);
   outputs.hidden = outputs.hidden.subspan(values);
-  sequence->memory().computed += share.rows;
-  if (whole) finish(sequence, std::move(events));
+  if (!share.logits) {
+    computed += share.rows;
+    return {};
+  }
+  Events events = sequence->end(FinishReason::kStop, {});
+  events.finish.embedding = embedding.vector(runner_);
+  computed += share.rows;
+  finish(sequence, std::move(events));
   return {};
 }
 
@@ -71,7 +79,7 @@ Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const Sch
       return {};
     }
   }
-  if (const int64_t gap_ns = sequence->token_at(now_ns); gap_ns > 0)
+  if (const int64_t gap_ns = sequence->statistics().token_at(now_ns); gap_ns > 0)
     counters_.inter_token_seconds.add(static_cast<double>(gap_ns) * 1e-9);
   CAIRN_TRY_VOID(add_tokens(*sequence, share, batch, outputs, events));
   outputs.row += decode ? share.rows : 1;
@@ -92,15 +100,15 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
   const int32_t proposed = decode ? share.rows - 1 : 0;
   if (decode) ++memory.computed;
   ++counters_.tokens_generated;
-  CAIRN_TRY(Sampled sampled, choose(sequence, batch.samples, outputs.logits, outputs.row));
+  CAIRN_TRY(Sampled sampled, choose(sequence.sampling(), batch.samples, outputs.logits, outputs.row));
   bool finished = sequence.add_token(std::move(sampled), events);
   int32_t accepted = 0;
   while (!finished && accepted < proposed &&
-         sequence.tokens().back() == sequence.drafts()[static_cast<size_t>(accepted)]) {
+         sequence.tokens().back() == sequence.drafts().tokens()[static_cast<size_t>(accepted)]) {
     ++accepted;
     ++memory.computed;
     ++counters_.tokens_generated;
-    CAIRN_TRY(sampled, choose(sequence, batch.samples, outputs.logits, outputs.row + accepted));
+    CAIRN_TRY(sampled, choose(sequence.sampling(), batch.samples, outputs.logits, outputs.row + accepted));
     finished = sequence.add_token(std::move(sampled), events);
   }
   if (proposed == 0) return {};
@@ -108,7 +116,8 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
     const BatchSlice& slice = batch.slices[static_cast<size_t>(&share - batch.scheduled.data())];
     CAIRN_TRY_VOID(runner_.keep_drafts(kv_.pool(), slice, accepted));
   }
-  sequence.drafted(proposed, accepted);
+  sequence.statistics().drafted(proposed, accepted);
+  sequence.drafts().observe(proposed, accepted);
   if (finished) {  // the finish was written before this step's drafts were counted
     events.finish.timings.drafted += proposed;
     events.finish.timings.accepted += accepted;
@@ -121,20 +130,21 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
 
 // Returns the token after a row. Whether the host or the runner samples it follows from the request and the row alone,
 // never from drafts.
-Result<Sampled> Emitter::choose(Sequence& sequence, const SampleBatch& samples, const LogitsView& logits, int64_t row) {
-  if (!runner_samples_) return sequence.choose(logits.row(row));
-  if (sequence.is_given()) return sequence.choose({});
+Result<Sampled> Emitter::choose(SequenceSampling& sampling, const SampleBatch& samples, const LogitsView& logits,
+                                int64_t row) {
+  if (!runner_samples_) return sampling.choose(logits.row(row));
+  if (sampling.is_given()) return sampling.choose({});
   const SampleResult* sampled = samples.of(row);
   if (sampled == nullptr) {
     late_samples_.begin();
-    if (sequence.add_request(static_cast<int32_t>(row), 0, late_samples_)) {
+    if (sampling.add_request(static_cast<int32_t>(row), 0, late_samples_)) {
       CAIRN_TRY_VOID(late_samples_.run(runner_));
       sampled = late_samples_.of(row);
     }
   }
-  if (sampled != nullptr && sampled->token != SampleResult::kNeedsHost) return sequence.take(*sampled);
+  if (sampled != nullptr && sampled->token != SampleResult::kNeedsHost) return sampling.take(*sampled);
   CAIRN_TRY(const std::span<const float> values, runner_.logits_row(row));
-  return sequence.choose(values);
+  return sampling.choose(values);
 }
 
 void Emitter::finish(std::unique_ptr<Sequence>& sequence, Events&& events) {

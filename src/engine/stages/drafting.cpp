@@ -1,4 +1,4 @@
-#include "engine/speculation/drafting.h"
+#include "engine/stages/drafting.h"
 
 #include <algorithm>
 #include <exception>
@@ -27,7 +27,7 @@ Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& option
 }
 
 int64_t Drafting::propose(const Sequences& running, const CostModel& cost) try {
-  for (const std::unique_ptr<Sequence>& sequence : running) sequence->forget_drafts();
+  for (const std::unique_ptr<Sequence>& sequence : running) sequence->drafts().forget();
   requests_.clear();
   collect_requests(running, cost);
   if (requests_.empty()) return 0;
@@ -42,7 +42,7 @@ int64_t Drafting::propose(const Sequences& running, const CostModel& cost) try {
   }
   return drafting_ns;
 } catch (const std::exception&) {
-  for (const std::unique_ptr<Sequence>& sequence : running) sequence->forget_drafts();
+  for (const std::unique_ptr<Sequence>& sequence : running) sequence->drafts().forget();
   return 0;
 }
 
@@ -60,22 +60,24 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
   for (const std::unique_ptr<Sequence>& sequence : running) {
     if (!sequence->decoding() || sequence->channel().unread()) continue;
     const double with = cost.step_ns(decoding + 1, attended + sequence->memory().computed);
-    if (sequence->expects()) {
+    SequenceDrafts& drafts = sequence->drafts();
+    const std::span<const TokenId> expected =
+        drafts.allowed() ? sequence->sampling().expected() : std::span<const TokenId>();
+    if (!expected.empty()) {
       // A row's cost is given as a share of the stream's part of the step, so that others lose nothing: where rows are
       // what takes time, only drafts that are nearly certain pay.
-      sequence->draft_expected((with - without) / without * decoding);
+      drafts.expect(expected, (with - without) / without * decoding, sequence->drafts_room());
       continue;
     }
-    if (drafts_max_ == 0 || !sequence->speculates()) continue;
+    if (drafts_max_ == 0 || !drafts.speculates()) continue;
     const double row_cost = (with - without + token_ns_) / without;
-    int32_t wanted =
-        std::min(sequence->draft_length_controller().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
+    int32_t wanted = std::min(drafts.tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
     wanted = reserve(*sequence, wanted);
     if (wanted <= 0) continue;
     requests_.push_back({.sequence = sequence->id(),
                          .tokens = sequence->tokens(),
                          .tokens_max = wanted,
-                         .proposed = &sequence->drafts(),
+                         .proposed = &drafts.proposed(),
                          .pages = &sequence->memory().table,
                          .pool = &kv_.pool(),
                          .adapter_scales = sequence->adapter_scales(),

@@ -1,16 +1,40 @@
-#include "engine/scheduling/step_batch.h"
+#include "engine/stages/step_batch.h"
 
 #include <memory>
 
 namespace cairn {
 namespace {
 
+ScheduleInput input_of(const Sequence& sequence) {
+  const SequenceMemory& memory = sequence.memory();
+  const SequenceOrder& order = sequence.order();
+  ScheduleInput input;
+  input.rows = sequence.rows_left();
+  input.decode = sequence.decoding();
+  const Checkpoint* const checkpoint = memory.next_checkpoint();
+  if (checkpoint != nullptr) input.step_rows_max = checkpoint->tokens - memory.computed;
+  input.drafts = static_cast<int32_t>(sequence.drafts().tokens().size());
+  input.position = memory.computed;
+  input.priority = order.priority();
+  input.party = sequence.party();
+  input.deferred = order.rank() == kUnreadRank || memory.disk.load != nullptr ||
+                   sequence.caching().slot_action() != SlotAction::kNone;
+  input.deadline_ns = order.deadline_ns();
+  input.tbt_ns = order.tbt_ns();
+  return input;
+}
+
+// Whether it waits for its first token with a prompt of at most kLateRowsMax uncached tokens.
+bool is_short_prefill(const Sequence& sequence) {
+  return !sequence.has_answer() && sequence.prompt_tokens() - sequence.statistics().cached_tokens() <= kLateRowsMax;
+}
+
 // How long the short prompts here take if they get no more than the ordinary share of every step.
 int64_t predicted_short_prefill_ns(const Sequences& running, const CostModel& cost, const StepLimits& limits) {
   int64_t rows = 0, attended = 0;
   int32_t decoding = 0;
   for (const std::unique_ptr<Sequence>& sequence : running) {
-    if (sequence->is_short_prefill()) rows += sequence->rows_left();
+    if (is_short_prefill(*sequence)) rows += sequence->rows_left();
     if (!sequence->decoding()) continue;
     ++decoding;
     attended += sequence->memory().computed;
@@ -34,8 +58,8 @@ void collect_inputs(const Sequences& running, const CostModel& cost, const StepL
   const int64_t short_prompts_ns = predicted_short_prefill_ns(running, cost, limits);
   batch.inputs.clear();
   for (const std::unique_ptr<Sequence>& sequence : running) {
-    batch.inputs.push_back(sequence->demand());
-    batch.inputs.back().at_risk = sequence->is_short_prefill() && sequence->deadline_ns() < now_ns + short_prompts_ns;
+    ScheduleInput& input = batch.inputs.emplace_back(input_of(*sequence));
+    input.at_risk = is_short_prefill(*sequence) && input.deadline_ns < now_ns + short_prompts_ns;
   }
 }
 
@@ -44,7 +68,7 @@ void defer_duplicate_prefills(const Sequences& running, std::span<const uint64_t
     if (page_keys[i] == 0) continue;
     bool& deferred = batch.inputs[i].deferred;
     for (size_t j = 0; j < page_keys.size() && !deferred; ++j) {
-      deferred = j != i && page_keys[j] == page_keys[i] && running[j]->precedes(*running[i]);
+      deferred = j != i && page_keys[j] == page_keys[i] && running[j]->order().precedes(running[i]->order());
     }
   }
 }
@@ -64,7 +88,7 @@ void lay_out(const Sequences& running, StepBatch& batch) {
     slice.position_begin = memory.computed;
     slice.pages = &memory.table;
     slice.adapter_scales = sequence.adapter_scales();
-    slice.logits = sequence.embeds() ? sequence.wants_hidden(share.logits)
+    slice.logits = sequence.embeds() ? sequence.embedding()->wanted(share.logits)
                    : decode          ? LogitsWanted::kAll
                    : share.logits    ? LogitsWanted::kLast
                                      : LogitsWanted::kNone;
@@ -72,7 +96,7 @@ void lay_out(const Sequences& running, StepBatch& batch) {
     const auto tokens = sequence.tokens().subspan(static_cast<size_t>(memory.computed), static_cast<size_t>(known));
     batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());
     slice.drafts = share.rows - known;
-    const auto drafts = std::span(sequence.drafts()).first(static_cast<size_t>(slice.drafts));
+    const auto drafts = sequence.drafts().tokens().first(static_cast<size_t>(slice.drafts));
     batch.tokens.insert(batch.tokens.end(), drafts.begin(), drafts.end());
     batch.attended += attended_by(memory.computed, share.rows);
   }

@@ -10,7 +10,7 @@
 #include "engine/output/sample_batch.h"
 #include "engine/scheduling/cost_model.h"
 #include "engine/scheduling/scheduler.h"
-#include "engine/sequence.h"
+#include "engine/sequence/sequence.h"
 #include "model/runner.h"
 
 namespace cairn {

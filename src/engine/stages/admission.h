@@ -1,7 +1,8 @@
 /// Admission into the batch: requests wait here, are checked, get slots and pages, and come back when they are
 /// preempted.
 ///
-/// Who goes first and who yields follows fair_shares.h; the order of classes is that of their weights (stride.h).
+/// Who goes first and who yields follows scheduling/fair_shares.h; the order of classes is that of their weights
+/// (scheduling/stride.h).
 #pragma once
 
 #include <array>
@@ -19,14 +20,14 @@
 #include "engine/engine.h"
 #include "engine/engine_counters.h"
 #include "engine/kv/kv_manager.h"
-#include "engine/output/emitter.h"
 #include "engine/output/event_channel.h"
 #include "engine/request_validation.h"
-#include "engine/scheduling/preemption_policy.h"
 #include "engine/scheduling/request_queue.h"
 #include "engine/scheduling/stride.h"
 #include "engine/scheduling/tenants.h"
-#include "engine/sequence.h"
+#include "engine/sequence/sequence.h"
+#include "engine/stages/emitter.h"
+#include "engine/stages/preemption_policy.h"
 #include "model/runner.h"
 #include "sampling/sampler.h"
 #include "tokenizer/tokenizer.h"
@@ -58,7 +59,7 @@ class Admission {
   /// preempts stalled sequences, and admits waiting requests in order while slots and memory last. When this returns,
   /// preempting any of `running` needs no memory.
   void admit(int64_t now_ns, Sequences& running);
-  /// Orders `running` for the step: see Sequence::rank.
+  /// Orders `running` for the step: see SequenceOrder::rank.
   void rank(const Sequences& running) { policy_.rank(running); }
   /// Preempts a sequence for the pages of `sequence`: one that comes after it, or `sequence` itself if it is the last.
   /// The preempted one is null in `running` afterwards.

@@ -1,0 +1,11 @@
+#include "engine/party.h"
+
+#include "base/hash.h"
+
+namespace cairn {
+
+Party party_of(std::string_view client, std::string_view tenant) {
+  return {.client = hash64(client), .tenant = tenant.empty() ? kNoTenant : hash64(tenant) | 1};
+}
+
+}  // namespace cairn

@@ -1,0 +1,93 @@
+#include "engine/sequence/sequence_sampling.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cairn {
+
+SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt,
+                                   const Tokenizer& tokenizer, int32_t vocabulary, SamplerScratch& scratch)
+    : tokenizer_(tokenizer),
+      sampler_(request.sampling, vocabulary, prompt, &scratch, &tokenizer),
+      constraint_(std::move(request.constraint)),
+      min_tokens_(request.min_tokens),
+      ignore_eos_(request.ignore_eos),
+      stop_tokens_(std::move(request.stop_tokens)) {
+  if (constraint_ != nullptr) constraint_->begin(rule_);
+  if (min_tokens_ == 0) return;
+  for (int32_t token = 0; token < vocabulary; ++token)
+    if (ends_answer(TokenId{token})) ends_.push_back(TokenId{token});
+  banned_.reserve(2 * ends_.size());
+}
+
+bool SequenceSampling::is_stop_token(TokenId token) const {
+  return std::ranges::find(stop_tokens_, token) != stop_tokens_.end();
+}
+
+bool SequenceSampling::ends_answer(TokenId token) const {
+  const bool known = index(token) < tokenizer_.size();  // models may pad their vocabulary
+  if (!ignore_eos_ && known && tokenizer_.ends_generation(token)) return true;
+  return is_stop_token(token);
+}
+
+std::span<const TokenId> SequenceSampling::banned() {
+  if (sampled_ >= min_tokens_) return rule_.banned;
+  banned_.assign(rule_.banned.begin(), rule_.banned.end());
+  banned_.insert(banned_.end(), ends_.begin(), ends_.end());
+  return banned_;
+}
+
+TokenId SequenceSampling::take_forced() {
+  const TokenId token = rule_.forced[forced_next_++];
+  if (!is_forced()) {
+    rule_.forced.clear();
+    forced_next_ = 0;
+  }
+  return token;
+}
+
+Sampled SequenceSampling::choose(std::span<const float> logits) {
+  return is_forced() ? sampler_.force(take_forced(), logits)
+                     : sampler_.sample(logits, banned(), rule_.greedy, rule_.allowed);
+}
+
+bool SequenceSampling::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
+  if (ahead > 0 && (constraint_ != nullptr || sampled_ < min_tokens_ || !sampler_.knows_later_requests())) return false;
+  if (is_forced()) {
+    if (sampler_.reports())
+      samples.add(sampler_.request_for_forced(row, rule_.forced[forced_next_], samples.changes()));
+    return sampler_.reports();
+  }
+  const std::span<const TokenId> banned = this->banned();
+  const bool masked = !rule_.allowed.empty();
+  // Log-probabilities are those of the row as it was.
+  if ((masked && sampler_.reports()) || !sampler_.can_sample_on_device(banned)) return false;
+  if (masked) samples.allow(row, rule_.allowed);
+  samples.add(sampler_.request_for(row, ahead, banned, rule_.greedy, samples.changes()));
+  return true;
+}
+
+Sampled SequenceSampling::take(const SampleResult& sampled) {
+  if (is_forced()) take_forced();
+  return sampler_.take(sampled);
+}
+
+bool SequenceSampling::count(TokenId token) {
+  ++sampled_;
+  return ends_answer(token);
+}
+
+const NextTokenRule& SequenceSampling::proceed(TokenId token, std::string_view text) {
+  if (constraint_ != nullptr) constraint_->token(token, text, rule_);
+  return rule_;
+}
+
+Error SequenceSampling::failure(int32_t tokens) const {
+  if (rule_.error) return *rule_.error;
+  return {Code::kInternal,
+          fmt::format("the model gave no usable logits (all are NaN or -infinity{}) after token {}",
+                      rule_.allowed.empty() ? "" : ", or of tokens that may not come next", tokens),
+          {}};
+}
+
+}  // namespace cairn

@@ -1,0 +1,71 @@
+/// Which token of a sequence comes next: a sample of the logits, or what the request's constraint says.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "engine/decoding_constraint.h"
+#include "engine/output/sample_batch.h"
+#include "engine/request.h"
+#include "sampling/sampler.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+
+/// Thread: the engine's.
+class SequenceSampling {
+ public:
+  /// Takes the request's constraint and stop tokens. `scratch` and `tokenizer` outlive this.
+  SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt, const Tokenizer& tokenizer,
+                   int32_t vocabulary, SamplerScratch& scratch);
+
+  // -- The next token, from logits on the host or from a runner that samples.
+  Sampled choose(std::span<const float> logits);
+  /// Whether the next token needs no logits.
+  bool is_given() const { return is_forced() && !sampler_.reports(); }
+  /// Adds a request for the sample from a row: of the next token, or of one `ahead` tokens later if the tokens between
+  /// are drafts that are sampled. False if it cannot be told yet, or must be left to choose().
+  bool add_request(int32_t row, int32_t ahead, SampleBatch& samples);
+  /// Takes a sample that the runner made, in place of choose(); it is not SampleResult::kNeedsHost.
+  Sampled take(const SampleResult& sampled);
+  /// What the constraint expects to come next, which may be drafted; none where it is certain.
+  std::span<const TokenId> expected() const { return is_forced() ? std::span<const TokenId>() : rule_.expected; }
+
+  // -- Once it is chosen.
+  /// Counts a token. True if it ends the answer.
+  bool count(TokenId token);
+  /// Tokens so far, with the one that ended the answer.
+  int32_t sampled() const { return sampled_; }
+  bool is_stop_token(TokenId token) const;
+  /// Tells the constraint of a token that did not end the answer, with the text that became certain with it. Returns
+  /// what it says of the next one.
+  const NextTokenRule& proceed(TokenId token, std::string_view text);
+  /// Why no token could be chosen behind so many.
+  Error failure(int32_t tokens) const;
+
+ private:
+  bool ends_answer(TokenId token) const;
+  /// What must not be sampled next.
+  std::span<const TokenId> banned();
+  bool is_forced() const { return forced_next_ < rule_.forced.size(); }
+  TokenId take_forced();
+
+  const Tokenizer& tokenizer_;
+  Sampler sampler_;
+  std::shared_ptr<DecodingConstraint> constraint_;  // null: unconstrained
+  NextTokenRule rule_;
+  size_t forced_next_ = 0;  // next index of rule_.forced
+  int32_t sampled_ = 0;
+  int32_t min_tokens_;
+  bool ignore_eos_;
+  std::vector<TokenId> stop_tokens_;
+  std::vector<TokenId> ends_;    // tokens that end the answer, if min_tokens_ forbids them for a while
+  std::vector<TokenId> banned_;  // scratch
+};
+
+}  // namespace cairn

@@ -1,0 +1,44 @@
+/// The text of a sequence's answer: what of it is certain, and where it ends by itself.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "engine/event.h"
+#include "engine/output/stop_matcher.h"
+#include "engine/request.h"
+#include "tokenizer/detokenizer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+
+/// Thread: the engine's.
+class SequenceText {
+ public:
+  /// Takes the request's stop strings. `tokenizer` outlives this.
+  SequenceText(GenerateRequest& request, const Tokenizer& tokenizer);
+
+  /// Appends to `text` what becomes certain with the token. Gives why the text ends there, if it does: with kStop
+  /// `stop` is the stop string, with kLength a line is indented too little.
+  std::optional<FinishReason> push(TokenId token, std::string& text, std::string& stop);
+  /// Ends the text: gives the finish what is held back, unless that completes a stop string.
+  void flush(Finish& finish);
+  /// Appends the text of a stop token, if the request shows them.
+  void add_stop_token(TokenId token, std::string& text) const;
+  /// Whether a line has ended.
+  bool line_ended() const { return indent_matcher_.line_ended(); }
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::vector<std::string> stops_;
+  size_t shown_stops_;
+  bool shows_stop_tokens_;
+  Detokenizer detokenizer_;
+  StopMatcher stop_matcher_;
+  IndentMatcher indent_matcher_;
+};
+
+}  // namespace cairn
