@@ -1,5 +1,5 @@
-// The rows of the sampling parameters, and the table of docs/sampling.md, which is written anew with CAIRN_UPDATE=1 in the
-// environment.
+// The rows of the sampling parameters, and what is made of them: the table of docs/sampling.md and the list of the
+// page, which are written anew with CAIRN_UPDATE=1 in the environment.
 #include "sampling/parameters.h"
 
 #include <gtest/gtest.h>
@@ -226,6 +226,28 @@ TEST(SamplingParameters, AreTheTableOfTheDocumentAndItTellsOfEach) {
         << "beside its row " << parameter.name << " has no sentence in " << path;
   page.replace(begin, size, table());
   expect_file(path, page);
+}
+
+TEST(SamplingParameters, AreOfferedByTheServersPage) {
+  std::string list =
+      "// Made of the rows of src/sampling/parameters.cpp by sampling_test, with CAIRN_UPDATE=1 in the environment.\n"
+      "export const kParameters: {\n"
+      "  name: string;\n"
+      "  label: string;\n"
+      "  text: string;\n"
+      "  whole: boolean;\n"
+      "  min?: number;\n"
+      "  max?: number;\n"
+      "}[] = [\n";
+  for (const SamplingParameter& parameter : sampling_parameters()) {
+    if (parameter.label.empty()) continue;
+    list += fmt::format("  {{\n    name: '{}',\n    label: '{}',\n    text: \"{}\",\n    whole: {},\n",
+                        parameter.settings_name(), parameter.label, parameter.text, parameter.whole());
+    if (parameter.low != SamplingParameter::kNoLow) list += fmt::format("    min: {},\n", parameter.low);
+    if (parameter.high != SamplingParameter::kNoHigh) list += fmt::format("    max: {},\n", parameter.high);
+    list += "  },\n";
+  }
+  expect_file(source_file("/web/src/lib/parameters.ts"), list + "];\n");
 }
 
 }  // namespace
