@@ -24,6 +24,7 @@
 #include "load_flags.h"
 #include "net/http/http_client.h"
 #include "pull_flags.h"
+#include "sampling_flags.h"
 #include "show.h"
 
 namespace cairn {
@@ -144,15 +145,8 @@ Result<void> add_reasoning(const ChatFlags& flags, ordered_json& body) {
 }
 
 Result<ordered_json> remote_request(const ChatFlags& flags, const ordered_json& messages) {
-  const SamplingParams sampling = flags.sampling.finish();
-  ordered_json body = {{"messages", messages},
-                       {"stream", true},
-                       {"temperature", sampling.temperature},
-                       {"top_p", sampling.top_p},
-                       {"seed", sampling.seed >> 1}};
-  if (sampling.top_k > 0) body["top_k"] = sampling.top_k;
-  if (sampling.min_p > 0) body["min_p"] = sampling.min_p;
-  if (sampling.repetition_penalty != 1) body["repeat_penalty"] = sampling.repetition_penalty;
+  ordered_json body = {{"messages", messages}, {"stream", true}};
+  flags.sampling.add_to_request(body);
   if (flags.max_tokens > 0) body["max_tokens"] = flags.max_tokens;
   CAIRN_TRY(const auto form, flags.form.read());
   if (form) add_form(*form, body);
@@ -320,7 +314,7 @@ void add_conversation_flags(CLI::App& command, ChatFlags& flags) {
       ->check(CLI::Range(-1, 1 << 30))
       ->capture_default_str();
   flags.form.add_to(command);
-  flags.sampling.add_to(command);
+  flags.sampling.add_to(command, ShownDefaults::kSampler);
 }
 
 }  // namespace
@@ -331,7 +325,10 @@ void add_chat(CLI::App& app, int& exit_code) {
       "Talk to a model in the terminal: a file's, a server's, or without either the small one that comes along");
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, false);
-  command->add_option("--url", flags->url, "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080");
+  command->add_option(
+      "--url", flags->url,
+      "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080; how it samples where no "
+      "flag says is up to it");
   command->add_option("--api-key", flags->api_key, "Key that the server of --url asks for")->envname("CAIRN_API_KEY");
   add_conversation_flags(*command, *flags);
   command->callback([flags, &exit_code] {

@@ -12,8 +12,8 @@
 
 #include "base/text/utf8.h"
 #include "commands.h"
-#include "load_flags.h"
 #include "net/frames/frame_client.h"
+#include "sampling_flags.h"
 #include "show.h"
 
 namespace cairn {
@@ -59,7 +59,6 @@ std::unexpected<Error> server_error(const ordered_json& event) {
 }
 
 ordered_json request(const FramesFlags& flags) {
-  const SamplingParams sampling = flags.sampling.finish();
   ordered_json body = {{"id", "1"}};
   if (flags.message.empty()) {
     body["prompt"] = flags.prompt;
@@ -67,12 +66,7 @@ ordered_json request(const FramesFlags& flags) {
     body["messages"] = ordered_json::array({{{"role", "user"}, {"content", flags.message}}});
   }
   if (flags.max_tokens > 0) body["max_tokens"] = flags.max_tokens;
-  body["temperature"] = sampling.temperature;
-  body["top_p"] = sampling.top_p;
-  body["seed"] = sampling.seed >> 1;
-  if (sampling.top_k > 0) body["top_k"] = sampling.top_k;
-  if (sampling.min_p > 0) body["min_p"] = sampling.min_p;
-  if (sampling.repetition_penalty != 1) body["repetition_penalty"] = sampling.repetition_penalty;
+  flags.sampling.add_to_request(body);
   return body;
 }
 
@@ -158,7 +152,7 @@ void add_frames(CLI::App& app, int& exit_code) {
   command->add_option("-n,--max-tokens", flags->max_tokens, "Tokens of the answer at most; -1: to the context's end")
       ->check(CLI::Range(-1, 1 << 30))
       ->capture_default_str();
-  flags->sampling.add_to(*command);
+  flags->sampling.add_to(*command, ShownDefaults::kNone);
   command->callback([flags, &exit_code] {
     if (const auto done = frames(*flags, exit_code); !done) exit_code = report(done.error());
   });

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "form_flags.h"
 #include "load_flags.h"
+#include "sampling_flags.h"
 
 namespace cairn {
 namespace {
@@ -94,7 +95,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the model ends its text");
   command->add_flag("-q,--quiet", flags->quiet, "Only the text: no log, no timings");
   flags->form.add_to(*command);
-  flags->sampling.add_to(*command);
+  flags->sampling.add_to(*command, ShownDefaults::kSampler);
   command->callback([flags, &exit_code] {
     if (const auto done = generate(*flags); !done) exit_code = report(done.error());
   });

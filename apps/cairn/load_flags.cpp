@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <fstream>
-#include <random>
 #include <sstream>
 
 #include "base/log.h"
@@ -197,40 +196,6 @@ Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, const Runn
   }
   CAIRN_TRY(loaded.runner, load_model(file, loaded.device.stages(), model_options));
   return loaded;
-}
-
-void SamplingFlags::add_to(CLI::App& command) {
-  command.add_option("--temp,--temperature", params.temperature, "0 always takes the most likely token")
-      ->check(CLI::Range(0.0, 2.0))
-      ->capture_default_str();
-  command.add_option("--top-k", params.top_k, "Only the k most likely tokens; 0: all")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  command.add_option("--top-p", params.top_p, "Only the most likely tokens that make up this probability")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  command.add_option("--min-p", params.min_p, "Only tokens at least this likely relative to the most likely")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
-  command.add_option("--repeat-penalty", params.repetition_penalty, "Over 1 discourages repetition")
-      ->check(CLI::Range(0.01, 10.0))
-      ->capture_default_str();
-  command.add_option_function<uint64_t>(
-      "--seed",
-      [this](const uint64_t& seed) {
-        params.seed = seed;
-        has_seed = true;
-      },
-      "Same seed, same answer (default: another one each time)");
-}
-
-SamplingParams SamplingFlags::finish() const {
-  SamplingParams finished = params;
-  if (!has_seed) {
-    std::random_device random;
-    finished.seed = static_cast<uint64_t>(random()) << 32 | random();
-  }
-  return finished;
 }
 
 void warn_without_template(const LoadedModel& model) {

@@ -1,4 +1,4 @@
-/// Flags of all subcommands that run a model, and of those that sample from it.
+/// Flags of all subcommands that run a model.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "loader/registry.h"
-#include "sampling/sampler.h"
 
 namespace cairn {
 
@@ -57,15 +56,6 @@ struct LoadFlags {
 
  private:
   void add_computing_flags(CLI::App& command);
-};
-
-struct SamplingFlags {
-  SamplingParams params;
-  bool has_seed = false;
-
-  void add_to(CLI::App& command);
-  /// The parameters, with a random seed if none was given.
-  SamplingParams finish() const;
 };
 
 /// Warns if conversations with the model will be rendered with a template that is not its own.

@@ -24,6 +24,7 @@
 #include "api/routes.h"
 #include "api/tokenize_endpoints.h"
 #include "base/testing/test_data.h"
+#include "sampling/parameters.h"
 
 namespace cairn::api {
 namespace {
@@ -322,6 +323,26 @@ TEST(FieldTable, WhatHasNoEffectIsTold) {
       EXPECT_THAT(context.warnings(), testing::Contains(testing::HasSubstr(name))) << reader.name;
     }
   }
+}
+
+TEST(FieldTable, EveryProtocolHonoursEverySamplingParameterByAllItsNames) {
+  std::set<std::string> sampling;
+  for (const Endpoint& endpoint : answering()) {
+    const auto& uses = uses_of(endpoint);
+    const auto honours = [&](std::string_view name) {
+      const auto found = uses.find(std::string(name));
+      return found != uses.end() && found->second == FieldUse::kHonoured;
+    };
+    const std::string path = honours("options.temperature") ? "options." : "";
+    if (!honours(path + "temperature")) continue;
+    sampling.insert(endpoint.name);
+    for (const SamplingParameter& parameter : sampling_parameters())
+      for (const std::string_view name : {parameter.name, parameter.alias})
+        EXPECT_TRUE(name.empty() || honours(path + std::string(name))) << endpoint.name << " " << name;
+  }
+  EXPECT_THAT(sampling,
+              testing::IsSupersetOf({"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",
+                                     "/api/chat", "/api/generate", "/completion", "/infill", "frames"}));
 }
 
 TEST(FieldTable, WhatIsNotListedIsToldOrIfFieldsAreStrictRefusedByName) {

@@ -100,7 +100,7 @@ GenerationDefaults Service::generation_defaults(const LoadedModel& model) const 
     const auto own = model_defaults_.find(model.name);
     if (own != model_defaults_.end()) defaults = own->second.or_else(options_.defaults);
   }
-  return defaults.or_else(recommended_by(model.file.metadata()));
+  return defaults.or_else({.sampling = recommended_by(model.file.metadata())});
 }
 
 void Service::run(Job& job, SharedModel model) {

@@ -37,53 +37,13 @@ constexpr StepName kStepNames[] = {
 };
 constexpr std::string_view kStepLetters = "edskypmxtia";  // in the order of SamplerStep
 
-// Checks inclusive bounds. NaN is in no range.
-Result<void> check_range(const char* field, float value, float low, float high) {
-  if (value >= low && value <= high) return {};
-  return fail_at(field, Code::kInvalidArgument, "{} is {}; it must be from {} to {}", field, value, low, high);
-}
-
-Result<void> check_at_least(const char* field, int32_t value, int32_t low) {
-  if (value >= low) return {};
-  return fail_at(field, Code::kInvalidArgument, "{} is {}; it must be {} or more", field, value, low);
-}
-
-Result<void> check_last(const char* field, int32_t value) {
-  if (value >= -1 && value <= kPenaltyLastMax) return {};
-  return fail_at(field, Code::kInvalidArgument, "{} is {}; it must be from 0 to {}, or -1 for as many as that", field,
-                 value, kPenaltyLastMax);
-}
-
-Result<void> check_bias(const std::vector<std::pair<TokenId, float>>& logit_bias, int32_t vocabulary) {
-  if (logit_bias.size() > kLogitBiasMax) {
-    return fail_at("logit_bias", Code::kInvalidArgument, "logit_bias has {} entries; at most {} are allowed",
-                   logit_bias.size(), kLogitBiasMax);
-  }
-  for (const auto& [token, bias] : logit_bias) {
-    if (index(token) < 0 || index(token) >= vocabulary) {
-      return fail_at("logit_bias", Code::kInvalidArgument, "logit_bias names token {}; this model has tokens 0 to {}",
-                     index(token), vocabulary - 1);
-    }
-    if (!(bias >= -100 && bias <= 100)) {
-      return fail_at("logit_bias", Code::kInvalidArgument, "logit_bias of token {} is {}; it must be from -100 to 100",
-                     index(token), bias);
-    }
-  }
+// Adds a step, if there is one; `shown` is what names it.
+Result<void> add_step(std::optional<SamplerStep> step, std::string_view shown, std::vector<SamplerStep>& steps) {
+  if (!step) return fail(Code::kInvalidArgument, "{}", no_sampler_step(fmt::format("\"{}\"", shown)));
+  if (steps.size() >= kSamplerStepsMax)
+    return fail(Code::kInvalidArgument, "may have at most {} steps", kSamplerStepsMax);
+  steps.push_back(*step);
   return {};
-}
-
-Result<void> check_dry(const DryParams& dry) {
-  CAIRN_TRY_VOID(check_range("dry_multiplier", dry.multiplier, 0, 1'000));
-  CAIRN_TRY_VOID(check_range("dry_base", dry.base, 1, 100));
-  CAIRN_TRY_VOID(check_at_least("dry_allowed_length", dry.allowed_length, 0));
-  CAIRN_TRY_VOID(check_last("dry_penalty_last_n", dry.last));
-  const bool fits = dry.breakers.size() <= kDryBreakersMax && std::ranges::all_of(dry.breakers, [](const auto& text) {
-                      return !text.empty() && text.size() <= kDryBreakerBytesMax;
-                    });
-  if (fits) return {};
-  return fail_at("dry_sequence_breakers", Code::kInvalidArgument,
-                 "dry_sequence_breakers may have at most {} texts of 1 to {} bytes", kDryBreakersMax,
-                 kDryBreakerBytesMax);
 }
 
 }  // namespace
@@ -102,54 +62,28 @@ std::optional<SamplerStep> sampler_step_of_letter(char letter) {
   return at == std::string_view::npos ? std::nullopt : std::optional(static_cast<SamplerStep>(at));
 }
 
-Result<void> SamplingParams::validate(int32_t vocabulary) const {
-  constexpr float kSigmasMax = 1'000;
-  CAIRN_TRY_VOID(check_range("temperature", temperature, 0, kTemperatureMax));
-  if (top_k < 0) {
-    return fail_at("top_k", Code::kInvalidArgument, "top_k is {}; it must be 0 (all tokens) or more", top_k);
+Result<std::vector<SamplerStep>> sampler_steps_of_names(std::string_view names) {
+  std::vector<SamplerStep> steps;
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(';'));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    CAIRN_TRY_VOID(add_step(sampler_step_named(name), name, steps));
   }
-  CAIRN_TRY_VOID(check_range("top_p", top_p, 0, 1));
-  CAIRN_TRY_VOID(check_range("min_p", min_p, 0, 1));
-  CAIRN_TRY_VOID(check_range("typical_p", typical_p, 0, 1));
-  if (!(repetition_penalty > 0 && repetition_penalty <= 10)) {
-    return fail_at("repetition_penalty", Code::kInvalidArgument,
-                   "repetition_penalty is {}; it must be above 0 and at most 10", repetition_penalty);
-  }
-  CAIRN_TRY_VOID(check_range("frequency_penalty", frequency_penalty, -2, 2));
-  CAIRN_TRY_VOID(check_range("presence_penalty", presence_penalty, -2, 2));
-  CAIRN_TRY_VOID(check_last("penalty_last", penalty_last));
-  CAIRN_TRY_VOID(check_dry(dry));
-  if (!(top_n_sigma <= kSigmasMax)) {
-    return fail_at("top_n_sigma", Code::kInvalidArgument, "top_n_sigma is {}; it must be at most {}", top_n_sigma,
-                   kSigmasMax);
-  }
-  CAIRN_TRY_VOID(check_range("xtc_probability", xtc_probability, 0, 1));
-  if (!(xtc_threshold >= 0)) {
-    return fail_at("xtc_threshold", Code::kInvalidArgument, "xtc_threshold is {}; it must be 0 or more", xtc_threshold);
-  }
-  CAIRN_TRY_VOID(check_range("dynatemp_range", dynatemp_range, 0, kTemperatureMax));
-  CAIRN_TRY_VOID(check_range("dynatemp_exponent", dynatemp_exponent, 0, 100));
-  if (!(adaptive_target <= 1)) {
-    return fail_at("adaptive_target", Code::kInvalidArgument, "adaptive_target is {}; it must be at most 1",
-                   adaptive_target);
-  }
-  CAIRN_TRY_VOID(check_range("adaptive_decay", adaptive_decay, 0, kAdaptiveDecayMax));
-  if (mirostat < 0 || mirostat > 2) {
-    return fail_at("mirostat", Code::kInvalidArgument, "mirostat is {}; it must be 0, 1 or 2", mirostat);
-  }
-  CAIRN_TRY_VOID(check_range("mirostat_tau", mirostat_tau, 0, 100));
-  CAIRN_TRY_VOID(check_range("mirostat_eta", mirostat_eta, 0, 1));
-  CAIRN_TRY_VOID(check_at_least("min_keep", min_keep, 0));
-  if (steps.size() > kSamplerStepsMax) {
-    return fail_at("samplers", Code::kInvalidArgument, "samplers has {} steps; at most {} are allowed", steps.size(),
-                   kSamplerStepsMax);
-  }
-  CAIRN_TRY_VOID(check_bias(logit_bias, vocabulary));
-  if (top_logprobs < 0 || top_logprobs > kTopLogprobsMax) {
-    return fail_at("top_logprobs", Code::kInvalidArgument, "top_logprobs is {}; it must be from 0 to {}", top_logprobs,
-                   kTopLogprobsMax);
-  }
-  return {};
+  return steps;
+}
+
+Result<std::vector<SamplerStep>> sampler_steps_of_letters(std::string_view letters) {
+  std::vector<SamplerStep> steps;
+  for (size_t i = 0; i < letters.size(); ++i)
+    CAIRN_TRY_VOID(add_step(sampler_step_of_letter(letters[i]), letters.substr(i, 1), steps));
+  return steps;
+}
+
+std::string no_sampler_step(std::string_view shown) {
+  std::string names;
+  for (size_t i = 0; i < kStepLetters.size(); ++i)
+    names += fmt::format("{}, ", sampler_step_name(static_cast<SamplerStep>(i)));
+  return fmt::format("has no step {}; there are {}or letters of \"{}\"", shown, names, kStepLetters);
 }
 
 }  // namespace cairn

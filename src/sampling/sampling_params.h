@@ -1,4 +1,5 @@
-/// What a request asks of its sampler. docs/sampling.md says what each parameter does.
+/// What a request asks of its sampler. docs/sampling.md says what each parameter does, and parameters.h has the rows of
+/// those that are numbers, with their ranges.
 #pragma once
 
 #include <array>
@@ -18,7 +19,6 @@ inline constexpr int32_t kTopLogprobsMax = 20;
 inline constexpr size_t kLogitBiasMax = 1'024;
 inline constexpr int32_t kPenaltyLastMax = 65'536;
 inline constexpr float kTemperatureMax = 1'000;
-inline constexpr double kAdaptiveDecayMax = 0.99;
 inline constexpr size_t kSamplerStepsMax = 32;
 inline constexpr size_t kDryBreakersMax = 64;
 inline constexpr size_t kDryBreakerBytesMax = 256;
@@ -49,37 +49,43 @@ std::string_view sampler_step_name(SamplerStep step);
 std::optional<SamplerStep> sampler_step_named(std::string_view name);
 /// The step with llama.cpp's letter: "edskypmxta" is the default order, and "i" infill.
 std::optional<SamplerStep> sampler_step_of_letter(char letter);
+/// The steps of an order in llama.cpp's words: names with semicolons between ("top_k;temperature"), or letters. Errors:
+/// kInvalidArgument, no such step or too many.
+Result<std::vector<SamplerStep>> sampler_steps_of_names(std::string_view names);
+Result<std::vector<SamplerStep>> sampler_steps_of_letters(std::string_view letters);
+/// What is wrong with a step that is none, as `shown`: "has no step ...; there are ...".
+std::string no_sampler_step(std::string_view shown);
 
 /// Discourages tokens that would go on with a sequence that occurred already ("don't repeat yourself").
 struct DryParams {
-  float multiplier = 0;        ///< 0 .. 1000; 0: off
-  float base = 1.75f;          ///< 1 .. 100: what each further token of a repetition multiplies the penalty with
-  int32_t allowed_length = 2;  ///< 0 or more: tokens of a repetition that cost nothing
-  int32_t last = -1;           ///< tokens of prompt and answer that are searched; 0: off, -1: kPenaltyLastMax
+  float multiplier = 0;
+  float base = 1.75f;                                       ///< what each further token multiplies the penalty with
+  int32_t allowed_length = 2;                               ///< tokens of a repetition that cost nothing
+  int32_t last = -1;                                        ///< tokens of prompt and answer that are searched
   std::vector<std::string> breakers{"\n", ":", "\"", "*"};  ///< texts that no repetition reaches across
 };
 
 struct SamplingParams {
-  float temperature = 1.0f;         ///< 0 .. kTemperatureMax; 0 is greedy
-  int32_t top_k = 0;                ///< 0: all
-  float top_p = 1.0f;               ///< [0, 1]; 0: the most likely token
-  float min_p = 0.0f;               ///< [0, 1]
-  float typical_p = 1.0f;           ///< [0, 1]
-  float repetition_penalty = 1.0f;  ///< (0, 10]; > 1 discourages tokens among the last penalty_last
-  float frequency_penalty = 0.0f;   ///< -2 .. 2, per occurrence among the last penalty_last
-  float presence_penalty = 0.0f;    ///< -2 .. 2, once
+  float temperature = 1.0f;  ///< 0 is greedy
+  int32_t top_k = 0;         ///< 0: all
+  float top_p = 1.0f;        ///< 0: the most likely token
+  float min_p = 0.0f;
+  float typical_p = 1.0f;
+  float repetition_penalty = 1.0f;  ///< > 1 discourages tokens among the last penalty_last
+  float frequency_penalty = 0.0f;   ///< per occurrence among the last penalty_last
+  float presence_penalty = 0.0f;    ///< once
   int32_t penalty_last = 64;  ///< tokens of prompt and answer to which penalties apply; -1: all (up to kPenaltyLastMax)
   DryParams dry{};
-  float top_n_sigma = -1;       ///< at most 1000; 0 or less: off
-  float xtc_probability = 0;    ///< [0, 1]; 0: off
-  float xtc_threshold = 0.1f;   ///< 0 or more; above 0.5: off
-  float dynatemp_range = 0;     ///< 0 .. kTemperatureMax; 0: the temperature is fixed
-  float dynatemp_exponent = 1;  ///< 0 .. 100
-  float adaptive_target = -1;   ///< at most 1: the probability that sampled tokens have on average; below 0: off
-  float adaptive_decay = 0.9f;  ///< [0, 0.99]: how much of the average so far each token leaves
+  float top_n_sigma = -1;
+  float xtc_probability = 0;
+  float xtc_threshold = 0.1f;
+  float dynatemp_range = 0;  ///< 0: the temperature is fixed
+  float dynatemp_exponent = 1;
+  float adaptive_target = -1;   ///< the probability that sampled tokens have on average
+  float adaptive_decay = 0.9f;  ///< how much of the average so far each token leaves
   int32_t mirostat = 0;         ///< 1 and 2 are its versions, in place of all filters
-  float mirostat_tau = 5;       ///< 0 .. 100: the surprise aimed at, in bits
-  float mirostat_eta = 0.1f;    ///< 0 .. 1: how fast the truncation follows
+  float mirostat_tau = 5;       ///< the surprise aimed at, in bits
+  float mirostat_eta = 0.1f;    ///< how fast the truncation follows
   int32_t min_keep = 0;         ///< tokens that typical_p, top_p, min_p and xtc leave at least
   /// The steps in their order, at most kSamplerStepsMax; a step that is not named is off.
   std::vector<SamplerStep> steps{kDefaultSamplerSteps.begin(), kDefaultSamplerSteps.end()};

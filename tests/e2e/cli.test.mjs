@@ -1,11 +1,12 @@
 // The program's own subcommands, as a person would use them.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { cairn, fixtures, serve, story, storyWithControls, tiny, withoutHoles } from './server.mjs';
+import { cairn, fixtures, parameters, program, serve, story, storyWithControls, tiny, withoutHoles } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-cli-'));
 process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
@@ -355,6 +356,64 @@ test('run and chat hold the final message of a model that writes Harmony to a fo
     }
     await server.stop();
   }
+});
+
+// The body that `cairn chat --url` sends.
+async function chatRequest(flags) {
+  let body = '';
+  const listener = http.createServer((request, reply) => {
+    request.on('data', (bytes) => { body += bytes; });
+    request.on('end', () => {
+      reply.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      reply.end('data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
+    });
+  });
+  await new Promise((done) => { listener.listen(0, '127.0.0.1', done); });
+  const child = spawn(program, ['chat', '--url', `http://127.0.0.1:${listener.address().port}`, ...flags], { stdio: ['pipe', 'ignore', 'inherit'] });
+  child.stdin.end('Hello\n');
+  assert.equal(await new Promise((done) => { child.on('exit', done); }), 0);
+  listener.close();
+  return JSON.parse(body);
+}
+
+test('chat sends a server what was given, and nothing else', async () => {
+  const rest = { messages: [{ role: 'user', content: 'Hello' }], stream: true };
+  assert.deepEqual(await chatRequest([]), rest);
+  assert.deepEqual(await chatRequest(['--temp', '0', '--top-k', '-1', '--seed', '7', '--sampler-seq', 'kt', '-n', '3']),
+    { ...rest, temperature: 0, top_k: 0, seed: 7, samplers: ['top_k', 'temperature'], max_tokens: 3 });
+  assert.deepEqual(await chatRequest(parameters.flatMap(([, flag, value]) => [flag, value])),
+    { ...rest, ...Object.fromEntries(parameters.map(([name, , value]) => [name, Number(value)])) });
+});
+
+test('every sampling parameter is a flag with the same range in every command', () => {
+  const all = parameters.flatMap(([, flag, value]) => [flag, value]);
+  const done = cairn(['generate', story, '-p', 'Once', '-n', '3', '-q', '--seed', '1', ...all]);
+  assert.equal(done.status, 0, done.stderr);
+  assert.equal(done.stdout, cairn(['generate', story, '-p', 'Once', '-n', '3', '-q', '--seed', '1']).stdout);
+  const shown = cairn(['config', 'show', '-m', story, ...all]);
+  assert.equal(shown.status, 0, shown.stderr);
+  for (const [, flag, value] of parameters) assert.ok(shown.stdout.includes(`\n${flag.slice(2)} = ${value}  # the command line\n`), flag);
+  for (const command of [['generate', tiny, '-p', 'x'], ['chat', tiny], ['run', tiny, 'Hi'], ['frames', 'none', '-p', 'x'], ['serve', tiny]]) {
+    const help = cairn([command[0], '--help']).stdout;
+    for (const [, flag] of parameters) assert.match(help, new RegExp(`^ +${flag}[, ]`, 'm'), command[0]);
+    fails([...command, '--temp', '1001'], /--temp.*from 0 to 1000, not 1001/);
+    fails([...command, '--repeat-penalty', '0'], /--repeat-penalty.*above 0 and at most 10, not 0/);
+    fails([...command, '--samplers', 'best'], /--samplers.*no step "best"/);
+    fails([...command, '--samplers', 'top_k', '--sampling-seq', 'k'], /exclude/);
+  }
+  const one = ['generate', story, '-p', 'Once', '-n', '20', '-q', '--temp', '1.5', '--seed', '3'];
+  assert.equal(cairn([...one, '--top-k', '1']).stdout, cairn([...one, '--min-p', '1']).stdout);
+  assert.notEqual(cairn([...one, '--top-n-sigma', '0.5']).stdout, cairn(one).stdout);
+});
+
+test('a seed gives the same chat with a file and with a server', async () => {
+  const flags = ['-n', '12', '--temp', '1.2', '--seed', '5', '--min-p', '0.02'];
+  const local = cairn(['chat', story, ...flags], { input: 'Hello there\n' });
+  assert.equal(local.status, 0, local.stderr);
+  const server = await serve(story);
+  const remote = cairn(['chat', '--url', server.url, ...flags], { input: 'Hello there\n' });
+  await server.stop();
+  assert.equal(remote.stdout, local.stdout);
 });
 
 test('files that cannot be used are refused in one line that says why', () => {

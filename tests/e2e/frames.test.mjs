@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { cairn, program, serve, story } from './server.mjs';
+import { cairn, parameters, program, serve, story } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-frames-'));
 const socketPath = path.join(folder, 'cairn.sock');
@@ -381,6 +381,25 @@ test('cairn frames asks, counts and passes lines on', async () => {
   assert.equal(refused.status, 1);
   assert.match(refused.stdout, /"code":"invalid_value".*prompt must be a string/);
   assert.match(refused.stdout, /"id":"b","event":"eos"/);
+});
+
+test('cairn frames sends what was given, and nothing else', async () => {
+  const at = path.join(folder, 'listener.sock');
+  const asked = async (flags) => {
+    let request;
+    const listener = net.createServer((socket) => socket.once('data', (bytes) => {
+      request = JSON.parse(bytes.subarray(4));
+      socket.end(frame('{"id":"1","event":"eos"}'));
+    }));
+    await new Promise((done) => { listener.listen(at, done); });
+    const child = spawn(program, ['frames', at, '-p', 'Once', ...flags], { stdio: ['ignore', 'ignore', 'inherit'] });
+    assert.equal(await new Promise((done) => { child.on('exit', done); }), 0);
+    await new Promise((done) => { listener.close(done); });
+    return request;
+  };
+  assert.deepEqual(await asked([]), { id: '1', prompt: 'Once' });
+  assert.deepEqual(await asked(['--seed', '7', ...parameters.flatMap(([, flag, value]) => [flag, value])]),
+    { id: '1', prompt: 'Once', ...Object.fromEntries(parameters.map(([name, , value]) => [name, Number(value)])), seed: 7 });
 });
 
 test('cairn frames says what is wrong', () => {

@@ -298,6 +298,19 @@ test('what a file recommends for sampling is the default below the flags', async
   await over.stop();
 });
 
+test('every sampling parameter has a default of the server: by flag, in the config file, for one model', async () => {
+  const own = { temp: 0.5, 'dry-multiplier': 0.25, mirostat: 2, samplers: '"top_k;xtc"' };
+  const config = write('defaults.toml', ['xtc-probability = 0.75', 'temp = 1.5', '[model."stories260K-f32"]',
+    ...Object.entries(own).map(([name, value]) => `${name} = ${value}`), ''].join('\n'));
+  const server = await serve(storyWith({ 'general.sampling.mirostat': 1, 'general.sampling.top_k': 17 }),
+    ['--name', 'stories260K-f32', '--config', config, '--adaptive-decay', '0.5', '--xtc-probability', '0.125']);
+  const { params } = (await (await fetch(`${server.url}/props`)).json()).default_generation_settings;
+  await server.stop();
+  const { temperature, dry_multiplier, mirostat, samplers, xtc_probability, adaptive_decay, top_k } = params;
+  assert.deepEqual({ temperature, dry_multiplier, mirostat, samplers, xtc_probability, adaptive_decay, top_k },
+    { temperature: 0.5, dry_multiplier: 0.25, mirostat: 2, samplers: ['top_k', 'xtc'], xtc_probability: 0.125, adaptive_decay: 0.5, top_k: 17 });
+});
+
 test('the service manager is told when the server is ready, reads again and stops', async () => {
   // Node has no datagrams over Unix sockets, Python has.
   const socket = path.join(folder, 'notify');

@@ -13,6 +13,12 @@ export const fixtures = process.env.CAIRN_TEST_DATA;
 export const story = path.join(fixtures, 'trained', 'stories260K-f32.gguf');
 export const tiny = path.join(fixtures, 'models', 'llama.gguf');
 
+// The sampling parameters of docs/sampling.md's table, which a unit test compares with the program: name, first flag and
+// default.
+export const parameters = fs.readFileSync(new URL('../../docs/sampling.md', import.meta.url), 'utf8')
+  .split('| parameter | flag | default | off |')[1].split('\n\n')[0].split('\n').slice(2)
+  .map((row) => row.match(/^\| `(\w+)`[^|]* \| `(--[\w-]+)`[^|]* \| (\S+) \|/).slice(1));
+
 // A copy of the story model whose file says that it was trained for so many tokens. Far beyond the real number what it
 // writes is odd, but they are tokens.
 export const storyTrainedFor = (tokens) => trainedFor(story, 'llama', tokens);

@@ -4,7 +4,7 @@ import { Answer } from './lib/answer';
 import { getJson, postJson, RequestError } from './lib/api';
 import { type Conversation, exported, imported } from './lib/exchange';
 import { readEvents } from './lib/sse';
-import { type ChatSettings, kNoSettings, requestBody } from './lib/settings';
+import { type ChatSettings, kFurtherFields, kNoSettings, kUsualFields, requestBody } from './lib/settings';
 import { plural } from './lib/format';
 import { Store } from './lib/store';
 import { type Call, type Message, type TextFile, Tree } from './lib/tree';
@@ -117,16 +117,11 @@ export async function lookForDefaults() {
     const model = chosenModels.value[0];
     const props = await getJson<Props>(`props${model ? `?model=${encodeURIComponent(model)}` : ''}`);
     const params = props.default_generation_settings?.params ?? {};
-    const known = (name: string) => (typeof params[name] === 'number' ? (params[name] as number) : undefined);
-    defaults.value = {
-      temperature: known('temperature'),
-      top_p: known('top_p'),
-      top_k: known('top_k'),
-      min_p: known('min_p'),
-      repeat_penalty: known('repeat_penalty'),
-      max_tokens: known('max_tokens') ?? known('n_predict'),
-      seed: known('seed'),
+    const known = ({ name }: { name: string }): [string, number][] => {
+      const value = params[name];
+      return typeof value === 'number' ? [[name, value]] : [];
     };
+    defaults.value = Object.fromEntries([...kUsualFields, ...kFurtherFields].flatMap(known));
   } catch {
     defaults.value = {};
   }

@@ -7,7 +7,8 @@ import { bytes, duration, number, showBidi } from '../src/lib/format';
 import { formulaAt } from '../src/lib/math';
 import { histogram, mean, quantile, since } from '../src/lib/prometheus';
 import { rates, type ModelMetrics, type Reading } from '../src/lib/rates';
-import { fullText, kNoSettings, problemWith, requestBody } from '../src/lib/settings';
+import { kParameters } from '../src/lib/parameters';
+import { fullText, kFurtherFields, kNoSettings, kUsualFields, problemWith, requestBody } from '../src/lib/settings';
 import { EventParser } from '../src/lib/sse';
 import { type Message, Tree } from '../src/lib/tree';
 
@@ -58,6 +59,16 @@ test('answers of several models are one branch, and the first one stays chosen',
   assert.equal(ids(tree.group('b')), 'a b');
   tree.choose('a');
   assert.equal(ids(tree.path()), 'u a');
+});
+
+test('every parameter of the server is offered once, those that are integers in steps of one', () => {
+  const offered = [...kUsualFields, ...kFurtherFields];
+  assert.equal(new Set(offered.map(({ name }) => name)).size, offered.length);
+  for (const { name, whole } of kParameters) {
+    const field = offered.find((each) => each.name === name);
+    assert.equal(field?.step === 1, whole, name);
+  }
+  assert.ok(kUsualFields.some(({ name }) => name === 'temperature'));
 });
 
 test('chunks of a stream make a message with thinking, calls, counts and probabilities', () => {

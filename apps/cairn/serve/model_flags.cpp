@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/settings.h"
+#include "sampling_flags.h"
 
 namespace cairn {
 namespace {
@@ -57,20 +58,14 @@ void ModelFlags::add_limits_to(CLI::App& command) {
 }
 
 void ModelFlags::add_defaults_to(CLI::App& command) {
-  const std::string group = "For requests that leave it out";
-  const auto add = [&](const char* name, auto& value, const char* what, const CLI::Validator& range) {
-    command.add_option(name, value, what)->check(range)->group(group);
-  };
-  constexpr int kMost = std::numeric_limits<int32_t>::max();
-  add("--temp,--temperature", defaults.temperature, "Temperature", CLI::Range(0.0f, kTemperatureMax));
-  add("--top-k", defaults.top_k, "Tokens to choose from; 0: all", CLI::Range(0, kMost));
-  add("--top-p", defaults.top_p, "Probability of the tokens to choose from", CLI::Range(0.0f, 1.0f));
-  add("--min-p", defaults.min_p, "Least probability, as a share of the most likely token's", CLI::Range(0.0f, 1.0f));
-  add("--repeat-penalty", defaults.repetition_penalty, "What the logits of repeated tokens are divided by",
-      CLI::Range(0.01f, 10.0f));
-  command.add_option("-s,--seed", defaults.seed, "Seed of all such requests; -1: another one for each")->group(group);
-  add("-n,--predict,--n-predict,--max-tokens", defaults.predict, "Tokens of an answer; -1: to the end of the context",
-      CLI::Range(-1, kMost));
+  const std::string heading = "For requests that leave it out";
+  add_parameter_flags(command, defaults.sampling, heading, ShownDefaults::kNone);
+  command.add_option("-s,--seed", defaults.seed, "Seed of all such requests; -1: another one for each")->group(heading);
+  command
+      .add_option("-n,--predict,--n-predict,--max-tokens", defaults.predict,
+                  "Tokens of an answer; -1: to the end of the context")
+      ->check(CLI::Range(-1, std::numeric_limits<int32_t>::max()))
+      ->group(heading);
 }
 
 Result<ModelFlags> flags_of_model(const ConfigFile& config, std::span<const std::string> names,

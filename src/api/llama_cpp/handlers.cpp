@@ -124,7 +124,7 @@ Result<ordered_json> props(Service& service, RequestContext& context, const net:
   GenerateRequest defaults;
   defaults.sampling = default_sampling();
   const GenerationDefaults preset = service.generation_defaults(*model);
-  preset.apply(defaults.sampling);
+  preset.sampling.apply(defaults.sampling);
   defaults.max_tokens = preset.predict.value_or(-1);
   ordered_json settings = {
       {"id", 0}, {"id_task", -1}, {"n_ctx", model->engine->context_tokens()}, {"is_processing", false}};

@@ -7,6 +7,7 @@
 #include "api/serialization/json_text.h"
 #include "api/serialization/token_json.h"
 #include "api/serialization/usage.h"
+#include "sampling/parameters.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
@@ -51,7 +52,7 @@ ordered_json timings_per_token_json(const Usage& usage, const Timings& timings) 
 }
 
 // 0.8 rather than 0.800000011920929.
-double as_written(float value) { return std::round(static_cast<double>(value) * 1e6) / 1e6; }
+double as_written(double value) { return std::round(value * 1e6) / 1e6; }
 
 }  // namespace
 
@@ -184,52 +185,42 @@ ordered_json lora_json(std::span<const AdapterScale> adapters) {
 
 ordered_json settings_json(const GenerateRequest& generate, int32_t context_tokens) {
   const SamplingParams& sampling = generate.sampling;
-  ordered_json bias = ordered_json::array();
+  ordered_json settings = {{"n_ctx", context_tokens},
+                           {"n_predict", generate.max_tokens},
+                           {"max_tokens", generate.max_tokens},
+                           {"seed", sampling.seed}};
+  // llama.cpp has its other settings between those of the rows.
+  auto row = sampling_parameters().begin();
+  const auto end = sampling_parameters().end();
+  const auto add_through = [&](std::string_view last) {
+    for (bool added = false; row != end && !added; ++row) {
+      const double value = row->get(sampling);
+      settings[std::string(row->settings_name())] =
+          row->whole() ? ordered_json(static_cast<int64_t>(value)) : ordered_json(as_written(value));
+      added = row->name == last;
+    }
+  };
+  add_through("frequency_penalty");
+  settings["stop"] = generate.stop;
+  settings["ignore_eos"] = generate.ignore_eos;
+  settings["n_probs"] = sampling.top_logprobs;
+  ordered_json& bias = settings["logit_bias"] = ordered_json::array();
   for (const auto& [token, amount] : sampling.logit_bias)
     bias.push_back(ordered_json::array({index(token), as_written(amount)}));
-  ordered_json steps = ordered_json::array();
+  settings["min_tokens"] = generate.min_tokens;
+  add_through("min_keep");
+  settings["t_max_predict_ms"] = generate.line_time_max.count();
+  add_through("dry_penalty_last_n");
+  settings["dry_sequence_breakers"] = sampling.dry.breakers;
+  add_through({});
+  settings["n_keep"] = 0;
+  settings["n_discard"] = 0;
+  settings["post_sampling_probs"] = sampling.filtered_logprobs;
+  settings["lora"] = generate.adapters ? lora_json(*generate.adapters) : ordered_json::array();
+  settings["grammar"] = "";
+  ordered_json& steps = settings["samplers"] = ordered_json::array();
   for (const SamplerStep step : sampling.steps) steps.push_back(sampler_step_name(step));
-  return {{"n_ctx", context_tokens},
-          {"n_predict", generate.max_tokens},
-          {"max_tokens", generate.max_tokens},
-          {"seed", sampling.seed},
-          {"temperature", as_written(sampling.temperature)},
-          {"top_k", sampling.top_k},
-          {"top_p", as_written(sampling.top_p)},
-          {"min_p", as_written(sampling.min_p)},
-          {"typical_p", as_written(sampling.typical_p)},
-          {"repeat_last_n", sampling.penalty_last},
-          {"repeat_penalty", as_written(sampling.repetition_penalty)},
-          {"presence_penalty", as_written(sampling.presence_penalty)},
-          {"frequency_penalty", as_written(sampling.frequency_penalty)},
-          {"stop", generate.stop},
-          {"ignore_eos", generate.ignore_eos},
-          {"n_probs", sampling.top_logprobs},
-          {"logit_bias", std::move(bias)},
-          {"min_tokens", generate.min_tokens},
-          {"min_keep", sampling.min_keep},
-          {"t_max_predict_ms", generate.line_time_max.count()},
-          {"top_n_sigma", as_written(sampling.top_n_sigma)},
-          {"xtc_probability", as_written(sampling.xtc_probability)},
-          {"xtc_threshold", as_written(sampling.xtc_threshold)},
-          {"dynatemp_range", as_written(sampling.dynatemp_range)},
-          {"dynatemp_exponent", as_written(sampling.dynatemp_exponent)},
-          {"dry_multiplier", as_written(sampling.dry.multiplier)},
-          {"dry_base", as_written(sampling.dry.base)},
-          {"dry_allowed_length", sampling.dry.allowed_length},
-          {"dry_penalty_last_n", sampling.dry.last},
-          {"dry_sequence_breakers", sampling.dry.breakers},
-          {"adaptive_target", as_written(sampling.adaptive_target)},
-          {"adaptive_decay", as_written(sampling.adaptive_decay)},
-          {"mirostat", sampling.mirostat},
-          {"mirostat_tau", as_written(sampling.mirostat_tau)},
-          {"mirostat_eta", as_written(sampling.mirostat_eta)},
-          {"n_keep", 0},
-          {"n_discard", 0},
-          {"post_sampling_probs", sampling.filtered_logprobs},
-          {"lora", generate.adapters ? lora_json(*generate.adapters) : ordered_json::array()},
-          {"grammar", ""},
-          {"samplers", std::move(steps)}};
+  return settings;
 }
 
 }  // namespace cairn::api::llama_cpp

@@ -8,6 +8,7 @@
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
+#include "api/params/sampling_fields.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -35,9 +36,10 @@ Result<void> read_options_beside(RequestFields& body, const ordered_json& option
   }
   if (beside.empty()) return {};
   RequestFields fields(body.context(), beside);
-  const uint64_t seed = generate.sampling.seed;
-  read_generation_params(fields, generate);
-  if (!beside.contains("seed")) generate.sampling.seed = seed;
+  // Nothing else is read: what `options` say, and defaults that were filled in, stay.
+  read_parameters(fields, generate.sampling);
+  if (beside.contains("seed")) read_seed(fields, std::nullopt, generate.sampling);
+  read_stop(fields, generate.stop);
   const int32_t limit = read_answer_limit(fields, {"max_tokens", "max_output_tokens"}, generate.max_tokens);
   if (!limited) generate.max_tokens = limit;
   return fields.finish();

@@ -1,32 +1,33 @@
 #include "api/params/generation_defaults.h"
 
+#include <string>
+
 namespace cairn::api {
 namespace {
 
-std::optional<float> number_of(const gguf::Metadata& metadata, std::string_view key, double low, double high) {
-  const auto value = metadata.number(key);
-  if (!value || !(*value >= low && *value <= high)) return std::nullopt;
-  return static_cast<float>(*value);
-}
-
-std::optional<int32_t> integer_of(const gguf::Metadata& metadata, std::string_view key, int64_t low, int64_t high) {
-  const auto value = metadata.integer(key);
-  if (!value || *value < low || *value > high) return std::nullopt;
-  return static_cast<int32_t>(*value);
+std::optional<double> recommended_value(const gguf::Metadata& metadata, const SamplingParameter& parameter) {
+  const std::string key = "general.sampling." + std::string(parameter.recommended);
+  std::optional<double> value;
+  if (parameter.whole()) {
+    if (const auto number = metadata.integer(key)) value = static_cast<double>(*number);
+  } else if (const auto number = metadata.number(key)) {
+    value = *number;
+  }
+  return value && parameter.takes(*value) ? value : std::nullopt;
 }
 
 }  // namespace
 
-GenerationDefaults recommended_by(const gguf::Metadata& metadata) {
-  constexpr int32_t kTopKMax = std::numeric_limits<int32_t>::max();
-  GenerationDefaults defaults;
-  defaults.temperature = number_of(metadata, "general.sampling.temp", 0, kTemperatureMax);
-  defaults.top_k = integer_of(metadata, "general.sampling.top_k", 0, kTopKMax);
-  defaults.top_p = number_of(metadata, "general.sampling.top_p", 0, 1);
-  defaults.min_p = number_of(metadata, "general.sampling.min_p", 0, 1);
-  defaults.repetition_penalty = number_of(metadata, "general.sampling.penalty_repeat", 0.01, 10);
-  defaults.penalty_last = integer_of(metadata, "general.sampling.penalty_last_n", -1, kPenaltyLastMax);
-  return defaults;
+GivenParameters recommended_by(const gguf::Metadata& metadata) {
+  GivenParameters recommended;
+  for (const SamplingParameter& parameter : sampling_parameters()) {
+    if (parameter.recommended.empty()) continue;
+    if (const auto value = recommended_value(metadata, parameter)) recommended.set(parameter, *value);
+  }
+  if (const auto names = metadata.string("general.sampling.sequence")) {
+    if (auto steps = sampler_steps_of_names(*names)) recommended.steps = std::move(*steps);
+  }
+  return recommended;
 }
 
 }  // namespace cairn::api

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
+#include <vector>
 
 namespace cairn::api {
 namespace {
@@ -13,40 +15,47 @@ gguf::Value number(double value) { return {gguf::ValueType::kF32, value}; }
 gguf::Value integer(int64_t value) { return {gguf::ValueType::kI32, value}; }
 
 TEST(GenerationDefaults, AreWhatAFileRecommends) {
-  const GenerationDefaults defaults = recommended_by(metadata_of({{"general.sampling.temp", number(0.5)},
-                                                                  {"general.sampling.top_k", integer(20)},
-                                                                  {"general.sampling.top_p", number(0.75)},
-                                                                  {"general.sampling.min_p", number(0.25)},
-                                                                  {"general.sampling.penalty_repeat", number(1.5)},
-                                                                  {"general.sampling.penalty_last_n", integer(32)}}));
-  EXPECT_EQ(defaults.temperature, 0.5f);
-  EXPECT_EQ(defaults.top_k, 20);
-  EXPECT_EQ(defaults.top_p, 0.75f);
-  EXPECT_EQ(defaults.min_p, 0.25f);
-  EXPECT_EQ(defaults.repetition_penalty, 1.5f);
-  EXPECT_EQ(defaults.penalty_last, 32);
-  EXPECT_FALSE(defaults.seed);
+  std::map<std::string, gguf::Value, std::less<>> values;
+  for (const SamplingParameter& parameter : sampling_parameters()) {
+    if (parameter.recommended.empty()) continue;
+    values["general.sampling." + std::string(parameter.recommended)] = parameter.whole() ? integer(1) : number(0.5);
+  }
+  values["general.sampling.sequence"] = {gguf::ValueType::kString, std::string_view("top_k;temperature")};
+  const GivenParameters recommended = recommended_by(metadata_of({values.begin(), values.end()}));
+  for (const SamplingParameter& parameter : sampling_parameters()) {
+    const auto value = recommended.get(parameter.name);
+    const double recommended_value = parameter.whole() ? 1 : 0.5;
+    EXPECT_EQ(value, parameter.recommended.empty() ? std::nullopt : std::optional(recommended_value)) << parameter.name;
+  }
+  EXPECT_EQ(recommended.get("temperature"), 0.5);
+  EXPECT_EQ(recommended.get("penalty_last_n"), 1);
+  EXPECT_EQ(recommended.steps, (std::vector{SamplerStep::kTopK, SamplerStep::kTemperature}));
 }
 
 TEST(GenerationDefaults, LeaveOutWhatIsOutOfRangeOrOfAnotherType) {
-  const GenerationDefaults defaults =
-      recommended_by(metadata_of({{"general.sampling.temp", number(-1)},
-                                  {"general.sampling.top_k", {gguf::ValueType::kString, std::string_view("20")}},
-                                  {"general.sampling.top_p", number(2)}}));
-  EXPECT_FALSE(defaults.temperature);
-  EXPECT_FALSE(defaults.top_k);
-  EXPECT_FALSE(defaults.top_p);
+  const gguf::Value text = {gguf::ValueType::kString, std::string_view("20")};
+  const GivenParameters recommended = recommended_by(metadata_of({{"general.sampling.temp", number(-1)},
+                                                                  {"general.sampling.top_k", text},
+                                                                  {"general.sampling.top_p", number(2)},
+                                                                  {"general.sampling.sequence", text}}));
+  EXPECT_FALSE(recommended.get("temperature"));
+  EXPECT_FALSE(recommended.get("top_k"));
+  EXPECT_FALSE(recommended.get("top_p"));
+  EXPECT_FALSE(recommended.steps);
 }
 
 TEST(GenerationDefaults, OfAModelComeBeforeThoseOfOthers) {
   GenerationDefaults model, server;
-  model.top_k = 3;
-  server.top_k = 5;
+  for (const SamplingParameter& parameter : sampling_parameters()) {
+    server.sampling.set(parameter, parameter.high);
+    if (parameter.name == "top_k") model.sampling.set(parameter, 3);
+  }
   server.seed = 7;
   const GenerationDefaults both = model.or_else(server);
-  EXPECT_EQ(both.top_k, 3);
+  for (const SamplingParameter& parameter : sampling_parameters())
+    EXPECT_EQ(both.sampling.get(parameter.name), parameter.name == "top_k" ? 3 : parameter.high) << parameter.name;
   EXPECT_EQ(both.seed, 7);
-  EXPECT_FALSE(both.temperature);
+  EXPECT_FALSE(both.predict);
 }
 
 }  // namespace

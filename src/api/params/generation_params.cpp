@@ -17,23 +17,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void read_stop(RequestFields& fields, std::vector<std::string>& stop) {
-  const ordered_json* value = fields.get("stop");
-  if (value == nullptr) return;
-  const auto add = [&](const ordered_json& text) {
-    if (!text.is_string()) return fields.reject("stop", "must be a string or an array of strings");
-    const auto& string = text.get_ref<const std::string&>();
-    if (string.size() > kStopBytesMax)
-      return fields.reject("stop", fmt::format("strings may have at most {} bytes", kStopBytesMax));
-    if (!string.empty()) stop.push_back(string);  // an empty one stops nothing
-  };
-  if (!value->is_array()) return add(*value);
-  if (value->size() > kStopsMax) {
-    return fields.reject("stop", fmt::format("may have at most {} strings, not {}", kStopsMax, value->size()));
-  }
-  for (const auto& text : *value) add(text);
-}
-
 // `stop_token_ids`, which vLLM has: tokens that end the answer.
 void read_stop_tokens(RequestFields& fields, std::vector<TokenId>& tokens) {
   const ordered_json* value = fields.get("stop_token_ids");
@@ -99,6 +82,23 @@ void read_service(RequestFields& fields, GenerateRequest& generate) {
 }
 
 }  // namespace
+
+void read_stop(RequestFields& fields, std::vector<std::string>& stop) {
+  const ordered_json* value = fields.get("stop");
+  if (value == nullptr) return;
+  const auto add = [&](const ordered_json& text) {
+    if (!text.is_string()) return fields.reject("stop", "must be a string or an array of strings");
+    const auto& string = text.get_ref<const std::string&>();
+    if (string.size() > kStopBytesMax)
+      return fields.reject("stop", fmt::format("strings may have at most {} bytes", kStopBytesMax));
+    if (!string.empty()) stop.push_back(string);  // an empty one stops nothing
+  };
+  if (!value->is_array()) return add(*value);
+  if (value->size() > kStopsMax) {
+    return fields.reject("stop", fmt::format("may have at most {} strings, not {}", kStopsMax, value->size()));
+  }
+  for (const auto& text : *value) add(text);
+}
 
 void read_generation_params(RequestFields& fields, GenerateRequest& generate) {
   read_ends(fields, generate);

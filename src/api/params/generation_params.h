@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "api/params/request_fields.h"
 #include "engine/engine.h"
@@ -17,6 +19,8 @@ inline constexpr size_t kCacheSaltBytesMax = 256;
 inline constexpr int64_t kTargetMsMax = 3'600'000;  ///< of metadata.target_ttft_ms and target_tbt_ms: an hour
 inline constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();  ///< of a field that counts tokens
 
+/// Adds the strings of `stop`.
+void read_stop(RequestFields& fields, std::vector<std::string>& stop);
 /// Reads `stop` and what else ends an answer, the sampling parameters (sampling_fields.h), `priority`, `cache_salt`,
 /// the latency targets of `metadata`, and llama.cpp's fields (llama_options.h). What the body leaves out stays as it is
 /// in `generate`, but for the seed, which is then drawn at random.

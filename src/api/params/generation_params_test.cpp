@@ -150,7 +150,8 @@ TEST(GenerationParams, WithoutTheCacheTheSaltIsNobodyElses) {
 
 TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
   GenerationDefaults defaults;
-  defaults.temperature = 0.25f;
+  for (const SamplingParameter& parameter : sampling_parameters())
+    if (parameter.name == "temperature") defaults.sampling.set(parameter, 0.25);
   defaults.seed = 42;
   defaults.predict = 7;
   RequestContext context;
@@ -168,6 +169,33 @@ TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
   EXPECT_EQ(limit_of(kNothing), 7);
   EXPECT_EQ(limit_of({{"n_predict", -2}}), -1);
   EXPECT_EQ(limit_of({{"max_tokens", 3}}), 3);
+}
+
+// A value that the sampler takes and that is not the default.
+double another_value(const SamplingParameter& parameter) {
+  const double standard = parameter.get(SamplingParams());
+  for (const double value : {0.5, 0.25, 1.0, 2.0})
+    if (parameter.contains(value) && value != standard) return value;
+  ADD_FAILURE() << parameter.name;
+  return standard;
+}
+
+TEST(GenerationParams, EveryRowIsReadByItsNamesAndHasADefaultOfTheServers) {
+  for (const SamplingParameter& parameter : sampling_parameters()) {
+    const double value = another_value(parameter);
+    const ordered_json shown = parameter.whole() ? ordered_json(static_cast<int64_t>(value)) : ordered_json(value);
+    for (const std::string_view name : {parameter.name, parameter.alias}) {
+      if (name.empty()) continue;
+      EXPECT_EQ(parameter.get(request_of({{name, shown}}).sampling), value) << name;
+      expect_params_refused({{name, "x"}}, std::string(name), "must be");
+      if (parameter.high != SamplingParameter::kNoHigh)
+        expect_params_refused({{name, parameter.high + 1}}, std::string(name), "must be from");
+    }
+    GenerationDefaults defaults;
+    defaults.sampling.set(parameter, value);
+    const RequestNotes notes(false, [&](std::string_view) { return defaults; });
+    EXPECT_EQ(parameter.get(request_of(kNothing).sampling), value) << parameter.name;
+  }
 }
 
 TEST(GenerationParams, NamesOfALimitMustAgree) {

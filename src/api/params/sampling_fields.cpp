@@ -7,8 +7,8 @@
 #include <optional>
 #include <random>
 
-#include "api/params/generation_params.h"
 #include "api/params/request_context.h"
+#include "sampling/parameters.h"
 
 namespace cairn::api {
 namespace {
@@ -17,18 +17,31 @@ using nlohmann::ordered_json;
 
 constexpr float kNeverBias = -100;  // what `false` stands for
 
-void read_number(RequestFields& fields, std::string_view name, float& value, double low, double high) {
-  value = static_cast<float>(fields.number(name, value, low, high));
+// The parameter by one of its names; nullopt: it is not there, or rejected.
+std::optional<double> read_named(RequestFields& fields, const SamplingParameter& parameter, std::string_view name) {
+  if (parameter.whole()) {
+    const auto number = fields.optional_integer(name, static_cast<int64_t>(parameter.taken_low()),
+                                                static_cast<int64_t>(parameter.high));
+    return number ? std::optional(static_cast<double>(*number)) : std::nullopt;
+  }
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  const auto number = static_cast<float>(fields.number(name, kNone, parameter.taken_low(), parameter.high));
+  if (std::isnan(number)) return std::nullopt;
+  if (parameter.takes(number)) return number;
+  fields.reject(name, fmt::format("must be {}, not {}", parameter.range_text(), number));
+  return std::nullopt;
 }
 
-// Of a number with two names, the second in llama.cpp's words.
-void read_either(RequestFields& fields, std::string_view name, std::string_view alias, float& value, double low,
-                 double high) {
-  read_number(fields, name, value, low, high);
-  const float first = value;
-  read_number(fields, alias, value, low, high);
-  if (fields.get(name) != nullptr && fields.get(alias) != nullptr && first != value)
-    fields.reject(alias, fmt::format("contradicts {}", name));
+void read_parameter(RequestFields& fields, const SamplingParameter& parameter, SamplingParams& sampling) {
+  auto value = read_named(fields, parameter, parameter.name);
+  if (!parameter.alias.empty()) {
+    const auto other = read_named(fields, parameter, parameter.alias);
+    if (value && other && *value != *other)
+      fields.reject(parameter.alias, fmt::format("contradicts {}", parameter.name));
+    if (!value) value = other;
+  }
+  if (!value) return;
+  if (const auto meant = parameter.meaning(*value)) parameter.set(sampling, *meant);
 }
 
 std::optional<TokenId> token_id_of(std::string_view key) {
@@ -84,12 +97,6 @@ void read_logit_bias(RequestFields& fields, GenerateRequest& generate) {
 void read_steps(RequestFields& fields, SamplingParams& sampling) {
   const ordered_json* value = fields.get("samplers");
   if (value == nullptr) return;
-  const auto add = [&](std::optional<SamplerStep> step, std::string_view shown) {
-    if (step) return sampling.steps.push_back(*step);
-    fields.reject("samplers", fmt::format("has no step {}; there are penalties, dry, top_n_sigma, top_k, typ_p, top_p, "
-                                          "min_p, xtc, temperature, infill, adaptive_p, or letters of \"edskypmxtia\"",
-                                          shown));
-  };
   const bool is_list = value->is_array();
   const size_t count = is_list ? value->size() : value->is_string() ? value->get_ref<const std::string&>().size() : 0;
   if (!is_list && !value->is_string())
@@ -97,13 +104,17 @@ void read_steps(RequestFields& fields, SamplingParams& sampling) {
   if (count > kSamplerStepsMax)
     return fields.reject("samplers", fmt::format("may have at most {} steps, not {}", kSamplerStepsMax, count));
   sampling.steps.clear();
+  const auto add = [&](std::optional<SamplerStep> step, const ordered_json& name) {
+    if (step) return sampling.steps.push_back(*step);
+    fields.reject("samplers", no_sampler_step(quoted_value(name)));
+  };
   if (!is_list) {
     for (const char letter : value->get_ref<const std::string&>())
-      add(sampler_step_of_letter(letter), quoted_value(std::string(1, letter)));
+      add(sampler_step_of_letter(letter), std::string(1, letter));
     return;
   }
   for (const ordered_json& name : *value)
-    add(name.is_string() ? sampler_step_named(name.get_ref<const std::string&>()) : std::nullopt, quoted_value(name));
+    add(name.is_string() ? sampler_step_named(name.get_ref<const std::string&>()) : std::nullopt, name);
 }
 
 void read_breakers(RequestFields& fields, DryParams& dry) {
@@ -121,46 +132,6 @@ void read_breakers(RequestFields& fields, DryParams& dry) {
   dry.breakers = value->get<std::vector<std::string>>();
 }
 
-void read_dry(RequestFields& fields, DryParams& dry) {
-  constexpr double kGrowthMax = 100;
-  read_number(fields, "dry_multiplier", dry.multiplier, 0, 1'000);
-  const float preset = dry.base;
-  read_number(fields, "dry_base", dry.base, 0, kGrowthMax);
-  if (dry.base < 1) dry.base = preset;  // as llama.cpp has it
-  dry.allowed_length = static_cast<int32_t>(fields.integer("dry_allowed_length", dry.allowed_length, 0, kTokensMax));
-  dry.last = static_cast<int32_t>(fields.integer("dry_penalty_last_n", dry.last, -1, kPenaltyLastMax));
-  read_breakers(fields, dry);
-}
-
-// What other servers than OpenAI's have besides.
-void read_further_steps(RequestFields& fields, SamplingParams& sampling) {
-  constexpr double kOff = std::numeric_limits<int32_t>::min();
-  read_dry(fields, sampling.dry);
-  read_number(fields, "top_n_sigma", sampling.top_n_sigma, kOff, 1'000);
-  read_number(fields, "xtc_probability", sampling.xtc_probability, 0, 1);
-  read_number(fields, "xtc_threshold", sampling.xtc_threshold, 0, 1);
-  read_number(fields, "dynatemp_range", sampling.dynatemp_range, 0, kTemperatureMax);
-  read_number(fields, "dynatemp_exponent", sampling.dynatemp_exponent, 0, 100);
-  read_number(fields, "adaptive_target", sampling.adaptive_target, kOff, 1);
-  read_number(fields, "adaptive_decay", sampling.adaptive_decay, 0, kAdaptiveDecayMax);
-  sampling.mirostat = static_cast<int32_t>(fields.integer("mirostat", sampling.mirostat, 0, 2));
-  read_number(fields, "mirostat_tau", sampling.mirostat_tau, 0, 100);
-  read_number(fields, "mirostat_eta", sampling.mirostat_eta, 0, 1);
-  sampling.min_keep = static_cast<int32_t>(fields.integer("min_keep", sampling.min_keep, 0, kTokensMax));
-  read_steps(fields, sampling);
-}
-
-void read_seed(RequestFields& fields, SamplingParams& sampling) {
-  constexpr int64_t kAny = -1;
-  constexpr int64_t kAnyOf32Bits = std::numeric_limits<uint32_t>::max();
-  const auto seed =
-      fields.optional_integer("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
-  const bool is_given = seed && *seed != kAny && *seed != kAnyOf32Bits;
-  sampling.seed = is_given ? static_cast<uint64_t>(*seed) : random_seed();
-  const auto preset = fields.context().defaults().seed;
-  if (!seed && preset && *preset != kAny) sampling.seed = static_cast<uint64_t>(*preset);
-}
-
 }  // namespace
 
 uint64_t random_seed() {
@@ -168,27 +139,29 @@ uint64_t random_seed() {
   return static_cast<uint64_t>(random()) << 32 | random();
 }
 
+void read_parameters(RequestFields& fields, SamplingParams& sampling) {
+  for (const SamplingParameter& parameter : sampling_parameters()) read_parameter(fields, parameter, sampling);
+}
+
+void read_seed(RequestFields& fields, std::optional<int64_t> preset, SamplingParams& sampling) {
+  constexpr int64_t kAny = -1;
+  constexpr int64_t kAnyOf32Bits = std::numeric_limits<uint32_t>::max();
+  const auto seed =
+      fields.optional_integer("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
+  const bool is_given = seed && *seed != kAny && *seed != kAnyOf32Bits;
+  sampling.seed = is_given ? static_cast<uint64_t>(*seed) : random_seed();
+  if (!seed && preset && *preset != kAny) sampling.seed = static_cast<uint64_t>(*preset);
+}
+
 void read_sampling(RequestFields& fields, GenerateRequest& generate) {
   SamplingParams& sampling = generate.sampling;
-  fields.context().defaults().apply(sampling);
-  read_number(fields, "temperature", sampling.temperature, 0, kTemperatureMax);
-  read_number(fields, "top_p", sampling.top_p, 0, 1);
-  read_number(fields, "min_p", sampling.min_p, 0, 1);
-  read_either(fields, "typical_p", "typ_p", sampling.typical_p, 0, 1);
-  read_number(fields, "frequency_penalty", sampling.frequency_penalty, -2, 2);
-  read_number(fields, "presence_penalty", sampling.presence_penalty, -2, 2);
-  read_either(fields, "repetition_penalty", "repeat_penalty", sampling.repetition_penalty, 0, 10);
-  for (const char* name : {"repetition_penalty", "repeat_penalty"}) {
-    if (fields.get(name) != nullptr && sampling.repetition_penalty == 0)
-      fields.reject(name, "must be above 0 and at most 10, not 0");
-  }
-  sampling.top_k = static_cast<int32_t>(fields.integer("top_k", sampling.top_k, -1, kTokensMax));
-  if (sampling.top_k < 0) sampling.top_k = 0;  // vLLM's "off"
-  sampling.penalty_last = static_cast<int32_t>(
-      fields.integer_alias("penalty_last_n", "repeat_last_n", sampling.penalty_last, -1, kPenaltyLastMax));
-  read_further_steps(fields, sampling);
+  const GenerationDefaults& defaults = fields.context().defaults();
+  defaults.sampling.apply(sampling);
+  read_parameters(fields, sampling);
+  read_breakers(fields, sampling.dry);
+  read_steps(fields, sampling);
   read_logit_bias(fields, generate);
-  read_seed(fields, sampling);
+  read_seed(fields, defaults.seed, sampling);
 }
 
 void read_probabilities(RequestFields& fields, SamplingParams& sampling) {

@@ -1,6 +1,9 @@
 /// The sampling parameters of a request, in the names of OpenAI, llama.cpp, vLLM and Ollama.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "api/params/request_fields.h"
 #include "engine/engine.h"
 
@@ -9,6 +12,10 @@ namespace cairn::api {
 /// What docs/sampling.md lists, `logit_bias` and `seed`. What the body leaves out stays as it is in `generate`, but for
 /// the seed: without one, and with llama.cpp's "any" (-1, or its 32 bits), it is drawn at random.
 void read_sampling(RequestFields& fields, GenerateRequest& generate);
+/// The parameters that have rows (sampling/parameters.h), alone. What the body leaves out stays as it is.
+void read_parameters(RequestFields& fields, SamplingParams& sampling);
+/// `seed`, or `preset` where the body has none. Unset, -1, or as 32 bits: a random one.
+void read_seed(RequestFields& fields, std::optional<int64_t> preset, SamplingParams& sampling);
 /// `n_probs` and `post_sampling_probs`: llama.cpp's log-probabilities.
 void read_probabilities(RequestFields& fields, SamplingParams& sampling);
 

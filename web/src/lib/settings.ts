@@ -1,4 +1,5 @@
 // What a conversation asks of the server beside its messages.
+import { kParameters } from './parameters';
 import type { Message } from './tree';
 
 export interface ChatSettings {
@@ -25,15 +26,30 @@ export const kNoSettings: ChatSettings = {
   probabilities: false,
 };
 
-export const kSampling = [
-  { name: 'temperature', label: 'Temperature', min: 0, max: 2, step: 0.05 },
-  { name: 'top_p', label: 'Top p', min: 0, max: 1, step: 0.01 },
-  { name: 'top_k', label: 'Top k', min: 0, max: 1000, step: 1 },
-  { name: 'min_p', label: 'Min p', min: 0, max: 1, step: 0.01 },
-  { name: 'repeat_penalty', label: 'Repeat penalty', min: 0.5, max: 2, step: 0.01 },
+export interface NumberField {
+  name: string;
+  label: string;
+  /** What it does. */
+  text?: string;
+  min?: number;
+  max?: number;
+  step: number;
+}
+
+const fields: NumberField[] = kParameters.map(({ whole, ...field }) => {
+  const { min = -Infinity, max = Infinity } = field;
+  return { ...field, step: whole ? 1 : max - min > 1 ? 0.05 : 0.01 };
+});
+const kUsual = ['temperature', 'top_k', 'top_p', 'min_p', 'repeat_penalty'];
+
+/** What is shown at once. */
+export const kUsualFields: NumberField[] = [
+  ...fields.filter(({ name }) => kUsual.includes(name)),
   { name: 'max_tokens', label: 'Longest answer (tokens)', min: 1, max: 1_000_000, step: 1 },
   { name: 'seed', label: 'Seed', min: 0, max: 4_294_967_295, step: 1 },
-] as const;
+];
+/** What is folded. */
+export const kFurtherFields = fields.filter(({ name }) => !kUsual.includes(name));
 
 /** How many alternatives the heat map shows for a token. */
 const kAlternatives = 5;

@@ -1,6 +1,6 @@
 // The panel of what a conversation asks of the server.
 import { useEffect, useState } from 'preact/hooks';
-import { kSampling, problemWith } from '../lib/settings';
+import { kFurtherFields, kUsualFields, type NumberField, problemWith } from '../lib/settings';
 import { changeSettings, defaults, settings, settingsOpen } from '../state';
 import { IconButton } from './parts';
 
@@ -77,29 +77,36 @@ function Sampling() {
   const shown = (name: string) => {
     const value = defaults.value[name];
     if (value === undefined) return 'server';
-    if (value < 0) return name === 'seed' ? 'random' : 'no limit';
+    if (value < 0 && name === 'seed') return 'random';
+    if (value < 0 && name === 'max_tokens') return 'no limit';
     return String(Math.round(value * 1e4) / 1e4);
   };
+  const field = ({ name, label, text, min, max, step }: NumberField) => (
+    <div class="number-field" title={text}>
+      <label for={`setting-${name}`}>{label}</label>
+      <input
+        id={`setting-${name}`}
+        type="number"
+        inputMode="decimal"
+        min={min}
+        max={max}
+        step={step}
+        placeholder={shown(name)}
+        value={sampling[name] ?? ''}
+        onChange={(event) => set(name, event.currentTarget.value)}
+      />
+    </div>
+  );
+  const further = kFurtherFields.filter(({ name }) => sampling[name] !== undefined).length;
   return (
     <fieldset>
       <legend>Sampling</legend>
       <p class="note">An empty field leaves it to the server, whose value is shown in grey.</p>
-      {kSampling.map(({ name, label, min, max, step }) => (
-        <div class="number-field">
-          <label for={`setting-${name}`}>{label}</label>
-          <input
-            id={`setting-${name}`}
-            type="number"
-            inputMode="decimal"
-            min={min}
-            max={max}
-            step={step}
-            placeholder={shown(name)}
-            value={sampling[name] ?? ''}
-            onChange={(event) => set(name, event.currentTarget.value)}
-          />
-        </div>
-      ))}
+      {kUsualFields.map(field)}
+      <details>
+        <summary>Further parameters{further > 0 ? `, of which ${further} set` : ''}</summary>
+        {kFurtherFields.map(field)}
+      </details>
     </fieldset>
   );
 }

@@ -1,0 +1,96 @@
+#include "sampling_flags.h"
+
+#include <fmt/format.h>
+
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace cairn {
+namespace {
+
+// Takes the values that requests may have, too.
+CLI::Validator range_of(const SamplingParameter& parameter) {
+  const auto check = [&parameter](const std::string& text) {
+    using CLI::detail::lexical_cast;
+    double value = 0;
+    return lexical_cast(text, value) && parameter.takes(value)
+               ? std::string()
+               : fmt::format("must be {}, not {}", parameter.range_text(), text);
+  };
+  return {check, parameter.range_text()};
+}
+
+std::string help_of(const SamplingParameter& parameter, ShownDefaults defaults) {
+  std::string help(parameter.text);
+  if (parameter.off) help += fmt::format("; {}: off", parameter.off_text());
+  if (defaults == ShownDefaults::kSampler)
+    help += fmt::format(" (default: {})", parameter.value_text(parameter.get(SamplingParams())));
+  return help;
+}
+
+void add_steps_flags(CLI::App& command, GivenParameters& given, const std::string& heading) {
+  using Read = Result<std::vector<SamplerStep>> (*)(std::string_view);
+  const auto add = [&](const std::string& names, Read read, const std::string& help) {
+    const auto check = [read](const std::string& text) {
+      const auto steps = read(text);
+      return steps ? std::string() : steps.error().message;
+    };
+    return command
+        .add_option_function<std::string>(
+            names,
+            [&given, read](const std::string& text) {
+              if (auto steps = read(text)) given.steps = std::move(*steps);
+            },
+            help)
+        ->check(CLI::Validator(check, ""))
+        ->group(heading);
+  };
+  auto* names = add("--samplers", sampler_steps_of_names,
+                    "The filters in their order, with semicolons between: \"top_k;temperature\"; the others are off");
+  add("--sampler-seq,--sampling-seq", sampler_steps_of_letters, "The same in letters: \"kt\"")->excludes(names);
+}
+
+}  // namespace
+
+void add_parameter_flags(CLI::App& command, GivenParameters& given, const std::string& heading,
+                         ShownDefaults defaults) {
+  for (const SamplingParameter& parameter : sampling_parameters()) {
+    const auto take = [&given, &parameter](const double& value) { given.set(parameter, value); };
+    command.add_option_function<double>(std::string(parameter.flags), take, help_of(parameter, defaults))
+        ->check(range_of(parameter))
+        ->type_name(parameter.whole() ? "INT" : "FLOAT")
+        ->group(heading);
+  }
+  add_steps_flags(command, given, heading);
+}
+
+void SamplingFlags::add_to(CLI::App& command, ShownDefaults defaults) {
+  const std::string heading = "Sampling";
+  add_parameter_flags(command, given, heading, defaults);
+  command.add_option("--seed", seed, "Same seed, same answer (default: another one each time)")->group(heading);
+}
+
+SamplingParams SamplingFlags::finish() const {
+  SamplingParams sampling;
+  given.apply(sampling);
+  std::random_device random;
+  sampling.seed = seed ? *seed : static_cast<uint64_t>(random()) << 32 | random();
+  return sampling;
+}
+
+void SamplingFlags::add_to_request(nlohmann::ordered_json& request) const {
+  for (const SamplingParameter& parameter : sampling_parameters()) {
+    const auto value = given.get(parameter.name);
+    if (!value) continue;
+    auto& field = request[std::string(parameter.name)];
+    parameter.whole() ? field = static_cast<int64_t>(*value) : field = *value;
+  }
+  if (given.steps) {
+    auto& names = request["samplers"] = nlohmann::ordered_json::array();
+    for (const SamplerStep step : *given.steps) names.push_back(sampler_step_name(step));
+  }
+  if (seed) request["seed"] = static_cast<int64_t>(*seed);  // the server takes the same 64 bits with a sign
+}
+
+}  // namespace cairn
