@@ -1,7 +1,9 @@
-/// Element types of GGUF tensors: ids as in the file, and how many bytes a block of elements takes. Source: the GGUF
-/// specification (ggml docs/gguf.md) and the block sizes that published files have. quant/ decodes a block's bytes.
+/// Element types of GGUF tensors: ids as in the file, how many bytes a block of elements takes, and how files are
+/// called that are mostly of a type. Source: the GGUF specification (ggml docs/gguf.md), the block sizes that published
+/// files have, and llama.cpp's llama_ftype. quant/ decodes a block's bytes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -45,11 +47,18 @@ enum class TensorType : uint32_t {
   kQ2_0 = 42,
 };
 
+/// What files are called whose matrices have certain types, and the number of that in general.file_type: Q4_K_M, 15.
+struct FileType {
+  int32_t id;
+  std::string_view name;
+};
+
 struct TensorTypeInfo {
   TensorType type;
   std::string_view name;   ///< as tools print it: "Q4_K"
   int32_t block_elements;  ///< elements per block; a row's length is a multiple of it
   int32_t block_bytes;
+  std::array<FileType, 3> file_types = {};  ///< of files that are mostly of this type; unused ones have no name
 };
 
 /// Every readable type, in order of id.
@@ -60,6 +69,13 @@ std::optional<TensorTypeInfo> tensor_type_info(uint32_t id);
 const TensorTypeInfo& tensor_type_info(TensorType type);
 /// The type of that name, ignoring case: "q4_k".
 std::optional<TensorType> tensor_type_named(std::string_view name);
+
+/// The name of files with that general.file_type.
+std::optional<std::string_view> file_type_name(int64_t id);
+/// The general.file_type of files of that name, ignoring case: "q4_k_m".
+std::optional<int32_t> file_type_id(std::string_view name);
+/// The type that files of that name are mostly of, ignoring case.
+std::optional<TensorType> file_type_main(std::string_view name);
 
 inline std::string_view tensor_type_name(TensorType type) { return tensor_type_info(type).name; }
 /// Bytes of a row of `elements`, which is a multiple of the block.

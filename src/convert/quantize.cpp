@@ -50,7 +50,7 @@ void copy_metadata(const gguf::Metadata& metadata, QuantizeMix mix, gguf::Writer
     if (!key.starts_with("split.")) writer.set(key, value);
   }
   writer.set_integer("general.quantization_version", gguf::ValueType::kU32, kQuantizationVersion);
-  writer.set_integer("general.file_type", gguf::ValueType::kU32, quantize_mix_info(mix).file_type);
+  writer.set_integer("general.file_type", gguf::ValueType::kU32, file_type_id(quantize_mix_info(mix).name).value());
 }
 
 // Converts the elements of one tensor, which are consecutive whole blocks of both types.

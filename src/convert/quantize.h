@@ -23,9 +23,8 @@ enum class QuantizeMix { kF32, kF16, kBF16, kQ8_0, kQ6_K, kQ4_K_M, kQ4_K_S, kQ4_
 
 struct QuantizeMixInfo {
   QuantizeMix mix;
-  std::string_view name;
+  std::string_view name;     ///< also the name of such files (FileType)
   std::string_view summary;  ///< a one-line description
-  uint32_t file_type;        ///< general.file_type
 };
 
 /// Every mix, widest first.

@@ -14,38 +14,15 @@ namespace cairn {
 namespace {
 
 constexpr std::array kMixes = {
-    QuantizeMixInfo{QuantizeMix::kF32, "F32", "32 bits per weight; nothing is lost", 0},
-    QuantizeMixInfo{QuantizeMix::kBF16, "BF16", "16 bits; the range of F32 with 8 bits of precision", 32},
-    QuantizeMixInfo{QuantizeMix::kF16, "F16", "16 bits; 11 bits of precision up to 65504", 1},
-    QuantizeMixInfo{QuantizeMix::kQ8_0, "Q8_0", "8.5 bits; practically no loss", 7},
-    QuantizeMixInfo{QuantizeMix::kQ6_K, "Q6_K", "6.6 bits; very small loss", 18},
-    QuantizeMixInfo{QuantizeMix::kQ4_K_M, "Q4_K_M", "about 4.9 bits; small loss, the usual choice", 15},
-    QuantizeMixInfo{QuantizeMix::kQ4_K_S, "Q4_K_S", "about 4.6 bits; Q4_K in every layer", 14},
-    QuantizeMixInfo{QuantizeMix::kQ4_0, "Q4_0", "about 4.6 bits; simplest and fastest, more loss than Q4_K", 2},
+    QuantizeMixInfo{QuantizeMix::kF32, "F32", "32 bits per weight; nothing is lost"},
+    QuantizeMixInfo{QuantizeMix::kBF16, "BF16", "16 bits; the range of F32 with 8 bits of precision"},
+    QuantizeMixInfo{QuantizeMix::kF16, "F16", "16 bits; 11 bits of precision up to 65504"},
+    QuantizeMixInfo{QuantizeMix::kQ8_0, "Q8_0", "8.5 bits; practically no loss"},
+    QuantizeMixInfo{QuantizeMix::kQ6_K, "Q6_K", "6.6 bits; very small loss"},
+    QuantizeMixInfo{QuantizeMix::kQ4_K_M, "Q4_K_M", "about 4.9 bits; small loss, the usual choice"},
+    QuantizeMixInfo{QuantizeMix::kQ4_K_S, "Q4_K_S", "about 4.6 bits; Q4_K in every layer"},
+    QuantizeMixInfo{QuantizeMix::kQ4_0, "Q4_0", "about 4.6 bits; simplest and fastest, more loss than Q4_K"},
 };
-
-// The type of most matrices of a mix.
-TensorType base_type(QuantizeMix mix) {
-  switch (mix) {
-    case QuantizeMix::kF32:
-      return TensorType::kF32;
-    case QuantizeMix::kF16:
-      return TensorType::kF16;
-    case QuantizeMix::kBF16:
-      return TensorType::kBF16;
-    case QuantizeMix::kQ8_0:
-      return TensorType::kQ8_0;
-    case QuantizeMix::kQ6_K:
-      return TensorType::kQ6_K;
-    case QuantizeMix::kQ4_K_M:
-    case QuantizeMix::kQ4_K_S:
-      return TensorType::kQ4_K;
-    case QuantizeMix::kQ4_0:
-      return TensorType::kQ4_0;
-  }
-  CAIRN_CHECK(false);
-  return TensorType::kF32;
-}
 
 bool has_small_levels(QuantizeMix mix) {
   return mix == QuantizeMix::kQ4_0 || mix == QuantizeMix::kQ4_K_S || mix == QuantizeMix::kQ4_K_M;
@@ -155,6 +132,7 @@ std::optional<QuantizeMix> quantize_mix_named(std::string_view name) {
 }
 
 std::vector<TensorType> choose_types(std::span<const gguf::Tensor> tensors, QuantizeMix mix) {
+  const TensorType base = file_type_main(quantize_mix_info(mix).name).value();
   const LayerOrder value_layers(tensors, is_attention_value);
   const LayerOrder down_layers(tensors, is_ffn_down);
   const bool has_output =
@@ -167,7 +145,7 @@ std::vector<TensorType> choose_types(std::span<const gguf::Tensor> tensors, Quan
       if (is_attention_value(name->rest) && value_layers.is_sensitive(name->layer)) return TensorType::kQ6_K;
       if (is_ffn_down(name->rest) && down_layers.is_sensitive(name->layer)) return TensorType::kQ6_K;
     }
-    return base_type(mix);
+    return base;
   });
 }
 

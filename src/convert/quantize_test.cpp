@@ -118,7 +118,7 @@ TEST_F(Quantize, EveryMixOfBothModelsKeepsNamesShapesMetadataAndValues) {
         EXPECT_EQ(after.type, types[i]);
         EXPECT_LE(nmse(before, after), nmse_allowed(after.type)) << after.name << tensor_type_name(after.type);
       }
-      EXPECT_EQ(out.metadata().integer("general.file_type").value_or(-1), mix.file_type);
+      EXPECT_EQ(out.metadata().integer("general.file_type").value_or(-1), file_type_id(mix.name));
       EXPECT_EQ(out.metadata().integer("general.quantization_version").value_or(-1), 2);
       for (const auto& [key, value] : in.metadata().values()) {
         ASSERT_TRUE(out.metadata().contains(key)) << key;

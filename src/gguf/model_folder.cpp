@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/tensor_type.h"
 #include "gguf/split.h"
 
 namespace cairn::gguf {
@@ -40,9 +41,8 @@ bool is_block_type(std::string_view text) {
 }
 
 bool is_upper_label(std::string_view text) {
-  constexpr std::array<std::string_view, 8> kOthers = {"F16",  "BF16",  "F32",       "FP16",
-                                                       "FP32", "MXFP4", "MXFP4_MOE", "NVFP4"};
-  return std::ranges::find(kOthers, text) != kOthers.end() || is_block_type(text);
+  constexpr std::array<std::string_view, 3> kOtherNames = {"FP16", "FP32", "MXFP4_MOE"};
+  return file_type_id(text) || std::ranges::find(kOtherNames, text) != kOtherNames.end() || is_block_type(text);
 }
 
 /// The label at the end of a word: "Q4_K_M" of "MODEL_Q4_K_M".

@@ -24,9 +24,9 @@ TEST(ModelFolder, QuantisationsAreReadFromTheNamesThatPublishersWrite) {
 }
 
 TEST(ModelFolder, TagsThatAreNoQuantisationAreNotTakenForOne) {
-  for (const char* label : {"q4_k_m", "UD-IQ2_XXS", "bf16", "Q4_0_4_4", "q8"})
+  for (const char* label : {"q4_k_m", "UD-IQ2_XXS", "bf16", "Q4_0_4_4", "q8", "nvfp4", "mxfp4_moe", "fp16"})
     EXPECT_TRUE(is_quantisation_label(label)) << label;
-  for (const char* tag : {"latest", "4b", "8b-q4_0", "", "Q", "Q4_", "Q4_LONG", "UD-"})
+  for (const char* tag : {"latest", "4b", "8b-q4_0", "", "Q", "Q4_", "Q4_LONG", "UD-", "i8"})
     EXPECT_FALSE(is_quantisation_label(tag)) << tag;
 }
 

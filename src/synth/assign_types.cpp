@@ -61,13 +61,6 @@ Result<void> apply(const TypeRule& rule, std::span<TensorPlan> tensors) {
   return fail(Code::kInvalidArgument, "no matrix of this model has a name that '{}' matches", rule.pattern);
 }
 
-// The block size of the type of most matrices of a mix.
-int32_t block_of(QuantizeMix mix) {
-  const std::string_view name = quantize_mix_info(mix).name;
-  const auto type = tensor_type_named(name.substr(0, std::min(name.find("_M"), name.find("_S"))));
-  return type.has_value() ? tensor_type_info(*type).block_elements : 1;
-}
-
 }  // namespace
 
 Result<int64_t> assign_types(std::span<TensorPlan> tensors, std::string_view type, std::span<const TypeRule> rules) {
@@ -77,7 +70,7 @@ Result<int64_t> assign_types(std::span<TensorPlan> tensors, std::string_view typ
   int32_t block = 1;
   if (const auto mix = quantize_mix_named(type)) {
     chosen = choose_types(shapes, *mix);
-    block = block_of(*mix);
+    block = tensor_type_info(file_type_main(quantize_mix_info(*mix).name).value()).block_elements;
   } else {
     CAIRN_TRY(const TensorType one, type_named(type, false));
     chosen = choose_types(shapes, one);

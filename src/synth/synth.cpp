@@ -82,7 +82,7 @@ void write_keys(const Shape& shape, std::string_view type, gguf::Writer& writer)
   writer.set("general.type", "model");
   writer.set("general.name", shape.name());
   if (const auto mix = quantize_mix_named(type)) {
-    writer.set_integer("general.file_type", ValueType::kU32, quantize_mix_info(*mix).file_type);
+    writer.set_integer("general.file_type", ValueType::kU32, file_type_id(quantize_mix_info(*mix).name).value());
   }
   writer.set_integer("general.quantization_version", ValueType::kU32, kQuantizationVersion);
   for (const Key& key : shape.keys()) {

@@ -43,6 +43,8 @@ const elsewhere = [
   [/^scripts\/fuzz\.sh/, 'takes minutes: scripts/test_rest.sh runs it'],
   [/^node tests\/clients\/|^export |^(?:claude|copilot|qwen)\b/, 'needs clients that are installed: tests/clients/run.mjs runs them'],
   [/^python3 tests\/data\//, 'makes reference data from packages of its own'],
+  [/^gdb |^perf |^heaptrack |^ulimit /, 'needs a debugger or a profiler, which a machine may not allow'],
+  [/^(?:CAIRN_SIM_SEED=\d+ )?build\/(?:release|dev)\/(?:src|tests)\//, 'a test that ctest runs'],
 ];
 
 // One a line, or more lines where one ends with a backslash or within quotes.
@@ -62,7 +64,7 @@ function here(command) {
   const hollow = command.includes('--preset') && !/--hollow|--dry-run/.test(command) ? ' --hollow' : '';
   return command.replaceAll('http://127.0.0.1:8080', server.url).replaceAll('/tmp/cairn.sock', socket)
     .replaceAll(/\b(MODEL|BIG|SMALL)\.gguf/g, guide).replaceAll('TEXT.txt', text)
-    .replace(/(^|\| )cairn /, `$1'${program}' `) + hollow;
+    .replace(/(^|\| |<\()cairn /g, `$1'${program}' `) + hollow;
 }
 
 const run = new Map();  // commands of each page

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <vector>
 
 #include "base/text/utf8.h"
 #include "gguf/split.h"
@@ -14,19 +13,6 @@
 
 namespace cairn {
 namespace {
-
-// general.file_type as the field numbers it (ggml docs/gguf.md, "general.file_type").
-struct FileType {
-  int64_t id;
-  std::string_view name;
-};
-constexpr FileType kFileTypes[] = {
-    {0, "F32"},     {1, "F16"},     {2, "Q4_0"},     {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},
-    {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"},  {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"},
-    {17, "Q5_K_M"}, {18, "Q6_K"},   {19, "IQ2_XXS"}, {20, "IQ2_XS"}, {21, "Q2_K_S"}, {22, "IQ3_XS"}, {23, "IQ3_XXS"},
-    {24, "IQ1_S"},  {25, "IQ4_NL"}, {26, "IQ3_S"},   {27, "IQ3_M"},  {28, "IQ2_S"},  {29, "IQ2_M"},  {30, "IQ4_XS"},
-    {31, "IQ1_M"},  {32, "BF16"},   {36, "TQ1_0"},   {37, "TQ2_0"},  {38, "MXFP4"},
-};
 
 constexpr std::string_view kRankHead = "cls.output.weight";
 
@@ -89,9 +75,7 @@ std::optional<ModelSummary> describe_model(const gguf::Reader& file) {
 
 std::string quantisation_of(const gguf::Reader& file) {
   if (const auto id = file.metadata().integer("general.file_type")) {
-    for (const FileType& type : kFileTypes) {
-      if (type.id == *id) return std::string(type.name);
-    }
+    if (const auto name = file_type_name(*id)) return std::string(*name);
   }
   std::map<TensorType, size_t> bytes;
   for (const auto& tensor : file.tensors()) bytes[tensor.type] += tensor.bytes.size();

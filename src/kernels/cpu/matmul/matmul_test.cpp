@@ -432,6 +432,12 @@ TEST_P(MatmulTest, ANanActivationMakesOnlyItsOwnTokenNan) {
   }
 }
 
+// Without panels a type is multiplied by decoding its rows, many times more slowly.
+TEST(Panel, EveryQuantisedTypeHasThem) {
+  for (const TensorType type : types())
+    EXPECT_EQ(has_panels(type), tensor_type_info(type).block_elements > 1) << tensor_type_name(type);
+}
+
 TEST(Panel, PackingKeepsTheValueOfEveryWeight) {
   Random random(1);
   for (const TensorType type : types()) {
