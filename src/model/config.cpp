@@ -87,18 +87,6 @@ Result<void> read_pooling_and_head(const MetadataReader& keys, DecoderConfig& co
   return {};
 }
 
-// The architecture decides which kind of norm it has: files may hold the key of the other one too, or only that.
-Result<void> read_norm_epsilon(const MetadataReader& keys, DecoderConfig& config) {
-  const char* key = "attention.layer_norm_rms_epsilon";
-  const char* other = "attention.layer_norm_epsilon";
-  keys.mark_read(key);
-  if (config.norm != NormKind::kRms) std::swap(key, other);
-  if (!keys.contains(key) && keys.contains(other)) key = other;
-  CAIRN_TRY(config.norm_epsilon, keys.number(key));
-  if (config.norm_epsilon >= 0) return {};
-  return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
-}
-
 void complete_layer(const DecoderConfig& config, LayerConfig& layer) {
   if (layer.kv_heads == 0) layer.kv_heads = config.kv_heads;
   if (layer.key_dim == 0) layer.key_dim = config.key_dim;
@@ -212,7 +200,7 @@ Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Archit
   CAIRN_TRY_VOID(check_causal(keys));
   CAIRN_TRY_VOID(architecture.read_decoder(keys, config));
   complete_layers(config);
-  CAIRN_TRY_VOID(read_norm_epsilon(keys, config));
+  CAIRN_TRY(config.norm.epsilon, read_norm_epsilon(keys, config.norm.kind, true));
   config.unread_keys = keys.unread();
   return config;
 }

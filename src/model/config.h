@@ -14,6 +14,7 @@
 #include "kernels/backend.h"
 #include "model/layer_kinds.h"
 #include "model/metadata_reader.h"
+#include "model/parts/norm.h"
 #include "model/pooling.h"
 
 namespace cairn {
@@ -21,9 +22,6 @@ namespace cairn {
 struct Architecture;  // arch/table.h
 struct ModelOptions;
 struct PipelineStage;
-
-/// How rows of the residual stream are normalised.
-enum class NormKind { kRms, kLayerNorm };
 
 /// How queries and keys are normalised.
 enum class QkNorm {
@@ -125,7 +123,6 @@ struct DecoderConfig {
   int32_t value_dim = 0;
   int32_t context_trained = 0;
   int32_t context_tokens = 0;  ///< of this run, at most the trained one
-  float norm_epsilon = 0;
 
   float embedding_scale = 1;
   float residual_scale = 1;  ///< of what attention and feed-forward add
@@ -142,8 +139,7 @@ struct DecoderConfig {
 
   Activation activation = Activation::kSilu;
   bool gated_feed_forward = true;  ///< down(act(gate x) * up x); otherwise down(act(up x))
-  NormKind norm = NormKind::kRms;
-  bool norm_biases = false;  ///< of layer norms
+  NormConfig norm;
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_after_rope = false;  ///< queries and keys are normalised once they are rotated, not before
   bool pre_norms = true;            ///< before attention and feed-forward

@@ -6,7 +6,7 @@ namespace cairn {
 // Command R and R+: attention and feed-forward beside each other, behind one layer norm. R+, the larger one, normalises
 // queries and keys.
 Result<void> read_command_r_config(const MetadataReader& keys, DecoderConfig& config) {
-  config.norm = NormKind::kLayerNorm;
+  config.norm.kind = NormKind::kLayerNorm;
   config.parallel_residual = true;
   config.feed_forward_norm = {};
   if (keys.file().find_tensor("blk.0.attn_q_norm.weight") != nullptr) config.qk_norm = QkNorm::kLayerNormPerHead;

@@ -11,8 +11,8 @@ Result<void> read_falcon_config(const MetadataReader& keys, DecoderConfig& confi
     return fail(Code::kUnsupported, "{} is \"{}\"; supported is {}: rows of queries, then keys, then values",
                 keys.full("tensor_data_layout"), layout, kLayout);
   }
-  config.norm = NormKind::kLayerNorm;
-  config.norm_biases = true;
+  config.norm.kind = NormKind::kLayerNorm;
+  config.norm.biases = true;
   config.activation = Activation::kGeluErf;
   config.gated_feed_forward = false;
   config.parallel_residual = true;

@@ -8,7 +8,7 @@ namespace cairn {
 // that pooled rows go through.
 Result<void> read_gemma_embedding_config(const MetadataReader& keys, EncoderConfig& config) {
   config.norms = NormPlacement::kSandwich;
-  config.rms_norm = true;
+  config.norm.kind = NormKind::kRms;
   config.embedding_norm = false;
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding));
   config.qk_norm = true;

@@ -4,8 +4,8 @@ namespace cairn {
 
 // GPT-2: learned positions, no rope.
 Result<void> read_gpt2_config(const MetadataReader& /*keys*/, DecoderConfig& config) {
-  config.norm = NormKind::kLayerNorm;
-  config.norm_biases = true;
+  config.norm.kind = NormKind::kLayerNorm;
+  config.norm.biases = true;
   config.activation = Activation::kGeluTanh;
   config.gated_feed_forward = false;
   config.learned_positions = true;

@@ -5,8 +5,8 @@ namespace cairn {
 
 // Nemotron 4 and Minitron: layer norms, squares of ReLU without a gate.
 Result<void> read_nemotron_config(const MetadataReader& keys, DecoderConfig& config) {
-  config.norm = NormKind::kLayerNorm;
-  config.norm_biases = true;
+  config.norm.kind = NormKind::kLayerNorm;
+  config.norm.biases = true;
   config.activation = Activation::kReluSquared;
   config.gated_feed_forward = false;
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));

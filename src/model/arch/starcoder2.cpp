@@ -6,8 +6,8 @@ namespace cairn {
 // StarCoder 2: layer norms, biases everywhere, GELU without a gate. Files may name a window for all layers; the usual
 // converter leaves it out.
 Result<void> read_starcoder2_config(const MetadataReader& keys, DecoderConfig& config) {
-  config.norm = NormKind::kLayerNorm;
-  config.norm_biases = true;
+  config.norm.kind = NormKind::kLayerNorm;
+  config.norm.biases = true;
   config.activation = Activation::kGeluTanh;
   config.gated_feed_forward = false;
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));

@@ -332,7 +332,7 @@ void Decoder::query_key_value(size_t layer, const float* x) {
 void Decoder::norm_values(size_t layer) {
   const LayerConfig& config = description_.layer(layer);
   const float* values = config.value_is_key ? activations_.key : activations_.value;
-  backend_.rms_norm(values, nullptr, description_.norm_epsilon, int64_t{rows_} * config.kv_heads, config.value_dim,
+  backend_.rms_norm(values, nullptr, description_.norm.epsilon, int64_t{rows_} * config.kv_heads, config.value_dim,
                     activations_.value);
 }
 
@@ -344,7 +344,7 @@ void Decoder::norm_query_key(size_t layer) {
 }
 
 void Decoder::norm_heads(float* x, int64_t heads, int64_t dim, const Buffer& weight) {
-  const float epsilon = description_.norm_epsilon;
+  const float epsilon = description_.norm.epsilon;
   switch (description_.qk_norm) {
     case QkNorm::kNone:
       break;
@@ -376,7 +376,7 @@ void Decoder::end_layer(size_t layer) {
 }
 
 void Decoder::add_block(const Norm& post_norm) {
-  if (description_.post_norms) norm_rows(post_norm, activations_.block, activations_.block);
+  if (description_.post_norms) post_norm.run(backend_, activations_.block, rows_, activations_.block);
   residual_pending_ = true;
 }
 
@@ -402,24 +402,10 @@ void Decoder::begin_parallel(const LayerWeights& weights, const float* x) {
 }
 
 void Decoder::norm_hidden(const Norm& norm, float* out) {
-  if (description_.norm != NormKind::kRms || !std::exchange(residual_pending_, false)) {
-    norm_rows(norm, hidden(), out);
-    return;
-  }
-  backend_.add_rms_norm(hidden_, activations_.block, description_.residual_scale, norm.weight.floats(),
-                        description_.norm_epsilon, rows_, description_.embedding, out);
-}
-
-void Decoder::norm_rows(const Norm& norm, const float* x, float* out) {
-  const float epsilon = description_.norm_epsilon;
-  const int64_t width = description_.embedding;
-  switch (description_.norm) {
-    case NormKind::kRms:
-      backend_.rms_norm(x, norm.weight.floats(), epsilon, rows_, width, out);
-      break;
-    case NormKind::kLayerNorm:
-      backend_.layer_norm(x, norm.weight.floats(), norm.bias.floats(), epsilon, rows_, width, out);
-      break;
+  if (std::exchange(residual_pending_, false)) {
+    norm.add_and_run(backend_, hidden_, activations_.block, description_.residual_scale, rows_, out);
+  } else {
+    norm.run(backend_, hidden_, rows_, out);
   }
 }
 

@@ -111,8 +111,6 @@ class Decoder final : public Runner {
   float* hidden();
   /// The same, normalised; `out` may be hidden_.
   void norm_hidden(const Norm& norm, float* out);
-  /// Any rows of that width; `out` may be `x`.
-  void norm_rows(const Norm& norm, const float* x, float* out);
   /// What a block reads: hidden, normalised if that comes first.
   const float* block_input(const Norm& norm);
   /// Sets parallel_input_, where attention reads `x`.

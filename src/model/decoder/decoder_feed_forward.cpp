@@ -51,12 +51,12 @@ void Decoder::dense_and_routed(size_t layer, const float* x, float* out) {
   const int64_t width = description_.embedding;
   float* normed = activations_.normed;
   dense(weights.dense, description_.layer(layer).feed_forward_length, x, activations_.shared);
-  norm_rows(weights.dense_post_norm, activations_.shared, activations_.shared);
-  backend_.rms_norm(hidden_, weights.router_norm.floats(), description_.norm_epsilon, rows_, width, normed);
+  weights.dense_post_norm.run(backend_, activations_.shared, rows_, activations_.shared);
+  weights.router_norm.run(backend_, hidden_, rows_, normed);
   route(weights, normed);
-  norm_rows(weights.routed_norm, hidden_, normed);
+  weights.routed_norm.run(backend_, hidden_, rows_, normed);
   routed(weights, normed, out);
-  norm_rows(weights.routed_post_norm, out, out);
+  weights.routed_post_norm.run(backend_, out, rows_, out);
   backend_.add(out, activations_.shared, rows_ * width, 1);
 }
 

@@ -49,7 +49,7 @@ void RecurrentLayers::correct_states(const RecurrentWeights& weights, const Recu
                              .cols = state.head_dim,
                              .groups = 1,
                              .weight = weights.norm.floats(),
-                             .epsilon = description_->norm_epsilon};
+                             .epsilon = description_->norm.epsilon};
   backend_->recurrent()->gated_norm(norm, activations_.gate, int64_t{step.rows} * state.heads, activations_.read);
   const MatmulTarget output[] = {weights.output.to(out)};
   backend_->matmul(output, activations_.read, step.rows);
@@ -64,7 +64,7 @@ void RecurrentLayers::delta_rule(const RecurrentWeights& weights, std::span<cons
                                .value_dim = state.head_dim,
                                .strided_heads = state.strided_heads,
                                .channel_decay = state.channel_decay,
-                               .epsilon = state.length_epsilon > 0 ? state.length_epsilon : description_->norm_epsilon,
+                               .epsilon = state.length_epsilon > 0 ? state.length_epsilon : description_->norm.epsilon,
                                .rate = weights.rate.floats(),
                                .time_bias = weights.time_bias.floats(),
                                .state_offset = state.window_bytes()};

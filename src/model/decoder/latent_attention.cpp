@@ -86,9 +86,7 @@ void LatentAttention::project(const LatentWeights& weights, const LatentStep& st
                                weights.indexer.shares.to(activations_.index_shares)};
   backend_->matmul(std::span(of_x).first(step.chooses ? 4 : 2), x, step.rows);
   if (!low) return;
-  const int64_t rank = description_->latent->q_lora_rank;
-  backend_->rms_norm(activations_.query_low, weights.query_norm.floats(), description_->norm_epsilon, step.rows, rank,
-                     activations_.query_low);
+  weights.query_norm.run(*backend_, activations_.query_low, step.rows, activations_.query_low);
   const MatmulTarget of_low[] = {query, weights.indexer.query.to(activations_.index_query)};
   backend_->matmul(std::span(of_low).first(step.chooses ? 2 : 1), activations_.query_low, step.rows);
 }
@@ -98,8 +96,7 @@ void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& 
   const MlaConfig& latent = *description_->latent;
   const int32_t dim = latent.row_dim();
   backend_->copy_columns(activations_.row, dim, activations_.row_rank, latent.rank, step.rows, latent.rank);
-  backend_->rms_norm(activations_.row_rank, weights.row_norm.floats(), description_->norm_epsilon, step.rows,
-                     latent.rank, activations_.row_rank);
+  weights.row_norm.run(*backend_, activations_.row_rank, step.rows, activations_.row_rank);
   backend_->copy_columns(activations_.row_rank, latent.rank, activations_.row, dim, step.rows, latent.rank);
   if (step.rope != nullptr) {
     const RopeHeads rotated[] = {{activations_.row + latent.rank, 1}};
@@ -112,9 +109,7 @@ void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& 
 void LatentAttention::choose(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const IndexerConfig& indexer = *latent.indexer;
-  backend_->layer_norm(activations_.index_key, weights.indexer.key_norm.floats(),
-                       weights.indexer.key_norm_bias.floats(), indexer.norm_epsilon, step.rows, indexer.key_dim,
-                       activations_.index_key);
+  weights.indexer.key_norm.run(*backend_, activations_.index_key, step.rows, activations_.index_key);
   const RopeHeads rotated[] = {{activations_.index_query, indexer.heads}, {activations_.index_key, 1}};
   backend_->rope(indexer.rope_style, step.rope_table, latent.rope, rotated, step.rows, indexer.key_dim);
   backend_->latent()->store_rows(step.index_keys, step.slices, activations_.index_key);

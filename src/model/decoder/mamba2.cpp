@@ -16,7 +16,7 @@ void RecurrentLayers::mamba2(const RecurrentWeights& weights, const RecurrentSte
                                .cols = state.inner() / state.groups,
                                .groups = state.groups,
                                .weight = weights.norm.floats(),
-                               .epsilon = description_->norm_epsilon};
+                               .epsilon = description_->norm.epsilon};
     backend_->recurrent()->gated_norm(norm, activations_.gate, step.rows, activations_.read);
   } else {
     backend_->gate(Activation::kSilu, activations_.gate, activations_.read, step.rows, state.inner(),

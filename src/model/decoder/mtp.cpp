@@ -21,7 +21,7 @@ Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
   mix(layer, *batch.pool);
   feed_forward(layer);
   const MtpWeights& weights = weights_.mtp;
-  norm_hidden(weights.output_norm.weight.data() != nullptr ? weights.output_norm : weights_.output_norm, hidden_);
+  norm_hidden(weights.output_norm.exists() ? weights.output_norm : weights_.output_norm, hidden_);
   keep_rows(*batch.pool, hidden_);
   return head(weights.output.weight.rows > 0 ? weights.output : weights_.output);
 }
@@ -58,7 +58,6 @@ void Decoder::begin_drafts(const Batch& batch) {
 void Decoder::pair_rows(const Batch& batch) {
   const MtpWeights& weights = weights_.mtp;
   const int64_t width = description_.embedding;
-  const float epsilon = description_.norm_epsilon;
   const bool normed = assistant_ == nullptr;
   float* tokens = activations_.normed;
   float* before = activations_.block;
@@ -68,10 +67,10 @@ void Decoder::pair_rows(const Batch& batch) {
   } else {
     weights_.embedding.look_up(backend_, batch.tokens, scale, tokens);
   }
-  if (normed) backend_.rms_norm(tokens, weights.token_norm.floats(), epsilon, rows_, width, tokens);
+  if (normed) weights.token_norm.run(backend_, tokens, rows_, tokens);
   const KvPlace place = kv_.mtp_rows;
   backend_.latent()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), before);
-  if (normed) backend_.rms_norm(before, weights.row_norm.floats(), epsilon, rows_, width, before);
+  if (normed) weights.row_norm.run(backend_, before, rows_, before);
   backend_.copy_columns(tokens, width, activations_.pairs, 2 * width, rows_, width);
   backend_.copy_columns(before, width, activations_.pairs + width, 2 * width, rows_, width);
 }

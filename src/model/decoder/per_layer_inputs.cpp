@@ -60,7 +60,7 @@ void PerLayerInputs::compute(const PerLayerInputWeights& weights, const float* x
   backend_->matmul(projection, x, rows_);
   const float scale = 1 / std::sqrt(static_cast<float>(description_->embedding));
   backend_->scale_and_softcap(inputs, all, scale, 0);
-  backend_->rms_norm(inputs, weights.norm.floats(), description_->norm_epsilon, rows_ * layers, elements, inputs);
+  weights.norm.run(*backend_, inputs, rows_ * layers, inputs);
   backend_->add(inputs, activations_.tokens, all, std::sqrt(static_cast<float>(elements)));
   backend_->scale_and_softcap(inputs, all, static_cast<float>(1 / std::numbers::sqrt2), 0);
 }

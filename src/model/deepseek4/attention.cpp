@@ -59,9 +59,8 @@ void ModelRunner::project(const LayerConfig& layer, const LayerWeights& weights)
   }
   backend_.matmul(std::span(from_input).first(count), activations_.input, rows_);
 
-  const float epsilon = description_.norm_epsilon;
-  backend_.rms_norm(activations_.query_low, weights.query_norm.floats(), epsilon, rows_, description_.q_lora_rank,
-                    activations_.query_low);
+  const float epsilon = description_.norm.epsilon;
+  weights.query_norm.run(backend_, activations_.query_low, rows_, activations_.query_low);
   const MatmulTarget from_query[] = {weights.query_up.to(activations_.query),
                                      weights.index_query.to(activations_.index_query)};
   backend_.matmul(std::span(from_query).first(layer.indexed ? 2 : 1), activations_.query_low, rows_);
@@ -72,7 +71,7 @@ void ModelRunner::project(const LayerConfig& layer, const LayerWeights& weights)
     backend_.rms_norm(activations_.query, nullptr, epsilon, int64_t{rows_} * heads, dim, activations_.query);
   }
   turn_last(table, activations_.query, rows_, heads, dim);
-  backend_.rms_norm(activations_.latent, weights.key_value_norm.floats(), epsilon, rows_, dim, activations_.latent);
+  weights.key_value_norm.run(backend_, activations_.latent, rows_, activations_.latent);
   turn_last(table, activations_.latent, rows_, 1, dim);
 }
 
@@ -98,8 +97,7 @@ void ModelRunner::compress_rows(const CompressorParams& params, const Compressor
   compressor_.compress(with_biases, pool.view(values.group, values.layer), pool.view(scores.group, scores.layer),
                        batch_.slices(values.group), activations_.compressed);
   const int64_t rows = completed(params.ratio);
-  backend_.rms_norm(activations_.compressed, weights.norm.floats(), description_.norm_epsilon, rows, params.dim,
-                    activations_.compressed);
+  weights.norm.run(backend_, activations_.compressed, rows, activations_.compressed);
   turn_last(compressed_rope(params.ratio), activations_.compressed, rows, 1, params.dim);
 }
 
@@ -147,17 +145,14 @@ void ModelRunner::make_shared_rows(size_t layer, const PagePool& pool) {
   }
   const int64_t rows = completed(params.ratio);
   if (rows == 0) return;
-  const float epsilon = description_.norm_epsilon;
   const int32_t index_dim = description_.index_dim;
-  backend_.rms_norm(activations_.compressed, weights.compressor.norm.floats(), epsilon, rows, params.dim,
-                    activations_.compressed);
+  weights.compressor.norm.run(backend_, activations_.compressed, rows, activations_.compressed);
   const MatmulTarget key[] = {weights.index_compressor.values.to(activations_.index_values)};
   LowRankRows* const adapters = weights_.adapter_rows.get();
   if (adapters != nullptr) adapters->choose(completed_ends(params.ratio), {});
   backend_.matmul(key, activations_.compressed, static_cast<int32_t>(rows));
   if (adapters != nullptr) adapters->choose_all();
-  backend_.rms_norm(activations_.index_values, weights.index_compressor.norm.floats(), epsilon, rows, index_dim,
-                    activations_.index_values);
+  weights.index_compressor.norm.run(backend_, activations_.index_values, rows, activations_.index_values);
   turn_last(compressed_rope(params.ratio), activations_.index_values, rows, 1, index_dim);
   turn_last(compressed_rope(params.ratio), activations_.compressed, rows, 1, params.dim);
   if (rounding_) {

@@ -62,7 +62,7 @@ struct ModelConfig {
   int64_t embedding = 0;
   int32_t context_trained = 0;
   int32_t context_tokens = 0;  ///< of this run
-  float norm_epsilon = 0;
+  NormConfig norm;
 
   int32_t streams = 0;  ///< see kernels/hyper_connection_operations.h
   int32_t stream_rounds = 0;

@@ -48,8 +48,7 @@ void ModelRunner::follow_dspark(const Batch& batch) {
   const DsparkWeights& head = weights_.dspark;
   const MatmulTarget main[] = {head.main.to(activations_.input)};
   backend_.matmul(main, activations_.main_inputs, rows_);
-  backend_.rms_norm(activations_.input, head.main_norm.floats(), description_.norm_epsilon, rows_,
-                    description_.embedding, activations_.input);
+  head.main_norm.run(backend_, activations_.input, rows_, activations_.input);
   for (size_t layer = description_.main_layers(); layer < description_.layers.size(); ++layer) {
     store_keys(layer, *batch.pool);
   }
@@ -122,8 +121,7 @@ void ModelRunner::compute_block(const Batch& batch) {
     feed_forward(layer);
   }
   collapse_streams(head.output_streams, activations_.block_hidden);
-  backend_.rms_norm(activations_.block_hidden, head.output_norm.floats(), description_.norm_epsilon, rows_,
-                    description_.embedding, activations_.input);
+  head.output_norm.run(backend_, activations_.block_hidden, rows_, activations_.input);
   const MatmulTarget output[] = {weights_.output.to(activations_.block_logits)};
   backend_.matmul(output, activations_.input, rows_);
 }

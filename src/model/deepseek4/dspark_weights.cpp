@@ -196,7 +196,7 @@ Result<void> load_head(WeightLoader& binder, const gguf::Reader& file, const Mod
   const int64_t width = config.embedding, rank = dspark.markov_rank;
   DsparkWeights& head = weights.dspark;
   CAIRN_TRY(head.main, binder.linear(names.main(), width, std::ssize(dspark.targets) * width));
-  CAIRN_TRY(head.main_norm, binder.vector(names.main_norm() + ".weight", width));
+  CAIRN_TRY(head.main_norm, Norm::load(binder, names.main_norm(), width, config.norm));
   for (int32_t stage = 0; stage < dspark.stages; ++stage) {
     const size_t layer = config.main_layers() + stage;
     CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, names.stage(stage)));
@@ -205,7 +205,7 @@ Result<void> load_head(WeightLoader& binder, const gguf::Reader& file, const Mod
   if (!config.is_v41) {
     CAIRN_TRY(head.output_streams, load_output_streams(binder, names.output_streams(), config));
   }
-  CAIRN_TRY(head.output_norm, binder.vector(names.output_norm() + ".weight", width));
+  CAIRN_TRY(head.output_norm, Norm::load(binder, names.output_norm(), width, config.norm));
   CAIRN_TRY(head.markov_embedding, binder.linear(names.markov_embedding(), config.vocabulary, rank));
   CAIRN_TRY(head.markov_output, binder.linear(names.markov_output(), config.vocabulary, rank));
   head.has_confidence = binder.has(names.confidence() + ".weight");

@@ -73,7 +73,7 @@ void ModelRunner::add_engram(const LayerConfig& layer, const EngramWeights& weig
   backend_.write(values.data(), static_cast<int64_t>(values.size_bytes()), activations_.engram_rows);
   const MatmulTarget keys[] = {weights.key_value.to(activations_.engram_keys)};
   backend_.matmul(keys, activations_.engram_rows, rows_);
-  const EngramParams params{description_.streams, description_.norm_epsilon, weights.query_norm.floats(),
+  const EngramParams params{description_.streams, description_.norm.epsilon, weights.query_norm.floats(),
                             weights.key_norm.floats()};
   backend_.deepseek41()->add_engram(params, activations_.engram_keys, rows_, description_.embedding,
                                     activations_.streams);

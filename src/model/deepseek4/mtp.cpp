@@ -19,7 +19,7 @@ Result<LogitsView> ModelRunner::mtp_step(const Batch& batch) {
   store(places_[layer].streams, *batch.pool, activations_.streams);
   const MtpWeights& weights = weights_.mtp;
   return logits(weights.has_output_streams ? weights.output_streams : weights_.output_streams,
-                weights.has_output_norm ? weights.output_norm : weights_.output_norm);
+                weights.output_norm.exists() ? weights.output_norm : weights_.output_norm);
 }
 
 void ModelRunner::follow(const Batch& batch) {
@@ -37,8 +37,7 @@ void ModelRunner::store_keys(size_t layer, const PagePool& pool) {
   const MatmulTarget latent[] = {weights.key_value.to(activations_.latent)};
   backend_.matmul(latent, activations_.input, rows_);
   const int32_t dim = description_.head_dim;
-  backend_.rms_norm(activations_.latent, weights.key_value_norm.floats(), description_.norm_epsilon, rows_, dim,
-                    activations_.latent);
+  weights.key_value_norm.run(backend_, activations_.latent, rows_, activations_.latent);
   turn_last(rope(Rope::kWindow), activations_.latent, rows_, 1, dim);
   store_window(layer, pool);
 }
@@ -46,12 +45,11 @@ void ModelRunner::store_keys(size_t layer, const PagePool& pool) {
 void ModelRunner::begin_drafts(const Batch& batch) {
   const MtpWeights& weights = weights_.mtp;
   const int64_t width = description_.embedding, stream_rows = int64_t{rows_} * description_.streams;
-  const float epsilon = description_.norm_epsilon;
   const KvPlace& place = places_.back().streams;
   latent_.load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), activations_.flat);
-  backend_.rms_norm(activations_.flat, weights.stream_norm.floats(), epsilon, stream_rows, width, activations_.flat);
+  weights.stream_norm.run(backend_, activations_.flat, stream_rows, activations_.flat);
   weights_.embedding.look_up(backend_, batch.tokens, 1, activations_.input);
-  backend_.rms_norm(activations_.input, weights.token_norm.floats(), epsilon, rows_, width, activations_.input);
+  weights.token_norm.run(backend_, activations_.input, rows_, activations_.input);
   if (weights.pair.weight.rows > 0) {
     repeat_rows(activations_.input, activations_.streams);
     backend_.copy_columns(activations_.streams, width, activations_.pairs, 2 * width, stream_rows, width);

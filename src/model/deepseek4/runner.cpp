@@ -304,10 +304,10 @@ void ModelRunner::repeat_rows(const float* rows, float* streams) {
   backend_.gather_rows(rows, stream_rows_, description_.embedding, streams);
 }
 
-void ModelRunner::begin_block(const StreamWeights& weights, const Buffer& norm) {
+void ModelRunner::begin_block(const StreamWeights& weights, const Norm& norm) {
   const int32_t streams = description_.streams;
   const int64_t width = description_.embedding;
-  backend_.rms_norm(activations_.streams, nullptr, description_.norm_epsilon, rows_, streams * width,
+  backend_.rms_norm(activations_.streams, nullptr, description_.norm.epsilon, rows_, streams * width,
                     activations_.flat);
   const MatmulTarget mix[] = {weights.logits.to(activations_.share_logits)};
   backend_.matmul(mix, activations_.flat, rows_);
@@ -317,7 +317,7 @@ void ModelRunner::begin_block(const StreamWeights& weights, const Buffer& norm) 
   const float* reads = description_.is_v41 ? carried_ : activations_.shares;
   stream_operations_.hyper_connection_read(activations_.streams, reads, stream_shares(streams), streams, rows_, width,
                                            activations_.input);
-  backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, width, activations_.input);
+  norm.run(backend_, activations_.input, rows_, activations_.input);
 }
 
 void ModelRunner::end_block() {
@@ -414,7 +414,7 @@ void ModelRunner::collapse_streams(const StreamWeights& weights, float* out) {
     return stream_operations_.hyper_connection_read(activations_.streams, carried_, stream_shares(streams), streams,
                                                     rows_, width, out);
   }
-  backend_.rms_norm(activations_.streams, nullptr, description_.norm_epsilon, rows_, streams * width,
+  backend_.rms_norm(activations_.streams, nullptr, description_.norm.epsilon, rows_, streams * width,
                     activations_.flat);
   const MatmulTarget gate[] = {weights.logits.to(activations_.share_logits)};
   backend_.matmul(gate, activations_.flat, rows_);
@@ -424,11 +424,10 @@ void ModelRunner::collapse_streams(const StreamWeights& weights, float* out) {
                                            out);
 }
 
-Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffer& norm) {
+Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Norm& norm) {
   if (rows_ > 0) {
     collapse_streams(weights, activations_.input);
-    backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, description_.embedding,
-                      activations_.input);
+    norm.run(backend_, activations_.input, rows_, activations_.input);
     const MatmulTarget output[] = {weights_.output.to(activations_.logits)};
     backend_.matmul(output, activations_.input, rows_);
   }

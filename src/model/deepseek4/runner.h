@@ -123,7 +123,7 @@ class ModelRunner final : public Runner {
   /// Each of rows [R, embedding] in every stream.
   void repeat_rows(const float* rows, float* streams);
   /// activations_.input = what the block reads of the streams, normalised; activations_.shares for end_block.
-  void begin_block(const StreamWeights& weights, const Buffer& norm);
+  void begin_block(const StreamWeights& weights, const Norm& norm);
   /// Mixes activations_.block into the streams.
   void end_block();
 
@@ -149,7 +149,7 @@ class ModelRunner final : public Runner {
   void select_output_rows();
   /// out [rows, embedding]: what the streams are read as behind the last layer.
   void collapse_streams(const StreamWeights& weights, float* out);
-  Result<LogitsView> logits(const StreamWeights& streams, const Buffer& norm);
+  Result<LogitsView> logits(const StreamWeights& streams, const Norm& norm);
 
   // -- Engrams, engram_step.cpp.
   void reserve_engrams();

@@ -55,6 +55,9 @@ class LayerLoader {
   Result<Buffer> vector(std::string_view name, int64_t size) {
     return binder_.vector(fmt::format("{}{}", prefix_, name), size);
   }
+  Result<Norm> norm(std::string_view name, int64_t width) {
+    return Norm::load(binder_, fmt::format("{}{}", prefix_, name), width, model_.norm);
+  }
 
   Result<StreamWeights> streams(std::string_view name) {
     StreamWeights weights;
@@ -68,12 +71,12 @@ class LayerLoader {
   Result<void> load_attention(LayerWeights& weights) {
     const int64_t width = model_.embedding;
     const int64_t outer = model_.outer_dim(), groups = model_.output_groups;
-    CAIRN_TRY(weights.attention_norm, vector("attn_norm.weight", width));
+    CAIRN_TRY(weights.attention_norm, norm("attn_norm", width));
     CAIRN_TRY(weights.query_down, linear("attn_q_a", model_.q_lora_rank, width));
-    CAIRN_TRY(weights.query_norm, vector("attn_q_a_norm.weight", model_.q_lora_rank));
+    CAIRN_TRY(weights.query_norm, norm("attn_q_a_norm", model_.q_lora_rank));
     CAIRN_TRY(weights.query_up, linear("attn_q_b", outer, model_.q_lora_rank));
     CAIRN_TRY(weights.key_value, linear("attn_kv", model_.head_dim, width));
-    CAIRN_TRY(weights.key_value_norm, vector("attn_kv_a_norm.weight", model_.head_dim));
+    CAIRN_TRY(weights.key_value_norm, norm("attn_kv_a_norm", model_.head_dim));
     CAIRN_TRY(weights.sinks, vector("attn_sinks.weight", model_.heads));
     CAIRN_TRY(weights.output_groups,
               binder_.stacked(prefix_ + "attn_output_a", groups, model_.output_rank, outer / groups));
@@ -97,9 +100,9 @@ class LayerLoader {
     if (layer_.ratio > 1) {
       CAIRN_TRY(rows.scores, linear("attn_compressor_gate", model_.head_dim, model_.embedding));
     }
-    CAIRN_TRY(rows.norm, vector("attn_compressor_norm.weight", model_.head_dim));
+    CAIRN_TRY(rows.norm, norm("attn_compressor_norm", model_.head_dim));
     CAIRN_TRY(weights.index_compressor.values, linear("indexer.attn_k", model_.index_dim, model_.head_dim));
-    CAIRN_TRY(weights.index_compressor.norm, vector("indexer.k_norm.weight", model_.index_dim));
+    CAIRN_TRY(weights.index_compressor.norm, norm("indexer.k_norm", model_.index_dim));
     return {};
   }
 
@@ -109,13 +112,13 @@ class LayerLoader {
     CAIRN_TRY(weights.scores, linear(fmt::format("{}_gate", name), params.width(), model_.embedding));
     CAIRN_TRY(weights.biases,
               binder_.table(fmt::format("{}{}_ape.weight", prefix_, name), params.ratio, params.width()));
-    CAIRN_TRY(weights.norm, vector(fmt::format("{}_norm.weight", name), params.dim));
+    CAIRN_TRY(weights.norm, norm(fmt::format("{}_norm", name), params.dim));
     return weights;
   }
 
   Result<void> load_feed_forward(LayerWeights& weights) {
     const int64_t width = model_.embedding, inner = model_.expert_width;
-    CAIRN_TRY(weights.feed_forward_norm, vector("ffn_norm.weight", width));
+    CAIRN_TRY(weights.feed_forward_norm, norm("ffn_norm", width));
     CAIRN_TRY(weights.router, linear("ffn_gate_inp", experts_.all, width));
     if (layer_.hashed) {
       CAIRN_TRY(weights.token_experts, token_experts());
@@ -208,7 +211,7 @@ Result<ModelWeights> load_all(WeightLoader& binder, const gguf::Reader& file, co
   if (!config.is_v41) {
     CAIRN_TRY(weights.output_streams, load_output_streams(binder, "output_hc", config));
   }
-  CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
+  CAIRN_TRY(weights.output_norm, Norm::load(binder, "output_norm", config.embedding, config.norm));
   CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
   mark_image_biases(binder, file);
   if (!config.dspark || mtp_file != nullptr) mark_drafting_head(binder, file);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "model/deepseek4/config.h"
+#include "model/parts/norm.h"
 #include "model/weights/decoder_weights.h"
 #include "model/weights/weight_loader.h"
 
@@ -25,17 +26,17 @@ struct CompressorWeights {
   Linear values;
   Linear scores;
   Buffer biases;
-  Buffer norm;
+  Norm norm;
 };
 
 struct LayerWeights {
   StreamWeights attention_streams;
-  Buffer attention_norm;
+  Norm attention_norm;
   Linear query_down;
-  Buffer query_norm;
+  Norm query_norm;
   Linear query_up;
   Linear key_value;
-  Buffer key_value_norm;
+  Norm key_value_norm;
   Buffer sinks;
   Linear output_groups;  ///< [groups, output_rank, heads of a group * head_dim]
   Linear output;
@@ -46,7 +47,7 @@ struct LayerWeights {
   std::unique_ptr<EngramWeights> engram;  ///< of layers that have one
 
   StreamWeights feed_forward_streams;
-  Buffer feed_forward_norm;
+  Norm feed_forward_norm;
   Linear router;
   Buffer router_bias;                  ///< empty: none
   std::vector<int32_t> token_experts;  ///< [vocabulary, used] of hashed layers; empty in others
@@ -56,23 +57,22 @@ struct LayerWeights {
 
 /// See mtp_weights.h.
 struct MtpWeights {
-  Buffer token_norm;
-  Buffer stream_norm;
+  Norm token_norm;
+  Norm stream_norm;
   Linear pair;  ///< of the token's embedding and a stream, one behind the other; or the next two, whose products add up
   Linear token;
   Linear stream;
   bool has_output_streams = false;  ///< or else it shares the model's
   StreamWeights output_streams;
-  bool has_output_norm = false;  ///< likewise
-  Buffer output_norm;
+  Norm output_norm;  ///< likewise
 };
 
 /// See dspark_weights.h.
 struct DsparkWeights {
   Linear main;  ///< of the inputs of the layers that it reads, one behind the other
-  Buffer main_norm;
+  Norm main_norm;
   StreamWeights output_streams;  ///< of V4
-  Buffer output_norm;
+  Norm output_norm;
   Linear markov_embedding;  ///< [vocabulary, rank], of the token before
   Linear markov_output;     ///< [vocabulary, rank]: what it adds to logits
   bool has_confidence = false;
@@ -83,7 +83,7 @@ struct ModelWeights {
   LookupTable embedding;
   std::vector<LayerWeights> layers;
   StreamWeights output_streams;
-  Buffer output_norm;
+  Norm output_norm;
   Linear output;
   MtpWeights mtp;                             ///< if the config says so
   DsparkWeights dspark;                       ///< likewise

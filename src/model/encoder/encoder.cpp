@@ -188,15 +188,6 @@ Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, s
   return backend_.finish();
 }
 
-void Encoder::norm(const NormWeights& norm, const float* x, int32_t rows, float* out) {
-  const float epsilon = description_.norm_epsilon;
-  if (description_.rms_norm) {
-    backend_.rms_norm(x, norm.weight.floats(), epsilon, rows, description_.embedding, out);
-  } else {
-    backend_.layer_norm(x, norm.weight.floats(), norm.bias.floats(), epsilon, rows, description_.embedding, out);
-  }
-}
-
 void Encoder::embed_tokens(const Chunk& chunk) {
   float* hidden = hidden_at(chunk);
   const auto of_chunk = [&](const std::vector<TokenId>& ids) {
@@ -212,22 +203,22 @@ void Encoder::embed_tokens(const Chunk& chunk) {
     backend_.embed(weights_.positions, of_chunk(position_ids_), 1, activations_.block);
     backend_.add(hidden, activations_.block, elements, 1);
   }
-  if (description_.embedding_norm) norm(weights_.embedding_norm, hidden, chunk.rows, hidden);
+  if (description_.embedding_norm) weights_.embedding_norm.run(backend_, hidden, chunk.rows, hidden);
 }
 
-const float* Encoder::input_of_block(const NormWeights& weights, const Chunk& chunk) {
+const float* Encoder::input_of_block(const Norm& norm, const Chunk& chunk) {
   const float* hidden = hidden_at(chunk);
-  if (weights.weight.data() == nullptr) return hidden;
-  norm(weights, hidden, chunk.rows, activations_.normed);
+  if (!norm.exists()) return hidden;
+  norm.run(backend_, hidden, chunk.rows, activations_.normed);
   return activations_.normed;
 }
 
-void Encoder::add_block(const NormWeights& weights, const Chunk& chunk) {
+void Encoder::add_block(const Norm& norm, const Chunk& chunk) {
   float* hidden = hidden_at(chunk);
   float* block = activations_.block;
-  if (description_.norms == NormPlacement::kSandwich) norm(weights, block, chunk.rows, block);
+  if (description_.norms == NormPlacement::kSandwich) norm.run(backend_, block, chunk.rows, block);
   backend_.add(hidden, block, chunk.rows * description_.embedding, 1);
-  if (description_.norms == NormPlacement::kPostLn) norm(weights, hidden, chunk.rows, hidden);
+  if (description_.norms == NormPlacement::kPostLn) norm.run(backend_, hidden, chunk.rows, hidden);
 }
 
 void Encoder::attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer) {
@@ -249,10 +240,9 @@ void Encoder::query_key_value(const EncoderLayerWeights& weights, const EncoderL
                                       weights.value.to(activations_.value)};
   backend_.matmul(projections, input_of_block(weights.attention_pre_norm, chunk), chunk.rows);
   if (description_.qk_norm) {
-    const float epsilon = description_.norm_epsilon;
     const int64_t rows = chunk.rows;
-    backend_.rms_norm(query, weights.query_norm.floats(), epsilon, rows * description_.heads, head_dim, query);
-    backend_.rms_norm(key, weights.key_norm.floats(), epsilon, rows * description_.kv_heads, head_dim, key);
+    weights.query_norm.run(backend_, query, rows * description_.heads, query);
+    weights.key_norm.run(backend_, key, rows * description_.kv_heads, key);
   }
   if (layer.rope != kNoRope) {
     const float* table = activations_.rope;
@@ -315,7 +305,7 @@ void Encoder::feed_forward_of_experts(const EncoderLayerWeights& weights, const 
 // The norm after the last layer.
 void Encoder::finish(const Chunk& chunk) {
   if (description_.norms == NormPlacement::kPostLn) return;
-  norm(weights_.output_norm, hidden_at(chunk), chunk.rows, hidden_at(chunk));
+  weights_.output_norm.run(backend_, hidden_at(chunk), chunk.rows, hidden_at(chunk));
 }
 
 std::span<const float> Encoder::read_rows() {
@@ -373,7 +363,7 @@ void Encoder::rank(std::span<float> out) {
     } else {
       backend_.scale_and_softcap(rows, texts * width, 1, 1);  // tanh
     }
-    if (description_.label_norm) norm(weights_.label_norm, rows, texts, rows);
+    if (description_.label_norm) weights_.label_norm.run(backend_, rows, texts, rows);
   }
   map_pooled(weights_.labels);
   backend_.read(activations_.pooled, static_cast<int64_t>(out.size_bytes()), out.data());

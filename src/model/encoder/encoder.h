@@ -82,12 +82,10 @@ class Encoder final : public Embedder {
     return activations_.hidden + int64_t{chunk.begin} * description_.embedding;
   }
   float* heads_at(float* all, const Chunk& chunk) const { return all + chunk.begin * description_.query_width(); }
-  /// x = norm(x) at `out`, which may be x.
-  void norm(const NormWeights& norm, const float* x, int32_t rows, float* out);
   /// What a block reads: hidden rows, or their norm if there is one before the block.
-  const float* input_of_block(const NormWeights& norm, const Chunk& chunk);
+  const float* input_of_block(const Norm& norm, const Chunk& chunk);
   /// Adds what is in `block` to hidden rows, with the norm after it.
-  void add_block(const NormWeights& norm, const Chunk& chunk);
+  void add_block(const Norm& norm, const Chunk& chunk);
   void embed_tokens(const Chunk& chunk);
   void attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer);
   void query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);

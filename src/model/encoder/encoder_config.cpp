@@ -60,18 +60,6 @@ Result<void> read_sizes(const MetadataReader& keys, EncoderConfig& config) {
   return {};
 }
 
-Result<void> read_epsilon(const MetadataReader& keys, EncoderConfig& config) {
-  const char* key = "attention.layer_norm_epsilon";
-  const char* other = "attention.layer_norm_rms_epsilon";
-  if (config.rms_norm) std::swap(key, other);
-  keys.contains(other);  // converters write both for ModernBERT
-  CAIRN_TRY(config.norm_epsilon, keys.number(key));
-  if (config.norm_epsilon < 0) {
-    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
-  }
-  return {};
-}
-
 /// Outputs of a layer `name` over pooled rows of `inputs` numbers; 0: the file has none.
 Result<int64_t> read_dense(const MetadataReader& keys, const std::string& name, int64_t inputs) {
   const std::string tensor = name + ".weight";
@@ -167,7 +155,7 @@ Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, const Archit
   config.token_types = rows_of(file, "token_types.weight");
   CAIRN_TRY_VOID(read_heads_of_pooled_rows(keys, config));
   CAIRN_TRY_VOID(architecture.read_encoder(keys, config));
-  CAIRN_TRY_VOID(read_epsilon(keys, config));
+  CAIRN_TRY(config.norm.epsilon, read_norm_epsilon(keys, config.norm.kind, false));
   CAIRN_TRY_VOID(refuse_variants(file, config));
   config.unread_keys = keys.unread();
   return config;

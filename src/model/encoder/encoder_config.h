@@ -37,13 +37,12 @@ struct EncoderConfig {
   int32_t head_dim = 0;
   int32_t context_trained = 0;
   int32_t context_tokens = 0;  ///< of this run, at most the trained one
-  float norm_epsilon = 0;
   float embedding_scale = 1;
   float attention_scale = 1;
   Pooling pooling = Pooling::kMean;
 
   NormPlacement norms = NormPlacement::kPostLn;
-  bool rms_norm = false;       ///< all norms are RMS norms, else layer norms
+  NormConfig norm{.kind = NormKind::kLayerNorm};
   bool embedding_norm = true;  ///< before the first layer
   bool first_norm = true;      ///< the first layer has one before attention; only with norms before blocks
   bool qk_norm = false;        ///< queries and keys are RMS-normalised, each head by itself

@@ -77,14 +77,7 @@ class LayerLoader {
 
   /// Of the residual stream.
   Result<Norm> norm(std::string_view name) {
-    // Falcon-H1's files have one without the ending that tensors of weights have.
-    if (const std::string bare = fmt::format("{}{}", prefix_, name);
-        binder_.has(bare) && !binder_.has(bare + ".weight")) {
-      Norm norm;
-      CAIRN_TRY(norm.weight, binder_.vector(bare, description_.embedding));
-      return norm;
-    }
-    return binder_.norm(fmt::format("{}{}", prefix_, name), description_.embedding, description_.norm_biases);
+    return Norm::load(binder_, fmt::format("{}{}", prefix_, name), description_.embedding, description_.norm);
   }
 
   Result<void> load_query_key_value(LayerWeights& weights) {
@@ -147,7 +140,8 @@ class LayerLoader {
     const std::string router = prefix_ + "ffn_gate_inp";
     if (experts.router_norm) {
       const float factor = 1 / std::sqrt(static_cast<float>(width));
-      CAIRN_TRY(weights.router_norm, binder_.vector(router + ".scale", width, factor));
+      CAIRN_TRY(Buffer scale, binder_.vector(router + ".scale", width, factor));
+      weights.router_norm = Norm(std::move(scale), width, description_.norm.epsilon);
       CAIRN_TRY(weights.router, binder_.linear_without_scale(router, experts.route.experts, width));
     } else {
       CAIRN_TRY(weights.router, binder_.linear(router, experts.route.experts, width));
@@ -220,7 +214,7 @@ Result<PerLayerInputWeights> load_per_layer_inputs(WeightLoader& binder, const D
   CAIRN_TRY(weights.tokens, binder.row_table("per_layer_token_embd", config.vocabulary, all));
   const RowRange rows{range.begin * elements, (range.end - range.begin) * elements};
   CAIRN_TRY(weights.projection, binder.linear_rows("per_layer_model_proj", all, config.embedding, rows));
-  CAIRN_TRY(weights.norm, binder.vector("per_layer_proj_norm.weight", elements));
+  CAIRN_TRY(weights.norm, Norm::load(binder, "per_layer_proj_norm", elements, {.epsilon = config.norm.epsilon}));
   return weights;
 }
 
@@ -229,11 +223,12 @@ Result<void> load_mtp_module(WeightLoader& binder, const DecoderConfig& config, 
   const std::string prefix = fmt::format("blk.{}.nextn.", layer);
   const int64_t width = config.embedding;
   MtpWeights& mtp = weights.mtp;
-  CAIRN_TRY(mtp.token_norm, binder.vector(prefix + "enorm.weight", width));
-  CAIRN_TRY(mtp.row_norm, binder.vector(prefix + "hnorm.weight", width));
+  const NormConfig of_pair{.epsilon = config.norm.epsilon};
+  CAIRN_TRY(mtp.token_norm, Norm::load(binder, prefix + "enorm", width, of_pair));
+  CAIRN_TRY(mtp.row_norm, Norm::load(binder, prefix + "hnorm", width, of_pair));
   CAIRN_TRY(mtp.pair, binder.linear(prefix + "eh_proj", width, 2 * width));
   if (const std::string norm = prefix + "shared_head_norm"; binder.has(norm + ".weight")) {
-    CAIRN_TRY(mtp.output_norm, binder.norm(norm, width, config.norm_biases));
+    CAIRN_TRY(mtp.output_norm, Norm::load(binder, norm, width, config.norm));
   }
   if (const std::string table = prefix + "embed_tokens"; binder.has(table + ".weight")) {
     CAIRN_TRY(mtp.embedding, binder.lookup_table(table, config.vocabulary, width));
@@ -270,7 +265,7 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
     weights.adapter_rows = binder.adapter_rows();
     return weights;
   }
-  CAIRN_TRY(weights.output_norm, binder.norm(config.output_norm, config.embedding, config.norm_biases));
+  CAIRN_TRY(weights.output_norm, Norm::load(binder, config.output_norm, config.embedding, config.norm));
   if (output_is_embedding) {
     weights.output.weight = weights.embedding.weight;
   } else {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "model/config.h"
+#include "model/parts/norm.h"
 #include "model/weights/latent_weights.h"
 #include "model/weights/recurrent_weights.h"
 #include "model/weights/row_table.h"
@@ -30,7 +31,7 @@ struct LatentRowWeights {
 struct PerLayerInputWeights {
   RowTable tokens;    ///< [vocabulary, layers of the model * elements]
   Linear projection;  ///< [layers of the range * elements, embedding]
-  Buffer norm;        ///< [elements]
+  Norm norm;          ///< of a layer's elements
 };
 
 /// Norms that the config leaves out are empty, and so is what it has no use for, such as one of `dense` and `routed`.
@@ -53,7 +54,7 @@ struct LayerWeights {
   Norm dense_post_norm;  ///< of `dense` beside `routed`, as the next two are of `routed`
   Norm routed_norm;
   Norm routed_post_norm;
-  Buffer router_norm;
+  Norm router_norm;
   Linear router;
   Buffer router_bias;                             ///< for choosing only; may be empty
   std::unique_ptr<LatentRowWeights> latent_rows;  ///< null unless MoeConfig::latent
@@ -70,10 +71,10 @@ struct LayerWeights {
 
 /// What the MTP module has beside its layer. What it has not of its own is the model's.
 struct MtpWeights {
-  Buffer token_norm;  ///< [embedding]
-  Buffer row_norm;    ///< [embedding]
-  Linear pair;        ///< [embedding, 2 * embedding], of a token and the row before it
-  Norm output_norm;   ///< may be empty, as the next two
+  Norm token_norm;
+  Norm row_norm;
+  Linear pair;       ///< [embedding, 2 * embedding], of a token and the row before it
+  Norm output_norm;  ///< may be empty, as the next two
   Weight embedding;
   Linear output;
 };

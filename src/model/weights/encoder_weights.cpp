@@ -5,31 +5,28 @@
 namespace cairn {
 namespace {
 
-Result<NormWeights> load_norm(WeightLoader& binder, const std::string& name, int64_t width) {
-  NormWeights norm;
-  CAIRN_TRY(norm.weight, binder.vector(name + ".weight", width));
-  if (binder.has(name + ".bias")) {
-    CAIRN_TRY(norm.bias, binder.vector(name + ".bias", width));
-  }
-  return norm;
+// Whether a layer norm has a bias differs between files, not architectures.
+Result<Norm> load_norm(WeightLoader& binder, const std::string& name, const EncoderConfig& config) {
+  NormConfig norm = config.norm;
+  norm.biases = binder.has(name + ".bias");
+  return Norm::load(binder, name, config.embedding, norm);
 }
 
 Result<void> load_norms(WeightLoader& binder, const EncoderConfig& config, int32_t layer,
                         EncoderLayerWeights& weights) {
   const std::string prefix = fmt::format("blk.{}.", layer);
-  const int64_t width = config.embedding;
   if (config.norms == NormPlacement::kPostLn) {
-    CAIRN_TRY(weights.attention_post_norm, load_norm(binder, prefix + "attn_output_norm", width));
-    CAIRN_TRY(weights.feed_forward_post_norm, load_norm(binder, prefix + "layer_output_norm", width));
+    CAIRN_TRY(weights.attention_post_norm, load_norm(binder, prefix + "attn_output_norm", config));
+    CAIRN_TRY(weights.feed_forward_post_norm, load_norm(binder, prefix + "layer_output_norm", config));
     return {};
   }
   if (layer > 0 || config.first_norm) {
-    CAIRN_TRY(weights.attention_pre_norm, load_norm(binder, prefix + "attn_norm", width));
+    CAIRN_TRY(weights.attention_pre_norm, load_norm(binder, prefix + "attn_norm", config));
   }
-  CAIRN_TRY(weights.feed_forward_pre_norm, load_norm(binder, prefix + "ffn_norm", width));
+  CAIRN_TRY(weights.feed_forward_pre_norm, load_norm(binder, prefix + "ffn_norm", config));
   if (config.norms == NormPlacement::kSandwich) {
-    CAIRN_TRY(weights.attention_post_norm, load_norm(binder, prefix + "post_attention_norm", width));
-    CAIRN_TRY(weights.feed_forward_post_norm, load_norm(binder, prefix + "post_ffw_norm", width));
+    CAIRN_TRY(weights.attention_post_norm, load_norm(binder, prefix + "post_attention_norm", config));
+    CAIRN_TRY(weights.feed_forward_post_norm, load_norm(binder, prefix + "post_ffw_norm", config));
   }
   return {};
 }
@@ -50,8 +47,9 @@ Result<void> load_attention(WeightLoader& binder, const EncoderConfig& config, c
     CAIRN_TRY(weights.value, binder.linear(prefix + "attn_v", kv, width));
   }
   if (config.qk_norm) {
-    CAIRN_TRY(weights.query_norm, binder.vector(prefix + "attn_q_norm.weight", config.head_dim));
-    CAIRN_TRY(weights.key_norm, binder.vector(prefix + "attn_k_norm.weight", config.head_dim));
+    const NormConfig norm{.epsilon = config.norm.epsilon};
+    CAIRN_TRY(weights.query_norm, Norm::load(binder, prefix + "attn_q_norm", config.head_dim, norm));
+    CAIRN_TRY(weights.key_norm, Norm::load(binder, prefix + "attn_k_norm", config.head_dim, norm));
   }
   CAIRN_TRY(weights.attention_output, binder.linear(prefix + "attn_output", width, query));
   return {};
@@ -116,7 +114,7 @@ Result<void> load_heads(WeightLoader& binder, const EncoderConfig& config, Encod
     CAIRN_TRY(weights.label_dense, binder.linear("cls", width, width));
   }
   if (config.label_norm) {
-    CAIRN_TRY(weights.label_norm, load_norm(binder, "cls.norm", width));
+    CAIRN_TRY(weights.label_norm, load_norm(binder, "cls.norm", config));
   }
   if (config.labels > 0) {
     const char* name = binder.has("cls.output.weight") ? "cls.output" : "cls";
@@ -138,7 +136,7 @@ Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backe
     CAIRN_TRY(weights.types, load_table(binder, "token_types", config.token_types, width));
   }
   if (config.embedding_norm) {
-    CAIRN_TRY(weights.embedding_norm, load_norm(binder, "token_embd_norm", width));
+    CAIRN_TRY(weights.embedding_norm, load_norm(binder, "token_embd_norm", config));
   }
   CAIRN_TRY_VOID(load_slopes(binder, backend, config, weights));
   for (int32_t layer = 0; layer < std::ssize(config.layers); ++layer) {
@@ -146,7 +144,7 @@ Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backe
     weights.layers.push_back(std::move(loaded));
   }
   if (config.norms != NormPlacement::kPostLn) {
-    CAIRN_TRY(weights.output_norm, load_norm(binder, "output_norm", width));
+    CAIRN_TRY(weights.output_norm, load_norm(binder, "output_norm", config));
   }
   CAIRN_TRY_VOID(load_heads(binder, config, weights));
   return weights;

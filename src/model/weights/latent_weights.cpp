@@ -36,8 +36,8 @@ Result<void> load_indexer(WeightLoader& binder, const std::string& prefix, const
   CAIRN_TRY(weights.query,
             binder.linear(prefix + "attn_q_b", int64_t{indexer.heads} * indexer.key_dim, config.latent->q_lora_rank));
   CAIRN_TRY(weights.key, binder.linear(prefix + "attn_k", indexer.key_dim, width));
-  CAIRN_TRY(weights.key_norm, binder.vector(prefix + "k_norm.weight", indexer.key_dim));
-  CAIRN_TRY(weights.key_norm_bias, binder.vector(prefix + "k_norm.bias", indexer.key_dim));
+  const NormConfig norm{.kind = NormKind::kLayerNorm, .epsilon = indexer.norm_epsilon, .biases = true};
+  CAIRN_TRY(weights.key_norm, Norm::load(binder, prefix + "k_norm", indexer.key_dim, norm));
   CAIRN_TRY(weights.shares, binder.linear(prefix + "proj", indexer.heads, width));
   return {};
 }
@@ -49,16 +49,17 @@ Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::strin
   const MlaConfig& latent = *config.latent;
   const int64_t width = config.embedding;
   const int64_t query = int64_t{config.heads} * latent.query_dim();
+  const NormConfig norm{.epsilon = config.norm.epsilon};
   LatentWeights weights;
   if (latent.q_lora_rank > 0) {
     CAIRN_TRY(weights.query_low, binder.linear(prefix + "attn_q_a", latent.q_lora_rank, width));
-    CAIRN_TRY(weights.query_norm, binder.vector(prefix + "attn_q_a_norm.weight", latent.q_lora_rank));
+    CAIRN_TRY(weights.query_norm, Norm::load(binder, prefix + "attn_q_a_norm", latent.q_lora_rank, norm));
     CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q_b", query, latent.q_lora_rank));
   } else {
     CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q", query, width));
   }
   CAIRN_TRY(weights.row, binder.linear(prefix + "attn_kv_a_mqa", latent.row_dim(), width));
-  CAIRN_TRY(weights.row_norm, binder.vector(prefix + "attn_kv_a_norm.weight", latent.rank));
+  CAIRN_TRY(weights.row_norm, Norm::load(binder, prefix + "attn_kv_a_norm", latent.rank, norm));
   const std::string joint = prefix + "attn_kv_b";
   if (binder.has(joint + ".weight") && !binder.has(prefix + "attn_k_b.weight")) {
     CAIRN_TRY_VOID(load_joint(binder, prefix, config, weights));

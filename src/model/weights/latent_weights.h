@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/config.h"
+#include "model/parts/norm.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn {
@@ -13,19 +14,18 @@ namespace cairn {
 struct IndexerWeights {
   Linear query;  ///< from the normalised low-rank query
   Linear key;
-  Buffer key_norm;
-  Buffer key_norm_bias;
+  Norm key_norm;
   Linear shares;  ///< of the heads
 };
 
 struct LatentWeights {
-  Linear query_low;   ///< empty if the query is made directly
-  Buffer query_norm;  ///< of what query_low gives
+  Linear query_low;  ///< empty if the query is made directly
+  Norm query_norm;   ///< of what query_low gives
   Linear query;
   Linear row;
-  Buffer row_norm;  ///< of its first `rank` elements
-  Linear key;       ///< heads as experts, [rank, nope]: a head's query to one for rows
-  Linear value;     ///< heads as experts, [value_dim, rank]: what a head has read to its value
+  Norm row_norm;  ///< of its first `rank` elements
+  Linear key;     ///< heads as experts, [rank, nope]: a head's query to one for rows
+  Linear value;   ///< heads as experts, [value_dim, rank]: what a head has read to its value
   IndexerWeights indexer;
 };
 

@@ -195,15 +195,6 @@ Result<Buffer> WeightLoader::vector(std::string_view tensor_name, int64_t size, 
   return floats(*tensor, {0, size}, factor);
 }
 
-Result<Norm> WeightLoader::norm(std::string_view name, int64_t cols, bool biased) {
-  Norm norm;
-  CAIRN_TRY(norm.weight, vector(fmt::format("{}.weight", name), cols));
-  if (biased) {
-    CAIRN_TRY(norm.bias, vector(fmt::format("{}.bias", name), cols));
-  }
-  return norm;
-}
-
 Result<Buffer> WeightLoader::table(std::string_view tensor_name, int64_t rows, int64_t cols) {
   const int64_t shape[] = {cols, rows};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));

@@ -40,12 +40,6 @@ struct LookupTable {
   }
 };
 
-/// Of rows: weight [cols], and bias [cols] of layer norms that have one.
-struct Norm {
-  Buffer weight;
-  Buffer bias;  ///< empty if there is none
-};
-
 /// Rows of a matrix that holds several: q, k and v, or gate and up.
 struct RowRange {
   int64_t begin = 0;
@@ -106,8 +100,6 @@ class WeightLoader {
   Result<Weight> lookup_table(std::string_view name, int64_t rows, int64_t cols);
   /// A tensor of one dimension, as float32, times `factor`.
   Result<Buffer> vector(std::string_view tensor, int64_t size, float factor = 1);
-  /// `name`.weight [cols], and with `biased` `name`.bias [cols].
-  Result<Norm> norm(std::string_view name, int64_t cols, bool biased);
   /// A tensor [rows, cols], as float32.
   Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
   /// A tensor [rows, cols], as float32, turned: [cols, rows].
