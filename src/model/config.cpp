@@ -32,7 +32,7 @@ Result<void> read_kv_heads(const MetadataReader& keys, DecoderConfig& config) {
 Result<void> read_feed_forward_length(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY(const std::vector<int64_t> lengths,
             keys.per_layer("feed_forward_length", std::ssize(config.layers), 1, kFeedForwardMax));
-  config.feed_forward = std::ranges::max(lengths);
+  config.feed_forward.length = std::ranges::max(lengths);
   for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].feed_forward_length = lengths[i];
   return {};
 }
@@ -91,7 +91,7 @@ void complete_layer(const DecoderConfig& config, LayerConfig& layer) {
   if (layer.kv_heads == 0) layer.kv_heads = config.kv_heads;
   if (layer.key_dim == 0) layer.key_dim = config.key_dim;
   if (layer.value_dim == 0) layer.value_dim = config.value_dim;
-  if (layer.feed_forward_length == 0) layer.feed_forward_length = config.feed_forward;
+  if (layer.feed_forward_length == 0) layer.feed_forward_length = config.feed_forward.length;
 }
 
 void complete_layers(DecoderConfig& config) {
@@ -229,7 +229,8 @@ Result<void> read_experts_config(const MetadataReader& keys, bool required, Deco
   MoeConfig experts;
   CAIRN_TRY(experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
   CAIRN_TRY(experts.route.used, keys.integer("expert_used_count", 1, std::min(count, kExpertsUsedMax)));
-  CAIRN_TRY(experts.width, keys.integer_or("expert_feed_forward_length", config.feed_forward, 1, kFeedForwardMax));
+  CAIRN_TRY(experts.width,
+            keys.integer_or("expert_feed_forward_length", config.feed_forward.length, 1, kFeedForwardMax));
   CAIRN_TRY(experts.shared_width, keys.integer_or("expert_shared_feed_forward_length", 0, 0, kFeedForwardMax));
   config.experts = experts;
   const auto layers = static_cast<int64_t>(config.layers.size());

@@ -14,6 +14,7 @@
 #include "kernels/backend.h"
 #include "model/layer_kinds.h"
 #include "model/metadata_reader.h"
+#include "model/parts/feed_forward.h"
 #include "model/parts/norm.h"
 #include "model/pooling.h"
 
@@ -116,7 +117,6 @@ struct DecoderConfig {
   int64_t embedding = 0;
   // What can differ between layers is in LayerConfig; here are those of layers that have none of their own, or the
   // largest.
-  int64_t feed_forward = 0;
   int32_t heads = 0;
   int32_t kv_heads = 0;  ///< divides heads
   int32_t key_dim = 0;
@@ -137,8 +137,7 @@ struct DecoderConfig {
   int32_t temperature_length = 1;
   int32_t temperature_offset = 0;
 
-  Activation activation = Activation::kSilu;
-  bool gated_feed_forward = true;  ///< down(act(gate x) * up x); otherwise down(act(up x))
+  FeedForwardConfig feed_forward;
   NormConfig norm;
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_after_rope = false;  ///< queries and keys are normalised once they are rotated, not before
@@ -156,7 +155,6 @@ struct DecoderConfig {
   int64_t per_layer_input = 0;       ///< > 0: elements of a token's input that each layer has (PerLayerInputs)
   bool learned_positions = false;    ///< position_embd is added to the embeddings of tokens
   bool attention_sinks = false;      ///< a score without a value joins each softmax: attn_sinks
-  bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
   bool output_is_embedding = false;  ///< even if the file had an output matrix
   /// attn_q has for each head the rows of its query, then as many of a gate: what the head has read is multiplied by
   /// the gate's sigmoid.

@@ -28,7 +28,7 @@ Result<void> read_hybrid_feed_forward(const MetadataReader& keys, DecoderConfig&
   const char* key = "feed_forward_length";
   if (!keys.contains(key) && keys.contains("expert_count")) return {};
   CAIRN_TRY(const std::vector<int64_t> widths, keys.per_layer(key, std::ssize(config.layers), 0, kFeedForwardMax));
-  CAIRN_TRY(config.feed_forward, number_of_all(keys, key, widths));
+  CAIRN_TRY(config.feed_forward.length, number_of_all(keys, key, widths));
   for (size_t i = 0; i < widths.size(); ++i) config.layers[i].feed_forward = widths[i] > 0;
   return {};
 }

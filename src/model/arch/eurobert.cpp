@@ -7,7 +7,7 @@ Result<void> read_eurobert_config(const MetadataReader& keys, EncoderConfig& con
   config.norms = NormPlacement::kPreLn;
   config.norm.kind = NormKind::kRms;
   config.embedding_norm = false;
-  config.activation = Activation::kSilu;
+  config.feed_forward.activation = Activation::kSilu;
   return read_encoder_rope(keys, config);
 }
 

@@ -13,8 +13,8 @@ Result<void> read_falcon_config(const MetadataReader& keys, DecoderConfig& confi
   }
   config.norm.kind = NormKind::kLayerNorm;
   config.norm.biases = true;
-  config.activation = Activation::kGeluErf;
-  config.gated_feed_forward = false;
+  config.feed_forward.activation = Activation::kGeluErf;
+  config.feed_forward.gated = false;
   config.parallel_residual = true;
   const bool two_norms = keys.file().find_tensor("blk.0.attn_norm_2.weight") != nullptr;
   config.attention_norm = two_norms ? "attn_norm_2" : "attn_norm";

@@ -10,7 +10,7 @@ Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config)
                 keys.full("rope.dimension_sections"));
   }
   config.post_norms = true;
-  config.fused_gate_up = true;
+  config.feed_forward.fused = true;
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
   config.ropes.push_back(std::move(rope));
   return {};

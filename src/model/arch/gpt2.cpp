@@ -6,8 +6,8 @@ namespace cairn {
 Result<void> read_gpt2_config(const MetadataReader& /*keys*/, DecoderConfig& config) {
   config.norm.kind = NormKind::kLayerNorm;
   config.norm.biases = true;
-  config.activation = Activation::kGeluTanh;
-  config.gated_feed_forward = false;
+  config.feed_forward.activation = Activation::kGeluTanh;
+  config.feed_forward.gated = false;
   config.learned_positions = true;
   for (LayerConfig& layer : config.layers) layer.rope = kNoRope;
   return {};

@@ -7,7 +7,7 @@ namespace cairn {
 // weights of experts are a softmax over the chosen logits: those of the softmax over all, renormalised.
 Result<void> read_gpt_oss_config(const MetadataReader& keys, DecoderConfig& config) {
   constexpr int64_t kPeriod = 2;
-  config.activation = Activation::kClampedSwiglu;
+  config.feed_forward.activation = Activation::kClampedSwiglu;
   config.attention_sinks = true;
   config.feed_forward_norm = "post_attention_norm";
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config, /*yarn_truncates=*/false));

@@ -7,8 +7,8 @@ namespace cairn {
 Result<void> read_nemotron_config(const MetadataReader& keys, DecoderConfig& config) {
   config.norm.kind = NormKind::kLayerNorm;
   config.norm.biases = true;
-  config.activation = Activation::kReluSquared;
-  config.gated_feed_forward = false;
+  config.feed_forward.activation = Activation::kReluSquared;
+  config.feed_forward.gated = false;
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
   config.ropes.push_back(std::move(rope));
   return {};

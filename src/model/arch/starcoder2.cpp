@@ -8,8 +8,8 @@ namespace cairn {
 Result<void> read_starcoder2_config(const MetadataReader& keys, DecoderConfig& config) {
   config.norm.kind = NormKind::kLayerNorm;
   config.norm.biases = true;
-  config.activation = Activation::kGeluTanh;
-  config.gated_feed_forward = false;
+  config.feed_forward.activation = Activation::kGeluTanh;
+  config.feed_forward.gated = false;
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
   config.ropes.push_back(std::move(rope));
   return read_window_everywhere_config(keys, 0, config);

@@ -86,7 +86,8 @@ Result<void> Decoder::allocate(int32_t logit_rows) {
 WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows) {
   WorkspaceSizes sizes;
   sizes.sample_rows = logit_rows;
-  sizes.inputs.push_back({rows, std::max({model.embedding, model.attended_elements(), model.dense_inner_elements()})});
+  sizes.inputs.push_back({rows, std::max(model.embedding, model.attended_elements())});
+  FeedForward::add_work(rows, model.dense_inner_elements(), sizes);
   if (model.experts) {
     const RouteParams& route = model.experts->route;
     sizes.inputs.push_back({rows, model.experts->shared_width});

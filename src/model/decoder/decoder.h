@@ -94,7 +94,6 @@ class Decoder final : public Runner {
   void norm_heads(float* x, int64_t heads, int64_t dim, const Buffer& weight);
   void norm_values(size_t layer);
   void feed_forward(size_t layer);
-  void dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out);
   /// Chooses experts for the rows.
   void route(const LayerWeights& weights, const float* x);
   /// Adds the output of the expert of all rows.

@@ -21,8 +21,7 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   arena.add(attention_gate, config.gated_attention ? rows * config.attended_elements() : 0);
   arena.add(attended, rows * config.attended_elements());
   arena.add(block, rows * width);
-  arena.add(gate, config.gated_feed_forward ? rows * inner : 0);
-  arena.add(up, rows * inner);
+  feed_forward.add_to(arena, rows, config.feed_forward.gated ? inner : 0, inner);
   arena.add(router, rows * experts.route.experts);
   arena.add(expert_ids, rows * used);
   arena.add(expert_weights, rows * used);

@@ -20,8 +20,7 @@ struct DecoderActivations {
   float* attention_gate = nullptr;  ///< [R, heads * value_dim]
   float* attended = nullptr;        ///< [R, heads * value_dim]
   float* block = nullptr;           ///< [R, embedding], what attention or feed-forward adds
-  float* gate = nullptr;            ///< [R, inner], or [R, used, width] of the experts; none without gates
-  float* up = nullptr;              ///< [R, inner], or [R, used, width] of the experts
+  FeedForwardActivations feed_forward;
   float* router = nullptr;          ///< [R, experts]
   int32_t* expert_ids = nullptr;    ///< [R, used]
   float* expert_weights = nullptr;  ///< [R, used]

@@ -24,33 +24,17 @@ void Decoder::feed_forward(size_t layer) {
     route(weights, x);
     routed(weights, x, block);
   } else {
-    dense(weights.dense, config.feed_forward_length, x, block);
+    weights.dense.run(backend_, activations_.feed_forward, x, rows_, block);
   }
   directions_.after_feed_forward(backend_, layer, block, rows_);
   add_block(weights.feed_forward_post_norm);
-}
-
-void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out) {
-  float* gate = activations_.gate;
-  float* up = activations_.up;
-  if (description_.gated_feed_forward) {
-    const MatmulTarget in[] = {weights.gate.to(gate), weights.up.to(up)};
-    backend_.matmul(in, x, rows_);
-    backend_.gate(description_.activation, gate, up, rows_, inner, up);
-  } else {
-    const MatmulTarget in[] = {weights.up.to(up)};
-    backend_.matmul(in, x, rows_);
-    backend_.gate(description_.activation, up, nullptr, rows_, inner, up);
-  }
-  const MatmulTarget down[] = {weights.down.to(out)};
-  backend_.matmul(down, up, rows_);
 }
 
 void Decoder::dense_and_routed(size_t layer, const float* x, float* out) {
   const LayerWeights& weights = weights_of(layer);
   const int64_t width = description_.embedding;
   float* normed = activations_.normed;
-  dense(weights.dense, description_.layer(layer).feed_forward_length, x, activations_.shared);
+  weights.dense.run(backend_, activations_.feed_forward, x, rows_, activations_.shared);
   weights.dense_post_norm.run(backend_, activations_.shared, rows_, activations_.shared);
   weights.router_norm.run(backend_, hidden_, rows_, normed);
   route(weights, normed);
@@ -74,8 +58,7 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   const int32_t used = experts.route.used;
   const int32_t* ids = activations_.expert_ids;
   const float* shares = activations_.expert_weights;
-  float* gate = activations_.gate;
-  float* up = activations_.up;
+  const FeedForwardActivations& inner = activations_.feed_forward;
   float* chosen = activations_.expert_out;
   float* latent = activations_.latent;
   const bool shorter = experts.latent > 0;
@@ -90,14 +73,14 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
     backend_.moe_combine(input, shares, rows_, used, width, chosen);
     input = chosen;
   }
-  const bool gated = description_.gated_feed_forward;
-  const MatmulTarget in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
-  backend_.grouped_matmul(std::span(in).subspan(gated ? 0 : 1), input, rows_, ids, used, false);
-  backend_.gate(description_.activation, gated ? gate : up, gated ? up : nullptr, int64_t{rows_} * used, experts.width,
-                gate);
+  FeedForwardConfig form = description_.feed_forward;
+  form.length = experts.width;
+  const MatmulTarget in[] = {weights.routed.gate.to(inner.gate), weights.routed.up.to(inner.up)};
+  backend_.grouped_matmul(std::span(in).subspan(form.gated ? 0 : 1), input, rows_, ids, used, false);
+  inner.activate(backend_, form, int64_t{rows_} * used);
   float* result = shorter ? latent : out;
   const MatmulTarget down[] = {weights.routed.down.to(experts.weighted_inputs ? result : chosen)};
-  backend_.grouped_matmul(down, gate, rows_, ids, used, true);
+  backend_.grouped_matmul(down, inner.up, rows_, ids, used, true);
   if (!experts.weighted_inputs) backend_.moe_combine(chosen, shares, rows_, used, width, result);
   if (shorter) {
     const MatmulTarget rows[] = {weights.latent_rows->up.to(out)};
@@ -109,7 +92,7 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
 void Decoder::shared(const LayerWeights& weights, const float* x, float* out) {
   const MoeConfig& experts = *description_.experts;
   float* own = activations_.shared;
-  dense(weights.shared, experts.shared_width, x, own);
+  weights.shared.run(backend_, activations_.feed_forward, x, rows_, own);
   if (experts.shared_gated) {
     float* gates = activations_.shared_gate;
     const MatmulTarget shared_gate[] = {weights.shared_gate.to(gates)};

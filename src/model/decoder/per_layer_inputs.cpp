@@ -76,7 +76,7 @@ void PerLayerInputs::apply(const LayerWeights& weights, const float* x, int32_t 
   float* gate = activations_.gate;
   const MatmulTarget in[] = {weights.input_gate.to(gate)};
   backend_->matmul(in, x, rows);
-  backend_->gate(description_->activation, gate, input_, rows, description_->per_layer_input, gate);
+  backend_->gate(description_->feed_forward.activation, gate, input_, rows, description_->per_layer_input, gate);
   const MatmulTarget projection[] = {weights.input_projection.to(out)};
   backend_->matmul(projection, gate, rows);
 }

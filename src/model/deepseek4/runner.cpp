@@ -1,7 +1,6 @@
 #include "model/deepseek4/runner.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "kernels/backend.h"
@@ -84,8 +83,7 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
   arena.add(router, rows * experts.all);
   arena.add(expert_ids, rows * used);
   arena.add(expert_weights, rows * used);
-  arena.add(gate, rows * inner);
-  arena.add(up, rows * inner);
+  feed_forward.add_to(arena, rows, inner, inner);
   arena.add(expert_out, rows * used * width);
   arena.add(ropes, static_cast<int64_t>(Rope::kCount) * rows * model.rope_dims);
   arena.add(compressed_ropes, ratios * rows * model.rope_dims);
@@ -111,10 +109,11 @@ WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOpti
   const ExpertCounts experts = most_experts(model);
   const int64_t used = int64_t{rows} * experts.used, groups = int64_t{rows} * model.output_groups;
   sizes.inputs = {{rows, model.streams * model.embedding},
-                  {rows, std::max(model.q_lora_rank, model.shared_width)},
+                  {rows, model.q_lora_rank},
                   {rows, model.output_groups * model.output_rank},
                   {groups, model.outer_dim() / model.output_groups},
                   {used, model.expert_width}};
+  FeedForward::add_work(rows, model.shared_width, sizes);
   if (!model.engram.layers.empty()) sizes.inputs.push_back({rows, model.engram.width()});
   if (model.is_v41) sizes.inputs.push_back({rows, model.head_dim});
   if (model.has_mtp) sizes.inputs.push_back({rows * model.streams, 2 * model.embedding});
@@ -338,31 +337,19 @@ void ModelRunner::feed_forward(size_t layer) {
   const int32_t used = description_.experts_of(layer).used;
   begin_block(weights.feed_forward_streams, weights.feed_forward_norm);
   route(layer);
-  const MatmulTarget in[] = {weights.routed.gate.to(activations_.gate), weights.routed.up.to(activations_.up)};
+  const FeedForwardActivations& inner = activations_.feed_forward;
+  const MatmulTarget in[] = {weights.routed.gate.to(inner.gate), weights.routed.up.to(inner.up)};
   backend_.grouped_matmul(in, activations_.input, rows_, activations_.expert_ids, used, false);
-  clamp_and_gate(config.clamp, int64_t{rows_} * used, description_.expert_width);
+  inner.activate(backend_, {.length = description_.expert_width, .clamp = config.clamp}, int64_t{rows_} * used);
   const MatmulTarget down[] = {weights.routed.down.to(activations_.expert_out)};
-  backend_.grouped_matmul(down, activations_.gate, rows_, activations_.expert_ids, used, true);
+  backend_.grouped_matmul(down, inner.up, rows_, activations_.expert_ids, used, true);
   backend_.moe_combine(activations_.expert_out, activations_.expert_weights, rows_, used, width, activations_.block);
   if (description_.shared_width > 0) {
-    const MatmulTarget shared_in[] = {weights.shared.gate.to(activations_.gate), weights.shared.up.to(activations_.up)};
-    backend_.matmul(shared_in, activations_.input, rows_);
-    clamp_and_gate(config.shared_clamp, rows_, description_.shared_width);
-    const MatmulTarget shared_down[] = {weights.shared.down.to(activations_.expert_out)};
-    backend_.matmul(shared_down, activations_.gate, rows_);
+    weights.shared.run(backend_, inner, activations_.input, rows_, activations_.expert_out);
     backend_.add(activations_.block, activations_.expert_out, rows_ * width, 1);
   }
   directions_.after_feed_forward(backend_, layer, activations_.block, rows_);
   end_block();
-}
-
-// The gate is bounded above only, what it multiplies on both sides.
-void ModelRunner::clamp_and_gate(float clamp, int64_t rows, int64_t width) {
-  const int64_t n = rows * width;
-  constexpr float kUnbounded = -std::numeric_limits<float>::infinity();
-  backend_.clamp(activations_.gate, n, kUnbounded, clamp);
-  backend_.clamp(activations_.up, n, -clamp, clamp);
-  backend_.gate(Activation::kSilu, activations_.gate, activations_.up, rows, width, activations_.gate);
 }
 
 void ModelRunner::route(size_t layer) {

@@ -78,8 +78,7 @@ class ModelRunner final : public Runner {
     float* router = nullptr;
     int32_t* expert_ids = nullptr;
     float* expert_weights = nullptr;
-    float* gate = nullptr;  // [R, used, expert_width] or [R, shared_width]
-    float* up = nullptr;
+    FeedForwardActivations feed_forward;
     float* expert_out = nullptr;        // [R, used, embedding]
     float* ropes = nullptr;             // four of [R, rope_dims]: see Rope
     float* compressed_ropes = nullptr;  // [ratios, R, rope_dims], of the compressed rows that the step completes
@@ -144,8 +143,6 @@ class ModelRunner final : public Runner {
 
   void feed_forward(size_t layer);
   void route(size_t layer);
-  /// activations_.gate = silu(gate) * up, both clamped.
-  void clamp_and_gate(float clamp, int64_t rows, int64_t width);
   void select_output_rows();
   /// out [rows, embedding]: what the streams are read as behind the last layer.
   void collapse_streams(const StreamWeights& weights, float* out);

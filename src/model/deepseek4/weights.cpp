@@ -125,15 +125,13 @@ class LayerLoader {
     } else if (model_.is_v41 || binder_.has(prefix_ + "exp_probs_b.bias")) {
       CAIRN_TRY(weights.router_bias, vector("exp_probs_b.bias", experts_.all));
     }
-    FeedForwardWeights& routed = weights.routed;
+    ExpertWeights& routed = weights.routed;
     CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts_.all, inner, width));
     CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts_.all, inner, width));
     CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts_.all, width, inner));
     if (model_.shared_width == 0) return {};
-    FeedForwardWeights& shared = weights.shared;
-    CAIRN_TRY(shared.gate, linear("ffn_gate_shexp", model_.shared_width, width));
-    CAIRN_TRY(shared.up, linear("ffn_up_shexp", model_.shared_width, width));
-    CAIRN_TRY(shared.down, linear("ffn_down_shexp", width, model_.shared_width));
+    const FeedForwardConfig shared{.length = model_.shared_width, .clamp = layer_.shared_clamp};
+    CAIRN_TRY(weights.shared, FeedForward::load(binder_, prefix_ + "ffn_", "_shexp", width, shared));
     return {};
   }
 

@@ -51,8 +51,8 @@ struct LayerWeights {
   Linear router;
   Buffer router_bias;                  ///< empty: none
   std::vector<int32_t> token_experts;  ///< [vocabulary, used] of hashed layers; empty in others
-  FeedForwardWeights routed;
-  FeedForwardWeights shared;
+  ExpertWeights routed;
+  FeedForward shared;
 };
 
 /// See mtp_weights.h.

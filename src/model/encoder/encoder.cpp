@@ -12,7 +12,7 @@ void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& c
   const int64_t width = config.embedding;
   const MoeConfig experts = config.experts.value_or(MoeConfig{});
   const int64_t used = experts.route.used;
-  const int64_t inner = std::max(config.feed_forward, used * experts.width);
+  const int64_t dense = config.feed_forward.length;
   int64_t rope_dims = 0;
   for (const RopeConfig& each : config.ropes) rope_dims += each.dims;
   arena.add(hidden, rows * width);
@@ -24,8 +24,7 @@ void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& c
   arena.add(value, chunk_rows * config.kv_width());
   arena.add(normed, config.norms == NormPlacement::kPostLn ? 0 : chunk_rows * width);
   arena.add(block, chunk_rows * width);
-  arena.add(gate, config.gated ? chunk_rows * config.feed_forward : 0);
-  arena.add(up, chunk_rows * inner);
+  feed_forward.add_to(arena, chunk_rows, config.feed_forward.gated ? dense : 0, std::max(dense, used * experts.width));
   arena.add(router, int64_t{chunk_rows} * experts.route.experts);
   arena.add(expert_ids, chunk_rows * used);
   arena.add(expert_weights, chunk_rows * used);
@@ -42,7 +41,8 @@ int64_t Encoder::pooled_width(const EncoderConfig& config) {
 
 WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_rows) {
   WorkspaceSizes sizes;
-  sizes.inputs.push_back({chunk_rows, std::max({config.embedding, config.feed_forward, config.query_width()})});
+  sizes.inputs.push_back({chunk_rows, std::max(config.embedding, config.query_width())});
+  FeedForward::add_work(chunk_rows, config.feed_forward.length, sizes);
   if (config.experts) {
     const RouteParams& route = config.experts->route;
     // Each choice has an input of its own.
@@ -263,41 +263,28 @@ void Encoder::finish_layer(const EncoderLayerWeights& weights, const EncoderLaye
   if (layer.routed) {
     feed_forward_of_experts(weights, x, chunk.rows);
   } else {
-    feed_forward(weights, x, chunk.rows);
+    weights.dense.run(backend_, activations_.feed_forward, x, chunk.rows, activations_.block);
   }
   add_block(weights.feed_forward_post_norm, chunk);
 }
 
-// Writes to `block`, as feed_forward_of_experts does.
-void Encoder::feed_forward(const EncoderLayerWeights& weights, const float* x, int32_t rows) {
-  float* up = activations_.up;
-  const int64_t inner = description_.feed_forward;
-  if (description_.gated) {
-    const MatmulTarget in[] = {weights.gate.to(activations_.gate), weights.up.to(up)};
-    backend_.matmul(in, x, rows);
-    backend_.gate(description_.activation, activations_.gate, up, rows, inner, up);
-  } else {
-    const MatmulTarget in[] = {weights.up.to(up)};
-    backend_.matmul(in, x, rows);
-    backend_.gate(description_.activation, up, nullptr, rows, inner, up);
-  }
-  const MatmulTarget down[] = {weights.down.to(activations_.block)};
-  backend_.matmul(down, up, rows);
-}
-
+// Writes to `block`.
 void Encoder::feed_forward_of_experts(const EncoderLayerWeights& weights, const float* x, int32_t rows) {
   const MoeConfig& experts = *description_.experts;
   const int32_t used = experts.route.used;
   int32_t* ids = activations_.expert_ids;
-  float* up = activations_.up;
+  const FeedForwardActivations& inner = activations_.feed_forward;
+  FeedForwardConfig form = description_.feed_forward;
+  form.length = experts.width;
+  form.gated = false;
   const MatmulTarget route[] = {weights.router.to(activations_.router)};
   backend_.matmul(route, x, rows);
   backend_.route(experts.route, activations_.router, rows, ids, activations_.expert_weights);
-  const MatmulTarget in[] = {weights.up.to(up)};
+  const MatmulTarget in[] = {weights.up.to(inner.up)};
   backend_.grouped_matmul(in, x, rows, ids, used, false);
-  backend_.gate(description_.activation, up, nullptr, int64_t{rows} * used, experts.width, up);
+  inner.activate(backend_, form, int64_t{rows} * used);
   const MatmulTarget down[] = {weights.down.to(activations_.expert_out)};
-  backend_.grouped_matmul(down, up, rows, ids, used, true);
+  backend_.grouped_matmul(down, inner.up, rows, ids, used, true);
   backend_.moe_combine(activations_.expert_out, activations_.expert_weights, rows, used, description_.embedding,
                        activations_.block);
 }

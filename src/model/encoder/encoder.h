@@ -44,19 +44,18 @@ class Encoder final : public Embedder {
     std::span<const AttentionSlice> slices;  // rows counted from the chunk's begin
   };
   /// R is rows of a call (batch_tokens_max), C rows of a chunk, T texts of a call; Q is numbers of a row's queries, K
-  /// those of its keys; F is numbers within a feed-forward, of all experts of a row together.
+  /// those of its keys.
   struct Activations {
-    float* hidden = nullptr;          // [R, embedding]
-    float* query = nullptr;           // [R, Q]
-    float* attended = nullptr;        // the same
-    float* rope = nullptr;            // [R, dims] of each rope, one after the other
-    float* kv = nullptr;              // pages of one layer's keys and values
-    float* key = nullptr;             // [C, K]
-    float* value = nullptr;           // the same
-    float* normed = nullptr;          // [C, embedding], if norms come before blocks
-    float* block = nullptr;           // [C, embedding]
-    float* gate = nullptr;            // [C, F]
-    float* up = nullptr;              // the same
+    float* hidden = nullptr;    // [R, embedding]
+    float* query = nullptr;     // [R, Q]
+    float* attended = nullptr;  // the same
+    float* rope = nullptr;      // [R, dims] of each rope, one after the other
+    float* kv = nullptr;        // pages of one layer's keys and values
+    float* key = nullptr;       // [C, K]
+    float* value = nullptr;     // the same
+    float* normed = nullptr;    // [C, embedding], if norms come before blocks
+    float* block = nullptr;     // [C, embedding]
+    FeedForwardActivations feed_forward;
     float* router = nullptr;          // [C, experts]
     int32_t* expert_ids = nullptr;    // [C, used]
     float* expert_weights = nullptr;  // the same
@@ -90,7 +89,6 @@ class Encoder final : public Embedder {
   void attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer);
   void query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
   void finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
-  void feed_forward(const EncoderLayerWeights& weights, const float* x, int32_t rows);
   void feed_forward_of_experts(const EncoderLayerWeights& weights, const float* x, int32_t rows);
   void finish(const Chunk& chunk);
   /// The rows of the texts, in host memory.

@@ -49,7 +49,7 @@ Result<void> read_sizes(const MetadataReader& keys, EncoderConfig& config) {
   CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
   config.layers.resize(layers);
   CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
-  CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+  CAIRN_TRY(config.feed_forward.length, keys.integer("feed_forward_length", 1, kFeedForwardMax));
   CAIRN_TRY_VOID(read_heads(keys, config));
   CAIRN_TRY(const bool causal, keys.boolean_or("attention.causal", false));
   if (causal) {

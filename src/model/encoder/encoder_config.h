@@ -31,7 +31,6 @@ struct EncoderLayerConfig {
 struct EncoderConfig {
   int64_t vocabulary = 0;
   int64_t embedding = 0;
-  int64_t feed_forward = 0;
   int32_t heads = 0;
   int32_t kv_heads = 0;  ///< divides heads
   int32_t head_dim = 0;
@@ -46,9 +45,7 @@ struct EncoderConfig {
   bool embedding_norm = true;  ///< before the first layer
   bool first_norm = true;      ///< the first layer has one before attention; only with norms before blocks
   bool qk_norm = false;        ///< queries and keys are RMS-normalised, each head by itself
-  Activation activation = Activation::kGeluErf;
-  bool gated = true;                 ///< feed-forward is down(act(gate x) * up x), else down(act(up x))
-  bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
+  FeedForwardConfig feed_forward{.activation = Activation::kGeluErf};
   bool learned_positions = false;    ///< a vector for every position is added to the token's
   int64_t token_types = 0;           ///< rows of the table of token types; 0: none
   std::optional<MoeConfig> experts;  ///< which have no gate and no shared expert

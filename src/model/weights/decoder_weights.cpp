@@ -29,7 +29,7 @@ class LayerLoader {
     const bool beside = description_.experts && description_.experts->beside_dense;
     if (layer().routed) CAIRN_TRY_VOID(load_experts(*description_.experts, weights));
     if (!layer().routed || beside) {
-      CAIRN_TRY_VOID(load_dense(weights));
+      CAIRN_TRY(weights.dense, feed_forward("", layer().feed_forward_length, description_.feed_forward.fused));
     }
     return weights;
   }
@@ -119,22 +119,6 @@ class LayerLoader {
     return {};
   }
 
-  Result<void> load_dense(LayerWeights& weights) {
-    const int64_t width = description_.embedding;
-    const int64_t inner = layer().feed_forward_length;
-    if (description_.fused_gate_up) {
-      CAIRN_TRY(weights.dense.gate, binder_.linear_rows(prefix_ + "ffn_up", 2 * inner, width, {0, inner}));
-      CAIRN_TRY(weights.dense.up, binder_.linear_rows(prefix_ + "ffn_up", 2 * inner, width, {inner, inner}));
-    } else {
-      if (description_.gated_feed_forward) {
-        CAIRN_TRY(weights.dense.gate, binder_.linear(prefix_ + "ffn_gate", inner, width));
-      }
-      CAIRN_TRY(weights.dense.up, binder_.linear(prefix_ + "ffn_up", inner, width));
-    }
-    CAIRN_TRY(weights.dense.down, binder_.linear(prefix_ + "ffn_down", width, inner));
-    return {};
-  }
-
   Result<void> load_experts(const MoeConfig& experts, LayerWeights& weights) {
     const int64_t width = description_.embedding;
     const std::string router = prefix_ + "ffn_gate_inp";
@@ -162,25 +146,27 @@ class LayerLoader {
     }
     CAIRN_TRY_VOID(load_routed(experts, weights.routed));
     if (experts.shared_width == 0) return {};
-    FeedForwardWeights& shared = weights.shared;
-    if (description_.gated_feed_forward) {
-      CAIRN_TRY(shared.gate, binder_.linear(prefix_ + "ffn_gate_shexp", experts.shared_width, width));
-    }
-    CAIRN_TRY(shared.up, binder_.linear(prefix_ + "ffn_up_shexp", experts.shared_width, width));
-    CAIRN_TRY(shared.down, binder_.linear(prefix_ + "ffn_down_shexp", width, experts.shared_width));
+    CAIRN_TRY(weights.shared, feed_forward("_shexp", experts.shared_width, false));
     if (experts.shared_gated) {
       CAIRN_TRY(weights.shared_gate, binder_.linear(prefix_ + "ffn_gate_inp_shexp", 1, width));
     }
     return {};
   }
 
-  Result<void> load_routed(const MoeConfig& experts, FeedForwardWeights& routed) {
+  Result<FeedForward> feed_forward(const std::string& ending, int64_t length, bool fused) {
+    FeedForwardConfig config = description_.feed_forward;
+    config.length = length;
+    config.fused = fused;
+    return FeedForward::load(binder_, prefix_ + "ffn_", ending, description_.embedding, config);
+  }
+
+  Result<void> load_routed(const MoeConfig& experts, ExpertWeights& routed) {
     const int64_t width = experts.row_width(description_.embedding), inner = experts.width;
     if (const std::string fused = prefix_ + "ffn_gate_up_exps"; binder_.has(fused + ".weight")) {
       CAIRN_TRY(routed.gate, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {0, inner}));
       CAIRN_TRY(routed.up, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {inner, inner}));
     } else {
-      if (description_.gated_feed_forward) {
+      if (description_.feed_forward.gated) {
         CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.route.experts, inner, width));
       }
       CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.route.experts, inner, width));

@@ -14,8 +14,8 @@
 
 namespace cairn {
 
-/// down(act(gate x) * up x), or without a gate down(act(up x)).
-struct FeedForwardWeights {
+/// Of routed experts.
+struct ExpertWeights {
   Linear gate;  ///< empty if there is none
   Linear up;
   Linear down;
@@ -50,7 +50,7 @@ struct LayerWeights {
   Norm attention_post_norm;
 
   Norm feed_forward_norm;
-  FeedForwardWeights dense;
+  FeedForward dense;
   Norm dense_post_norm;  ///< of `dense` beside `routed`, as the next two are of `routed`
   Norm routed_norm;
   Norm routed_post_norm;
@@ -58,8 +58,8 @@ struct LayerWeights {
   Linear router;
   Buffer router_bias;                             ///< for choosing only; may be empty
   std::unique_ptr<LatentRowWeights> latent_rows;  ///< null unless MoeConfig::latent
-  FeedForwardWeights routed;
-  FeedForwardWeights shared;
+  ExpertWeights routed;
+  FeedForward shared;
   Linear shared_gate;
   Norm feed_forward_post_norm;
 

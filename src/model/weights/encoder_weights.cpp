@@ -59,7 +59,6 @@ Result<void> load_feed_forward(WeightLoader& binder, const EncoderConfig& config
                                EncoderLayerWeights& weights) {
   const std::string prefix = fmt::format("blk.{}.ffn_", layer);
   const int64_t width = config.embedding;
-  const int64_t inner = config.feed_forward;
   if (config.layers[layer].routed) {
     const int64_t experts = config.experts->route.experts;
     CAIRN_TRY(weights.router, binder.linear(prefix + "gate_inp", experts, width));
@@ -67,16 +66,7 @@ Result<void> load_feed_forward(WeightLoader& binder, const EncoderConfig& config
     CAIRN_TRY(weights.down, binder.experts(prefix + "down_exps", experts, width, config.experts->width));
     return {};
   }
-  if (config.fused_gate_up) {
-    CAIRN_TRY(weights.gate, binder.linear_rows(prefix + "up", 2 * inner, width, {0, inner}));
-    CAIRN_TRY(weights.up, binder.linear_rows(prefix + "up", 2 * inner, width, {inner, inner}));
-  } else {
-    if (config.gated) {
-      CAIRN_TRY(weights.gate, binder.linear(prefix + "gate", inner, width));
-    }
-    CAIRN_TRY(weights.up, binder.linear(prefix + "up", inner, width));
-  }
-  CAIRN_TRY(weights.down, binder.linear(prefix + "down", width, inner));
+  CAIRN_TRY(weights.dense, FeedForward::load(binder, prefix, "", width, config.feed_forward));
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/encoder/encoder_config.h"
+#include "model/parts/feed_forward.h"
 #include "model/parts/norm.h"
 #include "model/weights/weight_loader.h"
 
@@ -21,8 +22,8 @@ struct EncoderLayerWeights {
   Linear attention_output;
   Norm attention_post_norm;  ///< of the sum with kPostLn, else of what attention gives
   Norm feed_forward_pre_norm;
-  Linear router;  ///< up and down then are of experts
-  Linear gate;
+  FeedForward dense;
+  Linear router;  ///< of layers with experts instead, as the next two
   Linear up;
   Linear down;
   Norm feed_forward_post_norm;

@@ -14,20 +14,12 @@
 #include "base/error.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
+#include "model/weights/linear.h"
 #include "model/weights/lora.h"
 #include "model/weights/pack_cache.h"
 #include "model/weights/row_table.h"
 
 namespace cairn {
-
-/// y = W x + b. With experts, weight [experts, rows, cols] and bias [experts, rows].
-struct Linear {
-  Weight weight;
-  Buffer bias;                    ///< empty if there is none
-  std::vector<LowRank> adapters;  ///< LoRA
-
-  MatmulTarget to(float* out) const { return {&weight, bias.floats(), out, adapters}; }
-};
 
 /// A matrix whose rows are looked up.
 struct LookupTable {
