@@ -226,17 +226,42 @@ Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t m
 Result<void> read_experts_config(const MetadataReader& keys, bool required, DecoderConfig& config) {
   CAIRN_TRY(const int64_t count, keys.integer_or("expert_count", 0, required ? 1 : 0, kExpertsMax));
   if (count == 0 && !required) return {};
-  MoeConfig experts;
-  CAIRN_TRY(experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
-  CAIRN_TRY(experts.route.used, keys.integer("expert_used_count", 1, std::min(count, kExpertsUsedMax)));
-  CAIRN_TRY(experts.width,
-            keys.integer_or("expert_feed_forward_length", config.feed_forward.length, 1, kFeedForwardMax));
-  CAIRN_TRY(experts.shared_width, keys.integer_or("expert_shared_feed_forward_length", 0, 0, kFeedForwardMax));
-  config.experts = experts;
+  CAIRN_TRY(config.experts, read_experts(keys, config.feed_forward.length));
   const auto layers = static_cast<int64_t>(config.layers.size());
   CAIRN_TRY(const int64_t dense, keys.integer_or("leading_dense_block_count", 0, 0, layers));
   for (int64_t i = dense; i < layers; ++i) config.layers[i].routed = true;
   return {};
+}
+
+Result<void> read_routing_config(const MetadataReader& keys, const RoutingDefaults& missing, DecoderConfig& config) {
+  if (!config.experts) return {};
+  return read_routing(keys, missing, *config.experts);
+}
+
+Result<void> read_expert_step_config(const MetadataReader& keys, DecoderConfig& config) {
+  const auto layers = static_cast<int64_t>(config.layers.size());
+  CAIRN_TRY(const int64_t step, keys.integer_or("interleave_moe_layer_step", 1, 1, layers));
+  for (int64_t i = 0; i < layers; ++i) {
+    if ((i + 1) % step != 0) config.layers[i].routed = false;
+  }
+  return {};
+}
+
+Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& config) {
+  const auto layers = static_cast<int64_t>(config.layers.size());
+  CAIRN_TRY(config.mtp_layers, keys.integer_or("nextn_predict_layers", 0, 0, layers - 1));
+  config.layers.resize(layers - config.mtp_layers);
+  return {};
+}
+
+void describe_mtp_layer(DecoderConfig& config) {
+  if (config.mtp_layers == 0) return;
+  const auto attends = std::find_if(config.layers.rbegin(), config.layers.rend(),
+                                    [](const LayerConfig& layer) { return layer.mixer == Mixer::kAttention; });
+  if (attends == config.layers.rend()) return;
+  config.mtp_layer = *attends;
+  config.mtp_layer->feed_forward = true;
+  config.mtp_layer->routed = config.experts.has_value();
 }
 
 Result<void> read_latent_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config) {

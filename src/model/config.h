@@ -14,6 +14,7 @@
 #include "kernels/backend.h"
 #include "model/layer_kinds.h"
 #include "model/metadata_reader.h"
+#include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
 #include "model/parts/norm.h"
 #include "model/pooling.h"
@@ -41,26 +42,6 @@ struct RopeConfig {
   float magnitude = 1;
   /// LongRoPE: contexts of at most so many tokens have other frequencies; 0: there is no choice.
   int32_t short_context = 0;
-};
-
-/// Feed-forward of routed experts, the same in every layer that has it.
-struct MoeConfig {
-  int64_t width = 0;
-  RouteParams route;          ///< its bias is a layer's weight
-  int64_t shared_width = 0;   ///< of an expert that every row passes; 0: none
-  bool shared_gated = false;  ///< whose output is scaled by a sigmoid
-  /// A row is multiplied by its expert's weight before it passes the expert, not after; then each row has one expert.
-  bool weighted_inputs = false;
-  /// > 0: the experts work on rows of so many elements, made from the residual stream's and made back into such. The
-  /// router and the expert of all rows read the residual stream's.
-  int64_t latent = 0;
-  /// The layer's dense feed-forward works too, and both are added. Each has norms of its own before and after.
-  bool beside_dense = false;
-  /// The router reads the residual stream by a norm of its own, whose weight is ffn_gate_inp.scale / sqrt(embedding).
-  bool router_norm = false;
-
-  /// Elements of the rows that experts work on, in a model of this embedding.
-  int64_t row_width(int64_t embedding) const { return latent > 0 ? latent : embedding; }
 };
 
 /// Choosing the positions that attention reads (DeepSeek 3.2, GLM 5).
@@ -212,14 +193,7 @@ Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t m
 /// what is not in the metadata.
 Result<void> read_experts_config(const MetadataReader& keys, bool required, DecoderConfig& config);
 
-/// How chosen experts are scored and weighted, where a file does not say.
-struct RoutingDefaults {
-  RouteScore score = RouteScore::kSoftmax;
-  bool renormalise = false;
-};
-
-/// Completes what read_experts_config() has read, if there are experts: expert_shared_count, expert_gating_func,
-/// expert_weights_norm, expert_weights_scale and the groups of experts.
+/// Completes what read_experts_config() has read by read_routing(), if there are experts.
 Result<void> read_routing_config(const MetadataReader& keys, const RoutingDefaults& missing, DecoderConfig& config);
 
 /// Of the layers with experts only every interleave_moe_layer_step-th keeps them: those of index i with i + 1 a

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "model/arch/table.h"
 
 namespace cairn {
@@ -11,13 +9,7 @@ Result<void> read_nomic_bert_moe_config(const MetadataReader& keys, EncoderConfi
   CAIRN_TRY_VOID(read_encoder_rope(keys, config));
   CAIRN_TRY(const int64_t every, keys.integer("moe_every_n_layers", 0, kLayersMax));
   if (every == 0) return {};
-  MoeConfig experts;
-  CAIRN_TRY(experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
-  CAIRN_TRY(experts.route.used,
-            keys.integer("expert_used_count", 1, std::min<int64_t>(experts.route.experts, kExpertsUsedMax)));
-  CAIRN_TRY(experts.width,
-            keys.integer_or("expert_feed_forward_length", config.feed_forward.length, 1, kFeedForwardMax));
-  config.experts = experts;
+  CAIRN_TRY(config.experts, read_experts(keys, config.feed_forward.length));
   for (size_t i = 1; i < config.layers.size(); i += static_cast<size_t>(every)) config.layers[i].routed = every > 1;
   return {};
 }

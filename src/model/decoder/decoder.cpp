@@ -88,16 +88,7 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   sizes.sample_rows = logit_rows;
   sizes.inputs.push_back({rows, std::max(model.embedding, model.attended_elements())});
   FeedForward::add_work(rows, model.dense_inner_elements(), sizes);
-  if (model.experts) {
-    const RouteParams& route = model.experts->route;
-    sizes.inputs.push_back({rows, model.experts->shared_width});
-    // Each choice has an input of its own.
-    sizes.expert_choices = int64_t{rows} * route.used;
-    sizes.inputs.push_back({sizes.expert_choices, model.experts->width});
-    sizes.inputs.push_back({rows, model.experts->latent});
-    sizes.experts = sizes.routed_experts = route.experts;
-    sizes.route_groups = route.groups;
-  }
+  if (model.experts) Experts::add_work(*model.experts, rows, sizes);
   if (model.latent) {
     LatentAttention::add_work(model, rows, sizes);
   } else if (model.heads > 0) {

@@ -94,14 +94,8 @@ class Decoder final : public Runner {
   void norm_heads(float* x, int64_t heads, int64_t dim, const Buffer& weight);
   void norm_values(size_t layer);
   void feed_forward(size_t layer);
-  /// Chooses experts for the rows.
-  void route(const LayerWeights& weights, const float* x);
-  /// Adds the output of the expert of all rows.
-  void shared(const LayerWeights& weights, const float* x, float* out);
-  /// The chosen ones, and a shared one.
-  void routed(const LayerWeights& weights, const float* x, float* out);
   /// The dense feed-forward and the experts, each between norms of its own.
-  void dense_and_routed(size_t layer, const float* x, float* out);
+  void dense_and_routed(const LayerWeights& weights, const float* x, float* out);
   /// What follows the feed-forward: the layer's own input, and its scale of the residual stream.
   void end_layer(size_t layer);
   /// hidden += residual_scale * norm(block), when hidden is asked for.

@@ -6,9 +6,8 @@ namespace cairn {
 
 void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows, int64_t logit_rows) {
   const int64_t width = config.embedding;
-  const MoeConfig experts = config.experts.value_or(MoeConfig{});
-  const int64_t used = experts.route.used;
-  const int64_t inner = std::max({config.dense_inner_elements(), used * experts.width, experts.shared_width});
+  const MoeConfig moe = config.experts.value_or(MoeConfig{});
+  const int64_t inner = std::max(config.dense_inner_elements(), moe.inner());
   int64_t rope_dims = 0;
   for (const RopeConfig& each : config.ropes) rope_dims += each.dims;
   const int64_t attention_rows = config.latent ? 0 : rows;  // LatentAttention has arrays of its own
@@ -22,13 +21,8 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   arena.add(attended, rows * config.attended_elements());
   arena.add(block, rows * width);
   feed_forward.add_to(arena, rows, config.feed_forward.gated ? inner : 0, inner);
-  arena.add(router, rows * experts.route.experts);
-  arena.add(expert_ids, rows * used);
-  arena.add(expert_weights, rows * used);
-  arena.add(latent, rows * experts.latent);
-  arena.add(expert_out, rows * used * width);
-  arena.add(shared, experts.shared_width > 0 || experts.beside_dense ? rows * width : 0);
-  arena.add(shared_gate, experts.shared_gated ? rows : 0);
+  experts.add_to(arena, moe, rows, width);
+  arena.add(experts.shared, moe.shared_width > 0 || moe.beside_dense ? rows * width : 0);
   arena.add(pairs, config.keeps_rows ? 2 * rows * width : 0);
   arena.add(rope, rows * rope_dims);
   arena.add(last, std::max(rows, logit_rows) * width);

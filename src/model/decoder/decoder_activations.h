@@ -21,17 +21,11 @@ struct DecoderActivations {
   float* attended = nullptr;        ///< [R, heads * value_dim]
   float* block = nullptr;           ///< [R, embedding], what attention or feed-forward adds
   FeedForwardActivations feed_forward;
-  float* router = nullptr;          ///< [R, experts]
-  int32_t* expert_ids = nullptr;    ///< [R, used]
-  float* expert_weights = nullptr;  ///< [R, used]
-  float* latent = nullptr;          ///< [R, MoeConfig::latent], what experts read and then what they give
-  float* expert_out = nullptr;      ///< [R, used, embedding]
-  float* shared = nullptr;          ///< [R, embedding], of what works beside the experts
-  float* shared_gate = nullptr;     ///< [R]
-  float* pairs = nullptr;           ///< [R, 2, embedding], of a token and the row before it; for the MTP module
-  float* rope = nullptr;            ///< [ropes, R, dims of each]
-  float* last = nullptr;            ///< [max(R, L), embedding], rows that logits are wanted of, or the rows themselves
-  float* logits = nullptr;          ///< [L, vocabulary], behind all others
+  ExpertsActivations experts;
+  float* pairs = nullptr;   ///< [R, 2, embedding], of a token and the row before it; for the MTP module
+  float* rope = nullptr;    ///< [ropes, R, dims of each]
+  float* last = nullptr;    ///< [max(R, L), embedding], rows that logits are wanted of, or the rows themselves
+  float* logits = nullptr;  ///< [L, vocabulary], behind all others
 
   /// Adds them all, in this order.
   void add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows, int64_t logit_rows);

@@ -55,14 +55,18 @@ Result<void> read_index(const MetadataReader& keys, ModelConfig& model) {
                 "it must be a power of two");
 }
 
-Result<void> read_experts(const MetadataReader& keys, ModelConfig& model) {
-  CAIRN_TRY(model.experts.all, keys.integer("expert_count", 1, kExpertsMax));
-  CAIRN_TRY(model.experts.used,
-            keys.integer("expert_used_count", 1, std::min<int64_t>(model.experts.all, kExpertsUsedMax)));
-  CAIRN_TRY(model.expert_width, keys.integer("expert_feed_forward_length", 1, kFeedForwardMax));
+Result<void> read_routed_experts(const MetadataReader& keys, ModelConfig& model) {
+  constexpr float kSumLeast = 0x1p-14F;
+  model.experts.route.score = RouteScore::kSqrtSoftplus;
+  model.experts.route.renormalise = true;
+  model.experts.route.sum_least = kSumLeast;
+  CAIRN_TRY(model.experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
+  CAIRN_TRY(model.experts.route.used,
+            keys.integer("expert_used_count", 1, std::min<int64_t>(model.experts.route.experts, kExpertsUsedMax)));
+  CAIRN_TRY(model.experts.width, keys.integer("expert_feed_forward_length", 1, kFeedForwardMax));
   CAIRN_TRY(const int64_t shared, keys.integer_or("expert_shared_count", 1, 0, kExpertsUsedMax));
-  model.shared_width = shared * model.expert_width;
-  CAIRN_TRY(model.expert_scale, keys.positive_or("expert_weights_scale", 1));
+  model.experts.shared_width = shared * model.experts.width;
+  CAIRN_TRY(model.experts.route.scale, keys.positive_or("expert_weights_scale", 1));
   CAIRN_TRY(const bool normalised, keys.boolean_or("expert_weights_norm", true));
   CAIRN_TRY_VOID(expect(keys, "expert_weights_norm", normalised, normalised, "it must be true"));
   constexpr int64_t kSqrtSoftplus = 4;
@@ -169,7 +173,7 @@ Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens) {
   CAIRN_TRY_VOID(read_streams(keys, model));
   CAIRN_TRY_VOID(read_attention(keys, model));
   CAIRN_TRY_VOID(read_index(keys, model));
-  CAIRN_TRY_VOID(read_experts(keys, model));
+  CAIRN_TRY_VOID(read_routed_experts(keys, model));
   CAIRN_TRY_VOID(read_layers(keys, model));
   CAIRN_TRY_VOID(read_ropes(keys, model));
   return model;

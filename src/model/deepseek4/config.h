@@ -34,12 +34,6 @@ struct LayerConfig {
   float shared_clamp = 0;
 };
 
-/// Routed experts of a layer, and how many of them a token uses.
-struct ExpertCounts {
-  int32_t all = 0;
-  int32_t used = 0;
-};
-
 /// The drafting head of V4.1, and of V4 since July 2026: see dspark_weights.h.
 struct DsparkConfig {
   int32_t stages = 0;            ///< its layers, the last of ModelConfig::layers
@@ -47,7 +41,7 @@ struct DsparkConfig {
   TokenId noise{};               ///< stands in the block for tokens that are not known yet
   std::vector<int32_t> targets;  ///< layers of the model whose input it reads; main_layers(): what the last one leaves
   int64_t markov_rank = 0;
-  ExpertCounts experts;
+  MoeConfig experts;
 };
 /// Largest block: its rows are drafts, and no answer goes on for so many that are right.
 inline constexpr int32_t kDsparkBlockMax = 32;
@@ -83,10 +77,7 @@ struct ModelConfig {
   int32_t candidate_blocks = 0;  ///< that later layers choose from, at most
   int32_t candidate_rows = 0;    ///< of a block
 
-  ExpertCounts experts;
-  int64_t expert_width = 0;
-  int64_t shared_width = 0;
-  float expert_scale = 0;
+  MoeConfig experts;
 
   RopeConfig window_rope;       ///< of layers without compressed rows
   RopeConfig compressed_rope;   ///< of the others
@@ -99,7 +90,7 @@ struct ModelConfig {
 
   bool drafts() const { return has_mtp || dspark.has_value(); }
   size_t main_layers() const { return layers.size() - (has_mtp ? 1 : 0) - (dspark ? dspark->stages : 0); }
-  const ExpertCounts& experts_of(size_t layer) const {
+  const MoeConfig& experts_of(size_t layer) const {
     return dspark && layer >= main_layers() ? dspark->experts : experts;
   }
 

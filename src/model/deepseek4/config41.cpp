@@ -92,13 +92,18 @@ class Config41Reader {
   }
 
   Result<void> read_experts() {
-    CAIRN_TRY(model_.experts.all, integer("expert_count", "n_routed_experts", 1, kExpertsMax));
-    CAIRN_TRY(model_.experts.used, integer("expert_used_count", "num_experts_per_tok", 1,
-                                           std::min<int64_t>(model_.experts.all, kExpertsUsedMax)));
-    CAIRN_TRY(model_.expert_width, integer("expert_feed_forward_length", "moe_intermediate_size", 1, kFeedForwardMax));
+    constexpr float kSumLeast = 1e-20F;
+    model_.experts.route.score = RouteScore::kSqrtSoftplus;
+    model_.experts.route.renormalise = true;
+    model_.experts.route.sum_least = kSumLeast;
+    model_.experts.needs_bias = true;
+    CAIRN_TRY(model_.experts.route.experts, integer("expert_count", "n_routed_experts", 1, kExpertsMax));
+    CAIRN_TRY(model_.experts.route.used, integer("expert_used_count", "num_experts_per_tok", 1,
+                                                 std::min<int64_t>(model_.experts.route.experts, kExpertsUsedMax)));
+    CAIRN_TRY(model_.experts.width, integer("expert_feed_forward_length", "moe_intermediate_size", 1, kFeedForwardMax));
     CAIRN_TRY(const int64_t shared, integer_or("expert_shared_count", "n_shared_experts", 1, 0, kExpertsUsedMax));
-    model_.shared_width = shared * model_.expert_width;
-    CAIRN_TRY(model_.expert_scale, positive_or("expert_weights_scale", "routed_scaling_factor", 1.5F));
+    model_.experts.shared_width = shared * model_.experts.width;
+    CAIRN_TRY(model_.experts.route.scale, positive_or("expert_weights_scale", "routed_scaling_factor", 1.5F));
     CAIRN_TRY(const bool normalised, keys_.boolean_or(named("expert_weights_norm", "norm_topk_prob"), true));
     if (!normalised) {
       return refuse(keys_, named("expert_weights_norm", "norm_topk_prob"), normalised, "it must be true");

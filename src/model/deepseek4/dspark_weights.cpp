@@ -174,11 +174,13 @@ class DsparkReader {
       return keys_.contains(first) ? first : second;
     };
     constexpr int64_t kUsedOfV41 = 3;
-    CAIRN_TRY(dspark_.experts.all,
+    dspark_.experts = model_.experts;
+    RouteParams& route = dspark_.experts.route;
+    CAIRN_TRY(route.experts,
               keys_.integer_or(named("n_routed_experts", "expert_count"), tensor->shape[1], 1, kExpertsMax));
-    const int64_t missing = std::min<int64_t>(model_.is_v41 ? kUsedOfV41 : model_.experts.used, dspark_.experts.all);
-    CAIRN_TRY(dspark_.experts.used, keys_.integer_or(named("num_experts_per_tok", "expert_used_count"), missing, 1,
-                                                     std::min<int64_t>(dspark_.experts.all, kExpertsUsedMax)));
+    const int64_t missing = std::min<int64_t>(model_.is_v41 ? kUsedOfV41 : model_.experts.route.used, route.experts);
+    CAIRN_TRY(route.used, keys_.integer_or(named("num_experts_per_tok", "expert_used_count"), missing, 1,
+                                           std::min<int64_t>(route.experts, kExpertsUsedMax)));
     return {};
   }
 

@@ -9,14 +9,14 @@ namespace cairn::deepseek4 {
 namespace {
 
 constexpr int64_t kElementBytes = 4;  // float32 and int32 alike
-constexpr float kExpertSumLeast = 0x1p-14F;
-constexpr float kExpertSumLeast41 = 1e-20F;
-
 /// Of all layers, those that draft included.
-ExpertCounts most_experts(const ModelConfig& model) {
-  if (!model.dspark) return model.experts;
-  const ExpertCounts& drafting = model.dspark->experts;
-  return {std::max(model.experts.all, drafting.all), std::max(model.experts.used, drafting.used)};
+MoeConfig most_experts(const ModelConfig& model) {
+  MoeConfig most = model.experts;
+  if (!model.dspark) return most;
+  const RouteParams& drafting = model.dspark->experts.route;
+  most.route.experts = std::max(most.route.experts, drafting.experts);
+  most.route.used = std::max(most.route.used, drafting.used);
+  return most;
 }
 
 }  // namespace
@@ -38,9 +38,7 @@ ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& back
 void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options) {
   const int64_t rows = options.batch_tokens_max, width = model.embedding, outer = model.outer_dim();
   const int64_t share_columns = stream_shares(model.streams);
-  const ExpertCounts experts = most_experts(model);
-  const int64_t used = experts.used;
-  const int64_t inner = std::max(used * model.expert_width, model.shared_width);
+  const MoeConfig moe = most_experts(model);
   int64_t ratios = 0, compressor = 0, index = 0;
   for (size_t i = 0; i < model.layers.size(); ++i) {
     const LayerConfig& layer = model.layers[i];
@@ -80,11 +78,8 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
   arena.add(classes, engrams ? rows * (model.engram.order - 1) : 0);
   arena.add(engram_rows, engrams ? rows * model.engram.width() : 0);
   arena.add(engram_keys, engrams ? rows * (model.streams + 1) * width : 0);
-  arena.add(router, rows * experts.all);
-  arena.add(expert_ids, rows * used);
-  arena.add(expert_weights, rows * used);
-  feed_forward.add_to(arena, rows, inner, inner);
-  arena.add(expert_out, rows * used * width);
+  experts.add_to(arena, moe, rows, width);
+  feed_forward.add_to(arena, rows, moe.inner(), moe.inner());
   arena.add(ropes, static_cast<int64_t>(Rope::kCount) * rows * model.rope_dims);
   arena.add(compressed_ropes, ratios * rows * model.rope_dims);
   arena.add(pairs, model.has_mtp ? rows * model.streams * 2 * width : 0);
@@ -106,14 +101,14 @@ WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOpti
   const int32_t rows = options.batch_tokens_max;
   WorkspaceSizes sizes;
   sizes.sample_rows = options.logits_max;
-  const ExpertCounts experts = most_experts(model);
-  const int64_t used = int64_t{rows} * experts.used, groups = int64_t{rows} * model.output_groups;
+  const int64_t groups = int64_t{rows} * model.output_groups;
   sizes.inputs = {{rows, model.streams * model.embedding},
                   {rows, model.q_lora_rank},
                   {rows, model.output_groups * model.output_rank},
-                  {groups, model.outer_dim() / model.output_groups},
-                  {used, model.expert_width}};
-  FeedForward::add_work(rows, model.shared_width, sizes);
+                  {groups, model.outer_dim() / model.output_groups}};
+  sizes.expert_choices = groups;
+  sizes.experts = model.output_groups;
+  Experts::add_work(most_experts(model), rows, sizes);
   if (!model.engram.layers.empty()) sizes.inputs.push_back({rows, model.engram.width()});
   if (model.is_v41) sizes.inputs.push_back({rows, model.head_dim});
   if (model.has_mtp) sizes.inputs.push_back({rows * model.streams, 2 * model.embedding});
@@ -121,9 +116,6 @@ WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOpti
     sizes.inputs.push_back({rows, std::ssize(model.dspark->targets) * model.embedding});
     sizes.inputs.push_back({rows, model.embedding + model.dspark->markov_rank});
   }
-  sizes.expert_choices = std::max(used, groups);
-  sizes.experts = std::max(experts.all, model.output_groups);
-  sizes.routed_experts = experts.all;
   sizes.latent = {
       .rows = rows, .heads = model.heads, .context_tokens = model.context_tokens, .row_dim = model.head_dim};
   if (std::ranges::any_of(model.layers, &LayerConfig::indexed)) {
@@ -165,7 +157,8 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
                   .vocabulary = description_.vocabulary,
                   .groups = kv_layout_.groups.size()});
   stream_rows_.reserve(rows_max_ * description_.streams);
-  given_ids_.reserve(int64_t{rows_max_} * description_.experts.used);
+  activations_.experts.given.reserve(int64_t{rows_max_} * description_.experts.route.used);
+  activations_.experts.shared = activations_.experts.out;  // the chosen ones are combined by then
   logits_.reserve(logit_rows_max_, description_.vocabulary);
   if (description_.dspark) reserve_dspark(options);
   if (!description_.is_v41) return {};
@@ -332,49 +325,12 @@ void ModelRunner::end_block() {
 void ModelRunner::feed_forward(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_.layers[layer];
-  const LayerConfig& config = description_.layers[layer];
-  const int64_t width = description_.embedding;
-  const int32_t used = description_.experts_of(layer).used;
   begin_block(weights.feed_forward_streams, weights.feed_forward_norm);
-  route(layer);
-  const FeedForwardActivations& inner = activations_.feed_forward;
-  const MatmulTarget in[] = {weights.routed.gate.to(inner.gate), weights.routed.up.to(inner.up)};
-  backend_.grouped_matmul(in, activations_.input, rows_, activations_.expert_ids, used, false);
-  inner.activate(backend_, {.length = description_.expert_width, .clamp = config.clamp}, int64_t{rows_} * used);
-  const MatmulTarget down[] = {weights.routed.down.to(activations_.expert_out)};
-  backend_.grouped_matmul(down, inner.up, rows_, activations_.expert_ids, used, true);
-  backend_.moe_combine(activations_.expert_out, activations_.expert_weights, rows_, used, width, activations_.block);
-  if (description_.shared_width > 0) {
-    weights.shared.run(backend_, inner, activations_.input, rows_, activations_.expert_out);
-    backend_.add(activations_.block, activations_.expert_out, rows_ * width, 1);
-  }
+  weights.experts.route(backend_, activations_.experts, activations_.input, rows_, tokens_);
+  weights.experts.run(backend_, activations_.feed_forward, activations_.experts, activations_.input, rows_,
+                      activations_.block);
   directions_.after_feed_forward(backend_, layer, activations_.block, rows_);
   end_block();
-}
-
-void ModelRunner::route(size_t layer) {
-  const LayerWeights& weights = weights_.layers[layer];
-  const ExpertCounts& experts = description_.experts_of(layer);
-  const MatmulTarget router[] = {weights.router.to(activations_.router)};
-  backend_.matmul(router, activations_.input, rows_);
-  RouteParams params;
-  params.experts = experts.all;
-  params.used = experts.used;
-  params.score = RouteScore::kSqrtSoftplus;
-  params.renormalise = true;
-  params.sum_least = description_.is_v41 ? kExpertSumLeast41 : kExpertSumLeast;
-  params.scale = description_.expert_scale;
-  params.bias = weights.router_bias.floats();
-  if (description_.layers[layer].hashed) {
-    params.given = true;
-    given_ids_.clear();
-    for (const TokenId token : tokens_) {
-      const auto ids = std::span(weights.token_experts).subspan(index(token) * experts.used, experts.used);
-      given_ids_.insert(given_ids_.end(), ids.begin(), ids.end());
-    }
-    backend_.write(given_ids_.data(), std::ssize(given_ids_) * kElementBytes, activations_.expert_ids);
-  }
-  backend_.route(params, activations_.router, rows_, activations_.expert_ids, activations_.expert_weights);
 }
 
 void ModelRunner::select_output_rows() {

@@ -75,11 +75,8 @@ class ModelRunner final : public Runner {
     float* classes = nullptr;        // [R, order - 1], if there are engrams
     float* engram_rows = nullptr;    // [R, engram.width()]
     float* engram_keys = nullptr;    // [R, streams + 1, embedding]
-    float* router = nullptr;
-    int32_t* expert_ids = nullptr;
-    float* expert_weights = nullptr;
     FeedForwardActivations feed_forward;
-    float* expert_out = nullptr;        // [R, used, embedding]
+    ExpertsActivations experts;
     float* ropes = nullptr;             // four of [R, rope_dims]: see Rope
     float* compressed_ropes = nullptr;  // [ratios, R, rope_dims], of the compressed rows that the step completes
     float* pairs = nullptr;             // [R, streams, 2, embedding], if there is an MTP module
@@ -142,7 +139,6 @@ class ModelRunner final : public Runner {
   void turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim);
 
   void feed_forward(size_t layer);
-  void route(size_t layer);
   void select_output_rows();
   /// out [rows, embedding]: what the streams are read as behind the last layer.
   void collapse_streams(const StreamWeights& weights, float* out);
@@ -195,7 +191,6 @@ class ModelRunner final : public Runner {
   std::vector<TokenId> tokens_;
   std::vector<Completed> completed_;  // per ratio
   std::vector<int32_t> stream_rows_;  // each row as many times as there are streams
-  std::vector<int32_t> given_ids_;    // experts of hashed layers, [rows, used]
   // Of engrams.
   std::vector<AttentionSlice> first_rows_;
   std::vector<float> looked_back_;

@@ -1,6 +1,5 @@
 #include "model/deepseek4/weights.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -117,51 +116,19 @@ class LayerLoader {
   }
 
   Result<void> load_feed_forward(LayerWeights& weights) {
-    const int64_t width = model_.embedding, inner = model_.expert_width;
-    CAIRN_TRY(weights.feed_forward_norm, norm("ffn_norm", width));
-    CAIRN_TRY(weights.router, linear("ffn_gate_inp", experts_.all, width));
-    if (layer_.hashed) {
-      CAIRN_TRY(weights.token_experts, token_experts());
-    } else if (model_.is_v41 || binder_.has(prefix_ + "exp_probs_b.bias")) {
-      CAIRN_TRY(weights.router_bias, vector("exp_probs_b.bias", experts_.all));
-    }
-    ExpertWeights& routed = weights.routed;
-    CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts_.all, inner, width));
-    CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts_.all, inner, width));
-    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts_.all, width, inner));
-    if (model_.shared_width == 0) return {};
-    const FeedForwardConfig shared{.length = model_.shared_width, .clamp = layer_.shared_clamp};
-    CAIRN_TRY(weights.shared, FeedForward::load(binder_, prefix_ + "ffn_", "_shexp", width, shared));
+    CAIRN_TRY(weights.feed_forward_norm, norm("ffn_norm", model_.embedding));
+    MoeConfig config = experts_;
+    if (layer_.hashed) config.hashed_tokens = model_.vocabulary;
+    CAIRN_TRY(weights.experts, Experts::load(binder_, prefix_, model_.embedding, config, {.clamp = layer_.clamp},
+                                             {.clamp = layer_.shared_clamp}));
     return {};
-  }
-
-  Result<std::vector<int32_t>> token_experts() {
-    const std::string name = prefix_ + "ffn_gate_tid2eid.weight";
-    const gguf::Tensor* tensor = file_.find_tensor(name);
-    const int64_t used = experts_.used;
-    if (tensor == nullptr || tensor->type != TensorType::kI32 ||
-        tensor->shape != std::vector<int64_t>{used, model_.vocabulary}) {
-      return fail_at("tensor " + name, Code::kCorruptFile,
-                     "{} is {}, but a layer whose experts are chosen by the token needs it as I32 [{}, {}]", name,
-                     tensor == nullptr ? "missing" : "of another type or shape", used, model_.vocabulary);
-    }
-    binder_.mark_used(name);
-    if (!binder_.wants(std::ssize(tensor->bytes))) return std::vector<int32_t>();
-    std::vector<int32_t> ids(tensor->elements());
-    std::memcpy(ids.data(), tensor->bytes.data(), tensor->bytes.size());
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] >= 0 && ids[i] < experts_.all) continue;
-      return fail_at("tensor " + name, Code::kCorruptFile, "{} names expert {} for token {}; there are {}", name,
-                     ids[i], static_cast<int64_t>(i) / used, experts_.all);
-    }
-    return ids;
   }
 
   WeightLoader& binder_;
   const gguf::Reader& file_;
   const ModelConfig& model_;
   const LayerConfig& layer_;
-  const ExpertCounts& experts_;
+  const MoeConfig& experts_;
   const std::string prefix_;
 };
 

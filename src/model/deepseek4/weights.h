@@ -48,11 +48,7 @@ struct LayerWeights {
 
   StreamWeights feed_forward_streams;
   Norm feed_forward_norm;
-  Linear router;
-  Buffer router_bias;                  ///< empty: none
-  std::vector<int32_t> token_experts;  ///< [vocabulary, used] of hashed layers; empty in others
-  ExpertWeights routed;
-  FeedForward shared;
+  Experts experts;
 };
 
 /// See mtp_weights.h.

@@ -10,8 +10,7 @@ namespace cairn {
 void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows) {
   const int64_t rows = batch_tokens_max(config);
   const int64_t width = config.embedding;
-  const MoeConfig experts = config.experts.value_or(MoeConfig{});
-  const int64_t used = experts.route.used;
+  const MoeConfig moe = config.experts.value_or(MoeConfig{});
   const int64_t dense = config.feed_forward.length;
   int64_t rope_dims = 0;
   for (const RopeConfig& each : config.ropes) rope_dims += each.dims;
@@ -24,11 +23,8 @@ void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& c
   arena.add(value, chunk_rows * config.kv_width());
   arena.add(normed, config.norms == NormPlacement::kPostLn ? 0 : chunk_rows * width);
   arena.add(block, chunk_rows * width);
-  feed_forward.add_to(arena, chunk_rows, config.feed_forward.gated ? dense : 0, std::max(dense, used * experts.width));
-  arena.add(router, int64_t{chunk_rows} * experts.route.experts);
-  arena.add(expert_ids, chunk_rows * used);
-  arena.add(expert_weights, chunk_rows * used);
-  arena.add(expert_out, chunk_rows * used * width);
+  feed_forward.add_to(arena, chunk_rows, config.feed_forward.gated ? dense : 0, std::max(dense, moe.inner()));
+  experts.add_to(arena, moe, chunk_rows, width);
   arena.add(pooled, kTextsMax * pooled_width(config));
   arena.add(pooled_out, kTextsMax * pooled_width(config));
 }
@@ -43,14 +39,7 @@ WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_ro
   WorkspaceSizes sizes;
   sizes.inputs.push_back({chunk_rows, std::max(config.embedding, config.query_width())});
   FeedForward::add_work(chunk_rows, config.feed_forward.length, sizes);
-  if (config.experts) {
-    const RouteParams& route = config.experts->route;
-    // Each choice has an input of its own.
-    sizes.expert_choices = int64_t{chunk_rows} * route.used;
-    sizes.inputs.push_back({sizes.expert_choices, config.experts->width});
-    sizes.experts = sizes.routed_experts = route.experts;
-    sizes.route_groups = route.groups;
-  }
+  if (config.experts) Experts::add_work(*config.experts, chunk_rows, sizes);
   if (pooled_width(config) > 0) sizes.inputs.push_back({kTextsMax, pooled_width(config)});
   sizes.attention_rows = chunk_rows;
   sizes.attention_heads = config.heads;
@@ -261,32 +250,12 @@ void Encoder::finish_layer(const EncoderLayerWeights& weights, const EncoderLaye
   add_block(weights.attention_post_norm, chunk);
   const float* x = input_of_block(weights.feed_forward_pre_norm, chunk);
   if (layer.routed) {
-    feed_forward_of_experts(weights, x, chunk.rows);
+    weights.experts.route(backend_, activations_.experts, x, chunk.rows, {});
+    weights.experts.run(backend_, activations_.feed_forward, activations_.experts, x, chunk.rows, activations_.block);
   } else {
     weights.dense.run(backend_, activations_.feed_forward, x, chunk.rows, activations_.block);
   }
   add_block(weights.feed_forward_post_norm, chunk);
-}
-
-// Writes to `block`.
-void Encoder::feed_forward_of_experts(const EncoderLayerWeights& weights, const float* x, int32_t rows) {
-  const MoeConfig& experts = *description_.experts;
-  const int32_t used = experts.route.used;
-  int32_t* ids = activations_.expert_ids;
-  const FeedForwardActivations& inner = activations_.feed_forward;
-  FeedForwardConfig form = description_.feed_forward;
-  form.length = experts.width;
-  form.gated = false;
-  const MatmulTarget route[] = {weights.router.to(activations_.router)};
-  backend_.matmul(route, x, rows);
-  backend_.route(experts.route, activations_.router, rows, ids, activations_.expert_weights);
-  const MatmulTarget in[] = {weights.up.to(inner.up)};
-  backend_.grouped_matmul(in, x, rows, ids, used, false);
-  inner.activate(backend_, form, int64_t{rows} * used);
-  const MatmulTarget down[] = {weights.down.to(activations_.expert_out)};
-  backend_.grouped_matmul(down, inner.up, rows, ids, used, true);
-  backend_.moe_combine(activations_.expert_out, activations_.expert_weights, rows, used, description_.embedding,
-                       activations_.block);
 }
 
 // The norm after the last layer.

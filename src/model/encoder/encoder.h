@@ -56,12 +56,9 @@ class Encoder final : public Embedder {
     float* normed = nullptr;    // [C, embedding], if norms come before blocks
     float* block = nullptr;     // [C, embedding]
     FeedForwardActivations feed_forward;
-    float* router = nullptr;          // [C, experts]
-    int32_t* expert_ids = nullptr;    // [C, used]
-    float* expert_weights = nullptr;  // the same
-    float* expert_out = nullptr;      // [C, used, embedding]
-    float* pooled = nullptr;          // [T, the most that a layer over pooled rows has]
-    float* pooled_out = nullptr;      // the same
+    ExpertsActivations experts;
+    float* pooled = nullptr;      // [T, the most that a layer over pooled rows has]
+    float* pooled_out = nullptr;  // the same
 
     void add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows);
   };
@@ -89,7 +86,6 @@ class Encoder final : public Embedder {
   void attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer);
   void query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
   void finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
-  void feed_forward_of_experts(const EncoderLayerWeights& weights, const float* x, int32_t rows);
   void finish(const Chunk& chunk);
   /// The rows of the texts, in host memory.
   std::span<const float> read_rows();

@@ -29,7 +29,9 @@ class LayerLoader {
     const bool beside = description_.experts && description_.experts->beside_dense;
     if (layer().routed) CAIRN_TRY_VOID(load_experts(*description_.experts, weights));
     if (!layer().routed || beside) {
-      CAIRN_TRY(weights.dense, feed_forward("", layer().feed_forward_length, description_.feed_forward.fused));
+      FeedForwardConfig dense = description_.feed_forward;
+      dense.length = layer().feed_forward_length;
+      CAIRN_TRY(weights.dense, FeedForward::load(binder_, prefix_ + "ffn_", "", description_.embedding, dense));
     }
     return weights;
   }
@@ -121,57 +123,18 @@ class LayerLoader {
 
   Result<void> load_experts(const MoeConfig& experts, LayerWeights& weights) {
     const int64_t width = description_.embedding;
-    const std::string router = prefix_ + "ffn_gate_inp";
     if (experts.router_norm) {
       const float factor = 1 / std::sqrt(static_cast<float>(width));
-      CAIRN_TRY(Buffer scale, binder_.vector(router + ".scale", width, factor));
+      CAIRN_TRY(Buffer scale, binder_.vector(prefix_ + "ffn_gate_inp.scale", width, factor));
       weights.router_norm = Norm(std::move(scale), width, description_.norm.epsilon);
-      CAIRN_TRY(weights.router, binder_.linear_without_scale(router, experts.route.experts, width));
-    } else {
-      CAIRN_TRY(weights.router, binder_.linear(router, experts.route.experts, width));
     }
     if (experts.beside_dense) {
       CAIRN_TRY(weights.dense_post_norm, norm("post_ffw_norm_1"));
       CAIRN_TRY(weights.routed_norm, norm("pre_ffw_norm_2"));
       CAIRN_TRY(weights.routed_post_norm, norm("post_ffw_norm_2"));
     }
-    const std::string bias = prefix_ + "exp_probs_b.bias";
-    if (binder_.has(bias)) {
-      CAIRN_TRY(weights.router_bias, binder_.vector(bias, experts.route.experts));
-    }
-    if (experts.latent > 0) {
-      weights.latent_rows = std::make_unique<LatentRowWeights>();
-      CAIRN_TRY(weights.latent_rows->down, binder_.linear(prefix_ + "ffn_latent_down", experts.latent, width));
-      CAIRN_TRY(weights.latent_rows->up, binder_.linear(prefix_ + "ffn_latent_up", width, experts.latent));
-    }
-    CAIRN_TRY_VOID(load_routed(experts, weights.routed));
-    if (experts.shared_width == 0) return {};
-    CAIRN_TRY(weights.shared, feed_forward("_shexp", experts.shared_width, false));
-    if (experts.shared_gated) {
-      CAIRN_TRY(weights.shared_gate, binder_.linear(prefix_ + "ffn_gate_inp_shexp", 1, width));
-    }
-    return {};
-  }
-
-  Result<FeedForward> feed_forward(const std::string& ending, int64_t length, bool fused) {
-    FeedForwardConfig config = description_.feed_forward;
-    config.length = length;
-    config.fused = fused;
-    return FeedForward::load(binder_, prefix_ + "ffn_", ending, description_.embedding, config);
-  }
-
-  Result<void> load_routed(const MoeConfig& experts, ExpertWeights& routed) {
-    const int64_t width = experts.row_width(description_.embedding), inner = experts.width;
-    if (const std::string fused = prefix_ + "ffn_gate_up_exps"; binder_.has(fused + ".weight")) {
-      CAIRN_TRY(routed.gate, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {0, inner}));
-      CAIRN_TRY(routed.up, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {inner, inner}));
-    } else {
-      if (description_.feed_forward.gated) {
-        CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.route.experts, inner, width));
-      }
-      CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.route.experts, inner, width));
-    }
-    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts.route.experts, width, inner));
+    const FeedForwardConfig& form = description_.feed_forward;
+    CAIRN_TRY(weights.experts, Experts::load(binder_, prefix_, width, experts, form, form));
     return {};
   }
 

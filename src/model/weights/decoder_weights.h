@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "model/config.h"
+#include "model/parts/experts.h"
+#include "model/parts/feed_forward.h"
 #include "model/parts/norm.h"
 #include "model/weights/latent_weights.h"
 #include "model/weights/recurrent_weights.h"
@@ -14,19 +16,6 @@
 
 namespace cairn {
 
-/// Of routed experts.
-struct ExpertWeights {
-  Linear gate;  ///< empty if there is none
-  Linear up;
-  Linear down;
-};
-
-/// What makes the rows that experts work on, and rows of the residual stream of those.
-struct LatentRowWeights {
-  Linear down;
-  Linear up;
-};
-
 /// What makes the inputs that each layer has of its own.
 struct PerLayerInputWeights {
   RowTable tokens;    ///< [vocabulary, layers of the model * elements]
@@ -34,7 +23,7 @@ struct PerLayerInputWeights {
   Norm norm;          ///< of a layer's elements
 };
 
-/// Norms that the config leaves out are empty, and so is what it has no use for, such as one of `dense` and `routed`.
+/// Norms that the config leaves out are empty, and so is what it has no use for, such as one of `dense` and `experts`.
 struct LayerWeights {
   Norm attention_norm;
   Linear query;
@@ -51,16 +40,11 @@ struct LayerWeights {
 
   Norm feed_forward_norm;
   FeedForward dense;
-  Norm dense_post_norm;  ///< of `dense` beside `routed`, as the next two are of `routed`
+  Norm dense_post_norm;  ///< of `dense` beside experts, as the next three are of these
   Norm routed_norm;
   Norm routed_post_norm;
   Norm router_norm;
-  Linear router;
-  Buffer router_bias;                             ///< for choosing only; may be empty
-  std::unique_ptr<LatentRowWeights> latent_rows;  ///< null unless MoeConfig::latent
-  ExpertWeights routed;
-  FeedForward shared;
-  Linear shared_gate;
+  Experts experts;
   Norm feed_forward_post_norm;
 
   Linear input_gate;  ///< of the layer's own input, as are the next two

@@ -57,16 +57,13 @@ Result<void> load_attention(WeightLoader& binder, const EncoderConfig& config, c
 
 Result<void> load_feed_forward(WeightLoader& binder, const EncoderConfig& config, int32_t layer,
                                EncoderLayerWeights& weights) {
-  const std::string prefix = fmt::format("blk.{}.ffn_", layer);
-  const int64_t width = config.embedding;
+  const std::string prefix = fmt::format("blk.{}.", layer);
+  const FeedForwardConfig& form = config.feed_forward;
   if (config.layers[layer].routed) {
-    const int64_t experts = config.experts->route.experts;
-    CAIRN_TRY(weights.router, binder.linear(prefix + "gate_inp", experts, width));
-    CAIRN_TRY(weights.up, binder.experts(prefix + "up_exps", experts, config.experts->width, width));
-    CAIRN_TRY(weights.down, binder.experts(prefix + "down_exps", experts, width, config.experts->width));
-    return {};
+    CAIRN_TRY(weights.experts, Experts::load(binder, prefix, config.embedding, *config.experts, form, form));
+  } else {
+    CAIRN_TRY(weights.dense, FeedForward::load(binder, prefix + "ffn_", "", config.embedding, form));
   }
-  CAIRN_TRY(weights.dense, FeedForward::load(binder, prefix, "", width, config.feed_forward));
   return {};
 }
 

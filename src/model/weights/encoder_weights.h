@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/encoder/encoder_config.h"
+#include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
 #include "model/parts/norm.h"
 #include "model/weights/weight_loader.h"
@@ -23,9 +24,7 @@ struct EncoderLayerWeights {
   Norm attention_post_norm;  ///< of the sum with kPostLn, else of what attention gives
   Norm feed_forward_pre_norm;
   FeedForward dense;
-  Linear router;  ///< of layers with experts instead, as the next two
-  Linear up;
-  Linear down;
+  Experts experts;  ///< instead
   Norm feed_forward_post_norm;
 };
 

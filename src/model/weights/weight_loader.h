@@ -69,6 +69,7 @@ class WeightLoader {
     return WeightLoader(file, backend_, options);
   }
 
+  const gguf::Reader& file() const { return file_; }
   bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
   /// `name`.weight [rows, cols], and `name`.bias [rows] if there is one.
   Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols);

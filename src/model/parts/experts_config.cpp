@@ -1,6 +1,20 @@
-#include "model/config.h"
+#include <algorithm>
 
+#include "model/metadata_reader.h"
+#include "model/parts/experts.h"
+
+// What files say of experts.
 namespace cairn {
+
+Result<MoeConfig> read_experts(const MetadataReader& keys, int64_t dense) {
+  MoeConfig config;
+  CAIRN_TRY(config.route.experts, keys.integer("expert_count", 1, kExpertsMax));
+  const auto used_max = std::min<int64_t>(config.route.experts, kExpertsUsedMax);
+  CAIRN_TRY(config.route.used, keys.integer("expert_used_count", 1, used_max));
+  CAIRN_TRY(config.width, keys.integer_or("expert_feed_forward_length", dense, 1, kFeedForwardMax));
+  CAIRN_TRY(config.shared_width, keys.integer_or("expert_shared_feed_forward_length", 0, 0, kFeedForwardMax));
+  return config;
+}
 
 namespace {
 
@@ -41,43 +55,15 @@ Result<void> read_groups(const MetadataReader& keys, RouteParams& route) {
 
 }  // namespace
 
-Result<void> read_routing_config(const MetadataReader& keys, const RoutingDefaults& missing, DecoderConfig& config) {
-  if (!config.experts) return {};
-  MoeConfig& experts = *config.experts;
+Result<void> read_routing(const MetadataReader& keys, const RoutingDefaults& missing, MoeConfig& config) {
   CAIRN_TRY(const int64_t shared, keys.integer_or("expert_shared_count", 0, 0, kExpertsUsedMax));
-  if (experts.shared_width == 0) experts.shared_width = shared * experts.width;
-  CAIRN_TRY(experts.route.renormalise, keys.boolean_or("expert_weights_norm", missing.renormalise));
+  if (config.shared_width == 0) config.shared_width = shared * config.width;
+  CAIRN_TRY(config.route.renormalise, keys.boolean_or("expert_weights_norm", missing.renormalise));
   CAIRN_TRY(const float scale, keys.number_or("expert_weights_scale", 0));
-  if (scale != 0) experts.route.scale = scale;
-  experts.route.sum_least = kExpertSumLeast;
-  CAIRN_TRY(experts.route.score, read_score(keys, missing.score));
-  return read_groups(keys, experts.route);
-}
-
-Result<void> read_expert_step_config(const MetadataReader& keys, DecoderConfig& config) {
-  const auto layers = static_cast<int64_t>(config.layers.size());
-  CAIRN_TRY(const int64_t step, keys.integer_or("interleave_moe_layer_step", 1, 1, layers));
-  for (int64_t i = 0; i < layers; ++i) {
-    if ((i + 1) % step != 0) config.layers[i].routed = false;
-  }
-  return {};
-}
-
-Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& config) {
-  const auto layers = static_cast<int64_t>(config.layers.size());
-  CAIRN_TRY(config.mtp_layers, keys.integer_or("nextn_predict_layers", 0, 0, layers - 1));
-  config.layers.resize(layers - config.mtp_layers);
-  return {};
-}
-
-void describe_mtp_layer(DecoderConfig& config) {
-  if (config.mtp_layers == 0) return;
-  const auto attends = std::find_if(config.layers.rbegin(), config.layers.rend(),
-                                    [](const LayerConfig& layer) { return layer.mixer == Mixer::kAttention; });
-  if (attends == config.layers.rend()) return;
-  config.mtp_layer = *attends;
-  config.mtp_layer->feed_forward = true;
-  config.mtp_layer->routed = config.experts.has_value();
+  if (scale != 0) config.route.scale = scale;
+  config.route.sum_least = kExpertSumLeast;
+  CAIRN_TRY(config.route.score, read_score(keys, missing.score));
+  return read_groups(keys, config.route);
 }
 
 }  // namespace cairn
