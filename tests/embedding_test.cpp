@@ -324,6 +324,32 @@ class FakeEmbedder final : public Embedder {
   Before before_;
 };
 
+TEST_F(EncoderEngineTest, TextsTakeLoraAdaptersAsTheirRequestsOrTheEngineSay) {
+  std::vector<std::vector<float>> scales;
+  FakeEmbedder embedder([&](std::span<const EmbedText> texts) -> Result<void> {
+    scales.emplace_back(texts.front().adapter_scales.begin(), texts.front().adapter_scales.end());
+    return {};
+  });
+  const auto engine = make_encoder_engine(embedder, {.adapter_scales = {0.5F, 2}}).value();
+  const auto embed = [&](std::optional<std::vector<AdapterScale>> adapters) {
+    GenerateRequest request = request_of({TokenId{1}}, Pooling::kMean, Priority::kBatch);
+    request.adapters = std::move(adapters);
+    auto stream = engine->submit(std::move(request));
+    if (!stream.has_value()) return stream.error().code;
+    EXPECT_EQ(collect(**stream).finish.reason, FinishReason::kStop);
+    return Code::kInternal;
+  };
+  embed(std::nullopt);
+  embed({{{.id = 0, .scale = 4}}});
+  EXPECT_EQ(embed({{{.id = 2, .scale = 1}}}), Code::kInvalidArgument);
+  const AdapterScale all[] = {{.id = 1, .scale = 3}};
+  ASSERT_TRUE(engine->set_adapter_scales(all).has_value());
+  embed(std::nullopt);
+  engine->stop();
+  EXPECT_EQ(scales, (std::vector<std::vector<float>>{{0.5F, 2}, {4, 0}, {0, 3}}));
+  EXPECT_EQ(engine->adapter_scales(), (std::vector<float>{0, 3}));
+}
+
 TEST_F(EncoderEngineTest, AFailedCallFailsOnlyItsTexts) {
   int calls = 0;
   FakeEmbedder failing([&](std::span<const EmbedText>) -> Result<void> {

@@ -133,7 +133,16 @@ Result<void> check_is_whole(std::span<const PipelineStage> stages, std::string_v
   return fail(Code::kUnsupported, "{} cannot be split between devices; use --gpu-layers all, auto or 0", what);
 }
 
-int64_t experts_used_of(const DecoderConfig& config) { return config.experts ? config.experts->route.used : 1; }
+template <class Config>
+int64_t experts_used_of(const Config& config) {
+  return config.experts ? config.experts->route.used : 1;
+}
+
+/// Options of an encoder's weights: layers over pooled rows may have more of these than a chunk has rows.
+ModelOptions encoder_weight_options(ModelOptions options) {
+  options.batch_tokens_max = Encoder::product_rows(options.batch_tokens_max);
+  return options;
+}
 
 LayerRange range_of(const DecoderConfig& config, std::span<const PipelineStage> stages, size_t stage) {
   LayerRange range;
@@ -204,7 +213,7 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   ModelMemory memory;
   StageMemory& stage = memory.stages.emplace_back();
   const auto load = [&](WeightLoader& binder) { return load_encoder_weights(binder, backend, config); };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage));
+  CAIRN_TRY_VOID(plan_weights(file, backend, encoder_weight_options(options), load, stage, experts_used_of(config)));
   stage.scratch_bytes = Encoder::bytes(config, backend, options.batch_tokens_max);
   memory.context_tokens = config.context_tokens;
   return memory;
@@ -370,12 +379,6 @@ Result<const Architecture*> architecture_of_model(const gguf::Reader& file) {
   return architecture_of(file);
 }
 
-Result<void> check_adapters(const Architecture& architecture, const ModelOptions& options) {
-  if (options.adapters.empty() || architecture.kind != ArchitectureKind::kEncoder) return {};
-  return fail(Code::kUnsupported, "LoRA adapters cannot be used with architecture \"{}\", an encoder",
-              architecture.name);
-}
-
 Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                                const ModelOptions& options) {
   CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
@@ -441,7 +444,6 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const Pipel
   CAIRN_CHECK(!stages.empty());
   CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
   CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
-  CAIRN_TRY_VOID(check_adapters(*architecture, options));
   switch (architecture->kind) {
     case ArchitectureKind::kDecoder: {
       CAIRN_TRY(const DecoderConfig config, read_decoder(file, *architecture, stages, options));
@@ -471,7 +473,6 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<c
   CAIRN_CHECK(!stages.empty() && options.batch_tokens_max > 0 && options.logits_max > 0);
   CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
   CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
-  CAIRN_TRY_VOID(check_adapters(*architecture, options));
   switch (architecture->kind) {
     case ArchitectureKind::kDecoder:
       return load_decoder(file, *architecture, stages, options);
@@ -505,11 +506,13 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
   CAIRN_TRY(EncoderConfig config, read_encoder_config(file, *architecture, options.context_tokens));
   const PipelineStage stage{.backend = &backend};
   CAIRN_TRY(const ModelMemory memory, memory_of(file, {&stage, 1}, config, options));
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options));
+  CAIRN_TRY(WeightLoader binder,
+            begin_loading(file, backend, memory, 0, encoder_weight_options(options), experts_used_of(config)));
   CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, config));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
   }
+  CAIRN_TRY_VOID(binder.check_adapters());
   end_loading(binder, options);
   tell_unread_keys(config.unread_keys);
   if (config.labels > 0 && !config.label_dense) {

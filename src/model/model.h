@@ -38,7 +38,7 @@ struct ModelOptions {
   /// DeepSeek V4: what its cache holds is rounded as it was in training (to 8 and 4 bits), and kept as it then is.
   bool simulate_rounding = true;
   ControlVectorOptions directions{};
-  /// LoRA adapters, for models that write text; read while the model is loaded.
+  /// LoRA adapters; read while the model is loaded.
   std::span<const LoraAdapter> adapters = {};
   /// The MTP module or the drafting head (Runner::has_mtp) is loaded, from `mtp_file` or else from the file, if it has
   /// one.

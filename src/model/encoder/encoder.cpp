@@ -98,6 +98,7 @@ Result<void> Encoder::allocate() {
   types_.reserve(rows);
   positions_.reserve(rows);
   slices_.reserve(kTextsMax);
+  adapter_scales_.reserve(kTextsMax);
   chunks_.reserve(rows / chunk_rows_ + 1);
   chunk_slices_.reserve(kTextsMax + chunks_.capacity());
   return {};
@@ -110,6 +111,7 @@ void Encoder::plan(std::span<const EmbedText> texts) {
   types_.clear();
   positions_.clear();
   slices_.clear();
+  adapter_scales_.clear();
   int32_t page = 0;
   for (const EmbedText& text : texts) {
     const auto rows = static_cast<int32_t>(text.tokens.size());
@@ -118,6 +120,7 @@ void Encoder::plan(std::span<const EmbedText> texts) {
     const int32_t second_begin = description_.token_types > 1 ? text.second_begin : kNoSecond;
     const int32_t pages = pages_for(rows);
     slices_.push_back({static_cast<int32_t>(tokens_.size()), rows, 0, std::span(pages_).subspan(page, pages)});
+    adapter_scales_.push_back(text.adapter_scales);
     page += pages;
     for (int32_t row = 0; row < rows; ++row) {
       const TokenId token = text.tokens[row];
@@ -138,7 +141,7 @@ void Encoder::cut_into_chunks() {
   size_t text = 0;
   for (int32_t begin = 0; begin < rows; begin += chunk_rows_) {
     const int32_t end = std::min(begin + chunk_rows_, rows);
-    const size_t first = chunk_slices_.size();
+    const size_t first = chunk_slices_.size(), first_text = text;
     for (; text < slices_.size(); ++text) {
       const AttentionSlice& whole = slices_[text];
       const int32_t from = std::max(begin, whole.row_begin);
@@ -151,7 +154,7 @@ void Encoder::cut_into_chunks() {
       }
     }
     // chunk_slices_ never grows beyond what was reserved.
-    chunks_.push_back({begin, end - begin, std::span(chunk_slices_).subspan(first)});
+    chunks_.push_back({begin, end - begin, first_text, std::span(chunk_slices_).subspan(first)});
   }
 }
 
@@ -177,12 +180,22 @@ Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, s
   return backend_.finish();
 }
 
+void Encoder::begin_products(const Chunk& chunk) {
+  LowRankRows* const adapters = weights_.adapter_rows.get();
+  if (adapters == nullptr) return;
+  adapters->begin();
+  for (size_t i = 0; i < chunk.slices.size(); ++i) {
+    adapters->add(adapter_scales_[chunk.first_text + i], chunk.slices[i].rows);
+  }
+}
+
 void Encoder::embed_tokens(const Chunk& chunk) {
+  begin_products(chunk);
   float* hidden = hidden_at(chunk);
   const auto of_chunk = [&](const std::vector<TokenId>& ids) {
     return std::span(ids).subspan(chunk.begin, chunk.rows);
   };
-  backend_.embed(weights_.tokens, of_chunk(tokens_), description_.embedding_scale, hidden);
+  weights_.tokens.look_up(backend_, of_chunk(tokens_), description_.embedding_scale, hidden);
   const int64_t elements = chunk.rows * description_.embedding;
   if (description_.token_types > 0) {
     backend_.embed(weights_.types, of_chunk(types_), 1, activations_.block);
@@ -222,6 +235,7 @@ void Encoder::attention(const EncoderLayerWeights& weights, const EncoderLayerCo
 }
 
 void Encoder::query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
+  begin_products(chunk);
   float* query = heads_at(activations_.query, chunk);
   float* key = activations_.key;
   const int32_t head_dim = description_.head_dim;
@@ -245,6 +259,7 @@ void Encoder::query_key_value(const EncoderLayerWeights& weights, const EncoderL
 
 // What follows the attention of a layer.
 void Encoder::finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
+  begin_products(chunk);
   const MatmulTarget output[] = {weights.attention_output.to(activations_.block)};
   backend_.matmul(output, heads_at(activations_.attended, chunk), chunk.rows);
   add_block(weights.attention_post_norm, chunk);
@@ -271,6 +286,11 @@ std::span<const float> Encoder::read_rows() {
 }
 
 void Encoder::pool(Pooling pooling, std::span<float> out) {
+  // Products that follow are of pooled rows.
+  if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
+    adapters->begin();
+    for (const std::span<const float> scales : adapter_scales_) adapters->add(scales, 1);
+  }
   const int64_t width = description_.embedding;
   const std::span<const float> rows = read_rows();
   for (size_t text = 0; text < slices_.size(); ++text) {

@@ -4,6 +4,7 @@
 /// goes in chunks of rows, so that the widest arrays do not grow with the context.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -21,6 +22,8 @@ class Encoder final : public Embedder {
  public:
   /// Bytes that create() takes, of the backend's working memory too.
   static int64_t bytes(const EncoderConfig& config, const Backend& backend, int32_t chunk_rows);
+  /// Rows of a call's products, at most.
+  static int32_t product_rows(int32_t chunk_rows) { return std::max(chunk_rows, kTextsMax); }
   /// Allocates all that calls need. Errors: kOutOfMemory.
   static Result<std::unique_ptr<Embedder>> create(EncoderConfig config, EncoderWeights weights, Backend& backend,
                                                   int32_t chunk_rows);
@@ -41,6 +44,7 @@ class Encoder final : public Embedder {
   struct Chunk {
     int32_t begin = 0;
     int32_t rows = 0;
+    size_t first_text = 0;                   // of the slices, which are of one text each
     std::span<const AttentionSlice> slices;  // rows counted from the chunk's begin
   };
   /// R is rows of a call (batch_tokens_max), C rows of a chunk, T texts of a call; Q is numbers of a row's queries, K
@@ -82,6 +86,8 @@ class Encoder final : public Embedder {
   const float* input_of_block(const Norm& norm, const Chunk& chunk);
   /// Adds what is in `block` to hidden rows, with the norm after it.
   void add_block(const Norm& norm, const Chunk& chunk);
+  /// Products are of the chunk's rows from here on: adapters' scales are theirs.
+  void begin_products(const Chunk& chunk);
   void embed_tokens(const Chunk& chunk);
   void attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer);
   void query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
@@ -114,8 +120,9 @@ class Encoder final : public Embedder {
   std::vector<TokenId> position_ids_;  // rows of the tables of positions and types
   std::vector<TokenId> types_;
   std::vector<int32_t> positions_;
-  std::vector<AttentionSlice> slices_;        // one per text
-  std::vector<AttentionSlice> chunk_slices_;  // of all chunks, in order
+  std::vector<std::span<const float>> adapter_scales_;  // of each text
+  std::vector<AttentionSlice> slices_;                  // one per text
+  std::vector<AttentionSlice> chunk_slices_;            // of all chunks, in order
   std::vector<Chunk> chunks_;
 };
 

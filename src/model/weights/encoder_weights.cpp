@@ -75,11 +75,6 @@ Result<EncoderLayerWeights> load_layer(WeightLoader& binder, const EncoderConfig
   return weights;
 }
 
-Result<Weight> load_table(WeightLoader& binder, const char* name, int64_t rows, int64_t width) {
-  CAIRN_TRY(const Linear table, binder.linear(name, rows, width));
-  return table.weight;
-}
-
 Result<void> load_slopes(WeightLoader& binder, Backend& backend, const EncoderConfig& config, EncoderWeights& weights) {
   const auto bytes = static_cast<int64_t>(config.slopes.size() * sizeof(float));
   if (bytes == 0 || !binder.wants(bytes)) return {};
@@ -115,12 +110,12 @@ Result<void> load_heads(WeightLoader& binder, const EncoderConfig& config, Encod
 Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backend, const EncoderConfig& config) {
   const int64_t width = config.embedding;
   EncoderWeights weights;
-  CAIRN_TRY(weights.tokens, load_table(binder, "token_embd", config.vocabulary, width));
+  CAIRN_TRY(weights.tokens, binder.token_table("token_embd", config.vocabulary, width));
   if (config.learned_positions) {
-    CAIRN_TRY(weights.positions, load_table(binder, "position_embd", config.context_trained, width));
+    CAIRN_TRY(weights.positions, binder.lookup_table("position_embd", config.context_trained, width));
   }
   if (config.token_types > 0) {
-    CAIRN_TRY(weights.types, load_table(binder, "token_types", config.token_types, width));
+    CAIRN_TRY(weights.types, binder.lookup_table("token_types", config.token_types, width));
   }
   if (config.embedding_norm) {
     CAIRN_TRY(weights.embedding_norm, load_norm(binder, "token_embd_norm", config));
@@ -134,6 +129,8 @@ Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backe
     CAIRN_TRY(weights.output_norm, load_norm(binder, "output_norm", config));
   }
   CAIRN_TRY_VOID(load_heads(binder, config, weights));
+  CAIRN_TRY_VOID(binder.allocate_adapters());
+  weights.adapter_rows = binder.adapter_rows();
   return weights;
 }
 

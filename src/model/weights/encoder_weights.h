@@ -1,6 +1,7 @@
 /// All weights of an encoder, by the tensor names that GGUF files give them.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "base/error.h"
@@ -29,7 +30,7 @@ struct EncoderLayerWeights {
 };
 
 struct EncoderWeights {
-  Weight tokens;
+  LookupTable tokens;
   Weight positions;
   Weight types;
   Norm embedding_norm;
@@ -41,6 +42,7 @@ struct EncoderWeights {
   Linear label_dense;
   Norm label_norm;
   Linear labels;
+  std::shared_ptr<LowRankRows> adapter_rows;  ///< as in DecoderWeights
 };
 
 Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backend, const EncoderConfig& config);
