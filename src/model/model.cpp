@@ -235,7 +235,7 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   const auto load = [&](WeightLoader& binder) {
     return deepseek4::load_weights(binder, file, config, options.mtp_file);
   };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage, config.experts.route.used));
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage, config.experts_used()));
   stage.weight_bytes += direction_bytes(options, config.main_layers(), config.embedding);
   for (const int32_t layer : config.engram.layers) {
     stage.file_table_bytes += std::ssize(file.find_tensor(fmt::format("blk.{}.engram_embd.weight", layer))->bytes);
@@ -384,7 +384,7 @@ Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::sp
   CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
   CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
   Backend& backend = *stages[0].backend;
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options, config.experts.route.used));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options, config.experts_used()));
   CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, config, options.mtp_file));
   CAIRN_TRY_VOID(binder.check_adapters());
   end_loading(binder, options);

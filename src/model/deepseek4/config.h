@@ -3,6 +3,7 @@
 /// Source: the reference engine of DeepSeek V4 (antirez/ds4) and llama.cpp, whose metadata keys these are.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -93,6 +94,9 @@ struct ModelConfig {
   const MoeConfig& experts_of(size_t layer) const {
     return dspark && layer >= main_layers() ? dspark->experts : experts;
   }
+
+  /// Experts that a row chooses, in the layer where it chooses most.
+  int32_t experts_used() const { return std::max(experts.route.used, dspark ? dspark->experts.route.used : 0); }
 
   int32_t outer_dim() const { return heads * head_dim; }
   /// Compressor of a layer with compressed rows, and of its index; biases are the weights'.

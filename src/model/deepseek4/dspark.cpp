@@ -72,7 +72,12 @@ Result<LogitsView> ModelRunner::dspark_step(const Batch& batch) {
   const auto rows = static_cast<int32_t>(block_rows_.size());
   const int64_t vocabulary = description_.vocabulary;
   const DsparkWeights& head = weights_.dspark;
-  backend_.embed(head.markov_embedding.weight, batch.tokens, 1, activations_.markov_rows);
+  if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
+    // A product has a row for each sequence from here on.
+    adapters->begin();
+    for (const BatchSlice& slice : batch.slices) adapters->add(slice.adapter_scales, 1);
+  }
+  backend_.embed(head.markov_embedding, batch.tokens, 1, activations_.markov_rows);
   const MatmulTarget pairs[] = {head.markov_output.to(activations_.logits)};
   backend_.matmul(pairs, activations_.markov_rows, rows);
   backend_.gather_rows(activations_.block_logits, block_rows_, vocabulary, activations_.draft_logits);

@@ -208,7 +208,7 @@ Result<void> load_head(WeightLoader& binder, const gguf::Reader& file, const Mod
     CAIRN_TRY(head.output_streams, load_output_streams(binder, names.output_streams(), config));
   }
   CAIRN_TRY(head.output_norm, Norm::load(binder, names.output_norm(), width, config.norm));
-  CAIRN_TRY(head.markov_embedding, binder.linear(names.markov_embedding(), config.vocabulary, rank));
+  CAIRN_TRY(head.markov_embedding, binder.lookup_table(names.markov_embedding(), config.vocabulary, rank));
   CAIRN_TRY(head.markov_output, binder.linear(names.markov_output(), config.vocabulary, rank));
   head.has_confidence = binder.has(names.confidence() + ".weight");
   if (head.has_confidence) {

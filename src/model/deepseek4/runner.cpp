@@ -15,7 +15,7 @@ MoeConfig most_experts(const ModelConfig& model) {
   if (!model.dspark) return most;
   const RouteParams& drafting = model.dspark->experts.route;
   most.route.experts = std::max(most.route.experts, drafting.experts);
-  most.route.used = std::max(most.route.used, drafting.used);
+  most.route.used = model.experts_used();
   return most;
 }
 

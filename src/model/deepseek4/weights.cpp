@@ -181,20 +181,17 @@ Result<ModelWeights> load_all(WeightLoader& binder, const gguf::Reader& file, co
   mark_image_biases(binder, file);
   if (!config.dspark || mtp_file != nullptr) mark_drafting_head(binder, file);
   mark_mtp_used(binder, file, config);
-  if (config.has_mtp && mtp_file == nullptr) CAIRN_TRY_VOID(load_mtp_weights(binder, file, config, weights));
-  if (!config.drafts() || (config.has_mtp && mtp_file == nullptr)) return weights;
-  // A file of its own has no adapters, and no adapter changes a drafting head.
-  const gguf::Reader& from = mtp_file == nullptr ? file : *mtp_file;
-  WeightLoader others = binder.for_file(from);
-  mark_image_biases(others, from);
-  CAIRN_TRY_VOID(config.dspark ? load_dspark_weights(others, from, config, weights)
-                               : load_mtp_weights(others, from, config, weights));
-  const bool loads = binder.wants(others.bytes());
+  if (!config.drafts()) return weights;
+  const auto load_drafting = config.dspark ? load_dspark_weights : load_mtp_weights;
   if (mtp_file == nullptr) {
-    binder.mark_used(others);
-  } else if (loads) {
-    others.warn_of_unused();
+    CAIRN_TRY_VOID(load_drafting(binder, file, config, weights));
+    return weights;
   }
+  // No adapter changes a file of its own.
+  WeightLoader others = binder.for_file(*mtp_file);
+  mark_image_biases(others, *mtp_file);
+  CAIRN_TRY_VOID(load_drafting(others, *mtp_file, config, weights));
+  if (binder.wants(others.bytes())) others.warn_of_unused();
   return weights;
 }
 

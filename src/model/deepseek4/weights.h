@@ -69,7 +69,7 @@ struct DsparkWeights {
   Norm main_norm;
   StreamWeights output_streams;  ///< of V4
   Norm output_norm;
-  Linear markov_embedding;  ///< [vocabulary, rank], of the token before
+  Weight markov_embedding;  ///< [vocabulary, rank], of the token before
   Linear markov_output;     ///< [vocabulary, rank]: what it adds to logits
   bool has_confidence = false;
   Linear confidence;  ///< [1, embedding + rank]: of a row before its last norm, and the embedding of the token before
