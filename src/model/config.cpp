@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/backend.h"
 #include "model/arch/table.h"
 #include "model/model.h"
 #include "model/recurrent_config.h"

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "cache/kv_layout.h"
-#include "kernels/backend.h"
+#include "kernels/operation_params.h"
 #include "model/layer_kinds.h"
 #include "model/metadata_reader.h"
 #include "model/parts/experts.h"

@@ -6,10 +6,11 @@
 #include <span>
 
 #include "base/error.h"
-#include "kernels/backend.h"
 #include "model/runner.h"
 
 namespace cairn {
+
+class Backend;
 
 class LogitRows {
  public:

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/backend.h"
 #include "model/decoder/decoder.h"
 
 // The recurrent layers of Decoder, and the states behind drafts that are right.

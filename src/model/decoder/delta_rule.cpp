@@ -1,5 +1,7 @@
 #include "model/decoder/recurrent_layer.h"
 
+#include "kernels/backend.h"
+
 // Gated DeltaNet and Kimi Delta Attention, which differ in what makes the gates, and in how a state decays.
 namespace cairn {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/backend.h"
+
 namespace cairn {
 
 void LatentAttention::Activations::add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows) {

@@ -9,12 +9,14 @@
 #include <span>
 
 #include "base/error.h"
-#include "kernels/backend.h"
+#include "kernels/workspace_sizes.h"
 #include "model/activation_arena.h"
 #include "model/config.h"
 #include "model/weights/latent_weights.h"
 
 namespace cairn {
+
+class Backend;
 
 /// What the layers of a step have in common, and where one of them keeps its rows.
 struct LatentStep {

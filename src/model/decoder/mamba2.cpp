@@ -1,5 +1,7 @@
 #include "model/decoder/recurrent_layer.h"
 
+#include "kernels/backend.h"
+
 namespace cairn {
 
 void RecurrentLayers::mamba2(const RecurrentWeights& weights, const RecurrentStep& step, const float* x,

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/latent_operations.h"
+#include "kernels/backend.h"
 #include "model/decoder/decoder.h"
 
 // The MTP module of Decoder, or an assistant in its place: a decoder of its own that reads keys and values of this one.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "kernels/backend.h"
+
 namespace cairn {
 
 void PerLayerInputs::Activations::add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows,

@@ -7,12 +7,14 @@
 
 #include "base/error.h"
 #include "base/ids.h"
-#include "kernels/backend.h"
+#include "kernels/workspace_sizes.h"
 #include "model/activation_arena.h"
 #include "model/config.h"
 #include "model/weights/decoder_weights.h"
 
 namespace cairn {
+
+class Backend;
 
 /// For N layers, with d elements each: inputs = (norm(projection x / sqrt(embedding)) + sqrt(d) * the token's row) /
 /// sqrt(2), where x is the residual stream before the first layer, and the norm is over each layer's elements.

@@ -10,12 +10,14 @@
 #include <span>
 
 #include "base/error.h"
-#include "kernels/backend.h"
+#include "kernels/workspace_sizes.h"
 #include "model/activation_arena.h"
 #include "model/config.h"
 #include "model/weights/recurrent_weights.h"
 
 namespace cairn {
+
+class Backend;
 
 /// The rows of a step, and where the layer keeps their sequences' states.
 struct RecurrentStep {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "kernels/backend.h"
 #include "model/deepseek4/runner.h"
 
 // The attention block of ModelRunner.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/hyper_connection_operations.h"
 #include "model/metadata_reader.h"
 
 namespace cairn::deepseek4 {

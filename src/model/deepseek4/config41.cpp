@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "kernels/hyper_connection_operations.h"
 #include "model/deepseek4/config.h"
 #include "model/metadata_reader.h"
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "kernels/backend.h"
 #include "model/deepseek4/runner.h"
 
 // The drafting head of ModelRunner. A step leaves the keys that the head makes of the text in the windows of its

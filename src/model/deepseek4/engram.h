@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
 #include "model/metadata_reader.h"
 #include "model/weights/weight_loader.h"
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/backend.h"
 #include "model/deepseek4/runner.h"
 
 // Engrams of ModelRunner. What a position's hashes look back at is kept as a row of the position before it, so that a

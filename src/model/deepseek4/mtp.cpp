@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "kernels/backend.h"
 #include "model/deepseek4/runner.h"
 
 // The MTP module of ModelRunner. At position p it reads the token there and the streams that the model,

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/hyper_connection_operations.h"
+#include "kernels/latent_operations.h"
 #include "model/activation_arena.h"
 #include "model/decoder/batch_rows.h"
 #include "model/deepseek4/config.h"

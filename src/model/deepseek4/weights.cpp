@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/hyper_connection_operations.h"
 #include "model/deepseek4/dspark_weights.h"
 #include "model/deepseek4/mtp_weights.h"
 

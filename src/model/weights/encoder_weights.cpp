@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "kernels/backend.h"
+
 namespace cairn {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "kernels/backend.h"
 #include "quant/codec.h"
 
 namespace cairn {

@@ -13,13 +13,16 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/low_rank.h"
+#include "kernels/weight_store.h"
 #include "model/weights/linear.h"
 #include "model/weights/lora.h"
 #include "model/weights/pack_cache.h"
 #include "model/weights/row_table.h"
 
 namespace cairn {
+
+class Backend;
 
 /// A matrix whose rows are looked up.
 struct LookupTable {
