@@ -17,6 +17,7 @@
 #include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
 #include "model/parts/norm.h"
+#include "model/parts/rope.h"
 #include "model/pooling.h"
 
 namespace cairn {
@@ -32,16 +33,6 @@ enum class QkNorm {
   kAllHeads,           ///< RMS, the whole row; weight [heads * head_dim]
   kPerHeadUnweighted,  ///< RMS, each head by itself; no weight
   kLayerNormPerHead,   ///< layer norm, each head by itself with its own weight; weight [heads, head_dim]
-};
-
-/// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
-struct RopeConfig {
-  RopeStyle style = RopeStyle::kInterleaved;
-  int32_t dims = 0;                 ///< first elements of a head that turn; even
-  std::vector<double> frequencies;  ///< [dims / 2], radians per position
-  float magnitude = 1;
-  /// LongRoPE: contexts of at most so many tokens have other frequencies; 0: there is no choice.
-  int32_t short_context = 0;
 };
 
 /// Choosing the positions that attention reads (DeepSeek 3.2, GLM 5).

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 

@@ -1,6 +1,6 @@
 #include "model/arch/table.h"
+#include "model/parts/rope.h"
 #include "model/recurrent_config.h"
-#include "model/rope.h"
 
 namespace cairn {
 

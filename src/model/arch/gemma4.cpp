@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 

@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "model/arch/table.h"
+#include "model/parts/rope.h"
 #include "model/recurrent_config.h"
-#include "model/rope.h"
 
 namespace cairn {
 

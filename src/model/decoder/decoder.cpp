@@ -220,20 +220,7 @@ void Decoder::plan(const Batch& batch) {
   }
 }
 
-const float* Decoder::rope_table(int32_t rope) const {
-  const float* table = activations_.rope;
-  for (int32_t before = 0; before < rope; ++before) table += int64_t{rows_} * description_.ropes[before].dims;
-  return table;
-}
-
-void Decoder::compute_ropes() {
-  float* table = activations_.rope;
-  const std::span<const int32_t> positions = turns_.empty() ? batch_.positions() : turns_;
-  for (const RopeConfig& rope : description_.ropes) {
-    backend_.rope_table(positions, rope.frequencies, rope.magnitude, table);
-    table += int64_t{rows_} * rope.dims;
-  }
-}
+void Decoder::compute_ropes() { activations_.ropes.compute(backend_, turns_.empty() ? batch_.positions() : turns_); }
 
 void Decoder::mix(size_t layer, const PagePool& pool) {
   const LayerConfig& kind = description_.layer(layer);
@@ -285,7 +272,7 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
   step.rows = rows_;
   if (const int32_t rope = description_.layer(layer).rope; rope != kNoRope) {
     step.rope = &description_.ropes[rope];
-    step.rope_table = rope_table(rope);
+    step.rope_table = activations_.ropes.table(rope);
   }
   step.temperatures = temperatures_;
   step.slices = batch_.slices(place.group);
@@ -313,8 +300,8 @@ void Decoder::query_key_value(size_t layer, const float* x) {
   if (config.rope != kNoRope) {
     const RopeConfig& rope = description_.ropes[config.rope];
     const RopeHeads rotated[] = {{query, heads}, {key, config.kv_heads}};
-    backend_.rope(rope.style, rope_table(config.rope), rope.dims, std::span(rotated).first(own_kv ? 2 : 1), rows_,
-                  config.key_dim);
+    backend_.rope(rope.style, activations_.ropes.table(config.rope), rope.dims,
+                  std::span(rotated).first(own_kv ? 2 : 1), rows_, config.key_dim);
   }
   if (config.qk_norm && description_.qk_norm_after_rope) norm_query_key(layer);
   if (config.temperature && !temperatures_.empty())

@@ -131,7 +131,6 @@ class Decoder final : public Runner {
   Result<LogitsView> assist(const Batch& batch, const Linear& in, const float* pairs, const Linear& out, float* rows);
   /// Writes normalised rows to where the next ones look for them.
   void keep_rows(const PagePool& pool, const float* rows);
-  const float* rope_table(int32_t rope) const;
   const LayerWeights& weights_of(size_t layer) const { return weights_.layers[layer - range_.begin]; }
 
   const DecoderConfig description_;

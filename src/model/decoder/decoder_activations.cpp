@@ -8,8 +8,6 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   const int64_t width = config.embedding;
   const MoeConfig moe = config.experts.value_or(MoeConfig{});
   const int64_t inner = std::max(config.dense_inner_elements(), moe.inner());
-  int64_t rope_dims = 0;
-  for (const RopeConfig& each : config.ropes) rope_dims += each.dims;
   const int64_t attention_rows = config.latent ? 0 : rows;  // LatentAttention has arrays of its own
   arena.add(hidden, rows * width);
   arena.add(normed, rows * width);
@@ -24,7 +22,7 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   experts.add_to(arena, moe, rows, width);
   arena.add(experts.shared, moe.shared_width > 0 || moe.beside_dense ? rows * width : 0);
   arena.add(pairs, config.keeps_rows ? 2 * rows * width : 0);
-  arena.add(rope, rows * rope_dims);
+  ropes.add_to(arena, config.ropes, rows);
   arena.add(last, std::max(rows, logit_rows) * width);
   arena.add(logits, logit_rows * config.vocabulary);
 }

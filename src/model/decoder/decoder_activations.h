@@ -22,8 +22,8 @@ struct DecoderActivations {
   float* block = nullptr;           ///< [R, embedding], what attention or feed-forward adds
   FeedForwardActivations feed_forward;
   ExpertsActivations experts;
-  float* pairs = nullptr;   ///< [R, 2, embedding], of a token and the row before it; for the MTP module
-  float* rope = nullptr;    ///< [ropes, R, dims of each]
+  float* pairs = nullptr;  ///< [R, 2, embedding], of a token and the row before it; for the MTP module
+  RopeTables ropes;
   float* last = nullptr;    ///< [max(R, L), embedding], rows that logits are wanted of, or the rows themselves
   float* logits = nullptr;  ///< [L, vocabulary], behind all others
 

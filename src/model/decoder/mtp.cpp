@@ -125,7 +125,7 @@ void Decoder::follow(const Batch& batch) {
   if (config.rope != kNoRope) {
     const RopeConfig& rope = description_.ropes[config.rope];
     const RopeHeads rotated[] = {{activations_.key, config.kv_heads}};
-    backend_.rope(rope.style, rope_table(config.rope), rope.dims, rotated, rows_, config.key_dim);
+    backend_.rope(rope.style, activations_.ropes.table(config.rope), rope.dims, rotated, rows_, config.key_dim);
   }
   const KvPlace place = kv_.places[layer];
   backend_.store_kv(batch.pool->view(place.group, place.layer), batch_.slices(place.group), activations_.key,

@@ -139,14 +139,10 @@ Result<void> read_layers(const MetadataReader& keys, ModelConfig& model) {
 }
 
 Result<void> read_ropes(const MetadataReader& keys, ModelConfig& model) {
-  const auto read_rope_config = [&model](const RopeParams& params, RopeConfig& there, RopeConfig& back) {
-    there = back = {RopeStyle::kInterleaved, model.rope_dims, rope_frequencies(params, {}), 1};
-    for (double& frequency : back.frequencies) frequency = -frequency;
-  };
   RopeParams params;
   params.dims = model.rope_dims;
   CAIRN_TRY(params.base, keys.positive_or("rope.freq_base", 10'000));
-  read_rope_config(params, model.window_rope, model.window_rope_back);
+  add_ropes(params, model.ropes);
   CAIRN_TRY(params.base, keys.positive_or("attention.compress_rope_freq_base", 160'000));
   CAIRN_TRY(params.factor, keys.positive_or("rope.scaling.factor", 1));
   CAIRN_TRY(params.original_context,
@@ -157,11 +153,18 @@ Result<void> read_ropes(const MetadataReader& keys, ModelConfig& model) {
   params.scaling = params.factor == 1 ? RopeScaling::kNone : RopeScaling::kYarn;
   CAIRN_TRY_VOID(expect(keys, "attention.compress_rope_freq_base", params.base != 1, params.base,
                         "it gives every pair the same frequency"));
-  read_rope_config(params, model.compressed_rope, model.compressed_rope_back);
+  add_ropes(params, model.ropes);
   return {};
 }
 
 }  // namespace
+
+void add_ropes(const RopeParams& params, std::vector<RopeConfig>& ropes) {
+  RopeConfig& there = ropes.emplace_back(RopeStyle::kInterleaved, params.dims, rope_frequencies(params, {}));
+  RopeConfig back = there;
+  for (double& frequency : back.frequencies) frequency = -frequency;
+  ropes.push_back(std::move(back));
+}
 
 Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens) {
   const MetadataReader keys(file, kArchitecture);

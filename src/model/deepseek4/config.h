@@ -16,12 +16,15 @@
 #include "kernels/compressor_operations.h"
 #include "model/config.h"
 #include "model/deepseek4/engram.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn::deepseek4 {
 
 /// V4.1: compressed rows are chosen in two steps, blocks of them by one layer and rows of these blocks by later ones.
 enum class Candidates { kNone, kFinds, kReads };
+
+/// Ways to turn: in layers without compressed rows, and in the others. What attention has gathered is turned back.
+enum class Rope : int32_t { kWindow, kWindowBack, kCompressed, kCompressedBack };
 
 struct LayerConfig {
   int32_t ratio = 0;        ///< positions per compressed row; 0: the layer has none and sees its window alone
@@ -80,10 +83,7 @@ struct ModelConfig {
 
   MoeConfig experts;
 
-  RopeConfig window_rope;       ///< of layers without compressed rows
-  RopeConfig compressed_rope;   ///< of the others
-  RopeConfig window_rope_back;  ///< turn what attention has gathered back
-  RopeConfig compressed_rope_back;
+  std::vector<RopeConfig> ropes;  ///< by Rope
   std::vector<LayerConfig> layers;
   EngramConfig engram;
   bool has_mtp = false;  ///< the last of `layers` drafts the token after the next one, see mtp_weights.h
@@ -105,6 +105,9 @@ struct ModelConfig {
   }
   CompressorParams index_compressor(const LayerConfig& layer) const { return {layer.ratio, index_dim, true}; }
 };
+
+/// Adds a way to turn and the one that turns back, of the first `dims` elements.
+void add_ropes(const RopeParams& params, std::vector<RopeConfig>& ropes);
 
 /// Positions per row of layers that choose among their compressed rows; those with other ratios see them all.
 inline constexpr int32_t kIndexedRatio = 4;

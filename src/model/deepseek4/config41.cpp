@@ -218,14 +218,10 @@ class Config41Reader {
   }
 
   Result<void> read_ropes() {
-    const auto make = [this](const RopeParams& params, RopeConfig& there, RopeConfig& back) {
-      there = back = {RopeStyle::kInterleaved, model_.rope_dims, rope_frequencies(params, {}), 1};
-      for (double& frequency : back.frequencies) frequency = -frequency;
-    };
     RopeParams params;
     params.dims = model_.rope_dims;
     CAIRN_TRY(params.base, positive_or("rope.freq_base", "rope_theta", 10'000));
-    make(params, model_.window_rope, model_.window_rope_back);
+    add_ropes(params, model_.ropes);
     CAIRN_TRY(params.base, positive_or("attention.compress_rope_freq_base", "compress_rope_theta", 160'000));
     CAIRN_TRY(params.factor, positive_or("rope.scaling.factor", "rope_scaling.factor", 1));
     CAIRN_TRY(params.original_context,
@@ -238,7 +234,7 @@ class Config41Reader {
       return refuse(keys_, named("attention.compress_rope_freq_base", "compress_rope_theta"), params.base,
                     "it gives every pair the same frequency");
     }
-    make(params, model_.compressed_rope, model_.compressed_rope_back);
+    add_ropes(params, model_.ropes);
     return {};
   }
 

@@ -80,7 +80,7 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
   arena.add(engram_keys, engrams ? rows * (model.streams + 1) * width : 0);
   experts.add_to(arena, moe, rows, width);
   feed_forward.add_to(arena, rows, moe.inner(), moe.inner());
-  arena.add(ropes, static_cast<int64_t>(Rope::kCount) * rows * model.rope_dims);
+  ropes.add_to(arena, model.ropes, rows);
   arena.add(compressed_ropes, ratios * rows * model.rope_dims);
   arena.add(pairs, model.has_mtp ? rows * model.streams * 2 * width : 0);
   arena.add(logits, options.logits_max * model.vocabulary);
@@ -247,9 +247,7 @@ void ModelRunner::plan(const Batch& batch) {
   }
 }
 
-const float* ModelRunner::rope(Rope which) const {
-  return activations_.ropes + static_cast<int64_t>(which) * rows_max_ * description_.rope_dims;
-}
+const float* ModelRunner::rope(Rope which) const { return activations_.ropes.table(static_cast<int32_t>(which)); }
 
 const float* ModelRunner::compressed_rope(int32_t ratio) const {
   const auto found = std::ranges::find(completed_, ratio, &Completed::ratio);
@@ -263,19 +261,12 @@ std::span<const int32_t> ModelRunner::completed_ends(int32_t ratio) const {
 }
 
 void ModelRunner::compute_ropes() {
-  const int64_t size = int64_t{rows_max_} * description_.rope_dims;
-  const RopeConfig* const ropes[] = {&description_.window_rope, &description_.window_rope_back,
-                                     &description_.compressed_rope, &description_.compressed_rope_back};
-  float* table = activations_.ropes;
-  for (const RopeConfig* each : ropes) {
-    backend_.rope_table(batch_.positions(), each->frequencies, each->magnitude, table);
-    table += size;
-  }
-  table = activations_.compressed_ropes;
+  activations_.ropes.compute(backend_, batch_.positions());
+  const RopeConfig& how = description_.ropes[static_cast<size_t>(Rope::kCompressed)];
+  float* table = activations_.compressed_ropes;
   for (const Completed& each : completed_) {
-    const RopeConfig& how = description_.compressed_rope;
     backend_.rope_table(each.positions, how.frequencies, how.magnitude, table);
-    table += size;
+    table += int64_t{rows_max_} * how.dims;
   }
 }
 

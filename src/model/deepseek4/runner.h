@@ -79,7 +79,7 @@ class ModelRunner final : public Runner {
     float* engram_keys = nullptr;    // [R, streams + 1, embedding]
     FeedForwardActivations feed_forward;
     ExpertsActivations experts;
-    float* ropes = nullptr;             // four of [R, rope_dims]: see Rope
+    RopeTables ropes;
     float* compressed_ropes = nullptr;  // [ratios, R, rope_dims], of the compressed rows that the step completes
     float* pairs = nullptr;             // [R, streams, 2, embedding], if there is an MTP module
     float* logits = nullptr;            // [logit rows, vocabulary]
@@ -95,7 +95,6 @@ class ModelRunner final : public Runner {
 
     void add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options);
   };
-  enum class Rope : int32_t { kWindow, kWindowBack, kCompressed, kCompressedBack, kCount };
   /// Of a step's compressed rows of one ratio.
   struct Completed {
     int32_t ratio = 0;

@@ -13,12 +13,10 @@ void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& c
   const int64_t width = config.embedding;
   const MoeConfig moe = config.experts.value_or(MoeConfig{});
   const int64_t dense = config.feed_forward.length;
-  int64_t rope_dims = 0;
-  for (const RopeConfig& each : config.ropes) rope_dims += each.dims;
   arena.add(hidden, rows * width);
   arena.add(query, rows * config.query_width());
   arena.add(attended, rows * config.query_width());
-  arena.add(rope, rows * rope_dims);
+  ropes.add_to(arena, config.ropes, rows);
   arena.add(kv, int64_t{pages_max(config)} * kPageTokens * 2 * config.kv_width());
   arena.add(key, chunk_rows * config.kv_width());
   arena.add(value, chunk_rows * config.kv_width());
@@ -161,11 +159,7 @@ void Encoder::cut_into_chunks() {
 
 Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) {
   plan(texts);
-  float* table = activations_.rope;
-  for (const RopeConfig& rope : description_.ropes) {
-    backend_.rope_table(positions_, rope.frequencies, rope.magnitude, table);
-    table += int64_t{batch_tokens_max()} * rope.dims;
-  }
+  activations_.ropes.compute(backend_, positions_);
   for (const Chunk& chunk : chunks_) embed_tokens(chunk);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const EncoderLayerConfig& layer = description_.layers[i];
@@ -249,11 +243,10 @@ void Encoder::query_key_value(const EncoderLayerWeights& weights, const EncoderL
     weights.key_norm.run(backend_, key, rows * description_.kv_heads, key);
   }
   if (layer.rope != kNoRope) {
-    const float* table = activations_.rope;
-    for (int32_t i = 0; i < layer.rope; ++i) table += int64_t{batch_tokens_max()} * description_.ropes[i].dims;
     const RopeConfig& how = description_.ropes[layer.rope];
     const RopeHeads rotated[] = {{query, description_.heads}, {key, description_.kv_heads}};
-    backend_.rope(how.style, table + int64_t{chunk.begin} * how.dims, how.dims, rotated, chunk.rows, head_dim);
+    backend_.rope(how.style, activations_.ropes.table(layer.rope) + int64_t{chunk.begin} * how.dims, how.dims, rotated,
+                  chunk.rows, head_dim);
   }
   backend_.store_kv(kv_view_, chunk.slices, key, activations_.value);
 }

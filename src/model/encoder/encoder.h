@@ -53,7 +53,7 @@ class Encoder final : public Embedder {
     float* hidden = nullptr;    // [R, embedding]
     float* query = nullptr;     // [R, Q]
     float* attended = nullptr;  // the same
-    float* rope = nullptr;      // [R, dims] of each rope, one after the other
+    RopeTables ropes;           // of R rows
     float* kv = nullptr;        // pages of one layer's keys and values
     float* key = nullptr;       // [C, K]
     float* value = nullptr;     // the same

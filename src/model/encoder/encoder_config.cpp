@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 namespace {

@@ -1,9 +1,13 @@
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numbers>
+
+#include "kernels/attention_operations.h"
+#include "model/config.h"
+#include "model/metadata_reader.h"
 
 namespace cairn {
 
@@ -144,6 +148,26 @@ Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style,
   params.dims = dims == 0 ? main.dims : dims;
   CAIRN_TRY(params.base, keys.positive_or("rope.freq_base_swa", static_cast<float>(base == 0 ? main.base : base)));
   return description_of(params, style, {});
+}
+
+int64_t RopeTables::offset(int32_t rope) const {
+  int64_t elements = 0;
+  for (const RopeConfig& before : ropes_.first(rope)) elements += rows_ * before.dims;
+  return elements;
+}
+
+void RopeTables::add_to(ActivationArena& arena, std::span<const RopeConfig> ropes, int64_t rows) {
+  ropes_ = ropes;
+  rows_ = rows;
+  arena.add(tables_, offset(static_cast<int32_t>(ropes.size())));
+}
+
+void RopeTables::compute(AttentionOperations& operations, std::span<const int32_t> positions) const {
+  float* table = tables_;
+  for (const RopeConfig& rope : ropes_) {
+    operations.rope_table(positions, rope.frequencies, rope.magnitude, table);
+    table += rows_ * rope.dims;
+  }
 }
 
 }  // namespace cairn

@@ -1,4 +1,5 @@
-/// Rotary positions: from metadata and factor tensors to one frequency per pair and one magnitude.
+/// Rotary positions, a part of attention: from metadata and factor tensors to one frequency per pair and one magnitude,
+/// and from these to the tables of a step.
 ///
 /// Sources of the formulas: RoPE (Su et al. 2021); position interpolation ("linear"); YaRN (Peng et al. 2023, sections
 /// 3.2 to 3.4): high frequencies stay, low ones are divided by the factor, a ramp lies between, and rotated vectors
@@ -11,10 +12,41 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/config.h"
-#include "model/metadata_reader.h"
+#include "kernels/operation_params.h"
+#include "model/activation_arena.h"
 
 namespace cairn {
+
+class AttentionOperations;
+class MetadataReader;
+struct DecoderConfig;
+
+/// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
+struct RopeConfig {
+  RopeStyle style = RopeStyle::kInterleaved;
+  int32_t dims = 0;                 ///< first elements of a head that turn; even
+  std::vector<double> frequencies;  ///< [dims / 2], radians per position
+  float magnitude = 1;
+  /// LongRoPE: contexts of at most so many tokens have other frequencies; 0: there is no choice.
+  int32_t short_context = 0;
+};
+
+/// The tables of a step, one for each way, [rows, dims].
+class RopeTables {
+ public:
+  /// `ropes` outlive this.
+  void add_to(ActivationArena& arena, std::span<const RopeConfig> ropes, int64_t rows);
+  /// Of at most as many rows, at these positions.
+  void compute(AttentionOperations& operations, std::span<const int32_t> positions) const;
+  const float* table(int32_t rope) const { return tables_ + offset(rope); }
+
+ private:
+  int64_t offset(int32_t rope) const;
+
+  std::span<const RopeConfig> ropes_;
+  int64_t rows_ = 0;
+  float* tables_ = nullptr;  // one behind the other, each with room for all rows
+};
 
 enum class RopeScaling { kNone, kLinear, kYarn, kLongRope };
 
