@@ -118,6 +118,25 @@ Result<void> check_causal(const MetadataReader& keys) {
 
 }  // namespace
 
+AttentionConfig DecoderConfig::attention(const LayerConfig& layer) const {
+  return {.heads = heads,
+          .kv_heads = layer.kv_heads,
+          .key_dim = layer.key_dim,
+          .value_dim = layer.value_dim,
+          .scale = attention_scale,
+          .soft_cap = attention_logit_softcap,
+          .window = layer.window,
+          .chunked = chunked_windows,
+          .qk_norm = layer.qk_norm ? qk_norm : QkNorm::kNone,
+          .qk_norm_after_rope = qk_norm_after_rope,
+          .value_norm = value_norm,
+          .value_is_key = layer.value_is_key,
+          .own_kv = layer.kv_layer == kOwnKv,
+          .gated = gated_attention,
+          .sinks = attention_sinks,
+          .norm_epsilon = norm.epsilon};
+}
+
 int64_t DecoderConfig::query_elements() const {
   return heads * most_of_layers(*this, [](const LayerConfig& layer) { return layer.key_dim; });
 }

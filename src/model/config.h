@@ -14,6 +14,7 @@
 #include "kernels/operation_params.h"
 #include "model/layer_kinds.h"
 #include "model/metadata_reader.h"
+#include "model/parts/attention.h"
 #include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
 #include "model/parts/norm.h"
@@ -25,15 +26,6 @@ namespace cairn {
 struct Architecture;  // arch/table.h
 struct ModelOptions;
 struct PipelineStage;
-
-/// How queries and keys are normalised.
-enum class QkNorm {
-  kNone,
-  kPerHead,            ///< RMS, each head by itself; weight [head_dim]
-  kAllHeads,           ///< RMS, the whole row; weight [heads * head_dim]
-  kPerHeadUnweighted,  ///< RMS, each head by itself; no weight
-  kLayerNormPerHead,   ///< layer norm, each head by itself with its own weight; weight [heads, head_dim]
-};
 
 /// Choosing the positions that attention reads (DeepSeek 3.2, GLM 5).
 struct IndexerConfig {
@@ -151,6 +143,9 @@ struct DecoderConfig {
 
   /// A layer by its number in the file.
   const LayerConfig& layer(size_t number) const { return number < layers.size() ? layers[number] : *mtp_layer; }
+
+  /// Attention of one of the layers that attend, but not over latent rows.
+  AttentionConfig attention(const LayerConfig& layer) const;
 
   /// Elements of a row in the layer that has most.
   int64_t query_elements() const;

@@ -92,10 +92,7 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   if (model.latent) {
     LatentAttention::add_work(model, rows, sizes);
   } else if (model.heads > 0) {
-    sizes.attention_rows = rows;
-    sizes.attention_heads = model.heads;
-    sizes.head_dim = model.head_dim();
-    sizes.attention_tokens = model.context_tokens;
+    Attention::add_work(rows, model.heads, model.head_dim(), model.context_tokens, sizes);
   }
   if (model.recurrent) RecurrentLayers::add_work(model, rows, sizes);
   if (model.keeps_rows) sizes.inputs.push_back({rows, 2 * model.embedding});
@@ -234,110 +231,30 @@ void Decoder::mix(size_t layer, const PagePool& pool) {
   add_block(weights.attention_post_norm);
 }
 
-void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
-  if (latent_) {
-    attend_latent(layer, pool, x);
-  } else {
-    attend(layer, pool, x);
-  }
-  const MatmulTarget output[] = {weights_of(layer).attention_output.to(activations_.block)};
-  backend_.matmul(output, activations_.attended, rows_);
-}
-
-void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
-  query_key_value(layer, x);
+AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const {
+  const LayerConfig& config = description_.layer(layer);
   const KvPlace place = kv_.places[layer];
-  const KvView kv = pool.view(place.group, place.layer);
-  const std::span<const AttentionSlice> slices = batch_.slices(place.group);
-  if (description_.layer(layer).kv_layer == kOwnKv) {
-    backend_.store_kv(kv, slices, activations_.key, activations_.value);
-  }
-  AttentionParams params;
-  params.heads = description_.heads;
-  params.scale = description_.attention_scale;
-  params.soft_cap = description_.attention_logit_softcap;
-  params.window = description_.layer(layer).window;
-  params.chunked = description_.chunked_windows;
-  params.sinks = weights_of(layer).sinks.floats();
-  backend_.attention(params, kv, slices, activations_.query, activations_.attended);
-  if (description_.gated_attention) {
-    backend_.gate(Activation::kSigmoid, activations_.attention_gate, activations_.attended, rows_,
-                  int64_t{description_.heads} * description_.value_dim, activations_.attended);
-  }
-}
-
-void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) {
-  const KvPlace place = kv_.places[layer];
-  LatentStep step;
+  AttentionStep step;
   step.rows = rows_;
-  if (const int32_t rope = description_.layer(layer).rope; rope != kNoRope) {
-    step.rope = &description_.ropes[rope];
-    step.rope_table = activations_.ropes.table(rope);
+  if (config.rope != kNoRope) {
+    step.rope = &description_.ropes[config.rope];
+    step.rope_table = activations_.ropes.table(config.rope);
   }
-  step.temperatures = temperatures_;
+  if (config.temperature) step.temperatures = temperatures_;
   step.slices = batch_.slices(place.group);
   step.kv = pool.view(place.group, place.layer);
-  step.chooses = description_.latent->indexer && description_.layer(layer).indexer;
-  if (step.chooses) step.index_keys = pool.view(place.group, place.layer + 1);
-  latent_->run(weights_of(layer).latent, step, x, activations_.attended);
+  return step;
 }
 
-void Decoder::query_key_value(size_t layer, const float* x) {
+void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
   const LayerWeights& weights = weights_of(layer);
-  const LayerConfig& config = description_.layer(layer);
-  float* query = activations_.query;
-  float* key = activations_.key;
-  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
-                                      weights.value.to(activations_.value),
-                                      weights.attention_gate.to(activations_.attention_gate)};
-  const bool own_kv = config.kv_layer == kOwnKv;
-  const size_t products = !own_kv ? 1 : config.value_is_key ? 2 : description_.gated_attention ? 4 : 3;
-  backend_.matmul(std::span(projections).first(products), x, rows_);
-
-  if (own_kv && description_.value_norm) norm_values(layer);
-  if (config.qk_norm && !description_.qk_norm_after_rope) norm_query_key(layer);
-  const int32_t heads = description_.heads;
-  if (config.rope != kNoRope) {
-    const RopeConfig& rope = description_.ropes[config.rope];
-    const RopeHeads rotated[] = {{query, heads}, {key, config.kv_heads}};
-    backend_.rope(rope.style, activations_.ropes.table(config.rope), rope.dims,
-                  std::span(rotated).first(own_kv ? 2 : 1), rows_, config.key_dim);
-  }
-  if (config.qk_norm && description_.qk_norm_after_rope) norm_query_key(layer);
-  if (config.temperature && !temperatures_.empty())
-    backend_.scale_rows(query, temperatures_, int64_t{heads} * config.key_dim);
-}
-
-void Decoder::norm_values(size_t layer) {
-  const LayerConfig& config = description_.layer(layer);
-  const float* values = config.value_is_key ? activations_.key : activations_.value;
-  backend_.rms_norm(values, nullptr, description_.norm.epsilon, int64_t{rows_} * config.kv_heads, config.value_dim,
-                    activations_.value);
-}
-
-void Decoder::norm_query_key(size_t layer) {
-  const LayerConfig& config = description_.layer(layer);
-  const LayerWeights& weights = weights_of(layer);
-  norm_heads(activations_.query, description_.heads, config.key_dim, weights.query_norm);
-  if (config.kv_layer == kOwnKv) norm_heads(activations_.key, config.kv_heads, config.key_dim, weights.key_norm);
-}
-
-void Decoder::norm_heads(float* x, int64_t heads, int64_t dim, const Buffer& weight) {
-  const float epsilon = description_.norm.epsilon;
-  switch (description_.qk_norm) {
-    case QkNorm::kNone:
-      break;
-    case QkNorm::kPerHead:
-    case QkNorm::kPerHeadUnweighted:
-      backend_.rms_norm(x, weight.floats(), epsilon, rows_ * heads, dim, x);
-      break;
-    case QkNorm::kAllHeads:
-      backend_.rms_norm(x, weight.floats(), epsilon, rows_, heads * dim, x);
-      break;
-    case QkNorm::kLayerNormPerHead:
-      backend_.layer_norm_heads(x, weight.floats(), epsilon, rows_, heads, dim, x);
-      break;
-  }
+  const AttentionStep step = attention_step(layer, pool);
+  if (!latent_) return weights.attention.run(backend_, activations_.attention, step, x, activations_.block);
+  LatentStep latent{.attention = step, .index_keys = {}};
+  latent.chooses = description_.latent->indexer && description_.layer(layer).indexer;
+  const KvPlace place = kv_.places[layer];
+  if (latent.chooses) latent.index_keys = pool.view(place.group, place.layer + 1);
+  latent_->run(weights.latent, latent, x, activations_.attention.attended, activations_.block);
 }
 
 void Decoder::end_layer(size_t layer) {

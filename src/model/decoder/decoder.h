@@ -80,19 +80,12 @@ class Decoder final : public Runner {
   void compute_ropes();
   /// Attention, or what the layer has instead.
   void mix(size_t layer, const PagePool& pool);
+  AttentionStep attention_step(size_t layer, const PagePool& pool) const;
   /// From the normalised input to activations_.block.
   void attention(size_t layer, const PagePool& pool, const float* x);
   void recur(size_t layer, const PagePool& pool, const float* x);
   /// Number of a layer among those of its device that keep a state.
   int32_t state_layer(size_t layer) const;
-  /// Computes attention of the layer from the normalised input `x`; the result is in activations_.attended.
-  void attend(size_t layer, const PagePool& pool, const float* x);
-  void attend_latent(size_t layer, const PagePool& pool, const float* x);
-  void query_key_value(size_t layer, const float* x);
-  void norm_query_key(size_t layer);
-  /// x [rows_, heads, dim], in place, by DecoderConfig::qk_norm.
-  void norm_heads(float* x, int64_t heads, int64_t dim, const Buffer& weight);
-  void norm_values(size_t layer);
   void feed_forward(size_t layer);
   /// The dense feed-forward and the experts, each between norms of its own.
   void dense_and_routed(const LayerWeights& weights, const float* x, float* out);

@@ -12,11 +12,11 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   arena.add(hidden, rows * width);
   arena.add(normed, rows * width);
   arena.add(parallel, config.parallel_residual ? rows * width : 0);
-  arena.add(query, attention_rows * config.query_elements());
-  arena.add(key, attention_rows * config.key_elements());
-  arena.add(value, attention_rows * config.value_elements());
-  arena.add(attention_gate, config.gated_attention ? rows * config.attended_elements() : 0);
-  arena.add(attended, rows * config.attended_elements());
+  arena.add(attention.query, attention_rows * config.query_elements());
+  arena.add(attention.key, attention_rows * config.key_elements());
+  arena.add(attention.value, attention_rows * config.value_elements());
+  arena.add(attention.gate, config.gated_attention ? rows * config.attended_elements() : 0);
+  arena.add(attention.attended, rows * config.attended_elements());
   arena.add(block, rows * width);
   feed_forward.add_to(arena, rows, config.feed_forward.gated ? inner : 0, inner);
   experts.add_to(arena, moe, rows, width);

@@ -11,15 +11,11 @@ namespace cairn {
 /// R is rows of the step, L rows of logits. Those that the model does not need have no elements. Where layers differ
 /// there is room for the one with most.
 struct DecoderActivations {
-  float* hidden = nullptr;          ///< [R, embedding], the residual stream
-  float* normed = nullptr;          ///< [R, embedding]
-  float* parallel = nullptr;        ///< [R, embedding], what the feed-forward beside attention reads
-  float* query = nullptr;           ///< [R, heads * key_dim]
-  float* key = nullptr;             ///< [R, kv_heads * key_dim]
-  float* value = nullptr;           ///< [R, kv_heads * value_dim]
-  float* attention_gate = nullptr;  ///< [R, heads * value_dim]
-  float* attended = nullptr;        ///< [R, heads * value_dim]
-  float* block = nullptr;           ///< [R, embedding], what attention or feed-forward adds
+  float* hidden = nullptr;    ///< [R, embedding], the residual stream
+  float* normed = nullptr;    ///< [R, embedding]
+  float* parallel = nullptr;  ///< [R, embedding], what the feed-forward beside attention reads
+  AttentionActivations attention;
+  float* block = nullptr;  ///< [R, embedding], what attention or feed-forward adds
   FeedForwardActivations feed_forward;
   ExpertsActivations experts;
   float* pairs = nullptr;  ///< [R, 2, embedding], of a token and the row before it; for the MTP module

@@ -61,11 +61,12 @@ Result<LatentAttention> LatentAttention::create(Backend& backend, const DecoderC
   return attention;
 }
 
-void LatentAttention::run(const LatentWeights& weights, const LatentStep& step, const float* x, float* attended) const {
+void LatentAttention::run(const LatentWeights& weights, const LatentStep& step, const float* x, float* attended,
+                          float* out) const {
   const MlaConfig& latent = *description_->latent;
   project(weights, step, x);
   store_row(weights, step);
-  RowSource source{.kv = step.kv, .slices = step.slices};
+  RowSource source{.kv = step.attention.kv, .slices = step.attention.slices};
   if (step.chooses) choose(weights, step);
   if (latent.indexer) {
     source.chosen = activations_.chosen;
@@ -76,7 +77,10 @@ void LatentAttention::run(const LatentWeights& weights, const LatentStep& step, 
       .heads = description_->heads, .value_dim = latent.rank, .scale = description_->attention_scale};
   backend_->latent()->attend_rows(params, {&source, 1}, activations_.query_rows, activations_.heads_rank);
   const MatmulTarget value[] = {weights.value.to(attended)};
-  backend_->grouped_matmul(value, activations_.heads_rank, step.rows, activations_.heads, description_->heads, true);
+  backend_->grouped_matmul(value, activations_.heads_rank, step.attention.rows, activations_.heads, description_->heads,
+                           true);
+  const MatmulTarget output[] = {weights.output.to(out)};
+  backend_->matmul(output, attended, step.attention.rows);
 }
 
 // All that is made of x, and the query.
@@ -86,56 +90,60 @@ void LatentAttention::project(const LatentWeights& weights, const LatentStep& st
   const MatmulTarget of_x[] = {low ? weights.query_low.to(activations_.query_low) : query,
                                weights.row.to(activations_.row), weights.indexer.key.to(activations_.index_key),
                                weights.indexer.shares.to(activations_.index_shares)};
-  backend_->matmul(std::span(of_x).first(step.chooses ? 4 : 2), x, step.rows);
+  backend_->matmul(std::span(of_x).first(step.chooses ? 4 : 2), x, step.attention.rows);
   if (!low) return;
-  weights.query_norm.run(*backend_, activations_.query_low, step.rows, activations_.query_low);
+  weights.query_norm.run(*backend_, activations_.query_low, step.attention.rows, activations_.query_low);
   const MatmulTarget of_low[] = {query, weights.indexer.query.to(activations_.index_query)};
-  backend_->matmul(std::span(of_low).first(step.chooses ? 2 : 1), activations_.query_low, step.rows);
+  backend_->matmul(std::span(of_low).first(step.chooses ? 2 : 1), activations_.query_low, step.attention.rows);
 }
 
 // The latent part is normalised, the rest turns, if there is a rope.
 void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const int32_t dim = latent.row_dim();
-  backend_->copy_columns(activations_.row, dim, activations_.row_rank, latent.rank, step.rows, latent.rank);
-  weights.row_norm.run(*backend_, activations_.row_rank, step.rows, activations_.row_rank);
-  backend_->copy_columns(activations_.row_rank, latent.rank, activations_.row, dim, step.rows, latent.rank);
-  if (step.rope != nullptr) {
+  backend_->copy_columns(activations_.row, dim, activations_.row_rank, latent.rank, step.attention.rows, latent.rank);
+  weights.row_norm.run(*backend_, activations_.row_rank, step.attention.rows, activations_.row_rank);
+  backend_->copy_columns(activations_.row_rank, latent.rank, activations_.row, dim, step.attention.rows, latent.rank);
+  if (step.attention.rope != nullptr) {
     const RopeHeads rotated[] = {{activations_.row + latent.rank, 1}};
-    backend_->rope(step.rope->style, step.rope_table, latent.rope, rotated, step.rows, dim);
+    backend_->rope(step.attention.rope->style, step.attention.rope_table, latent.rope, rotated, step.attention.rows,
+                   dim);
   }
-  backend_->latent()->store_rows(step.kv, step.slices, activations_.row);
+  backend_->latent()->store_rows(step.attention.kv, step.attention.slices, activations_.row);
 }
 
 // Its rope turns the first elements.
 void LatentAttention::choose(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const IndexerConfig& indexer = *latent.indexer;
-  weights.indexer.key_norm.run(*backend_, activations_.index_key, step.rows, activations_.index_key);
+  weights.indexer.key_norm.run(*backend_, activations_.index_key, step.attention.rows, activations_.index_key);
   const RopeHeads rotated[] = {{activations_.index_query, indexer.heads}, {activations_.index_key, 1}};
-  backend_->rope(indexer.rope_style, step.rope_table, latent.rope, rotated, step.rows, indexer.key_dim);
-  backend_->latent()->store_rows(step.index_keys, step.slices, activations_.index_key);
-  backend_->latent()->select_topk({.heads = indexer.heads, .most = indexer.most}, step.index_keys, step.slices,
-                                  activations_.index_query, activations_.index_shares, activations_.chosen);
+  backend_->rope(indexer.rope_style, step.attention.rope_table, latent.rope, rotated, step.attention.rows,
+                 indexer.key_dim);
+  backend_->latent()->store_rows(step.index_keys, step.attention.slices, activations_.index_key);
+  backend_->latent()->select_topk({.heads = indexer.heads, .most = indexer.most}, step.index_keys,
+                                  step.attention.slices, activations_.index_query, activations_.index_shares,
+                                  activations_.chosen);
 }
 
 void LatentAttention::make_queries(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const int32_t heads = description_->heads;
-  const int64_t queries = int64_t{step.rows} * heads;
+  const int64_t queries = int64_t{step.attention.rows} * heads;
   const int32_t from = latent.query_dim(), to = latent.row_dim();
   backend_->copy_columns(activations_.query, from, activations_.query_nope, latent.nope, queries, latent.nope);
   const MatmulTarget key[] = {weights.key.to(activations_.heads_rank)};
-  backend_->grouped_matmul(key, activations_.query_nope, step.rows, activations_.heads, heads, true);
-  if (step.rope != nullptr) {
+  backend_->grouped_matmul(key, activations_.query_nope, step.attention.rows, activations_.heads, heads, true);
+  if (step.attention.rope != nullptr) {
     const RopeHeads rotated[] = {{activations_.query + latent.nope, heads}};
-    backend_->rope(step.rope->style, step.rope_table, latent.rope, rotated, step.rows, from);
+    backend_->rope(step.attention.rope->style, step.attention.rope_table, latent.rope, rotated, step.attention.rows,
+                   from);
   }
   backend_->copy_columns(activations_.heads_rank, latent.rank, activations_.query_rows, to, queries, latent.rank);
   backend_->copy_columns(activations_.query + latent.nope, from, activations_.query_rows + latent.rank, to, queries,
                          latent.rope);
-  if (!step.temperatures.empty()) {
-    backend_->scale_rows(activations_.query_rows, step.temperatures, int64_t{heads} * to);
+  if (!step.attention.temperatures.empty()) {
+    backend_->scale_rows(activations_.query_rows, step.attention.temperatures, int64_t{heads} * to);
   }
 }
 

@@ -12,22 +12,18 @@
 #include "kernels/workspace_sizes.h"
 #include "model/activation_arena.h"
 #include "model/config.h"
+#include "model/parts/attention.h"
 #include "model/weights/latent_weights.h"
 
 namespace cairn {
 
 class Backend;
 
-/// What the layers of a step have in common, and where one of them keeps its rows.
+/// Where the layer keeps its rows, and how it chooses among them.
 struct LatentStep {
-  int32_t rows = 0;
-  const RopeConfig* rope = nullptr;  ///< null if nothing turns
-  const float* rope_table = nullptr;
-  std::span<const float> temperatures;  ///< factors of queries, or empty
-  std::span<const AttentionSlice> slices;
-  KvView kv;
-  bool chooses = false;  ///< by its indexer; otherwise it reads the rows that the layer before has chosen, if any
-  KvView index_keys;     ///< if it chooses
+  AttentionStep attention;  ///< `kv` has the rows
+  bool chooses = false;     ///< by its indexer; otherwise it reads the rows that the layer before has chosen, if any
+  KvView index_keys;        ///< if it chooses
 };
 
 class LatentAttention {
@@ -40,8 +36,8 @@ class LatentAttention {
   /// add_work(). Errors: kUnsupported (a backend without LatentOperations), kOutOfMemory.
   static Result<LatentAttention> create(Backend& backend, const DecoderConfig& config, int32_t rows);
 
-  /// x [rows, embedding] to the values of all heads, [rows, heads * value_dim].
-  void run(const LatentWeights& weights, const LatentStep& step, const float* x, float* attended) const;
+  /// x [rows, embedding] to `out` of the same shape; attended [rows, heads * value_dim] are the values of all heads.
+  void run(const LatentWeights& weights, const LatentStep& step, const float* x, float* attended, float* out) const;
 
  private:
   /// [R, ...] for R rows.

@@ -117,19 +117,9 @@ void Decoder::follow(const Batch& batch) {
   rows_ = batch_.rows();
   begin_drafts(batch);
   const size_t layer = description_.layers.size();
-  const LayerConfig& config = description_.layer(layer);
   const LayerWeights& weights = weights_of(layer);
-  const MatmulTarget projections[] = {weights.key.to(activations_.key), weights.value.to(activations_.value)};
-  backend_.matmul(projections, block_input(weights.attention_norm), rows_);
-  if (config.qk_norm) norm_heads(activations_.key, config.kv_heads, config.key_dim, weights.key_norm);
-  if (config.rope != kNoRope) {
-    const RopeConfig& rope = description_.ropes[config.rope];
-    const RopeHeads rotated[] = {{activations_.key, config.kv_heads}};
-    backend_.rope(rope.style, activations_.ropes.table(config.rope), rope.dims, rotated, rows_, config.key_dim);
-  }
-  const KvPlace place = kv_.places[layer];
-  backend_.store_kv(batch.pool->view(place.group, place.layer), batch_.slices(place.group), activations_.key,
-                    activations_.value);
+  weights.attention.project_keys(backend_, activations_.attention, attention_step(layer, *batch.pool),
+                                 block_input(weights.attention_norm));
 }
 
 }  // namespace cairn

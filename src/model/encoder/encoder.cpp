@@ -14,12 +14,12 @@ void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& c
   const MoeConfig moe = config.experts.value_or(MoeConfig{});
   const int64_t dense = config.feed_forward.length;
   arena.add(hidden, rows * width);
-  arena.add(query, rows * config.query_width());
-  arena.add(attended, rows * config.query_width());
+  arena.add(attention.query, rows * config.query_width());
+  arena.add(attention.attended, rows * config.query_width());
   ropes.add_to(arena, config.ropes, rows);
   arena.add(kv, int64_t{pages_max(config)} * kPageTokens * 2 * config.kv_width());
-  arena.add(key, chunk_rows * config.kv_width());
-  arena.add(value, chunk_rows * config.kv_width());
+  arena.add(attention.key, chunk_rows * config.kv_width());
+  arena.add(attention.value, chunk_rows * config.kv_width());
   arena.add(normed, config.norms == NormPlacement::kPostLn ? 0 : chunk_rows * width);
   arena.add(block, chunk_rows * width);
   feed_forward.add_to(arena, chunk_rows, config.feed_forward.gated ? dense : 0, std::max(dense, moe.inner()));
@@ -40,10 +40,7 @@ WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_ro
   FeedForward::add_work(chunk_rows, config.feed_forward.length, sizes);
   if (config.experts) Experts::add_work(*config.experts, chunk_rows, sizes);
   if (pooled_width(config) > 0) sizes.inputs.push_back({kTextsMax, pooled_width(config)});
-  sizes.attention_rows = chunk_rows;
-  sizes.attention_heads = config.heads;
-  sizes.head_dim = config.head_dim;
-  sizes.attention_tokens = batch_tokens_max(config);
+  Attention::add_work(chunk_rows, config.heads, config.head_dim, batch_tokens_max(config), sizes);
   return sizes;
 }
 
@@ -219,43 +216,33 @@ void Encoder::add_block(const Norm& norm, const Chunk& chunk) {
 }
 
 void Encoder::attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer) {
-  for (const Chunk& chunk : chunks_) query_key_value(weights, layer, chunk);
-  AttentionParams params;
-  params.heads = description_.heads;
-  params.scale = description_.attention_scale;
-  params.window = layer.window;
-  params.causal = false;
-  params.slopes = weights_.slopes.floats();
-  backend_.attention(params, kv_view_, slices_, activations_.query, activations_.attended);
+  for (const Chunk& chunk : chunks_) project(weights, layer, chunk);
+  AttentionStep step;
+  step.rows = static_cast<int32_t>(tokens_.size());
+  step.slices = slices_;
+  step.kv = kv_view_;
+  weights.attention.read(backend_, activations_.attention, step);
 }
 
-void Encoder::query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
+void Encoder::project(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
   begin_products(chunk);
-  float* query = heads_at(activations_.query, chunk);
-  float* key = activations_.key;
-  const int32_t head_dim = description_.head_dim;
-  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
-                                      weights.value.to(activations_.value)};
-  backend_.matmul(projections, input_of_block(weights.attention_pre_norm, chunk), chunk.rows);
-  if (description_.qk_norm) {
-    const int64_t rows = chunk.rows;
-    weights.query_norm.run(backend_, query, rows * description_.heads, query);
-    weights.key_norm.run(backend_, key, rows * description_.kv_heads, key);
-  }
+  AttentionActivations own = activations_.attention;
+  own.query = heads_at(own.query, chunk);
+  AttentionStep step;
+  step.rows = chunk.rows;
   if (layer.rope != kNoRope) {
-    const RopeConfig& how = description_.ropes[layer.rope];
-    const RopeHeads rotated[] = {{query, description_.heads}, {key, description_.kv_heads}};
-    backend_.rope(how.style, activations_.ropes.table(layer.rope) + int64_t{chunk.begin} * how.dims, how.dims, rotated,
-                  chunk.rows, head_dim);
+    step.rope = &description_.ropes[layer.rope];
+    step.rope_table = activations_.ropes.table(layer.rope) + int64_t{chunk.begin} * step.rope->dims;
   }
-  backend_.store_kv(kv_view_, chunk.slices, key, activations_.value);
+  step.slices = chunk.slices;
+  step.kv = kv_view_;
+  weights.attention.project(backend_, own, step, input_of_block(weights.attention_pre_norm, chunk));
 }
 
 // What follows the attention of a layer.
 void Encoder::finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
   begin_products(chunk);
-  const MatmulTarget output[] = {weights.attention_output.to(activations_.block)};
-  backend_.matmul(output, heads_at(activations_.attended, chunk), chunk.rows);
+  weights.attention.write(backend_, heads_at(activations_.attention.attended, chunk), chunk.rows, activations_.block);
   add_block(weights.attention_post_norm, chunk);
   const float* x = input_of_block(weights.feed_forward_pre_norm, chunk);
   if (layer.routed) {

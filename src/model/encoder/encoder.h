@@ -47,18 +47,14 @@ class Encoder final : public Embedder {
     size_t first_text = 0;                   // of the slices, which are of one text each
     std::span<const AttentionSlice> slices;  // rows counted from the chunk's begin
   };
-  /// R is rows of a call (batch_tokens_max), C rows of a chunk, T texts of a call; Q is numbers of a row's queries, K
-  /// those of its keys.
+  /// R is rows of a call (batch_tokens_max), C rows of a chunk, T texts of a call.
   struct Activations {
-    float* hidden = nullptr;    // [R, embedding]
-    float* query = nullptr;     // [R, Q]
-    float* attended = nullptr;  // the same
-    RopeTables ropes;           // of R rows
-    float* kv = nullptr;        // pages of one layer's keys and values
-    float* key = nullptr;       // [C, K]
-    float* value = nullptr;     // the same
-    float* normed = nullptr;    // [C, embedding], if norms come before blocks
-    float* block = nullptr;     // [C, embedding]
+    float* hidden = nullptr;         // [R, embedding]
+    AttentionActivations attention;  // queries and what they have read of R rows, keys and values of C
+    RopeTables ropes;                // of R rows
+    float* kv = nullptr;             // pages of one layer's keys and values
+    float* normed = nullptr;         // [C, embedding], if norms come before blocks
+    float* block = nullptr;          // [C, embedding]
     FeedForwardActivations feed_forward;
     ExpertsActivations experts;
     float* pooled = nullptr;      // [T, the most that a layer over pooled rows has]
@@ -90,7 +86,7 @@ class Encoder final : public Embedder {
   void begin_products(const Chunk& chunk);
   void embed_tokens(const Chunk& chunk);
   void attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer);
-  void query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
+  void project(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
   void finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
   void finish(const Chunk& chunk);
   /// The rows of the texts, in host memory.

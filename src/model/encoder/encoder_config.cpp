@@ -140,6 +140,18 @@ DecoderConfig rotary_of(const EncoderConfig& config) {
 
 }  // namespace
 
+AttentionConfig EncoderConfig::attention(const EncoderLayerConfig& layer) const {
+  return {.heads = heads,
+          .kv_heads = kv_heads,
+          .key_dim = head_dim,
+          .value_dim = head_dim,
+          .scale = attention_scale,
+          .window = layer.window,
+          .causal = false,
+          .qk_norm = qk_norm ? QkNorm::kPerHead : QkNorm::kNone,
+          .norm_epsilon = norm.epsilon};
+}
+
 bool is_encoder(const gguf::Reader& file) {
   const auto architecture = architecture_of(file);
   return architecture.has_value() && (*architecture)->kind == ArchitectureKind::kEncoder;

@@ -69,6 +69,8 @@ struct EncoderConfig {
 
   int64_t query_width() const { return int64_t{heads} * head_dim; }
   int64_t kv_width() const { return int64_t{kv_heads} * head_dim; }
+  /// Attention of a layer, without slopes.
+  AttentionConfig attention(const EncoderLayerConfig& layer) const;
   /// Of a vector.
   int64_t dimensions() const { return dense_3 > 0 ? dense_3 : dense_2 > 0 ? dense_2 : embedding; }
 };

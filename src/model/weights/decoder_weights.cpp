@@ -41,13 +41,9 @@ class LayerLoader {
     if (description_.latent) {
       CAIRN_TRY(weights.latent, load_latent_weights(binder_, prefix_, layer(), description_));
     } else {
-      CAIRN_TRY_VOID(load_query_key_value(weights));
+      CAIRN_TRY(weights.attention,
+                Attention::load(binder_, prefix_, description_.embedding, description_.attention(layer())));
     }
-    if (description_.attention_sinks) {
-      CAIRN_TRY(weights.sinks, binder_.vector(prefix_ + "attn_sinks.weight", description_.heads));
-    }
-    const int64_t attended = int64_t{description_.heads} * layer().value_dim;
-    CAIRN_TRY(weights.attention_output, binder_.linear(prefix_ + "attn_output", description_.embedding, attended));
     return {};
   }
 
@@ -62,63 +58,12 @@ class LayerLoader {
       CAIRN_TRY(weights.attention_post_norm, norm("post_attention_norm"));
       CAIRN_TRY(weights.feed_forward_post_norm, norm("post_ffw_norm"));
     }
-    if (!layer().attends()) return {};
-    const int64_t head = layer().key_dim;
-    if (description_.qk_norm == QkNorm::kLayerNormPerHead) {
-      CAIRN_TRY(weights.query_norm, binder_.table(prefix_ + "attn_q_norm.weight", description_.heads, head));
-      CAIRN_TRY(weights.key_norm, binder_.table(prefix_ + "attn_k_norm.weight", layer().kv_heads, head));
-    } else if (description_.qk_norm != QkNorm::kNone && description_.qk_norm != QkNorm::kPerHeadUnweighted) {
-      const bool all = description_.qk_norm == QkNorm::kAllHeads;
-      CAIRN_TRY(weights.query_norm,
-                binder_.vector(prefix_ + "attn_q_norm.weight", all ? head * description_.heads : head));
-      if (layer().kv_layer != kOwnKv) return {};
-      CAIRN_TRY(weights.key_norm, binder_.vector(prefix_ + "attn_k_norm.weight", all ? head * layer().kv_heads : head));
-    }
     return {};
   }
 
   /// Of the residual stream.
   Result<Norm> norm(std::string_view name) {
     return Norm::load(binder_, fmt::format("{}{}", prefix_, name), description_.embedding, description_.norm);
-  }
-
-  Result<void> load_query_key_value(LayerWeights& weights) {
-    const int64_t width = description_.embedding;
-    const int64_t query = int64_t{description_.heads} * layer().key_dim;
-    const int64_t key = int64_t{layer().kv_heads} * layer().key_dim;
-    const int64_t value = int64_t{layer().kv_heads} * layer().value_dim;
-    const std::string fused = prefix_ + "attn_qkv";
-    if (binder_.has(fused + ".weight")) {
-      const int64_t rows = query + key + value;
-      CAIRN_TRY(weights.query, binder_.linear_rows(fused, rows, width, {0, query}));
-      CAIRN_TRY(weights.key, binder_.linear_rows(fused, rows, width, {query, key}));
-      CAIRN_TRY(weights.value, binder_.linear_rows(fused, rows, width, {query + key, value}));
-      return {};
-    }
-    if (description_.gated_attention) {
-      CAIRN_TRY_VOID(load_gated_query(weights));
-    } else {
-      CAIRN_TRY(weights.query, binder_.linear(prefix_ + "attn_q", query, width));
-    }
-    if (layer().kv_layer != kOwnKv) return {};
-    CAIRN_TRY(weights.key, binder_.linear(prefix_ + "attn_k", key, width));
-    if (layer().value_is_key) return {};
-    CAIRN_TRY(weights.value, binder_.linear(prefix_ + "attn_v", value, width));
-    return {};
-  }
-
-  Result<void> load_gated_query(LayerWeights& weights) {
-    const int64_t dim = description_.key_dim;
-    const int64_t rows = 2 * dim * description_.heads;
-    std::vector<RowRange> queries, gates;
-    for (int64_t begin = 0; begin < rows; begin += 2 * dim) {
-      queries.push_back({begin, dim});
-      gates.push_back({begin + dim, dim});
-    }
-    const std::string name = prefix_ + "attn_q";
-    CAIRN_TRY(weights.query, binder_.linear_picked(name, rows, description_.embedding, queries));
-    CAIRN_TRY(weights.attention_gate, binder_.linear_picked(name, rows, description_.embedding, gates));
-    return {};
   }
 
   Result<void> load_experts(const MoeConfig& experts, LayerWeights& weights) {

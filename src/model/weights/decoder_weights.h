@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "model/config.h"
+#include "model/parts/attention.h"
 #include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
 #include "model/parts/norm.h"
@@ -26,15 +27,8 @@ struct PerLayerInputWeights {
 /// Norms that the config leaves out are empty, and so is what it has no use for, such as one of `dense` and `experts`.
 struct LayerWeights {
   Norm attention_norm;
-  Linear query;
-  Linear key;
-  Linear value;
-  Buffer query_norm;
-  Buffer key_norm;
-  LatentWeights latent;  ///< instead of query, key, value and their norms
-  Linear attention_gate;
-  Buffer sinks;
-  Linear attention_output;
+  Attention attention;
+  LatentWeights latent;  ///< instead
   RecurrentWeights recurrent;
   Norm attention_post_norm;
 

@@ -33,30 +33,6 @@ Result<void> load_norms(WeightLoader& binder, const EncoderConfig& config, int32
   return {};
 }
 
-Result<void> load_attention(WeightLoader& binder, const EncoderConfig& config, const std::string& prefix,
-                            EncoderLayerWeights& weights) {
-  const int64_t width = config.embedding;
-  const int64_t query = config.query_width();
-  const int64_t kv = config.kv_width();
-  if (const std::string fused = prefix + "attn_qkv"; binder.has(fused + ".weight")) {
-    const int64_t rows = query + 2 * kv;
-    CAIRN_TRY(weights.query, binder.linear_rows(fused, rows, width, {0, query}));
-    CAIRN_TRY(weights.key, binder.linear_rows(fused, rows, width, {query, kv}));
-    CAIRN_TRY(weights.value, binder.linear_rows(fused, rows, width, {query + kv, kv}));
-  } else {
-    CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q", query, width));
-    CAIRN_TRY(weights.key, binder.linear(prefix + "attn_k", kv, width));
-    CAIRN_TRY(weights.value, binder.linear(prefix + "attn_v", kv, width));
-  }
-  if (config.qk_norm) {
-    const NormConfig norm{.epsilon = config.norm.epsilon};
-    CAIRN_TRY(weights.query_norm, Norm::load(binder, prefix + "attn_q_norm", config.head_dim, norm));
-    CAIRN_TRY(weights.key_norm, Norm::load(binder, prefix + "attn_k_norm", config.head_dim, norm));
-  }
-  CAIRN_TRY(weights.attention_output, binder.linear(prefix + "attn_output", width, query));
-  return {};
-}
-
 Result<void> load_feed_forward(WeightLoader& binder, const EncoderConfig& config, int32_t layer,
                                EncoderLayerWeights& weights) {
   const std::string prefix = fmt::format("blk.{}.", layer);
@@ -69,10 +45,13 @@ Result<void> load_feed_forward(WeightLoader& binder, const EncoderConfig& config
   return {};
 }
 
-Result<EncoderLayerWeights> load_layer(WeightLoader& binder, const EncoderConfig& config, int32_t layer) {
+Result<EncoderLayerWeights> load_layer(WeightLoader& binder, const EncoderConfig& config, int32_t layer,
+                                       const float* slopes) {
   EncoderLayerWeights weights;
   CAIRN_TRY_VOID(load_norms(binder, config, layer, weights));
-  CAIRN_TRY_VOID(load_attention(binder, config, fmt::format("blk.{}.", layer), weights));
+  AttentionConfig attention = config.attention(config.layers[layer]);
+  attention.slopes = slopes;
+  CAIRN_TRY(weights.attention, Attention::load(binder, fmt::format("blk.{}.", layer), config.embedding, attention));
   CAIRN_TRY_VOID(load_feed_forward(binder, config, layer, weights));
   return weights;
 }
@@ -124,7 +103,7 @@ Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backe
   }
   CAIRN_TRY_VOID(load_slopes(binder, backend, config, weights));
   for (int32_t layer = 0; layer < std::ssize(config.layers); ++layer) {
-    CAIRN_TRY(EncoderLayerWeights loaded, load_layer(binder, config, layer));
+    CAIRN_TRY(EncoderLayerWeights loaded, load_layer(binder, config, layer, weights.slopes.floats()));
     weights.layers.push_back(std::move(loaded));
   }
   if (config.norms != NormPlacement::kPostLn) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "model/encoder/encoder_config.h"
+#include "model/parts/attention.h"
 #include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
 #include "model/parts/norm.h"
@@ -16,12 +17,7 @@ namespace cairn {
 /// What the config leaves out is empty.
 struct EncoderLayerWeights {
   Norm attention_pre_norm;
-  Linear query;
-  Linear key;
-  Linear value;
-  Norm query_norm;
-  Norm key_norm;
-  Linear attention_output;
+  Attention attention;
   Norm attention_post_norm;  ///< of the sum with kPostLn, else of what attention gives
   Norm feed_forward_pre_norm;
   FeedForward dense;

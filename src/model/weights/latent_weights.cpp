@@ -72,6 +72,7 @@ Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::strin
   if (latent.indexer && layer.indexer) {
     CAIRN_TRY_VOID(load_indexer(binder, prefix + "indexer.", config, weights.indexer));
   }
+  CAIRN_TRY(weights.output, binder.linear(prefix + "attn_output", width, int64_t{config.heads} * config.value_dim));
   return weights;
 }
 

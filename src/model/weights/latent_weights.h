@@ -27,6 +27,7 @@ struct LatentWeights {
   Linear key;     ///< heads as experts, [rank, nope]: a head's query to one for rows
   Linear value;   ///< heads as experts, [value_dim, rank]: what a head has read to its value
   IndexerWeights indexer;
+  Linear output;
 };
 
 /// `prefix` is the layer's. Older files have one tensor, attn_kv_b, for key and value: it is taken apart, as float32.
