@@ -221,6 +221,12 @@ Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Archit
   CAIRN_TRY_VOID(architecture.read_decoder(keys, config));
   complete_layers(config);
   CAIRN_TRY(config.norm.epsilon, read_norm_epsilon(keys, config.norm.kind, true));
+  if (config.mla) {
+    config.mla->heads = config.heads;
+    config.mla->value_dim = config.value_dim;
+    config.mla->scale = config.attention_scale;
+    config.mla->norm_epsilon = config.norm.epsilon;
+  }
   config.unread_keys = keys.unread();
   return config;
 }
@@ -284,24 +290,11 @@ void describe_mtp_layer(DecoderConfig& config) {
   config.mtp_layer->routed = config.experts.has_value();
 }
 
-Result<void> read_latent_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config) {
-  MlaConfig latent;
-  CAIRN_TRY(latent.q_lora_rank, keys.integer_or("attention.q_lora_rank", 0, 0, kLowRankMax));
-  CAIRN_TRY(latent.rank, keys.integer("attention.kv_lora_rank", 1, kLowRankMax));
-  const bool rows = keys.contains("attention.key_length_mla");
-  const char* query_key = rows ? "attention.key_length_mla" : "attention.key_length";
-  CAIRN_TRY(const int32_t query_dim, keys.integer(query_key, 1, kHeadDimMax));
-  CAIRN_TRY(config.value_dim,
-            keys.integer(rows ? "attention.value_length_mla" : "attention.value_length", 1, kHeadDimMax));
-  latent.rope = rope_dims;
-  if (latent.rope >= query_dim) {
-    return fail(Code::kCorruptFile, "{} is {}, but {} is {}: some elements of a head must not turn",
-                keys.full("rope.dimension_count"), latent.rope, keys.full(query_key), query_dim);
-  }
-  latent.nope = query_dim - latent.rope;
+Result<void> read_mla_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config) {
+  CAIRN_TRY(config.mla, read_mla(keys, rope_dims));
+  config.value_dim = config.mla->value_dim;
   config.kv_heads = 1;
-  config.key_dim = latent.row_dim();
-  config.latent = latent;
+  config.key_dim = config.mla->row_dim();
   return {};
 }
 
@@ -339,19 +332,19 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
     return static_cast<int32_t>(group);
   };
   const auto add_kv = [&](const LayerConfig& layer, int32_t device) -> KvPlace {
-    const KvKind kind = config.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
+    const KvKind kind = config.mla ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
     const int32_t group = group_of(kind, layer.window, device);
     std::vector<KvLayer>& layers = groups[group].layers;
     const KvPlace place{group, static_cast<int32_t>(layers.size())};
     KvLayer kv{.kv_heads = layer.kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim};
-    if (config.latent) {
+    if (config.mla) {
       kv.value_dim = 0;
     } else {
       kv.type = stages[device].backend->stored_kv_type(options.kv_type);
     }
     layers.push_back(kv);
-    if (config.latent && config.latent->indexer && layer.indexer) {
-      layers.push_back({.kv_heads = 1, .key_dim = config.latent->indexer->key_dim});
+    if (config.mla && config.mla->indexer && layer.indexer) {
+      layers.push_back({.kv_heads = 1, .key_dim = config.mla->indexer->key_dim});
     }
     return place;
   };

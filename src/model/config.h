@@ -17,6 +17,7 @@
 #include "model/parts/attention.h"
 #include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
+#include "model/parts/mla.h"
 #include "model/parts/norm.h"
 #include "model/parts/rope.h"
 #include "model/pooling.h"
@@ -26,28 +27,6 @@ namespace cairn {
 struct Architecture;  // arch/table.h
 struct ModelOptions;
 struct PipelineStage;
-
-/// Choosing the positions that attention reads (DeepSeek 3.2, GLM 5).
-struct IndexerConfig {
-  RopeStyle rope_style = RopeStyle::kNeoX;  ///< of the first elements of its queries and keys
-  int32_t heads = 0;
-  int32_t key_dim = 0;
-  int32_t most = 0;  ///< positions
-  float norm_epsilon = 0;
-};
-
-/// Attention whose keys and values are made from one short row per position (MLA). Its key_dim in the config is
-/// that of a row: `rank` elements and `rope` ones that turn.
-struct MlaConfig {
-  int64_t q_lora_rank = 0;  ///< queries are made through so many elements; 0: directly
-  int32_t rank = 0;
-  int32_t rope = 0;  ///< which do not, in a layer without a rope
-  int32_t nope = 0;  ///< elements of a head's query that do not turn
-  std::optional<IndexerConfig> indexer;
-
-  int32_t row_dim() const { return rank + rope; }
-  int32_t query_dim() const { return nope + rope; }
-};
 
 inline constexpr int32_t kNoRope = -1;
 inline constexpr int32_t kOwnKv = -1;
@@ -129,7 +108,7 @@ struct DecoderConfig {
   int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
 
   std::optional<MoeConfig> experts;
-  std::optional<MlaConfig> latent;  ///< of all layers that attend
+  std::optional<MlaConfig> mla;  ///< of all layers that attend
   std::optional<RecurrentConfig> recurrent;
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
@@ -193,10 +172,8 @@ Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& con
 /// has them, or a dense feed-forward.
 void describe_mtp_layer(DecoderConfig& config);
 
-/// Attention over latent rows, by attention.q_lora_rank, kv_lora_rank, key_length_mla and value_length_mla; of each row
-/// the last `rope_dims` elements turn, if there is a rope. Files for whole keys and values (attn_kv_b) give a head's
-/// sizes as key_length and value_length, where others give those of a row. Sets `latent` and what follows from it.
-Result<void> read_latent_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config);
+/// Attention over latent rows, by read_mla(). Sets `mla` and what follows from it.
+Result<void> read_mla_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config);
 
 /// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
 /// scale.

@@ -13,7 +13,6 @@
 #include "model/config.h"
 #include "model/decoder/assistant.h"
 #include "model/decoder/decoder.h"
-#include "model/decoder/latent_attention.h"
 #include "model/deepseek4/dspark_weights.h"
 #include "model/deepseek4/mtp_weights.h"
 #include "model/deepseek4/runner.h"
@@ -97,7 +96,7 @@ Result<void> check_stages(const DecoderConfig& config, std::span<const PipelineS
 
 // Positions that an indexer has chosen are read where they are, in the step of one device.
 Result<void> check_shared_choices(const DecoderConfig& config, std::span<const PipelineStage> stages) {
-  if (!config.latent || !config.latent->indexer) return {};
+  if (!config.mla || !config.mla->indexer) return {};
   int32_t begin = 0;
   for (const PipelineStage& stage : stages.first(stages.size() - 1)) {
     begin += stage.layers;
@@ -163,7 +162,7 @@ ModelOptions options_of(const ModelOptions& options, std::span<const PipelineSta
 
 Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
                                     const ModelOptions& options, LayerRange range) {
-  CAIRN_TRY_VOID(check_operations(backend, config.latent.has_value(), false, config.recurrent.has_value()));
+  CAIRN_TRY_VOID(check_operations(backend, config.mla.has_value(), false, config.recurrent.has_value()));
   StageMemory memory;
   const auto load = [&](WeightLoader& binder) { return load_decoder_weights(binder, config, range); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory, experts_used_of(config)));

@@ -48,9 +48,6 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
             ControlVectors::load(options.directions, std::ssize(model.layers), model.embedding, backend));
   CAIRN_TRY_VOID(decoder->allocate(logit_rows));
   CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows, logit_rows)));
-  if (model.latent) {
-    CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
-  }
   if (model.recurrent) {
     const RecurrentSizes sizes = recurrent_sizes(model, options, range);
     CAIRN_TRY(decoder->recurrent_, RecurrentLayers::create(backend, model, sizes));
@@ -80,6 +77,7 @@ Result<void> Decoder::allocate(int32_t logit_rows) {
   // Writes its zeros: the first prompt would wait for the system to clear the pages. Not those of logits, the last
   // array: few steps want more than a few rows of them.
   backend_.clamp(activations_.hidden, activations_.logits - activations_.hidden, 0, 0);
+  if (description_.mla) activations_.mla.write_heads(backend_, *description_.mla, rows_max_);
   return {};
 }
 
@@ -89,8 +87,8 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   sizes.inputs.push_back({rows, std::max(model.embedding, model.attended_elements())});
   FeedForward::add_work(rows, model.dense_inner_elements(), sizes);
   if (model.experts) Experts::add_work(*model.experts, rows, sizes);
-  if (model.latent) {
-    LatentAttention::add_work(model, rows, sizes);
+  if (model.mla) {
+    Mla::add_work(*model.mla, rows, model.context_tokens, sizes);
   } else if (model.heads > 0) {
     Attention::add_work(rows, model.heads, model.head_dim(), model.context_tokens, sizes);
   }
@@ -115,7 +113,6 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
   int64_t bytes = arena.bytes() + LogitRows::bytes(logit_rows, config.vocabulary) +
                   options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
                   workspace_bytes(config, backend, options, range);
-  if (config.latent) bytes += LatentAttention::bytes(config, options.batch_tokens_max);
   if (config.recurrent) bytes += RecurrentLayers::bytes(config, recurrent_sizes(config, options, range));
   if (config.per_layer_input > 0) bytes += PerLayerInputs::bytes(config, options.batch_tokens_max, range);
   return bytes;
@@ -249,12 +246,13 @@ AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const 
 void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
   const LayerWeights& weights = weights_of(layer);
   const AttentionStep step = attention_step(layer, pool);
-  if (!latent_) return weights.attention.run(backend_, activations_.attention, step, x, activations_.block);
-  LatentStep latent{.attention = step, .index_keys = {}};
-  latent.chooses = description_.latent->indexer && description_.layer(layer).indexer;
+  if (!description_.mla) return weights.attention.run(backend_, activations_.attention, step, x, activations_.block);
+  MlaStep rows{.attention = step, .index_keys = {}};
   const KvPlace place = kv_.places[layer];
-  if (latent.chooses) latent.index_keys = pool.view(place.group, place.layer + 1);
-  latent_->run(weights.latent, latent, x, activations_.attention.attended, activations_.block);
+  if (description_.mla->indexer && description_.layer(layer).indexer) {
+    rows.index_keys = pool.view(place.group, place.layer + 1);
+  }
+  weights.mla.run(backend_, activations_.mla, rows, x, activations_.block);
 }
 
 void Decoder::end_layer(size_t layer) {

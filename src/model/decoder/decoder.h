@@ -14,7 +14,6 @@
 #include "model/control_vectors.h"
 #include "model/decoder/batch_rows.h"
 #include "model/decoder/decoder_activations.h"
-#include "model/decoder/latent_attention.h"
 #include "model/decoder/per_layer_inputs.h"
 #include "model/decoder/recurrent_layer.h"
 #include "model/logit_rows.h"
@@ -136,7 +135,6 @@ class Decoder final : public Runner {
   ControlVectors directions_;
   ActivationArena arena_;
   DecoderActivations activations_;
-  std::optional<LatentAttention> latent_;
   std::optional<RecurrentLayers> recurrent_;
   std::optional<PerLayerInputs> per_layer_inputs_;
   std::vector<float> labels_;           // [0, 1 or 2, embedding]

@@ -15,6 +15,7 @@ struct DecoderActivations {
   float* normed = nullptr;    ///< [R, embedding]
   float* parallel = nullptr;  ///< [R, embedding], what the feed-forward beside attention reads
   AttentionActivations attention;
+  MlaActivations mla;      ///< instead
   float* block = nullptr;  ///< [R, embedding], what attention or feed-forward adds
   FeedForwardActivations feed_forward;
   ExpertsActivations experts;

@@ -1,5 +1,5 @@
 /// Attention over keys and values of all heads, a part of a layer: its config, its weights, its arrays in a step, and
-/// its run. Attention over latent rows is decoder/latent_attention.h.
+/// its run. Attention over latent rows is mla.h.
 #pragma once
 
 #include <cstdint>

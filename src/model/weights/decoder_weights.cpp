@@ -38,8 +38,9 @@ class LayerLoader {
 
  private:
   Result<void> load_attention(LayerWeights& weights) {
-    if (description_.latent) {
-      CAIRN_TRY(weights.latent, load_latent_weights(binder_, prefix_, layer(), description_));
+    if (description_.mla) {
+      const bool chooses = description_.mla->indexer && layer().indexer;
+      CAIRN_TRY(weights.mla, Mla::load(binder_, prefix_, description_.embedding, *description_.mla, chooses));
     } else {
       CAIRN_TRY(weights.attention,
                 Attention::load(binder_, prefix_, description_.embedding, description_.attention(layer())));

@@ -9,8 +9,8 @@
 #include "model/parts/attention.h"
 #include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
+#include "model/parts/mla.h"
 #include "model/parts/norm.h"
-#include "model/weights/latent_weights.h"
 #include "model/weights/recurrent_weights.h"
 #include "model/weights/row_table.h"
 #include "model/weights/weight_loader.h"
@@ -28,7 +28,7 @@ struct PerLayerInputWeights {
 struct LayerWeights {
   Norm attention_norm;
   Attention attention;
-  LatentWeights latent;  ///< instead
+  Mla mla;  ///< instead
   RecurrentWeights recurrent;
   Norm attention_post_norm;
 
