@@ -137,6 +137,17 @@ AttentionConfig DecoderConfig::attention(const LayerConfig& layer) const {
           .norm_epsilon = norm.epsilon};
 }
 
+PerLayerInputConfig DecoderConfig::per_layer_inputs(int32_t begin, int32_t end) const {
+  return {.elements = per_layer_input,
+          .vocabulary = vocabulary,
+          .embedding = embedding,
+          .layers = static_cast<int32_t>(layers.size()),
+          .begin = begin,
+          .end = end,
+          .activation = feed_forward.activation,
+          .norm_epsilon = norm.epsilon};
+}
+
 int64_t DecoderConfig::query_elements() const {
   return heads * most_of_layers(*this, [](const LayerConfig& layer) { return layer.key_dim; });
 }

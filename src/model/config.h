@@ -19,6 +19,7 @@
 #include "model/parts/feed_forward.h"
 #include "model/parts/mla.h"
 #include "model/parts/norm.h"
+#include "model/parts/per_layer_input.h"
 #include "model/parts/rope.h"
 #include "model/pooling.h"
 
@@ -125,6 +126,9 @@ struct DecoderConfig {
 
   /// Attention of one of the layers that attend, but not over latent rows.
   AttentionConfig attention(const LayerConfig& layer) const;
+
+  /// Of the layers of a range.
+  PerLayerInputConfig per_layer_inputs(int32_t begin, int32_t end) const;
 
   /// Elements of a row in the layer that has most.
   int64_t query_elements() const;

@@ -55,7 +55,9 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
     decoder->draft_rows_.reserve(sizes.drafts);
   }
   if (model.per_layer_input > 0) {
-    CAIRN_TRY(decoder->per_layer_inputs_, PerLayerInputs::create(backend, model, range, rows));
+    CAIRN_TRY(decoder->per_layer_inputs_,
+              PerLayerInputs::create(backend, model.per_layer_inputs(range.begin, range.end),
+                                     decoder->weights_.per_layer_inputs, rows));
   }
   decoder->batch_.reserve({.rows = rows,
                            .logit_rows = options.logits_max,
@@ -94,7 +96,7 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   }
   if (model.recurrent) RecurrentLayers::add_work(model, rows, sizes);
   if (model.keeps_rows) sizes.inputs.push_back({rows, 2 * model.embedding});
-  if (model.per_layer_input > 0) PerLayerInputs::add_work(model, rows, sizes);
+  if (model.per_layer_input > 0) PerLayerInputs::add_work(model.per_layer_inputs(0, 0), rows, sizes);
   return sizes;
 }
 
@@ -114,7 +116,8 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
                   options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
                   workspace_bytes(config, backend, options, range);
   if (config.recurrent) bytes += RecurrentLayers::bytes(config, recurrent_sizes(config, options, range));
-  if (config.per_layer_input > 0) bytes += PerLayerInputs::bytes(config, options.batch_tokens_max, range);
+  if (config.per_layer_input > 0)
+    bytes += PerLayerInputs::bytes(config.per_layer_inputs(range.begin, range.end), options.batch_tokens_max);
   return bytes;
 }
 
@@ -154,11 +157,11 @@ Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float>
 
 void Decoder::begin_with_tokens(const Batch& batch) {
   plan(batch);
-  if (per_layer_inputs_) per_layer_inputs_->look_up(weights_.per_layer_inputs, batch.tokens);
+  if (per_layer_inputs_) per_layer_inputs_->look_up(batch.tokens);
   backend_.begin_step();
   hidden_ = activations_.hidden;
   weights_.embedding.look_up(backend_, batch.tokens, description_.embedding_scale, hidden_);
-  if (per_layer_inputs_) per_layer_inputs_->compute(weights_.per_layer_inputs, hidden_);
+  if (per_layer_inputs_) per_layer_inputs_->compute(hidden_);
   if (!description_.learned_positions) return;
   position_ids_.clear();
   for (const int32_t position : batch_.positions()) position_ids_.push_back(TokenId{position});
@@ -171,11 +174,11 @@ void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
   CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
   hidden_ = activations_.hidden;
   backend_.write(rows.data(), static_cast<int64_t>(rows.size_bytes()), hidden_);
-  if (per_layer_inputs_) per_layer_inputs_->look_up(weights_.per_layer_inputs, batch.tokens);
+  if (per_layer_inputs_) per_layer_inputs_->look_up(batch.tokens);
   backend_.begin_step();
   if (!per_layer_inputs_) return;
   weights_.embedding.look_up(backend_, batch.tokens, description_.embedding_scale, activations_.normed);
-  per_layer_inputs_->compute(weights_.per_layer_inputs, activations_.normed);
+  per_layer_inputs_->compute(activations_.normed);
 }
 
 void Decoder::run_layers(const PagePool& pool) {
@@ -260,7 +263,7 @@ void Decoder::end_layer(size_t layer) {
   const LayerWeights& weights = weights_of(layer);
   if (per_layer_inputs_) {
     float* block = activations_.block;
-    per_layer_inputs_->apply(weights, hidden(), rows_, block);
+    weights.input.run(backend_, *per_layer_inputs_, hidden(), rows_, block);
     directions_.after_feed_forward(backend_, layer, block, rows_);
     add_block(weights.input_post_norm);
   }

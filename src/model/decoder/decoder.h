@@ -14,7 +14,6 @@
 #include "model/control_vectors.h"
 #include "model/decoder/batch_rows.h"
 #include "model/decoder/decoder_activations.h"
-#include "model/decoder/per_layer_inputs.h"
 #include "model/decoder/recurrent_layer.h"
 #include "model/logit_rows.h"
 #include "model/model.h"

@@ -20,7 +20,10 @@ class LayerLoader {
     if (layer().recurs()) {
       CAIRN_TRY(weights.recurrent, load_recurrent_weights(binder_, prefix_, layer().mixer, description_));
     }
-    if (description_.per_layer_input > 0) CAIRN_TRY_VOID(load_input(weights));
+    if (description_.per_layer_input > 0) {
+      CAIRN_TRY(weights.input, LayerInput::load(binder_, prefix_, description_.per_layer_inputs(layer_, layer_ + 1)));
+      CAIRN_TRY(weights.input_post_norm, norm("post_norm"));
+    }
     if (description_.layer_output_scale) {
       CAIRN_TRY(const std::vector<float> scale, binder_.values(prefix_ + "layer_output_scale", 1, 1));
       if (!scale.empty()) weights.output_scale = scale[0];
@@ -84,15 +87,6 @@ class LayerLoader {
     return {};
   }
 
-  Result<void> load_input(LayerWeights& weights) {
-    const int64_t width = description_.embedding;
-    const int64_t elements = description_.per_layer_input;
-    CAIRN_TRY(weights.input_gate, binder_.linear(prefix_ + "inp_gate", elements, width));
-    CAIRN_TRY(weights.input_projection, binder_.linear(prefix_ + "proj", width, elements));
-    CAIRN_TRY(weights.input_post_norm, norm("post_norm"));
-    return {};
-  }
-
   const LayerConfig& layer() const { return description_.layer(layer_); }
 
   WeightLoader& binder_;
@@ -100,18 +94,6 @@ class LayerLoader {
   const int32_t layer_;
   const std::string prefix_;
 };
-
-Result<PerLayerInputWeights> load_per_layer_inputs(WeightLoader& binder, const DecoderConfig& config,
-                                                   LayerRange range) {
-  PerLayerInputWeights weights;
-  const int64_t elements = config.per_layer_input;
-  const int64_t all = std::ssize(config.layers) * elements;
-  CAIRN_TRY(weights.tokens, binder.row_table("per_layer_token_embd", config.vocabulary, all));
-  const RowRange rows{range.begin * elements, (range.end - range.begin) * elements};
-  CAIRN_TRY(weights.projection, binder.linear_rows("per_layer_model_proj", all, config.embedding, rows));
-  CAIRN_TRY(weights.norm, Norm::load(binder, "per_layer_proj_norm", elements, {.epsilon = config.norm.epsilon}));
-  return weights;
-}
 
 Result<void> load_mtp_module(WeightLoader& binder, const DecoderConfig& config, DecoderWeights& weights) {
   const auto layer = static_cast<int32_t>(config.layers.size());
@@ -148,7 +130,8 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderC
     CAIRN_TRY(weights.positions, binder.lookup_table("position_embd", config.context_trained, config.embedding));
   }
   if (config.per_layer_input > 0) {
-    CAIRN_TRY(weights.per_layer_inputs, load_per_layer_inputs(binder, config, range));
+    CAIRN_TRY(weights.per_layer_inputs,
+              PerLayerInputWeights::load(binder, config.per_layer_inputs(range.begin, range.end)));
   }
   weights.layers.reserve(range.end - range.begin + (config.mtp_layer ? 1 : 0));
   for (int32_t layer = range.begin; layer < range.end; ++layer) {

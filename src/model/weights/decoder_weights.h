@@ -17,13 +17,6 @@
 
 namespace cairn {
 
-/// What makes the inputs that each layer has of its own.
-struct PerLayerInputWeights {
-  RowTable tokens;    ///< [vocabulary, layers of the model * elements]
-  Linear projection;  ///< [layers of the range * elements, embedding]
-  Norm norm;          ///< of a layer's elements
-};
-
 /// Norms that the config leaves out are empty, and so is what it has no use for, such as one of `dense` and `experts`.
 struct LayerWeights {
   Norm attention_norm;
@@ -41,8 +34,7 @@ struct LayerWeights {
   Experts experts;
   Norm feed_forward_post_norm;
 
-  Linear input_gate;  ///< of the layer's own input, as are the next two
-  Linear input_projection;
+  LayerInput input;
   Norm input_post_norm;
   float output_scale = 1;
 };
