@@ -232,6 +232,12 @@ Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Archit
   CAIRN_TRY_VOID(architecture.read_decoder(keys, config));
   complete_layers(config);
   CAIRN_TRY(config.norm.epsilon, read_norm_epsilon(keys, config.norm.kind, true));
+  if (config.recurrent) {
+    config.recurrent->embedding = config.embedding;
+    config.recurrent->norm_epsilon = config.norm.epsilon;
+    config.recurrent->beside_attention =
+        std::ranges::find(config.layers, Mixer::kAttentionAndMamba2, &LayerConfig::mixer) != config.layers.end();
+  }
   if (config.mla) {
     config.mla->heads = config.heads;
     config.mla->value_dim = config.value_dim;

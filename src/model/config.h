@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "cache/kv_layout.h"
 #include "kernels/operation_params.h"
-#include "model/layer_kinds.h"
 #include "model/metadata_reader.h"
 #include "model/parts/attention.h"
 #include "model/parts/experts.h"
@@ -20,6 +19,7 @@
 #include "model/parts/mla.h"
 #include "model/parts/norm.h"
 #include "model/parts/per_layer_input.h"
+#include "model/parts/recurrent/config.h"
 #include "model/parts/rope.h"
 #include "model/pooling.h"
 

@@ -50,7 +50,7 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
   CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows, logit_rows)));
   if (model.recurrent) {
     const RecurrentSizes sizes = recurrent_sizes(model, options, range);
-    CAIRN_TRY(decoder->recurrent_, RecurrentLayers::create(backend, model, sizes));
+    CAIRN_TRY(decoder->recurrent_, RecurrentLayers::create(backend, *model.recurrent, sizes));
     decoder->states_.reserve(rows);
     decoder->draft_rows_.reserve(sizes.drafts);
   }
@@ -94,7 +94,7 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   } else if (model.heads > 0) {
     Attention::add_work(rows, model.heads, model.head_dim(), model.context_tokens, sizes);
   }
-  if (model.recurrent) RecurrentLayers::add_work(model, rows, sizes);
+  if (model.recurrent) RecurrentLayers::add_work(*model.recurrent, rows, sizes);
   if (model.keeps_rows) sizes.inputs.push_back({rows, 2 * model.embedding});
   if (model.per_layer_input > 0) PerLayerInputs::add_work(model.per_layer_inputs(0, 0), rows, sizes);
   return sizes;
@@ -115,7 +115,7 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
   int64_t bytes = arena.bytes() + LogitRows::bytes(logit_rows, config.vocabulary) +
                   options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
                   workspace_bytes(config, backend, options, range);
-  if (config.recurrent) bytes += RecurrentLayers::bytes(config, recurrent_sizes(config, options, range));
+  if (config.recurrent) bytes += RecurrentLayers::bytes(*config.recurrent, recurrent_sizes(config, options, range));
   if (config.per_layer_input > 0)
     bytes += PerLayerInputs::bytes(config.per_layer_inputs(range.begin, range.end), options.batch_tokens_max);
   return bytes;

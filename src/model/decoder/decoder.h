@@ -14,9 +14,9 @@
 #include "model/control_vectors.h"
 #include "model/decoder/batch_rows.h"
 #include "model/decoder/decoder_activations.h"
-#include "model/decoder/recurrent_layer.h"
 #include "model/logit_rows.h"
 #include "model/model.h"
+#include "model/parts/recurrent/layers.h"
 #include "model/runner.h"
 #include "model/weights/decoder_weights.h"
 

@@ -11,7 +11,7 @@
 #include "model/parts/feed_forward.h"
 #include "model/parts/mla.h"
 #include "model/parts/norm.h"
-#include "model/weights/recurrent_weights.h"
+#include "model/parts/recurrent/weights.h"
 #include "model/weights/row_table.h"
 #include "model/weights/weight_loader.h"
 

@@ -10,10 +10,11 @@
 #include <span>
 
 #include "base/error.h"
+#include "kernels/recurrent_operations.h"
 #include "kernels/workspace_sizes.h"
 #include "model/activation_arena.h"
-#include "model/config.h"
-#include "model/weights/recurrent_weights.h"
+#include "model/parts/recurrent/config.h"
+#include "model/parts/recurrent/weights.h"
 
 namespace cairn {
 
@@ -36,12 +37,12 @@ struct RecurrentSizes {
 class RecurrentLayers {
  public:
   /// Bytes that create() takes.
-  static int64_t bytes(const DecoderConfig& config, const RecurrentSizes& sizes);
+  static int64_t bytes(const RecurrentConfig& config, const RecurrentSizes& sizes);
   /// Adds what run() needs of the backend.
-  static void add_work(const DecoderConfig& config, int32_t rows, WorkspaceSizes& sizes);
-  /// `config`, which has `recurrent`, outlives this. The backend has reserved add_work(). Errors: kUnsupported (a
+  static void add_work(const RecurrentConfig& config, int32_t rows, WorkspaceSizes& sizes);
+  /// The backend has reserved add_work(). Errors: kUnsupported (a
   /// backend without RecurrentOperations), kOutOfMemory.
-  static Result<RecurrentLayers> create(Backend& backend, const DecoderConfig& config, const RecurrentSizes& sizes);
+  static Result<RecurrentLayers> create(Backend& backend, const RecurrentConfig& config, const RecurrentSizes& sizes);
 
   /// x [rows, embedding] to `out` of the same shape.
   void run(Mixer mixer, const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
@@ -71,7 +72,7 @@ class RecurrentLayers {
     float* draft_alpha = nullptr;  // decays
     float* draft_beta = nullptr;   // heads
 
-    void add_to(ActivationArena& arena, const DecoderConfig& config, const RecurrentSizes& sizes);
+    void add_to(ActivationArena& arena, const RecurrentConfig& config, const RecurrentSizes& sizes);
   };
   /// What changes a state, of one row after the other.
   struct Inputs {
@@ -80,8 +81,8 @@ class RecurrentLayers {
     float* beta = nullptr;
   };
 
-  RecurrentLayers(Backend& backend, const DecoderConfig& config, const RecurrentSizes& sizes)
-      : backend_(&backend), description_(&config), sizes_(sizes) {}
+  RecurrentLayers(Backend& backend, const RecurrentConfig& config, const RecurrentSizes& sizes)
+      : backend_(&backend), config_(config), sizes_(sizes) {}
 
   void gated_delta_net(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
   void kimi_delta_attention(const RecurrentWeights& weights, const RecurrentStep& step, const float* x,
@@ -103,7 +104,7 @@ class RecurrentLayers {
   ConvolutionParams short_convolution_params(const RecurrentWeights& weights) const;
 
   Backend* backend_;
-  const DecoderConfig* description_;
+  RecurrentConfig config_;
   RecurrentSizes sizes_;
   ActivationArena arena_;
   Activations activations_;

@@ -1,46 +1,69 @@
-#include "model/decoder/recurrent_layer.h"
+#include "model/parts/recurrent/layers.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 #include "kernels/backend.h"
+#include "model/weights/weight_loader.h"
 
 namespace cairn {
 
-void RecurrentLayers::Activations::add_to(ActivationArena& arena, const DecoderConfig& config,
-                                          const RecurrentSizes& sizes) {
-  const int64_t rows = sizes.rows, drafts = int64_t{sizes.layers} * sizes.drafts;
-  const RecurrentConfig& state = *config.recurrent;
-  const bool beside =
-      std::ranges::find(config.layers, Mixer::kAttentionAndMamba2, &LayerConfig::mixer) != config.layers.end();
-  const bool short_convolution = state.heads == 0;
-  arena.add(mixed, rows * state.channels);
-  arena.add(convolved, rows * state.channels);
-  arena.add(gate, rows * (short_convolution ? state.channels : state.inner()));
-  arena.add(input_gate, short_convolution ? rows * state.channels : 0);
-  arena.add(gate_low, rows * state.gate_rank);
-  arena.add(alpha_low, rows * state.gate_rank);
-  arena.add(alpha, rows * state.decays());
-  arena.add(beta, rows * state.heads);
-  arena.add(read, rows * state.inner());
-  arena.add(added, beside ? rows * config.embedding : 0);
-  arena.add(draft_mixed, drafts * state.channels);
-  arena.add(draft_alpha, drafts * state.decays());
-  arena.add(draft_beta, drafts * state.heads);
+Result<RecurrentWeights> load_recurrent_weights(WeightLoader& loader, const std::string& prefix, Mixer mixer,
+                                                const RecurrentConfig& config) {
+  RecurrentWeights weights;
+  if (mixer == Mixer::kShortConvolution) {
+    CAIRN_TRY_VOID(load_short_convolution(loader, prefix, config, weights));
+    return weights;
+  }
+  if (mixer == Mixer::kKimiDeltaAttention) {
+    CAIRN_TRY_VOID(load_kimi_delta_attention(loader, prefix, config, weights));
+    return weights;
+  }
+  if (mixer == Mixer::kGatedDeltaNet) {
+    CAIRN_TRY_VOID(load_gated_delta_net(loader, prefix, config, weights));
+  } else {
+    CAIRN_TRY_VOID(load_mamba2(loader, prefix, config, weights));
+  }
+  CAIRN_TRY(weights.convolution, loader.turned_table(prefix + "ssm_conv1d.weight", config.channels, config.taps));
+  if (const std::string bias = prefix + "ssm_conv1d.bias"; loader.has(bias)) {
+    CAIRN_TRY(weights.convolution_bias, loader.vector(bias, config.channels));
+  }
+  CAIRN_TRY(weights.time_bias, loader.vector(prefix + "ssm_dt.bias", config.heads));
+  CAIRN_TRY(weights.output, loader.linear(prefix + "ssm_out", config.embedding, config.inner()));
+  return weights;
 }
 
-int64_t RecurrentLayers::bytes(const DecoderConfig& config, const RecurrentSizes& sizes) {
+void RecurrentLayers::Activations::add_to(ActivationArena& arena, const RecurrentConfig& config,
+                                          const RecurrentSizes& sizes) {
+  const int64_t rows = sizes.rows, drafts = int64_t{sizes.layers} * sizes.drafts;
+  const bool short_convolution = config.heads == 0;
+  arena.add(mixed, rows * config.channels);
+  arena.add(convolved, rows * config.channels);
+  arena.add(gate, rows * (short_convolution ? config.channels : config.inner()));
+  arena.add(input_gate, short_convolution ? rows * config.channels : 0);
+  arena.add(gate_low, rows * config.gate_rank);
+  arena.add(alpha_low, rows * config.gate_rank);
+  arena.add(alpha, rows * config.decays());
+  arena.add(beta, rows * config.heads);
+  arena.add(read, rows * config.inner());
+  arena.add(added, config.beside_attention ? rows * config.embedding : 0);
+  arena.add(draft_mixed, drafts * config.channels);
+  arena.add(draft_alpha, drafts * config.decays());
+  arena.add(draft_beta, drafts * config.heads);
+}
+
+int64_t RecurrentLayers::bytes(const RecurrentConfig& config, const RecurrentSizes& sizes) {
   ActivationArena arena;
   Activations activations;
   activations.add_to(arena, config, sizes);
   return arena.bytes();
 }
 
-void RecurrentLayers::add_work(const DecoderConfig& config, int32_t rows, WorkspaceSizes& sizes) {
-  sizes.inputs.push_back({rows, config.recurrent->inner()});
+void RecurrentLayers::add_work(const RecurrentConfig& config, int32_t rows, WorkspaceSizes& sizes) {
+  sizes.inputs.push_back({rows, config.inner()});
 }
 
-Result<RecurrentLayers> RecurrentLayers::create(Backend& backend, const DecoderConfig& config,
+Result<RecurrentLayers> RecurrentLayers::create(Backend& backend, const RecurrentConfig& config,
                                                 const RecurrentSizes& sizes) {
   if (backend.recurrent() == nullptr) {
     return fail(Code::kUnsupported, "{} has no recurrent layers, which this model needs", backend.description());
@@ -73,7 +96,7 @@ void RecurrentLayers::run(Mixer mixer, const RecurrentWeights& weights, const Re
 void RecurrentLayers::run_and_add(Mixer mixer, const RecurrentWeights& weights, const RecurrentStep& step,
                                   const float* x, float* out) const {
   run(mixer, weights, step, x, activations_.added);
-  backend_->add(out, activations_.added, step.rows * description_->embedding, 1);
+  backend_->add(out, activations_.added, step.rows * config_.embedding, 1);
 }
 
 void RecurrentLayers::keep_drafts(Mixer mixer, const RecurrentWeights& weights, int32_t layer, int32_t first,
@@ -95,29 +118,26 @@ void RecurrentLayers::keep_drafts(Mixer mixer, const RecurrentWeights& weights, 
 }
 
 RecurrentLayers::Inputs RecurrentLayers::draft_inputs(int32_t layer, int32_t first) const {
-  const RecurrentConfig& state = *description_->recurrent;
   const int64_t row = int64_t{layer} * sizes_.drafts + first;
-  return {.mixed = activations_.draft_mixed + row * state.channels,
-          .alpha = activations_.draft_alpha + row * state.decays(),
-          .beta = activations_.draft_beta + row * state.heads};
+  return {.mixed = activations_.draft_mixed + row * config_.channels,
+          .alpha = activations_.draft_alpha + row * config_.decays(),
+          .beta = activations_.draft_beta + row * config_.heads};
 }
 
 void RecurrentLayers::remember_drafts(const RecurrentStep& step) const {
   if (step.drafts.empty()) return;
   CAIRN_CHECK(step.layer < sizes_.layers && std::ssize(step.drafts) <= sizes_.drafts);
-  const RecurrentConfig& state = *description_->recurrent;
   const Inputs kept = draft_inputs(step.layer, 0);
-  backend_->gather_rows(activations_.mixed, step.drafts, state.channels, kept.mixed);
-  if (state.heads == 0) return;
-  backend_->gather_rows(activations_.alpha, step.drafts, state.decays(), kept.alpha);
-  backend_->gather_rows(activations_.beta, step.drafts, state.heads, kept.beta);
+  backend_->gather_rows(activations_.mixed, step.drafts, config_.channels, kept.mixed);
+  if (config_.heads == 0) return;
+  backend_->gather_rows(activations_.alpha, step.drafts, config_.decays(), kept.alpha);
+  backend_->gather_rows(activations_.beta, step.drafts, config_.heads, kept.beta);
 }
 
 void RecurrentLayers::convolve(const RecurrentWeights& weights, std::span<const StateSlice> slices,
                                const Inputs& inputs) const {
-  const RecurrentConfig& state = *description_->recurrent;
-  const ConvolutionParams params{.taps = state.taps,
-                                 .channels = state.channels,
+  const ConvolutionParams params{.taps = config_.taps,
+                                 .channels = config_.channels,
                                  .weights = weights.convolution.floats(),
                                  .bias = weights.convolution_bias.floats(),
                                  .silu = true};

@@ -5,10 +5,13 @@
 #include <string>
 
 #include "base/error.h"
-#include "model/config.h"
-#include "model/weights/weight_loader.h"
+#include "kernels/device_memory.h"
+#include "model/parts/recurrent/config.h"
+#include "model/weights/linear.h"
 
 namespace cairn {
+
+class WeightLoader;
 
 /// What Kimi Delta Attention has instead of one matrix for what is mixed, and what its gate and alpha are made of.
 struct KimiDeltaWeights {
@@ -36,8 +39,18 @@ struct RecurrentWeights {
   std::unique_ptr<KimiDeltaWeights> kimi;  ///< null unless Kimi Delta Attention
 };
 
-/// `prefix` is the layer's.
-Result<RecurrentWeights> load_recurrent_weights(WeightLoader& binder, const std::string& prefix, Mixer mixer,
-                                                const DecoderConfig& config);
+/// The tensors of the layer whose names begin with `prefix`. Errors: the loader's.
+Result<RecurrentWeights> load_recurrent_weights(WeightLoader& loader, const std::string& prefix, Mixer mixer,
+                                                const RecurrentConfig& config);
+
+// -- Of each kind, in its file.
+Result<void> load_gated_delta_net(WeightLoader& loader, const std::string& prefix, const RecurrentConfig& config,
+                                  RecurrentWeights& weights);
+Result<void> load_kimi_delta_attention(WeightLoader& loader, const std::string& prefix, const RecurrentConfig& config,
+                                       RecurrentWeights& weights);
+Result<void> load_mamba2(WeightLoader& loader, const std::string& prefix, const RecurrentConfig& config,
+                         RecurrentWeights& weights);
+Result<void> load_short_convolution(WeightLoader& loader, const std::string& prefix, const RecurrentConfig& config,
+                                    RecurrentWeights& weights);
 
 }  // namespace cairn

@@ -31,6 +31,9 @@ struct RecurrentConfig {
   float length_epsilon = 0;  ///< of the lengths that queries and keys are divided by; 0: the norms'
   int64_t gate_rank = 0;     ///< decays and gates are made through so many elements (Kimi Delta Attention)
   bool normed = true;        ///< whether a norm with a gate follows (Mamba-2)
+  int64_t embedding = 0;
+  float norm_epsilon = 0;
+  bool beside_attention = false;  ///< in some layers
 
   int64_t inner() const { return int64_t{heads} * head_dim; }
   /// Factors of the state that a row has.
