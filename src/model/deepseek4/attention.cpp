@@ -11,7 +11,7 @@ namespace cairn::deepseek4 {
 void ModelRunner::attention(size_t layer, const PagePool& pool) {
   const LayerWeights& weights = weights_.layers[layer];
   const LayerConfig& config = description_.layers[layer];
-  begin_block(weights.attention_streams, weights.attention_norm);
+  streams_.read(weights.attention_streams, weights.attention_norm, rows_, activations_.input);
   project(config, weights);
   store_window(layer, pool);
   if (description_.is_v41) {
@@ -31,7 +31,7 @@ void ModelRunner::attention(size_t layer, const PagePool& pool) {
   const MatmulTarget output[] = {weights.output.to(activations_.block)};
   backend_.matmul(output, activations_.grouped, rows_);
   directions_.after_attention(backend_, layer, activations_.block, rows_);
-  end_block();
+  streams_.write(activations_.block, rows_);
 }
 
 // Everything that is read from the block's input, which is quantised once, then what is read from the small query.

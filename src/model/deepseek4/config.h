@@ -16,6 +16,7 @@
 #include "kernels/compressor_operations.h"
 #include "model/config.h"
 #include "model/deepseek4/engram.h"
+#include "model/parts/hyper_connections.h"
 #include "model/parts/rope.h"
 
 namespace cairn::deepseek4 {
@@ -62,7 +63,7 @@ struct ModelConfig {
   int32_t context_tokens = 0;  ///< of this run
   NormConfig norm;
 
-  int32_t streams = 0;  ///< see kernels/hyper_connection_operations.h
+  int32_t streams = 0;  ///< HyperConnectionConfig's, as the next two
   int32_t stream_rounds = 0;
   float stream_epsilon = 0;
 
@@ -97,6 +98,16 @@ struct ModelConfig {
 
   /// Experts that a row chooses, in the layer where it chooses most.
   int32_t experts_used() const { return std::max(experts.route.used, dspark ? dspark->experts.route.used : 0); }
+
+  HyperConnectionConfig hyper_connections() const {
+    return {.streams = streams,
+            .rounds = stream_rounds,
+            .epsilon = stream_epsilon,
+            .embedding = embedding,
+            .norm_epsilon = norm.epsilon,
+            .carried = is_v41,
+            .averaged = dspark.has_value()};
+  }
 
   int32_t outer_dim() const { return heads * head_dim; }
   /// Compressor of a layer with compressed rows, and of its index; biases are the weights'.

@@ -22,22 +22,14 @@ void ModelRunner::reserve_dspark(const ModelOptions& options) {
   block_pages_.reserve(drafting);
   block_rows_.reserve(drafting);
   confidence_.resize(drafting);
-  const int32_t streams = description_.streams, columns = stream_shares(streams);
-  std::vector<float> even(int64_t{rows_max_} * columns);
-  for (int64_t row = 0; row < rows_max_; ++row) {
-    std::fill_n(even.begin() + row * columns, streams, 1 / static_cast<float>(streams));
-  }
-  backend_.write(even.data(), static_cast<int64_t>(even.size() * sizeof(float)), activations_.shares_even);
 }
 
 void ModelRunner::keep_main_inputs(size_t layer) {
-  const int32_t streams = description_.streams;
   const int64_t width = description_.embedding;
   const std::vector<int32_t>& targets = description_.dspark->targets;
   for (size_t i = 0; i < targets.size(); ++i) {
     if (std::cmp_not_equal(targets[i], layer)) continue;
-    stream_operations_.hyper_connection_read(activations_.streams, activations_.shares_even, stream_shares(streams),
-                                             streams, rows_, width, activations_.input);
+    streams_.average(rows_, activations_.input);
     backend_.copy_columns(activations_.input, width, activations_.main_inputs + static_cast<int64_t>(i) * width,
                           std::ssize(targets) * width, rows_, width);
   }
@@ -126,7 +118,7 @@ void ModelRunner::compute_block(const Batch& batch) {
     attention(layer, *batch.pool);
     feed_forward(layer);
   }
-  collapse_streams(head.output_streams, activations_.block_hidden);
+  streams_.collapse(head.output_streams, rows_, activations_.block_hidden);
   head.output_norm.run(backend_, activations_.block_hidden, rows_, activations_.input);
   const MatmulTarget output[] = {weights_.output.to(activations_.block_logits)};
   backend_.matmul(output, activations_.input, rows_);

@@ -205,7 +205,8 @@ Result<void> load_head(WeightLoader& binder, const gguf::Reader& file, const Mod
     weights.layers.push_back(std::move(loaded));
   }
   if (!config.is_v41) {
-    CAIRN_TRY(head.output_streams, load_output_streams(binder, names.output_streams(), config));
+    CAIRN_TRY(head.output_streams,
+              StreamWeights::load_output(binder, names.output_streams(), config.hyper_connections()));
   }
   CAIRN_TRY(head.output_norm, Norm::load(binder, names.output_norm(), width, config.norm));
   CAIRN_TRY(head.markov_embedding, binder.lookup_table(names.markov_embedding(), config.vocabulary, rank));

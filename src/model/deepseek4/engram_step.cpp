@@ -77,7 +77,7 @@ void ModelRunner::add_engram(const LayerConfig& layer, const EngramWeights& weig
   const EngramParams params{description_.streams, description_.norm.epsilon, weights.query_norm.floats(),
                             weights.key_norm.floats()};
   backend_.deepseek41()->add_engram(params, activations_.engram_keys, rows_, description_.embedding,
-                                    activations_.streams);
+                                    streams_.streams());
 }
 
 }  // namespace cairn::deepseek4

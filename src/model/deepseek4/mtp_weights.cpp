@@ -63,8 +63,7 @@ Result<void> load_output(WeightLoader& binder, const std::string& prefix, const 
     CAIRN_TRY(weights.output_norm, Norm::load(binder, prefix + name, model.embedding, model.norm));
   }
   if (!binder.has(prefix + "hc_head_fn.weight")) return {};
-  CAIRN_TRY(weights.output_streams, load_output_streams(binder, prefix + "hc_head", model));
-  weights.has_output_streams = true;
+  CAIRN_TRY(weights.output_streams, StreamWeights::load_output(binder, prefix + "hc_head", model.hyper_connections()));
   return {};
 }
 

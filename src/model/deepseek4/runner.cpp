@@ -26,18 +26,17 @@ ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& back
       weights_(std::move(weights)),
       backend_(backend),
       latent_(*backend.latent()),
-      stream_operations_(*backend.streams()),
       compressor_(*backend.compressor()),
       rows_max_(options.batch_tokens_max),
       logit_rows_max_(options.logits_max),
       rounding_(options.simulate_rounding),
+      streams_(backend, description_.hyper_connections()),
       logits_(backend) {
   kv_layout_ = kv_layout_of(description_, options.kv_type, places_);
 }
 
 void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options) {
   const int64_t rows = options.batch_tokens_max, width = model.embedding, outer = model.outer_dim();
-  const int64_t share_columns = stream_shares(model.streams);
   const MoeConfig moe = most_experts(model);
   int64_t ratios = 0, compressor = 0, index = 0;
   for (size_t i = 0; i < model.layers.size(); ++i) {
@@ -49,13 +48,7 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
     compressor = std::max<int64_t>(compressor, model.compressor(layer).width());
     if (layer.indexed) index = model.is_v41 ? model.index_dim : model.index_compressor(layer).width();
   }
-  arena.add(streams, rows * model.streams * width);
-  arena.add(streams_next, rows * model.streams * width);
-  arena.add(flat, rows * model.streams * width);
-  arena.add(share_logits, rows * share_columns);
-  arena.add(shares, rows * share_columns);
-  arena.add(shares_next, model.is_v41 ? rows * share_columns : 0);
-  arena.add(shares_first, model.is_v41 ? rows * share_columns : 0);
+  streams.add_to(arena, model.hyper_connections(), rows);
   arena.add(input, rows * width);
   arena.add(block, rows * width);
   arena.add(query_low, rows * model.q_lora_rank);
@@ -87,7 +80,6 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
   if (!model.dspark) return;
   const DsparkConfig& dspark = *model.dspark;
   const int64_t drafting = draft_slices_max(model, options), block_rows = drafting * dspark.block;
-  arena.add(shares_even, rows * share_columns);
   arena.add(main_inputs, rows * std::ssize(dspark.targets) * width);
   arena.add(block_hidden, block_rows * width);
   arena.add(block_logits, block_rows * model.vocabulary);
@@ -156,17 +148,12 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
                   .context_tokens = description_.context_tokens,
                   .vocabulary = description_.vocabulary,
                   .groups = kv_layout_.groups.size()});
-  stream_rows_.reserve(rows_max_ * description_.streams);
+  streams_.prepare(activations_.streams, rows_max_);
   activations_.experts.given.reserve(int64_t{rows_max_} * description_.experts.route.used);
   activations_.experts.shared = activations_.experts.out;  // the chosen ones are combined by then
   logits_.reserve(logit_rows_max_, description_.vocabulary);
   if (description_.dspark) reserve_dspark(options);
   if (!description_.is_v41) return {};
-  // The first block reads the first stream.
-  const int32_t columns = stream_shares(description_.streams);
-  std::vector<float> first(int64_t{rows_max_} * columns);
-  for (int64_t row = 0; row < rows_max_; ++row) first[row * columns] = 1;
-  backend_.write(first.data(), std::ssize(first) * kElementBytes, activations_.shares_first);
   constexpr int32_t kPair = 2;
   CAIRN_TRY(no_biases_, backend_.allocate(int64_t{kPair} * description_.head_dim * kElementBytes));
   reserve_engrams();
@@ -208,7 +195,7 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
   if (description_.dspark) {
     keep_main_inputs(layers);
   } else {
-    store(places_.back().streams, *batch.pool, activations_.streams);
+    store(places_.back().streams, *batch.pool, streams_.streams());
   }
   select_output_rows();
   CAIRN_TRY(const LogitsView result, logits(weights_.output_streams, weights_.output_norm));
@@ -223,12 +210,7 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
 void ModelRunner::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
-  // Each step begins with the same memory, so that it is like the one before it.
-  if (activations_.streams > activations_.streams_next) std::swap(activations_.streams, activations_.streams_next);
-  if (description_.is_v41) {
-    if (activations_.shares > activations_.shares_next) std::swap(activations_.shares, activations_.shares_next);
-    carried_ = activations_.shares_first;
-  }
+  streams_.begin_step();
   keeps_logits_ = batch.keep_logits;
   if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
     adapters->begin();
@@ -278,62 +260,23 @@ void ModelRunner::turn_last(const float* table, float* x, int64_t rows, int32_t 
 
 void ModelRunner::begin_streams(std::span<const TokenId> tokens) {
   weights_.embedding.look_up(backend_, tokens, 1, activations_.input);
-  repeat_rows(activations_.input, activations_.streams);
-}
-
-void ModelRunner::repeat_rows(const float* rows, float* streams) {
-  stream_rows_.clear();
-  for (int32_t row = 0; row < rows_; ++row) stream_rows_.insert(stream_rows_.end(), description_.streams, row);
-  backend_.gather_rows(rows, stream_rows_, description_.embedding, streams);
-}
-
-void ModelRunner::begin_block(const StreamWeights& weights, const Norm& norm) {
-  const int32_t streams = description_.streams;
-  const int64_t width = description_.embedding;
-  backend_.rms_norm(activations_.streams, nullptr, description_.norm.epsilon, rows_, streams * width,
-                    activations_.flat);
-  const MatmulTarget mix[] = {weights.logits.to(activations_.share_logits)};
-  backend_.matmul(mix, activations_.flat, rows_);
-  const StreamParams params{streams, description_.stream_rounds, description_.stream_epsilon, weights.scale.floats(),
-                            weights.base.floats()};
-  stream_operations_.hyper_connection_weights(params, activations_.share_logits, rows_, activations_.shares);
-  const float* reads = description_.is_v41 ? carried_ : activations_.shares;
-  stream_operations_.hyper_connection_read(activations_.streams, reads, stream_shares(streams), streams, rows_, width,
-                                           activations_.input);
-  norm.run(backend_, activations_.input, rows_, activations_.input);
-}
-
-void ModelRunner::end_block() {
-  stream_operations_.hyper_connection_write(activations_.streams, activations_.block, activations_.shares,
-                                            description_.streams, rows_, description_.embedding,
-                                            activations_.streams_next);
-  std::swap(activations_.streams, activations_.streams_next);
-  if (!description_.is_v41) return;
-  carried_ = activations_.shares;
-  std::swap(activations_.shares, activations_.shares_next);
+  streams_.begin(activations_.input, rows_);
 }
 
 void ModelRunner::feed_forward(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_.layers[layer];
-  begin_block(weights.feed_forward_streams, weights.feed_forward_norm);
+  streams_.read(weights.feed_forward_streams, weights.feed_forward_norm, rows_, activations_.input);
   weights.experts.route(backend_, activations_.experts, activations_.input, rows_, tokens_);
   weights.experts.run(backend_, activations_.feed_forward, activations_.experts, activations_.input, rows_,
                       activations_.block);
   directions_.after_feed_forward(backend_, layer, activations_.block, rows_);
-  end_block();
+  streams_.write(activations_.block, rows_);
 }
 
 void ModelRunner::select_output_rows() {
-  const int64_t all = description_.streams * description_.embedding;
   const std::span<const int32_t> wanted = batch_.logit_rows();
-  backend_.gather_rows(activations_.streams, wanted, all, activations_.streams_next);
-  std::swap(activations_.streams, activations_.streams_next);
-  if (description_.is_v41) {
-    backend_.gather_rows(carried_, wanted, stream_shares(description_.streams), activations_.shares);
-    carried_ = activations_.shares;
-    std::swap(activations_.shares, activations_.shares_next);
-  }
+  streams_.choose(wanted);
   if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(wanted, {});
   // In place: the rows ascend.
   for (size_t i = 0; i < wanted.size(); ++i) tokens_[i] = tokens_[wanted[i]];
@@ -341,26 +284,9 @@ void ModelRunner::select_output_rows() {
   rows_ = static_cast<int32_t>(wanted.size());
 }
 
-void ModelRunner::collapse_streams(const StreamWeights& weights, float* out) {
-  const int32_t streams = description_.streams;
-  const int64_t width = description_.embedding;
-  if (description_.is_v41) {
-    return stream_operations_.hyper_connection_read(activations_.streams, carried_, stream_shares(streams), streams,
-                                                    rows_, width, out);
-  }
-  backend_.rms_norm(activations_.streams, nullptr, description_.norm.epsilon, rows_, streams * width,
-                    activations_.flat);
-  const MatmulTarget gate[] = {weights.logits.to(activations_.share_logits)};
-  backend_.matmul(gate, activations_.flat, rows_);
-  const StreamParams params{streams, 0, description_.stream_epsilon, weights.scale.floats(), weights.base.floats()};
-  stream_operations_.gate_streams(params, activations_.share_logits, rows_, activations_.shares);
-  stream_operations_.hyper_connection_read(activations_.streams, activations_.shares, streams, streams, rows_, width,
-                                           out);
-}
-
 Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Norm& norm) {
   if (rows_ > 0) {
-    collapse_streams(weights, activations_.input);
+    streams_.collapse(weights, rows_, activations_.input);
     norm.run(backend_, activations_.input, rows_, activations_.input);
     const MatmulTarget output[] = {weights_.output.to(activations_.logits)};
     backend_.matmul(output, activations_.input, rows_);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/hyper_connection_operations.h"
 #include "kernels/latent_operations.h"
 #include "model/activation_arena.h"
 #include "model/decoder/batch_rows.h"
@@ -50,15 +49,9 @@ class ModelRunner final : public Runner {
  private:
   /// Activations of a step; R is its rows.
   struct Activations {
-    float* streams = nullptr;       // [R, streams, embedding]
-    float* streams_next = nullptr;  // the same
-    float* flat = nullptr;          // the same, normalised
-    float* share_logits = nullptr;  // [R, stream_shares]
-    float* shares = nullptr;
-    float* shares_next = nullptr;   // V4.1: the block before's, as carried_ says
-    float* shares_first = nullptr;  // V4.1: those that the first block reads by
-    float* input = nullptr;         // [R, embedding], of a block
-    float* block = nullptr;         // its output
+    HyperConnectionActivations streams;
+    float* input = nullptr;  // [R, embedding], of a block
+    float* block = nullptr;  // its output
     float* query_low = nullptr;
     float* query = nullptr;   // [R, heads, head_dim]
     float* latent = nullptr;  // [R, head_dim]
@@ -84,7 +77,6 @@ class ModelRunner final : public Runner {
     float* pairs = nullptr;             // [R, streams, 2, embedding], if there is an MTP module
     float* logits = nullptr;            // [logit rows, vocabulary]
     // If there is a drafting head; D is the sequences that draft at once.
-    float* shares_even = nullptr;        // [R, stream_shares]: of the mean of all streams
     float* main_inputs = nullptr;        // [R, targets, embedding]
     float* block_hidden = nullptr;       // [D, block, embedding], before the last norm
     float* block_logits = nullptr;       // [D, block, vocabulary], without what the Markov head adds
@@ -117,12 +109,6 @@ class ModelRunner final : public Runner {
   std::span<const int32_t> completed_ends(int32_t ratio) const;
 
   void begin_streams(std::span<const TokenId> tokens);
-  /// Each of rows [R, embedding] in every stream.
-  void repeat_rows(const float* rows, float* streams);
-  /// activations_.input = what the block reads of the streams, normalised; activations_.shares for end_block.
-  void begin_block(const StreamWeights& weights, const Norm& norm);
-  /// Mixes activations_.block into the streams.
-  void end_block();
 
   void attention(size_t layer, const PagePool& pool);
   void project(const LayerConfig& layer, const LayerWeights& weights);
@@ -141,8 +127,6 @@ class ModelRunner final : public Runner {
 
   void feed_forward(size_t layer);
   void select_output_rows();
-  /// out [rows, embedding]: what the streams are read as behind the last layer.
-  void collapse_streams(const StreamWeights& weights, float* out);
   Result<LogitsView> logits(const StreamWeights& streams, const Norm& norm);
 
   // -- Engrams, engram_step.cpp.
@@ -154,7 +138,7 @@ class ModelRunner final : public Runner {
   // -- The MTP module, mtp.cpp.
   /// Computes of the batch's rows what drafts for later ones look back at.
   void follow(const Batch& batch);
-  /// activations_.streams = what the block's layer reads of the tokens and the streams before them.
+  /// The streams = what the block's layer reads of the tokens and the streams before them.
   void begin_drafts(const Batch& batch);
   /// Stores the keys that a layer that drafts makes of activations_.input.
   void store_keys(size_t layer, const PagePool& pool);
@@ -175,7 +159,6 @@ class ModelRunner final : public Runner {
   const ModelWeights weights_;
   Backend& backend_;
   LatentOperations& latent_;
-  HyperConnectionOperations& stream_operations_;
   CompressorOperations& compressor_;
   const int32_t rows_max_;
   const int32_t logit_rows_max_;
@@ -185,13 +168,13 @@ class ModelRunner final : public Runner {
   ControlVectors directions_;
   ActivationArena arena_;
   Activations activations_;
+  HyperConnections streams_;
 
   // Of the step in progress; reserved once.
   BatchRows batch_;
   int32_t rows_ = 0;  // those that are still wanted
   std::vector<TokenId> tokens_;
   std::vector<Completed> completed_;  // per ratio
-  std::vector<int32_t> stream_rows_;  // each row as many times as there are streams
   // Of engrams.
   std::vector<AttentionSlice> first_rows_;
   std::vector<float> looked_back_;
@@ -199,7 +182,6 @@ class ModelRunner final : public Runner {
   std::vector<int32_t> classes_;
   std::vector<int64_t> engram_rows_;  // [engrams, rows, rows_per_token]
   std::vector<float> engram_values_;
-  const float* carried_ = nullptr;  // V4.1: shares by which the next block reads the streams
   Buffer no_biases_;
   // Of the block of drafts.
   std::vector<TokenId> block_tokens_;

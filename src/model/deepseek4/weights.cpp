@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "kernels/hyper_connection_operations.h"
 #include "model/deepseek4/dspark_weights.h"
 #include "model/deepseek4/mtp_weights.h"
 
@@ -24,8 +23,9 @@ class LayerLoader {
 
   Result<LayerWeights> load() {
     LayerWeights weights;
-    CAIRN_TRY(weights.attention_streams, streams("hc_attn"));
-    CAIRN_TRY(weights.feed_forward_streams, streams("hc_ffn"));
+    CAIRN_TRY(weights.attention_streams, StreamWeights::load(binder_, prefix_ + "hc_attn", model_.hyper_connections()));
+    CAIRN_TRY(weights.feed_forward_streams,
+              StreamWeights::load(binder_, prefix_ + "hc_ffn", model_.hyper_connections()));
     CAIRN_TRY_VOID(load_attention(weights));
     if (model_.is_v41) {
       CAIRN_TRY_VOID(load_shared_rows(weights));
@@ -57,15 +57,6 @@ class LayerLoader {
   }
   Result<Norm> norm(std::string_view name, int64_t width) {
     return Norm::load(binder_, fmt::format("{}{}", prefix_, name), width, model_.norm);
-  }
-
-  Result<StreamWeights> streams(std::string_view name) {
-    StreamWeights weights;
-    const int32_t shares = stream_shares(model_.streams);
-    CAIRN_TRY(weights.logits, linear(fmt::format("{}_fn", name), shares, model_.streams * model_.embedding));
-    CAIRN_TRY(weights.scale, vector(fmt::format("{}_scale.weight", name), 3));
-    CAIRN_TRY(weights.base, vector(fmt::format("{}_base.weight", name), shares));
-    return weights;
   }
 
   Result<void> load_attention(LayerWeights& weights) {
@@ -154,15 +145,6 @@ Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, 
   return LayerLoader(binder, file, config, layer, prefix).load();
 }
 
-Result<StreamWeights> load_output_streams(WeightLoader& binder, const std::string& name, const ModelConfig& config) {
-  StreamWeights streams;
-  const int64_t all = config.streams * config.embedding;
-  CAIRN_TRY(streams.logits, binder.linear(name + "_fn", config.streams, all));
-  CAIRN_TRY(streams.scale, binder.vector(name + "_scale.weight", 1));
-  CAIRN_TRY(streams.base, binder.vector(name + "_base.weight", config.streams));
-  return streams;
-}
-
 namespace {
 
 Result<ModelWeights> load_all(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
@@ -175,7 +157,7 @@ Result<ModelWeights> load_all(WeightLoader& binder, const gguf::Reader& file, co
     weights.layers.push_back(std::move(loaded));
   }
   if (!config.is_v41) {
-    CAIRN_TRY(weights.output_streams, load_output_streams(binder, "output_hc", config));
+    CAIRN_TRY(weights.output_streams, StreamWeights::load_output(binder, "output_hc", config.hyper_connections()));
   }
   CAIRN_TRY(weights.output_norm, Norm::load(binder, "output_norm", config.embedding, config.norm));
   CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));

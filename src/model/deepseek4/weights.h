@@ -14,13 +14,6 @@
 
 namespace cairn::deepseek4 {
 
-/// Logits of stream shares and what they are scaled and moved by.
-struct StreamWeights {
-  Linear logits;
-  Buffer scale;
-  Buffer base;
-};
-
 /// Makes compressed rows. `inputs` gives [values | scores], `biases` are [ratio, width].
 struct CompressorWeights {
   Linear values;
@@ -58,9 +51,8 @@ struct MtpWeights {
   Linear pair;  ///< of the token's embedding and a stream, one behind the other; or the next two, whose products add up
   Linear token;
   Linear stream;
-  bool has_output_streams = false;  ///< or else it shares the model's
-  StreamWeights output_streams;
-  Norm output_norm;  ///< likewise
+  StreamWeights output_streams;  ///< if there are any; or else it shares the model's, as the next
+  Norm output_norm;
 };
 
 /// See dspark_weights.h.
@@ -92,7 +84,4 @@ Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file
 /// Of the tensors that begin with `prefix`.
 Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config, size_t layer,
                                 const std::string& prefix);
-/// `name`_fn, _scale and _base.
-Result<StreamWeights> load_output_streams(WeightLoader& binder, const std::string& name, const ModelConfig& config);
-
 }  // namespace cairn::deepseek4
