@@ -44,7 +44,11 @@ class Decoding {
  public:
   explicit Decoding(const std::filesystem::path& path, int threads = 1)
       : file_(gguf::Reader::open(path).value()), backend_(make_cpu_backend({.threads = threads, .isa = ""}).value()) {
-    runner_ = load_model(file_, *backend_, {.context_tokens = 512, .batch_tokens_max = 256, .logits_max = 256}).value();
+    // The references were made without simulated rounding.
+    runner_ =
+        load_model(file_, *backend_,
+                   {.context_tokens = 512, .batch_tokens_max = 256, .logits_max = 256, .simulate_rounding = false})
+            .value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), 64);
     pool_ = std::make_unique<PagePool>(PagePool::create(*backend_, runner_->kv_layout(), pages).value());
   }
@@ -76,7 +80,7 @@ class Decoding {
 };
 
 class HiddenRowsTest : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Fixtures, HiddenRowsTest, testing::Values("llama", "qwen3", "olmo2", "phi3"),
+INSTANTIATE_TEST_SUITE_P(Fixtures, HiddenRowsTest, testing::Values("llama", "qwen3", "olmo2", "phi3", "deepseek4"),
                          [](const auto& p) { return std::string(p.param); });
 
 // After the last norm there is only the output matrix.

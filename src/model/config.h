@@ -16,6 +16,7 @@
 #include "model/parts/attention.h"
 #include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
+#include "model/parts/head.h"
 #include "model/parts/mla.h"
 #include "model/parts/norm.h"
 #include "model/parts/per_layer_input.h"
@@ -129,6 +130,8 @@ struct DecoderConfig {
 
   /// Of the layers of a range.
   PerLayerInputConfig per_layer_inputs(int32_t begin, int32_t end) const;
+
+  HeadConfig head() const { return {vocabulary, embedding, logit_scale, final_logit_softcap}; }
 
   /// Elements of a row in the layer that has most.
   int64_t query_elements() const;

@@ -35,7 +35,7 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend,
       rows_max_(options.batch_tokens_max),
       logit_rows_max_(options.logits_max),
       kv_(std::move(kv)),
-      logits_(backend) {}
+      head_(backend, description_.head()) {}
 
 Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWeights weights, Backend& backend,
                                                  const ModelOptions& options, LayerRange range, KvPlan kv) {
@@ -67,8 +67,7 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
                            .hidden = true});
   decoder->temperatures_.reserve(rows);
   decoder->position_ids_.reserve(rows);
-  decoder->hidden_values_ = std::make_unique_for_overwrite<float[]>(rows * model.embedding);
-  decoder->logits_.reserve(logit_rows, model.vocabulary);
+  decoder->head_.reserve(logit_rows, rows);
   CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
 }
@@ -112,8 +111,7 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
   DecoderActivations activations;
   activations.add_to(arena, config, options.batch_tokens_max, logit_rows);
   // Logits and hidden rows are kept a second time in host memory.
-  int64_t bytes = arena.bytes() + LogitRows::bytes(logit_rows, config.vocabulary) +
-                  options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
+  int64_t bytes = arena.bytes() + Head::bytes(config.head(), logit_rows, options.batch_tokens_max) +
                   workspace_bytes(config, backend, options, range);
   if (config.recurrent) bytes += RecurrentLayers::bytes(*config.recurrent, recurrent_sizes(config, options, range));
   if (config.per_layer_input > 0)
@@ -333,26 +331,11 @@ Result<LogitsView> Decoder::logits() {
   return head(weights_.output);
 }
 
-Result<LogitsView> Decoder::head(const Linear& weights) {
-  const auto logit_rows = static_cast<int32_t>(batch_.logit_rows().size());
-  const int64_t width = description_.embedding;
-  const int64_t hidden_values = static_cast<int64_t>(batch_.hidden_rows().size()) * width;
-  float* out = activations_.logits;
-  if (logit_rows > 0) {
-    const MatmulTarget output[] = {weights.to(out)};
-    backend_.matmul(output, hidden_, logit_rows);
-    if (description_.logit_scale != 1 || description_.final_logit_softcap > 0) {
-      backend_.scale_and_softcap(out, logit_rows * description_.vocabulary, description_.logit_scale,
-                                 description_.final_logit_softcap);
-    }
-  }
-  if (hidden_values > 0) {
-    backend_.read(hidden_ + logit_rows * width, hidden_values * static_cast<int64_t>(sizeof(float)),
-                  hidden_values_.get());
-  }
-  CAIRN_TRY(LogitsView view, logits_.take(out, logit_rows, keeps_logits_));
-  view.hidden = std::span(hidden_values_.get(), hidden_values);
-  return view;
+Result<LogitsView> Decoder::head(const Linear& output) {
+  const HeadRows rows{.logits = static_cast<int32_t>(batch_.logit_rows().size()),
+                      .hidden = static_cast<int32_t>(batch_.hidden_rows().size()),
+                      .keep_logits = keeps_logits_};
+  return head_.run(output, hidden_, rows, activations_.logits);
 }
 
 EmbeddingAbility Decoder::embedding() const {

@@ -14,8 +14,8 @@
 #include "model/control_vectors.h"
 #include "model/decoder/batch_rows.h"
 #include "model/decoder/decoder_activations.h"
-#include "model/logit_rows.h"
 #include "model/model.h"
+#include "model/parts/head.h"
 #include "model/parts/recurrent/layers.h"
 #include "model/runner.h"
 #include "model/weights/decoder_weights.h"
@@ -53,12 +53,12 @@ class Decoder final : public Runner {
   int32_t context_tokens() const override { return description_.context_tokens; }
   int32_t batch_tokens_max() const override { return rows_max_; }
   int32_t logits_max() const override { return logit_rows_max_; }
-  bool samples_on_device() const override { return logits_.samples_on_device(); }
+  bool samples_on_device() const override { return head_.samples_on_device(); }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
                       std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) override {
-    return logits_.sample(samples, changes, allowed, sampled);
+    return head_.sample(samples, changes, allowed, sampled);
   }
-  Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
+  Result<std::span<const float>> logits_row(int64_t row) override { return head_.row(row); }
   EmbeddingAbility embedding() const override;
   float rank(std::span<const float> hidden) const override;
 
@@ -154,9 +154,7 @@ class Decoder final : public Runner {
   std::vector<BatchSlice> assistant_slices_;
   std::vector<int32_t> turns_;  // of an assistant: positions by which the rows are turned
   bool keeps_logits_ = false;
-  LogitRows logits_;
-  std::unique_ptr<float[]>
-      hidden_values_;  // [rows_max_, embedding] in host memory; pages are taken when rows are wanted
+  Head head_;
 };
 
 }  // namespace cairn

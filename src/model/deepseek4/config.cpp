@@ -170,6 +170,7 @@ Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens) {
   const MetadataReader keys(file, kArchitecture);
   ModelConfig model;
   CAIRN_TRY(model.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
+  CAIRN_TRY(model.pooling, read_pooling(keys.file(), Pooling::kLast));
   CAIRN_TRY(model.norm.epsilon, keys.positive_or("attention.layer_norm_rms_epsilon", 1e-6F));
   CAIRN_TRY(model.context_trained, keys.integer("context_length", 1, kContextMax));
   CAIRN_TRY(model.context_tokens, context_of_run(model.context_trained, context_tokens));

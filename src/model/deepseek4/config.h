@@ -60,7 +60,8 @@ struct ModelConfig {
   int64_t vocabulary = 0;
   int64_t embedding = 0;
   int32_t context_trained = 0;
-  int32_t context_tokens = 0;  ///< of this run
+  int32_t context_tokens = 0;        ///< of this run
+  Pooling pooling = Pooling::kLast;  ///< of hidden rows, for embeddings
   NormConfig norm;
 
   int32_t streams = 0;  ///< HyperConnectionConfig's, as the next two
@@ -99,6 +100,7 @@ struct ModelConfig {
   /// Experts that a row chooses, in the layer where it chooses most.
   int32_t experts_used() const { return std::max(experts.route.used, dspark ? dspark->experts.route.used : 0); }
 
+  HeadConfig head() const { return {.vocabulary = vocabulary, .embedding = embedding}; }
   HyperConnectionConfig hyper_connections() const {
     return {.streams = streams,
             .rounds = stream_rounds,

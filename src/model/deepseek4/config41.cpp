@@ -25,6 +25,7 @@ class Config41Reader {
   Result<void> read(int32_t context_tokens) {
     model_.is_v41 = true;
     CAIRN_TRY(model_.embedding, integer("embedding_length", "hidden_size", 1, kEmbeddingMax));
+    CAIRN_TRY(model_.pooling, read_pooling(keys_.file(), Pooling::kLast));
     CAIRN_TRY(model_.norm.epsilon, positive_or("attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-20F));
     CAIRN_TRY(model_.context_trained, integer("context_length", "max_position_embeddings", 1, kContextMax));
     CAIRN_TRY(model_.context_tokens, context_of_run(model_.context_trained, context_tokens));

@@ -76,7 +76,7 @@ Result<LogitsView> ModelRunner::dspark_step(const Batch& batch) {
   backend_.gather_rows(activations_.block_logits, block_rows_, vocabulary, activations_.draft_logits);
   backend_.add(activations_.logits, activations_.draft_logits, rows * vocabulary, 1);
   if (head.has_confidence) judge_drafts();
-  CAIRN_TRY(LogitsView view, logits_.take(activations_.logits, rows, batch.keep_logits));
+  CAIRN_TRY(LogitsView view, head_.take(activations_.logits, rows, batch.keep_logits));
   if (head.has_confidence) view.confidence = std::span(confidence_).first(rows);
   return view;
 }

@@ -31,7 +31,7 @@ ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& back
       logit_rows_max_(options.logits_max),
       rounding_(options.simulate_rounding),
       streams_(backend, description_.hyper_connections()),
-      logits_(backend) {
+      head_(backend, description_.head()) {
   kv_layout_ = kv_layout_of(description_, options.kv_type, places_);
 }
 
@@ -124,7 +124,7 @@ int64_t ModelRunner::bytes(const ModelConfig& config, const Backend& backend, co
   const EngramConfig& engram = config.engram;
   const int64_t numbers = std::ssize(engram.layers) * engram.rows_per_token() * static_cast<int64_t>(sizeof(int64_t));
   const int64_t engrams = options.batch_tokens_max * (engram.width() * kElementBytes + numbers);
-  return arena.bytes() + engrams + LogitRows::bytes(options.logits_max, config.vocabulary) +
+  return arena.bytes() + engrams + Head::bytes(config.head(), options.logits_max, options.batch_tokens_max) +
          backend.workspace_bytes(work_sizes(config, options));
 }
 
@@ -143,15 +143,17 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
     each.ends.reserve(rows_max_);
   }
   tokens_.reserve(rows_max_);
+  all_tokens_.reserve(rows_max_);
   batch_.reserve({.rows = rows_max_,
                   .logit_rows = logit_rows_max_,
                   .context_tokens = description_.context_tokens,
                   .vocabulary = description_.vocabulary,
-                  .groups = kv_layout_.groups.size()});
+                  .groups = kv_layout_.groups.size(),
+                  .hidden = true});
   streams_.prepare(activations_.streams, rows_max_);
   activations_.experts.given.reserve(int64_t{rows_max_} * description_.experts.route.used);
   activations_.experts.shared = activations_.experts.out;  // the chosen ones are combined by then
-  logits_.reserve(logit_rows_max_, description_.vocabulary);
+  head_.reserve(logit_rows_max_, rows_max_);
   if (description_.dspark) reserve_dspark(options);
   if (!description_.is_v41) return {};
   constexpr int32_t kPair = 2;
@@ -274,24 +276,27 @@ void ModelRunner::feed_forward(size_t layer) {
   streams_.write(activations_.block, rows_);
 }
 
+// Those of logits first.
 void ModelRunner::select_output_rows() {
-  const std::span<const int32_t> wanted = batch_.logit_rows();
-  streams_.choose(wanted);
-  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(wanted, {});
-  // In place: the rows ascend.
-  for (size_t i = 0; i < wanted.size(); ++i) tokens_[i] = tokens_[wanted[i]];
-  tokens_.resize(wanted.size());
-  rows_ = static_cast<int32_t>(wanted.size());
+  const std::span<const int32_t> logits = batch_.logit_rows(), hidden = batch_.hidden_rows();
+  streams_.choose(logits, hidden);
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(logits, hidden);
+  all_tokens_.swap(tokens_);
+  tokens_.clear();
+  for (const int32_t row : logits) tokens_.push_back(all_tokens_[row]);
+  for (const int32_t row : hidden) tokens_.push_back(all_tokens_[row]);
+  rows_ = static_cast<int32_t>(tokens_.size());
 }
 
 Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Norm& norm) {
   if (rows_ > 0) {
     streams_.collapse(weights, rows_, activations_.input);
     norm.run(backend_, activations_.input, rows_, activations_.input);
-    const MatmulTarget output[] = {weights_.output.to(activations_.logits)};
-    backend_.matmul(output, activations_.input, rows_);
   }
-  return logits_.take(activations_.logits, rows_, keeps_logits_);
+  const HeadRows rows{.logits = static_cast<int32_t>(batch_.logit_rows().size()),
+                      .hidden = static_cast<int32_t>(batch_.hidden_rows().size()),
+                      .keep_logits = keeps_logits_};
+  return head_.run(weights_.output, activations_.input, rows, activations_.logits);
 }
 
 }  // namespace cairn::deepseek4

@@ -16,8 +16,8 @@
 #include "model/decoder/batch_rows.h"
 #include "model/deepseek4/config.h"
 #include "model/deepseek4/weights.h"
-#include "model/logit_rows.h"
 #include "model/model.h"
+#include "model/parts/head.h"
 #include "model/runner.h"
 
 namespace cairn::deepseek4 {
@@ -34,12 +34,15 @@ class ModelRunner final : public Runner {
   const KvLayout& kv_layout() const override { return kv_layout_; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
-  bool samples_on_device() const override { return logits_.samples_on_device(); }
+  bool samples_on_device() const override { return head_.samples_on_device(); }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
                       std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) override {
-    return logits_.sample(samples, changes, allowed, sampled);
+    return head_.sample(samples, changes, allowed, sampled);
   }
-  Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
+  Result<std::span<const float>> logits_row(int64_t row) override { return head_.row(row); }
+  EmbeddingAbility embedding() const override {
+    return {.dimensions = static_cast<int32_t>(description_.embedding), .pooling = description_.pooling};
+  }
   bool has_mtp() const override { return description_.drafts(); }
   int32_t draft_block() const override { return description_.dspark ? description_.dspark->block : 1; }
   Result<LogitsView> mtp_step(const Batch& batch) override;
@@ -174,6 +177,7 @@ class ModelRunner final : public Runner {
   BatchRows batch_;
   int32_t rows_ = 0;  // those that are still wanted
   std::vector<TokenId> tokens_;
+  std::vector<TokenId> all_tokens_;   // before some were chosen
   std::vector<Completed> completed_;  // per ratio
   // Of engrams.
   std::vector<AttentionSlice> first_rows_;
@@ -191,7 +195,7 @@ class ModelRunner final : public Runner {
   std::vector<int32_t> block_rows_;               // of activations_.block_logits
   std::vector<float> confidence_;
   bool keeps_logits_ = false;
-  LogitRows logits_;
+  Head head_;
 };
 
 }  // namespace cairn::deepseek4

@@ -98,11 +98,15 @@ void HyperConnections::write(const float* block, int32_t rows) {
   std::swap(activations_.shares, activations_.shares_next);
 }
 
-void HyperConnections::choose(std::span<const int32_t> wanted) {
-  backend_.gather_rows(activations_.streams, wanted, config_.width(), activations_.streams_next);
+void HyperConnections::choose(std::span<const int32_t> first, std::span<const int32_t> then) {
+  const auto gather = [&](const float* all, int64_t width, float* wanted) {
+    if (!first.empty()) backend_.gather_rows(all, first, width, wanted);
+    if (!then.empty()) backend_.gather_rows(all, then, width, wanted + std::ssize(first) * width);
+  };
+  gather(activations_.streams, config_.width(), activations_.streams_next);
   std::swap(activations_.streams, activations_.streams_next);
   if (!config_.carried) return;
-  backend_.gather_rows(carried_, wanted, stream_shares(config_.streams), activations_.shares);
+  gather(carried_, stream_shares(config_.streams), activations_.shares);
   carried_ = activations_.shares;
   std::swap(activations_.shares, activations_.shares_next);
 }

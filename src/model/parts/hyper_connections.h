@@ -75,7 +75,7 @@ class HyperConnections {
   /// Mixes what the block gives into the streams.
   void write(const float* block, int32_t rows);
   /// Only these rows go on, in this order.
-  void choose(std::span<const int32_t> wanted);
+  void choose(std::span<const int32_t> first, std::span<const int32_t> then);
   /// out [rows, embedding]: what the streams are read as behind the last layer.
   void collapse(const StreamWeights& weights, int32_t rows, float* out);
   /// out [rows, embedding]: the mean of the streams.
