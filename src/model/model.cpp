@@ -151,6 +151,15 @@ LayerRange range_of(const DecoderConfig& config, std::span<const PipelineStage> 
   return range;
 }
 
+/// The config of one stage: an MTP module works on the device of the last layer.
+DecoderConfig config_of(const DecoderConfig& config, LayerRange range) {
+  DecoderConfig own = config;
+  if (range.is_last(config)) return own;
+  own.mtp_layer.reset();
+  own.keeps_rows = false;
+  return own;
+}
+
 /// The options of one stage: the memory that there is and the pack cache are for the last.
 ModelOptions options_of(const ModelOptions& options, std::span<const PipelineStage> stages, size_t stage) {
   ModelOptions own = options;
@@ -188,9 +197,9 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   CAIRN_TRY_VOID(check_shared_kv(config, stages));
   ModelMemory memory;
   for (size_t i = 0; i < stages.size(); ++i) {
-    CAIRN_TRY(
-        memory.stages.emplace_back(),
-        memory_of_stage(file, *stages[i].backend, config, options_of(options, stages, i), range_of(config, stages, i)));
+    const LayerRange range = range_of(config, stages, i);
+    CAIRN_TRY(memory.stages.emplace_back(), memory_of_stage(file, *stages[i].backend, config_of(config, range),
+                                                            options_of(options, stages, i), range));
   }
   // The pipeline's rows, although in the machine's memory wherever the first stage is.
   if (stages.size() > 1) {
@@ -319,9 +328,10 @@ Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const Deco
   Backend& backend = *stages[stage].backend;
   CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, stage, options, experts_used_of(config)));
   const LayerRange range = range_of(config, stages, stage);
-  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
+  DecoderConfig own = config_of(config, range);
+  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, own, range));
   last_binder.mark_used(binder);
-  return Decoder::create(config, std::move(weights), backend, options, range, kv);
+  return Decoder::create(std::move(own), std::move(weights), backend, options, range, kv);
 }
 
 Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, const ModelOptions& options) {
@@ -340,13 +350,12 @@ Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, c
   return config;
 }
 
-// The MTP module is left out where nobody asks for it, where the file lacks it, and where layers are on several
-// devices.
+// The MTP module is left out where nobody asks for it, and where the file lacks it.
 Result<DecoderConfig> read_decoder(const gguf::Reader& file, const Architecture& architecture,
                                    std::span<const PipelineStage> stages, const ModelOptions& options) {
   CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture, options.context_tokens));
-  const bool usable = options.load_mtp && stages.size() == 1 && stages[0].backend->latent() != nullptr;
-  if (options.mtp_file != nullptr && !usable) {
+  const bool usable = options.load_mtp && stages.back().backend->latent() != nullptr;
+  if (options.mtp_file != nullptr && (!usable || stages.size() > 1)) {
     return fail_at("draft", Code::kUnsupported, "an assistant drafts for a model that is on one device only");
   }
   const std::string pair = fmt::format("blk.{}.nextn.eh_proj.weight", config.layers.size());

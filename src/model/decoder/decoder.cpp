@@ -123,6 +123,10 @@ Result<LogitsView> Decoder::step(const Batch& batch) {
   CAIRN_CHECK(range_.is_first() && range_.is_last(description_));
   begin_with_tokens(batch);
   run_layers(*batch.pool);
+  return finish(batch);
+}
+
+Result<LogitsView> Decoder::finish(const Batch& batch) {
   if (!has_mtp()) return logits();
   CAIRN_TRY(const LogitsView result, logits_of_kept_rows(*batch.pool));
   if (description_.mtp_layer) follow(batch);
@@ -150,7 +154,7 @@ Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float>
   CAIRN_CHECK(!range_.is_first() && range_.is_last(description_));
   begin_with(batch, rows);
   run_layers(*batch.pool);
-  return logits();
+  return finish(batch);
 }
 
 void Decoder::begin_with_tokens(const Batch& batch) {

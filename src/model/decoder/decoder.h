@@ -103,6 +103,8 @@ class Decoder final : public Runner {
   Result<void> read_labels();
   /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
   void select_output_rows();
+  /// The end of a step, behind the last layer.
+  Result<LogitsView> finish(const Batch& batch);
   Result<LogitsView> logits();
   /// Of the rows that are wanted, in hidden_, by the output's weights.
   Result<LogitsView> head(const Linear& output);

@@ -123,7 +123,8 @@ Result<void> load_mtp_module(WeightLoader& binder, const DecoderConfig& config, 
 Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range) {
   DecoderWeights weights;
   const bool output_is_embedding = config.output_is_embedding || !binder.has("output.weight");
-  if (range.is_first() || config.per_layer_input > 0 || (range.is_last(config) && output_is_embedding)) {
+  const bool drafts = range.is_last(config) && config.mtp_layer.has_value();
+  if (range.is_first() || config.per_layer_input > 0 || drafts || (range.is_last(config) && output_is_embedding)) {
     CAIRN_TRY(weights.embedding, binder.token_table("token_embd", config.vocabulary, config.embedding));
   }
   if (range.is_first() && config.learned_positions) {

@@ -50,7 +50,7 @@ struct MtpWeights {
 };
 
 struct DecoderWeights {
-  LookupTable embedding;  ///< empty where the range has no first layer, and no output that refers to it
+  LookupTable embedding;  ///< empty where nothing of the range needs it
   PerLayerInputWeights per_layer_inputs;
   Weight positions;                  ///< [context_trained, embedding], where they are learned; with the first layer
   std::vector<LayerWeights> layers;  ///< of the range; behind its last layer that of the MTP module, if there is one
@@ -61,8 +61,8 @@ struct DecoderWeights {
   std::shared_ptr<LowRankRows> adapter_rows;  ///< of all matrices' adapters; null: there are none
 };
 
-/// Of those layers: the embedding comes with the first one, or with all that have inputs of their own, the output and
-/// the labels with the last.
+/// Of those layers: the embedding comes with the first one, or with all that have inputs of their own, and with an MTP
+/// module, the output and the labels with the last.
 Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range);
 
 }  // namespace cairn
