@@ -15,7 +15,7 @@
 #include "gguf/reader.h"
 #include "kernels/compressor_operations.h"
 #include "model/config.h"
-#include "model/deepseek4/engram.h"
+#include "model/parts/engram.h"
 #include "model/parts/hyper_connections.h"
 #include "model/parts/rope.h"
 

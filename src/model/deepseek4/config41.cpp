@@ -40,6 +40,9 @@ class Config41Reader {
     CAIRN_TRY_VOID(read_candidates());
     CAIRN_TRY_VOID(read_ropes());
     CAIRN_TRY(model_.engram, read_engram(keys_, model_.vocabulary, std::ssize(model_.layers)));
+    model_.engram.streams = model_.streams;
+    model_.engram.embedding = model_.embedding;
+    model_.engram.norm_epsilon = model_.norm.epsilon;
     for (size_t i = 0; i < model_.engram.layers.size(); ++i) {
       model_.layers[model_.engram.layers[i]].engram = static_cast<int32_t>(i);
     }

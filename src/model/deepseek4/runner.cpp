@@ -19,6 +19,13 @@ MoeConfig most_experts(const ModelConfig& model) {
   return most;
 }
 
+/// Of the layers with engrams.
+std::vector<const gguf::Tensor*> tables_of(const ModelConfig& model, const ModelWeights& weights) {
+  std::vector<const gguf::Tensor*> tables;
+  for (const int32_t layer : model.engram.layers) tables.push_back(weights.layers[layer].engram->table);
+  return tables;
+}
+
 }  // namespace
 
 ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& backend, const ModelOptions& options)
@@ -31,6 +38,7 @@ ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& back
       logit_rows_max_(options.logits_max),
       rounding_(options.simulate_rounding),
       streams_(backend, description_.hyper_connections()),
+      engrams_(backend, description_.engram, tables_of(description_, weights_)),
       head_(backend, description_.head()) {
   kv_layout_ = kv_layout_of(description_, options.kv_type, places_);
 }
@@ -67,10 +75,7 @@ void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig&
   arena.add(chosen, index > 0 ? rows * model.index_rows : 0);
   const auto reads = [](const LayerConfig& layer) { return layer.candidates == Candidates::kReads; };
   arena.add(candidates, std::ranges::any_of(model.layers, reads) ? rows * model.candidate_blocks : 0);
-  const bool engrams = !model.engram.layers.empty();
-  arena.add(classes, engrams ? rows * (model.engram.order - 1) : 0);
-  arena.add(engram_rows, engrams ? rows * model.engram.width() : 0);
-  arena.add(engram_keys, engrams ? rows * (model.streams + 1) * width : 0);
+  engrams.add_to(arena, model.engram, rows);
   experts.add_to(arena, moe, rows, width);
   feed_forward.add_to(arena, rows, moe.inner(), moe.inner());
   ropes.add_to(arena, model.ropes, rows);
@@ -121,10 +126,8 @@ int64_t ModelRunner::bytes(const ModelConfig& config, const Backend& backend, co
   ActivationArena arena;
   Activations activations;
   activations.add_to(arena, config, options);
-  const EngramConfig& engram = config.engram;
-  const int64_t numbers = std::ssize(engram.layers) * engram.rows_per_token() * static_cast<int64_t>(sizeof(int64_t));
-  const int64_t engrams = options.batch_tokens_max * (engram.width() * kElementBytes + numbers);
-  return arena.bytes() + engrams + Head::bytes(config.head(), options.logits_max, options.batch_tokens_max) +
+  return arena.bytes() + Engrams::bytes(config.engram, options.batch_tokens_max) +
+         Head::bytes(config.head(), options.logits_max, options.batch_tokens_max) +
          backend.workspace_bytes(work_sizes(config, options));
 }
 
@@ -151,6 +154,7 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
                   .groups = kv_layout_.groups.size(),
                   .hidden = true});
   streams_.prepare(activations_.streams, rows_max_);
+  engrams_.prepare(activations_.engrams, rows_max_);
   activations_.experts.given.reserve(int64_t{rows_max_} * description_.experts.route.used);
   activations_.experts.shared = activations_.experts.out;  // the chosen ones are combined by then
   head_.reserve(logit_rows_max_, rows_max_);
@@ -158,7 +162,6 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
   if (!description_.is_v41) return {};
   constexpr int32_t kPair = 2;
   CAIRN_TRY(no_biases_, backend_.allocate(int64_t{kPair} * description_.head_dim * kElementBytes));
-  reserve_engrams();
   return {};
 }
 
@@ -178,15 +181,18 @@ Result<std::unique_ptr<Runner>> ModelRunner::create(ModelConfig config, ModelWei
 
 Result<LogitsView> ModelRunner::step(const Batch& batch) {
   plan(batch);
-  if (!description_.engram.layers.empty()) find_engrams(*batch.pool);
+  if (!description_.engram.layers.empty()) {
+    const KvPlace& place = places_.front().classes;
+    engrams_.find(batch.pool->view(place.group, place.layer), batch_.slices(place.group), batch.tokens);
+  }
   backend_.begin_step();
   compute_ropes();
   begin_streams(batch.tokens);
   const size_t layers = description_.main_layers();
   const bool drafts = description_.drafts();
   for (size_t layer = 0; layer < layers; ++layer) {
-    if (description_.layers[layer].engram >= 0) {
-      add_engram(description_.layers[layer], *weights_.layers[layer].engram);
+    if (const int32_t engram = description_.layers[layer].engram; engram >= 0) {
+      engrams_.add(engram, *weights_.layers[layer].engram, streams_.streams());
     }
     if (description_.dspark) keep_main_inputs(layer);
     attention(layer, *batch.pool);

@@ -70,9 +70,7 @@ class ModelRunner final : public Runner {
     float* index_weights = nullptr;  // [R, index_heads]
     int32_t* chosen = nullptr;       // [R, index_rows]
     int32_t* candidates = nullptr;   // [R, candidate_blocks], if a layer chooses among them
-    float* classes = nullptr;        // [R, order - 1], if there are engrams
-    float* engram_rows = nullptr;    // [R, engram.width()]
-    float* engram_keys = nullptr;    // [R, streams + 1, embedding]
+    EngramActivations engrams;
     FeedForwardActivations feed_forward;
     ExpertsActivations experts;
     RopeTables ropes;
@@ -132,12 +130,6 @@ class ModelRunner final : public Runner {
   void select_output_rows();
   Result<LogitsView> logits(const StreamWeights& streams, const Norm& norm);
 
-  // -- Engrams, engram_step.cpp.
-  void reserve_engrams();
-  /// Fills classes_ and stores what later positions look back at; finds the tables' rows of all layers.
-  void find_engrams(const PagePool& pool);
-  void add_engram(const LayerConfig& layer, const EngramWeights& weights);
-
   // -- The MTP module, mtp.cpp.
   /// Computes of the batch's rows what drafts for later ones look back at.
   void follow(const Batch& batch);
@@ -172,6 +164,7 @@ class ModelRunner final : public Runner {
   ActivationArena arena_;
   Activations activations_;
   HyperConnections streams_;
+  Engrams engrams_;
 
   // Of the step in progress; reserved once.
   BatchRows batch_;
@@ -179,13 +172,6 @@ class ModelRunner final : public Runner {
   std::vector<TokenId> tokens_;
   std::vector<TokenId> all_tokens_;   // before some were chosen
   std::vector<Completed> completed_;  // per ratio
-  // Of engrams.
-  std::vector<AttentionSlice> first_rows_;
-  std::vector<float> looked_back_;
-  std::vector<float> stored_classes_;
-  std::vector<int32_t> classes_;
-  std::vector<int64_t> engram_rows_;  // [engrams, rows, rows_per_token]
-  std::vector<float> engram_values_;
   Buffer no_biases_;
   // Of the block of drafts.
   std::vector<TokenId> block_tokens_;

@@ -30,8 +30,7 @@ class LayerLoader {
     if (model_.is_v41) {
       CAIRN_TRY_VOID(load_shared_rows(weights));
       if (layer_.engram >= 0) {
-        CAIRN_TRY(EngramWeights engram,
-                  load_engram(binder_, file_, model_.engram, layer_.engram, prefix_, model_.streams, model_.embedding));
+        CAIRN_TRY(EngramWeights engram, load_engram(binder_, model_.engram, layer_.engram, prefix_));
         weights.engram = std::make_unique<EngramWeights>(std::move(engram));
       }
       CAIRN_TRY_VOID(load_feed_forward(weights));

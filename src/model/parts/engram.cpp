@@ -1,4 +1,4 @@
-#include "model/deepseek4/engram.h"
+#include "model/parts/engram.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -10,10 +10,14 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "kernels/backend.h"
+#include "model/metadata_reader.h"
+#include "model/weights/weight_loader.h"
 #include "quant/codec.h"
 
-namespace cairn::deepseek4 {
+namespace cairn {
 namespace {
 
 constexpr int32_t kScaleBlock = 32;  // elements of a row with one scale
@@ -127,11 +131,11 @@ Result<EngramConfig> read_engram(const MetadataReader& keys, int64_t vocabulary,
   return engram;
 }
 
-Result<EngramWeights> load_engram(WeightLoader& binder, const gguf::Reader& file, const EngramConfig& config,
-                                  int32_t engram, const std::string& prefix, int32_t streams, int64_t embedding) {
+Result<EngramWeights> load_engram(WeightLoader& loader, const EngramConfig& config, int32_t engram,
+                                  const std::string& prefix) {
   const std::string name = prefix + "engram_embd.weight";
   EngramWeights weights;
-  weights.table = file.find_tensor(name);
+  weights.table = loader.file().find_tensor(name);
   const int64_t rows = config.table_rows(engram);
   const auto fits = [&](const gguf::Tensor& tensor) {
     const int64_t cols = tensor.type == TensorType::kI8 ? fp8_row_bytes(config.row_dim) : config.row_dim;
@@ -143,14 +147,16 @@ Result<EngramWeights> load_engram(WeightLoader& binder, const gguf::Reader& file
                    name, weights.table == nullptr ? "missing" : "of another type or shape",
                    fp8_row_bytes(config.row_dim), rows, config.row_dim, rows);
   }
-  binder.mark_used(name);
+  loader.mark_used(name);
   const auto named = [&](const char* first, const char* second) {
-    return prefix + (binder.has(fmt::format("{}{}.weight", prefix, second)) ? second : first);
+    return prefix + (loader.has(fmt::format("{}{}.weight", prefix, second)) ? second : first);
   };
   CAIRN_TRY(weights.key_value,
-            binder.linear(named("engram_kv", "engram_wkv"), (streams + 1) * embedding, config.width()));
-  CAIRN_TRY(weights.query_norm, binder.table(named("engram_q_norm", "engram_q") + ".weight", streams, embedding));
-  CAIRN_TRY(weights.key_norm, binder.table(named("engram_k_norm", "engram_k") + ".weight", streams, embedding));
+            loader.linear(named("engram_kv", "engram_wkv"), (config.streams + 1) * config.embedding, config.width()));
+  CAIRN_TRY(weights.query_norm,
+            loader.table(named("engram_q_norm", "engram_q") + ".weight", config.streams, config.embedding));
+  CAIRN_TRY(weights.key_norm,
+            loader.table(named("engram_k_norm", "engram_k") + ".weight", config.streams, config.embedding));
   return weights;
 }
 
@@ -195,4 +201,86 @@ void read_engram_rows(const gguf::Tensor& table, int32_t row_dim, std::span<cons
   }
 }
 
-}  // namespace cairn::deepseek4
+void EngramActivations::add_to(ActivationArena& arena, const EngramConfig& config, int64_t rows_max) {
+  const bool any = !config.layers.empty();
+  arena.add(classes, any ? rows_max * (config.order - 1) : 0);
+  arena.add(rows, any ? rows_max * config.width() : 0);
+  arena.add(keys, any ? rows_max * (config.streams + 1) * config.embedding : 0);
+}
+
+int64_t Engrams::bytes(const EngramConfig& config, int64_t rows) {
+  const int64_t numbers = std::ssize(config.layers) * config.rows_per_token() * static_cast<int64_t>(sizeof(int64_t));
+  return rows * (config.width() * static_cast<int64_t>(sizeof(float)) + numbers);
+}
+
+Engrams::Engrams(Backend& backend, const EngramConfig& config, std::vector<const gguf::Tensor*> tables)
+    : backend_(backend), config_(config), tables_(std::move(tables)) {}
+
+void Engrams::prepare(const EngramActivations& activations, int64_t rows) {
+  if (config_.layers.empty()) return;
+  activations_ = activations;
+  rows_max_ = rows;
+  const int64_t back = config_.order - 1;
+  first_rows_.reserve(rows);
+  looked_back_.resize(rows * back);
+  stored_classes_.resize(rows * back);
+  classes_.resize(rows * config_.order);
+  table_rows_.resize(std::ssize(config_.layers) * rows * config_.rows_per_token());
+  values_.resize(rows * config_.width());
+}
+
+void Engrams::find(const KvView& kv, std::span<const AttentionSlice> slices, std::span<const TokenId> tokens) {
+  const int32_t order = config_.order, back = order - 1;
+  constexpr int64_t kBytes = sizeof(float);
+  rows_ = static_cast<int32_t>(tokens.size());
+  first_rows_.clear();
+  for (const AttentionSlice& slice : slices) {
+    first_rows_.push_back({static_cast<int32_t>(first_rows_.size()), 1, slice.position_begin, slice.pages});
+  }
+  backend_.latent()->load_previous_rows(kv, first_rows_, activations_.classes);
+  backend_.read(activations_.classes, std::ssize(slices) * back * kBytes, looked_back_.data());
+
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const AttentionSlice& slice = slices[i];
+    const float* before = looked_back_.data() + static_cast<int64_t>(i) * back;
+    for (int32_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
+      int32_t* own = classes_.data() + int64_t{row} * order;
+      const int32_t position = slice.position_begin + row - slice.row_begin;
+      own[0] = config_.classes[index(tokens[row])];
+      for (int32_t k = 1; k < order; ++k) {
+        if (k > position) {
+          own[k] = config_.pad_class;
+        } else {
+          own[k] = row == slice.row_begin ? static_cast<int32_t>(before[k - 1]) : own[k - 1 - order];
+        }
+      }
+      std::copy_n(own, back, stored_classes_.data() + int64_t{row} * back);
+    }
+  }
+  backend_.write(stored_classes_.data(), int64_t{rows_} * back * kBytes, activations_.classes);
+  backend_.latent()->store_rows(kv, slices, activations_.classes);
+
+  const int64_t count = config_.rows_per_token();
+  for (int32_t engram = 0; std::cmp_less(engram, tables_.size()); ++engram) {
+    for (int64_t row = 0; row < rows_; ++row) {
+      const auto found = std::span(table_rows_).subspan((int64_t{engram} * rows_max_ + row) * count, count);
+      engram_rows(config_, engram, std::span(classes_).subspan(row * order, order), found);
+      fetch_engram_rows(*tables_[engram], found);
+    }
+  }
+}
+
+void Engrams::add(int32_t engram, const EngramWeights& weights, float* streams) {
+  const int64_t count = config_.rows_per_token();
+  const auto rows = std::span<const int64_t>(table_rows_).subspan(int64_t{engram} * rows_max_ * count, rows_ * count);
+  const auto values = std::span(values_).first(rows_ * config_.width());
+  read_engram_rows(*weights.table, config_.row_dim, rows, values);
+  backend_.write(values.data(), static_cast<int64_t>(values.size_bytes()), activations_.rows);
+  const MatmulTarget keys[] = {weights.key_value.to(activations_.keys)};
+  backend_.matmul(keys, activations_.rows, rows_);
+  const EngramParams params{config_.streams, config_.norm_epsilon, weights.query_norm.floats(),
+                            weights.key_norm.floats()};
+  backend_.deepseek41()->add_engram(params, activations_.keys, rows_, config_.embedding, streams);
+}
+
+}  // namespace cairn
