@@ -5,9 +5,7 @@
 #include <string>
 
 #include "kernels/backend.h"
-#include "model/arch/table.h"
-#include "model/model.h"
-#include "model/recurrent_config.h"
+#include "model/model_options.h"
 
 namespace cairn {
 
@@ -212,24 +210,24 @@ Result<int32_t> context_of_run(int32_t trained, int32_t wanted) {
   return tokens;
 }
 
-Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Architecture& architecture,
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const DecoderReader& reader,
                                           int32_t context_tokens) {
-  const MetadataReader keys(file, architecture.name);
+  const MetadataReader keys(file, reader.architecture);
   DecoderConfig config;
   CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
   config.layers.resize(layers);
   CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
-  if (architecture.hybrid) {
+  if (reader.hybrid) {
     CAIRN_TRY_VOID(read_hybrid_feed_forward(keys, config));
   } else {
     CAIRN_TRY_VOID(read_feed_forward_length(keys, config));
   }
-  CAIRN_TRY_VOID(read_heads(keys, architecture.hybrid, config));
+  CAIRN_TRY_VOID(read_heads(keys, reader.hybrid, config));
   CAIRN_TRY_VOID(read_context(keys, context_tokens, config));
   CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
   CAIRN_TRY_VOID(read_pooling_and_head(keys, config));
   CAIRN_TRY_VOID(check_causal(keys));
-  CAIRN_TRY_VOID(architecture.read_decoder(keys, config));
+  CAIRN_TRY_VOID(reader.complete(keys, config));
   complete_layers(config);
   CAIRN_TRY(config.norm.epsilon, read_norm_epsilon(keys, config.norm.kind, true));
   if (config.recurrent) {

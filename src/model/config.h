@@ -26,7 +26,6 @@
 
 namespace cairn {
 
-struct Architecture;  // arch/table.h
 struct ModelOptions;
 struct PipelineStage;
 
@@ -125,6 +124,7 @@ struct DecoderConfig {
   /// A layer by its number in the file.
   const LayerConfig& layer(size_t number) const { return number < layers.size() ? layers[number] : *mtp_layer; }
 
+  RopeSizes rope_sizes() const { return {key_dim, context_trained, context_tokens}; }
   /// Attention of one of the layers that attend, but not over latent rows.
   AttentionConfig attention(const LayerConfig& layer) const;
 
@@ -142,8 +142,19 @@ struct DecoderConfig {
   int64_t dense_inner_elements() const;  ///< of a dense feed-forward; 0 if there is none
 };
 
+/// Completes a config that holds the common numbers, one layer entry per layer, and llama's choices. At the end
+/// every layer's rope is kNoRope or an index into ropes.
+using ReadDecoderConfig = Result<void> (*)(const MetadataReader& keys, DecoderConfig& config);
+
+/// What an architecture adds to what all have.
+struct DecoderReader {
+  std::string_view architecture;
+  ReadDecoderConfig complete = nullptr;
+  bool hybrid = false;  ///< layers may be without attention or feed-forward
+};
+
 /// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
-Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Architecture& architecture,
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const DecoderReader& reader,
                                           int32_t context_tokens);
 
 /// Rows of the token table, which must agree with what else the file says of the vocabulary.
@@ -159,6 +170,18 @@ Result<void> read_windows_config(const MetadataReader& keys, int64_t window, int
 /// Windows of attention.sliding_window positions in all layers, unless that is 0 or no less than the context. `missing`
 /// stands for a missing key.
 Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t missing, DecoderConfig& config);
+
+// -- The shapes of hybrids: layers without attention, without a feed-forward, or with a state; hybrid_config.cpp.
+/// feed_forward_length, where it may be an array: layers of 0 have no feed-forward. With experts the key may be
+/// missing.
+Result<void> read_hybrid_feed_forward(const MetadataReader& keys, DecoderConfig& config);
+/// attention.head_count and head_count_kv, where they may be arrays: layers of 0 have no attention, and their mixer
+/// becomes Mixer::kNone. No heads at all: all layers are such.
+Result<void> read_hybrid_heads(const MetadataReader& keys, DecoderConfig& config);
+/// ssm.*, for Gated DeltaNet and Mamba-2.
+Result<void> read_state_config(const MetadataReader& keys, DecoderConfig& config);
+/// The layers that have no attention get this mixer.
+void mix_otherwise_by(Mixer mixer, DecoderConfig& config);
 
 /// Experts by expert_count, expert_used_count and the width keys, in all layers but those that
 /// leading_dense_block_count counts; none if expert_count is 0 or missing and they are not `required`. The caller sets

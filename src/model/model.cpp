@@ -13,14 +13,14 @@
 #include "model/config.h"
 #include "model/decoder/assistant.h"
 #include "model/decoder/decoder.h"
+#include "model/decoder/decoder_weights.h"
 #include "model/deepseek4/dspark_weights.h"
 #include "model/deepseek4/mtp_weights.h"
 #include "model/deepseek4/runner.h"
 #include "model/embedder.h"
 #include "model/encoder/encoder.h"
+#include "model/encoder/encoder_weights.h"
 #include "model/pipeline.h"
-#include "model/weights/decoder_weights.h"
-#include "model/weights/encoder_weights.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn {
@@ -353,7 +353,7 @@ Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, c
 // The MTP module is left out where nobody asks for it, and where the file lacks it.
 Result<DecoderConfig> read_decoder(const gguf::Reader& file, const Architecture& architecture,
                                    std::span<const PipelineStage> stages, const ModelOptions& options) {
-  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture, options.context_tokens));
+  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture.decoder_reader(), options.context_tokens));
   const bool usable = options.load_mtp && stages.back().backend->latent() != nullptr;
   if (options.mtp_file != nullptr && (!usable || stages.size() > 1)) {
     return fail_at("draft", Code::kUnsupported, "an assistant drafts for a model that is on one device only");
@@ -447,6 +447,11 @@ bool is_mtp_file(const gguf::Reader& file) {
   return deepseek4::is_mtp_file(file) || deepseek4::is_dspark_file(file) || is_assistant_file(file);
 }
 
+bool is_encoder(const gguf::Reader& file) {
+  const auto architecture = architecture_of(file);
+  return architecture.has_value() && (*architecture)->kind == ArchitectureKind::kEncoder;
+}
+
 Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                  const ModelOptions& options) {
   CAIRN_CHECK(!stages.empty());
@@ -458,7 +463,8 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const Pipel
       return memory_of(file, stages, config, options);
     }
     case ArchitectureKind::kEncoder: {
-      CAIRN_TRY(const EncoderConfig config, read_encoder_config(file, *architecture, options.context_tokens));
+      CAIRN_TRY(const EncoderConfig config,
+                read_encoder_config(file, architecture->name, architecture->read_encoder, options.context_tokens));
       return memory_of(file, stages, config, options);
     }
     case ArchitectureKind::kDeepSeek4: {
@@ -511,7 +517,8 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
   if (architecture->kind != ArchitectureKind::kEncoder) {
     return fail(Code::kUnsupported, "architecture \"{}\" is no encoder: it writes text", architecture->name);
   }
-  CAIRN_TRY(EncoderConfig config, read_encoder_config(file, *architecture, options.context_tokens));
+  CAIRN_TRY(EncoderConfig config,
+            read_encoder_config(file, architecture->name, architecture->read_encoder, options.context_tokens));
   const PipelineStage stage{.backend = &backend};
   CAIRN_TRY(const ModelMemory memory, memory_of(file, {&stage, 1}, config, options));
   CAIRN_TRY(WeightLoader binder,

@@ -15,7 +15,7 @@ Result<void> read_command_r_config(const MetadataReader& keys, DecoderConfig& co
     return fail(Code::kCorruptFile, "{} is {}, but it must be above zero", keys.full("logit_scale"),
                 config.logit_scale);
   }
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

@@ -27,8 +27,8 @@ RoutingDefaults routing_defaults(const MetadataReader& keys, const DecoderConfig
 // Yarn stretches angles, and lets scores grow with the logarithm of its factor. In other models the rotated elements
 // grow; here all of a head do, by the scale of attention, and deepseek2 leaves out the growth of those rotated.
 Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
-  CAIRN_TRY(RopeParams params, read_rope_params(keys, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
+  CAIRN_TRY(RopeParams params, read_rope_params(keys, config.rope_sizes()));
   params.log_multiplier /= kLogMultiplierUnit;
   const bool yarn = params.scaling == RopeScaling::kYarn && params.extrapolation != 0 && params.factor > 1;
   double growth = 1;

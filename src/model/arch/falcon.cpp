@@ -19,7 +19,7 @@ Result<void> read_falcon_config(const MetadataReader& keys, DecoderConfig& confi
   const bool two_norms = keys.file().find_tensor("blk.0.attn_norm_2.weight") != nullptr;
   config.attention_norm = two_norms ? "attn_norm_2" : "attn_norm";
   config.feed_forward_norm = two_norms ? "attn_norm" : "";
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

@@ -11,7 +11,7 @@ Result<void> read_gemma_config(const MetadataReader& keys, DecoderConfig& config
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding));
   config.feed_forward.activation = Activation::kGeluTanh;
   config.output_is_embedding = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

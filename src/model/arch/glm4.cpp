@@ -11,7 +11,7 @@ Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config)
   }
   config.post_norms = true;
   config.feed_forward.fused = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

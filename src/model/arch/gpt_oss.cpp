@@ -10,7 +10,7 @@ Result<void> read_gpt_oss_config(const MetadataReader& keys, DecoderConfig& conf
   config.feed_forward.activation = Activation::kClampedSwiglu;
   config.attention_sinks = true;
   config.feed_forward_norm = "post_attention_norm";
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config, /*yarn_truncates=*/false));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes(), /*yarn_truncates=*/false));
   config.ropes.push_back(std::move(rope));
   CAIRN_TRY(const int64_t window, keys.integer("attention.sliding_window", 1, kContextMax));
   CAIRN_TRY_VOID(read_windows_config(keys, window, kPeriod, 0, config));

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "model/arch/table.h"
-#include "model/recurrent_config.h"
 
 namespace cairn {
 

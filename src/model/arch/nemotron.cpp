@@ -9,7 +9,7 @@ Result<void> read_nemotron_config(const MetadataReader& keys, DecoderConfig& con
   config.norm.biases = true;
   config.feed_forward.activation = Activation::kReluSquared;
   config.feed_forward.gated = false;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

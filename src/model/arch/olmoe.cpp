@@ -8,7 +8,7 @@ Result<void> read_olmoe_config(const MetadataReader& keys, DecoderConfig& config
   config.qk_norm = QkNorm::kAllHeads;
   CAIRN_TRY_VOID(read_experts_config(keys, true, config));
   CAIRN_TRY_VOID(read_routing_config(keys, {}, config));
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

@@ -13,7 +13,7 @@ Result<void> read_phimoe_config(const MetadataReader& keys, DecoderConfig& confi
   constexpr int32_t kUsed = 2;
   config.norm.kind = NormKind::kLayerNorm;
   config.norm.biases = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   if (rope.short_context > 0) rope.magnitude = kMagnitude;
   config.ropes.push_back(std::move(rope));
   CAIRN_TRY_VOID(read_window_everywhere_config(keys, 0, config));

@@ -10,7 +10,7 @@ Result<void> read_starcoder2_config(const MetadataReader& keys, DecoderConfig& c
   config.norm.biases = true;
   config.feed_forward.activation = Activation::kGeluTanh;
   config.feed_forward.gated = false;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return read_window_everywhere_config(keys, 0, config);
 }

@@ -14,11 +14,11 @@
 #include "model/control_vectors.h"
 #include "model/decoder/batch_rows.h"
 #include "model/decoder/decoder_activations.h"
-#include "model/model.h"
+#include "model/decoder/decoder_weights.h"
+#include "model/model_options.h"
 #include "model/parts/head.h"
 #include "model/parts/recurrent/layers.h"
 #include "model/runner.h"
-#include "model/weights/decoder_weights.h"
 
 namespace cairn {
 

@@ -16,7 +16,7 @@
 #include "model/decoder/batch_rows.h"
 #include "model/deepseek4/config.h"
 #include "model/deepseek4/weights.h"
-#include "model/model.h"
+#include "model/model_options.h"
 #include "model/parts/head.h"
 #include "model/runner.h"
 

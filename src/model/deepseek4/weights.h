@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "model/deepseek4/config.h"
+#include "model/parts/experts.h"
 #include "model/parts/norm.h"
-#include "model/weights/decoder_weights.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn::deepseek4 {

@@ -14,7 +14,7 @@
 #include "model/activation_arena.h"
 #include "model/embedder.h"
 #include "model/encoder/encoder_config.h"
-#include "model/weights/encoder_weights.h"
+#include "model/encoder/encoder_weights.h"
 
 namespace cairn {
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "model/arch/table.h"
 #include "model/parts/rope.h"
 
 namespace cairn {
@@ -130,14 +129,6 @@ Result<void> refuse_variants(const gguf::Reader& file, const EncoderConfig& conf
   return {};
 }
 
-DecoderConfig rotary_of(const EncoderConfig& config) {
-  DecoderConfig rotary;
-  rotary.key_dim = config.head_dim;
-  rotary.context_trained = config.context_trained;
-  rotary.context_tokens = config.context_tokens;
-  return rotary;
-}
-
 }  // namespace
 
 AttentionConfig EncoderConfig::attention(const EncoderLayerConfig& layer) const {
@@ -152,21 +143,16 @@ AttentionConfig EncoderConfig::attention(const EncoderLayerConfig& layer) const 
           .norm_epsilon = norm.epsilon};
 }
 
-bool is_encoder(const gguf::Reader& file) {
-  const auto architecture = architecture_of(file);
-  return architecture.has_value() && (*architecture)->kind == ArchitectureKind::kEncoder;
-}
-
-Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, const Architecture& architecture,
-                                          int32_t context_tokens) {
-  const MetadataReader keys(file, architecture.name);
+Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, std::string_view architecture,
+                                          ReadEncoderConfig complete, int32_t context_tokens) {
+  const MetadataReader keys(file, architecture);
   EncoderConfig config;
   CAIRN_TRY_VOID(read_sizes(keys, config));
   CAIRN_TRY(config.context_trained, keys.integer("context_length", 1, kContextMax));
   CAIRN_TRY(config.context_tokens, context_of_run(config.context_trained, context_tokens));
   config.token_types = rows_of(file, "token_types.weight");
   CAIRN_TRY_VOID(read_heads_of_pooled_rows(keys, config));
-  CAIRN_TRY_VOID(architecture.read_encoder(keys, config));
+  CAIRN_TRY_VOID(complete(keys, config));
   CAIRN_TRY(config.norm.epsilon, read_norm_epsilon(keys, config.norm.kind, false));
   CAIRN_TRY_VOID(refuse_variants(file, config));
   config.unread_keys = keys.unread();
@@ -174,7 +160,7 @@ Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, const Archit
 }
 
 Result<void> read_encoder_rope(const MetadataReader& keys, EncoderConfig& config) {
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, rotary_of(config)));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   for (EncoderLayerConfig& layer : config.layers) layer.rope = static_cast<int32_t>(config.ropes.size());
   config.ropes.push_back(std::move(rope));
   return {};
@@ -184,7 +170,7 @@ Result<void> read_encoder_windows(const MetadataReader& keys, const std::vector<
                                   EncoderConfig& config) {
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", 0, 0, kContextMax));
   if (window == 0) return {};
-  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, base, rotary_of(config)));
+  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, base, config.rope_sizes()));
   for (size_t i = 0; i < windows.size(); ++i) {
     if (!windows[i]) continue;
     config.layers[i].window = static_cast<int32_t>(window);

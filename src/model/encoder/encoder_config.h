@@ -13,8 +13,6 @@
 
 namespace cairn {
 
-struct Architecture;  // arch/table.h
-
 /// Where a layer has norms, around attention and around its feed-forward.
 enum class NormPlacement {
   kPostLn,    ///< x = norm(x + block(x)), as in BERT
@@ -69,15 +67,19 @@ struct EncoderConfig {
 
   int64_t query_width() const { return int64_t{heads} * head_dim; }
   int64_t kv_width() const { return int64_t{kv_heads} * head_dim; }
+  RopeSizes rope_sizes() const { return {head_dim, context_trained, context_tokens}; }
   /// Attention of a layer, without slopes.
   AttentionConfig attention(const EncoderLayerConfig& layer) const;
   /// Of a vector.
   int64_t dimensions() const { return dense_3 > 0 ? dense_3 : dense_2 > 0 ? dense_2 : embedding; }
 };
 
+/// Completes a config that holds the numbers that all encoders have.
+using ReadEncoderConfig = Result<void> (*)(const MetadataReader& keys, EncoderConfig& config);
+
 /// Errors: those of load_model.
-Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, const Architecture& architecture,
-                                          int32_t context_tokens);
+Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, std::string_view architecture,
+                                          ReadEncoderConfig complete, int32_t context_tokens);
 
 /// The file's main rope in all layers, over halves.
 Result<void> read_encoder_rope(const MetadataReader& keys, EncoderConfig& config);

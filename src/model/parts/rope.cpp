@@ -6,7 +6,6 @@
 #include <numbers>
 
 #include "kernels/attention_operations.h"
-#include "model/config.h"
 #include "model/metadata_reader.h"
 
 namespace cairn {
@@ -100,9 +99,9 @@ double rope_magnitude(const RopeParams& params) {
   return params.attention_factor * (1 + growth) / (1 + params.log_multiplier * growth);
 }
 
-Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderConfig& config) {
+Result<RopeParams> read_rope_params(const MetadataReader& keys, const RopeSizes& sizes) {
   RopeParams params;
-  CAIRN_TRY(params.dims, keys.integer_or("rope.dimension_count", config.key_dim, 2, config.key_dim));
+  CAIRN_TRY(params.dims, keys.integer_or("rope.dimension_count", sizes.head_dim, 2, sizes.head_dim));
   if (params.dims % 2 != 0) {
     return fail(Code::kCorruptFile, "{} is {}, but rotated elements come in pairs", keys.full("rope.dimension_count"),
                 params.dims);
@@ -116,7 +115,7 @@ Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderCon
     return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(factor_key), params.factor);
   }
   CAIRN_TRY(params.original_context,
-            keys.integer_or("rope.scaling.original_context_length", config.context_trained, 1, kContextMax));
+            keys.integer_or("rope.scaling.original_context_length", sizes.context_trained, 1, kContextMax));
   CAIRN_TRY(params.extrapolation, keys.number_or("rope.scaling.yarn_ext_factor", 1));
   CAIRN_TRY(params.beta_fast, keys.positive_or("rope.scaling.yarn_beta_fast", 32));
   CAIRN_TRY(params.beta_slow, keys.positive_or("rope.scaling.yarn_beta_slow", 1));
@@ -128,11 +127,10 @@ Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderCon
   return params;
 }
 
-Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const DecoderConfig& config,
-                             bool yarn_truncates) {
-  CAIRN_TRY(RopeParams params, read_rope_params(keys, config));
+Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const RopeSizes& sizes, bool yarn_truncates) {
+  CAIRN_TRY(RopeParams params, read_rope_params(keys, sizes));
   params.truncates = yarn_truncates;
-  CAIRN_TRY(const std::vector<float> factors, read_factors(keys, params, config.context_tokens));
+  CAIRN_TRY(const std::vector<float> factors, read_factors(keys, params, sizes.context_tokens));
   RopeConfig rope = description_of(params, style, factors);
   const auto has = [&](const char* tensor) { return keys.file().find_tensor(tensor) != nullptr; };
   if (!has("rope_freqs.weight") && has("rope_factors_long.weight")) {
@@ -141,9 +139,9 @@ Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const 
   return rope;
 }
 
-Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base,
-                                    const DecoderConfig& config, int32_t dims) {
-  CAIRN_TRY(const RopeParams main, read_rope_params(keys, config));
+Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base, const RopeSizes& sizes,
+                                    int32_t dims) {
+  CAIRN_TRY(const RopeParams main, read_rope_params(keys, sizes));
   RopeParams params;
   params.dims = dims == 0 ? main.dims : dims;
   CAIRN_TRY(params.base, keys.positive_or("rope.freq_base_swa", static_cast<float>(base == 0 ? main.base : base)));

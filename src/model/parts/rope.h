@@ -19,7 +19,6 @@ namespace cairn {
 
 class AttentionOperations;
 class MetadataReader;
-struct DecoderConfig;
 
 /// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
 struct RopeConfig {
@@ -69,16 +68,23 @@ std::vector<double> rope_frequencies(const RopeParams& params, std::span<const f
 /// The factor of all cosines and sines (YaRN's attention factor; 1 without).
 double rope_magnitude(const RopeParams& params);
 
+/// What ropes depend on beside their own keys.
+struct RopeSizes {
+  int32_t head_dim = 0;  ///< of queries and keys
+  int32_t context_trained = 0;
+  int32_t context_tokens = 0;  ///< of this run
+};
+
 /// Reads the parameters of the file's main rope; factor tensors are not among them.
-Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderConfig& config);
+Result<RopeParams> read_rope_params(const MetadataReader& keys, const RopeSizes& sizes);
 /// The file's main rope: rope.dimension_count, rope.freq_base, rope.scaling.*, and tensors rope_freqs.weight,
-/// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by context_tokens of the config. No key
+/// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by the context_tokens. No key
 /// says whether yarn truncates (RopeParams::truncates).
-Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const DecoderConfig& config,
+Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const RopeSizes& sizes,
                              bool yarn_truncates = true);
 /// The same without any scaling: base by rope.freq_base_swa, else `base`, else rope.freq_base if `base` is 0. `dims`
 /// elements turn, or those of the main rope if it is 0.
-Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base,
-                                    const DecoderConfig& config, int32_t dims = 0);
+Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base, const RopeSizes& sizes,
+                                    int32_t dims = 0);
 
 }  // namespace cairn

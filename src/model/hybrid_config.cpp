@@ -1,7 +1,6 @@
-#include "model/recurrent_config.h"
-
-#include <algorithm>
 #include <vector>
+
+#include "model/config.h"
 
 namespace cairn {
 

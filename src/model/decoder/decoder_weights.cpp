@@ -1,4 +1,4 @@
-#include "model/weights/decoder_weights.h"
+#include "model/decoder/decoder_weights.h"
 
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-#include "model/weights/encoder_weights.h"
+#include "model/encoder/encoder_weights.h"
 
 #include <string>
 
