@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cache/kv_layout.h"
 #include "kernels/operation_params.h"
+#include "model/kv_place.h"
 #include "model/metadata_reader.h"
 #include "model/parts/attention.h"
 #include "model/parts/experts.h"
@@ -208,12 +209,6 @@ Result<void> read_mla_config(const MetadataReader& keys, int32_t rope_dims, Deco
 /// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
 /// scale.
 Result<void> read_temperature_config(const MetadataReader& keys, float missing, DecoderConfig& config);
-
-/// Where a layer's keys and values are in the layout. The keys of an indexer are in the layer behind.
-struct KvPlace {
-  int32_t group = 0;
-  int32_t layer = 0;
-};
 
 /// Where a layer's state is: bytes from the beginning of a slot.
 struct StatePlace {

@@ -10,9 +10,9 @@
 
 #include "base/error.h"
 #include "model/activation_arena.h"
+#include "model/batch_rows.h"
 #include "model/config.h"
 #include "model/control_vectors.h"
-#include "model/decoder/batch_rows.h"
 #include "model/decoder/decoder_activations.h"
 #include "model/decoder/decoder_weights.h"
 #include "model/model_options.h"

@@ -35,7 +35,7 @@ void ModelRunner::keep_main_inputs(size_t layer) {
   }
 }
 
-void ModelRunner::follow_dspark(const Batch& batch) {
+void ModelRunner::follow_dspark() {
   if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose_all();
   rows_ = batch_.rows();
   const DsparkWeights& head = weights_.dspark;
@@ -43,7 +43,7 @@ void ModelRunner::follow_dspark(const Batch& batch) {
   backend_.matmul(main, activations_.main_inputs, rows_);
   head.main_norm.run(backend_, activations_.input, rows_, activations_.input);
   for (size_t layer = description_.main_layers(); layer < description_.layers.size(); ++layer) {
-    store_keys(layer, *batch.pool);
+    store_keys(layer);
   }
 }
 
@@ -54,7 +54,7 @@ Result<LogitsView> ModelRunner::dspark_step(const Batch& batch) {
   CAIRN_CHECK(ahead < dspark.block);
   if (ahead == 0) plan_block(batch);
   backend_.begin_step();
-  if (ahead == 0) compute_block(batch);
+  if (ahead == 0) compute_block();
 
   block_rows_.clear();
   for (const BatchSlice& slice : batch.slices) {
@@ -110,12 +110,12 @@ void ModelRunner::plan_block(const Batch& batch) {
 }
 
 // Leaves rows of activations_.block_hidden and activations_.block_logits.
-void ModelRunner::compute_block(const Batch& batch) {
+void ModelRunner::compute_block() {
   const DsparkWeights& head = weights_.dspark;
-  compute_ropes();
+  attention_.compute_ropes();
   begin_streams(block_tokens_);
   for (size_t layer = description_.main_layers(); layer < description_.layers.size(); ++layer) {
-    attention(layer, *batch.pool);
+    attention(layer);
     feed_forward(layer);
   }
   streams_.collapse(head.output_streams, rows_, activations_.block_hidden);

@@ -12,12 +12,12 @@ Result<LogitsView> ModelRunner::mtp_step(const Batch& batch) {
   if (description_.dspark) return dspark_step(batch);
   plan(batch);
   backend_.begin_step();
-  compute_ropes();
+  attention_.compute_ropes();
   begin_drafts(batch);
   const size_t layer = description_.main_layers();
-  attention(layer, *batch.pool);
+  attention(layer);
   feed_forward(layer);
-  store(places_[layer].streams, *batch.pool, streams_.streams());
+  store_streams(*batch.pool);
   const MtpWeights& weights = weights_.mtp;
   return logits(weights.output_streams.exist() ? weights.output_streams : weights_.output_streams,
                 weights.output_norm.exists() ? weights.output_norm : weights_.output_norm);
@@ -30,24 +30,19 @@ void ModelRunner::follow(const Batch& batch) {
   const size_t layer = description_.main_layers();
   const LayerWeights& weights = weights_.layers[layer];
   streams_.read(weights.attention_streams, weights.attention_norm, rows_, activations_.input);
-  store_keys(layer, *batch.pool);
+  store_keys(layer);
 }
 
-void ModelRunner::store_keys(size_t layer, const PagePool& pool) {
-  const LayerWeights& weights = weights_.layers[layer];
-  const MatmulTarget latent[] = {weights.key_value.to(activations_.latent)};
-  backend_.matmul(latent, activations_.input, rows_);
-  const int32_t dim = description_.head_dim;
-  weights.key_value_norm.run(backend_, activations_.latent, rows_, activations_.latent);
-  turn_last(rope(Rope::kWindow), activations_.latent, rows_, 1, dim);
-  store_window(layer, pool);
+void ModelRunner::store_keys(size_t layer) {
+  attention_.store_keys(weights_.layers[layer].attention, places_[layer], activations_.input);
 }
 
 void ModelRunner::begin_drafts(const Batch& batch) {
   const MtpWeights& weights = weights_.mtp;
   const int64_t width = description_.embedding, stream_rows = int64_t{rows_} * description_.streams;
   const KvPlace& place = places_.back().streams;
-  latent_.load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), streams_.flat());
+  backend_.latent()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group),
+                                        streams_.flat());
   weights.stream_norm.run(backend_, streams_.flat(), stream_rows, streams_.flat());
   weights_.embedding.look_up(backend_, batch.tokens, 1, activations_.input);
   weights.token_norm.run(backend_, activations_.input, rows_, activations_.input);

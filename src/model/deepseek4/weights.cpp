@@ -26,84 +26,19 @@ class LayerLoader {
     CAIRN_TRY(weights.attention_streams, StreamWeights::load(binder_, prefix_ + "hc_attn", model_.hyper_connections()));
     CAIRN_TRY(weights.feed_forward_streams,
               StreamWeights::load(binder_, prefix_ + "hc_ffn", model_.hyper_connections()));
-    CAIRN_TRY_VOID(load_attention(weights));
-    if (model_.is_v41) {
-      CAIRN_TRY_VOID(load_shared_rows(weights));
-      if (layer_.engram >= 0) {
-        CAIRN_TRY(EngramWeights engram, load_engram(binder_, model_.engram, layer_.engram, prefix_));
-        weights.engram = std::make_unique<EngramWeights>(std::move(engram));
-      }
-      CAIRN_TRY_VOID(load_feed_forward(weights));
-      return weights;
-    }
-    if (layer_.ratio > 0) {
-      CAIRN_TRY(weights.compressor, compressor("attn_compressor", model_.compressor(layer_)));
-    }
-    if (layer_.indexed) {
-      CAIRN_TRY(weights.index_compressor, compressor("indexer_compressor", model_.index_compressor(layer_)));
-      CAIRN_TRY_VOID(load_index_query(weights));
+    CAIRN_TRY(weights.attention_norm, norm("attn_norm", model_.embedding));
+    CAIRN_TRY(weights.attention, CompressedAttentionWeights::load(binder_, prefix_, model_, layer_));
+    if (layer_.engram >= 0) {
+      CAIRN_TRY(EngramWeights engram, load_engram(binder_, model_.engram, layer_.engram, prefix_));
+      weights.engram = std::make_unique<EngramWeights>(std::move(engram));
     }
     CAIRN_TRY_VOID(load_feed_forward(weights));
     return weights;
   }
 
  private:
-  Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols) {
-    return binder_.linear(fmt::format("{}{}", prefix_, name), rows, cols);
-  }
-  Result<Buffer> vector(std::string_view name, int64_t size) {
-    return binder_.vector(fmt::format("{}{}", prefix_, name), size);
-  }
   Result<Norm> norm(std::string_view name, int64_t width) {
     return Norm::load(binder_, fmt::format("{}{}", prefix_, name), width, model_.norm);
-  }
-
-  Result<void> load_attention(LayerWeights& weights) {
-    const int64_t width = model_.embedding;
-    const int64_t outer = model_.outer_dim(), groups = model_.output_groups;
-    CAIRN_TRY(weights.attention_norm, norm("attn_norm", width));
-    CAIRN_TRY(weights.query_down, linear("attn_q_a", model_.q_lora_rank, width));
-    CAIRN_TRY(weights.query_norm, norm("attn_q_a_norm", model_.q_lora_rank));
-    CAIRN_TRY(weights.query_up, linear("attn_q_b", outer, model_.q_lora_rank));
-    CAIRN_TRY(weights.key_value, linear("attn_kv", model_.head_dim, width));
-    CAIRN_TRY(weights.key_value_norm, norm("attn_kv_a_norm", model_.head_dim));
-    CAIRN_TRY(weights.sinks, vector("attn_sinks.weight", model_.heads));
-    CAIRN_TRY(weights.output_groups,
-              binder_.stacked(prefix_ + "attn_output_a", groups, model_.output_rank, outer / groups));
-    CAIRN_TRY(weights.output, linear("attn_output_b", width, groups * model_.output_rank));
-    return {};
-  }
-
-  Result<void> load_index_query(LayerWeights& weights) {
-    CAIRN_TRY(weights.index_query,
-              linear("indexer.attn_q_b", int64_t{model_.index_heads} * model_.index_dim, model_.q_lora_rank));
-    CAIRN_TRY(weights.index_weights, linear("indexer.proj", model_.index_heads, model_.embedding));
-    return {};
-  }
-
-  // A row of one position is its projection: nothing is weighted.
-  Result<void> load_shared_rows(LayerWeights& weights) {
-    if (layer_.indexed) CAIRN_TRY_VOID(load_index_query(weights));
-    if (!layer_.makes_rows) return {};
-    CompressorWeights& rows = weights.compressor;
-    CAIRN_TRY(rows.values, linear("attn_compressor_kv", model_.head_dim, model_.embedding));
-    if (layer_.ratio > 1) {
-      CAIRN_TRY(rows.scores, linear("attn_compressor_gate", model_.head_dim, model_.embedding));
-    }
-    CAIRN_TRY(rows.norm, norm("attn_compressor_norm", model_.head_dim));
-    CAIRN_TRY(weights.index_compressor.values, linear("indexer.attn_k", model_.index_dim, model_.head_dim));
-    CAIRN_TRY(weights.index_compressor.norm, norm("indexer.k_norm", model_.index_dim));
-    return {};
-  }
-
-  Result<CompressorWeights> compressor(std::string_view name, const CompressorParams& params) {
-    CompressorWeights weights;
-    CAIRN_TRY(weights.values, linear(fmt::format("{}_kv", name), params.width(), model_.embedding));
-    CAIRN_TRY(weights.scores, linear(fmt::format("{}_gate", name), params.width(), model_.embedding));
-    CAIRN_TRY(weights.biases,
-              binder_.table(fmt::format("{}{}_ape.weight", prefix_, name), params.ratio, params.width()));
-    CAIRN_TRY(weights.norm, norm(fmt::format("{}_norm", name), params.dim));
-    return weights;
   }
 
   Result<void> load_feed_forward(LayerWeights& weights) {

@@ -14,29 +14,10 @@
 
 namespace cairn::deepseek4 {
 
-/// Makes compressed rows. `inputs` gives [values | scores], `biases` are [ratio, width].
-struct CompressorWeights {
-  Linear values;
-  Linear scores;
-  Buffer biases;
-  Norm norm;
-};
-
 struct LayerWeights {
   StreamWeights attention_streams;
   Norm attention_norm;
-  Linear query_down;
-  Norm query_norm;
-  Linear query_up;
-  Linear key_value;
-  Norm key_value_norm;
-  Buffer sinks;
-  Linear output_groups;  ///< [groups, output_rank, heads of a group * head_dim]
-  Linear output;
-  CompressorWeights compressor;  ///< of layers with compressed rows
-  Linear index_query;            ///< of indexed layers, as the next two
-  Linear index_weights;
-  CompressorWeights index_compressor;     ///< in V4.1 of layers that make compressed rows, from these: values and norm
+  CompressedAttentionWeights attention;
   std::unique_ptr<EngramWeights> engram;  ///< of layers that have one
 
   StreamWeights feed_forward_streams;

@@ -1,4 +1,4 @@
-#include "model/decoder/batch_rows.h"
+#include "model/batch_rows.h"
 
 #include "base/check.h"
 
