@@ -129,7 +129,7 @@ struct DecoderConfig {
   /// Attention of one of the layers that attend, but not over latent rows.
   AttentionConfig attention(const LayerConfig& layer) const;
 
-  /// Of the layers of a range.
+  /// The inputs of the layers of a range.
   PerLayerInputConfig per_layer_inputs(int32_t begin, int32_t end) const;
 
   HeadConfig head() const { return {vocabulary, embedding, logit_scale, final_logit_softcap}; }

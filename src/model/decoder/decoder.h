@@ -106,7 +106,7 @@ class Decoder final : public Runner {
   /// The end of a step, behind the last layer.
   Result<LogitsView> finish(const Batch& batch);
   Result<LogitsView> logits();
-  /// Of the rows that are wanted, in hidden_, by the output's weights.
+  /// What the rows that are wanted, in hidden_, give by the output's weights.
   Result<LogitsView> head(const Linear& output);
 
   // -- The MTP module, mtp.cpp.

@@ -65,7 +65,7 @@ class LayerLoader {
     return {};
   }
 
-  /// Of the residual stream.
+  /// A norm of the residual stream.
   Result<Norm> norm(std::string_view name) {
     return Norm::load(binder_, fmt::format("{}{}", prefix_, name), description_.embedding, description_.norm);
   }

@@ -61,8 +61,8 @@ struct DecoderWeights {
   std::shared_ptr<LowRankRows> adapter_rows;  ///< of all matrices' adapters; null: there are none
 };
 
-/// Of those layers: the embedding comes with the first one, or with all that have inputs of their own, and with an MTP
-/// module, the output and the labels with the last.
+/// Loads what belongs to those layers: the embedding comes with the first one, or with all that have inputs of their
+/// own, and with an MTP module, the output and the labels with the last.
 Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range);
 
 }  // namespace cairn

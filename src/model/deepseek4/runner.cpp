@@ -8,7 +8,7 @@
 namespace cairn::deepseek4 {
 namespace {
 
-/// Of all layers, those that draft included.
+/// The most experts of all layers, those that draft included.
 MoeConfig most_experts(const ModelConfig& model) {
   MoeConfig most = model.experts;
   if (!model.dspark) return most;
@@ -18,7 +18,7 @@ MoeConfig most_experts(const ModelConfig& model) {
   return most;
 }
 
-/// Of the layers with engrams.
+/// The tables of the layers with engrams.
 std::vector<const gguf::Tensor*> tables_of(const ModelConfig& model, const ModelWeights& weights) {
   std::vector<const gguf::Tensor*> tables;
   for (const int32_t layer : model.engram.layers) tables.push_back(weights.layers[layer].engram->table);
@@ -207,7 +207,7 @@ void ModelRunner::feed_forward(size_t layer) {
   streams_.write(activations_.block, rows_);
 }
 
-// Those of logits first.
+// Rows of logits come first.
 void ModelRunner::select_output_rows() {
   const std::span<const int32_t> logits = batch_.logit_rows(), hidden = batch_.hidden_rows();
   streams_.choose(logits, hidden);

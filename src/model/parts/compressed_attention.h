@@ -165,7 +165,7 @@ class CompressedAttention {
   void store_keys(const CompressedAttentionWeights& weights, const CompressedPlaces& places, const float* x);
 
  private:
-  /// Of a step's compressed rows of one ratio.
+  /// The compressed rows of one ratio that a step completes.
   struct Completed {
     int32_t ratio = 0;
     std::vector<int32_t> positions;  // where they begin
@@ -202,7 +202,7 @@ class CompressedAttention {
   CompressedAttentionActivations activations_;
   int64_t rows_max_ = 0;
   Buffer no_biases_;
-  // Of the step; reserved once.
+  // What belongs to the step; reserved once.
   const BatchRows* batch_ = nullptr;
   const PagePool* pool_ = nullptr;
   LowRankRows* adapters_ = nullptr;

@@ -86,7 +86,7 @@ class Engrams {
   /// The arrays, once they are allocated, for steps of at most `rows`.
   void prepare(const EngramActivations& activations, int64_t rows);
 
-  /// Before a step: stores the classes that later positions look back at, and finds the tables' rows of all layers.
+  /// Begins a step: stores the classes that later positions look back at, and finds the tables' rows of all layers.
   void find(const KvView& kv, std::span<const AttentionSlice> slices, std::span<const TokenId> tokens);
   /// Adds the engram of a layer to the streams [rows, streams, embedding] of all rows; `engram` as in load_engram().
   void add(int32_t engram, const EngramWeights& weights, float* streams);

@@ -44,7 +44,7 @@ struct MoeConfig {
   int64_t inner() const;
 };
 
-/// By expert_count, expert_used_count and the width keys. `dense`: the width of experts in files that do not say it.
+/// Reads expert_count, expert_used_count and the width keys. `dense`: the width of experts in files that do not say it.
 /// Error: kCorruptFile.
 Result<MoeConfig> read_experts(const MetadataReader& keys, int64_t dense);
 

@@ -36,17 +36,17 @@ class Head {
   /// Bytes of host memory that reserve() asks for.
   static int64_t bytes(const HeadConfig& config, int64_t logit_rows, int64_t hidden_rows);
   void reserve(int64_t logit_rows, int64_t hidden_rows);
-  /// As Runner's.
+  /// The same as Runner's.
   bool samples_on_device() const;
 
   /// x [rows, embedding] by the output matrix; `logits` [logit rows, vocabulary] in the backend's memory hold those
   /// until the next step.
   Result<LogitsView> run(const Linear& output, const float* x, const HeadRows& rows, float* logits);
-  /// Of logits that are there already. With `keep` none is read, and sample() waits for the step, so that a device
+  /// Takes logits that are there already. With `keep` none is read, and sample() waits for the step, so that a device
   /// takes samples without returning to the host. Otherwise this waits, for steps without logits too: how long they
   /// take is measured by who runs them.
   Result<LogitsView> take(float* there, int64_t rows, bool keep);
-  /// As Runner's.
+  /// The same as Runner's.
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
                       std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled);
   Result<std::span<const float>> row(int64_t i);

@@ -30,7 +30,7 @@ struct HyperConnectionConfig {
   int64_t width() const { return streams * embedding; }
 };
 
-/// Of a block: logits of stream shares, and what they are scaled and moved by.
+/// A block's logits of stream shares, and what they are scaled and moved by.
 struct StreamWeights {
   Linear logits;
   Buffer scale;
@@ -38,7 +38,7 @@ struct StreamWeights {
 
   /// `name`_fn, _scale and _base of a block.
   static Result<StreamWeights> load(WeightLoader& loader, const std::string& name, const HyperConnectionConfig& config);
-  /// Of the output, which reads alone.
+  /// The same of the output, which reads alone.
   static Result<StreamWeights> load_output(WeightLoader& loader, const std::string& name,
                                            const HyperConnectionConfig& config);
   bool exist() const { return logits.weight.rows > 0; }

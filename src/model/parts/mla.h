@@ -103,7 +103,7 @@ class Mla {
   void make_queries(Backend& backend, const MlaActivations& activations, const MlaStep& step) const;
   void store_row(Backend& backend, const MlaActivations& activations, const MlaStep& step) const;
 
-  /// Of the indexer; empty in layers without one.
+  /// The weights of the indexer; empty in layers without one.
   struct Indexer {
     Linear query;  // from the normalised low-rank query
     Linear key;

@@ -63,7 +63,7 @@ class PerLayerInputs {
   /// Takes out the inputs of a layer: input() is [rows, elements].
   void begin_layer(int32_t layer);
   float* input() const { return input_; }
-  /// As many elements as input(), which become input() by use_other().
+  /// An array for as many elements as input(), which becomes input() by use_other().
   float* other() const { return input_ == activations_.input ? activations_.other : activations_.input; }
   void use_other() { input_ = other(); }
   /// An array for so many elements, too.

@@ -35,7 +35,7 @@ class RopeTables {
  public:
   /// `ropes` outlive this.
   void add_to(ActivationArena& arena, std::span<const RopeConfig> ropes, int64_t rows);
-  /// Of at most as many rows, at these positions.
+  /// Makes the tables of at most as many rows, which are at these positions.
   void compute(AttentionOperations& operations, std::span<const int32_t> positions) const;
   const float* table(int32_t rope) const { return tables_ + offset(rope); }
 

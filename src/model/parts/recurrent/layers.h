@@ -67,7 +67,7 @@ class RecurrentLayers {
     float* beta = nullptr;        // heads: DeltaNet's beta, or Mamba's factor of the state
     float* read = nullptr;        // inner: what heads have read of their states
     float* added = nullptr;       // embedding, where attention is beside
-    // Of drafts, [layers, drafts, ...].
+    // What is kept of drafts, [layers, drafts, ...].
     float* draft_mixed = nullptr;  // channels: what the convolution has gone over
     float* draft_alpha = nullptr;  // decays
     float* draft_beta = nullptr;   // heads
@@ -90,7 +90,7 @@ class RecurrentLayers {
   void mamba2(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
   void short_convolution(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
   Inputs inputs() const { return {activations_.mixed, activations_.alpha, activations_.beta}; }
-  /// Those of drafts of a layer, from the `first` of the step's.
+  /// The inputs of a layer's drafts, from the `first` of the step's.
   Inputs draft_inputs(int32_t layer, int32_t first) const;
   /// Keeps the inputs of the step's drafts, once the convolution has gone over them.
   void remember_drafts(const RecurrentStep& step) const;

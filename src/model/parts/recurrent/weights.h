@@ -22,7 +22,7 @@ struct KimiDeltaWeights {
   Linear alpha_low;
 };
 
-/// Those that a layer's mixer does not have are empty.
+/// What a layer's mixer does not have is empty.
 struct RecurrentWeights {
   Linear mixed;             ///< what the convolution goes over
   Linear gate;              ///< of the gated norm; of a short convolution, of its output
