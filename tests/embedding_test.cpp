@@ -44,7 +44,11 @@ class Decoding {
  public:
   explicit Decoding(const std::filesystem::path& path, int threads = 1)
       : file_(gguf::Reader::open(path).value()), backend_(make_cpu_backend({.threads = threads, .isa = ""}).value()) {
-    runner_ = load_model(file_, *backend_, {.context_tokens = 512, .batch_tokens_max = 256, .logits_max = 256}).value();
+    // The references were made without simulated rounding.
+    runner_ =
+        load_model(file_, *backend_,
+                   {.context_tokens = 512, .batch_tokens_max = 256, .logits_max = 256, .simulate_rounding = false})
+            .value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), 64);
     pool_ = std::make_unique<PagePool>(PagePool::create(*backend_, runner_->kv_layout(), pages).value());
   }
@@ -76,7 +80,7 @@ class Decoding {
 };
 
 class HiddenRowsTest : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Fixtures, HiddenRowsTest, testing::Values("llama", "qwen3", "olmo2", "phi3"),
+INSTANTIATE_TEST_SUITE_P(Fixtures, HiddenRowsTest, testing::Values("llama", "qwen3", "olmo2", "phi3", "deepseek4"),
                          [](const auto& p) { return std::string(p.param); });
 
 // After the last norm there is only the output matrix.
@@ -323,6 +327,32 @@ class FakeEmbedder final : public Embedder {
   const EmbeddingAbility ability_{.dimensions = 4, .pooling = Pooling::kMean};
   Before before_;
 };
+
+TEST_F(EncoderEngineTest, TextsTakeLoraAdaptersAsTheirRequestsOrTheEngineSay) {
+  std::vector<std::vector<float>> scales;
+  FakeEmbedder embedder([&](std::span<const EmbedText> texts) -> Result<void> {
+    scales.emplace_back(texts.front().adapter_scales.begin(), texts.front().adapter_scales.end());
+    return {};
+  });
+  const auto engine = make_encoder_engine(embedder, {.adapter_scales = {0.5F, 2}}).value();
+  const auto embed = [&](std::optional<std::vector<AdapterScale>> adapters) {
+    GenerateRequest request = request_of({TokenId{1}}, Pooling::kMean, Priority::kBatch);
+    request.adapters = std::move(adapters);
+    auto stream = engine->submit(std::move(request));
+    if (!stream.has_value()) return stream.error().code;
+    EXPECT_EQ(collect(**stream).finish.reason, FinishReason::kStop);
+    return Code::kInternal;
+  };
+  embed(std::nullopt);
+  embed({{{.id = 0, .scale = 4}}});
+  EXPECT_EQ(embed({{{.id = 2, .scale = 1}}}), Code::kInvalidArgument);
+  const AdapterScale all[] = {{.id = 1, .scale = 3}};
+  ASSERT_TRUE(engine->set_adapter_scales(all).has_value());
+  embed(std::nullopt);
+  engine->stop();
+  EXPECT_EQ(scales, (std::vector<std::vector<float>>{{0.5F, 2}, {4, 0}, {0, 3}}));
+  EXPECT_EQ(engine->adapter_scales(), (std::vector<float>{0, 3}));
+}
 
 TEST_F(EncoderEngineTest, AFailedCallFailsOnlyItsTexts) {
   int calls = 0;

@@ -225,12 +225,6 @@ TEST(LoraRefusals, TheInputOfAnMtpModuleOfMixedStreamsIsNamed) {
   EXPECT_EQ(error_of(path, parts_for(path, "blk.4.attn_q_a.weight"), true), "it loaded");
 }
 
-TEST(LoraRefusals, EncodersAreNamed) {
-  const auto path = fixture("models/bert.gguf");
-  EXPECT_THAT(error_of(path, parts_for(path, "blk.0.attn_q.weight")),
-              testing::HasSubstr("LoRA adapters cannot be used with architecture \"bert\", an encoder"));
-}
-
 // Were both shared, the adapter would change all experts alike, which no file means.
 TEST(LoraRefusals, OnePartAtMostIsSharedByTheExperts) {
   const auto path = fixture("models/llama-moe.gguf");

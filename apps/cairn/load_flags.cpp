@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text/json.h"
+#include "kernels/backend.h"
 #include "loader/device.h"
 #include "loader/memory_plan.h"
 #include "model/model.h"

@@ -41,6 +41,7 @@ class EncoderEngine final : public Engine {
                 .context_tokens = embedder.context_tokens(),
                 .embedding = embedder.ability(),
                 .pool_tokens = embedder.context_tokens()},
+        adapters_(options.adapter_scales),
         tenants_(options.tenant_requests_max),
         queue_(options.queue_max) {
     batch_.reserve(static_cast<size_t>(embedder.texts_max()));
@@ -61,6 +62,8 @@ class EncoderEngine final : public Engine {
   std::string_view model() const override { return model_; }
   Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const override;
   int32_t context_tokens() const override { return limits_.context_tokens; }
+  std::vector<float> adapter_scales() const override { return adapters_.current(); }
+  Result<void> set_adapter_scales(std::span<const AdapterScale> scales) override { return adapters_.set(scales); }
 
  private:
   using Entry = std::unique_ptr<Submission>;
@@ -83,6 +86,7 @@ class EncoderEngine final : public Engine {
   const std::function<Result<void>()> check_weights_;
   const AdmissionLimits limits_;
   SteadyClock clock_;
+  AdapterScales adapters_;
   Tenants tenants_;
   RequestQueue queue_;
   UnnotifiedChannels unnotified_;
@@ -118,7 +122,9 @@ Result<std::unique_ptr<GenerateStream>> EncoderEngine::submit(GenerateRequest re
     return fail_at("model", Code::kUnsupported,
                    "this model is an encoder: it gives embeddings (POST /v1/embeddings) and writes no text");
   }
+  CAIRN_TRY(std::vector<float> scales, adapters_.of(request.adapters));
   CAIRN_TRY(Entry submission, check_request(std::move(request), limits_));
+  submission->adapter_scales = std::move(scales);
   submission->party = party_of(submission->request.client, submission->request.tenant);
   CAIRN_TRY(submission->ticket, tenants_.admit(submission->request.client, submission->request.tenant));
   submission->arrival_ns = clock_.now().count();
@@ -258,7 +264,9 @@ void EncoderEngine::run_batch() {
   const size_t width = pooling == Pooling::kRank ? 1 : static_cast<size_t>(limits_.embedding.dimensions);
   const int64_t begin_ns = clock_.now().count();
   texts_.clear();
-  for (const Entry& entry : batch_) texts_.push_back({entry->request.prompt, entry->request.embed->second_begin});
+  for (const Entry& entry : batch_) {
+    texts_.push_back({entry->request.prompt, entry->request.embed->second_begin, entry->adapter_scales});
+  }
   vectors_.resize(batch_.size() * width);
   Result<void> done = embedder_.embed(texts_, pooling, vectors_);
   if (done && check_weights_) done = check_weights_();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "model/embedder.h"
@@ -15,6 +16,7 @@ struct EncoderEngineOptions {
   std::string model{};                            ///< as in EngineOptions
   int32_t queue_max = 256;                        ///< maximum waiting texts; more are refused with kQueueFull
   int32_t tenant_requests_max = 0;                ///< as in EngineOptions
+  std::vector<float> adapter_scales{};            ///< as in EngineOptions
   std::function<Result<void>()> check_weights{};  ///< as in EngineOptions
 };
 

@@ -10,10 +10,13 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/cpu_options.h"
 #include "model/model.h"
 
 namespace cairn {
+
+class Backend;
+class DeviceMemory;
 
 /// Layers on GPUs: as many as fit, perhaps none; or all, else an error.
 inline constexpr int32_t kGpuLayersAuto = -1;
@@ -27,7 +30,8 @@ struct DeviceWishes {
 };
 
 struct DevicePart {
-  std::unique_ptr<Backend> backend;
+  /// Its only owner; a shared_ptr, because readers of this header need not know what a Backend is.
+  std::shared_ptr<Backend> backend;
   bool gpu = false;    ///< its memory is not the machine's
   int32_t layers = 0;  ///< of those that come next; of the last part, which has the rest, 0
 };

@@ -171,6 +171,16 @@ std::function<Result<void>()> watch_files(LoadedModel& model) {
   return [&files = *model.files] { return files.check(); };
 }
 
+// Sets the names of the model's adapters, and returns their scales.
+std::vector<float> name_adapters(const LoadOptions& options, LoadedModel& model) {
+  std::vector<float> scales;
+  for (const LoraFile& adapter : options.lora) {
+    scales.push_back(adapter.scale);
+    model.adapters.push_back(std::filesystem::path(adapter.path).filename().string());
+  }
+  return scales;
+}
+
 Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options, const LoadOptions& options) {
   if (model.draft != nullptr) {
     return fail_at("draft", Code::kInvalidArgument, "{} writes no text, for which a draft model could draft",
@@ -182,6 +192,7 @@ Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options
   CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, {.model = model.name,
                                                                 .queue_max = options.queue_max,
                                                                 .tenant_requests_max = options.tenant_requests_max,
+                                                                .adapter_scales = name_adapters(options, model),
                                                                 .check_weights = watch_files(model)}));
   log_info("an encoder: vectors of {} numbers for texts of up to {} tokens", model.embedding.dimensions,
            model.engine->context_tokens());
@@ -226,10 +237,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
                                               .dump());
   }
   engine_options.speculation = options.speculation;
-  for (const LoraFile& adapter : options.lora) {
-    engine_options.adapter_scales.push_back(adapter.scale);
-    model.adapters.push_back(std::filesystem::path(adapter.path).filename().string());
-  }
+  engine_options.adapter_scales = name_adapters(options, model);
   std::unique_ptr<Drafter> drafter;
   if (model.draft != nullptr) {
     log_info("draft model {}: {}", options.draft_model, model.draft->plan.stages.front().text());

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "model/arch/table.h"
-#include "model/model.h"
-#include "model/recurrent_config.h"
+#include "kernels/backend.h"
+#include "model/model_options.h"
 
 namespace cairn {
 
@@ -32,7 +31,7 @@ Result<void> read_kv_heads(const MetadataReader& keys, DecoderConfig& config) {
 Result<void> read_feed_forward_length(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY(const std::vector<int64_t> lengths,
             keys.per_layer("feed_forward_length", std::ssize(config.layers), 1, kFeedForwardMax));
-  config.feed_forward = std::ranges::max(lengths);
+  config.feed_forward.length = std::ranges::max(lengths);
   for (size_t i = 0; i < lengths.size(); ++i) config.layers[i].feed_forward_length = lengths[i];
   return {};
 }
@@ -87,23 +86,11 @@ Result<void> read_pooling_and_head(const MetadataReader& keys, DecoderConfig& co
   return {};
 }
 
-// The architecture decides which kind of norm it has: files may hold the key of the other one too, or only that.
-Result<void> read_norm_epsilon(const MetadataReader& keys, DecoderConfig& config) {
-  const char* key = "attention.layer_norm_rms_epsilon";
-  const char* other = "attention.layer_norm_epsilon";
-  keys.mark_read(key);
-  if (config.norm != NormKind::kRms) std::swap(key, other);
-  if (!keys.contains(key) && keys.contains(other)) key = other;
-  CAIRN_TRY(config.norm_epsilon, keys.number(key));
-  if (config.norm_epsilon >= 0) return {};
-  return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
-}
-
 void complete_layer(const DecoderConfig& config, LayerConfig& layer) {
   if (layer.kv_heads == 0) layer.kv_heads = config.kv_heads;
   if (layer.key_dim == 0) layer.key_dim = config.key_dim;
   if (layer.value_dim == 0) layer.value_dim = config.value_dim;
-  if (layer.feed_forward_length == 0) layer.feed_forward_length = config.feed_forward;
+  if (layer.feed_forward_length == 0) layer.feed_forward_length = config.feed_forward.length;
 }
 
 void complete_layers(DecoderConfig& config) {
@@ -128,6 +115,36 @@ Result<void> check_causal(const MetadataReader& keys) {
 }
 
 }  // namespace
+
+AttentionConfig DecoderConfig::attention(const LayerConfig& layer) const {
+  return {.heads = heads,
+          .kv_heads = layer.kv_heads,
+          .key_dim = layer.key_dim,
+          .value_dim = layer.value_dim,
+          .scale = attention_scale,
+          .soft_cap = attention_logit_softcap,
+          .window = layer.window,
+          .chunked = chunked_windows,
+          .qk_norm = layer.qk_norm ? qk_norm : QkNorm::kNone,
+          .qk_norm_after_rope = qk_norm_after_rope,
+          .value_norm = value_norm,
+          .value_is_key = layer.value_is_key,
+          .own_kv = layer.kv_layer == kOwnKv,
+          .gated = gated_attention,
+          .sinks = attention_sinks,
+          .norm_epsilon = norm.epsilon};
+}
+
+PerLayerInputConfig DecoderConfig::per_layer_inputs(int32_t begin, int32_t end) const {
+  return {.elements = per_layer_input,
+          .vocabulary = vocabulary,
+          .embedding = embedding,
+          .layers = static_cast<int32_t>(layers.size()),
+          .begin = begin,
+          .end = end,
+          .activation = feed_forward.activation,
+          .norm_epsilon = norm.epsilon};
+}
 
 int64_t DecoderConfig::query_elements() const {
   return heads * most_of_layers(*this, [](const LayerConfig& layer) { return layer.key_dim; });
@@ -193,26 +210,38 @@ Result<int32_t> context_of_run(int32_t trained, int32_t wanted) {
   return tokens;
 }
 
-Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Architecture& architecture,
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const DecoderReader& reader,
                                           int32_t context_tokens) {
-  const MetadataReader keys(file, architecture.name);
+  const MetadataReader keys(file, reader.architecture);
   DecoderConfig config;
   CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
   config.layers.resize(layers);
   CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
-  if (architecture.hybrid) {
+  if (reader.hybrid) {
     CAIRN_TRY_VOID(read_hybrid_feed_forward(keys, config));
   } else {
     CAIRN_TRY_VOID(read_feed_forward_length(keys, config));
   }
-  CAIRN_TRY_VOID(read_heads(keys, architecture.hybrid, config));
+  CAIRN_TRY_VOID(read_heads(keys, reader.hybrid, config));
   CAIRN_TRY_VOID(read_context(keys, context_tokens, config));
   CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
   CAIRN_TRY_VOID(read_pooling_and_head(keys, config));
   CAIRN_TRY_VOID(check_causal(keys));
-  CAIRN_TRY_VOID(architecture.read_decoder(keys, config));
+  CAIRN_TRY_VOID(reader.complete(keys, config));
   complete_layers(config);
-  CAIRN_TRY_VOID(read_norm_epsilon(keys, config));
+  CAIRN_TRY(config.norm.epsilon, read_norm_epsilon(keys, config.norm.kind, true));
+  if (config.recurrent) {
+    config.recurrent->embedding = config.embedding;
+    config.recurrent->norm_epsilon = config.norm.epsilon;
+    config.recurrent->beside_attention =
+        std::ranges::find(config.layers, Mixer::kAttentionAndMamba2, &LayerConfig::mixer) != config.layers.end();
+  }
+  if (config.mla) {
+    config.mla->heads = config.heads;
+    config.mla->value_dim = config.value_dim;
+    config.mla->scale = config.attention_scale;
+    config.mla->norm_epsilon = config.norm.epsilon;
+  }
   config.unread_keys = keys.unread();
   return config;
 }
@@ -238,36 +267,49 @@ Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t m
 Result<void> read_experts_config(const MetadataReader& keys, bool required, DecoderConfig& config) {
   CAIRN_TRY(const int64_t count, keys.integer_or("expert_count", 0, required ? 1 : 0, kExpertsMax));
   if (count == 0 && !required) return {};
-  MoeConfig experts;
-  CAIRN_TRY(experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
-  CAIRN_TRY(experts.route.used, keys.integer("expert_used_count", 1, std::min(count, kExpertsUsedMax)));
-  CAIRN_TRY(experts.width, keys.integer_or("expert_feed_forward_length", config.feed_forward, 1, kFeedForwardMax));
-  CAIRN_TRY(experts.shared_width, keys.integer_or("expert_shared_feed_forward_length", 0, 0, kFeedForwardMax));
-  config.experts = experts;
+  CAIRN_TRY(config.experts, read_experts(keys, config.feed_forward.length));
   const auto layers = static_cast<int64_t>(config.layers.size());
   CAIRN_TRY(const int64_t dense, keys.integer_or("leading_dense_block_count", 0, 0, layers));
   for (int64_t i = dense; i < layers; ++i) config.layers[i].routed = true;
   return {};
 }
 
-Result<void> read_latent_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config) {
-  MlaConfig latent;
-  CAIRN_TRY(latent.q_lora_rank, keys.integer_or("attention.q_lora_rank", 0, 0, kLowRankMax));
-  CAIRN_TRY(latent.rank, keys.integer("attention.kv_lora_rank", 1, kLowRankMax));
-  const bool rows = keys.contains("attention.key_length_mla");
-  const char* query_key = rows ? "attention.key_length_mla" : "attention.key_length";
-  CAIRN_TRY(const int32_t query_dim, keys.integer(query_key, 1, kHeadDimMax));
-  CAIRN_TRY(config.value_dim,
-            keys.integer(rows ? "attention.value_length_mla" : "attention.value_length", 1, kHeadDimMax));
-  latent.rope = rope_dims;
-  if (latent.rope >= query_dim) {
-    return fail(Code::kCorruptFile, "{} is {}, but {} is {}: some elements of a head must not turn",
-                keys.full("rope.dimension_count"), latent.rope, keys.full(query_key), query_dim);
+Result<void> read_routing_config(const MetadataReader& keys, const RoutingDefaults& missing, DecoderConfig& config) {
+  if (!config.experts) return {};
+  return read_routing(keys, missing, *config.experts);
+}
+
+Result<void> read_expert_step_config(const MetadataReader& keys, DecoderConfig& config) {
+  const auto layers = static_cast<int64_t>(config.layers.size());
+  CAIRN_TRY(const int64_t step, keys.integer_or("interleave_moe_layer_step", 1, 1, layers));
+  for (int64_t i = 0; i < layers; ++i) {
+    if ((i + 1) % step != 0) config.layers[i].routed = false;
   }
-  latent.nope = query_dim - latent.rope;
+  return {};
+}
+
+Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& config) {
+  const auto layers = static_cast<int64_t>(config.layers.size());
+  CAIRN_TRY(config.mtp_layers, keys.integer_or("nextn_predict_layers", 0, 0, layers - 1));
+  config.layers.resize(layers - config.mtp_layers);
+  return {};
+}
+
+void describe_mtp_layer(DecoderConfig& config) {
+  if (config.mtp_layers == 0) return;
+  const auto attends = std::find_if(config.layers.rbegin(), config.layers.rend(),
+                                    [](const LayerConfig& layer) { return layer.mixer == Mixer::kAttention; });
+  if (attends == config.layers.rend()) return;
+  config.mtp_layer = *attends;
+  config.mtp_layer->feed_forward = true;
+  config.mtp_layer->routed = config.experts.has_value();
+}
+
+Result<void> read_mla_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config) {
+  CAIRN_TRY(config.mla, read_mla(keys, rope_dims));
+  config.value_dim = config.mla->value_dim;
   config.kv_heads = 1;
-  config.key_dim = latent.row_dim();
-  config.latent = latent;
+  config.key_dim = config.mla->row_dim();
   return {};
 }
 
@@ -305,19 +347,19 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
     return static_cast<int32_t>(group);
   };
   const auto add_kv = [&](const LayerConfig& layer, int32_t device) -> KvPlace {
-    const KvKind kind = config.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
+    const KvKind kind = config.mla ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
     const int32_t group = group_of(kind, layer.window, device);
     std::vector<KvLayer>& layers = groups[group].layers;
     const KvPlace place{group, static_cast<int32_t>(layers.size())};
     KvLayer kv{.kv_heads = layer.kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim};
-    if (config.latent) {
+    if (config.mla) {
       kv.value_dim = 0;
     } else {
       kv.type = stages[device].backend->stored_kv_type(options.kv_type);
     }
     layers.push_back(kv);
-    if (config.latent && config.latent->indexer && layer.indexer) {
-      layers.push_back({.kv_heads = 1, .key_dim = config.latent->indexer->key_dim});
+    if (config.mla && config.mla->indexer && layer.indexer) {
+      layers.push_back({.kv_heads = 1, .key_dim = config.mla->indexer->key_dim});
     }
     return place;
   };

@@ -11,80 +11,24 @@
 
 #include "base/error.h"
 #include "cache/kv_layout.h"
-#include "kernels/backend.h"
-#include "model/layer_kinds.h"
+#include "kernels/operation_params.h"
+#include "model/kv_place.h"
 #include "model/metadata_reader.h"
+#include "model/parts/attention.h"
+#include "model/parts/experts.h"
+#include "model/parts/feed_forward.h"
+#include "model/parts/head.h"
+#include "model/parts/mla.h"
+#include "model/parts/norm.h"
+#include "model/parts/per_layer_input.h"
+#include "model/parts/recurrent/config.h"
+#include "model/parts/rope.h"
 #include "model/pooling.h"
 
 namespace cairn {
 
-struct Architecture;  // arch/table.h
 struct ModelOptions;
 struct PipelineStage;
-
-/// How rows of the residual stream are normalised.
-enum class NormKind { kRms, kLayerNorm };
-
-/// How queries and keys are normalised.
-enum class QkNorm {
-  kNone,
-  kPerHead,            ///< RMS, each head by itself; weight [head_dim]
-  kAllHeads,           ///< RMS, the whole row; weight [heads * head_dim]
-  kPerHeadUnweighted,  ///< RMS, each head by itself; no weight
-  kLayerNormPerHead,   ///< layer norm, each head by itself with its own weight; weight [heads, head_dim]
-};
-
-/// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
-struct RopeConfig {
-  RopeStyle style = RopeStyle::kInterleaved;
-  int32_t dims = 0;                 ///< first elements of a head that turn; even
-  std::vector<double> frequencies;  ///< [dims / 2], radians per position
-  float magnitude = 1;
-  /// LongRoPE: contexts of at most so many tokens have other frequencies; 0: there is no choice.
-  int32_t short_context = 0;
-};
-
-/// Feed-forward of routed experts, the same in every layer that has it.
-struct MoeConfig {
-  int64_t width = 0;
-  RouteParams route;          ///< its bias is a layer's weight
-  int64_t shared_width = 0;   ///< of an expert that every row passes; 0: none
-  bool shared_gated = false;  ///< whose output is scaled by a sigmoid
-  /// A row is multiplied by its expert's weight before it passes the expert, not after; then each row has one expert.
-  bool weighted_inputs = false;
-  /// > 0: the experts work on rows of so many elements, made from the residual stream's and made back into such. The
-  /// router and the expert of all rows read the residual stream's.
-  int64_t latent = 0;
-  /// The layer's dense feed-forward works too, and both are added. Each has norms of its own before and after.
-  bool beside_dense = false;
-  /// The router reads the residual stream by a norm of its own, whose weight is ffn_gate_inp.scale / sqrt(embedding).
-  bool router_norm = false;
-
-  /// Elements of the rows that experts work on, in a model of this embedding.
-  int64_t row_width(int64_t embedding) const { return latent > 0 ? latent : embedding; }
-};
-
-/// Choosing the positions that attention reads (DeepSeek 3.2, GLM 5).
-struct IndexerConfig {
-  RopeStyle rope_style = RopeStyle::kNeoX;  ///< of the first elements of its queries and keys
-  int32_t heads = 0;
-  int32_t key_dim = 0;
-  int32_t most = 0;  ///< positions
-  float norm_epsilon = 0;
-};
-
-/// Attention whose keys and values are made from one short row per position (MLA). Its key_dim in the config is
-/// that of a row: `rank` elements and `rope` ones that turn.
-struct MlaConfig {
-  int64_t q_lora_rank = 0;  ///< queries are made through so many elements; 0: directly
-  int32_t rank = 0;
-  int32_t rope = 0;  ///< which do not, in a layer without a rope
-  int32_t nope = 0;  ///< elements of a head's query that do not turn
-  std::optional<IndexerConfig> indexer;
-
-  int32_t row_dim() const { return rank + rope; }
-  int32_t query_dim() const { return nope + rope; }
-};
 
 inline constexpr int32_t kNoRope = -1;
 inline constexpr int32_t kOwnKv = -1;
@@ -118,14 +62,12 @@ struct DecoderConfig {
   int64_t embedding = 0;
   // What can differ between layers is in LayerConfig; here are those of layers that have none of their own, or the
   // largest.
-  int64_t feed_forward = 0;
   int32_t heads = 0;
   int32_t kv_heads = 0;  ///< divides heads
   int32_t key_dim = 0;
   int32_t value_dim = 0;
   int32_t context_trained = 0;
   int32_t context_tokens = 0;  ///< of this run, at most the trained one
-  float norm_epsilon = 0;
 
   float embedding_scale = 1;
   float residual_scale = 1;  ///< of what attention and feed-forward add
@@ -140,10 +82,8 @@ struct DecoderConfig {
   int32_t temperature_length = 1;
   int32_t temperature_offset = 0;
 
-  Activation activation = Activation::kSilu;
-  bool gated_feed_forward = true;  ///< down(act(gate x) * up x); otherwise down(act(up x))
-  NormKind norm = NormKind::kRms;
-  bool norm_biases = false;  ///< of layer norms
+  FeedForwardConfig feed_forward;
+  NormConfig norm;
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_after_rope = false;  ///< queries and keys are normalised once they are rotated, not before
   bool pre_norms = true;            ///< before attention and feed-forward
@@ -160,7 +100,6 @@ struct DecoderConfig {
   int64_t per_layer_input = 0;       ///< > 0: elements of a token's input that each layer has (PerLayerInputs)
   bool learned_positions = false;    ///< position_embd is added to the embeddings of tokens
   bool attention_sinks = false;      ///< a score without a value joins each softmax: attn_sinks
-  bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
   bool output_is_embedding = false;  ///< even if the file had an output matrix
   /// attn_q has for each head the rows of its query, then as many of a gate: what the head has read is multiplied by
   /// the gate's sigmoid.
@@ -171,7 +110,7 @@ struct DecoderConfig {
   int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
 
   std::optional<MoeConfig> experts;
-  std::optional<MlaConfig> latent;  ///< of all layers that attend
+  std::optional<MlaConfig> mla;  ///< of all layers that attend
   std::optional<RecurrentConfig> recurrent;
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
@@ -186,6 +125,15 @@ struct DecoderConfig {
   /// A layer by its number in the file.
   const LayerConfig& layer(size_t number) const { return number < layers.size() ? layers[number] : *mtp_layer; }
 
+  RopeSizes rope_sizes() const { return {key_dim, context_trained, context_tokens}; }
+  /// Attention of one of the layers that attend, but not over latent rows.
+  AttentionConfig attention(const LayerConfig& layer) const;
+
+  /// The inputs of the layers of a range.
+  PerLayerInputConfig per_layer_inputs(int32_t begin, int32_t end) const;
+
+  HeadConfig head() const { return {vocabulary, embedding, logit_scale, final_logit_softcap}; }
+
   /// Elements of a row in the layer that has most.
   int64_t query_elements() const;
   int64_t key_elements() const;
@@ -195,8 +143,19 @@ struct DecoderConfig {
   int64_t dense_inner_elements() const;  ///< of a dense feed-forward; 0 if there is none
 };
 
+/// Completes a config that holds the common numbers, one layer entry per layer, and llama's choices. At the end
+/// every layer's rope is kNoRope or an index into ropes.
+using ReadDecoderConfig = Result<void> (*)(const MetadataReader& keys, DecoderConfig& config);
+
+/// What an architecture adds to what all have.
+struct DecoderReader {
+  std::string_view architecture;
+  ReadDecoderConfig complete = nullptr;
+  bool hybrid = false;  ///< layers may be without attention or feed-forward
+};
+
 /// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
-Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Architecture& architecture,
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const DecoderReader& reader,
                                           int32_t context_tokens);
 
 /// Rows of the token table, which must agree with what else the file says of the vocabulary.
@@ -213,19 +172,24 @@ Result<void> read_windows_config(const MetadataReader& keys, int64_t window, int
 /// stands for a missing key.
 Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t missing, DecoderConfig& config);
 
+// -- The shapes of hybrids: layers without attention, without a feed-forward, or with a state; hybrid_config.cpp.
+/// feed_forward_length, where it may be an array: layers of 0 have no feed-forward. With experts the key may be
+/// missing.
+Result<void> read_hybrid_feed_forward(const MetadataReader& keys, DecoderConfig& config);
+/// attention.head_count and head_count_kv, where they may be arrays: layers of 0 have no attention, and their mixer
+/// becomes Mixer::kNone. No heads at all: all layers are such.
+Result<void> read_hybrid_heads(const MetadataReader& keys, DecoderConfig& config);
+/// ssm.*, for Gated DeltaNet and Mamba-2.
+Result<void> read_state_config(const MetadataReader& keys, DecoderConfig& config);
+/// The layers that have no attention get this mixer.
+void mix_otherwise_by(Mixer mixer, DecoderConfig& config);
+
 /// Experts by expert_count, expert_used_count and the width keys, in all layers but those that
 /// leading_dense_block_count counts; none if expert_count is 0 or missing and they are not `required`. The caller sets
 /// what is not in the metadata.
 Result<void> read_experts_config(const MetadataReader& keys, bool required, DecoderConfig& config);
 
-/// How chosen experts are scored and weighted, where a file does not say.
-struct RoutingDefaults {
-  RouteScore score = RouteScore::kSoftmax;
-  bool renormalise = false;
-};
-
-/// Completes what read_experts_config() has read, if there are experts: expert_shared_count, expert_gating_func,
-/// expert_weights_norm, expert_weights_scale and the groups of experts.
+/// Completes what read_experts_config() has read by read_routing(), if there are experts.
 Result<void> read_routing_config(const MetadataReader& keys, const RoutingDefaults& missing, DecoderConfig& config);
 
 /// Of the layers with experts only every interleave_moe_layer_step-th keeps them: those of index i with i + 1 a
@@ -239,20 +203,12 @@ Result<void> leave_out_mtp_layers(const MetadataReader& keys, DecoderConfig& con
 /// has them, or a dense feed-forward.
 void describe_mtp_layer(DecoderConfig& config);
 
-/// Attention over latent rows, by attention.q_lora_rank, kv_lora_rank, key_length_mla and value_length_mla; of each row
-/// the last `rope_dims` elements turn, if there is a rope. Files for whole keys and values (attn_kv_b) give a head's
-/// sizes as key_length and value_length, where others give those of a row. Sets `latent` and what follows from it.
-Result<void> read_latent_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config);
+/// Attention over latent rows, by read_mla(). Sets `mla` and what follows from it.
+Result<void> read_mla_config(const MetadataReader& keys, int32_t rope_dims, DecoderConfig& config);
 
 /// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
 /// scale.
 Result<void> read_temperature_config(const MetadataReader& keys, float missing, DecoderConfig& config);
-
-/// Where a layer's keys and values are in the layout. The keys of an indexer are in the layer behind.
-struct KvPlace {
-  int32_t group = 0;
-  int32_t layer = 0;
-};
 
 /// Where a layer's state is: bytes from the beginning of a slot.
 struct StatePlace {

@@ -22,6 +22,7 @@ struct EmbedText {
   std::span<const TokenId> tokens;  ///< 1 .. context_tokens()
   /// From here on it is the second one of a pair, for models that tell them apart; kNoSecond: there is none.
   int32_t second_begin = kNoSecond;
+  std::span<const float> adapter_scales = {};  ///< as in BatchSlice
 };
 
 /// Thread: one at a time.

@@ -13,15 +13,14 @@
 #include "model/config.h"
 #include "model/decoder/assistant.h"
 #include "model/decoder/decoder.h"
-#include "model/decoder/latent_attention.h"
+#include "model/decoder/decoder_weights.h"
 #include "model/deepseek4/dspark_weights.h"
 #include "model/deepseek4/mtp_weights.h"
 #include "model/deepseek4/runner.h"
 #include "model/embedder.h"
 #include "model/encoder/encoder.h"
+#include "model/encoder/encoder_weights.h"
 #include "model/pipeline.h"
-#include "model/weights/decoder_weights.h"
-#include "model/weights/encoder_weights.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn {
@@ -97,7 +96,7 @@ Result<void> check_stages(const DecoderConfig& config, std::span<const PipelineS
 
 // Positions that an indexer has chosen are read where they are, in the step of one device.
 Result<void> check_shared_choices(const DecoderConfig& config, std::span<const PipelineStage> stages) {
-  if (!config.latent || !config.latent->indexer) return {};
+  if (!config.mla || !config.mla->indexer) return {};
   int32_t begin = 0;
   for (const PipelineStage& stage : stages.first(stages.size() - 1)) {
     begin += stage.layers;
@@ -133,7 +132,16 @@ Result<void> check_is_whole(std::span<const PipelineStage> stages, std::string_v
   return fail(Code::kUnsupported, "{} cannot be split between devices; use --gpu-layers all, auto or 0", what);
 }
 
-int64_t experts_used_of(const DecoderConfig& config) { return config.experts ? config.experts->route.used : 1; }
+template <class Config>
+int64_t experts_used_of(const Config& config) {
+  return config.experts ? config.experts->route.used : 1;
+}
+
+/// Options of an encoder's weights: layers over pooled rows may have more of these than a chunk has rows.
+ModelOptions encoder_weight_options(ModelOptions options) {
+  options.batch_tokens_max = Encoder::product_rows(options.batch_tokens_max);
+  return options;
+}
 
 LayerRange range_of(const DecoderConfig& config, std::span<const PipelineStage> stages, size_t stage) {
   LayerRange range;
@@ -141,6 +149,15 @@ LayerRange range_of(const DecoderConfig& config, std::span<const PipelineStage> 
   const bool last = stage + 1 == stages.size();
   range.end = last ? static_cast<int32_t>(config.layers.size()) : range.begin + stages[stage].layers;
   return range;
+}
+
+/// The config of one stage: an MTP module works on the device of the last layer.
+DecoderConfig config_of(const DecoderConfig& config, LayerRange range) {
+  DecoderConfig own = config;
+  if (range.is_last(config)) return own;
+  own.mtp_layer.reset();
+  own.keeps_rows = false;
+  return own;
 }
 
 /// The options of one stage: the memory that there is and the pack cache are for the last.
@@ -154,7 +171,7 @@ ModelOptions options_of(const ModelOptions& options, std::span<const PipelineSta
 
 Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
                                     const ModelOptions& options, LayerRange range) {
-  CAIRN_TRY_VOID(check_operations(backend, config.latent.has_value(), false, config.recurrent.has_value()));
+  CAIRN_TRY_VOID(check_operations(backend, config.mla.has_value(), false, config.recurrent.has_value()));
   StageMemory memory;
   const auto load = [&](WeightLoader& binder) { return load_decoder_weights(binder, config, range); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory, experts_used_of(config)));
@@ -180,9 +197,9 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   CAIRN_TRY_VOID(check_shared_kv(config, stages));
   ModelMemory memory;
   for (size_t i = 0; i < stages.size(); ++i) {
-    CAIRN_TRY(
-        memory.stages.emplace_back(),
-        memory_of_stage(file, *stages[i].backend, config, options_of(options, stages, i), range_of(config, stages, i)));
+    const LayerRange range = range_of(config, stages, i);
+    CAIRN_TRY(memory.stages.emplace_back(), memory_of_stage(file, *stages[i].backend, config_of(config, range),
+                                                            options_of(options, stages, i), range));
   }
   // The pipeline's rows, although in the machine's memory wherever the first stage is.
   if (stages.size() > 1) {
@@ -204,7 +221,7 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   ModelMemory memory;
   StageMemory& stage = memory.stages.emplace_back();
   const auto load = [&](WeightLoader& binder) { return load_encoder_weights(binder, backend, config); };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage));
+  CAIRN_TRY_VOID(plan_weights(file, backend, encoder_weight_options(options), load, stage, experts_used_of(config)));
   stage.scratch_bytes = Encoder::bytes(config, backend, options.batch_tokens_max);
   memory.context_tokens = config.context_tokens;
   return memory;
@@ -226,7 +243,7 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   const auto load = [&](WeightLoader& binder) {
     return deepseek4::load_weights(binder, file, config, options.mtp_file);
   };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage, config.experts.used));
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage, config.experts_used()));
   stage.weight_bytes += direction_bytes(options, config.main_layers(), config.embedding);
   for (const int32_t layer : config.engram.layers) {
     stage.file_table_bytes += std::ssize(file.find_tensor(fmt::format("blk.{}.engram_embd.weight", layer))->bytes);
@@ -311,9 +328,10 @@ Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const Deco
   Backend& backend = *stages[stage].backend;
   CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, stage, options, experts_used_of(config)));
   const LayerRange range = range_of(config, stages, stage);
-  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
+  DecoderConfig own = config_of(config, range);
+  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, own, range));
   last_binder.mark_used(binder);
-  return Decoder::create(config, std::move(weights), backend, options, range, kv);
+  return Decoder::create(std::move(own), std::move(weights), backend, options, range, kv);
 }
 
 Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, const ModelOptions& options) {
@@ -332,13 +350,12 @@ Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, c
   return config;
 }
 
-// The MTP module is left out where nobody asks for it, where the file lacks it, and where layers are on several
-// devices.
+// The MTP module is left out where nobody asks for it, and where the file lacks it.
 Result<DecoderConfig> read_decoder(const gguf::Reader& file, const Architecture& architecture,
                                    std::span<const PipelineStage> stages, const ModelOptions& options) {
-  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture, options.context_tokens));
-  const bool usable = options.load_mtp && stages.size() == 1 && stages[0].backend->latent() != nullptr;
-  if (options.mtp_file != nullptr && !usable) {
+  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture.decoder_reader(), options.context_tokens));
+  const bool usable = options.load_mtp && stages.back().backend->latent() != nullptr;
+  if (options.mtp_file != nullptr && (!usable || stages.size() > 1)) {
     return fail_at("draft", Code::kUnsupported, "an assistant drafts for a model that is on one device only");
   }
   const std::string pair = fmt::format("blk.{}.nextn.eh_proj.weight", config.layers.size());
@@ -370,18 +387,12 @@ Result<const Architecture*> architecture_of_model(const gguf::Reader& file) {
   return architecture_of(file);
 }
 
-Result<void> check_adapters(const Architecture& architecture, const ModelOptions& options) {
-  if (options.adapters.empty() || architecture.kind != ArchitectureKind::kEncoder) return {};
-  return fail(Code::kUnsupported, "LoRA adapters cannot be used with architecture \"{}\", an encoder",
-              architecture.name);
-}
-
 Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                                const ModelOptions& options) {
   CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
   CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
   Backend& backend = *stages[0].backend;
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options, config.experts.used));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options, config.experts_used()));
   CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, config, options.mtp_file));
   CAIRN_TRY_VOID(binder.check_adapters());
   end_loading(binder, options);
@@ -436,19 +447,24 @@ bool is_mtp_file(const gguf::Reader& file) {
   return deepseek4::is_mtp_file(file) || deepseek4::is_dspark_file(file) || is_assistant_file(file);
 }
 
+bool is_encoder(const gguf::Reader& file) {
+  const auto architecture = architecture_of(file);
+  return architecture.has_value() && (*architecture)->kind == ArchitectureKind::kEncoder;
+}
+
 Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                  const ModelOptions& options) {
   CAIRN_CHECK(!stages.empty());
   CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
   CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
-  CAIRN_TRY_VOID(check_adapters(*architecture, options));
   switch (architecture->kind) {
     case ArchitectureKind::kDecoder: {
       CAIRN_TRY(const DecoderConfig config, read_decoder(file, *architecture, stages, options));
       return memory_of(file, stages, config, options);
     }
     case ArchitectureKind::kEncoder: {
-      CAIRN_TRY(const EncoderConfig config, read_encoder_config(file, *architecture, options.context_tokens));
+      CAIRN_TRY(const EncoderConfig config,
+                read_encoder_config(file, architecture->name, architecture->read_encoder, options.context_tokens));
       return memory_of(file, stages, config, options);
     }
     case ArchitectureKind::kDeepSeek4: {
@@ -471,7 +487,6 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<c
   CAIRN_CHECK(!stages.empty() && options.batch_tokens_max > 0 && options.logits_max > 0);
   CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
   CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
-  CAIRN_TRY_VOID(check_adapters(*architecture, options));
   switch (architecture->kind) {
     case ArchitectureKind::kDecoder:
       return load_decoder(file, *architecture, stages, options);
@@ -502,14 +517,17 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
   if (architecture->kind != ArchitectureKind::kEncoder) {
     return fail(Code::kUnsupported, "architecture \"{}\" is no encoder: it writes text", architecture->name);
   }
-  CAIRN_TRY(EncoderConfig config, read_encoder_config(file, *architecture, options.context_tokens));
+  CAIRN_TRY(EncoderConfig config,
+            read_encoder_config(file, architecture->name, architecture->read_encoder, options.context_tokens));
   const PipelineStage stage{.backend = &backend};
   CAIRN_TRY(const ModelMemory memory, memory_of(file, {&stage, 1}, config, options));
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options));
+  CAIRN_TRY(WeightLoader binder,
+            begin_loading(file, backend, memory, 0, encoder_weight_options(options), experts_used_of(config)));
   CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, config));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
   }
+  CAIRN_TRY_VOID(binder.check_adapters());
   end_loading(binder, options);
   tell_unread_keys(config.unread_keys);
   if (config.labels > 0 && !config.label_dense) {

@@ -33,6 +33,8 @@ class Pipeline final : public Runner {
     for (const auto& stage : earlier_) CAIRN_TRY_VOID(stage->keep_drafts(pool, slice, count));
     return last_->keep_drafts(pool, slice, count);
   }
+  bool has_mtp() const override { return last_->has_mtp(); }
+  Result<LogitsView> mtp_step(const Batch& batch) override { return last_->mtp_step(batch); }
   const KvLayout& kv_layout() const override { return last_->kv_layout(); }
   int64_t vocabulary() const override { return last_->vocabulary(); }
   int32_t context_tokens() const override { return last_->context_tokens(); }

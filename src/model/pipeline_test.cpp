@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,35 @@ class PipelineTest : public testing::Test {
       const std::span<const float> values = wanted == LogitsWanted::kAll ? view->values : view->hidden;
       all.insert(all.end(), values.begin(), values.end());
       at += rows;
+    }
+    return all;
+  }
+
+  /// Logits of steps, and of two drafts behind each.
+  std::vector<float> run_with_drafts(Runner& runner) {
+    const std::vector<int32_t> counts(runner.kv_layout().groups.size(), 2);
+    std::vector<DeviceMemory*> devices;
+    for (const auto& backend : backends_) devices.push_back(backend.get());
+    PagePool pool = PagePool::create(devices, runner.kv_layout(), counts).value();
+    PageTable pages;
+    EXPECT_TRUE(pool.extend(pages, kTokens + 2));
+    std::vector<float> all;
+    const auto take = [&](const Result<LogitsView>& view) {
+      EXPECT_TRUE(view.has_value()) << view.error().text();
+      all.insert(all.end(), view->values.begin(), view->values.end());
+    };
+    std::vector<TokenId> tokens;
+    for (int32_t i = 0; i < kTokens; ++i) tokens.push_back(TokenId{3 + i * 7 % 40});
+    for (int32_t at = 0; at < kTokens;) {
+      const int32_t rows = at < 21 ? 7 : 1;
+      const BatchSlice slice{SequenceId{}, 0, rows, at, &pages, LogitsWanted::kAll};
+      take(runner.step({std::span(tokens).subspan(at, rows), std::span(&slice, 1), &pool}));
+      at += rows;
+      for (int32_t ahead = 0; ahead < 2; ++ahead) {
+        const TokenId token{5 + 3 * ahead};
+        const BatchSlice draft{.rows = 1, .position_begin = at + ahead, .pages = &pages, .drafts_before = ahead};
+        take(runner.mtp_step({std::span(&token, 1), std::span(&draft, 1), &pool}));
+      }
     }
     return all;
   }
@@ -155,6 +185,27 @@ TEST_F(PipelineTest, RowsBehindTheLastNormToo) {
     const std::vector<float> expected = run(*whole, LogitsWanted::kHiddenAll);
     EXPECT_EQ(std::ssize(expected), kTokens * whole->embedding().dimensions);
     EXPECT_EQ(run(*split, LogitsWanted::kHiddenAll), expected);
+  }
+}
+
+// The module is where the last layer is.
+TEST_F(PipelineTest, DraftsOfAnMtpModuleAreThoseOfOneBackend) {
+  for (const char* name : {"glm4moe-mtp", "qwen35-mtp"}) {
+    SCOPED_TRACE(name);
+    const gguf::Reader file = open_model(name);
+    ModelOptions with_module = options();
+    with_module.load_mtp = true;
+    const auto whole = load_model(file, stages({}), with_module).value();
+    ASSERT_TRUE(whole->has_mtp());
+    const std::vector<float> expected = run_with_drafts(*whole);
+    for (const std::vector<int32_t>& parts : {std::vector<int32_t>{1}, {2}, {1, 1}}) {
+      // The module is one of the file's layers, and the last device has another.
+      if (std::accumulate(parts.begin(), parts.end(), 2) > layers_of(file)) continue;
+      const auto split = load_model(file, stages(parts), with_module);
+      ASSERT_TRUE(split.has_value()) << split.error().text();
+      ASSERT_TRUE((*split)->has_mtp());
+      EXPECT_EQ(run_with_drafts(**split), expected) << parts.size() << " stages first";
+    }
   }
 }
 

@@ -17,8 +17,8 @@
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "model/deepseek4/engram.h"
 #include "model/model.h"
+#include "model/parts/engram.h"
 #include "quant/codec.h"
 #include "synth/weights.h"
 #include "tokenizer/tokenizer.h"
@@ -393,7 +393,7 @@ TEST_F(Synth, TablesOfV41MayBeRowsOfBytesWithScales) {
   std::vector<int64_t> rows(1824);
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<float> values(rows.size() * 256);
-  deepseek4::read_engram_rows(*table, 256, rows, values);
+  read_engram_rows(*table, 256, rows, values);
   const Moments found = moments_of(values);
   EXPECT_NEAR(found.mean, 0, 0.001);
   EXPECT_NEAR(found.deviation, 1 / 16.0, 0.002);

@@ -3,19 +3,13 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "base/error.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/cpu_options.h"
 
 namespace cairn {
 
-struct CpuOptions {
-  int threads = 0;  ///< 0: one per usable core
-  /// A name in kernels/cpu/isa/isa.cpp, such as "avx2"; the value of CAIRN_ISA in the environment if empty, or else the
-  /// best.
-  std::string isa;
-};
 /// Errors: kInvalidArgument (unknown ISA, or one this machine lacks; the message lists what it has).
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);
 

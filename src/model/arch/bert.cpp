@@ -7,7 +7,7 @@ namespace cairn {
 // without token types, and its head has another activation.
 Result<void> read_bert_config(const MetadataReader& /*keys*/, EncoderConfig& config) {
   config.learned_positions = true;
-  config.gated = false;
+  config.feed_forward.gated = false;
   if (config.token_types == 0) config.label_activation = Activation::kRelu;
   return {};
 }

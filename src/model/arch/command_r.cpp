@@ -1,12 +1,12 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
 // Command R and R+: attention and feed-forward beside each other, behind one layer norm. R+, the larger one, normalises
 // queries and keys.
 Result<void> read_command_r_config(const MetadataReader& keys, DecoderConfig& config) {
-  config.norm = NormKind::kLayerNorm;
+  config.norm.kind = NormKind::kLayerNorm;
   config.parallel_residual = true;
   config.feed_forward_norm = {};
   if (keys.file().find_tensor("blk.0.attn_q_norm.weight") != nullptr) config.qk_norm = QkNorm::kLayerNormPerHead;
@@ -15,7 +15,7 @@ Result<void> read_command_r_config(const MetadataReader& keys, DecoderConfig& co
     return fail(Code::kCorruptFile, "{} is {}, but it must be above zero", keys.full("logit_scale"),
                 config.logit_scale);
   }
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

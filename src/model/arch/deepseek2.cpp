@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -27,8 +27,8 @@ RoutingDefaults routing_defaults(const MetadataReader& keys, const DecoderConfig
 // Yarn stretches angles, and lets scores grow with the logarithm of its factor. In other models the rotated elements
 // grow; here all of a head do, by the scale of attention, and deepseek2 leaves out the growth of those rotated.
 Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
-  CAIRN_TRY(RopeParams params, read_rope_params(keys, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
+  CAIRN_TRY(RopeParams params, read_rope_params(keys, config.rope_sizes()));
   params.log_multiplier /= kLogMultiplierUnit;
   const bool yarn = params.scaling == RopeScaling::kYarn && params.extrapolation != 0 && params.factor > 1;
   double growth = 1;
@@ -49,8 +49,8 @@ Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config)
 Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY_VOID(leave_out_mtp_layers(keys, config));
   CAIRN_TRY_VOID(read_rope_config(keys, config));
-  CAIRN_TRY_VOID(read_latent_config(keys, config.ropes[0].dims, config));
-  config.attention_scale /= std::sqrt(static_cast<float>(config.latent->query_dim()));
+  CAIRN_TRY_VOID(read_mla_config(keys, config.ropes[0].dims, config));
+  config.attention_scale /= std::sqrt(static_cast<float>(config.mla->query_dim()));
   CAIRN_TRY_VOID(read_temperature_config(keys, keys.architecture() == "mistral4" ? kTemperatureMistral4 : 0, config));
   CAIRN_TRY_VOID(read_experts_config(keys, false, config));
   return read_routing_config(keys, routing_defaults(keys, config), config);
@@ -59,18 +59,18 @@ Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& co
 // DeepSeek 3.2: each query reads the positions that an indexer chooses.
 Result<void> read_deepseek32_config(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY_VOID(read_deepseek2_config(keys, config));
-  MlaConfig& latent = *config.latent;
-  if (latent.q_lora_rank == 0) {
+  MlaConfig& mla = *config.mla;
+  if (mla.q_lora_rank == 0) {
     return fail(Code::kCorruptFile, "{} is 0 or missing, but the indexer's queries are made from it",
                 keys.full("attention.q_lora_rank"));
   }
   IndexerConfig indexer;
   CAIRN_TRY(indexer.heads, keys.integer("attention.indexer.head_count", 1, kHeadsMax));
-  CAIRN_TRY(indexer.key_dim, keys.integer("attention.indexer.key_length", latent.rope, kHeadDimMax));
+  CAIRN_TRY(indexer.key_dim, keys.integer("attention.indexer.key_length", mla.rope, kHeadDimMax));
   CAIRN_TRY(indexer.most, keys.integer("attention.indexer.top_k", 1, kContextMax));
   indexer.most = std::min(indexer.most, config.context_tokens);
   CAIRN_TRY(indexer.norm_epsilon, keys.positive_or("attention.layer_norm_epsilon", kIndexerNormEpsilon));
-  latent.indexer = indexer;
+  mla.indexer = indexer;
   return {};
 }
 
@@ -82,7 +82,7 @@ Result<void> read_glm_dsa_config(const MetadataReader& keys, DecoderConfig& conf
   constexpr int32_t kContext52 = 1 << 20;
   constexpr size_t kFirst52 = 2, kInterval52 = 4;
   CAIRN_TRY_VOID(read_deepseek32_config(keys, config));
-  config.latent->indexer->rope_style = RopeStyle::kInterleaved;
+  config.mla->indexer->rope_style = RopeStyle::kInterleaved;
   std::vector<LayerConfig>& layers = config.layers;
   if (keys.contains(kTypes)) {
     CAIRN_TRY(const std::vector<bool> flags, keys.flag_per_layer(kTypes, std::ssize(layers)));

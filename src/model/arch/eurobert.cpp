@@ -5,9 +5,9 @@ namespace cairn {
 // EuroBERT: Llama's layers, of which every row sees the whole text.
 Result<void> read_eurobert_config(const MetadataReader& keys, EncoderConfig& config) {
   config.norms = NormPlacement::kPreLn;
-  config.rms_norm = true;
+  config.norm.kind = NormKind::kRms;
   config.embedding_norm = false;
-  config.activation = Activation::kSilu;
+  config.feed_forward.activation = Activation::kSilu;
   return read_encoder_rope(keys, config);
 }
 

@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -12,7 +12,7 @@ Result<void> read_exaone4_config(const MetadataReader& keys, DecoderConfig& conf
   config.pre_norms = false;
   config.post_norms = true;
   config.qk_norm = QkNorm::kPerHead;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   const int64_t missing = config.layers.size() == kLayers32B ? kWindow32B : 0;
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", missing, 0, kContextMax));

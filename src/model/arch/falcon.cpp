@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -11,15 +11,15 @@ Result<void> read_falcon_config(const MetadataReader& keys, DecoderConfig& confi
     return fail(Code::kUnsupported, "{} is \"{}\"; supported is {}: rows of queries, then keys, then values",
                 keys.full("tensor_data_layout"), layout, kLayout);
   }
-  config.norm = NormKind::kLayerNorm;
-  config.norm_biases = true;
-  config.activation = Activation::kGeluErf;
-  config.gated_feed_forward = false;
+  config.norm.kind = NormKind::kLayerNorm;
+  config.norm.biases = true;
+  config.feed_forward.activation = Activation::kGeluErf;
+  config.feed_forward.gated = false;
   config.parallel_residual = true;
   const bool two_norms = keys.file().find_tensor("blk.0.attn_norm_2.weight") != nullptr;
   config.attention_norm = two_norms ? "attn_norm_2" : "attn_norm";
   config.feed_forward_norm = two_norms ? "attn_norm" : "";
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

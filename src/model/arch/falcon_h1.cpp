@@ -1,6 +1,5 @@
 #include "model/arch/table.h"
-#include "model/recurrent_config.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -16,7 +15,7 @@ Result<void> read_falcon_h1_config(const MetadataReader& keys, DecoderConfig& co
     }
     layer.mixer = Mixer::kAttentionAndMamba2;
   }
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

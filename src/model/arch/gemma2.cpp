@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -20,7 +20,7 @@ Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& confi
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", 0, 0, kContextMax));
   if (window == 0) return {};
   constexpr double kWindowRopeBase = 10'000;
-  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, kWindowRopeBase, config));
+  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, kWindowRopeBase, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   constexpr int64_t kPeriod = 6;
   return read_windows_config(keys, window, kPeriod, 1, config);

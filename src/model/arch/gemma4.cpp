@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -25,7 +25,8 @@ Result<void> read_window_layers(const MetadataReader& keys, DecoderConfig& confi
     return fail(Code::kCorruptFile, "{} is {}, but rotated elements come in pairs",
                 keys.full("rope.dimension_count_swa"), dims);
   }
-  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, kGemma4WindowRopeBase, config, dims));
+  CAIRN_TRY(RopeConfig rope,
+            read_window_rope(keys, RopeStyle::kNeoX, kGemma4WindowRopeBase, config.rope_sizes(), dims));
   config.ropes.push_back(std::move(rope));
   CAIRN_TRY_VOID(read_windows_config(keys, window, 0, 1, config));
   for (LayerConfig& layer : config.layers) {
@@ -73,13 +74,13 @@ Result<void> read_values_config(const MetadataReader& keys, DecoderConfig& confi
 
 Result<void> read_common_config(const MetadataReader& keys, DecoderConfig& config) {
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding));
-  config.activation = Activation::kGeluTanh;
+  config.feed_forward.activation = Activation::kGeluTanh;
   config.post_norms = true;
   config.qk_norm = QkNorm::kPerHead;
   config.attention_scale = 1;
   config.layer_output_scale = true;
   CAIRN_TRY(config.final_logit_softcap, keys.number_or("final_logit_softcapping", 0));
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return read_window_layers(keys, config);
 }

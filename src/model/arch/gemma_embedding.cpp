@@ -8,11 +8,11 @@ namespace cairn {
 // that pooled rows go through.
 Result<void> read_gemma_embedding_config(const MetadataReader& keys, EncoderConfig& config) {
   config.norms = NormPlacement::kSandwich;
-  config.rms_norm = true;
+  config.norm.kind = NormKind::kRms;
   config.embedding_norm = false;
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding));
   config.qk_norm = true;
-  config.activation = Activation::kGeluTanh;
+  config.feed_forward.activation = Activation::kGeluTanh;
   CAIRN_TRY_VOID(read_encoder_rope(keys, config));
   constexpr int64_t kPeriod = 6;
   constexpr double kWindowRopeBase = 10'000;

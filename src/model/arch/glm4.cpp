@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -10,8 +10,8 @@ Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config)
                 keys.full("rope.dimension_sections"));
   }
   config.post_norms = true;
-  config.fused_gate_up = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
+  config.feed_forward.fused = true;
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

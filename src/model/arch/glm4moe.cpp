@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -12,7 +12,7 @@ Result<void> read_glm4moe_config(const MetadataReader& keys, DecoderConfig& conf
   if (keys.file().find_tensor("blk.0.attn_q_norm.weight") != nullptr) config.qk_norm = QkNorm::kPerHead;
   CAIRN_TRY_VOID(read_experts_config(keys, true, config));
   CAIRN_TRY_VOID(read_routing_config(keys, {.score = RouteScore::kSigmoid}, config));
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   describe_mtp_layer(config);
   return {};

@@ -4,10 +4,10 @@ namespace cairn {
 
 // GPT-2: learned positions, no rope.
 Result<void> read_gpt2_config(const MetadataReader& /*keys*/, DecoderConfig& config) {
-  config.norm = NormKind::kLayerNorm;
-  config.norm_biases = true;
-  config.activation = Activation::kGeluTanh;
-  config.gated_feed_forward = false;
+  config.norm.kind = NormKind::kLayerNorm;
+  config.norm.biases = true;
+  config.feed_forward.activation = Activation::kGeluTanh;
+  config.feed_forward.gated = false;
   config.learned_positions = true;
   for (LayerConfig& layer : config.layers) layer.rope = kNoRope;
   return {};

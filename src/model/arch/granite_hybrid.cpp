@@ -1,5 +1,4 @@
 #include "model/arch/table.h"
-#include "model/recurrent_config.h"
 
 namespace cairn {
 

@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -7,7 +7,7 @@ namespace cairn {
 Result<void> read_hunyuan_dense_config(const MetadataReader& keys, DecoderConfig& config) {
   config.qk_norm = QkNorm::kPerHead;
   config.qk_norm_after_rope = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

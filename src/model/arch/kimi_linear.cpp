@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "model/arch/table.h"
-#include "model/recurrent_config.h"
 
 namespace cairn {
 
@@ -43,8 +42,8 @@ Result<void> read_kimi_delta_config(const MetadataReader& keys, DecoderConfig& c
 Result<void> read_kimi_linear_config(const MetadataReader& keys, DecoderConfig& config) {
   if (config.heads > 0) {
     CAIRN_TRY(const int32_t unrotated, unrotated_part(keys, config));
-    CAIRN_TRY_VOID(read_latent_config(keys, unrotated, config));
-    config.attention_scale = 1 / std::sqrt(static_cast<float>(config.latent->query_dim()));
+    CAIRN_TRY_VOID(read_mla_config(keys, unrotated, config));
+    config.attention_scale = 1 / std::sqrt(static_cast<float>(config.mla->query_dim()));
   }
   CAIRN_TRY_VOID(read_kimi_delta_config(keys, config));
   for (LayerConfig& layer : config.layers) layer.rope = kNoRope;

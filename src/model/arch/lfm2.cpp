@@ -1,6 +1,5 @@
 #include "model/arch/table.h"
-#include "model/recurrent_config.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -15,7 +14,7 @@ Result<void> read_lfm2_config(const MetadataReader& keys, DecoderConfig& config)
   config.qk_norm = QkNorm::kPerHead;
   config.output_norm = "token_embd_norm";
   if (config.heads > 0) {
-    CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+    CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
     config.ropes.push_back(std::move(rope));
   }
   CAIRN_TRY_VOID(read_window_everywhere_config(keys, 0, config));

@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -8,7 +8,7 @@ namespace cairn {
 Result<void> read_llama_config(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY_VOID(read_experts_config(keys, false, config));
   if (config.experts) config.experts->route.renormalise = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return read_window_everywhere_config(keys, 0, config);
 }

@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -28,7 +28,7 @@ Result<void> read_llama4_config(const MetadataReader& keys, DecoderConfig& confi
   constexpr int64_t kWindow = 8'192, kPeriod = 4;
   constexpr int32_t kExpertsOfLarger = 128;  // by which alone it is known: it has none of these norms
   CAIRN_TRY_VOID(read_llama4_experts(keys, config));
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   if (!config.experts || config.experts->route.experts != kExpertsOfLarger) {
     config.qk_norm = QkNorm::kPerHeadUnweighted;

@@ -7,12 +7,12 @@ namespace cairn {
 Result<void> read_modern_bert_config(const MetadataReader& keys, EncoderConfig& config) {
   config.norms = NormPlacement::kPreLn;
   config.first_norm = false;
-  config.fused_gate_up = true;
+  config.feed_forward.fused = true;
   config.label_pooling = Pooling::kMean;
   config.label_activation = Activation::kGeluErf;
   CAIRN_TRY(const std::string_view activation, keys.string_or("hidden_activation", "gelu"));
   if (activation == "silu") {
-    config.activation = Activation::kSilu;
+    config.feed_forward.activation = Activation::kSilu;
   } else if (activation != "gelu") {
     return fail(Code::kUnsupported, "{} is \"{}\"; supported are gelu and silu", keys.full("hidden_activation"),
                 activation);

@@ -1,15 +1,15 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
 // Nemotron 4 and Minitron: layer norms, squares of ReLU without a gate.
 Result<void> read_nemotron_config(const MetadataReader& keys, DecoderConfig& config) {
-  config.norm = NormKind::kLayerNorm;
-  config.norm_biases = true;
-  config.activation = Activation::kReluSquared;
-  config.gated_feed_forward = false;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  config.norm.kind = NormKind::kLayerNorm;
+  config.norm.biases = true;
+  config.feed_forward.activation = Activation::kReluSquared;
+  config.feed_forward.gated = false;
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

@@ -1,5 +1,4 @@
 #include "model/arch/table.h"
-#include "model/recurrent_config.h"
 
 namespace cairn {
 
@@ -26,8 +25,8 @@ Result<void> read_nemotron_h_config(const MetadataReader& keys, DecoderConfig& c
   CAIRN_TRY_VOID(read_state_config(keys, config));
   choose_layers(config);
   config.feed_forward_norm = "attn_norm";
-  config.activation = Activation::kReluSquared;
-  config.gated_feed_forward = false;
+  config.feed_forward.activation = Activation::kReluSquared;
+  config.feed_forward.gated = false;
   // Files say how heads would be rotated, and have an epsilon for layer norms too.
   for (const char* key : {"rope.dimension_count", "rope.scaling.finetuned", "attention.layer_norm_epsilon"}) {
     keys.mark_read(key);

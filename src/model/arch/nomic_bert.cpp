@@ -4,7 +4,7 @@ namespace cairn {
 
 // Nomic's BERT: rotated queries and keys, SwiGLU, no biases.
 Result<void> read_nomic_bert_config(const MetadataReader& keys, EncoderConfig& config) {
-  config.activation = Activation::kSilu;
+  config.feed_forward.activation = Activation::kSilu;
   return read_encoder_rope(keys, config);
 }
 

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "model/arch/table.h"
 
 namespace cairn {
@@ -7,16 +5,11 @@ namespace cairn {
 // Nomic's second BERT: rotated queries and keys, biases, and feed-forward without gate, in every moe_every_n_layers-th
 // layer, beginning with the second, as experts. Their shares are the softmax over all experts as it is.
 Result<void> read_nomic_bert_moe_config(const MetadataReader& keys, EncoderConfig& config) {
-  config.gated = false;
+  config.feed_forward.gated = false;
   CAIRN_TRY_VOID(read_encoder_rope(keys, config));
   CAIRN_TRY(const int64_t every, keys.integer("moe_every_n_layers", 0, kLayersMax));
   if (every == 0) return {};
-  MoeConfig experts;
-  CAIRN_TRY(experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
-  CAIRN_TRY(experts.route.used,
-            keys.integer("expert_used_count", 1, std::min<int64_t>(experts.route.experts, kExpertsUsedMax)));
-  CAIRN_TRY(experts.width, keys.integer_or("expert_feed_forward_length", config.feed_forward, 1, kFeedForwardMax));
-  config.experts = experts;
+  CAIRN_TRY(config.experts, read_experts(keys, config.feed_forward.length));
   for (size_t i = 1; i < config.layers.size(); i += static_cast<size_t>(every)) config.layers[i].routed = every > 1;
   return {};
 }

@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -10,11 +10,11 @@ Result<void> read_olmo2_config(const MetadataReader& keys, DecoderConfig& config
   config.pre_norms = false;
   config.post_norms = true;
   config.qk_norm = QkNorm::kAllHeads;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", 0, 0, kContextMax));
   if (window == 0) return {};
-  CAIRN_TRY(RopeConfig window_rope, read_window_rope(keys, RopeStyle::kNeoX, 0, config));
+  CAIRN_TRY(RopeConfig window_rope, read_window_rope(keys, RopeStyle::kNeoX, 0, config.rope_sizes()));
   config.ropes.push_back(std::move(window_rope));
   return read_windows_config(keys, window, kPeriod, 1, config);
 }

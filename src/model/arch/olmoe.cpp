@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -8,7 +8,7 @@ Result<void> read_olmoe_config(const MetadataReader& keys, DecoderConfig& config
   config.qk_norm = QkNorm::kAllHeads;
   CAIRN_TRY_VOID(read_experts_config(keys, true, config));
   CAIRN_TRY_VOID(read_routing_config(keys, {}, config));
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }

@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -11,8 +11,8 @@ constexpr int64_t kWindow4k = 2'047;
 
 // Phi 3 and 4: gate and up in one matrix, queries, keys and values in another, LongRoPE, windows in all layers.
 Result<void> read_phi3_config(const MetadataReader& keys, DecoderConfig& config) {
-  config.fused_gate_up = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  config.feed_forward.fused = true;
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   const int64_t unnamed = config.context_trained == kContext4k ? kWindow4k : 0;
   return read_window_everywhere_config(keys, unnamed, config);

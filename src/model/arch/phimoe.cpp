@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -11,9 +11,9 @@ Result<void> read_phimoe_config(const MetadataReader& keys, DecoderConfig& confi
   constexpr float kJitter = 0.01F;
   constexpr float kMagnitude = 1.243163121016122F;
   constexpr int32_t kUsed = 2;
-  config.norm = NormKind::kLayerNorm;
-  config.norm_biases = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  config.norm.kind = NormKind::kLayerNorm;
+  config.norm.biases = true;
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   if (rope.short_context > 0) rope.magnitude = kMagnitude;
   config.ropes.push_back(std::move(rope));
   CAIRN_TRY_VOID(read_window_everywhere_config(keys, 0, config));

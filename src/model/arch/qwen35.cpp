@@ -2,8 +2,7 @@
 #include <vector>
 
 #include "model/arch/table.h"
-#include "model/recurrent_config.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -71,7 +70,7 @@ Result<void> read_delta_config(const MetadataReader& keys, bool strided_heads, D
   config.gated_attention = true;
   config.qk_norm = QkNorm::kPerHead;
   config.feed_forward_norm = "post_attention_norm";
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   CAIRN_TRY_VOID(read_sections_config(keys, rope));
   config.ropes.push_back(std::move(rope));
   CAIRN_TRY_VOID(read_routed_config(keys, config));

@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 

@@ -1,5 +1,5 @@
 #include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 
@@ -9,7 +9,7 @@ constexpr size_t kNoRopePeriod = 4;
 
 // SmolLM 3: llama whose every fourth layer knows no positions.
 Result<void> read_smollm3_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   for (size_t i = kNoRopePeriod - 1; i < config.layers.size(); i += kNoRopePeriod) {
     config.layers[i].rope = kNoRope;

@@ -12,12 +12,6 @@
 
 namespace cairn {
 
-/// Completes a config that holds the common numbers, one layer entry per layer, and llama's choices. At the end
-/// every layer's rope is kNoRope or an index into ropes.
-using ReadDecoderConfig = Result<void> (*)(const MetadataReader& keys, DecoderConfig& config);
-/// The same for encoders, whose config holds the numbers that all have.
-using ReadEncoderConfig = Result<void> (*)(const MetadataReader& keys, EncoderConfig& config);
-
 /// What runs a model: Decoder, Encoder, or deepseek4::ModelRunner. An assistant is a decoder that drafts for another
 /// one (model/decoder/assistant.h), and no model by itself.
 enum class ArchitectureKind { kDecoder, kEncoder, kDeepSeek4, kAssistant };
@@ -29,6 +23,8 @@ struct Architecture {
   ReadDecoderConfig read_decoder = nullptr;  ///< of kDecoder and kAssistant
   bool hybrid = false;                       ///< kDecoder: layers may be without attention or feed-forward
   ReadEncoderConfig read_encoder = nullptr;  ///< of kEncoder
+
+  DecoderReader decoder_reader() const { return {name, read_decoder, hybrid}; }
 };
 
 /// Sorted by name.

@@ -56,7 +56,7 @@ bool is_assistant_file(const gguf::Reader& file) {
 
 Result<DecoderConfig> read_assistant_config(const gguf::Reader& file, const DecoderConfig& model) {
   CAIRN_TRY(const Architecture* architecture, architecture_of(file));
-  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, *architecture, 0));
+  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture->decoder_reader(), 0));
   if (config.vocabulary != model.vocabulary) {
     return fail_at("draft", Code::kInvalidArgument,
                    "the assistant does not fit this model: it has {} tokens, and the model {}", config.vocabulary,

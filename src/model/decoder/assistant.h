@@ -8,7 +8,7 @@
 #include "gguf/reader.h"
 #include "model/config.h"
 #include "model/decoder/decoder.h"
-#include "model/model.h"
+#include "model/model_options.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn {

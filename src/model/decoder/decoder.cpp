@@ -35,7 +35,7 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend,
       rows_max_(options.batch_tokens_max),
       logit_rows_max_(options.logits_max),
       kv_(std::move(kv)),
-      logits_(backend) {}
+      head_(backend, description_.head()) {}
 
 Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWeights weights, Backend& backend,
                                                  const ModelOptions& options, LayerRange range, KvPlan kv) {
@@ -48,17 +48,16 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
             ControlVectors::load(options.directions, std::ssize(model.layers), model.embedding, backend));
   CAIRN_TRY_VOID(decoder->allocate(logit_rows));
   CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows, logit_rows)));
-  if (model.latent) {
-    CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
-  }
   if (model.recurrent) {
     const RecurrentSizes sizes = recurrent_sizes(model, options, range);
-    CAIRN_TRY(decoder->recurrent_, RecurrentLayers::create(backend, model, sizes));
+    CAIRN_TRY(decoder->recurrent_, RecurrentLayers::create(backend, *model.recurrent, sizes));
     decoder->states_.reserve(rows);
     decoder->draft_rows_.reserve(sizes.drafts);
   }
   if (model.per_layer_input > 0) {
-    CAIRN_TRY(decoder->per_layer_inputs_, PerLayerInputs::create(backend, model, range, rows));
+    CAIRN_TRY(decoder->per_layer_inputs_,
+              PerLayerInputs::create(backend, model.per_layer_inputs(range.begin, range.end),
+                                     decoder->weights_.per_layer_inputs, rows));
   }
   decoder->batch_.reserve({.rows = rows,
                            .logit_rows = options.logits_max,
@@ -68,8 +67,7 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
                            .hidden = true});
   decoder->temperatures_.reserve(rows);
   decoder->position_ids_.reserve(rows);
-  decoder->hidden_values_ = std::make_unique_for_overwrite<float[]>(rows * model.embedding);
-  decoder->logits_.reserve(logit_rows, model.vocabulary);
+  decoder->head_.reserve(logit_rows, rows);
   CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
 }
@@ -80,34 +78,24 @@ Result<void> Decoder::allocate(int32_t logit_rows) {
   // Writes its zeros: the first prompt would wait for the system to clear the pages. Not those of logits, the last
   // array: few steps want more than a few rows of them.
   backend_.clamp(activations_.hidden, activations_.logits - activations_.hidden, 0, 0);
+  if (description_.mla) activations_.mla.write_heads(backend_, *description_.mla, rows_max_);
   return {};
 }
 
 WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows) {
   WorkspaceSizes sizes;
   sizes.sample_rows = logit_rows;
-  sizes.inputs.push_back({rows, std::max({model.embedding, model.attended_elements(), model.dense_inner_elements()})});
-  if (model.experts) {
-    const RouteParams& route = model.experts->route;
-    sizes.inputs.push_back({rows, model.experts->shared_width});
-    // Each choice has an input of its own.
-    sizes.expert_choices = int64_t{rows} * route.used;
-    sizes.inputs.push_back({sizes.expert_choices, model.experts->width});
-    sizes.inputs.push_back({rows, model.experts->latent});
-    sizes.experts = sizes.routed_experts = route.experts;
-    sizes.route_groups = route.groups;
-  }
-  if (model.latent) {
-    LatentAttention::add_work(model, rows, sizes);
+  sizes.inputs.push_back({rows, std::max(model.embedding, model.attended_elements())});
+  FeedForward::add_work(rows, model.dense_inner_elements(), sizes);
+  if (model.experts) Experts::add_work(*model.experts, rows, sizes);
+  if (model.mla) {
+    Mla::add_work(*model.mla, rows, model.context_tokens, sizes);
   } else if (model.heads > 0) {
-    sizes.attention_rows = rows;
-    sizes.attention_heads = model.heads;
-    sizes.head_dim = model.head_dim();
-    sizes.attention_tokens = model.context_tokens;
+    Attention::add_work(rows, model.heads, model.head_dim(), model.context_tokens, sizes);
   }
-  if (model.recurrent) RecurrentLayers::add_work(model, rows, sizes);
+  if (model.recurrent) RecurrentLayers::add_work(*model.recurrent, rows, sizes);
   if (model.keeps_rows) sizes.inputs.push_back({rows, 2 * model.embedding});
-  if (model.per_layer_input > 0) PerLayerInputs::add_work(model, rows, sizes);
+  if (model.per_layer_input > 0) PerLayerInputs::add_work(model.per_layer_inputs(0, 0), rows, sizes);
   return sizes;
 }
 
@@ -123,12 +111,11 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
   DecoderActivations activations;
   activations.add_to(arena, config, options.batch_tokens_max, logit_rows);
   // Logits and hidden rows are kept a second time in host memory.
-  int64_t bytes = arena.bytes() + LogitRows::bytes(logit_rows, config.vocabulary) +
-                  options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
+  int64_t bytes = arena.bytes() + Head::bytes(config.head(), logit_rows, options.batch_tokens_max) +
                   workspace_bytes(config, backend, options, range);
-  if (config.latent) bytes += LatentAttention::bytes(config, options.batch_tokens_max);
-  if (config.recurrent) bytes += RecurrentLayers::bytes(config, recurrent_sizes(config, options, range));
-  if (config.per_layer_input > 0) bytes += PerLayerInputs::bytes(config, options.batch_tokens_max, range);
+  if (config.recurrent) bytes += RecurrentLayers::bytes(*config.recurrent, recurrent_sizes(config, options, range));
+  if (config.per_layer_input > 0)
+    bytes += PerLayerInputs::bytes(config.per_layer_inputs(range.begin, range.end), options.batch_tokens_max);
   return bytes;
 }
 
@@ -136,6 +123,10 @@ Result<LogitsView> Decoder::step(const Batch& batch) {
   CAIRN_CHECK(range_.is_first() && range_.is_last(description_));
   begin_with_tokens(batch);
   run_layers(*batch.pool);
+  return finish(batch);
+}
+
+Result<LogitsView> Decoder::finish(const Batch& batch) {
   if (!has_mtp()) return logits();
   CAIRN_TRY(const LogitsView result, logits_of_kept_rows(*batch.pool));
   if (description_.mtp_layer) follow(batch);
@@ -163,16 +154,16 @@ Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float>
   CAIRN_CHECK(!range_.is_first() && range_.is_last(description_));
   begin_with(batch, rows);
   run_layers(*batch.pool);
-  return logits();
+  return finish(batch);
 }
 
 void Decoder::begin_with_tokens(const Batch& batch) {
   plan(batch);
-  if (per_layer_inputs_) per_layer_inputs_->look_up(weights_.per_layer_inputs, batch.tokens);
+  if (per_layer_inputs_) per_layer_inputs_->look_up(batch.tokens);
   backend_.begin_step();
   hidden_ = activations_.hidden;
   weights_.embedding.look_up(backend_, batch.tokens, description_.embedding_scale, hidden_);
-  if (per_layer_inputs_) per_layer_inputs_->compute(weights_.per_layer_inputs, hidden_);
+  if (per_layer_inputs_) per_layer_inputs_->compute(hidden_);
   if (!description_.learned_positions) return;
   position_ids_.clear();
   for (const int32_t position : batch_.positions()) position_ids_.push_back(TokenId{position});
@@ -185,11 +176,11 @@ void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
   CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
   hidden_ = activations_.hidden;
   backend_.write(rows.data(), static_cast<int64_t>(rows.size_bytes()), hidden_);
-  if (per_layer_inputs_) per_layer_inputs_->look_up(weights_.per_layer_inputs, batch.tokens);
+  if (per_layer_inputs_) per_layer_inputs_->look_up(batch.tokens);
   backend_.begin_step();
   if (!per_layer_inputs_) return;
   weights_.embedding.look_up(backend_, batch.tokens, description_.embedding_scale, activations_.normed);
-  per_layer_inputs_->compute(weights_.per_layer_inputs, activations_.normed);
+  per_layer_inputs_->compute(activations_.normed);
 }
 
 void Decoder::run_layers(const PagePool& pool) {
@@ -228,20 +219,7 @@ void Decoder::plan(const Batch& batch) {
   }
 }
 
-const float* Decoder::rope_table(int32_t rope) const {
-  const float* table = activations_.rope;
-  for (int32_t before = 0; before < rope; ++before) table += int64_t{rows_} * description_.ropes[before].dims;
-  return table;
-}
-
-void Decoder::compute_ropes() {
-  float* table = activations_.rope;
-  const std::span<const int32_t> positions = turns_.empty() ? batch_.positions() : turns_;
-  for (const RopeConfig& rope : description_.ropes) {
-    backend_.rope_table(positions, rope.frequencies, rope.magnitude, table);
-    table += int64_t{rows_} * rope.dims;
-  }
-}
+void Decoder::compute_ropes() { activations_.ropes.compute(backend_, turns_.empty() ? batch_.positions() : turns_); }
 
 void Decoder::mix(size_t layer, const PagePool& pool) {
   const LayerConfig& kind = description_.layer(layer);
@@ -255,110 +233,31 @@ void Decoder::mix(size_t layer, const PagePool& pool) {
   add_block(weights.attention_post_norm);
 }
 
-void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
-  if (latent_) {
-    attend_latent(layer, pool, x);
-  } else {
-    attend(layer, pool, x);
-  }
-  const MatmulTarget output[] = {weights_of(layer).attention_output.to(activations_.block)};
-  backend_.matmul(output, activations_.attended, rows_);
-}
-
-void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
-  query_key_value(layer, x);
+AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const {
+  const LayerConfig& config = description_.layer(layer);
   const KvPlace place = kv_.places[layer];
-  const KvView kv = pool.view(place.group, place.layer);
-  const std::span<const AttentionSlice> slices = batch_.slices(place.group);
-  if (description_.layer(layer).kv_layer == kOwnKv) {
-    backend_.store_kv(kv, slices, activations_.key, activations_.value);
-  }
-  AttentionParams params;
-  params.heads = description_.heads;
-  params.scale = description_.attention_scale;
-  params.soft_cap = description_.attention_logit_softcap;
-  params.window = description_.layer(layer).window;
-  params.chunked = description_.chunked_windows;
-  params.sinks = weights_of(layer).sinks.floats();
-  backend_.attention(params, kv, slices, activations_.query, activations_.attended);
-  if (description_.gated_attention) {
-    backend_.gate(Activation::kSigmoid, activations_.attention_gate, activations_.attended, rows_,
-                  int64_t{description_.heads} * description_.value_dim, activations_.attended);
-  }
-}
-
-void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) {
-  const KvPlace place = kv_.places[layer];
-  LatentStep step;
+  AttentionStep step;
   step.rows = rows_;
-  if (const int32_t rope = description_.layer(layer).rope; rope != kNoRope) {
-    step.rope = &description_.ropes[rope];
-    step.rope_table = rope_table(rope);
+  if (config.rope != kNoRope) {
+    step.rope = &description_.ropes[config.rope];
+    step.rope_table = activations_.ropes.table(config.rope);
   }
-  step.temperatures = temperatures_;
+  if (config.temperature) step.temperatures = temperatures_;
   step.slices = batch_.slices(place.group);
   step.kv = pool.view(place.group, place.layer);
-  step.chooses = description_.latent->indexer && description_.layer(layer).indexer;
-  if (step.chooses) step.index_keys = pool.view(place.group, place.layer + 1);
-  latent_->run(weights_of(layer).latent, step, x, activations_.attended);
+  return step;
 }
 
-void Decoder::query_key_value(size_t layer, const float* x) {
+void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
   const LayerWeights& weights = weights_of(layer);
-  const LayerConfig& config = description_.layer(layer);
-  float* query = activations_.query;
-  float* key = activations_.key;
-  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
-                                      weights.value.to(activations_.value),
-                                      weights.attention_gate.to(activations_.attention_gate)};
-  const bool own_kv = config.kv_layer == kOwnKv;
-  const size_t products = !own_kv ? 1 : config.value_is_key ? 2 : description_.gated_attention ? 4 : 3;
-  backend_.matmul(std::span(projections).first(products), x, rows_);
-
-  if (own_kv && description_.value_norm) norm_values(layer);
-  if (config.qk_norm && !description_.qk_norm_after_rope) norm_query_key(layer);
-  const int32_t heads = description_.heads;
-  if (config.rope != kNoRope) {
-    const RopeConfig& rope = description_.ropes[config.rope];
-    const RopeHeads rotated[] = {{query, heads}, {key, config.kv_heads}};
-    backend_.rope(rope.style, rope_table(config.rope), rope.dims, std::span(rotated).first(own_kv ? 2 : 1), rows_,
-                  config.key_dim);
+  const AttentionStep step = attention_step(layer, pool);
+  if (!description_.mla) return weights.attention->run(backend_, activations_.attention, step, x, activations_.block);
+  MlaStep rows{.attention = step, .index_keys = {}};
+  const KvPlace place = kv_.places[layer];
+  if (description_.mla->indexer && description_.layer(layer).indexer) {
+    rows.index_keys = pool.view(place.group, place.layer + 1);
   }
-  if (config.qk_norm && description_.qk_norm_after_rope) norm_query_key(layer);
-  if (config.temperature && !temperatures_.empty())
-    backend_.scale_rows(query, temperatures_, int64_t{heads} * config.key_dim);
-}
-
-void Decoder::norm_values(size_t layer) {
-  const LayerConfig& config = description_.layer(layer);
-  const float* values = config.value_is_key ? activations_.key : activations_.value;
-  backend_.rms_norm(values, nullptr, description_.norm_epsilon, int64_t{rows_} * config.kv_heads, config.value_dim,
-                    activations_.value);
-}
-
-void Decoder::norm_query_key(size_t layer) {
-  const LayerConfig& config = description_.layer(layer);
-  const LayerWeights& weights = weights_of(layer);
-  norm_heads(activations_.query, description_.heads, config.key_dim, weights.query_norm);
-  if (config.kv_layer == kOwnKv) norm_heads(activations_.key, config.kv_heads, config.key_dim, weights.key_norm);
-}
-
-void Decoder::norm_heads(float* x, int64_t heads, int64_t dim, const Buffer& weight) {
-  const float epsilon = description_.norm_epsilon;
-  switch (description_.qk_norm) {
-    case QkNorm::kNone:
-      break;
-    case QkNorm::kPerHead:
-    case QkNorm::kPerHeadUnweighted:
-      backend_.rms_norm(x, weight.floats(), epsilon, rows_ * heads, dim, x);
-      break;
-    case QkNorm::kAllHeads:
-      backend_.rms_norm(x, weight.floats(), epsilon, rows_, heads * dim, x);
-      break;
-    case QkNorm::kLayerNormPerHead:
-      backend_.layer_norm_heads(x, weight.floats(), epsilon, rows_, heads, dim, x);
-      break;
-  }
+  weights.mla->run(backend_, activations_.mla, rows, x, activations_.block);
 }
 
 void Decoder::end_layer(size_t layer) {
@@ -366,7 +265,7 @@ void Decoder::end_layer(size_t layer) {
   const LayerWeights& weights = weights_of(layer);
   if (per_layer_inputs_) {
     float* block = activations_.block;
-    per_layer_inputs_->apply(weights, hidden(), rows_, block);
+    weights.input->run(backend_, *per_layer_inputs_, hidden(), rows_, block);
     directions_.after_feed_forward(backend_, layer, block, rows_);
     add_block(weights.input_post_norm);
   }
@@ -376,7 +275,7 @@ void Decoder::end_layer(size_t layer) {
 }
 
 void Decoder::add_block(const Norm& post_norm) {
-  if (description_.post_norms) norm_rows(post_norm, activations_.block, activations_.block);
+  if (description_.post_norms) post_norm.run(backend_, activations_.block, rows_, activations_.block);
   residual_pending_ = true;
 }
 
@@ -402,24 +301,10 @@ void Decoder::begin_parallel(const LayerWeights& weights, const float* x) {
 }
 
 void Decoder::norm_hidden(const Norm& norm, float* out) {
-  if (description_.norm != NormKind::kRms || !std::exchange(residual_pending_, false)) {
-    norm_rows(norm, hidden(), out);
-    return;
-  }
-  backend_.add_rms_norm(hidden_, activations_.block, description_.residual_scale, norm.weight.floats(),
-                        description_.norm_epsilon, rows_, description_.embedding, out);
-}
-
-void Decoder::norm_rows(const Norm& norm, const float* x, float* out) {
-  const float epsilon = description_.norm_epsilon;
-  const int64_t width = description_.embedding;
-  switch (description_.norm) {
-    case NormKind::kRms:
-      backend_.rms_norm(x, norm.weight.floats(), epsilon, rows_, width, out);
-      break;
-    case NormKind::kLayerNorm:
-      backend_.layer_norm(x, norm.weight.floats(), norm.bias.floats(), epsilon, rows_, width, out);
-      break;
+  if (std::exchange(residual_pending_, false)) {
+    norm.add_and_run(backend_, hidden_, activations_.block, description_.residual_scale, rows_, out);
+  } else {
+    norm.run(backend_, hidden_, rows_, out);
   }
 }
 
@@ -450,26 +335,11 @@ Result<LogitsView> Decoder::logits() {
   return head(weights_.output);
 }
 
-Result<LogitsView> Decoder::head(const Linear& weights) {
-  const auto logit_rows = static_cast<int32_t>(batch_.logit_rows().size());
-  const int64_t width = description_.embedding;
-  const int64_t hidden_values = static_cast<int64_t>(batch_.hidden_rows().size()) * width;
-  float* out = activations_.logits;
-  if (logit_rows > 0) {
-    const MatmulTarget output[] = {weights.to(out)};
-    backend_.matmul(output, hidden_, logit_rows);
-    if (description_.logit_scale != 1 || description_.final_logit_softcap > 0) {
-      backend_.scale_and_softcap(out, logit_rows * description_.vocabulary, description_.logit_scale,
-                                 description_.final_logit_softcap);
-    }
-  }
-  if (hidden_values > 0) {
-    backend_.read(hidden_ + logit_rows * width, hidden_values * static_cast<int64_t>(sizeof(float)),
-                  hidden_values_.get());
-  }
-  CAIRN_TRY(LogitsView view, logits_.take(out, logit_rows, keeps_logits_));
-  view.hidden = std::span(hidden_values_.get(), hidden_values);
-  return view;
+Result<LogitsView> Decoder::head(const Linear& output) {
+  const HeadRows rows{.logits = static_cast<int32_t>(batch_.logit_rows().size()),
+                      .hidden = static_cast<int32_t>(batch_.hidden_rows().size()),
+                      .keep_logits = keeps_logits_};
+  return head_.run(output, hidden_, rows, activations_.logits);
 }
 
 EmbeddingAbility Decoder::embedding() const {

@@ -10,17 +10,15 @@
 
 #include "base/error.h"
 #include "model/activation_arena.h"
+#include "model/batch_rows.h"
 #include "model/config.h"
 #include "model/control_vectors.h"
-#include "model/decoder/batch_rows.h"
 #include "model/decoder/decoder_activations.h"
-#include "model/decoder/latent_attention.h"
-#include "model/decoder/per_layer_inputs.h"
-#include "model/decoder/recurrent_layer.h"
-#include "model/logit_rows.h"
-#include "model/model.h"
+#include "model/decoder/decoder_weights.h"
+#include "model/model_options.h"
+#include "model/parts/head.h"
+#include "model/parts/recurrent/layers.h"
 #include "model/runner.h"
-#include "model/weights/decoder_weights.h"
 
 namespace cairn {
 
@@ -55,12 +53,12 @@ class Decoder final : public Runner {
   int32_t context_tokens() const override { return description_.context_tokens; }
   int32_t batch_tokens_max() const override { return rows_max_; }
   int32_t logits_max() const override { return logit_rows_max_; }
-  bool samples_on_device() const override { return logits_.samples_on_device(); }
+  bool samples_on_device() const override { return head_.samples_on_device(); }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
                       std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) override {
-    return logits_.sample(samples, changes, allowed, sampled);
+    return head_.sample(samples, changes, allowed, sampled);
   }
-  Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
+  Result<std::span<const float>> logits_row(int64_t row) override { return head_.row(row); }
   EmbeddingAbility embedding() const override;
   float rank(std::span<const float> hidden) const override;
 
@@ -80,29 +78,15 @@ class Decoder final : public Runner {
   void compute_ropes();
   /// Attention, or what the layer has instead.
   void mix(size_t layer, const PagePool& pool);
+  AttentionStep attention_step(size_t layer, const PagePool& pool) const;
   /// From the normalised input to activations_.block.
   void attention(size_t layer, const PagePool& pool, const float* x);
   void recur(size_t layer, const PagePool& pool, const float* x);
   /// Number of a layer among those of its device that keep a state.
   int32_t state_layer(size_t layer) const;
-  /// Computes attention of the layer from the normalised input `x`; the result is in activations_.attended.
-  void attend(size_t layer, const PagePool& pool, const float* x);
-  void attend_latent(size_t layer, const PagePool& pool, const float* x);
-  void query_key_value(size_t layer, const float* x);
-  void norm_query_key(size_t layer);
-  /// x [rows_, heads, dim], in place, by DecoderConfig::qk_norm.
-  void norm_heads(float* x, int64_t heads, int64_t dim, const Buffer& weight);
-  void norm_values(size_t layer);
   void feed_forward(size_t layer);
-  void dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out);
-  /// Chooses experts for the rows.
-  void route(const LayerWeights& weights, const float* x);
-  /// Adds the output of the expert of all rows.
-  void shared(const LayerWeights& weights, const float* x, float* out);
-  /// The chosen ones, and a shared one.
-  void routed(const LayerWeights& weights, const float* x, float* out);
   /// The dense feed-forward and the experts, each between norms of its own.
-  void dense_and_routed(size_t layer, const float* x, float* out);
+  void dense_and_routed(const LayerWeights& weights, const float* x, float* out);
   /// What follows the feed-forward: the layer's own input, and its scale of the residual stream.
   void end_layer(size_t layer);
   /// hidden += residual_scale * norm(block), when hidden is asked for.
@@ -111,8 +95,6 @@ class Decoder final : public Runner {
   float* hidden();
   /// The same, normalised; `out` may be hidden_.
   void norm_hidden(const Norm& norm, float* out);
-  /// Any rows of that width; `out` may be `x`.
-  void norm_rows(const Norm& norm, const float* x, float* out);
   /// What a block reads: hidden, normalised if that comes first.
   const float* block_input(const Norm& norm);
   /// Sets parallel_input_, where attention reads `x`.
@@ -121,8 +103,10 @@ class Decoder final : public Runner {
   Result<void> read_labels();
   /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
   void select_output_rows();
+  /// The end of a step, behind the last layer.
+  Result<LogitsView> finish(const Batch& batch);
   Result<LogitsView> logits();
-  /// Of the rows that are wanted, in hidden_, by the output's weights.
+  /// What the rows that are wanted, in hidden_, give by the output's weights.
   Result<LogitsView> head(const Linear& output);
 
   // -- The MTP module, mtp.cpp.
@@ -140,7 +124,6 @@ class Decoder final : public Runner {
   Result<LogitsView> assist(const Batch& batch, const Linear& in, const float* pairs, const Linear& out, float* rows);
   /// Writes normalised rows to where the next ones look for them.
   void keep_rows(const PagePool& pool, const float* rows);
-  const float* rope_table(int32_t rope) const;
   const LayerWeights& weights_of(size_t layer) const { return weights_.layers[layer - range_.begin]; }
 
   const DecoderConfig description_;
@@ -153,7 +136,6 @@ class Decoder final : public Runner {
   ControlVectors directions_;
   ActivationArena arena_;
   DecoderActivations activations_;
-  std::optional<LatentAttention> latent_;
   std::optional<RecurrentLayers> recurrent_;
   std::optional<PerLayerInputs> per_layer_inputs_;
   std::vector<float> labels_;           // [0, 1 or 2, embedding]
@@ -174,9 +156,7 @@ class Decoder final : public Runner {
   std::vector<BatchSlice> assistant_slices_;
   std::vector<int32_t> turns_;  // of an assistant: positions by which the rows are turned
   bool keeps_logits_ = false;
-  LogitRows logits_;
-  std::unique_ptr<float[]>
-      hidden_values_;  // [rows_max_, embedding] in host memory; pages are taken when rows are wanted
+  Head head_;
 };
 
 }  // namespace cairn

@@ -11,28 +11,18 @@ namespace cairn {
 /// R is rows of the step, L rows of logits. Those that the model does not need have no elements. Where layers differ
 /// there is room for the one with most.
 struct DecoderActivations {
-  float* hidden = nullptr;          ///< [R, embedding], the residual stream
-  float* normed = nullptr;          ///< [R, embedding]
-  float* parallel = nullptr;        ///< [R, embedding], what the feed-forward beside attention reads
-  float* query = nullptr;           ///< [R, heads * key_dim]
-  float* key = nullptr;             ///< [R, kv_heads * key_dim]
-  float* value = nullptr;           ///< [R, kv_heads * value_dim]
-  float* attention_gate = nullptr;  ///< [R, heads * value_dim]
-  float* attended = nullptr;        ///< [R, heads * value_dim]
-  float* block = nullptr;           ///< [R, embedding], what attention or feed-forward adds
-  float* gate = nullptr;            ///< [R, inner], or [R, used, width] of the experts; none without gates
-  float* up = nullptr;              ///< [R, inner], or [R, used, width] of the experts
-  float* router = nullptr;          ///< [R, experts]
-  int32_t* expert_ids = nullptr;    ///< [R, used]
-  float* expert_weights = nullptr;  ///< [R, used]
-  float* latent = nullptr;          ///< [R, MoeConfig::latent], what experts read and then what they give
-  float* expert_out = nullptr;      ///< [R, used, embedding]
-  float* shared = nullptr;          ///< [R, embedding], of what works beside the experts
-  float* shared_gate = nullptr;     ///< [R]
-  float* pairs = nullptr;           ///< [R, 2, embedding], of a token and the row before it; for the MTP module
-  float* rope = nullptr;            ///< [ropes, R, dims of each]
-  float* last = nullptr;            ///< [max(R, L), embedding], rows that logits are wanted of, or the rows themselves
-  float* logits = nullptr;          ///< [L, vocabulary], behind all others
+  float* hidden = nullptr;    ///< [R, embedding], the residual stream
+  float* normed = nullptr;    ///< [R, embedding]
+  float* parallel = nullptr;  ///< [R, embedding], what the feed-forward beside attention reads
+  AttentionActivations attention;
+  MlaActivations mla;      ///< instead
+  float* block = nullptr;  ///< [R, embedding], what attention or feed-forward adds
+  FeedForwardActivations feed_forward;
+  ExpertsActivations experts;
+  float* pairs = nullptr;  ///< [R, 2, embedding], of a token and the row before it; for the MTP module
+  RopeTables ropes;
+  float* last = nullptr;    ///< [max(R, L), embedding], rows that logits are wanted of, or the rows themselves
+  float* logits = nullptr;  ///< [L, vocabulary], behind all others
 
   /// Adds them all, in this order.
   void add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows, int64_t logit_rows);

@@ -1,5 +1,3 @@
-#include <span>
-
 #include "kernels/backend.h"
 #include "model/decoder/decoder.h"
 
@@ -19,104 +17,28 @@ void Decoder::feed_forward(size_t layer) {
   }
   float* block = activations_.block;
   if (config.routed && description_.experts->beside_dense) {
-    dense_and_routed(layer, x, block);
+    dense_and_routed(weights, x, block);
   } else if (config.routed) {
-    route(weights, x);
-    routed(weights, x, block);
+    weights.experts->route(backend_, activations_.experts, x, rows_, {});
+    weights.experts->run(backend_, activations_.feed_forward, activations_.experts, x, rows_, block);
   } else {
-    dense(weights.dense, config.feed_forward_length, x, block);
+    weights.dense->run(backend_, activations_.feed_forward, x, rows_, block);
   }
   directions_.after_feed_forward(backend_, layer, block, rows_);
   add_block(weights.feed_forward_post_norm);
 }
 
-void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out) {
-  float* gate = activations_.gate;
-  float* up = activations_.up;
-  if (description_.gated_feed_forward) {
-    const MatmulTarget in[] = {weights.gate.to(gate), weights.up.to(up)};
-    backend_.matmul(in, x, rows_);
-    backend_.gate(description_.activation, gate, up, rows_, inner, up);
-  } else {
-    const MatmulTarget in[] = {weights.up.to(up)};
-    backend_.matmul(in, x, rows_);
-    backend_.gate(description_.activation, up, nullptr, rows_, inner, up);
-  }
-  const MatmulTarget down[] = {weights.down.to(out)};
-  backend_.matmul(down, up, rows_);
-}
-
-void Decoder::dense_and_routed(size_t layer, const float* x, float* out) {
-  const LayerWeights& weights = weights_of(layer);
-  const int64_t width = description_.embedding;
+void Decoder::dense_and_routed(const LayerWeights& weights, const float* x, float* out) {
   float* normed = activations_.normed;
-  dense(weights.dense, description_.layer(layer).feed_forward_length, x, activations_.shared);
-  norm_rows(weights.dense_post_norm, activations_.shared, activations_.shared);
-  backend_.rms_norm(hidden_, weights.router_norm.floats(), description_.norm_epsilon, rows_, width, normed);
-  route(weights, normed);
-  norm_rows(weights.routed_norm, hidden_, normed);
-  routed(weights, normed, out);
-  norm_rows(weights.routed_post_norm, out, out);
-  backend_.add(out, activations_.shared, rows_ * width, 1);
-}
-
-void Decoder::route(const LayerWeights& weights, const float* x) {
-  float* router = activations_.router;
-  const MatmulTarget logits[] = {weights.router.to(router)};
-  backend_.matmul(logits, x, rows_);
-  RouteParams params = description_.experts->route;
-  params.bias = weights.router_bias.floats();
-  backend_.route(params, router, rows_, activations_.expert_ids, activations_.expert_weights);
-}
-
-void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
-  const MoeConfig& experts = *description_.experts;
-  const int32_t used = experts.route.used;
-  const int32_t* ids = activations_.expert_ids;
-  const float* shares = activations_.expert_weights;
-  float* gate = activations_.gate;
-  float* up = activations_.up;
-  float* chosen = activations_.expert_out;
-  float* latent = activations_.latent;
-  const bool shorter = experts.latent > 0;
-  const int64_t width = experts.row_width(description_.embedding);
-  const float* input = x;
-  if (shorter) {
-    const MatmulTarget rows[] = {weights.latent_rows->down.to(latent)};
-    backend_.matmul(rows, x, rows_);
-    input = latent;
-  }
-  if (experts.weighted_inputs) {
-    backend_.moe_combine(input, shares, rows_, used, width, chosen);
-    input = chosen;
-  }
-  const bool gated = description_.gated_feed_forward;
-  const MatmulTarget in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
-  backend_.grouped_matmul(std::span(in).subspan(gated ? 0 : 1), input, rows_, ids, used, false);
-  backend_.gate(description_.activation, gated ? gate : up, gated ? up : nullptr, int64_t{rows_} * used, experts.width,
-                gate);
-  float* result = shorter ? latent : out;
-  const MatmulTarget down[] = {weights.routed.down.to(experts.weighted_inputs ? result : chosen)};
-  backend_.grouped_matmul(down, gate, rows_, ids, used, true);
-  if (!experts.weighted_inputs) backend_.moe_combine(chosen, shares, rows_, used, width, result);
-  if (shorter) {
-    const MatmulTarget rows[] = {weights.latent_rows->up.to(out)};
-    backend_.matmul(rows, latent, rows_);
-  }
-  if (experts.shared_width > 0) shared(weights, x, out);
-}
-
-void Decoder::shared(const LayerWeights& weights, const float* x, float* out) {
-  const MoeConfig& experts = *description_.experts;
-  float* own = activations_.shared;
-  dense(weights.shared, experts.shared_width, x, own);
-  if (experts.shared_gated) {
-    float* gates = activations_.shared_gate;
-    const MatmulTarget shared_gate[] = {weights.shared_gate.to(gates)};
-    backend_.matmul(shared_gate, x, rows_);
-    backend_.sigmoid_scale_rows(own, gates, rows_, description_.embedding);
-  }
-  backend_.add(out, own, rows_ * description_.embedding, 1);
+  float* dense = activations_.experts.shared;
+  weights.dense->run(backend_, activations_.feed_forward, x, rows_, dense);
+  weights.dense_post_norm.run(backend_, dense, rows_, dense);
+  weights.router_norm.run(backend_, hidden_, rows_, normed);
+  weights.experts->route(backend_, activations_.experts, normed, rows_, {});
+  weights.routed_norm.run(backend_, hidden_, rows_, normed);
+  weights.experts->run(backend_, activations_.feed_forward, activations_.experts, normed, rows_, out);
+  weights.routed_post_norm.run(backend_, out, rows_, out);
+  backend_.add(out, dense, rows_ * description_.embedding, 1);
 }
 
 }  // namespace cairn

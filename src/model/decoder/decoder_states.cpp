@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/backend.h"
 #include "model/decoder/decoder.h"
 
 // The recurrent layers of Decoder, and the states behind drafts that are right.
@@ -14,7 +15,7 @@ void Decoder::recur(size_t layer, const PagePool& pool, const float* x) {
     states_[i].state = pool.slot(place.group, slices[i].pages[0]) + place.offset;
   }
   const RecurrentStep step{.rows = rows_, .slices = states_, .drafts = draft_rows_, .layer = state_layer(layer)};
-  const RecurrentWeights& weights = weights_of(layer).recurrent;
+  const RecurrentWeights& weights = *weights_of(layer).recurrent;
   if (kind.attends()) {
     recurrent_->run_and_add(kind.mixer, weights, step, x, activations_.block);
   } else {
@@ -41,7 +42,7 @@ Result<void> Decoder::keep_drafts(const PagePool& pool, const BatchSlice& slice,
                           .rows = count,
                           .position_begin = slice.position_begin + kept,
                           .state = pool.slot(place.group, slot) + place.offset};
-    recurrent_->keep_drafts(kind.mixer, weights_of(layer).recurrent, state_layer(layer), static_cast<int32_t>(first),
+    recurrent_->keep_drafts(kind.mixer, *weights_of(layer).recurrent, state_layer(layer), static_cast<int32_t>(first),
                             rows);
   }
   return backend_.finish();

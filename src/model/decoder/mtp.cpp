@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/latent_operations.h"
+#include "kernels/backend.h"
 #include "model/decoder/decoder.h"
 
 // The MTP module of Decoder, or an assistant in its place: a decoder of its own that reads keys and values of this one.
@@ -21,7 +21,7 @@ Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
   mix(layer, *batch.pool);
   feed_forward(layer);
   const MtpWeights& weights = weights_.mtp;
-  norm_hidden(weights.output_norm.weight.data() != nullptr ? weights.output_norm : weights_.output_norm, hidden_);
+  norm_hidden(weights.output_norm.exists() ? weights.output_norm : weights_.output_norm, hidden_);
   keep_rows(*batch.pool, hidden_);
   return head(weights.output.weight.rows > 0 ? weights.output : weights_.output);
 }
@@ -58,7 +58,6 @@ void Decoder::begin_drafts(const Batch& batch) {
 void Decoder::pair_rows(const Batch& batch) {
   const MtpWeights& weights = weights_.mtp;
   const int64_t width = description_.embedding;
-  const float epsilon = description_.norm_epsilon;
   const bool normed = assistant_ == nullptr;
   float* tokens = activations_.normed;
   float* before = activations_.block;
@@ -68,10 +67,10 @@ void Decoder::pair_rows(const Batch& batch) {
   } else {
     weights_.embedding.look_up(backend_, batch.tokens, scale, tokens);
   }
-  if (normed) backend_.rms_norm(tokens, weights.token_norm.floats(), epsilon, rows_, width, tokens);
+  if (normed) weights.token_norm.run(backend_, tokens, rows_, tokens);
   const KvPlace place = kv_.mtp_rows;
   backend_.latent()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), before);
-  if (normed) backend_.rms_norm(before, weights.row_norm.floats(), epsilon, rows_, width, before);
+  if (normed) weights.row_norm.run(backend_, before, rows_, before);
   backend_.copy_columns(tokens, width, activations_.pairs, 2 * width, rows_, width);
   backend_.copy_columns(before, width, activations_.pairs + width, 2 * width, rows_, width);
 }
@@ -118,19 +117,9 @@ void Decoder::follow(const Batch& batch) {
   rows_ = batch_.rows();
   begin_drafts(batch);
   const size_t layer = description_.layers.size();
-  const LayerConfig& config = description_.layer(layer);
   const LayerWeights& weights = weights_of(layer);
-  const MatmulTarget projections[] = {weights.key.to(activations_.key), weights.value.to(activations_.value)};
-  backend_.matmul(projections, block_input(weights.attention_norm), rows_);
-  if (config.qk_norm) norm_heads(activations_.key, config.kv_heads, config.key_dim, weights.key_norm);
-  if (config.rope != kNoRope) {
-    const RopeConfig& rope = description_.ropes[config.rope];
-    const RopeHeads rotated[] = {{activations_.key, config.kv_heads}};
-    backend_.rope(rope.style, rope_table(config.rope), rope.dims, rotated, rows_, config.key_dim);
-  }
-  const KvPlace place = kv_.places[layer];
-  backend_.store_kv(batch.pool->view(place.group, place.layer), batch_.slices(place.group), activations_.key,
-                    activations_.value);
+  weights.attention->project_keys(backend_, activations_.attention, attention_step(layer, *batch.pool),
+                                  block_input(weights.attention_norm));
 }
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/hyper_connection_operations.h"
 #include "model/metadata_reader.h"
 
 namespace cairn::deepseek4 {
@@ -55,14 +56,18 @@ Result<void> read_index(const MetadataReader& keys, ModelConfig& model) {
                 "it must be a power of two");
 }
 
-Result<void> read_experts(const MetadataReader& keys, ModelConfig& model) {
-  CAIRN_TRY(model.experts.all, keys.integer("expert_count", 1, kExpertsMax));
-  CAIRN_TRY(model.experts.used,
-            keys.integer("expert_used_count", 1, std::min<int64_t>(model.experts.all, kExpertsUsedMax)));
-  CAIRN_TRY(model.expert_width, keys.integer("expert_feed_forward_length", 1, kFeedForwardMax));
+Result<void> read_routed_experts(const MetadataReader& keys, ModelConfig& model) {
+  constexpr float kSumLeast = 0x1p-14F;
+  model.experts.route.score = RouteScore::kSqrtSoftplus;
+  model.experts.route.renormalise = true;
+  model.experts.route.sum_least = kSumLeast;
+  CAIRN_TRY(model.experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
+  CAIRN_TRY(model.experts.route.used,
+            keys.integer("expert_used_count", 1, std::min<int64_t>(model.experts.route.experts, kExpertsUsedMax)));
+  CAIRN_TRY(model.experts.width, keys.integer("expert_feed_forward_length", 1, kFeedForwardMax));
   CAIRN_TRY(const int64_t shared, keys.integer_or("expert_shared_count", 1, 0, kExpertsUsedMax));
-  model.shared_width = shared * model.expert_width;
-  CAIRN_TRY(model.expert_scale, keys.positive_or("expert_weights_scale", 1));
+  model.experts.shared_width = shared * model.experts.width;
+  CAIRN_TRY(model.experts.route.scale, keys.positive_or("expert_weights_scale", 1));
   CAIRN_TRY(const bool normalised, keys.boolean_or("expert_weights_norm", true));
   CAIRN_TRY_VOID(expect(keys, "expert_weights_norm", normalised, normalised, "it must be true"));
   constexpr int64_t kSqrtSoftplus = 4;
@@ -134,14 +139,10 @@ Result<void> read_layers(const MetadataReader& keys, ModelConfig& model) {
 }
 
 Result<void> read_ropes(const MetadataReader& keys, ModelConfig& model) {
-  const auto read_rope_config = [&model](const RopeParams& params, RopeConfig& there, RopeConfig& back) {
-    there = back = {RopeStyle::kInterleaved, model.rope_dims, rope_frequencies(params, {}), 1};
-    for (double& frequency : back.frequencies) frequency = -frequency;
-  };
   RopeParams params;
   params.dims = model.rope_dims;
   CAIRN_TRY(params.base, keys.positive_or("rope.freq_base", 10'000));
-  read_rope_config(params, model.window_rope, model.window_rope_back);
+  add_ropes(params, model.ropes);
   CAIRN_TRY(params.base, keys.positive_or("attention.compress_rope_freq_base", 160'000));
   CAIRN_TRY(params.factor, keys.positive_or("rope.scaling.factor", 1));
   CAIRN_TRY(params.original_context,
@@ -152,24 +153,32 @@ Result<void> read_ropes(const MetadataReader& keys, ModelConfig& model) {
   params.scaling = params.factor == 1 ? RopeScaling::kNone : RopeScaling::kYarn;
   CAIRN_TRY_VOID(expect(keys, "attention.compress_rope_freq_base", params.base != 1, params.base,
                         "it gives every pair the same frequency"));
-  read_rope_config(params, model.compressed_rope, model.compressed_rope_back);
+  add_ropes(params, model.ropes);
   return {};
 }
 
 }  // namespace
 
+void add_ropes(const RopeParams& params, std::vector<RopeConfig>& ropes) {
+  RopeConfig& there = ropes.emplace_back(RopeStyle::kInterleaved, params.dims, rope_frequencies(params, {}));
+  RopeConfig back = there;
+  for (double& frequency : back.frequencies) frequency = -frequency;
+  ropes.push_back(std::move(back));
+}
+
 Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens) {
   const MetadataReader keys(file, kArchitecture);
   ModelConfig model;
   CAIRN_TRY(model.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
-  CAIRN_TRY(model.norm_epsilon, keys.positive_or("attention.layer_norm_rms_epsilon", 1e-6F));
+  CAIRN_TRY(model.pooling, read_pooling(keys.file(), Pooling::kLast));
+  CAIRN_TRY(model.norm.epsilon, keys.positive_or("attention.layer_norm_rms_epsilon", 1e-6F));
   CAIRN_TRY(model.context_trained, keys.integer("context_length", 1, kContextMax));
   CAIRN_TRY(model.context_tokens, context_of_run(model.context_trained, context_tokens));
   CAIRN_TRY(model.vocabulary, read_vocabulary(keys));
   CAIRN_TRY_VOID(read_streams(keys, model));
   CAIRN_TRY_VOID(read_attention(keys, model));
   CAIRN_TRY_VOID(read_index(keys, model));
-  CAIRN_TRY_VOID(read_experts(keys, model));
+  CAIRN_TRY_VOID(read_routed_experts(keys, model));
   CAIRN_TRY_VOID(read_layers(keys, model));
   CAIRN_TRY_VOID(read_ropes(keys, model));
   return model;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "kernels/hyper_connection_operations.h"
 #include "model/deepseek4/config.h"
 #include "model/metadata_reader.h"
 
@@ -24,7 +25,8 @@ class Config41Reader {
   Result<void> read(int32_t context_tokens) {
     model_.is_v41 = true;
     CAIRN_TRY(model_.embedding, integer("embedding_length", "hidden_size", 1, kEmbeddingMax));
-    CAIRN_TRY(model_.norm_epsilon, positive_or("attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-20F));
+    CAIRN_TRY(model_.pooling, read_pooling(keys_.file(), Pooling::kLast));
+    CAIRN_TRY(model_.norm.epsilon, positive_or("attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-20F));
     CAIRN_TRY(model_.context_trained, integer("context_length", "max_position_embeddings", 1, kContextMax));
     CAIRN_TRY(model_.context_tokens, context_of_run(model_.context_trained, context_tokens));
     CAIRN_TRY(model_.vocabulary, read_vocabulary(keys_));
@@ -38,6 +40,9 @@ class Config41Reader {
     CAIRN_TRY_VOID(read_candidates());
     CAIRN_TRY_VOID(read_ropes());
     CAIRN_TRY(model_.engram, read_engram(keys_, model_.vocabulary, std::ssize(model_.layers)));
+    model_.engram.streams = model_.streams;
+    model_.engram.embedding = model_.embedding;
+    model_.engram.norm_epsilon = model_.norm.epsilon;
     for (size_t i = 0; i < model_.engram.layers.size(); ++i) {
       model_.layers[model_.engram.layers[i]].engram = static_cast<int32_t>(i);
     }
@@ -92,13 +97,18 @@ class Config41Reader {
   }
 
   Result<void> read_experts() {
-    CAIRN_TRY(model_.experts.all, integer("expert_count", "n_routed_experts", 1, kExpertsMax));
-    CAIRN_TRY(model_.experts.used, integer("expert_used_count", "num_experts_per_tok", 1,
-                                           std::min<int64_t>(model_.experts.all, kExpertsUsedMax)));
-    CAIRN_TRY(model_.expert_width, integer("expert_feed_forward_length", "moe_intermediate_size", 1, kFeedForwardMax));
+    constexpr float kSumLeast = 1e-20F;
+    model_.experts.route.score = RouteScore::kSqrtSoftplus;
+    model_.experts.route.renormalise = true;
+    model_.experts.route.sum_least = kSumLeast;
+    model_.experts.needs_bias = true;
+    CAIRN_TRY(model_.experts.route.experts, integer("expert_count", "n_routed_experts", 1, kExpertsMax));
+    CAIRN_TRY(model_.experts.route.used, integer("expert_used_count", "num_experts_per_tok", 1,
+                                                 std::min<int64_t>(model_.experts.route.experts, kExpertsUsedMax)));
+    CAIRN_TRY(model_.experts.width, integer("expert_feed_forward_length", "moe_intermediate_size", 1, kFeedForwardMax));
     CAIRN_TRY(const int64_t shared, integer_or("expert_shared_count", "n_shared_experts", 1, 0, kExpertsUsedMax));
-    model_.shared_width = shared * model_.expert_width;
-    CAIRN_TRY(model_.expert_scale, positive_or("expert_weights_scale", "routed_scaling_factor", 1.5F));
+    model_.experts.shared_width = shared * model_.experts.width;
+    CAIRN_TRY(model_.experts.route.scale, positive_or("expert_weights_scale", "routed_scaling_factor", 1.5F));
     CAIRN_TRY(const bool normalised, keys_.boolean_or(named("expert_weights_norm", "norm_topk_prob"), true));
     if (!normalised) {
       return refuse(keys_, named("expert_weights_norm", "norm_topk_prob"), normalised, "it must be true");
@@ -212,14 +222,10 @@ class Config41Reader {
   }
 
   Result<void> read_ropes() {
-    const auto make = [this](const RopeParams& params, RopeConfig& there, RopeConfig& back) {
-      there = back = {RopeStyle::kInterleaved, model_.rope_dims, rope_frequencies(params, {}), 1};
-      for (double& frequency : back.frequencies) frequency = -frequency;
-    };
     RopeParams params;
     params.dims = model_.rope_dims;
     CAIRN_TRY(params.base, positive_or("rope.freq_base", "rope_theta", 10'000));
-    make(params, model_.window_rope, model_.window_rope_back);
+    add_ropes(params, model_.ropes);
     CAIRN_TRY(params.base, positive_or("attention.compress_rope_freq_base", "compress_rope_theta", 160'000));
     CAIRN_TRY(params.factor, positive_or("rope.scaling.factor", "rope_scaling.factor", 1));
     CAIRN_TRY(params.original_context,
@@ -232,7 +238,7 @@ class Config41Reader {
       return refuse(keys_, named("attention.compress_rope_freq_base", "compress_rope_theta"), params.base,
                     "it gives every pair the same frequency");
     }
-    make(params, model_.compressed_rope, model_.compressed_rope_back);
+    add_ropes(params, model_.ropes);
     return {};
   }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "kernels/backend.h"
 #include "model/deepseek4/runner.h"
 
 // The drafting head of ModelRunner. A step leaves the keys that the head makes of the text in the windows of its
@@ -21,37 +22,28 @@ void ModelRunner::reserve_dspark(const ModelOptions& options) {
   block_pages_.reserve(drafting);
   block_rows_.reserve(drafting);
   confidence_.resize(drafting);
-  const int32_t streams = description_.streams, columns = stream_shares(streams);
-  std::vector<float> even(int64_t{rows_max_} * columns);
-  for (int64_t row = 0; row < rows_max_; ++row) {
-    std::fill_n(even.begin() + row * columns, streams, 1 / static_cast<float>(streams));
-  }
-  backend_.write(even.data(), static_cast<int64_t>(even.size() * sizeof(float)), activations_.shares_even);
 }
 
 void ModelRunner::keep_main_inputs(size_t layer) {
-  const int32_t streams = description_.streams;
   const int64_t width = description_.embedding;
   const std::vector<int32_t>& targets = description_.dspark->targets;
   for (size_t i = 0; i < targets.size(); ++i) {
     if (std::cmp_not_equal(targets[i], layer)) continue;
-    stream_operations_.hyper_connection_read(activations_.streams, activations_.shares_even, stream_shares(streams),
-                                             streams, rows_, width, activations_.input);
+    streams_.average(rows_, activations_.input);
     backend_.copy_columns(activations_.input, width, activations_.main_inputs + static_cast<int64_t>(i) * width,
                           std::ssize(targets) * width, rows_, width);
   }
 }
 
-void ModelRunner::follow_dspark(const Batch& batch) {
+void ModelRunner::follow_dspark() {
   if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose_all();
   rows_ = batch_.rows();
   const DsparkWeights& head = weights_.dspark;
   const MatmulTarget main[] = {head.main.to(activations_.input)};
   backend_.matmul(main, activations_.main_inputs, rows_);
-  backend_.rms_norm(activations_.input, head.main_norm.floats(), description_.norm_epsilon, rows_,
-                    description_.embedding, activations_.input);
+  head.main_norm.run(backend_, activations_.input, rows_, activations_.input);
   for (size_t layer = description_.main_layers(); layer < description_.layers.size(); ++layer) {
-    store_keys(layer, *batch.pool);
+    store_keys(layer);
   }
 }
 
@@ -62,7 +54,7 @@ Result<LogitsView> ModelRunner::dspark_step(const Batch& batch) {
   CAIRN_CHECK(ahead < dspark.block);
   if (ahead == 0) plan_block(batch);
   backend_.begin_step();
-  if (ahead == 0) compute_block(batch);
+  if (ahead == 0) compute_block();
 
   block_rows_.clear();
   for (const BatchSlice& slice : batch.slices) {
@@ -73,13 +65,18 @@ Result<LogitsView> ModelRunner::dspark_step(const Batch& batch) {
   const auto rows = static_cast<int32_t>(block_rows_.size());
   const int64_t vocabulary = description_.vocabulary;
   const DsparkWeights& head = weights_.dspark;
-  backend_.embed(head.markov_embedding.weight, batch.tokens, 1, activations_.markov_rows);
+  if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
+    // A product has a row for each sequence from here on.
+    adapters->begin();
+    for (const BatchSlice& slice : batch.slices) adapters->add(slice.adapter_scales, 1);
+  }
+  backend_.embed(head.markov_embedding, batch.tokens, 1, activations_.markov_rows);
   const MatmulTarget pairs[] = {head.markov_output.to(activations_.logits)};
   backend_.matmul(pairs, activations_.markov_rows, rows);
   backend_.gather_rows(activations_.block_logits, block_rows_, vocabulary, activations_.draft_logits);
   backend_.add(activations_.logits, activations_.draft_logits, rows * vocabulary, 1);
   if (head.has_confidence) judge_drafts();
-  CAIRN_TRY(LogitsView view, logits_.take(activations_.logits, rows, batch.keep_logits));
+  CAIRN_TRY(LogitsView view, head_.take(activations_.logits, rows, batch.keep_logits));
   if (head.has_confidence) view.confidence = std::span(confidence_).first(rows);
   return view;
 }
@@ -113,17 +110,16 @@ void ModelRunner::plan_block(const Batch& batch) {
 }
 
 // Leaves rows of activations_.block_hidden and activations_.block_logits.
-void ModelRunner::compute_block(const Batch& batch) {
+void ModelRunner::compute_block() {
   const DsparkWeights& head = weights_.dspark;
-  compute_ropes();
+  attention_.compute_ropes();
   begin_streams(block_tokens_);
   for (size_t layer = description_.main_layers(); layer < description_.layers.size(); ++layer) {
-    attention(layer, *batch.pool);
+    attention(layer);
     feed_forward(layer);
   }
-  collapse_streams(head.output_streams, activations_.block_hidden);
-  backend_.rms_norm(activations_.block_hidden, head.output_norm.floats(), description_.norm_epsilon, rows_,
-                    description_.embedding, activations_.input);
+  streams_.collapse(head.output_streams, rows_, activations_.block_hidden);
+  head.output_norm.run(backend_, activations_.block_hidden, rows_, activations_.input);
   const MatmulTarget output[] = {weights_.output.to(activations_.block_logits)};
   backend_.matmul(output, activations_.input, rows_);
 }

@@ -174,11 +174,13 @@ class DsparkReader {
       return keys_.contains(first) ? first : second;
     };
     constexpr int64_t kUsedOfV41 = 3;
-    CAIRN_TRY(dspark_.experts.all,
+    dspark_.experts = model_.experts;
+    RouteParams& route = dspark_.experts.route;
+    CAIRN_TRY(route.experts,
               keys_.integer_or(named("n_routed_experts", "expert_count"), tensor->shape[1], 1, kExpertsMax));
-    const int64_t missing = std::min<int64_t>(model_.is_v41 ? kUsedOfV41 : model_.experts.used, dspark_.experts.all);
-    CAIRN_TRY(dspark_.experts.used, keys_.integer_or(named("num_experts_per_tok", "expert_used_count"), missing, 1,
-                                                     std::min<int64_t>(dspark_.experts.all, kExpertsUsedMax)));
+    const int64_t missing = std::min<int64_t>(model_.is_v41 ? kUsedOfV41 : model_.experts.route.used, route.experts);
+    CAIRN_TRY(route.used, keys_.integer_or(named("num_experts_per_tok", "expert_used_count"), missing, 1,
+                                           std::min<int64_t>(route.experts, kExpertsUsedMax)));
     return {};
   }
 
@@ -196,17 +198,18 @@ Result<void> load_head(WeightLoader& binder, const gguf::Reader& file, const Mod
   const int64_t width = config.embedding, rank = dspark.markov_rank;
   DsparkWeights& head = weights.dspark;
   CAIRN_TRY(head.main, binder.linear(names.main(), width, std::ssize(dspark.targets) * width));
-  CAIRN_TRY(head.main_norm, binder.vector(names.main_norm() + ".weight", width));
+  CAIRN_TRY(head.main_norm, Norm::load(binder, names.main_norm(), width, config.norm));
   for (int32_t stage = 0; stage < dspark.stages; ++stage) {
     const size_t layer = config.main_layers() + stage;
     CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, names.stage(stage)));
     weights.layers.push_back(std::move(loaded));
   }
   if (!config.is_v41) {
-    CAIRN_TRY(head.output_streams, load_output_streams(binder, names.output_streams(), config));
+    CAIRN_TRY(head.output_streams,
+              StreamWeights::load_output(binder, names.output_streams(), config.hyper_connections()));
   }
-  CAIRN_TRY(head.output_norm, binder.vector(names.output_norm() + ".weight", width));
-  CAIRN_TRY(head.markov_embedding, binder.linear(names.markov_embedding(), config.vocabulary, rank));
+  CAIRN_TRY(head.output_norm, Norm::load(binder, names.output_norm(), width, config.norm));
+  CAIRN_TRY(head.markov_embedding, binder.lookup_table(names.markov_embedding(), config.vocabulary, rank));
   CAIRN_TRY(head.markov_output, binder.linear(names.markov_output(), config.vocabulary, rank));
   head.has_confidence = binder.has(names.confidence() + ".weight");
   if (head.has_confidence) {

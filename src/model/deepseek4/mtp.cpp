@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "kernels/backend.h"
 #include "model/deepseek4/runner.h"
 
 // The MTP module of ModelRunner. At position p it reads the token there and the streams that the model,
@@ -11,15 +12,15 @@ Result<LogitsView> ModelRunner::mtp_step(const Batch& batch) {
   if (description_.dspark) return dspark_step(batch);
   plan(batch);
   backend_.begin_step();
-  compute_ropes();
+  attention_.compute_ropes();
   begin_drafts(batch);
   const size_t layer = description_.main_layers();
-  attention(layer, *batch.pool);
+  attention(layer);
   feed_forward(layer);
-  store(places_[layer].streams, *batch.pool, activations_.streams);
+  store_streams(*batch.pool);
   const MtpWeights& weights = weights_.mtp;
-  return logits(weights.has_output_streams ? weights.output_streams : weights_.output_streams,
-                weights.has_output_norm ? weights.output_norm : weights_.output_norm);
+  return logits(weights.output_streams.exist() ? weights.output_streams : weights_.output_streams,
+                weights.output_norm.exists() ? weights.output_norm : weights_.output_norm);
 }
 
 void ModelRunner::follow(const Batch& batch) {
@@ -28,43 +29,36 @@ void ModelRunner::follow(const Batch& batch) {
   begin_drafts(batch);
   const size_t layer = description_.main_layers();
   const LayerWeights& weights = weights_.layers[layer];
-  begin_block(weights.attention_streams, weights.attention_norm);
-  store_keys(layer, *batch.pool);
+  streams_.read(weights.attention_streams, weights.attention_norm, rows_, activations_.input);
+  store_keys(layer);
 }
 
-void ModelRunner::store_keys(size_t layer, const PagePool& pool) {
-  const LayerWeights& weights = weights_.layers[layer];
-  const MatmulTarget latent[] = {weights.key_value.to(activations_.latent)};
-  backend_.matmul(latent, activations_.input, rows_);
-  const int32_t dim = description_.head_dim;
-  backend_.rms_norm(activations_.latent, weights.key_value_norm.floats(), description_.norm_epsilon, rows_, dim,
-                    activations_.latent);
-  turn_last(rope(Rope::kWindow), activations_.latent, rows_, 1, dim);
-  store_window(layer, pool);
+void ModelRunner::store_keys(size_t layer) {
+  attention_.store_keys(weights_.layers[layer].attention, places_[layer], activations_.input);
 }
 
 void ModelRunner::begin_drafts(const Batch& batch) {
   const MtpWeights& weights = weights_.mtp;
   const int64_t width = description_.embedding, stream_rows = int64_t{rows_} * description_.streams;
-  const float epsilon = description_.norm_epsilon;
   const KvPlace& place = places_.back().streams;
-  latent_.load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), activations_.flat);
-  backend_.rms_norm(activations_.flat, weights.stream_norm.floats(), epsilon, stream_rows, width, activations_.flat);
+  backend_.latent()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group),
+                                        streams_.flat());
+  weights.stream_norm.run(backend_, streams_.flat(), stream_rows, streams_.flat());
   weights_.embedding.look_up(backend_, batch.tokens, 1, activations_.input);
-  backend_.rms_norm(activations_.input, weights.token_norm.floats(), epsilon, rows_, width, activations_.input);
+  weights.token_norm.run(backend_, activations_.input, rows_, activations_.input);
   if (weights.pair.weight.rows > 0) {
-    repeat_rows(activations_.input, activations_.streams);
-    backend_.copy_columns(activations_.streams, width, activations_.pairs, 2 * width, stream_rows, width);
-    backend_.copy_columns(activations_.flat, width, activations_.pairs + width, 2 * width, stream_rows, width);
-    const MatmulTarget both[] = {weights.pair.to(activations_.streams)};
+    streams_.begin(activations_.input, rows_);
+    backend_.copy_columns(streams_.streams(), width, activations_.pairs, 2 * width, stream_rows, width);
+    backend_.copy_columns(streams_.flat(), width, activations_.pairs + width, 2 * width, stream_rows, width);
+    const MatmulTarget both[] = {weights.pair.to(streams_.streams())};
     return backend_.matmul(both, activations_.pairs, static_cast<int32_t>(stream_rows));
   }
   const MatmulTarget token[] = {weights.token.to(activations_.block)};
   backend_.matmul(token, activations_.input, rows_);
-  repeat_rows(activations_.block, activations_.streams_next);
-  const MatmulTarget stream[] = {weights.stream.to(activations_.streams)};
-  backend_.matmul(stream, activations_.flat, static_cast<int32_t>(stream_rows));
-  backend_.add(activations_.streams, activations_.streams_next, stream_rows * width, 1);
+  streams_.repeat(activations_.block, rows_, streams_.other());
+  const MatmulTarget stream[] = {weights.stream.to(streams_.streams())};
+  backend_.matmul(stream, streams_.flat(), static_cast<int32_t>(stream_rows));
+  backend_.add(streams_.streams(), streams_.other(), stream_rows * width, 1);
 }
 
 }  // namespace cairn::deepseek4

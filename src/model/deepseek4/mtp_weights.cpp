@@ -41,9 +41,11 @@ Result<Linear> load_input(WeightLoader& binder, const std::string& name, int64_t
 }
 
 // Both as one matrix, or one for the token and one for the streams.
-Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, int64_t width, MtpWeights& weights) {
-  CAIRN_TRY(weights.token_norm, binder.vector(prefix + "enorm.weight", width));
-  CAIRN_TRY(weights.stream_norm, binder.vector(prefix + "hnorm.weight", width));
+Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, const ModelConfig& model,
+                         MtpWeights& weights) {
+  const int64_t width = model.embedding;
+  CAIRN_TRY(weights.token_norm, Norm::load(binder, prefix + "enorm", width, model.norm));
+  CAIRN_TRY(weights.stream_norm, Norm::load(binder, prefix + "hnorm", width, model.norm));
   if (binder.has(prefix + "e_proj.weight")) {
     CAIRN_TRY(weights.token, load_input(binder, prefix + "e_proj", width, width));
     CAIRN_TRY(weights.stream, load_input(binder, prefix + "h_proj", width, width));
@@ -56,14 +58,12 @@ Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, int64_
 // What the block has not of its own is the model's.
 Result<void> load_output(WeightLoader& binder, const std::string& prefix, const ModelConfig& model,
                          MtpWeights& weights) {
-  for (const char* name : {"shared_head_norm.weight", "norm.weight"}) {
-    if (!binder.has(prefix + name)) continue;
-    CAIRN_TRY(weights.output_norm, binder.vector(prefix + name, model.embedding));
-    weights.has_output_norm = true;
+  for (const char* name : {"shared_head_norm", "norm"}) {
+    if (!binder.has(prefix + name + ".weight")) continue;
+    CAIRN_TRY(weights.output_norm, Norm::load(binder, prefix + name, model.embedding, model.norm));
   }
   if (!binder.has(prefix + "hc_head_fn.weight")) return {};
-  CAIRN_TRY(weights.output_streams, load_output_streams(binder, prefix + "hc_head", model));
-  weights.has_output_streams = true;
+  CAIRN_TRY(weights.output_streams, StreamWeights::load_output(binder, prefix + "hc_head", model.hyper_connections()));
   return {};
 }
 
@@ -78,7 +78,7 @@ Result<void> load_block(WeightLoader& binder, const gguf::Reader& file, const Mo
                         ModelWeights& weights) {
   const size_t layer = config.main_layers();
   const Prefixes prefixes = prefixes_of(file, layer);
-  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, config.embedding, weights.mtp));
+  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, config, weights.mtp));
   CAIRN_TRY_VOID(load_output(binder, prefixes.block, config, weights.mtp));
   CAIRN_TRY_VOID(check_router_bias(binder, file, prefixes.layer));
   CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, prefixes.layer));

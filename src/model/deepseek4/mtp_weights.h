@@ -11,7 +11,7 @@
 #include "gguf/reader.h"
 #include "model/deepseek4/config.h"
 #include "model/deepseek4/weights.h"
-#include "model/model.h"
+#include "model/model_options.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn::deepseek4 {

@@ -1,7 +1,6 @@
 #include "model/deepseek4/runner.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "kernels/backend.h"
@@ -9,15 +8,21 @@
 namespace cairn::deepseek4 {
 namespace {
 
-constexpr int64_t kElementBytes = 4;  // float32 and int32 alike
-constexpr float kExpertSumLeast = 0x1p-14F;
-constexpr float kExpertSumLeast41 = 1e-20F;
+/// The most experts of all layers, those that draft included.
+MoeConfig most_experts(const ModelConfig& model) {
+  MoeConfig most = model.experts;
+  if (!model.dspark) return most;
+  const RouteParams& drafting = model.dspark->experts.route;
+  most.route.experts = std::max(most.route.experts, drafting.experts);
+  most.route.used = model.experts_used();
+  return most;
+}
 
-/// Of all layers, those that draft included.
-ExpertCounts most_experts(const ModelConfig& model) {
-  if (!model.dspark) return model.experts;
-  const ExpertCounts& drafting = model.dspark->experts;
-  return {std::max(model.experts.all, drafting.all), std::max(model.experts.used, drafting.used)};
+/// The tables of the layers with engrams.
+std::vector<const gguf::Tensor*> tables_of(const ModelConfig& model, const ModelWeights& weights) {
+  std::vector<const gguf::Tensor*> tables;
+  for (const int32_t layer : model.engram.layers) tables.push_back(weights.layers[layer].engram->table);
+  return tables;
 }
 
 }  // namespace
@@ -26,75 +31,30 @@ ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& back
     : description_(std::move(config)),
       weights_(std::move(weights)),
       backend_(backend),
-      latent_(*backend.latent()),
-      stream_operations_(*backend.streams()),
-      compressor_(*backend.compressor()),
       rows_max_(options.batch_tokens_max),
       logit_rows_max_(options.logits_max),
-      rounding_(options.simulate_rounding),
-      logits_(backend) {
+      streams_(backend, description_.hyper_connections()),
+      engrams_(backend, description_.engram, tables_of(description_, weights_)),
+      attention_(backend, description_, options.simulate_rounding),
+      head_(backend, description_.head()) {
   kv_layout_ = kv_layout_of(description_, options.kv_type, places_);
 }
 
 void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options) {
-  const int64_t rows = options.batch_tokens_max, width = model.embedding, outer = model.outer_dim();
-  const int64_t share_columns = stream_shares(model.streams);
-  const ExpertCounts experts = most_experts(model);
-  const int64_t used = experts.used;
-  const int64_t inner = std::max(used * model.expert_width, model.shared_width);
-  int64_t ratios = 0, compressor = 0, index = 0;
-  for (size_t i = 0; i < model.layers.size(); ++i) {
-    const LayerConfig& layer = model.layers[i];
-    if (layer.ratio == 0) continue;
-    const auto same = [&layer](const LayerConfig& other) { return other.ratio == layer.ratio; };
-    const auto before = std::span(model.layers).first(i);
-    if (std::ranges::none_of(before, same)) ++ratios;
-    compressor = std::max<int64_t>(compressor, model.compressor(layer).width());
-    if (layer.indexed) index = model.is_v41 ? model.index_dim : model.index_compressor(layer).width();
-  }
-  arena.add(streams, rows * model.streams * width);
-  arena.add(streams_next, rows * model.streams * width);
-  arena.add(flat, rows * model.streams * width);
-  arena.add(share_logits, rows * share_columns);
-  arena.add(shares, rows * share_columns);
-  arena.add(shares_next, model.is_v41 ? rows * share_columns : 0);
-  arena.add(shares_first, model.is_v41 ? rows * share_columns : 0);
+  const int64_t rows = options.batch_tokens_max, width = model.embedding;
+  const MoeConfig moe = most_experts(model);
+  streams.add_to(arena, model.hyper_connections(), rows);
   arena.add(input, rows * width);
   arena.add(block, rows * width);
-  arena.add(query_low, rows * model.q_lora_rank);
-  arena.add(query, rows * outer);
-  arena.add(latent, rows * model.head_dim);
-  arena.add(attended, rows * outer);
-  arena.add(grouped, rows * model.output_groups * model.output_rank);
-  arena.add(group_numbers, rows * model.output_groups);
-  arena.add(values, rows * compressor);
-  arena.add(scores, rows * compressor);
-  arena.add(index_values, rows * index);
-  arena.add(index_scores, rows * index);
-  arena.add(compressed, rows * std::max(model.head_dim, model.index_dim));
-  arena.add(index_query, index > 0 ? rows * model.index_heads * model.index_dim : 0);
-  arena.add(index_weights, index > 0 ? rows * model.index_heads : 0);
-  arena.add(chosen, index > 0 ? rows * model.index_rows : 0);
-  const auto reads = [](const LayerConfig& layer) { return layer.candidates == Candidates::kReads; };
-  arena.add(candidates, std::ranges::any_of(model.layers, reads) ? rows * model.candidate_blocks : 0);
-  const bool engrams = !model.engram.layers.empty();
-  arena.add(classes, engrams ? rows * (model.engram.order - 1) : 0);
-  arena.add(engram_rows, engrams ? rows * model.engram.width() : 0);
-  arena.add(engram_keys, engrams ? rows * (model.streams + 1) * width : 0);
-  arena.add(router, rows * experts.all);
-  arena.add(expert_ids, rows * used);
-  arena.add(expert_weights, rows * used);
-  arena.add(gate, rows * inner);
-  arena.add(up, rows * inner);
-  arena.add(expert_out, rows * used * width);
-  arena.add(ropes, static_cast<int64_t>(Rope::kCount) * rows * model.rope_dims);
-  arena.add(compressed_ropes, ratios * rows * model.rope_dims);
+  attention.add_to(arena, model, model.attention_layers(), rows);
+  engrams.add_to(arena, model.engram, rows);
+  experts.add_to(arena, moe, rows, width);
+  feed_forward.add_to(arena, rows, moe.inner(), moe.inner());
   arena.add(pairs, model.has_mtp ? rows * model.streams * 2 * width : 0);
   arena.add(logits, options.logits_max * model.vocabulary);
   if (!model.dspark) return;
   const DsparkConfig& dspark = *model.dspark;
   const int64_t drafting = draft_slices_max(model, options), block_rows = drafting * dspark.block;
-  arena.add(shares_even, rows * share_columns);
   arena.add(main_inputs, rows * std::ssize(dspark.targets) * width);
   arena.add(block_hidden, block_rows * width);
   arena.add(block_logits, block_rows * model.vocabulary);
@@ -108,28 +68,14 @@ WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOpti
   const int32_t rows = options.batch_tokens_max;
   WorkspaceSizes sizes;
   sizes.sample_rows = options.logits_max;
-  const ExpertCounts experts = most_experts(model);
-  const int64_t used = int64_t{rows} * experts.used, groups = int64_t{rows} * model.output_groups;
-  sizes.inputs = {{rows, model.streams * model.embedding},
-                  {rows, std::max(model.q_lora_rank, model.shared_width)},
-                  {rows, model.output_groups * model.output_rank},
-                  {groups, model.outer_dim() / model.output_groups},
-                  {used, model.expert_width}};
+  sizes.inputs.push_back({rows, model.streams * model.embedding});
+  CompressedAttention::add_work(model, model.attention_layers(), rows, sizes);
+  Experts::add_work(most_experts(model), rows, sizes);
   if (!model.engram.layers.empty()) sizes.inputs.push_back({rows, model.engram.width()});
-  if (model.is_v41) sizes.inputs.push_back({rows, model.head_dim});
   if (model.has_mtp) sizes.inputs.push_back({rows * model.streams, 2 * model.embedding});
   if (model.dspark) {
     sizes.inputs.push_back({rows, std::ssize(model.dspark->targets) * model.embedding});
     sizes.inputs.push_back({rows, model.embedding + model.dspark->markov_rank});
-  }
-  sizes.expert_choices = std::max(used, groups);
-  sizes.experts = std::max(experts.all, model.output_groups);
-  sizes.routed_experts = experts.all;
-  sizes.latent = {
-      .rows = rows, .heads = model.heads, .context_tokens = model.context_tokens, .row_dim = model.head_dim};
-  if (std::ranges::any_of(model.layers, &LayerConfig::indexed)) {
-    sizes.latent.choose_heads = model.index_heads;
-    sizes.latent.choose_dim = model.index_dim;
   }
   return sizes;
 }
@@ -138,46 +84,29 @@ int64_t ModelRunner::bytes(const ModelConfig& config, const Backend& backend, co
   ActivationArena arena;
   Activations activations;
   activations.add_to(arena, config, options);
-  const EngramConfig& engram = config.engram;
-  const int64_t numbers = std::ssize(engram.layers) * engram.rows_per_token() * static_cast<int64_t>(sizeof(int64_t));
-  const int64_t engrams = options.batch_tokens_max * (engram.width() * kElementBytes + numbers);
-  return arena.bytes() + engrams + LogitRows::bytes(options.logits_max, config.vocabulary) +
+  return arena.bytes() + Engrams::bytes(config.engram, options.batch_tokens_max) +
+         Head::bytes(config.head(), options.logits_max, options.batch_tokens_max) +
          backend.workspace_bytes(work_sizes(config, options));
 }
 
 Result<void> ModelRunner::allocate(const ModelOptions& options) {
   activations_.add_to(arena_, description_, options);
   CAIRN_TRY_VOID(arena_.allocate(backend_));
-  std::vector<int32_t> numbers(int64_t{rows_max_} * description_.output_groups);
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i) % description_.output_groups;
-  backend_.write(numbers.data(), std::ssize(numbers) * kElementBytes, activations_.group_numbers);
-  for (const LayerConfig& layer : description_.layers) {
-    const auto same = [&layer](const Completed& other) { return other.ratio == layer.ratio; };
-    if (layer.ratio > 0 && std::ranges::none_of(completed_, same)) completed_.push_back({layer.ratio, {}, {}});
-  }
-  for (Completed& each : completed_) {
-    each.positions.reserve(rows_max_);
-    each.ends.reserve(rows_max_);
-  }
+  CAIRN_TRY_VOID(attention_.prepare(activations_.attention, description_.attention_layers(), rows_max_));
   tokens_.reserve(rows_max_);
+  all_tokens_.reserve(rows_max_);
   batch_.reserve({.rows = rows_max_,
                   .logit_rows = logit_rows_max_,
                   .context_tokens = description_.context_tokens,
                   .vocabulary = description_.vocabulary,
-                  .groups = kv_layout_.groups.size()});
-  stream_rows_.reserve(rows_max_ * description_.streams);
-  given_ids_.reserve(int64_t{rows_max_} * description_.experts.used);
-  logits_.reserve(logit_rows_max_, description_.vocabulary);
+                  .groups = kv_layout_.groups.size(),
+                  .hidden = true});
+  streams_.prepare(activations_.streams, rows_max_);
+  engrams_.prepare(activations_.engrams, rows_max_);
+  activations_.experts.given.reserve(int64_t{rows_max_} * description_.experts.route.used);
+  activations_.experts.shared = activations_.experts.out;  // the chosen ones are combined by then
+  head_.reserve(logit_rows_max_, rows_max_);
   if (description_.dspark) reserve_dspark(options);
-  if (!description_.is_v41) return {};
-  // The first block reads the first stream.
-  const int32_t columns = stream_shares(description_.streams);
-  std::vector<float> first(int64_t{rows_max_} * columns);
-  for (int64_t row = 0; row < rows_max_; ++row) first[row * columns] = 1;
-  backend_.write(first.data(), std::ssize(first) * kElementBytes, activations_.shares_first);
-  constexpr int32_t kPair = 2;
-  CAIRN_TRY(no_biases_, backend_.allocate(int64_t{kPair} * description_.head_dim * kElementBytes));
-  reserve_engrams();
   return {};
 }
 
@@ -197,18 +126,21 @@ Result<std::unique_ptr<Runner>> ModelRunner::create(ModelConfig config, ModelWei
 
 Result<LogitsView> ModelRunner::step(const Batch& batch) {
   plan(batch);
-  if (!description_.engram.layers.empty()) find_engrams(*batch.pool);
+  if (!description_.engram.layers.empty()) {
+    const KvPlace& place = places_.front().classes;
+    engrams_.find(batch.pool->view(place.group, place.layer), batch_.slices(place.group), batch.tokens);
+  }
   backend_.begin_step();
-  compute_ropes();
+  attention_.compute_ropes();
   begin_streams(batch.tokens);
   const size_t layers = description_.main_layers();
   const bool drafts = description_.drafts();
   for (size_t layer = 0; layer < layers; ++layer) {
-    if (description_.layers[layer].engram >= 0) {
-      add_engram(description_.layers[layer], *weights_.layers[layer].engram);
+    if (const int32_t engram = description_.layers[layer].engram; engram >= 0) {
+      engrams_.add(engram, *weights_.layers[layer].engram, streams_.streams());
     }
     if (description_.dspark) keep_main_inputs(layer);
-    attention(layer, *batch.pool);
+    attention(layer);
     if (layer + 1 == layers && !drafts) select_output_rows();
     feed_forward(layer);
   }
@@ -216,12 +148,12 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
   if (description_.dspark) {
     keep_main_inputs(layers);
   } else {
-    store(places_.back().streams, *batch.pool, activations_.streams);
+    store_streams(*batch.pool);
   }
   select_output_rows();
   CAIRN_TRY(const LogitsView result, logits(weights_.output_streams, weights_.output_norm));
   if (description_.dspark) {
-    follow_dspark(batch);
+    follow_dspark();
   } else {
     follow(batch);
   }
@@ -231,208 +163,71 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
 void ModelRunner::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
-  // Each step begins with the same memory, so that it is like the one before it.
-  if (activations_.streams > activations_.streams_next) std::swap(activations_.streams, activations_.streams_next);
-  if (description_.is_v41) {
-    if (activations_.shares > activations_.shares_next) std::swap(activations_.shares, activations_.shares_next);
-    carried_ = activations_.shares_first;
-  }
+  streams_.begin_step();
   keeps_logits_ = batch.keep_logits;
   if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
     adapters->begin();
     for (const BatchSlice& slice : batch.slices) adapters->add(slice.adapter_scales, slice.rows);
   }
+  attention_.begin_step(batch_, *batch.pool, weights_.adapter_rows.get());
   tokens_.assign(batch.tokens.begin(), batch.tokens.end());
-  for (Completed& each : completed_) {
-    each.positions.clear();
-    each.ends.clear();
-    for (int32_t row = 0; row < rows_; ++row) {
-      const int32_t position = batch_.positions()[row];
-      if ((position + 1) % each.ratio != 0) continue;
-      each.positions.push_back(position + 1 - each.ratio);
-      each.ends.push_back(row);
-    }
-  }
 }
 
-const float* ModelRunner::rope(Rope which) const {
-  return activations_.ropes + static_cast<int64_t>(which) * rows_max_ * description_.rope_dims;
-}
-
-const float* ModelRunner::compressed_rope(int32_t ratio) const {
-  const auto found = std::ranges::find(completed_, ratio, &Completed::ratio);
-  return activations_.compressed_ropes + (found - completed_.begin()) * rows_max_ * description_.rope_dims;
-}
-
-int64_t ModelRunner::completed(int32_t ratio) const { return std::ssize(completed_ends(ratio)); }
-
-std::span<const int32_t> ModelRunner::completed_ends(int32_t ratio) const {
-  return std::ranges::find(completed_, ratio, &Completed::ratio)->ends;
-}
-
-void ModelRunner::compute_ropes() {
-  const int64_t size = int64_t{rows_max_} * description_.rope_dims;
-  const RopeConfig* const ropes[] = {&description_.window_rope, &description_.window_rope_back,
-                                     &description_.compressed_rope, &description_.compressed_rope_back};
-  float* table = activations_.ropes;
-  for (const RopeConfig* each : ropes) {
-    backend_.rope_table(batch_.positions(), each->frequencies, each->magnitude, table);
-    table += size;
-  }
-  table = activations_.compressed_ropes;
-  for (const Completed& each : completed_) {
-    const RopeConfig& how = description_.compressed_rope;
-    backend_.rope_table(each.positions, how.frequencies, how.magnitude, table);
-    table += size;
-  }
-}
-
-void ModelRunner::turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim) {
-  const int32_t dims = description_.rope_dims;
-  const RopeHeads rotated[] = {{x + head_dim - dims, heads}};
-  backend_.rope(RopeStyle::kInterleaved, table, dims, rotated, rows, head_dim);
+void ModelRunner::store_streams(const PagePool& pool) {
+  const KvPlace& place = places_[description_.main_layers()].streams;
+  backend_.latent()->store_rows(pool.view(place.group, place.layer), batch_.slices(place.group), streams_.streams());
 }
 
 void ModelRunner::begin_streams(std::span<const TokenId> tokens) {
   weights_.embedding.look_up(backend_, tokens, 1, activations_.input);
-  repeat_rows(activations_.input, activations_.streams);
+  streams_.begin(activations_.input, rows_);
 }
 
-void ModelRunner::repeat_rows(const float* rows, float* streams) {
-  stream_rows_.clear();
-  for (int32_t row = 0; row < rows_; ++row) stream_rows_.insert(stream_rows_.end(), description_.streams, row);
-  backend_.gather_rows(rows, stream_rows_, description_.embedding, streams);
-}
-
-void ModelRunner::begin_block(const StreamWeights& weights, const Buffer& norm) {
-  const int32_t streams = description_.streams;
-  const int64_t width = description_.embedding;
-  backend_.rms_norm(activations_.streams, nullptr, description_.norm_epsilon, rows_, streams * width,
-                    activations_.flat);
-  const MatmulTarget mix[] = {weights.logits.to(activations_.share_logits)};
-  backend_.matmul(mix, activations_.flat, rows_);
-  const StreamParams params{streams, description_.stream_rounds, description_.stream_epsilon, weights.scale.floats(),
-                            weights.base.floats()};
-  stream_operations_.hyper_connection_weights(params, activations_.share_logits, rows_, activations_.shares);
-  const float* reads = description_.is_v41 ? carried_ : activations_.shares;
-  stream_operations_.hyper_connection_read(activations_.streams, reads, stream_shares(streams), streams, rows_, width,
-                                           activations_.input);
-  backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, width, activations_.input);
-}
-
-void ModelRunner::end_block() {
-  stream_operations_.hyper_connection_write(activations_.streams, activations_.block, activations_.shares,
-                                            description_.streams, rows_, description_.embedding,
-                                            activations_.streams_next);
-  std::swap(activations_.streams, activations_.streams_next);
-  if (!description_.is_v41) return;
-  carried_ = activations_.shares;
-  std::swap(activations_.shares, activations_.shares_next);
+void ModelRunner::attention(size_t layer) {
+  const LayerWeights& weights = weights_.layers[layer];
+  streams_.read(weights.attention_streams, weights.attention_norm, rows_, activations_.input);
+  DraftBlocks blocks;
+  if (description_.dspark && layer >= description_.main_layers()) {
+    blocks = {.slices = block_row_slices_, .rows = description_.dspark->block};
+  }
+  attention_.run(description_.layers[layer], weights.attention, places_[layer], activations_.input, activations_.block,
+                 blocks);
+  directions_.after_attention(backend_, layer, activations_.block, rows_);
+  streams_.write(activations_.block, rows_);
 }
 
 void ModelRunner::feed_forward(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_.layers[layer];
-  const LayerConfig& config = description_.layers[layer];
-  const int64_t width = description_.embedding;
-  const int32_t used = description_.experts_of(layer).used;
-  begin_block(weights.feed_forward_streams, weights.feed_forward_norm);
-  route(layer);
-  const MatmulTarget in[] = {weights.routed.gate.to(activations_.gate), weights.routed.up.to(activations_.up)};
-  backend_.grouped_matmul(in, activations_.input, rows_, activations_.expert_ids, used, false);
-  clamp_and_gate(config.clamp, int64_t{rows_} * used, description_.expert_width);
-  const MatmulTarget down[] = {weights.routed.down.to(activations_.expert_out)};
-  backend_.grouped_matmul(down, activations_.gate, rows_, activations_.expert_ids, used, true);
-  backend_.moe_combine(activations_.expert_out, activations_.expert_weights, rows_, used, width, activations_.block);
-  if (description_.shared_width > 0) {
-    const MatmulTarget shared_in[] = {weights.shared.gate.to(activations_.gate), weights.shared.up.to(activations_.up)};
-    backend_.matmul(shared_in, activations_.input, rows_);
-    clamp_and_gate(config.shared_clamp, rows_, description_.shared_width);
-    const MatmulTarget shared_down[] = {weights.shared.down.to(activations_.expert_out)};
-    backend_.matmul(shared_down, activations_.gate, rows_);
-    backend_.add(activations_.block, activations_.expert_out, rows_ * width, 1);
-  }
+  streams_.read(weights.feed_forward_streams, weights.feed_forward_norm, rows_, activations_.input);
+  weights.experts->route(backend_, activations_.experts, activations_.input, rows_, tokens_);
+  weights.experts->run(backend_, activations_.feed_forward, activations_.experts, activations_.input, rows_,
+                       activations_.block);
   directions_.after_feed_forward(backend_, layer, activations_.block, rows_);
-  end_block();
+  streams_.write(activations_.block, rows_);
 }
 
-// The gate is bounded above only, what it multiplies on both sides.
-void ModelRunner::clamp_and_gate(float clamp, int64_t rows, int64_t width) {
-  const int64_t n = rows * width;
-  constexpr float kUnbounded = -std::numeric_limits<float>::infinity();
-  backend_.clamp(activations_.gate, n, kUnbounded, clamp);
-  backend_.clamp(activations_.up, n, -clamp, clamp);
-  backend_.gate(Activation::kSilu, activations_.gate, activations_.up, rows, width, activations_.gate);
-}
-
-void ModelRunner::route(size_t layer) {
-  const LayerWeights& weights = weights_.layers[layer];
-  const ExpertCounts& experts = description_.experts_of(layer);
-  const MatmulTarget router[] = {weights.router.to(activations_.router)};
-  backend_.matmul(router, activations_.input, rows_);
-  RouteParams params;
-  params.experts = experts.all;
-  params.used = experts.used;
-  params.score = RouteScore::kSqrtSoftplus;
-  params.renormalise = true;
-  params.sum_least = description_.is_v41 ? kExpertSumLeast41 : kExpertSumLeast;
-  params.scale = description_.expert_scale;
-  params.bias = weights.router_bias.floats();
-  if (description_.layers[layer].hashed) {
-    params.given = true;
-    given_ids_.clear();
-    for (const TokenId token : tokens_) {
-      const auto ids = std::span(weights.token_experts).subspan(index(token) * experts.used, experts.used);
-      given_ids_.insert(given_ids_.end(), ids.begin(), ids.end());
-    }
-    backend_.write(given_ids_.data(), std::ssize(given_ids_) * kElementBytes, activations_.expert_ids);
-  }
-  backend_.route(params, activations_.router, rows_, activations_.expert_ids, activations_.expert_weights);
-}
-
+// Rows of logits come first.
 void ModelRunner::select_output_rows() {
-  const int64_t all = description_.streams * description_.embedding;
-  const std::span<const int32_t> wanted = batch_.logit_rows();
-  backend_.gather_rows(activations_.streams, wanted, all, activations_.streams_next);
-  std::swap(activations_.streams, activations_.streams_next);
-  if (description_.is_v41) {
-    backend_.gather_rows(carried_, wanted, stream_shares(description_.streams), activations_.shares);
-    carried_ = activations_.shares;
-    std::swap(activations_.shares, activations_.shares_next);
-  }
-  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(wanted, {});
-  // In place: the rows ascend.
-  for (size_t i = 0; i < wanted.size(); ++i) tokens_[i] = tokens_[wanted[i]];
-  tokens_.resize(wanted.size());
-  rows_ = static_cast<int32_t>(wanted.size());
+  const std::span<const int32_t> logits = batch_.logit_rows(), hidden = batch_.hidden_rows();
+  streams_.choose(logits, hidden);
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(logits, hidden);
+  all_tokens_.swap(tokens_);
+  tokens_.clear();
+  for (const int32_t row : logits) tokens_.push_back(all_tokens_[row]);
+  for (const int32_t row : hidden) tokens_.push_back(all_tokens_[row]);
+  rows_ = static_cast<int32_t>(tokens_.size());
 }
 
-void ModelRunner::collapse_streams(const StreamWeights& weights, float* out) {
-  const int32_t streams = description_.streams;
-  const int64_t width = description_.embedding;
-  if (description_.is_v41) {
-    return stream_operations_.hyper_connection_read(activations_.streams, carried_, stream_shares(streams), streams,
-                                                    rows_, width, out);
-  }
-  backend_.rms_norm(activations_.streams, nullptr, description_.norm_epsilon, rows_, streams * width,
-                    activations_.flat);
-  const MatmulTarget gate[] = {weights.logits.to(activations_.share_logits)};
-  backend_.matmul(gate, activations_.flat, rows_);
-  const StreamParams params{streams, 0, description_.stream_epsilon, weights.scale.floats(), weights.base.floats()};
-  stream_operations_.gate_streams(params, activations_.share_logits, rows_, activations_.shares);
-  stream_operations_.hyper_connection_read(activations_.streams, activations_.shares, streams, streams, rows_, width,
-                                           out);
-}
-
-Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffer& norm) {
+Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Norm& norm) {
   if (rows_ > 0) {
-    collapse_streams(weights, activations_.input);
-    backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, description_.embedding,
-                      activations_.input);
-    const MatmulTarget output[] = {weights_.output.to(activations_.logits)};
-    backend_.matmul(output, activations_.input, rows_);
+    streams_.collapse(weights, rows_, activations_.input);
+    norm.run(backend_, activations_.input, rows_, activations_.input);
   }
-  return logits_.take(activations_.logits, rows_, keeps_logits_);
+  const HeadRows rows{.logits = static_cast<int32_t>(batch_.logit_rows().size()),
+                      .hidden = static_cast<int32_t>(batch_.hidden_rows().size()),
+                      .keep_logits = keeps_logits_};
+  return head_.run(weights_.output, activations_.input, rows, activations_.logits);
 }
 
 }  // namespace cairn::deepseek4

@@ -12,11 +12,11 @@
 
 #include "base/error.h"
 #include "model/activation_arena.h"
-#include "model/decoder/batch_rows.h"
+#include "model/batch_rows.h"
 #include "model/deepseek4/config.h"
 #include "model/deepseek4/weights.h"
-#include "model/logit_rows.h"
-#include "model/model.h"
+#include "model/model_options.h"
+#include "model/parts/head.h"
 #include "model/runner.h"
 
 namespace cairn::deepseek4 {
@@ -33,12 +33,15 @@ class ModelRunner final : public Runner {
   const KvLayout& kv_layout() const override { return kv_layout_; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
-  bool samples_on_device() const override { return logits_.samples_on_device(); }
+  bool samples_on_device() const override { return head_.samples_on_device(); }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
                       std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) override {
-    return logits_.sample(samples, changes, allowed, sampled);
+    return head_.sample(samples, changes, allowed, sampled);
   }
-  Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
+  Result<std::span<const float>> logits_row(int64_t row) override { return head_.row(row); }
+  EmbeddingAbility embedding() const override {
+    return {.dimensions = static_cast<int32_t>(description_.embedding), .pooling = description_.pooling};
+  }
   bool has_mtp() const override { return description_.drafts(); }
   int32_t draft_block() const override { return description_.dspark ? description_.dspark->block : 1; }
   Result<LogitsView> mtp_step(const Batch& batch) override;
@@ -48,45 +51,16 @@ class ModelRunner final : public Runner {
  private:
   /// Activations of a step; R is its rows.
   struct Activations {
-    float* streams = nullptr;       // [R, streams, embedding]
-    float* streams_next = nullptr;  // the same
-    float* flat = nullptr;          // the same, normalised
-    float* share_logits = nullptr;  // [R, stream_shares]
-    float* shares = nullptr;
-    float* shares_next = nullptr;   // V4.1: the block before's, as carried_ says
-    float* shares_first = nullptr;  // V4.1: those that the first block reads by
-    float* input = nullptr;         // [R, embedding], of a block
-    float* block = nullptr;         // its output
-    float* query_low = nullptr;
-    float* query = nullptr;   // [R, heads, head_dim]
-    float* latent = nullptr;  // [R, head_dim]
-    float* attended = nullptr;
-    float* grouped = nullptr;          // [R, output_groups, output_rank]
-    int32_t* group_numbers = nullptr;  // [R, output_groups]: 0, 1, ... in each row
-    float* values = nullptr;           // [R, width], what compressed rows are made from
-    float* scores = nullptr;
-    float* index_values = nullptr;
-    float* index_scores = nullptr;
-    float* compressed = nullptr;     // [R, max(head_dim, index_dim)]
-    float* index_query = nullptr;    // [R, index_heads, index_dim]
-    float* index_weights = nullptr;  // [R, index_heads]
-    int32_t* chosen = nullptr;       // [R, index_rows]
-    int32_t* candidates = nullptr;   // [R, candidate_blocks], if a layer chooses among them
-    float* classes = nullptr;        // [R, order - 1], if there are engrams
-    float* engram_rows = nullptr;    // [R, engram.width()]
-    float* engram_keys = nullptr;    // [R, streams + 1, embedding]
-    float* router = nullptr;
-    int32_t* expert_ids = nullptr;
-    float* expert_weights = nullptr;
-    float* gate = nullptr;  // [R, used, expert_width] or [R, shared_width]
-    float* up = nullptr;
-    float* expert_out = nullptr;        // [R, used, embedding]
-    float* ropes = nullptr;             // four of [R, rope_dims]: see Rope
-    float* compressed_ropes = nullptr;  // [ratios, R, rope_dims], of the compressed rows that the step completes
-    float* pairs = nullptr;             // [R, streams, 2, embedding], if there is an MTP module
-    float* logits = nullptr;            // [logit rows, vocabulary]
+    HyperConnectionActivations streams;
+    float* input = nullptr;  // [R, embedding], of a block
+    float* block = nullptr;  // its output
+    CompressedAttentionActivations attention;
+    EngramActivations engrams;
+    FeedForwardActivations feed_forward;
+    ExpertsActivations experts;
+    float* pairs = nullptr;   // [R, streams, 2, embedding], if there is an MTP module
+    float* logits = nullptr;  // [logit rows, vocabulary]
     // If there is a drafting head; D is the sequences that draft at once.
-    float* shares_even = nullptr;        // [R, stream_shares]: of the mean of all streams
     float* main_inputs = nullptr;        // [R, targets, embedding]
     float* block_hidden = nullptr;       // [D, block, embedding], before the last norm
     float* block_logits = nullptr;       // [D, block, vocabulary], without what the Markov head adds
@@ -97,14 +71,6 @@ class ModelRunner final : public Runner {
 
     void add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options);
   };
-  enum class Rope : int32_t { kWindow, kWindowBack, kCompressed, kCompressedBack, kCount };
-  /// Of a step's compressed rows of one ratio.
-  struct Completed {
-    int32_t ratio = 0;
-    std::vector<int32_t> positions;  // where they begin
-    std::vector<int32_t> ends;       // rows of the step that complete them
-  };
-
   ModelRunner(ModelConfig config, ModelWeights weights, Backend& backend, const ModelOptions& options);
   /// Sequences that draft blocks at once.
   static int32_t draft_slices_max(const ModelConfig& model, const ModelOptions& options);
@@ -113,66 +79,31 @@ class ModelRunner final : public Runner {
 
   /// Fills all that belongs to the step.
   void plan(const Batch& batch);
-  void compute_ropes();
-  const float* rope(Rope which) const;
-  const float* compressed_rope(int32_t ratio) const;
-  int64_t completed(int32_t ratio) const;
-  std::span<const int32_t> completed_ends(int32_t ratio) const;
-
   void begin_streams(std::span<const TokenId> tokens);
-  /// Each of rows [R, embedding] in every stream.
-  void repeat_rows(const float* rows, float* streams);
-  /// activations_.input = what the block reads of the streams, normalised; activations_.shares for end_block.
-  void begin_block(const StreamWeights& weights, const Buffer& norm);
-  /// Mixes activations_.block into the streams.
-  void end_block();
+  /// For the MTP module, which starts from the streams of the position before.
+  void store_streams(const PagePool& pool);
 
-  void attention(size_t layer, const PagePool& pool);
-  void project(const LayerConfig& layer, const LayerWeights& weights);
-  void store_window(size_t layer, const PagePool& pool);
-  void store(const KvPlace& place, const PagePool& pool, const float* rows);
-  /// activations_.compressed = the rows that the step completes, normalised and turned.
-  void compress_rows(const CompressorParams& params, const CompressorWeights& weights, const KvPlace& values,
-                     const KvPlace& scores, const PagePool& pool);
-  void compress(size_t layer, const PagePool& pool);
-  void compress_index(size_t layer, const PagePool& pool);
-  /// V4.1: compressed rows and those of the index, for the layers that see them.
-  void make_shared_rows(size_t layer, const PagePool& pool);
-  void choose(size_t layer, const PagePool& pool);
-  void attend(size_t layer, const PagePool& pool);
-  void turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim);
-
+  void attention(size_t layer);
   void feed_forward(size_t layer);
-  void route(size_t layer);
-  /// activations_.gate = silu(gate) * up, both clamped.
-  void clamp_and_gate(float clamp, int64_t rows, int64_t width);
   void select_output_rows();
-  /// out [rows, embedding]: what the streams are read as behind the last layer.
-  void collapse_streams(const StreamWeights& weights, float* out);
-  Result<LogitsView> logits(const StreamWeights& streams, const Buffer& norm);
-
-  // -- Engrams, engram_step.cpp.
-  void reserve_engrams();
-  /// Fills classes_ and stores what later positions look back at; finds the tables' rows of all layers.
-  void find_engrams(const PagePool& pool);
-  void add_engram(const LayerConfig& layer, const EngramWeights& weights);
+  Result<LogitsView> logits(const StreamWeights& streams, const Norm& norm);
 
   // -- The MTP module, mtp.cpp.
   /// Computes of the batch's rows what drafts for later ones look back at.
   void follow(const Batch& batch);
-  /// activations_.streams = what the block's layer reads of the tokens and the streams before them.
+  /// The streams = what the block's layer reads of the tokens and the streams before them.
   void begin_drafts(const Batch& batch);
   /// Stores the keys that a layer that drafts makes of activations_.input.
-  void store_keys(size_t layer, const PagePool& pool);
+  void store_keys(size_t layer);
 
   // -- The drafting head, dspark.cpp.
   void reserve_dspark(const ModelOptions& options);
   /// Keeps what the head reads before `layer` of the model.
   void keep_main_inputs(size_t layer);
   /// follow() for the head.
-  void follow_dspark(const Batch& batch);
+  void follow_dspark();
   void plan_block(const Batch& batch);
-  void compute_block(const Batch& batch);
+  void compute_block();
   Result<LogitsView> dspark_step(const Batch& batch);
   /// Fills confidence_ for block_rows_, whose drafts follow tokens with activations_.markov_rows.
   void judge_drafts();
@@ -180,34 +111,22 @@ class ModelRunner final : public Runner {
   const ModelConfig description_;
   const ModelWeights weights_;
   Backend& backend_;
-  LatentOperations& latent_;
-  HyperConnectionOperations& stream_operations_;
-  CompressorOperations& compressor_;
   const int32_t rows_max_;
   const int32_t logit_rows_max_;
-  const bool rounding_;  // of rows and index queries, as in training
   std::vector<LayerPlaces> places_;
   KvLayout kv_layout_;
   ControlVectors directions_;
   ActivationArena arena_;
   Activations activations_;
+  HyperConnections streams_;
+  Engrams engrams_;
+  CompressedAttention attention_;
 
   // Of the step in progress; reserved once.
   BatchRows batch_;
   int32_t rows_ = 0;  // those that are still wanted
   std::vector<TokenId> tokens_;
-  std::vector<Completed> completed_;  // per ratio
-  std::vector<int32_t> stream_rows_;  // each row as many times as there are streams
-  std::vector<int32_t> given_ids_;    // experts of hashed layers, [rows, used]
-  // Of engrams.
-  std::vector<AttentionSlice> first_rows_;
-  std::vector<float> looked_back_;
-  std::vector<float> stored_classes_;
-  std::vector<int32_t> classes_;
-  std::vector<int64_t> engram_rows_;  // [engrams, rows, rows_per_token]
-  std::vector<float> engram_values_;
-  const float* carried_ = nullptr;  // V4.1: shares by which the next block reads the streams
-  Buffer no_biases_;
+  std::vector<TokenId> all_tokens_;  // before some were chosen
   // Of the block of drafts.
   std::vector<TokenId> block_tokens_;
   std::vector<BatchSlice> block_slices_;
@@ -216,7 +135,7 @@ class ModelRunner final : public Runner {
   std::vector<int32_t> block_rows_;               // of activations_.block_logits
   std::vector<float> confidence_;
   bool keeps_logits_ = false;
-  LogitRows logits_;
+  Head head_;
 };
 
 }  // namespace cairn::deepseek4

@@ -1,6 +1,5 @@
 #include "model/deepseek4/weights.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -24,143 +23,38 @@ class LayerLoader {
 
   Result<LayerWeights> load() {
     LayerWeights weights;
-    CAIRN_TRY(weights.attention_streams, streams("hc_attn"));
-    CAIRN_TRY(weights.feed_forward_streams, streams("hc_ffn"));
-    CAIRN_TRY_VOID(load_attention(weights));
-    if (model_.is_v41) {
-      CAIRN_TRY_VOID(load_shared_rows(weights));
-      if (layer_.engram >= 0) {
-        CAIRN_TRY(EngramWeights engram,
-                  load_engram(binder_, file_, model_.engram, layer_.engram, prefix_, model_.streams, model_.embedding));
-        weights.engram = std::make_unique<EngramWeights>(std::move(engram));
-      }
-      CAIRN_TRY_VOID(load_feed_forward(weights));
-      return weights;
-    }
-    if (layer_.ratio > 0) {
-      CAIRN_TRY(weights.compressor, compressor("attn_compressor", model_.compressor(layer_)));
-    }
-    if (layer_.indexed) {
-      CAIRN_TRY(weights.index_compressor, compressor("indexer_compressor", model_.index_compressor(layer_)));
-      CAIRN_TRY_VOID(load_index_query(weights));
+    CAIRN_TRY(weights.attention_streams, StreamWeights::load(binder_, prefix_ + "hc_attn", model_.hyper_connections()));
+    CAIRN_TRY(weights.feed_forward_streams,
+              StreamWeights::load(binder_, prefix_ + "hc_ffn", model_.hyper_connections()));
+    CAIRN_TRY(weights.attention_norm, norm("attn_norm", model_.embedding));
+    CAIRN_TRY(weights.attention, CompressedAttentionWeights::load(binder_, prefix_, model_, layer_));
+    if (layer_.engram >= 0) {
+      CAIRN_TRY(EngramWeights engram, load_engram(binder_, model_.engram, layer_.engram, prefix_));
+      weights.engram = std::make_unique<EngramWeights>(std::move(engram));
     }
     CAIRN_TRY_VOID(load_feed_forward(weights));
     return weights;
   }
 
  private:
-  Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols) {
-    return binder_.linear(fmt::format("{}{}", prefix_, name), rows, cols);
-  }
-  Result<Buffer> vector(std::string_view name, int64_t size) {
-    return binder_.vector(fmt::format("{}{}", prefix_, name), size);
-  }
-
-  Result<StreamWeights> streams(std::string_view name) {
-    StreamWeights weights;
-    const int32_t shares = stream_shares(model_.streams);
-    CAIRN_TRY(weights.logits, linear(fmt::format("{}_fn", name), shares, model_.streams * model_.embedding));
-    CAIRN_TRY(weights.scale, vector(fmt::format("{}_scale.weight", name), 3));
-    CAIRN_TRY(weights.base, vector(fmt::format("{}_base.weight", name), shares));
-    return weights;
-  }
-
-  Result<void> load_attention(LayerWeights& weights) {
-    const int64_t width = model_.embedding;
-    const int64_t outer = model_.outer_dim(), groups = model_.output_groups;
-    CAIRN_TRY(weights.attention_norm, vector("attn_norm.weight", width));
-    CAIRN_TRY(weights.query_down, linear("attn_q_a", model_.q_lora_rank, width));
-    CAIRN_TRY(weights.query_norm, vector("attn_q_a_norm.weight", model_.q_lora_rank));
-    CAIRN_TRY(weights.query_up, linear("attn_q_b", outer, model_.q_lora_rank));
-    CAIRN_TRY(weights.key_value, linear("attn_kv", model_.head_dim, width));
-    CAIRN_TRY(weights.key_value_norm, vector("attn_kv_a_norm.weight", model_.head_dim));
-    CAIRN_TRY(weights.sinks, vector("attn_sinks.weight", model_.heads));
-    CAIRN_TRY(weights.output_groups,
-              binder_.stacked(prefix_ + "attn_output_a", groups, model_.output_rank, outer / groups));
-    CAIRN_TRY(weights.output, linear("attn_output_b", width, groups * model_.output_rank));
-    return {};
-  }
-
-  Result<void> load_index_query(LayerWeights& weights) {
-    CAIRN_TRY(weights.index_query,
-              linear("indexer.attn_q_b", int64_t{model_.index_heads} * model_.index_dim, model_.q_lora_rank));
-    CAIRN_TRY(weights.index_weights, linear("indexer.proj", model_.index_heads, model_.embedding));
-    return {};
-  }
-
-  // A row of one position is its projection: nothing is weighted.
-  Result<void> load_shared_rows(LayerWeights& weights) {
-    if (layer_.indexed) CAIRN_TRY_VOID(load_index_query(weights));
-    if (!layer_.makes_rows) return {};
-    CompressorWeights& rows = weights.compressor;
-    CAIRN_TRY(rows.values, linear("attn_compressor_kv", model_.head_dim, model_.embedding));
-    if (layer_.ratio > 1) {
-      CAIRN_TRY(rows.scores, linear("attn_compressor_gate", model_.head_dim, model_.embedding));
-    }
-    CAIRN_TRY(rows.norm, vector("attn_compressor_norm.weight", model_.head_dim));
-    CAIRN_TRY(weights.index_compressor.values, linear("indexer.attn_k", model_.index_dim, model_.head_dim));
-    CAIRN_TRY(weights.index_compressor.norm, vector("indexer.k_norm.weight", model_.index_dim));
-    return {};
-  }
-
-  Result<CompressorWeights> compressor(std::string_view name, const CompressorParams& params) {
-    CompressorWeights weights;
-    CAIRN_TRY(weights.values, linear(fmt::format("{}_kv", name), params.width(), model_.embedding));
-    CAIRN_TRY(weights.scores, linear(fmt::format("{}_gate", name), params.width(), model_.embedding));
-    CAIRN_TRY(weights.biases,
-              binder_.table(fmt::format("{}{}_ape.weight", prefix_, name), params.ratio, params.width()));
-    CAIRN_TRY(weights.norm, vector(fmt::format("{}_norm.weight", name), params.dim));
-    return weights;
+  Result<Norm> norm(std::string_view name, int64_t width) {
+    return Norm::load(binder_, fmt::format("{}{}", prefix_, name), width, model_.norm);
   }
 
   Result<void> load_feed_forward(LayerWeights& weights) {
-    const int64_t width = model_.embedding, inner = model_.expert_width;
-    CAIRN_TRY(weights.feed_forward_norm, vector("ffn_norm.weight", width));
-    CAIRN_TRY(weights.router, linear("ffn_gate_inp", experts_.all, width));
-    if (layer_.hashed) {
-      CAIRN_TRY(weights.token_experts, token_experts());
-    } else if (model_.is_v41 || binder_.has(prefix_ + "exp_probs_b.bias")) {
-      CAIRN_TRY(weights.router_bias, vector("exp_probs_b.bias", experts_.all));
-    }
-    FeedForwardWeights& routed = weights.routed;
-    CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts_.all, inner, width));
-    CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts_.all, inner, width));
-    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts_.all, width, inner));
-    if (model_.shared_width == 0) return {};
-    FeedForwardWeights& shared = weights.shared;
-    CAIRN_TRY(shared.gate, linear("ffn_gate_shexp", model_.shared_width, width));
-    CAIRN_TRY(shared.up, linear("ffn_up_shexp", model_.shared_width, width));
-    CAIRN_TRY(shared.down, linear("ffn_down_shexp", width, model_.shared_width));
+    CAIRN_TRY(weights.feed_forward_norm, norm("ffn_norm", model_.embedding));
+    MoeConfig config = experts_;
+    if (layer_.hashed) config.hashed_tokens = model_.vocabulary;
+    CAIRN_TRY(weights.experts, Experts::load(binder_, prefix_, model_.embedding, config, {.clamp = layer_.clamp},
+                                             {.clamp = layer_.shared_clamp}));
     return {};
-  }
-
-  Result<std::vector<int32_t>> token_experts() {
-    const std::string name = prefix_ + "ffn_gate_tid2eid.weight";
-    const gguf::Tensor* tensor = file_.find_tensor(name);
-    const int64_t used = experts_.used;
-    if (tensor == nullptr || tensor->type != TensorType::kI32 ||
-        tensor->shape != std::vector<int64_t>{used, model_.vocabulary}) {
-      return fail_at("tensor " + name, Code::kCorruptFile,
-                     "{} is {}, but a layer whose experts are chosen by the token needs it as I32 [{}, {}]", name,
-                     tensor == nullptr ? "missing" : "of another type or shape", used, model_.vocabulary);
-    }
-    binder_.mark_used(name);
-    if (!binder_.wants(std::ssize(tensor->bytes))) return std::vector<int32_t>();
-    std::vector<int32_t> ids(tensor->elements());
-    std::memcpy(ids.data(), tensor->bytes.data(), tensor->bytes.size());
-    for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] >= 0 && ids[i] < experts_.all) continue;
-      return fail_at("tensor " + name, Code::kCorruptFile, "{} names expert {} for token {}; there are {}", name,
-                     ids[i], static_cast<int64_t>(i) / used, experts_.all);
-    }
-    return ids;
   }
 
   WeightLoader& binder_;
   const gguf::Reader& file_;
   const ModelConfig& model_;
   const LayerConfig& layer_;
-  const ExpertCounts& experts_;
+  const MoeConfig& experts_;
   const std::string prefix_;
 };
 
@@ -185,15 +79,6 @@ Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, 
   return LayerLoader(binder, file, config, layer, prefix).load();
 }
 
-Result<StreamWeights> load_output_streams(WeightLoader& binder, const std::string& name, const ModelConfig& config) {
-  StreamWeights streams;
-  const int64_t all = config.streams * config.embedding;
-  CAIRN_TRY(streams.logits, binder.linear(name + "_fn", config.streams, all));
-  CAIRN_TRY(streams.scale, binder.vector(name + "_scale.weight", 1));
-  CAIRN_TRY(streams.base, binder.vector(name + "_base.weight", config.streams));
-  return streams;
-}
-
 namespace {
 
 Result<ModelWeights> load_all(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
@@ -206,27 +91,24 @@ Result<ModelWeights> load_all(WeightLoader& binder, const gguf::Reader& file, co
     weights.layers.push_back(std::move(loaded));
   }
   if (!config.is_v41) {
-    CAIRN_TRY(weights.output_streams, load_output_streams(binder, "output_hc", config));
+    CAIRN_TRY(weights.output_streams, StreamWeights::load_output(binder, "output_hc", config.hyper_connections()));
   }
-  CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
+  CAIRN_TRY(weights.output_norm, Norm::load(binder, "output_norm", config.embedding, config.norm));
   CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
   mark_image_biases(binder, file);
   if (!config.dspark || mtp_file != nullptr) mark_drafting_head(binder, file);
   mark_mtp_used(binder, file, config);
-  if (config.has_mtp && mtp_file == nullptr) CAIRN_TRY_VOID(load_mtp_weights(binder, file, config, weights));
-  if (!config.drafts() || (config.has_mtp && mtp_file == nullptr)) return weights;
-  // A file of its own has no adapters, and no adapter changes a drafting head.
-  const gguf::Reader& from = mtp_file == nullptr ? file : *mtp_file;
-  WeightLoader others = binder.for_file(from);
-  mark_image_biases(others, from);
-  CAIRN_TRY_VOID(config.dspark ? load_dspark_weights(others, from, config, weights)
-                               : load_mtp_weights(others, from, config, weights));
-  const bool loads = binder.wants(others.bytes());
+  if (!config.drafts()) return weights;
+  const auto load_drafting = config.dspark ? load_dspark_weights : load_mtp_weights;
   if (mtp_file == nullptr) {
-    binder.mark_used(others);
-  } else if (loads) {
-    others.warn_of_unused();
+    CAIRN_TRY_VOID(load_drafting(binder, file, config, weights));
+    return weights;
   }
+  // No adapter changes a file of its own.
+  WeightLoader others = binder.for_file(*mtp_file);
+  mark_image_biases(others, *mtp_file);
+  CAIRN_TRY_VOID(load_drafting(others, *mtp_file, config, weights));
+  if (binder.wants(others.bytes())) others.warn_of_unused();
   return weights;
 }
 

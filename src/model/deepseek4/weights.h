@@ -8,72 +8,41 @@
 
 #include "base/error.h"
 #include "model/deepseek4/config.h"
-#include "model/weights/decoder_weights.h"
+#include "model/parts/experts.h"
+#include "model/parts/norm.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn::deepseek4 {
 
-/// Logits of stream shares and what they are scaled and moved by.
-struct StreamWeights {
-  Linear logits;
-  Buffer scale;
-  Buffer base;
-};
-
-/// Makes compressed rows. `inputs` gives [values | scores], `biases` are [ratio, width].
-struct CompressorWeights {
-  Linear values;
-  Linear scores;
-  Buffer biases;
-  Buffer norm;
-};
-
 struct LayerWeights {
   StreamWeights attention_streams;
-  Buffer attention_norm;
-  Linear query_down;
-  Buffer query_norm;
-  Linear query_up;
-  Linear key_value;
-  Buffer key_value_norm;
-  Buffer sinks;
-  Linear output_groups;  ///< [groups, output_rank, heads of a group * head_dim]
-  Linear output;
-  CompressorWeights compressor;  ///< of layers with compressed rows
-  Linear index_query;            ///< of indexed layers, as the next two
-  Linear index_weights;
-  CompressorWeights index_compressor;     ///< in V4.1 of layers that make compressed rows, from these: values and norm
+  Norm attention_norm;
+  CompressedAttentionWeights attention;
   std::unique_ptr<EngramWeights> engram;  ///< of layers that have one
 
   StreamWeights feed_forward_streams;
-  Buffer feed_forward_norm;
-  Linear router;
-  Buffer router_bias;                  ///< empty: none
-  std::vector<int32_t> token_experts;  ///< [vocabulary, used] of hashed layers; empty in others
-  FeedForwardWeights routed;
-  FeedForwardWeights shared;
+  Norm feed_forward_norm;
+  std::unique_ptr<Experts> experts;
 };
 
 /// See mtp_weights.h.
 struct MtpWeights {
-  Buffer token_norm;
-  Buffer stream_norm;
+  Norm token_norm;
+  Norm stream_norm;
   Linear pair;  ///< of the token's embedding and a stream, one behind the other; or the next two, whose products add up
   Linear token;
   Linear stream;
-  bool has_output_streams = false;  ///< or else it shares the model's
-  StreamWeights output_streams;
-  bool has_output_norm = false;  ///< likewise
-  Buffer output_norm;
+  StreamWeights output_streams;  ///< if there are any; or else it shares the model's, as the next
+  Norm output_norm;
 };
 
 /// See dspark_weights.h.
 struct DsparkWeights {
   Linear main;  ///< of the inputs of the layers that it reads, one behind the other
-  Buffer main_norm;
+  Norm main_norm;
   StreamWeights output_streams;  ///< of V4
-  Buffer output_norm;
-  Linear markov_embedding;  ///< [vocabulary, rank], of the token before
+  Norm output_norm;
+  Weight markov_embedding;  ///< [vocabulary, rank], of the token before
   Linear markov_output;     ///< [vocabulary, rank]: what it adds to logits
   bool has_confidence = false;
   Linear confidence;  ///< [1, embedding + rank]: of a row before its last norm, and the embedding of the token before
@@ -83,7 +52,7 @@ struct ModelWeights {
   LookupTable embedding;
   std::vector<LayerWeights> layers;
   StreamWeights output_streams;
-  Buffer output_norm;
+  Norm output_norm;
   Linear output;
   MtpWeights mtp;                             ///< if the config says so
   DsparkWeights dspark;                       ///< likewise
@@ -96,7 +65,4 @@ Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file
 /// Of the tensors that begin with `prefix`.
 Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config, size_t layer,
                                 const std::string& prefix);
-/// `name`_fn, _scale and _base.
-Result<StreamWeights> load_output_streams(WeightLoader& binder, const std::string& name, const ModelConfig& config);
-
 }  // namespace cairn::deepseek4

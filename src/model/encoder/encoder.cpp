@@ -4,32 +4,26 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/backend.h"
 
 namespace cairn {
 
 void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows) {
   const int64_t rows = batch_tokens_max(config);
   const int64_t width = config.embedding;
-  const MoeConfig experts = config.experts.value_or(MoeConfig{});
-  const int64_t used = experts.route.used;
-  const int64_t inner = std::max(config.feed_forward, used * experts.width);
-  int64_t rope_dims = 0;
-  for (const RopeConfig& each : config.ropes) rope_dims += each.dims;
+  const MoeConfig moe = config.experts.value_or(MoeConfig{});
+  const int64_t dense = config.feed_forward.length;
   arena.add(hidden, rows * width);
-  arena.add(query, rows * config.query_width());
-  arena.add(attended, rows * config.query_width());
-  arena.add(rope, rows * rope_dims);
+  arena.add(attention.query, rows * config.query_width());
+  arena.add(attention.attended, rows * config.query_width());
+  ropes.add_to(arena, config.ropes, rows);
   arena.add(kv, int64_t{pages_max(config)} * kPageTokens * 2 * config.kv_width());
-  arena.add(key, chunk_rows * config.kv_width());
-  arena.add(value, chunk_rows * config.kv_width());
+  arena.add(attention.key, chunk_rows * config.kv_width());
+  arena.add(attention.value, chunk_rows * config.kv_width());
   arena.add(normed, config.norms == NormPlacement::kPostLn ? 0 : chunk_rows * width);
   arena.add(block, chunk_rows * width);
-  arena.add(gate, config.gated ? chunk_rows * config.feed_forward : 0);
-  arena.add(up, chunk_rows * inner);
-  arena.add(router, int64_t{chunk_rows} * experts.route.experts);
-  arena.add(expert_ids, chunk_rows * used);
-  arena.add(expert_weights, chunk_rows * used);
-  arena.add(expert_out, chunk_rows * used * width);
+  feed_forward.add_to(arena, chunk_rows, config.feed_forward.gated ? dense : 0, std::max(dense, moe.inner()));
+  experts.add_to(arena, moe, chunk_rows, width);
   arena.add(pooled, kTextsMax * pooled_width(config));
   arena.add(pooled_out, kTextsMax * pooled_width(config));
 }
@@ -42,20 +36,11 @@ int64_t Encoder::pooled_width(const EncoderConfig& config) {
 
 WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_rows) {
   WorkspaceSizes sizes;
-  sizes.inputs.push_back({chunk_rows, std::max({config.embedding, config.feed_forward, config.query_width()})});
-  if (config.experts) {
-    const RouteParams& route = config.experts->route;
-    // Each choice has an input of its own.
-    sizes.expert_choices = int64_t{chunk_rows} * route.used;
-    sizes.inputs.push_back({sizes.expert_choices, config.experts->width});
-    sizes.experts = sizes.routed_experts = route.experts;
-    sizes.route_groups = route.groups;
-  }
+  sizes.inputs.push_back({chunk_rows, std::max(config.embedding, config.query_width())});
+  FeedForward::add_work(chunk_rows, config.feed_forward.length, sizes);
+  if (config.experts) Experts::add_work(*config.experts, chunk_rows, sizes);
   if (pooled_width(config) > 0) sizes.inputs.push_back({kTextsMax, pooled_width(config)});
-  sizes.attention_rows = chunk_rows;
-  sizes.attention_heads = config.heads;
-  sizes.head_dim = config.head_dim;
-  sizes.attention_tokens = batch_tokens_max(config);
+  Attention::add_work(chunk_rows, config.heads, config.head_dim, batch_tokens_max(config), sizes);
   return sizes;
 }
 
@@ -109,6 +94,7 @@ Result<void> Encoder::allocate() {
   types_.reserve(rows);
   positions_.reserve(rows);
   slices_.reserve(kTextsMax);
+  adapter_scales_.reserve(kTextsMax);
   chunks_.reserve(rows / chunk_rows_ + 1);
   chunk_slices_.reserve(kTextsMax + chunks_.capacity());
   return {};
@@ -121,6 +107,7 @@ void Encoder::plan(std::span<const EmbedText> texts) {
   types_.clear();
   positions_.clear();
   slices_.clear();
+  adapter_scales_.clear();
   int32_t page = 0;
   for (const EmbedText& text : texts) {
     const auto rows = static_cast<int32_t>(text.tokens.size());
@@ -129,6 +116,7 @@ void Encoder::plan(std::span<const EmbedText> texts) {
     const int32_t second_begin = description_.token_types > 1 ? text.second_begin : kNoSecond;
     const int32_t pages = pages_for(rows);
     slices_.push_back({static_cast<int32_t>(tokens_.size()), rows, 0, std::span(pages_).subspan(page, pages)});
+    adapter_scales_.push_back(text.adapter_scales);
     page += pages;
     for (int32_t row = 0; row < rows; ++row) {
       const TokenId token = text.tokens[row];
@@ -149,7 +137,7 @@ void Encoder::cut_into_chunks() {
   size_t text = 0;
   for (int32_t begin = 0; begin < rows; begin += chunk_rows_) {
     const int32_t end = std::min(begin + chunk_rows_, rows);
-    const size_t first = chunk_slices_.size();
+    const size_t first = chunk_slices_.size(), first_text = text;
     for (; text < slices_.size(); ++text) {
       const AttentionSlice& whole = slices_[text];
       const int32_t from = std::max(begin, whole.row_begin);
@@ -162,17 +150,13 @@ void Encoder::cut_into_chunks() {
       }
     }
     // chunk_slices_ never grows beyond what was reserved.
-    chunks_.push_back({begin, end - begin, std::span(chunk_slices_).subspan(first)});
+    chunks_.push_back({begin, end - begin, first_text, std::span(chunk_slices_).subspan(first)});
   }
 }
 
 Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) {
   plan(texts);
-  float* table = activations_.rope;
-  for (const RopeConfig& rope : description_.ropes) {
-    backend_.rope_table(positions_, rope.frequencies, rope.magnitude, table);
-    table += int64_t{batch_tokens_max()} * rope.dims;
-  }
+  activations_.ropes.compute(backend_, positions_);
   for (const Chunk& chunk : chunks_) embed_tokens(chunk);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
     const EncoderLayerConfig& layer = description_.layers[i];
@@ -188,21 +172,22 @@ Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, s
   return backend_.finish();
 }
 
-void Encoder::norm(const NormWeights& norm, const float* x, int32_t rows, float* out) {
-  const float epsilon = description_.norm_epsilon;
-  if (description_.rms_norm) {
-    backend_.rms_norm(x, norm.weight.floats(), epsilon, rows, description_.embedding, out);
-  } else {
-    backend_.layer_norm(x, norm.weight.floats(), norm.bias.floats(), epsilon, rows, description_.embedding, out);
+void Encoder::begin_products(const Chunk& chunk) {
+  LowRankRows* const adapters = weights_.adapter_rows.get();
+  if (adapters == nullptr) return;
+  adapters->begin();
+  for (size_t i = 0; i < chunk.slices.size(); ++i) {
+    adapters->add(adapter_scales_[chunk.first_text + i], chunk.slices[i].rows);
   }
 }
 
 void Encoder::embed_tokens(const Chunk& chunk) {
+  begin_products(chunk);
   float* hidden = hidden_at(chunk);
   const auto of_chunk = [&](const std::vector<TokenId>& ids) {
     return std::span(ids).subspan(chunk.begin, chunk.rows);
   };
-  backend_.embed(weights_.tokens, of_chunk(tokens_), description_.embedding_scale, hidden);
+  weights_.tokens.look_up(backend_, of_chunk(tokens_), description_.embedding_scale, hidden);
   const int64_t elements = chunk.rows * description_.embedding;
   if (description_.token_types > 0) {
     backend_.embed(weights_.types, of_chunk(types_), 1, activations_.block);
@@ -212,110 +197,67 @@ void Encoder::embed_tokens(const Chunk& chunk) {
     backend_.embed(weights_.positions, of_chunk(position_ids_), 1, activations_.block);
     backend_.add(hidden, activations_.block, elements, 1);
   }
-  if (description_.embedding_norm) norm(weights_.embedding_norm, hidden, chunk.rows, hidden);
+  if (description_.embedding_norm) weights_.embedding_norm.run(backend_, hidden, chunk.rows, hidden);
 }
 
-const float* Encoder::input_of_block(const NormWeights& weights, const Chunk& chunk) {
+const float* Encoder::input_of_block(const Norm& norm, const Chunk& chunk) {
   const float* hidden = hidden_at(chunk);
-  if (weights.weight.data() == nullptr) return hidden;
-  norm(weights, hidden, chunk.rows, activations_.normed);
+  if (!norm.exists()) return hidden;
+  norm.run(backend_, hidden, chunk.rows, activations_.normed);
   return activations_.normed;
 }
 
-void Encoder::add_block(const NormWeights& weights, const Chunk& chunk) {
+void Encoder::add_block(const Norm& norm, const Chunk& chunk) {
   float* hidden = hidden_at(chunk);
   float* block = activations_.block;
-  if (description_.norms == NormPlacement::kSandwich) norm(weights, block, chunk.rows, block);
+  if (description_.norms == NormPlacement::kSandwich) norm.run(backend_, block, chunk.rows, block);
   backend_.add(hidden, block, chunk.rows * description_.embedding, 1);
-  if (description_.norms == NormPlacement::kPostLn) norm(weights, hidden, chunk.rows, hidden);
+  if (description_.norms == NormPlacement::kPostLn) norm.run(backend_, hidden, chunk.rows, hidden);
 }
 
 void Encoder::attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer) {
-  for (const Chunk& chunk : chunks_) query_key_value(weights, layer, chunk);
-  AttentionParams params;
-  params.heads = description_.heads;
-  params.scale = description_.attention_scale;
-  params.window = layer.window;
-  params.causal = false;
-  params.slopes = weights_.slopes.floats();
-  backend_.attention(params, kv_view_, slices_, activations_.query, activations_.attended);
+  for (const Chunk& chunk : chunks_) project(weights, layer, chunk);
+  AttentionStep step;
+  step.rows = static_cast<int32_t>(tokens_.size());
+  step.slices = slices_;
+  step.kv = kv_view_;
+  weights.attention->read(backend_, activations_.attention, step);
 }
 
-void Encoder::query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
-  float* query = heads_at(activations_.query, chunk);
-  float* key = activations_.key;
-  const int32_t head_dim = description_.head_dim;
-  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
-                                      weights.value.to(activations_.value)};
-  backend_.matmul(projections, input_of_block(weights.attention_pre_norm, chunk), chunk.rows);
-  if (description_.qk_norm) {
-    const float epsilon = description_.norm_epsilon;
-    const int64_t rows = chunk.rows;
-    backend_.rms_norm(query, weights.query_norm.floats(), epsilon, rows * description_.heads, head_dim, query);
-    backend_.rms_norm(key, weights.key_norm.floats(), epsilon, rows * description_.kv_heads, head_dim, key);
-  }
+void Encoder::project(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
+  begin_products(chunk);
+  AttentionActivations own = activations_.attention;
+  own.query = heads_at(own.query, chunk);
+  AttentionStep step;
+  step.rows = chunk.rows;
   if (layer.rope != kNoRope) {
-    const float* table = activations_.rope;
-    for (int32_t i = 0; i < layer.rope; ++i) table += int64_t{batch_tokens_max()} * description_.ropes[i].dims;
-    const RopeConfig& how = description_.ropes[layer.rope];
-    const RopeHeads rotated[] = {{query, description_.heads}, {key, description_.kv_heads}};
-    backend_.rope(how.style, table + int64_t{chunk.begin} * how.dims, how.dims, rotated, chunk.rows, head_dim);
+    step.rope = &description_.ropes[layer.rope];
+    step.rope_table = activations_.ropes.table(layer.rope) + int64_t{chunk.begin} * step.rope->dims;
   }
-  backend_.store_kv(kv_view_, chunk.slices, key, activations_.value);
+  step.slices = chunk.slices;
+  step.kv = kv_view_;
+  weights.attention->project(backend_, own, step, input_of_block(weights.attention_pre_norm, chunk));
 }
 
 // What follows the attention of a layer.
 void Encoder::finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
-  const MatmulTarget output[] = {weights.attention_output.to(activations_.block)};
-  backend_.matmul(output, heads_at(activations_.attended, chunk), chunk.rows);
+  begin_products(chunk);
+  weights.attention->write(backend_, heads_at(activations_.attention.attended, chunk), chunk.rows, activations_.block);
   add_block(weights.attention_post_norm, chunk);
   const float* x = input_of_block(weights.feed_forward_pre_norm, chunk);
   if (layer.routed) {
-    feed_forward_of_experts(weights, x, chunk.rows);
+    weights.experts->route(backend_, activations_.experts, x, chunk.rows, {});
+    weights.experts->run(backend_, activations_.feed_forward, activations_.experts, x, chunk.rows, activations_.block);
   } else {
-    feed_forward(weights, x, chunk.rows);
+    weights.dense->run(backend_, activations_.feed_forward, x, chunk.rows, activations_.block);
   }
   add_block(weights.feed_forward_post_norm, chunk);
-}
-
-// Writes to `block`, as feed_forward_of_experts does.
-void Encoder::feed_forward(const EncoderLayerWeights& weights, const float* x, int32_t rows) {
-  float* up = activations_.up;
-  const int64_t inner = description_.feed_forward;
-  if (description_.gated) {
-    const MatmulTarget in[] = {weights.gate.to(activations_.gate), weights.up.to(up)};
-    backend_.matmul(in, x, rows);
-    backend_.gate(description_.activation, activations_.gate, up, rows, inner, up);
-  } else {
-    const MatmulTarget in[] = {weights.up.to(up)};
-    backend_.matmul(in, x, rows);
-    backend_.gate(description_.activation, up, nullptr, rows, inner, up);
-  }
-  const MatmulTarget down[] = {weights.down.to(activations_.block)};
-  backend_.matmul(down, up, rows);
-}
-
-void Encoder::feed_forward_of_experts(const EncoderLayerWeights& weights, const float* x, int32_t rows) {
-  const MoeConfig& experts = *description_.experts;
-  const int32_t used = experts.route.used;
-  int32_t* ids = activations_.expert_ids;
-  float* up = activations_.up;
-  const MatmulTarget route[] = {weights.router.to(activations_.router)};
-  backend_.matmul(route, x, rows);
-  backend_.route(experts.route, activations_.router, rows, ids, activations_.expert_weights);
-  const MatmulTarget in[] = {weights.up.to(up)};
-  backend_.grouped_matmul(in, x, rows, ids, used, false);
-  backend_.gate(description_.activation, up, nullptr, int64_t{rows} * used, experts.width, up);
-  const MatmulTarget down[] = {weights.down.to(activations_.expert_out)};
-  backend_.grouped_matmul(down, up, rows, ids, used, true);
-  backend_.moe_combine(activations_.expert_out, activations_.expert_weights, rows, used, description_.embedding,
-                       activations_.block);
 }
 
 // The norm after the last layer.
 void Encoder::finish(const Chunk& chunk) {
   if (description_.norms == NormPlacement::kPostLn) return;
-  norm(weights_.output_norm, hidden_at(chunk), chunk.rows, hidden_at(chunk));
+  weights_.output_norm.run(backend_, hidden_at(chunk), chunk.rows, hidden_at(chunk));
 }
 
 std::span<const float> Encoder::read_rows() {
@@ -325,6 +267,11 @@ std::span<const float> Encoder::read_rows() {
 }
 
 void Encoder::pool(Pooling pooling, std::span<float> out) {
+  // Products that follow are of pooled rows.
+  if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
+    adapters->begin();
+    for (const std::span<const float> scales : adapter_scales_) adapters->add(scales, 1);
+  }
   const int64_t width = description_.embedding;
   const std::span<const float> rows = read_rows();
   for (size_t text = 0; text < slices_.size(); ++text) {
@@ -373,7 +320,7 @@ void Encoder::rank(std::span<float> out) {
     } else {
       backend_.scale_and_softcap(rows, texts * width, 1, 1);  // tanh
     }
-    if (description_.label_norm) norm(weights_.label_norm, rows, texts, rows);
+    if (description_.label_norm) weights_.label_norm.run(backend_, rows, texts, rows);
   }
   map_pooled(weights_.labels);
   backend_.read(activations_.pooled, static_cast<int64_t>(out.size_bytes()), out.data());

@@ -4,6 +4,7 @@
 /// goes in chunks of rows, so that the widest arrays do not grow with the context.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,7 +14,7 @@
 #include "model/activation_arena.h"
 #include "model/embedder.h"
 #include "model/encoder/encoder_config.h"
-#include "model/weights/encoder_weights.h"
+#include "model/encoder/encoder_weights.h"
 
 namespace cairn {
 
@@ -21,6 +22,8 @@ class Encoder final : public Embedder {
  public:
   /// Bytes that create() takes, of the backend's working memory too.
   static int64_t bytes(const EncoderConfig& config, const Backend& backend, int32_t chunk_rows);
+  /// Rows of a call's products, at most.
+  static int32_t product_rows(int32_t chunk_rows) { return std::max(chunk_rows, kTextsMax); }
   /// Allocates all that calls need. Errors: kOutOfMemory.
   static Result<std::unique_ptr<Embedder>> create(EncoderConfig config, EncoderWeights weights, Backend& backend,
                                                   int32_t chunk_rows);
@@ -41,28 +44,21 @@ class Encoder final : public Embedder {
   struct Chunk {
     int32_t begin = 0;
     int32_t rows = 0;
+    size_t first_text = 0;                   // of the slices, which are of one text each
     std::span<const AttentionSlice> slices;  // rows counted from the chunk's begin
   };
-  /// R is rows of a call (batch_tokens_max), C rows of a chunk, T texts of a call; Q is numbers of a row's queries, K
-  /// those of its keys; F is numbers within a feed-forward, of all experts of a row together.
+  /// R is rows of a call (batch_tokens_max), C rows of a chunk, T texts of a call.
   struct Activations {
-    float* hidden = nullptr;          // [R, embedding]
-    float* query = nullptr;           // [R, Q]
-    float* attended = nullptr;        // the same
-    float* rope = nullptr;            // [R, dims] of each rope, one after the other
-    float* kv = nullptr;              // pages of one layer's keys and values
-    float* key = nullptr;             // [C, K]
-    float* value = nullptr;           // the same
-    float* normed = nullptr;          // [C, embedding], if norms come before blocks
-    float* block = nullptr;           // [C, embedding]
-    float* gate = nullptr;            // [C, F]
-    float* up = nullptr;              // the same
-    float* router = nullptr;          // [C, experts]
-    int32_t* expert_ids = nullptr;    // [C, used]
-    float* expert_weights = nullptr;  // the same
-    float* expert_out = nullptr;      // [C, used, embedding]
-    float* pooled = nullptr;          // [T, the most that a layer over pooled rows has]
-    float* pooled_out = nullptr;      // the same
+    float* hidden = nullptr;         // [R, embedding]
+    AttentionActivations attention;  // queries and what they have read of R rows, keys and values of C
+    RopeTables ropes;                // of R rows
+    float* kv = nullptr;             // pages of one layer's keys and values
+    float* normed = nullptr;         // [C, embedding], if norms come before blocks
+    float* block = nullptr;          // [C, embedding]
+    FeedForwardActivations feed_forward;
+    ExpertsActivations experts;
+    float* pooled = nullptr;      // [T, the most that a layer over pooled rows has]
+    float* pooled_out = nullptr;  // the same
 
     void add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows);
   };
@@ -82,18 +78,16 @@ class Encoder final : public Embedder {
     return activations_.hidden + int64_t{chunk.begin} * description_.embedding;
   }
   float* heads_at(float* all, const Chunk& chunk) const { return all + chunk.begin * description_.query_width(); }
-  /// x = norm(x) at `out`, which may be x.
-  void norm(const NormWeights& norm, const float* x, int32_t rows, float* out);
   /// What a block reads: hidden rows, or their norm if there is one before the block.
-  const float* input_of_block(const NormWeights& norm, const Chunk& chunk);
+  const float* input_of_block(const Norm& norm, const Chunk& chunk);
   /// Adds what is in `block` to hidden rows, with the norm after it.
-  void add_block(const NormWeights& norm, const Chunk& chunk);
+  void add_block(const Norm& norm, const Chunk& chunk);
+  /// Products are of the chunk's rows from here on: adapters' scales are theirs.
+  void begin_products(const Chunk& chunk);
   void embed_tokens(const Chunk& chunk);
   void attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer);
-  void query_key_value(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
+  void project(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
   void finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk);
-  void feed_forward(const EncoderLayerWeights& weights, const float* x, int32_t rows);
-  void feed_forward_of_experts(const EncoderLayerWeights& weights, const float* x, int32_t rows);
   void finish(const Chunk& chunk);
   /// The rows of the texts, in host memory.
   std::span<const float> read_rows();
@@ -122,8 +116,9 @@ class Encoder final : public Embedder {
   std::vector<TokenId> position_ids_;  // rows of the tables of positions and types
   std::vector<TokenId> types_;
   std::vector<int32_t> positions_;
-  std::vector<AttentionSlice> slices_;        // one per text
-  std::vector<AttentionSlice> chunk_slices_;  // of all chunks, in order
+  std::vector<std::span<const float>> adapter_scales_;  // of each text
+  std::vector<AttentionSlice> slices_;                  // one per text
+  std::vector<AttentionSlice> chunk_slices_;            // of all chunks, in order
   std::vector<Chunk> chunks_;
 };
 

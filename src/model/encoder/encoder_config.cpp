@@ -5,8 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "model/arch/table.h"
-#include "model/rope.h"
+#include "model/parts/rope.h"
 
 namespace cairn {
 namespace {
@@ -49,7 +48,7 @@ Result<void> read_sizes(const MetadataReader& keys, EncoderConfig& config) {
   CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
   config.layers.resize(layers);
   CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
-  CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+  CAIRN_TRY(config.feed_forward.length, keys.integer("feed_forward_length", 1, kFeedForwardMax));
   CAIRN_TRY_VOID(read_heads(keys, config));
   CAIRN_TRY(const bool causal, keys.boolean_or("attention.causal", false));
   if (causal) {
@@ -57,18 +56,6 @@ Result<void> read_sizes(const MetadataReader& keys, EncoderConfig& config) {
                 keys.architecture());
   }
   CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
-  return {};
-}
-
-Result<void> read_epsilon(const MetadataReader& keys, EncoderConfig& config) {
-  const char* key = "attention.layer_norm_epsilon";
-  const char* other = "attention.layer_norm_rms_epsilon";
-  if (config.rms_norm) std::swap(key, other);
-  keys.contains(other);  // converters write both for ModernBERT
-  CAIRN_TRY(config.norm_epsilon, keys.number(key));
-  if (config.norm_epsilon < 0) {
-    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(key), config.norm_epsilon);
-  }
   return {};
 }
 
@@ -142,39 +129,38 @@ Result<void> refuse_variants(const gguf::Reader& file, const EncoderConfig& conf
   return {};
 }
 
-DecoderConfig rotary_of(const EncoderConfig& config) {
-  DecoderConfig rotary;
-  rotary.key_dim = config.head_dim;
-  rotary.context_trained = config.context_trained;
-  rotary.context_tokens = config.context_tokens;
-  return rotary;
-}
-
 }  // namespace
 
-bool is_encoder(const gguf::Reader& file) {
-  const auto architecture = architecture_of(file);
-  return architecture.has_value() && (*architecture)->kind == ArchitectureKind::kEncoder;
+AttentionConfig EncoderConfig::attention(const EncoderLayerConfig& layer) const {
+  return {.heads = heads,
+          .kv_heads = kv_heads,
+          .key_dim = head_dim,
+          .value_dim = head_dim,
+          .scale = attention_scale,
+          .window = layer.window,
+          .causal = false,
+          .qk_norm = qk_norm ? QkNorm::kPerHead : QkNorm::kNone,
+          .norm_epsilon = norm.epsilon};
 }
 
-Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, const Architecture& architecture,
-                                          int32_t context_tokens) {
-  const MetadataReader keys(file, architecture.name);
+Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, std::string_view architecture,
+                                          ReadEncoderConfig complete, int32_t context_tokens) {
+  const MetadataReader keys(file, architecture);
   EncoderConfig config;
   CAIRN_TRY_VOID(read_sizes(keys, config));
   CAIRN_TRY(config.context_trained, keys.integer("context_length", 1, kContextMax));
   CAIRN_TRY(config.context_tokens, context_of_run(config.context_trained, context_tokens));
   config.token_types = rows_of(file, "token_types.weight");
   CAIRN_TRY_VOID(read_heads_of_pooled_rows(keys, config));
-  CAIRN_TRY_VOID(architecture.read_encoder(keys, config));
-  CAIRN_TRY_VOID(read_epsilon(keys, config));
+  CAIRN_TRY_VOID(complete(keys, config));
+  CAIRN_TRY(config.norm.epsilon, read_norm_epsilon(keys, config.norm.kind, false));
   CAIRN_TRY_VOID(refuse_variants(file, config));
   config.unread_keys = keys.unread();
   return config;
 }
 
 Result<void> read_encoder_rope(const MetadataReader& keys, EncoderConfig& config) {
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, rotary_of(config)));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   for (EncoderLayerConfig& layer : config.layers) layer.rope = static_cast<int32_t>(config.ropes.size());
   config.ropes.push_back(std::move(rope));
   return {};
@@ -184,7 +170,7 @@ Result<void> read_encoder_windows(const MetadataReader& keys, const std::vector<
                                   EncoderConfig& config) {
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", 0, 0, kContextMax));
   if (window == 0) return {};
-  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, base, rotary_of(config)));
+  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, base, config.rope_sizes()));
   for (size_t i = 0; i < windows.size(); ++i) {
     if (!windows[i]) continue;
     config.layers[i].window = static_cast<int32_t>(window);

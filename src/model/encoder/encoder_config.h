@@ -13,8 +13,6 @@
 
 namespace cairn {
 
-struct Architecture;  // arch/table.h
-
 /// Where a layer has norms, around attention and around its feed-forward.
 enum class NormPlacement {
   kPostLn,    ///< x = norm(x + block(x)), as in BERT
@@ -31,25 +29,21 @@ struct EncoderLayerConfig {
 struct EncoderConfig {
   int64_t vocabulary = 0;
   int64_t embedding = 0;
-  int64_t feed_forward = 0;
   int32_t heads = 0;
   int32_t kv_heads = 0;  ///< divides heads
   int32_t head_dim = 0;
   int32_t context_trained = 0;
   int32_t context_tokens = 0;  ///< of this run, at most the trained one
-  float norm_epsilon = 0;
   float embedding_scale = 1;
   float attention_scale = 1;
   Pooling pooling = Pooling::kMean;
 
   NormPlacement norms = NormPlacement::kPostLn;
-  bool rms_norm = false;       ///< all norms are RMS norms, else layer norms
+  NormConfig norm{.kind = NormKind::kLayerNorm};
   bool embedding_norm = true;  ///< before the first layer
   bool first_norm = true;      ///< the first layer has one before attention; only with norms before blocks
   bool qk_norm = false;        ///< queries and keys are RMS-normalised, each head by itself
-  Activation activation = Activation::kGeluErf;
-  bool gated = true;                 ///< feed-forward is down(act(gate x) * up x), else down(act(up x))
-  bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
+  FeedForwardConfig feed_forward{.activation = Activation::kGeluErf};
   bool learned_positions = false;    ///< a vector for every position is added to the token's
   int64_t token_types = 0;           ///< rows of the table of token types; 0: none
   std::optional<MoeConfig> experts;  ///< which have no gate and no shared expert
@@ -73,13 +67,19 @@ struct EncoderConfig {
 
   int64_t query_width() const { return int64_t{heads} * head_dim; }
   int64_t kv_width() const { return int64_t{kv_heads} * head_dim; }
+  RopeSizes rope_sizes() const { return {head_dim, context_trained, context_tokens}; }
+  /// Attention of a layer, without slopes.
+  AttentionConfig attention(const EncoderLayerConfig& layer) const;
   /// Of a vector.
   int64_t dimensions() const { return dense_3 > 0 ? dense_3 : dense_2 > 0 ? dense_2 : embedding; }
 };
 
+/// Completes a config that holds the numbers that all encoders have.
+using ReadEncoderConfig = Result<void> (*)(const MetadataReader& keys, EncoderConfig& config);
+
 /// Errors: those of load_model.
-Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, const Architecture& architecture,
-                                          int32_t context_tokens);
+Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, std::string_view architecture,
+                                          ReadEncoderConfig complete, int32_t context_tokens);
 
 /// The file's main rope in all layers, over halves.
 Result<void> read_encoder_rope(const MetadataReader& keys, EncoderConfig& config);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/backend.h"
 #include "model/weights/weight_loader.h"
 
 // The products of LoRA adapters, of WeightLoader.

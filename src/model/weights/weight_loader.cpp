@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "kernels/backend.h"
 #include "quant/codec.h"
 
 namespace cairn {
@@ -193,15 +194,6 @@ Result<Buffer> WeightLoader::vector(std::string_view tensor_name, int64_t size, 
   const int64_t shape[] = {size};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
   return floats(*tensor, {0, size}, factor);
-}
-
-Result<Norm> WeightLoader::norm(std::string_view name, int64_t cols, bool biased) {
-  Norm norm;
-  CAIRN_TRY(norm.weight, vector(fmt::format("{}.weight", name), cols));
-  if (biased) {
-    CAIRN_TRY(norm.bias, vector(fmt::format("{}.bias", name), cols));
-  }
-  return norm;
 }
 
 Result<Buffer> WeightLoader::table(std::string_view tensor_name, int64_t rows, int64_t cols) {

@@ -13,21 +13,16 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/low_rank.h"
+#include "kernels/weight_store.h"
+#include "model/weights/linear.h"
 #include "model/weights/lora.h"
 #include "model/weights/pack_cache.h"
 #include "model/weights/row_table.h"
 
 namespace cairn {
 
-/// y = W x + b. With experts, weight [experts, rows, cols] and bias [experts, rows].
-struct Linear {
-  Weight weight;
-  Buffer bias;                    ///< empty if there is none
-  std::vector<LowRank> adapters;  ///< LoRA
-
-  MatmulTarget to(float* out) const { return {&weight, bias.floats(), out, adapters}; }
-};
+class Backend;
 
 /// A matrix whose rows are looked up.
 struct LookupTable {
@@ -38,12 +33,6 @@ struct LookupTable {
   void look_up(Backend& backend, std::span<const TokenId> ids, float scale, float* out) const {
     cairn::look_up(backend, weight, adapters, ids, scale, out);
   }
-};
-
-/// Of rows: weight [cols], and bias [cols] of layer norms that have one.
-struct Norm {
-  Buffer weight;
-  Buffer bias;  ///< empty if there is none
 };
 
 /// Rows of a matrix that holds several: q, k and v, or gate and up.
@@ -83,6 +72,7 @@ class WeightLoader {
     return WeightLoader(file, backend_, options);
   }
 
+  const gguf::Reader& file() const { return file_; }
   bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
   /// `name`.weight [rows, cols], and `name`.bias [rows] if there is one.
   Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols);
@@ -106,8 +96,6 @@ class WeightLoader {
   Result<Weight> lookup_table(std::string_view name, int64_t rows, int64_t cols);
   /// A tensor of one dimension, as float32, times `factor`.
   Result<Buffer> vector(std::string_view tensor, int64_t size, float factor = 1);
-  /// `name`.weight [cols], and with `biased` `name`.bias [cols].
-  Result<Norm> norm(std::string_view name, int64_t cols, bool biased);
   /// A tensor [rows, cols], as float32.
   Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
   /// A tensor [rows, cols], as float32, turned: [cols, rows].

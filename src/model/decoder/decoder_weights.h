@@ -1,0 +1,68 @@
+/// All weights of a decoder, by the tensor names that GGUF files give them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "model/config.h"
+#include "model/parts/attention.h"
+#include "model/parts/experts.h"
+#include "model/parts/feed_forward.h"
+#include "model/parts/mla.h"
+#include "model/parts/norm.h"
+#include "model/parts/recurrent/weights.h"
+#include "model/weights/row_table.h"
+#include "model/weights/weight_loader.h"
+
+namespace cairn {
+
+/// Parts that the layer does not have are null; norms that the config leaves out do not exist.
+struct LayerWeights {
+  Norm attention_norm;
+  std::unique_ptr<Attention> attention;
+  std::unique_ptr<Mla> mla;  ///< instead
+  std::unique_ptr<RecurrentWeights> recurrent;
+  Norm attention_post_norm;
+
+  Norm feed_forward_norm;
+  std::unique_ptr<FeedForward> dense;
+  Norm dense_post_norm;  ///< of `dense` beside experts, as the next three are of these
+  Norm routed_norm;
+  Norm routed_post_norm;
+  Norm router_norm;
+  std::unique_ptr<Experts> experts;
+  Norm feed_forward_post_norm;
+
+  std::unique_ptr<LayerInput> input;
+  Norm input_post_norm;
+  float output_scale = 1;
+};
+
+/// What the MTP module has beside its layer. What it has not of its own is the model's.
+struct MtpWeights {
+  Norm token_norm;
+  Norm row_norm;
+  Linear pair;       ///< [embedding, 2 * embedding], of a token and the row before it
+  Norm output_norm;  ///< may be empty, as the next two
+  Weight embedding;
+  Linear output;
+};
+
+struct DecoderWeights {
+  LookupTable embedding;  ///< empty where nothing of the range needs it
+  PerLayerInputWeights per_layer_inputs;
+  Weight positions;                  ///< [context_trained, embedding], where they are learned; with the first layer
+  std::vector<LayerWeights> layers;  ///< of the range; behind its last layer that of the MTP module, if there is one
+  MtpWeights mtp;                    ///< of ranges with the last layer
+  Norm output_norm;                  ///< empty where the range has no last layer, as what follows
+  Linear output;  ///< refers to the embedding where they are one; an adapter of the embedding does not change it
+  Weight labels;  ///< of the head that ranks; empty if there is none
+  std::shared_ptr<LowRankRows> adapter_rows;  ///< of all matrices' adapters; null: there are none
+};
+
+/// Loads what belongs to those layers: the embedding comes with the first one, or with all that have inputs of their
+/// own, and with an MTP module, the output and the labels with the last.
+Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range);
+
+}  // namespace cairn
