@@ -327,18 +327,18 @@ TEST(FieldTable, WhatHasNoEffectIsTold) {
 
 TEST(FieldTable, EveryProtocolHonoursEverySamplingParameterByAllItsNames) {
   std::set<std::string> sampling;
-  for (const Endpoint& endpoint : answering()) {
-    const auto& uses = uses_of(endpoint);
+  for (const Reader& reader : answering()) {
+    const auto& uses = uses_of(reader);
     const auto honours = [&](std::string_view name) {
       const auto found = uses.find(std::string(name));
       return found != uses.end() && found->second == FieldUse::kHonoured;
     };
     const std::string path = honours("options.temperature") ? "options." : "";
     if (!honours(path + "temperature")) continue;
-    sampling.insert(endpoint.name);
+    sampling.insert(reader.name);
     for (const SamplingParameter& parameter : sampling_parameters())
       for (const std::string_view name : {parameter.name, parameter.alias})
-        EXPECT_TRUE(name.empty() || honours(path + std::string(name))) << endpoint.name << " " << name;
+        EXPECT_TRUE(name.empty() || honours(path + std::string(name))) << reader.name << " " << name;
   }
   EXPECT_THAT(sampling,
               testing::IsSupersetOf({"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages",

@@ -128,9 +128,10 @@ TEST(OllamaRequest, WhatStandsBesideTheOptionsLeavesThemAsTheyAre) {
   GenerationDefaults defaults;
   for (const SamplingParameter& parameter : sampling_parameters())
     if (parameter.name == "temperature" || parameter.name == "min_p") defaults.sampling.set(parameter, 0.75);
-  const RequestNotes notes(false, [&](std::string_view) { return defaults; });
+  RequestContext context;
+  context.set_model(nullptr, defaults);
   const std::string_view options = R"("options": {"temperature": 0.25, "seed": 7, "ignore_eos": true, "stop": ["a"]})";
-  const auto generate = chat_of(with(fmt::format(R"({}, "top_p": 0.5)", options))).chat.generate;
+  const auto generate = chat_of(with(fmt::format(R"({}, "top_p": 0.5)", options)), context).chat.generate;
   EXPECT_EQ(generate.sampling.top_p, 0.5F);
   EXPECT_EQ(generate.sampling.temperature, 0.25F);
   EXPECT_EQ(generate.sampling.min_p, 0.75F);

@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 constexpr int64_t kEntryBytes = 512, kItemBytes = 192;
 
 /// A tenant's name for something.
-using Key = std::pair<std::string, std::string>;
+using TenantId = std::pair<std::string, std::string>;
 
 /// As JSON text: a document would take many times as much.
 struct Texts {
@@ -53,9 +53,9 @@ class RecentResponses final : public ResponseStore {
 
  private:
   struct Entry {
-    Key key;
+    TenantId key;
     std::shared_ptr<const Texts> texts;
-    std::vector<Key> items;
+    std::vector<TenantId> items;
     int64_t bytes = 0;
   };
   using Entries = std::list<Entry>;
@@ -68,8 +68,8 @@ class RecentResponses final : public ResponseStore {
   const RecentResponseLimits limits_;
   std::mutex mutex_;  // guards the members below
   Entries entries_;   // most recently used first
-  std::map<Key, Entries::iterator> by_id_;
-  std::map<Key, Entries::iterator> by_item_;  // the newest response that has the item
+  std::map<TenantId, Entries::iterator> by_id_;
+  std::map<TenantId, Entries::iterator> by_item_;  // the newest response that has the item
   int64_t bytes_ = 0;
 };
 
@@ -82,7 +82,7 @@ Result<void> RecentResponses::put(const StoredResponse& response) {
     for (const auto& item : *items) entry.items.emplace_back(response.tenant, item.at("id").get<std::string>());
   entry.bytes = kEntryBytes + static_cast<int64_t>(entry.texts->response.size() + entry.texts->input.size()) +
                 kItemBytes * static_cast<int64_t>(entry.items.size());
-  for (const Key& item : entry.items) entry.bytes += 2 * static_cast<int64_t>(item.second.size());
+  for (const TenantId& item : entry.items) entry.bytes += 2 * static_cast<int64_t>(item.second.size());
   if (entry.bytes > limits_.bytes_max) {
     return fail(Code::kTooLarge, "a response of {} bytes is over the {} that are kept in memory (--response-bytes)",
                 entry.bytes, limits_.bytes_max);
@@ -92,13 +92,13 @@ Result<void> RecentResponses::put(const StoredResponse& response) {
   bytes_ += entry.bytes;
   entries_.push_front(std::move(entry));
   by_id_[entries_.front().key] = entries_.begin();
-  for (const Key& item : entries_.front().items) by_item_[item] = entries_.begin();
+  for (const TenantId& item : entries_.front().items) by_item_[item] = entries_.begin();
   while (bytes_ > limits_.bytes_max || entries_.size() > limits_.responses_max) drop(std::prev(entries_.end()));
   return {};
 }
 
 void RecentResponses::drop(Entries::iterator entry) {
-  for (const Key& item : entry->items) {
+  for (const TenantId& item : entry->items) {
     const auto found = by_item_.find(item);
     if (found != by_item_.end() && found->second == entry) by_item_.erase(found);
   }
@@ -109,7 +109,7 @@ void RecentResponses::drop(Entries::iterator entry) {
 
 Result<std::shared_ptr<const Texts>> RecentResponses::find(std::string_view tenant, std::string_view id) {
   const std::lock_guard lock(mutex_);
-  const auto found = by_id_.find(Key(tenant, id));
+  const auto found = by_id_.find(TenantId(tenant, id));
   if (found == by_id_.end()) return not_kept("response", id);
   use(found->second);
   return found->second->texts;
@@ -117,7 +117,7 @@ Result<std::shared_ptr<const Texts>> RecentResponses::find(std::string_view tena
 
 Result<void> RecentResponses::remove(std::string_view tenant, std::string_view id) {
   const std::lock_guard lock(mutex_);
-  const auto found = by_id_.find(Key(tenant, id));
+  const auto found = by_id_.find(TenantId(tenant, id));
   if (found == by_id_.end()) return not_kept("response", id);
   drop(found->second);
   return {};
@@ -155,7 +155,7 @@ Result<ordered_json> RecentResponses::item(std::string_view tenant, std::string_
   std::shared_ptr<const Texts> texts;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = by_item_.find(Key(tenant, id));
+    const auto found = by_item_.find(TenantId(tenant, id));
     if (found == by_item_.end()) return not_kept("item", id);
     use(found->second);
     texts = found->second->texts;
