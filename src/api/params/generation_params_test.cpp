@@ -193,8 +193,9 @@ TEST(GenerationParams, EveryRowIsReadByItsNamesAndHasADefaultOfTheServers) {
     }
     GenerationDefaults defaults;
     defaults.sampling.set(parameter, value);
-    const RequestNotes notes(false, [&](std::string_view) { return defaults; });
-    EXPECT_EQ(parameter.get(request_of(kNothing).sampling), value) << parameter.name;
+    RequestContext context;
+    context.set_model(nullptr, defaults);
+    EXPECT_EQ(parameter.get(parse(context, kNothing).value().sampling), value) << parameter.name;
   }
 }
 
