@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -198,6 +199,8 @@ TEST_F(PipelineTest, DraftsOfAnMtpModuleAreThoseOfOneBackend) {
     ASSERT_TRUE(whole->has_mtp());
     const std::vector<float> expected = run_with_drafts(*whole);
     for (const std::vector<int32_t>& parts : {std::vector<int32_t>{1}, {2}, {1, 1}}) {
+      // The module is one of the file's layers, and the last device has another.
+      if (std::accumulate(parts.begin(), parts.end(), 2) > layers_of(file)) continue;
       const auto split = load_model(file, stages(parts), with_module);
       ASSERT_TRUE(split.has_value()) << split.error().text();
       ASSERT_TRUE((*split)->has_mtp());

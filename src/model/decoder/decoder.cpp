@@ -251,13 +251,13 @@ AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const 
 void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
   const LayerWeights& weights = weights_of(layer);
   const AttentionStep step = attention_step(layer, pool);
-  if (!description_.mla) return weights.attention.run(backend_, activations_.attention, step, x, activations_.block);
+  if (!description_.mla) return weights.attention->run(backend_, activations_.attention, step, x, activations_.block);
   MlaStep rows{.attention = step, .index_keys = {}};
   const KvPlace place = kv_.places[layer];
   if (description_.mla->indexer && description_.layer(layer).indexer) {
     rows.index_keys = pool.view(place.group, place.layer + 1);
   }
-  weights.mla.run(backend_, activations_.mla, rows, x, activations_.block);
+  weights.mla->run(backend_, activations_.mla, rows, x, activations_.block);
 }
 
 void Decoder::end_layer(size_t layer) {
@@ -265,7 +265,7 @@ void Decoder::end_layer(size_t layer) {
   const LayerWeights& weights = weights_of(layer);
   if (per_layer_inputs_) {
     float* block = activations_.block;
-    weights.input.run(backend_, *per_layer_inputs_, hidden(), rows_, block);
+    weights.input->run(backend_, *per_layer_inputs_, hidden(), rows_, block);
     directions_.after_feed_forward(backend_, layer, block, rows_);
     add_block(weights.input_post_norm);
   }

@@ -19,10 +19,10 @@ void Decoder::feed_forward(size_t layer) {
   if (config.routed && description_.experts->beside_dense) {
     dense_and_routed(weights, x, block);
   } else if (config.routed) {
-    weights.experts.route(backend_, activations_.experts, x, rows_, {});
-    weights.experts.run(backend_, activations_.feed_forward, activations_.experts, x, rows_, block);
+    weights.experts->route(backend_, activations_.experts, x, rows_, {});
+    weights.experts->run(backend_, activations_.feed_forward, activations_.experts, x, rows_, block);
   } else {
-    weights.dense.run(backend_, activations_.feed_forward, x, rows_, block);
+    weights.dense->run(backend_, activations_.feed_forward, x, rows_, block);
   }
   directions_.after_feed_forward(backend_, layer, block, rows_);
   add_block(weights.feed_forward_post_norm);
@@ -31,12 +31,12 @@ void Decoder::feed_forward(size_t layer) {
 void Decoder::dense_and_routed(const LayerWeights& weights, const float* x, float* out) {
   float* normed = activations_.normed;
   float* dense = activations_.experts.shared;
-  weights.dense.run(backend_, activations_.feed_forward, x, rows_, dense);
+  weights.dense->run(backend_, activations_.feed_forward, x, rows_, dense);
   weights.dense_post_norm.run(backend_, dense, rows_, dense);
   weights.router_norm.run(backend_, hidden_, rows_, normed);
-  weights.experts.route(backend_, activations_.experts, normed, rows_, {});
+  weights.experts->route(backend_, activations_.experts, normed, rows_, {});
   weights.routed_norm.run(backend_, hidden_, rows_, normed);
-  weights.experts.run(backend_, activations_.feed_forward, activations_.experts, normed, rows_, out);
+  weights.experts->run(backend_, activations_.feed_forward, activations_.experts, normed, rows_, out);
   weights.routed_post_norm.run(backend_, out, rows_, out);
   backend_.add(out, dense, rows_ * description_.embedding, 1);
 }

@@ -15,7 +15,7 @@ void Decoder::recur(size_t layer, const PagePool& pool, const float* x) {
     states_[i].state = pool.slot(place.group, slices[i].pages[0]) + place.offset;
   }
   const RecurrentStep step{.rows = rows_, .slices = states_, .drafts = draft_rows_, .layer = state_layer(layer)};
-  const RecurrentWeights& weights = weights_of(layer).recurrent;
+  const RecurrentWeights& weights = *weights_of(layer).recurrent;
   if (kind.attends()) {
     recurrent_->run_and_add(kind.mixer, weights, step, x, activations_.block);
   } else {
@@ -42,7 +42,7 @@ Result<void> Decoder::keep_drafts(const PagePool& pool, const BatchSlice& slice,
                           .rows = count,
                           .position_begin = slice.position_begin + kept,
                           .state = pool.slot(place.group, slot) + place.offset};
-    recurrent_->keep_drafts(kind.mixer, weights_of(layer).recurrent, state_layer(layer), static_cast<int32_t>(first),
+    recurrent_->keep_drafts(kind.mixer, *weights_of(layer).recurrent, state_layer(layer), static_cast<int32_t>(first),
                             rows);
   }
   return backend_.finish();

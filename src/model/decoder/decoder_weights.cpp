@@ -18,7 +18,8 @@ class LayerLoader {
     CAIRN_TRY_VOID(load_norms(weights));
     if (layer().attends()) CAIRN_TRY_VOID(load_attention(weights));
     if (layer().recurs()) {
-      CAIRN_TRY(weights.recurrent, load_recurrent_weights(binder_, prefix_, layer().mixer, *description_.recurrent));
+      weights.recurrent = std::make_unique<RecurrentWeights>();
+      CAIRN_TRY(*weights.recurrent, load_recurrent_weights(binder_, prefix_, layer().mixer, *description_.recurrent));
     }
     if (description_.per_layer_input > 0) {
       CAIRN_TRY(weights.input, LayerInput::load(binder_, prefix_, description_.per_layer_inputs(layer_, layer_ + 1)));

@@ -17,24 +17,24 @@
 
 namespace cairn {
 
-/// Norms that the config leaves out are empty, and so is what it has no use for, such as one of `dense` and `experts`.
+/// Parts that the layer does not have are null; norms that the config leaves out do not exist.
 struct LayerWeights {
   Norm attention_norm;
-  Attention attention;
-  Mla mla;  ///< instead
-  RecurrentWeights recurrent;
+  std::unique_ptr<Attention> attention;
+  std::unique_ptr<Mla> mla;  ///< instead
+  std::unique_ptr<RecurrentWeights> recurrent;
   Norm attention_post_norm;
 
   Norm feed_forward_norm;
-  FeedForward dense;
+  std::unique_ptr<FeedForward> dense;
   Norm dense_post_norm;  ///< of `dense` beside experts, as the next three are of these
   Norm routed_norm;
   Norm routed_post_norm;
   Norm router_norm;
-  Experts experts;
+  std::unique_ptr<Experts> experts;
   Norm feed_forward_post_norm;
 
-  LayerInput input;
+  std::unique_ptr<LayerInput> input;
   Norm input_post_norm;
   float output_scale = 1;
 };

@@ -118,8 +118,8 @@ void Decoder::follow(const Batch& batch) {
   begin_drafts(batch);
   const size_t layer = description_.layers.size();
   const LayerWeights& weights = weights_of(layer);
-  weights.attention.project_keys(backend_, activations_.attention, attention_step(layer, *batch.pool),
-                                 block_input(weights.attention_norm));
+  weights.attention->project_keys(backend_, activations_.attention, attention_step(layer, *batch.pool),
+                                  block_input(weights.attention_norm));
 }
 
 }  // namespace cairn

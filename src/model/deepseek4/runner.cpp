@@ -200,9 +200,9 @@ void ModelRunner::feed_forward(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_.layers[layer];
   streams_.read(weights.feed_forward_streams, weights.feed_forward_norm, rows_, activations_.input);
-  weights.experts.route(backend_, activations_.experts, activations_.input, rows_, tokens_);
-  weights.experts.run(backend_, activations_.feed_forward, activations_.experts, activations_.input, rows_,
-                      activations_.block);
+  weights.experts->route(backend_, activations_.experts, activations_.input, rows_, tokens_);
+  weights.experts->run(backend_, activations_.feed_forward, activations_.experts, activations_.input, rows_,
+                       activations_.block);
   directions_.after_feed_forward(backend_, layer, activations_.block, rows_);
   streams_.write(activations_.block, rows_);
 }

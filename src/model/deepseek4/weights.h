@@ -22,7 +22,7 @@ struct LayerWeights {
 
   StreamWeights feed_forward_streams;
   Norm feed_forward_norm;
-  Experts experts;
+  std::unique_ptr<Experts> experts;
 };
 
 /// See mtp_weights.h.

@@ -221,7 +221,7 @@ void Encoder::attention(const EncoderLayerWeights& weights, const EncoderLayerCo
   step.rows = static_cast<int32_t>(tokens_.size());
   step.slices = slices_;
   step.kv = kv_view_;
-  weights.attention.read(backend_, activations_.attention, step);
+  weights.attention->read(backend_, activations_.attention, step);
 }
 
 void Encoder::project(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
@@ -236,20 +236,20 @@ void Encoder::project(const EncoderLayerWeights& weights, const EncoderLayerConf
   }
   step.slices = chunk.slices;
   step.kv = kv_view_;
-  weights.attention.project(backend_, own, step, input_of_block(weights.attention_pre_norm, chunk));
+  weights.attention->project(backend_, own, step, input_of_block(weights.attention_pre_norm, chunk));
 }
 
 // What follows the attention of a layer.
 void Encoder::finish_layer(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer, const Chunk& chunk) {
   begin_products(chunk);
-  weights.attention.write(backend_, heads_at(activations_.attention.attended, chunk), chunk.rows, activations_.block);
+  weights.attention->write(backend_, heads_at(activations_.attention.attended, chunk), chunk.rows, activations_.block);
   add_block(weights.attention_post_norm, chunk);
   const float* x = input_of_block(weights.feed_forward_pre_norm, chunk);
   if (layer.routed) {
-    weights.experts.route(backend_, activations_.experts, x, chunk.rows, {});
-    weights.experts.run(backend_, activations_.feed_forward, activations_.experts, x, chunk.rows, activations_.block);
+    weights.experts->route(backend_, activations_.experts, x, chunk.rows, {});
+    weights.experts->run(backend_, activations_.feed_forward, activations_.experts, x, chunk.rows, activations_.block);
   } else {
-    weights.dense.run(backend_, activations_.feed_forward, x, chunk.rows, activations_.block);
+    weights.dense->run(backend_, activations_.feed_forward, x, chunk.rows, activations_.block);
   }
   add_block(weights.feed_forward_post_norm, chunk);
 }

@@ -17,11 +17,11 @@ namespace cairn {
 /// What the config leaves out is empty.
 struct EncoderLayerWeights {
   Norm attention_pre_norm;
-  Attention attention;
+  std::unique_ptr<Attention> attention;
   Norm attention_post_norm;  ///< of the sum with kPostLn, else of what attention gives
   Norm feed_forward_pre_norm;
-  FeedForward dense;
-  Experts experts;  ///< instead
+  std::unique_ptr<FeedForward> dense;
+  std::unique_ptr<Experts> experts;  ///< instead
   Norm feed_forward_post_norm;
 };
 

@@ -50,21 +50,21 @@ void Attention::add_work(int64_t rows, int32_t heads, int32_t head_dim, int32_t 
   sizes.attention_tokens = tokens;
 }
 
-Result<Attention> Attention::load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
-                                  const AttentionConfig& config) {
-  Attention made;
-  made.config_ = config;
-  CAIRN_TRY(made.query_norm_, HeadNorm::load(loader, prefix + "attn_q_norm", config.heads, config.key_dim,
-                                             config.qk_norm, config.norm_epsilon));
+Result<std::unique_ptr<Attention>> Attention::load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
+                                                   const AttentionConfig& config) {
+  auto made = std::make_unique<Attention>();
+  made->config_ = config;
+  CAIRN_TRY(made->query_norm_, HeadNorm::load(loader, prefix + "attn_q_norm", config.heads, config.key_dim,
+                                              config.qk_norm, config.norm_epsilon));
   if (config.own_kv) {
-    CAIRN_TRY(made.key_norm_, HeadNorm::load(loader, prefix + "attn_k_norm", config.kv_heads, config.key_dim,
-                                             config.qk_norm, config.norm_epsilon));
+    CAIRN_TRY(made->key_norm_, HeadNorm::load(loader, prefix + "attn_k_norm", config.kv_heads, config.key_dim,
+                                              config.qk_norm, config.norm_epsilon));
   }
-  CAIRN_TRY_VOID(made.load_projections(loader, prefix, embedding));
+  CAIRN_TRY_VOID(made->load_projections(loader, prefix, embedding));
   if (config.sinks) {
-    CAIRN_TRY(made.sinks_, loader.vector(prefix + "attn_sinks.weight", config.heads));
+    CAIRN_TRY(made->sinks_, loader.vector(prefix + "attn_sinks.weight", config.heads));
   }
-  CAIRN_TRY(made.output_, loader.linear(prefix + "attn_output", embedding, int64_t{config.heads} * config.value_dim));
+  CAIRN_TRY(made->output_, loader.linear(prefix + "attn_output", embedding, int64_t{config.heads} * config.value_dim));
   return made;
 }
 

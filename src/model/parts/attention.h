@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -91,8 +92,8 @@ class Attention {
  public:
   /// The tensors of the layer whose names begin with `prefix`, in a residual stream of `embedding` elements. Errors:
   /// the loader's.
-  static Result<Attention> load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
-                                const AttentionConfig& config);
+  static Result<std::unique_ptr<Attention>> load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
+                                                 const AttentionConfig& config);
   /// Adds what attention needs of the backend, with rows that see up to `tokens` positions.
   static void add_work(int64_t rows, int32_t heads, int32_t head_dim, int32_t tokens, WorkspaceSizes& sizes);
 

@@ -61,33 +61,34 @@ void Experts::add_work(const MoeConfig& config, int64_t rows, WorkspaceSizes& si
   sizes.route_groups = config.route.groups;
 }
 
-Result<Experts> Experts::load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
-                              const MoeConfig& config, const FeedForwardConfig& routed,
-                              const FeedForwardConfig& shared) {
-  Experts made;
-  made.config_ = config;
-  made.config_.route.given = config.hashed_tokens > 0;
-  made.routed_ = routed;
-  made.routed_.length = config.width;
-  made.embedding_ = embedding;
+Result<std::unique_ptr<Experts>> Experts::load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
+                                               const MoeConfig& config, const FeedForwardConfig& routed,
+                                               const FeedForwardConfig& shared) {
+  auto made = std::make_unique<Experts>();
+  made->config_ = config;
+  made->config_.route.given = config.hashed_tokens > 0;
+  made->routed_ = routed;
+  made->routed_.length = config.width;
+  made->embedding_ = embedding;
   const std::string router = prefix + "ffn_gate_inp";
-  CAIRN_TRY(made.router_, config.router_norm ? loader.linear_without_scale(router, config.route.experts, embedding)
-                                             : loader.linear(router, config.route.experts, embedding));
+  CAIRN_TRY(made->router_, config.router_norm ? loader.linear_without_scale(router, config.route.experts, embedding)
+                                              : loader.linear(router, config.route.experts, embedding));
   const std::string bias = prefix + "exp_probs_b.bias";
   if (config.hashed_tokens > 0) {
-    CAIRN_TRY(made.token_experts_, load_token_experts(loader, prefix + "ffn_gate_tid2eid.weight", config));
+    CAIRN_TRY(made->token_experts_, load_token_experts(loader, prefix + "ffn_gate_tid2eid.weight", config));
   } else if (config.needs_bias || loader.has(bias)) {
-    CAIRN_TRY(made.router_bias_, loader.vector(bias, config.route.experts));
-    made.config_.route.bias = made.router_bias_.floats();
+    CAIRN_TRY(made->router_bias_, loader.vector(bias, config.route.experts));
+    made->config_.route.bias = made->router_bias_.floats();
   }
-  CAIRN_TRY_VOID(made.load_routed(loader, prefix));
+  CAIRN_TRY_VOID(made->load_routed(loader, prefix));
   if (config.shared_width == 0) return made;
   FeedForwardConfig of_all = shared;
   of_all.length = config.shared_width;
   of_all.fused = false;
-  CAIRN_TRY(made.shared_, FeedForward::load(loader, prefix + "ffn_", "_shexp", embedding, of_all));
+  CAIRN_TRY(made->shared_, FeedForward::load(loader, prefix + "ffn_", "_shexp", embedding, of_all));
   if (config.shared_gated) {
-    CAIRN_TRY(made.shared_gate_, loader.linear(prefix + "ffn_gate_inp_shexp", 1, embedding));
+    made->shared_gate_ = std::make_unique<Linear>();
+    CAIRN_TRY(*made->shared_gate_, loader.linear(prefix + "ffn_gate_inp_shexp", 1, embedding));
   }
   return made;
 }
@@ -96,8 +97,9 @@ Result<void> Experts::load_routed(WeightLoader& loader, const std::string& prefi
   const int64_t experts = config_.route.experts, inner = config_.width;
   const int64_t width = config_.latent > 0 ? config_.latent : embedding_;
   if (config_.latent > 0) {
-    CAIRN_TRY(latent_down_, loader.linear(prefix + "ffn_latent_down", config_.latent, embedding_));
-    CAIRN_TRY(latent_up_, loader.linear(prefix + "ffn_latent_up", embedding_, config_.latent));
+    latent_ = std::make_unique<Latent>();
+    CAIRN_TRY(latent_->down, loader.linear(prefix + "ffn_latent_down", config_.latent, embedding_));
+    CAIRN_TRY(latent_->up, loader.linear(prefix + "ffn_latent_up", embedding_, config_.latent));
   }
   if (const std::string fused = prefix + "ffn_gate_up_exps"; loader.has(fused + ".weight")) {
     CAIRN_TRY(gate_, loader.expert_rows(fused, experts, 2 * inner, width, {0, inner}));
@@ -136,7 +138,7 @@ void Experts::run(Backend& backend, const FeedForwardActivations& inner, const E
   const int64_t width = shorter ? config_.latent : embedding_;
   const float* input = x;
   if (shorter) {
-    const MatmulTarget down[] = {latent_down_.to(activations.latent)};
+    const MatmulTarget down[] = {latent_->down.to(activations.latent)};
     backend.matmul(down, x, rows);
     input = activations.latent;
   }
@@ -154,7 +156,7 @@ void Experts::run(Backend& backend, const FeedForwardActivations& inner, const E
     backend.moe_combine(activations.out, activations.weights, rows, used, width, result);
   }
   if (shorter) {
-    const MatmulTarget up[] = {latent_up_.to(out)};
+    const MatmulTarget up[] = {latent_->up.to(out)};
     backend.matmul(up, activations.latent, rows);
   }
   if (config_.shared_width > 0) add_shared(backend, inner, activations, x, rows, out);
@@ -162,9 +164,9 @@ void Experts::run(Backend& backend, const FeedForwardActivations& inner, const E
 
 void Experts::add_shared(Backend& backend, const FeedForwardActivations& inner, const ExpertsActivations& activations,
                          const float* x, int32_t rows, float* out) const {
-  shared_.run(backend, inner, x, rows, activations.shared);
+  shared_->run(backend, inner, x, rows, activations.shared);
   if (config_.shared_gated) {
-    const MatmulTarget gate[] = {shared_gate_.to(activations.shared_gate)};
+    const MatmulTarget gate[] = {shared_gate_->to(activations.shared_gate)};
     backend.matmul(gate, x, rows);
     backend.sigmoid_scale_rows(activations.shared, activations.shared_gate, rows, embedding_);
   }

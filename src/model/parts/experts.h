@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,9 +78,9 @@ class Experts {
  public:
   /// The tensors of the layer whose names begin with `prefix`, in a residual stream of `embedding` elements. `routed`
   /// and `shared` say how the experts compute, but for their lengths. Errors: the loader's.
-  static Result<Experts> load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
-                              const MoeConfig& config, const FeedForwardConfig& routed,
-                              const FeedForwardConfig& shared);
+  static Result<std::unique_ptr<Experts>> load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
+                                               const MoeConfig& config, const FeedForwardConfig& routed,
+                                               const FeedForwardConfig& shared);
   /// Adds what route() and run() need of the backend.
   static void add_work(const MoeConfig& config, int64_t rows, WorkspaceSizes& sizes);
 
@@ -96,19 +97,24 @@ class Experts {
   void add_shared(Backend& backend, const FeedForwardActivations& inner, const ExpertsActivations& activations,
                   const float* x, int32_t rows, float* out) const;
 
+  /// What makes the rows that experts work on, and rows of the residual stream of those.
+  struct Latent {
+    Linear down;
+    Linear up;
+  };
+
   MoeConfig config_;
   FeedForwardConfig routed_;
   int64_t embedding_ = 0;
   Linear router_;
   Buffer router_bias_;                  // for choosing only; may be empty
   std::vector<int32_t> token_experts_;  // [hashed_tokens, used]
-  Linear latent_down_;                  // what makes the rows that experts work on
-  Linear latent_up_;                    // and rows of the residual stream of those
+  std::unique_ptr<Latent> latent_;      // null: none
   Linear gate_;                         // empty without gates
   Linear up_;
   Linear down_;
-  FeedForward shared_;
-  Linear shared_gate_;
+  std::unique_ptr<FeedForward> shared_;  // null: none
+  std::unique_ptr<Linear> shared_gate_;  // null: none
 };
 
 }  // namespace cairn

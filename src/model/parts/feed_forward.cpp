@@ -17,22 +17,23 @@ void FeedForwardActivations::activate(RowOperations& operations, const FeedForwa
   operations.gate(config.activation, config.gated ? gate : up, config.gated ? up : nullptr, rows, config.length, up);
 }
 
-Result<FeedForward> FeedForward::load(WeightLoader& loader, const std::string& prefix, const std::string& ending,
-                                      int64_t embedding, const FeedForwardConfig& config) {
-  FeedForward made;
-  made.config_ = config;
+Result<std::unique_ptr<FeedForward>> FeedForward::load(WeightLoader& loader, const std::string& prefix,
+                                                       const std::string& ending, int64_t embedding,
+                                                       const FeedForwardConfig& config) {
+  auto made = std::make_unique<FeedForward>();
+  made->config_ = config;
   const int64_t length = config.length;
   const std::string up = prefix + "up" + ending;
   if (config.fused) {
-    CAIRN_TRY(made.gate_, loader.linear_rows(up, 2 * length, embedding, {0, length}));
-    CAIRN_TRY(made.up_, loader.linear_rows(up, 2 * length, embedding, {length, length}));
+    CAIRN_TRY(made->gate_, loader.linear_rows(up, 2 * length, embedding, {0, length}));
+    CAIRN_TRY(made->up_, loader.linear_rows(up, 2 * length, embedding, {length, length}));
   } else {
     if (config.gated) {
-      CAIRN_TRY(made.gate_, loader.linear(prefix + "gate" + ending, length, embedding));
+      CAIRN_TRY(made->gate_, loader.linear(prefix + "gate" + ending, length, embedding));
     }
-    CAIRN_TRY(made.up_, loader.linear(up, length, embedding));
+    CAIRN_TRY(made->up_, loader.linear(up, length, embedding));
   }
-  CAIRN_TRY(made.down_, loader.linear(prefix + "down" + ending, embedding, length));
+  CAIRN_TRY(made->down_, loader.linear(prefix + "down" + ending, embedding, length));
   return made;
 }
 

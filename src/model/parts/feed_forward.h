@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -43,8 +44,9 @@ class FeedForward {
  public:
   /// The matrices `prefix` gate, up and down `ending`, in a residual stream of `embedding` elements. Errors: the
   /// loader's.
-  static Result<FeedForward> load(WeightLoader& loader, const std::string& prefix, const std::string& ending,
-                                  int64_t embedding, const FeedForwardConfig& config);
+  static Result<std::unique_ptr<FeedForward>> load(WeightLoader& loader, const std::string& prefix,
+                                                   const std::string& ending, int64_t embedding,
+                                                   const FeedForwardConfig& config);
   /// Adds what run() needs of the backend where the largest length is this.
   static void add_work(int64_t rows, int64_t length, WorkspaceSizes& sizes) { sizes.inputs.push_back({rows, length}); }
 

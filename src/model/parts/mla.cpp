@@ -65,35 +65,35 @@ void Mla::add_work(const MlaConfig& config, int64_t rows, int32_t context_tokens
   sizes.latent.choose_dim = config.indexer->key_dim;
 }
 
-Result<Mla> Mla::load(WeightLoader& loader, const std::string& prefix, int64_t embedding, const MlaConfig& config,
-                      bool chooses) {
+Result<std::unique_ptr<Mla>> Mla::load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
+                                       const MlaConfig& config, bool chooses) {
   const int64_t query = int64_t{config.heads} * config.query_dim();
   const NormConfig norm{.epsilon = config.norm_epsilon};
-  Mla made;
-  made.config_ = config;
-  made.chooses_ = chooses;
+  auto made = std::make_unique<Mla>();
+  made->config_ = config;
+  made->chooses_ = chooses;
   if (config.q_lora_rank > 0) {
-    CAIRN_TRY(made.query_low_, loader.linear(prefix + "attn_q_a", config.q_lora_rank, embedding));
-    CAIRN_TRY(made.query_norm_, Norm::load(loader, prefix + "attn_q_a_norm", config.q_lora_rank, norm));
-    CAIRN_TRY(made.query_, loader.linear(prefix + "attn_q_b", query, config.q_lora_rank));
+    CAIRN_TRY(made->query_low_, loader.linear(prefix + "attn_q_a", config.q_lora_rank, embedding));
+    CAIRN_TRY(made->query_norm_, Norm::load(loader, prefix + "attn_q_a_norm", config.q_lora_rank, norm));
+    CAIRN_TRY(made->query_, loader.linear(prefix + "attn_q_b", query, config.q_lora_rank));
   } else {
-    CAIRN_TRY(made.query_, loader.linear(prefix + "attn_q", query, embedding));
+    CAIRN_TRY(made->query_, loader.linear(prefix + "attn_q", query, embedding));
   }
-  CAIRN_TRY(made.row_, loader.linear(prefix + "attn_kv_a_mqa", config.row_dim(), embedding));
-  CAIRN_TRY(made.row_norm_, Norm::load(loader, prefix + "attn_kv_a_norm", config.rank, norm));
+  CAIRN_TRY(made->row_, loader.linear(prefix + "attn_kv_a_mqa", config.row_dim(), embedding));
+  CAIRN_TRY(made->row_norm_, Norm::load(loader, prefix + "attn_kv_a_norm", config.rank, norm));
   const std::string joint = prefix + "attn_kv_b";
   if (loader.has(joint + ".weight") && !loader.has(prefix + "attn_k_b.weight")) {
-    CAIRN_TRY_VOID(made.load_joint(loader, prefix));
+    CAIRN_TRY_VOID(made->load_joint(loader, prefix));
   } else {
-    CAIRN_TRY(made.key_, loader.heads(prefix + "attn_k_b", config.heads, config.rank, config.nope));
-    CAIRN_TRY(made.value_, loader.heads(prefix + "attn_v_b", config.heads, config.value_dim, config.rank));
+    CAIRN_TRY(made->key_, loader.heads(prefix + "attn_k_b", config.heads, config.rank, config.nope));
+    CAIRN_TRY(made->value_, loader.heads(prefix + "attn_v_b", config.heads, config.value_dim, config.rank));
   }
   const JointShape shape{.heads = config.heads, .keys = config.nope, .values = config.value_dim, .cols = config.rank};
-  CAIRN_TRY_VOID(loader.add_joint_adapters(joint, shape, made.key_, made.value_));
+  CAIRN_TRY_VOID(loader.add_joint_adapters(joint, shape, made->key_, made->value_));
   if (chooses) {
-    CAIRN_TRY_VOID(made.load_indexer(loader, prefix + "indexer.", embedding));
+    CAIRN_TRY_VOID(made->load_indexer(loader, prefix + "indexer.", embedding));
   }
-  CAIRN_TRY(made.output_, loader.linear(prefix + "attn_output", embedding, int64_t{config.heads} * config.value_dim));
+  CAIRN_TRY(made->output_, loader.linear(prefix + "attn_output", embedding, int64_t{config.heads} * config.value_dim));
   return made;
 }
 

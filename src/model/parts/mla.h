@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -87,8 +88,8 @@ class Mla {
   /// by an indexer of its own; otherwise it reads the rows that the layer before has chosen, if any. Older files have
   /// one tensor, attn_kv_b, for keys and values: it is taken apart, as float32. Adapters may change either that tensor
   /// or the two, whichever the model's file has. Errors: the loader's.
-  static Result<Mla> load(WeightLoader& loader, const std::string& prefix, int64_t embedding, const MlaConfig& config,
-                          bool chooses);
+  static Result<std::unique_ptr<Mla>> load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
+                                           const MlaConfig& config, bool chooses);
   /// Adds what run() needs of the backend.
   static void add_work(const MlaConfig& config, int64_t rows, int32_t context_tokens, WorkspaceSizes& sizes);
 

@@ -28,7 +28,8 @@ Result<float> read_norm_epsilon(const MetadataReader& keys, NormKind kind, bool 
 
 Result<Norm> Norm::load(WeightLoader& loader, std::string_view name, int64_t width, const NormConfig& config) {
   Norm norm;
-  norm.config_ = config;
+  norm.kind_ = config.kind;
+  norm.epsilon_ = config.epsilon;
   norm.width_ = width;
   const std::string weight = fmt::format("{}.weight", name);
   // Falcon-H1's files have one without the ending that tensors of weights have.
@@ -38,26 +39,28 @@ Result<Norm> Norm::load(WeightLoader& loader, std::string_view name, int64_t wid
   }
   CAIRN_TRY(norm.weight_, loader.vector(weight, width));
   if (config.biases) {
-    CAIRN_TRY(norm.bias_, loader.vector(fmt::format("{}.bias", name), width));
+    norm.bias_ = std::make_unique<Buffer>();
+    CAIRN_TRY(*norm.bias_, loader.vector(fmt::format("{}.bias", name), width));
   }
   return norm;
 }
 
 void Norm::run(RowOperations& operations, const float* x, int64_t rows, float* out) const {
-  switch (config_.kind) {
+  switch (kind_) {
     case NormKind::kRms:
-      operations.rms_norm(x, weight_.floats(), config_.epsilon, rows, width_, out);
+      operations.rms_norm(x, weight_.floats(), epsilon_, rows, width_, out);
       break;
     case NormKind::kLayerNorm:
-      operations.layer_norm(x, weight_.floats(), bias_.floats(), config_.epsilon, rows, width_, out);
+      operations.layer_norm(x, weight_.floats(), bias_ != nullptr ? bias_->floats() : nullptr, epsilon_, rows, width_,
+                            out);
       break;
   }
 }
 
 void Norm::add_and_run(RowOperations& operations, float* x, const float* y, float scale, int64_t rows,
                        float* out) const {
-  if (config_.kind == NormKind::kRms) {
-    operations.add_rms_norm(x, y, scale, weight_.floats(), config_.epsilon, rows, width_, out);
+  if (kind_ == NormKind::kRms) {
+    operations.add_rms_norm(x, y, scale, weight_.floats(), epsilon_, rows, width_, out);
     return;
   }
   operations.add(x, y, rows * width_, scale);

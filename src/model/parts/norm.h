@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -32,8 +33,7 @@ class Norm {
  public:
   Norm() = default;
   /// An RMS norm by a weight [width], or without one if that is empty.
-  Norm(Buffer weight, int64_t width, float epsilon)
-      : weight_(std::move(weight)), config_{.epsilon = epsilon}, width_(width) {}
+  Norm(Buffer weight, int64_t width, float epsilon) : weight_(std::move(weight)), epsilon_(epsilon), width_(width) {}
   /// `name`.weight [width], and with biases `name`.bias [width]. Errors: the loader's.
   static Result<Norm> load(WeightLoader& loader, std::string_view name, int64_t width, const NormConfig& config);
 
@@ -45,8 +45,9 @@ class Norm {
 
  private:
   Buffer weight_;
-  Buffer bias_;  // empty: none
-  NormConfig config_;
+  std::unique_ptr<Buffer> bias_;  // null: none
+  NormKind kind_ = NormKind::kRms;
+  float epsilon_ = 0;
   int64_t width_ = 0;
 };
 

@@ -85,11 +85,11 @@ void PerLayerInputs::begin_layer(int32_t layer) {
                          elements, rows_, elements);
 }
 
-Result<LayerInput> LayerInput::load(WeightLoader& loader, const std::string& prefix,
-                                    const PerLayerInputConfig& config) {
-  LayerInput made;
-  CAIRN_TRY(made.gate_, loader.linear(prefix + "inp_gate", config.elements, config.embedding));
-  CAIRN_TRY(made.projection_, loader.linear(prefix + "proj", config.embedding, config.elements));
+Result<std::unique_ptr<LayerInput>> LayerInput::load(WeightLoader& loader, const std::string& prefix,
+                                                     const PerLayerInputConfig& config) {
+  auto made = std::make_unique<LayerInput>();
+  CAIRN_TRY(made->gate_, loader.linear(prefix + "inp_gate", config.elements, config.embedding));
+  CAIRN_TRY(made->projection_, loader.linear(prefix + "proj", config.embedding, config.elements));
   return made;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -100,7 +101,8 @@ class PerLayerInputs {
 class LayerInput {
  public:
   /// The tensors of the layer whose names begin with `prefix`. Errors: the loader's.
-  static Result<LayerInput> load(WeightLoader& loader, const std::string& prefix, const PerLayerInputConfig& config);
+  static Result<std::unique_ptr<LayerInput>> load(WeightLoader& loader, const std::string& prefix,
+                                                  const PerLayerInputConfig& config);
   /// out [rows, embedding] = projection(act(gate x) * input).
   void run(Backend& backend, const PerLayerInputs& inputs, const float* x, int32_t rows, float* out) const;
 
