@@ -184,19 +184,19 @@ void CompressedAttention::project(const Layer& of, const float* x) {
   if (config_.is_v41) {
     if (layer.makes_rows) {
       float* values = layer.ratio == 1 ? activations_.compressed : activations_.values;
-      from_input[count++] = weights.compressor.values.to(values);
+      from_input[count++] = weights.compressor->values.to(values);
     }
     if (layer.makes_rows && layer.ratio > 1) {
-      from_input[count++] = weights.compressor.scores.to(activations_.scores);
+      from_input[count++] = weights.compressor->scores.to(activations_.scores);
     }
     if (layer.indexed) from_input[count++] = weights.index_weights.to(activations_.index_weights);
   } else if (layer.ratio > 0) {
-    from_input[count++] = weights.compressor.values.to(activations_.values);
-    from_input[count++] = weights.compressor.scores.to(activations_.scores);
+    from_input[count++] = weights.compressor->values.to(activations_.values);
+    from_input[count++] = weights.compressor->scores.to(activations_.scores);
   }
   if (layer.indexed && !config_.is_v41) {
-    from_input[count++] = weights.index_compressor.values.to(activations_.index_values);
-    from_input[count++] = weights.index_compressor.scores.to(activations_.index_scores);
+    from_input[count++] = weights.index_compressor->values.to(activations_.index_values);
+    from_input[count++] = weights.index_compressor->scores.to(activations_.index_scores);
     from_input[count++] = weights.index_weights.to(activations_.index_weights);
   }
   backend_.matmul(std::span(from_input).first(count), x, rows_);
@@ -244,7 +244,7 @@ void CompressedAttention::compress(const Layer& layer) {
   store(places.values, activations_.values);
   store(places.scores, activations_.scores);
   const CompressorParams params = config_.compressor(layer.config);
-  compress_rows(params, layer.weights.compressor, places.values, places.scores);
+  compress_rows(params, *layer.weights.compressor, places.values, places.scores);
   if (rounding_) {
     backend_.compressor()->round_fp8(activations_.compressed, std::ssize(completed_ends(params.ratio)), params.dim,
                                      params.dim - config_.rope_dims);
@@ -257,7 +257,7 @@ void CompressedAttention::compress_index(const Layer& layer) {
   store(places.index_values, activations_.index_values);
   store(places.index_scores, activations_.index_scores);
   const CompressorParams params = config_.index_compressor(layer.config);
-  compress_rows(params, layer.weights.index_compressor, places.index_values, places.index_scores);
+  compress_rows(params, *layer.weights.index_compressor, places.index_values, places.index_scores);
   // The transform leaves products as they are: it is there for the rounding.
   if (rounding_)
     backend_.compressor()->hadamard_fp4(activations_.compressed, std::ssize(completed_ends(params.ratio)), params.dim);
@@ -284,12 +284,12 @@ void CompressedAttention::make_shared_rows(const Layer& layer) {
   const int64_t rows = std::ssize(completed_ends(params.ratio));
   if (rows == 0) return;
   const int32_t index_dim = config_.index_dim;
-  weights.compressor.norm.run(backend_, activations_.compressed, rows, activations_.compressed);
-  const MatmulTarget key[] = {weights.index_compressor.values.to(activations_.index_values)};
+  weights.compressor->norm.run(backend_, activations_.compressed, rows, activations_.compressed);
+  const MatmulTarget key[] = {weights.index_compressor->values.to(activations_.index_values)};
   if (adapters_ != nullptr) adapters_->choose(completed_ends(params.ratio), {});
   backend_.matmul(key, activations_.compressed, static_cast<int32_t>(rows));
   if (adapters_ != nullptr) adapters_->choose_all();
-  weights.index_compressor.norm.run(backend_, activations_.index_values, rows, activations_.index_values);
+  weights.index_compressor->norm.run(backend_, activations_.index_values, rows, activations_.index_values);
   turn_last(compressed_rope(params.ratio), activations_.index_values, rows, 1, index_dim);
   turn_last(compressed_rope(params.ratio), activations_.compressed, rows, 1, params.dim);
   if (rounding_) {

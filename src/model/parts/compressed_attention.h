@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,10 +91,11 @@ struct CompressedAttentionWeights {
   Buffer sinks;
   Linear output_groups;  ///< [groups, output_rank, heads of a group * head_dim]
   Linear output;
-  CompressorWeights compressor;  ///< of layers with compressed rows
-  Linear index_query;            ///< of indexed layers, as the next two
+  std::unique_ptr<CompressorWeights> compressor;  ///< of layers with compressed rows
+  Linear index_query;                             ///< of indexed layers, as the next two
   Linear index_weights;
-  CompressorWeights index_compressor;  ///< in V4.1 of layers that make compressed rows, from these: values and norm
+  std::unique_ptr<CompressorWeights>
+      index_compressor;  ///< in V4.1 of layers that make compressed rows, from these: values and norm
 
   /// The tensors of the layer whose names begin with `prefix`. Errors: the loader's.
   static Result<CompressedAttentionWeights> load(WeightLoader& loader, const std::string& prefix,

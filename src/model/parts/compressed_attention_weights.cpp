@@ -66,24 +66,26 @@ class CompressedAttentionLoader {
   Result<void> load_shared_rows(CompressedAttentionWeights& weights) {
     if (layer_.indexed) CAIRN_TRY_VOID(load_index_query(weights));
     if (!layer_.makes_rows) return {};
-    CompressorWeights& rows = weights.compressor;
+    weights.compressor = std::make_unique<CompressorWeights>();
+    weights.index_compressor = std::make_unique<CompressorWeights>();
+    CompressorWeights& rows = *weights.compressor;
     CAIRN_TRY(rows.values, linear("attn_compressor_kv", config_.head_dim, config_.embedding));
     if (layer_.ratio > 1) {
       CAIRN_TRY(rows.scores, linear("attn_compressor_gate", config_.head_dim, config_.embedding));
     }
     CAIRN_TRY(rows.norm, norm("attn_compressor_norm", config_.head_dim));
-    CAIRN_TRY(weights.index_compressor.values, linear("indexer.attn_k", config_.index_dim, config_.head_dim));
-    CAIRN_TRY(weights.index_compressor.norm, norm("indexer.k_norm", config_.index_dim));
+    CAIRN_TRY(weights.index_compressor->values, linear("indexer.attn_k", config_.index_dim, config_.head_dim));
+    CAIRN_TRY(weights.index_compressor->norm, norm("indexer.k_norm", config_.index_dim));
     return {};
   }
 
-  Result<CompressorWeights> compressor(std::string_view name, const CompressorParams& params) {
-    CompressorWeights weights;
-    CAIRN_TRY(weights.values, linear(fmt::format("{}_kv", name), params.width(), config_.embedding));
-    CAIRN_TRY(weights.scores, linear(fmt::format("{}_gate", name), params.width(), config_.embedding));
-    CAIRN_TRY(weights.biases,
+  Result<std::unique_ptr<CompressorWeights>> compressor(std::string_view name, const CompressorParams& params) {
+    auto weights = std::make_unique<CompressorWeights>();
+    CAIRN_TRY(weights->values, linear(fmt::format("{}_kv", name), params.width(), config_.embedding));
+    CAIRN_TRY(weights->scores, linear(fmt::format("{}_gate", name), params.width(), config_.embedding));
+    CAIRN_TRY(weights->biases,
               loader_.table(fmt::format("{}{}_ape.weight", prefix_, name), params.ratio, params.width()));
-    CAIRN_TRY(weights.norm, norm(fmt::format("{}_norm", name), params.dim));
+    CAIRN_TRY(weights->norm, norm(fmt::format("{}_norm", name), params.dim));
     return weights;
   }
 
