@@ -56,6 +56,7 @@ RETIRED = {
     "Draw": "SampleRequest", "Drawn": "SampleResult", "RowDraws": "SampleBatch", "GreedyRows": "ArgmaxSampler", "DrawOperations": "SamplerOperations",
     "likeliest": "most likely", "guess": "draft", "guesses": "drafts", "guessed": "drafted", "predictor": "mtp_file", "BlockDrafter": "MtpDrafter",
     "DraftControl": "DraftLengthController", "PrefixIndex": "PrefixCache", "Steering": "DecodingConstraint",
+    "description_": "config_", "binder": "loader", "MemoryWishes": "MemoryRequest", "DeviceWishes": "DeviceRequest", "LatentOperations": "MlaOperations",
     "EmbedWish": "EmbeddingOptions", "running_max": "sequences_max", "logit_rows_max": "logits_max", "chunk_rows_max": "prefill_chunk_max",
     "CoreCounters": "EngineCounters", "PutBack": "PreemptReason", "UntoldChannels": "UnnotifiedChannels",
     "CAIRN_EVERYWHERE": "CAIRN_HOST_DEVICE", "SlicePlaces": "BatchMetadata", "RowPlace": "TokenPlace", "ArgumentRing": "StagingRing",

@@ -122,7 +122,7 @@ int64_t mapped_bytes(const gguf::Reader& file, Backend& backend, bool in_place) 
   return mapped;
 }
 
-void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, const MemoryWishes& wishes,
+void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, const MemoryRequest& wishes,
                        int64_t unplanned_max) {
   const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
   const auto model = model_memory(file, *backend, options);
@@ -300,7 +300,7 @@ TEST_F(MemoryPlanTest, ThePlanOfAHostTierIsWhatIsAllocated) {
   const auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
   ASSERT_TRUE(file.has_value());
   const ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
-  const MemoryWishes wishes{.context_tokens = 256, .sequences = 1, .kv_host_bytes = 256 << 20};
+  const MemoryRequest wishes{.context_tokens = 256, .sequences = 1, .kv_host_bytes = 256 << 20};
   expect_as_planned(*file, options, wishes, kUnplannedOfSmallMax);
 }
 

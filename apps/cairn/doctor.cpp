@@ -166,9 +166,9 @@ void check_model(Findings& findings, const std::filesystem::path& path) {
   const std::string name = path.filename().string();
   const auto file = gguf::Reader::open(path);
   if (!file) return findings.broken("model", fmt::format("{}: {}", name, file.error().text()));
-  MemoryFlags wishes;
-  wishes.sequences = 1;
-  const MemoryReport memory = report_memory(*file, wishes);
+  MemoryFlags flags;
+  flags.sequences = 1;
+  const MemoryReport memory = report_memory(*file, flags);
   if (memory.entries.empty()) return findings.broken("model", fmt::format("{}: {}", name, memory.why_not));
   const MemoryPlan& plan = memory.entries.front().plan;
   const int64_t available = available_memory_bytes();

@@ -137,14 +137,16 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
       ->type_name("FILE[:SCALE]")
       ->trigger_on_parse();
   command
-      .add_option("--steer", options.directions.file,
+      .add_option("--steer", options.control_vectors.file,
                   "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
       ->check(CLI::ExistingFile);
-  command.add_option("--steer-attn", options.directions.attention, "How much of --steer is taken out after attention")
+  command
+      .add_option("--steer-attn", options.control_vectors.attention, "How much of --steer is taken out after attention")
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
   command
-      .add_option("--steer-ffn", options.directions.feed_forward, "How much of --steer is taken out after feed-forward")
+      .add_option("--steer-ffn", options.control_vectors.feed_forward,
+                  "How much of --steer is taken out after feed-forward")
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
 }
@@ -178,7 +180,7 @@ Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, const Runn
   model_options.context_tokens = sizes.context_tokens;
   model_options.kv_type = kv_type_named(kv_type);
   model_options.simulate_rounding = options.simulate_rounding;
-  model_options.directions = options.directions;
+  model_options.control_vectors = options.control_vectors;
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
   CAIRN_TRY(const std::vector<LoraAdapter> adapters, open_lora_adapters(options.lora, architecture));
   model_options.adapters = adapters;

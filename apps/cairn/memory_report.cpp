@@ -29,9 +29,9 @@ Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const
   options.available_bytes = flags.memory_bytes;
   CAIRN_TRY(const ModelMemory model, model_memory(file, backend, options));
   const auto add = [&](int32_t sequences) -> Result<void> {
-    const MemoryWishes wishes{
+    const MemoryRequest request{
         .context_tokens = model.context_tokens, .sequences = sequences, .sequences_running = flags.sequences_max};
-    CAIRN_TRY(MemoryPlan plan, plan_memory(model, wishes, kEnough));
+    CAIRN_TRY(MemoryPlan plan, plan_memory(model, request, kEnough));
     report.entries.push_back({sequences, std::move(plan)});
     return {};
   };

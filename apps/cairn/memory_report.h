@@ -16,8 +16,8 @@ namespace cairn {
 struct MemoryFlags {
   std::vector<int32_t> contexts;  ///< tokens; empty: the context of the model's training
   std::string kv_type = "f16";
-  int32_t sequences = MemoryWishes{}.sequences;
-  int32_t sequences_max = MemoryWishes{}.sequences_running;
+  int32_t sequences = MemoryRequest{}.sequences;
+  int32_t sequences_max = MemoryRequest{}.sequences_running;
   int32_t threads = 0;
   int32_t drafts = 0;        ///< draft tokens; above 0: with the model's MTP module, if it has one
   std::string draft;         ///< file of such a module; empty: the model's own

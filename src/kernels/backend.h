@@ -19,8 +19,8 @@
 #include "kernels/deepseek41_operations.h"        // IWYU pragma: export
 #include "kernels/device_memory.h"                // IWYU pragma: export
 #include "kernels/hyper_connection_operations.h"  // IWYU pragma: export
-#include "kernels/latent_operations.h"            // IWYU pragma: export
 #include "kernels/matmul_operations.h"            // IWYU pragma: export
+#include "kernels/mla_operations.h"               // IWYU pragma: export
 #include "kernels/recurrent_operations.h"         // IWYU pragma: export
 #include "kernels/row_operations.h"               // IWYU pragma: export
 #include "kernels/sampler_operations.h"           // IWYU pragma: export
@@ -48,8 +48,8 @@ class Backend : public DeviceMemory,
   /// Null: rows of logits are read, and sampled from elsewhere.
   virtual SamplerOperations* sampler() { return nullptr; }
   /// Null: models that need them do not run here.
-  virtual LatentOperations* latent() { return nullptr; }
-  virtual HyperConnectionOperations* streams() { return nullptr; }
+  virtual MlaOperations* mla() { return nullptr; }
+  virtual HyperConnectionOperations* hyper_connections() { return nullptr; }
   virtual CompressorOperations* compressor() { return nullptr; }
   virtual RecurrentOperations* recurrent() { return nullptr; }
   virtual Deepseek41Operations* deepseek41() { return nullptr; }

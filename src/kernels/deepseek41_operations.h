@@ -1,6 +1,6 @@
 /// What DeepSeek V4.1 needs beside V4's operations. Part of the interface of kernels/backend.h.
 ///
-/// A backend that has these has candidates in LatentOperations::select_topk too.
+/// A backend that has these has candidates in MlaOperations::select_topk too.
 #pragma once
 
 #include <cstdint>

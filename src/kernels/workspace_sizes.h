@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-/// What LatentOperations need. row_dim 0: none is called.
-struct LatentSizes {
+/// What MlaOperations need. row_dim 0: none is called.
+struct MlaSizes {
   int64_t rows = 0;  ///< of a call, and heads of attend_rows()
   int32_t heads = 0;
   int32_t context_tokens = 0;
@@ -32,7 +32,7 @@ struct WorkspaceSizes {
   int32_t head_dim = 0;          ///< of keys or values
   int32_t attention_tokens = 0;  ///< positions that a row sees, and of a call of rope_table
   int64_t sample_rows = 0;       ///< of a call of sample; 0: it is not called
-  LatentSizes latent;
+  MlaSizes mla;
 };
 
 }  // namespace cairn

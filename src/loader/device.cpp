@@ -139,15 +139,15 @@ std::string Device::text() const {
   return text;
 }
 
-Result<Device> choose_device(const gguf::Reader& file, const DeviceWishes& wishes, const Fits& fits) {
-  const bool automatic = wishes.gpu_layers == kGpuLayersAuto;
-  if (wishes.gpu_layers != 0 && (built_with_cuda() || !automatic)) {
-    auto device = choose_gpus(file, wishes.gpu_layers, wishes.cpu, fits);
+Result<Device> choose_device(const gguf::Reader& file, const DeviceRequest& request, const Fits& fits) {
+  const bool automatic = request.gpu_layers == kGpuLayersAuto;
+  if (request.gpu_layers != 0 && (built_with_cuda() || !automatic)) {
+    auto device = choose_gpus(file, request.gpu_layers, request.cpu, fits);
     if (device || !automatic) return device;
     log_info("gpu: not used: {}", device.error().text());
   }
   Device device;
-  CAIRN_TRY_VOID(add_processor(wishes.cpu, device));
+  CAIRN_TRY_VOID(add_processor(request.cpu, device));
   CAIRN_TRY([[maybe_unused]] const bool whole, fits(device));
   return device;
 }

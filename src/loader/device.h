@@ -24,7 +24,7 @@ inline constexpr int32_t kGpuLayersAll = std::numeric_limits<int32_t>::max();
 /// GPUs that one model is on at most, beside the processor.
 inline constexpr int32_t kGpusMax = kStagesMax - 1;
 
-struct DeviceWishes {
+struct DeviceRequest {
   int32_t gpu_layers = kGpuLayersAuto;  ///< one of those, 0, or a number: of the last ones, and the output
   CpuOptions cpu{};
 };
@@ -58,6 +58,6 @@ using Fits = std::function<Result<bool>(const Device&)>;
 /// as long as they should be, in the order in which CUDA counts them, with layers divided by their free memory. With
 /// kGpuLayersAuto, where all of them are short of memory, as many layers as fit there are on them; otherwise the
 /// processor comes after the GPUs. Why is logged. Errors: those of the backends and of `fits`.
-Result<Device> choose_device(const gguf::Reader& file, const DeviceWishes& wishes, const Fits& fits);
+Result<Device> choose_device(const gguf::Reader& file, const DeviceRequest& request, const Fits& fits);
 
 }  // namespace cairn

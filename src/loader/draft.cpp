@@ -32,12 +32,12 @@ Result<std::unique_ptr<gguf::Reader>> open_mtp_file(const std::filesystem::path&
 }
 
 Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path, const Tokenizer& tokenizer,
-                                               Backend& backend, const MemoryWishes& wishes) {
+                                               Backend& backend, const MemoryRequest& request) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const auto own_tokenizer, Tokenizer::load(file.metadata()));
   CAIRN_TRY_VOID(check_same_tokens(*own_tokenizer, tokenizer, path.string()));
   CAIRN_TRY(const ModelMemory needs, model_memory(file, backend, {.kv_type = kDraftKvType}));
-  CAIRN_TRY(MemoryPlan plan, plan_memory(needs, wishes, backend.available_bytes()));
+  CAIRN_TRY(MemoryPlan plan, plan_memory(needs, request, backend.available_bytes()));
   return std::unique_ptr<DraftModel>(new DraftModel{std::move(file), std::move(plan), nullptr});
 }
 

@@ -29,7 +29,7 @@ Result<std::unique_ptr<gguf::Reader>> open_mtp_file(const std::filesystem::path&
 /// Opens the file and plans its memory. Errors: those of the parts; kInvalidArgument if its tokens are not those of
 /// `tokenizer`, which it is to draft.
 Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path, const Tokenizer& tokenizer,
-                                               Backend& backend, const MemoryWishes& wishes);
+                                               Backend& backend, const MemoryRequest& request);
 /// Loads its weights; `draft` and `backend` outlive what is made. `vocabulary` is that of the model it drafts for.
 Result<std::unique_ptr<Drafter>> load_draft(DraftModel& draft, Backend& backend, int32_t vocabulary);
 

@@ -38,7 +38,7 @@ std::string identity_text(const KvIdentity& identity) {
   for (const std::string& device : identity.devices) text += "; device " + device.substr(0, device.find(','));
   if (identity.file.find_tensor("rope_factors_long.weight") != nullptr)
     text += fmt::format("; context {}", identity.context_tokens);
-  if (const ControlVectorOptions& vectors = identity.directions; !vectors.file.empty()) {
+  if (const ControlVectorOptions& vectors = identity.control_vectors; !vectors.file.empty()) {
     text += fmt::format("; steered by {} {} {}", hash_of_file(vectors.file), vectors.attention, vectors.feed_forward);
   }
   for (const LoraFile& adapter : identity.lora)

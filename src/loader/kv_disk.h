@@ -27,7 +27,7 @@ struct KvIdentity {
   std::vector<std::string> devices;        ///< Backend::description of each
   int32_t context_tokens = 0;              ///< counts only where rope's factors depend on it
   bool simulate_rounding = true;
-  ControlVectorOptions directions{};
+  ControlVectorOptions control_vectors{};
   std::vector<LoraFile> lora{};
 };
 

@@ -25,8 +25,8 @@ struct Division {
 
 class Divider {
  public:
-  Divider(const KvLayout& layout, const MemoryWishes& wishes)
-      : layout_(layout), wishes_(wishes), sequences_(std::max(1, wishes.sequences_running)) {
+  Divider(const KvLayout& layout, const MemoryRequest& request)
+      : layout_(layout), request_(request), sequences_(std::max(1, request.sequences_running)) {
     for (const KvGroup& group : layout.groups) {
       const auto bytes = static_cast<double>(layout.page_bytes(group));
       if (group.kind == KvKind::kWindow) window_page_bytes_ += bytes;
@@ -65,7 +65,7 @@ class Divider {
     }
     division.bytes = std::min(division.bytes, kBytesMax);
     if (!layout_.groups.empty()) {
-      division.index_bytes = PrefixCache::bytes(layout_, division.kv_pages, wishes_.kv_host_bytes, wishes_.kv_disk) +
+      division.index_bytes = PrefixCache::bytes(layout_, division.kv_pages, request_.kv_host_bytes, request_.kv_disk) +
                              PagePool::list_bytes(division.kv_pages);
     }
     return division;
@@ -84,11 +84,11 @@ class Divider {
   /// Bytes of the budget that a division takes. A budget that the user set (--kv-bytes) is for pages alone, so that the
   /// index does not count.
   int64_t needed(const Division& division) const {
-    return division.bytes + (wishes_.kv_bytes == 0 ? division.index_bytes : 0);
+    return division.bytes + (request_.kv_bytes == 0 ? division.index_bytes : 0);
   }
   int64_t window_pages(const KvGroup& group, int64_t pages) const {
     const int64_t of_sequence = int64_t{pages_for(group.window)} + kWindowPagesExtra;
-    return std::min(pages, of_sequence * sequences_ + pages_for(wishes_.step_rows) + window_pages_kept(pages));
+    return std::min(pages, of_sequence * sequences_ + pages_for(request_.step_rows) + window_pages_kept(pages));
   }
   int64_t window_pages_kept(int64_t pages) const {
     if (!keeps_) return 0;
@@ -106,7 +106,7 @@ class Divider {
     return bytes;
   }
   int64_t state_slots(int64_t slot_bytes, int64_t budget) const {
-    const int64_t wanted = int64_t{std::max(1, wishes_.sequences_running)} * (1 + kCheckpointsPerSequence);
+    const int64_t wanted = int64_t{std::max(1, request_.sequences_running)} * (1 + kCheckpointsPerSequence);
     const int64_t parts = state_groups() * (layout_.token_bytes() > 0 ? kStateShare : 1);
     const int64_t share = slot_bytes == 0 ? wanted : budget / parts / slot_bytes;
     return std::clamp<int64_t>(share, kStateSlotsMin, std::max<int64_t>(wanted, kStateSlotsMin));
@@ -114,7 +114,7 @@ class Divider {
   int64_t state_groups() const { return std::ranges::count(layout_.groups, KvKind::kState, &KvGroup::kind); }
 
   const KvLayout& layout_;
-  const MemoryWishes& wishes_;
+  const MemoryRequest& request_;
   int32_t sequences_;  // that have windows at the same time
   bool keeps_ = true;
   double full_page_bytes_ = 0;  // of all groups of the kind together
@@ -123,25 +123,25 @@ class Divider {
 
 /// Of one stage: what it takes, and the layout of its device's groups.
 Result<StagePlan> plan_stage(const StageMemory& memory, const KvLayout& kv_layout, int64_t context_wanted,
-                             const MemoryWishes& wishes, int64_t available_bytes) {
-  Divider divider(kv_layout, wishes);
+                             const MemoryRequest& request, int64_t available_bytes) {
+  Divider divider(kv_layout, request);
   const int64_t fixed = memory.weight_bytes + memory.scratch_bytes + kReservedBytes;
   const int64_t left = std::max<int64_t>(0, available_bytes - fixed);
   // Asked for: all of it. Not asked for: what fits, but never a context too short to be of use.
   const int64_t context_least =
-      wishes.context_tokens != 0 ? context_wanted : std::min<int64_t>(kContextTokensMin, context_wanted);
-  const int64_t pages_max = wishes.kv_tokens_max != 0 ? wishes.kv_tokens_max / kPageTokens : kPagesMax;
-  const int64_t pages_wanted = std::min(pages_max, int64_t{pages_for(context_wanted)} * std::max(1, wishes.sequences));
-  const int64_t pages_least = wishes.kv_bytes != 0 ? 1 : pages_for(context_least);
+      request.context_tokens != 0 ? context_wanted : std::min<int64_t>(kContextTokensMin, context_wanted);
+  const int64_t pages_max = request.kv_tokens_max != 0 ? request.kv_tokens_max / kPageTokens : kPagesMax;
+  const int64_t pages_wanted = std::min(pages_max, int64_t{pages_for(context_wanted)} * std::max(1, request.sequences));
+  const int64_t pages_least = request.kv_bytes != 0 ? 1 : pages_for(context_least);
 
-  const int64_t budget = wishes.kv_bytes != 0 ? wishes.kv_bytes : left;
+  const int64_t budget = request.kv_bytes != 0 ? request.kv_bytes : left;
   // A budget that was asked for is filled, if pages take any memory.
-  const bool fill = wishes.kv_bytes != 0 && kv_layout.token_bytes() > 0;
+  const bool fill = request.kv_bytes != 0 && kv_layout.token_bytes() > 0;
   divider.limit_windows(pages_least, pages_wanted, budget);
   int64_t pages = divider.largest(budget, fill ? pages_max : pages_wanted);
-  if (wishes.kv_bytes != 0 && pages < 1) {
+  if (request.kv_bytes != 0 && pages < 1) {
     return fail(Code::kInvalidArgument, "a KV cache of {} holds no page: one takes {}; raise --kv-bytes",
-                bytes_text(wishes.kv_bytes), bytes_text(divider.divide(1, 0).bytes));
+                bytes_text(request.kv_bytes), bytes_text(divider.divide(1, 0).bytes));
   }
   if (pages < pages_least) {
     divider.keep_no_windows();
@@ -176,27 +176,27 @@ KvLayout layout_of_stage(const KvLayout& layout, int32_t stage) {
 }
 
 /// Shares of kv_bytes add up to what was asked for.
-MemoryWishes wishes_of_stage(const MemoryWishes& wishes, const KvLayout& layout, int32_t stage) {
-  MemoryWishes own = wishes;
+MemoryRequest request_of_stage(const MemoryRequest& request, const KvLayout& layout, int32_t stage) {
+  MemoryRequest own = request;
   const int64_t all = layout.token_bytes();
-  if (wishes.kv_bytes == 0 || all == 0) return own;
+  if (request.kv_bytes == 0 || all == 0) return own;
   int64_t before = 0;
   for (int32_t i = 0; i < stage; ++i) before += layout.token_bytes(i);
   const auto share_up_to = [&](int64_t token_bytes) {
     return static_cast<int64_t>(static_cast<double>(token_bytes) / static_cast<double>(all) *
-                                static_cast<double>(wishes.kv_bytes));
+                                static_cast<double>(request.kv_bytes));
   };
   own.kv_bytes = share_up_to(before + layout.token_bytes(stage)) - share_up_to(before);
   return own;
 }
 
-Result<std::vector<StagePlan>> plan_stages(const ModelMemory& model, const MemoryWishes& wishes,
+Result<std::vector<StagePlan>> plan_stages(const ModelMemory& model, const MemoryRequest& request,
                                            std::span<const StageDevice> devices) {
   std::vector<StagePlan> stages;
   for (size_t i = 0; i < devices.size(); ++i) {
     const auto stage = static_cast<int32_t>(i);
     auto planned = plan_stage(model.stages[i], layout_of_stage(model.kv_layout, stage), model.context_tokens,
-                              wishes_of_stage(wishes, model.kv_layout, stage), devices[i].available_bytes);
+                              request_of_stage(request, model.kv_layout, stage), devices[i].available_bytes);
     if (!planned) {
       if (devices.size() > 1) {
         planned.error().message = fmt::format("of the layers on {}: {}", devices[i].name, planned.error().message);
@@ -232,16 +232,16 @@ int64_t MemoryPlan::bytes() const {
 
 bool MemoryPlan::weights_in_place() const { return std::ranges::any_of(stages, &StagePlan::weights_in_place); }
 
-Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wishes,
+Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryRequest& request,
                                std::span<const StageDevice> devices) {
   CAIRN_CHECK(!devices.empty() && devices.size() == model.stages.size());
   MemoryPlan plan;
-  CAIRN_TRY(plan.stages, plan_stages(model, wishes, devices));
+  CAIRN_TRY(plan.stages, plan_stages(model, request, devices));
   const auto [least, most] = std::ranges::minmax(plan.stages, {}, &StagePlan::kv_tokens);
   plan.kv_tokens = least.kv_tokens;
   if (most.kv_tokens > plan.kv_tokens) {
     // What one of them could hold beyond the others is of no use.
-    MemoryWishes fewer = wishes;
+    MemoryRequest fewer = request;
     fewer.kv_tokens_max = plan.kv_tokens;
     CAIRN_TRY(plan.stages, plan_stages(model, fewer, devices));
     plan.kv_tokens = std::ranges::min(plan.stages, {}, &StagePlan::kv_tokens).kv_tokens;
@@ -256,9 +256,9 @@ Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wis
   return plan;
 }
 
-Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wishes, int64_t available_bytes) {
+Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryRequest& request, int64_t available_bytes) {
   const StageDevice device{available_bytes, ""};
-  return plan_memory(model, wishes, {&device, 1});
+  return plan_memory(model, request, {&device, 1});
 }
 
 int64_t bounded_host_bytes(int64_t available_bytes, int64_t host_bytes_max) {
@@ -266,23 +266,23 @@ int64_t bounded_host_bytes(int64_t available_bytes, int64_t host_bytes_max) {
 }
 
 Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& device, const ModelOptions& options,
-                                      const MemoryWishes& wishes, int64_t own_taken) {
+                                      const MemoryRequest& request, int64_t own_taken) {
   CAIRN_TRY(const ModelMemory model, model_memory(file, device.stages(), options));
-  const int64_t tiers = wishes.kv_host_bytes + (wishes.kv_disk ? disk::DiskTier::memory_bytes() : 0);
+  const int64_t tiers = request.kv_host_bytes + (request.kv_disk ? disk::DiskTier::memory_bytes() : 0);
   const int64_t there = device.backend().available_bytes();
-  const int64_t available = (device.on_gpu() ? there : bounded_host_bytes(there, wishes.host_bytes_max)) - own_taken;
-  if (!device.on_gpu()) return plan_memory(model, wishes, available - tiers);
-  const int64_t host = bounded_host_bytes(available_memory_bytes(), wishes.host_bytes_max);
-  if (wishes.kv_host_bytes > host) {
+  const int64_t available = (device.on_gpu() ? there : bounded_host_bytes(there, request.host_bytes_max)) - own_taken;
+  if (!device.on_gpu()) return plan_memory(model, request, available - tiers);
+  const int64_t host = bounded_host_bytes(available_memory_bytes(), request.host_bytes_max);
+  if (request.kv_host_bytes > host) {
     return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
-                bytes_text(wishes.kv_host_bytes), bytes_text(host));
+                bytes_text(request.kv_host_bytes), bytes_text(host));
   }
   std::vector<StageDevice> devices;
   for (const DevicePart& part : device.parts) {
     devices.push_back({part.gpu ? part.backend->available_bytes() : host - tiers, part.backend->description()});
   }
   devices.back().available_bytes = available;
-  return plan_memory(model, wishes, devices);
+  return plan_memory(model, request, devices);
 }
 
 }  // namespace cairn

@@ -35,7 +35,7 @@ inline constexpr int32_t kStateSlotsMin = 2;
 /// State slots take one part in so many of the KV memory at most, unless that were less than kStateSlotsMin.
 inline constexpr int64_t kStateShare = 2;
 
-struct MemoryWishes {
+struct MemoryRequest {
   int32_t context_tokens = 0;      ///< 0: what the model was trained for, or less if memory is short
   int64_t kv_bytes = 0;            ///< 0: `sequences` whole contexts, or less if memory is short
   int32_t sequences = 4;           ///< whole contexts, see kv_bytes
@@ -80,19 +80,19 @@ struct StageDevice {
   std::string name;  ///< for errors
 };
 
-/// What a plan may count on of the machine's memory: MemoryWishes::host_bytes_max and what every plan leaves free,
+/// What a plan may count on of the machine's memory: MemoryRequest::host_bytes_max and what every plan leaves free,
 /// where there is more.
 int64_t bounded_host_bytes(int64_t available_bytes, int64_t host_bytes_max);
 
 /// Memory of several devices, one for each of the model's stages; they share kv_bytes. Errors: kOutOfMemory with every
 /// figure of a stage, its device and what there is, kInvalidArgument (kv_bytes below one page of every group).
-Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wishes,
+Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryRequest& request,
                                std::span<const StageDevice> devices);
 /// Overload for a single device.
-Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wishes, int64_t available_bytes);
+Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryRequest& request, int64_t available_bytes);
 /// What load_model will find on that device, of which `own_taken` bytes of the last stage's backend and kv_host_bytes
 /// of the machine's are spoken for. Errors: model_memory's too.
 Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& device, const ModelOptions& options,
-                                      const MemoryWishes& wishes, int64_t own_taken = 0);
+                                      const MemoryRequest& request, int64_t own_taken = 0);
 
 }  // namespace cairn

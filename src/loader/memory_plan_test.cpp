@@ -76,8 +76,8 @@ KvGroup window_of(int32_t window) { return {KvKind::kWindow, window, {{8, 512, 5
 TEST(MemoryPlan, WindowGroupsGetWhatWindowsNeed) {
   ModelMemory model = model_of(8192);
   model.kv_layout.groups.push_back(window_of(1000));
-  const MemoryWishes wishes{.kv_bytes = 1200 * kMib, .sequences_running = 2, .step_rows = 100};
-  const auto plan = plan_memory(model, wishes, kFixed + 10'000 * kMib);
+  const MemoryRequest request{.kv_bytes = 1200 * kMib, .sequences_running = 2, .step_rows = 100};
+  const auto plan = plan_memory(model, request, kFixed + 10'000 * kMib);
   ASSERT_TRUE(plan.has_value());
   const int64_t full = plan->kv_pages[0], window = plan->kv_pages[1];
   EXPECT_EQ(window, 2 * (32 + kWindowPagesExtra) + 4 + full / kWindowPagesKept);
@@ -89,7 +89,7 @@ TEST(MemoryPlan, WindowGroupsGetWhatWindowsNeed) {
   EXPECT_EQ(plan->context_tokens, 8192);
 
   model.kv_layout.groups[1] = window_of(100'000);
-  const auto wide = plan_memory(model, wishes, kFixed + 10'000 * kMib);
+  const auto wide = plan_memory(model, request, kFixed + 10'000 * kMib);
   ASSERT_TRUE(wide.has_value());
   EXPECT_EQ(wide->kv_pages, (std::vector<int32_t>{600, 600})) << "never more than a full group has";
 }
@@ -126,12 +126,12 @@ TEST(MemoryPlan, FewerSequencesHaveWindowsWhereTheyLeaveTooLittle) {
 TEST(MemoryPlan, StateGroupsGetSlotsToRunAndToResume) {
   ModelMemory model = model_of(4096);
   model.kv_layout.groups.push_back({KvKind::kState, 0, {}, 2 * kMib});
-  const MemoryWishes wishes{.sequences_running = 5};
-  const auto plan = plan_memory(model, wishes, kFixed + 10'000 * kMib);
+  const MemoryRequest request{.sequences_running = 5};
+  const auto plan = plan_memory(model, request, kFixed + 10'000 * kMib);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->kv_pages, (std::vector<int32_t>{512, 5 * (1 + kCheckpointsPerSequence)}));
   EXPECT_EQ(plan->stages[0].kv_bytes, (512 + 30) * kMib);
-  const auto tight = plan_memory(model, wishes, kFixed + 40 * kMib);
+  const auto tight = plan_memory(model, request, kFixed + 40 * kMib);
   ASSERT_TRUE(tight.has_value());
   EXPECT_EQ(tight->kv_pages, (std::vector<int32_t>{20, 10})) << "half of what there is for states";
   const auto least = plan_memory(model, {.kv_bytes = 5 * kMib}, kFixed + 40 * kMib);
@@ -160,8 +160,8 @@ ModelMemory split_model_of(int32_t context_tokens) {
 TEST(MemoryPlan, TwoDevicesHoldAsMuchAsTheOneThatHoldsLess) {
   const int64_t first_fixed = 64 * kMib + kReservedBytes + kMib / 2;
   const ModelMemory model = split_model_of(131'072);
-  const auto planned = [&](const ModelMemory& what, const MemoryWishes& wishes, int64_t first, int64_t second) {
-    return plan_memory(what, wishes, std::array<StageDevice, 2>{{{first, "cpu avx2"}, {second, "cuda 0"}}});
+  const auto planned = [&](const ModelMemory& what, const MemoryRequest& request, int64_t first, int64_t second) {
+    return plan_memory(what, request, std::array<StageDevice, 2>{{{first, "cpu avx2"}, {second, "cuda 0"}}});
   };
   for (const auto& [second, first] : {std::pair{100, 10'000}, {10'000, 50}}) {
     const auto plan = planned(model, {}, first_fixed + first * kMib, kFixed + second * kMib);
@@ -205,10 +205,10 @@ TEST(MemoryPlan, ThreeDevicesTooAndEachGroupGetsItsOwnPages) {
   KvGroup second = model.kv_layout.groups[0];
   second.device = 1;
   model.kv_layout.groups.insert(model.kv_layout.groups.begin() + 1, {window, second});
-  const MemoryWishes wishes{.sequences_running = 1};
+  const MemoryRequest request{.sequences_running = 1};
   const StageDevice least{fixed + 40 * kMib, "cuda 0"}, more{fixed + 10'000 * kMib, "cuda 1"};
   const StageDevice last{kFixed + 100 * kMib, "cuda 2"};
-  const auto plan = plan_memory(model, wishes, std::array{least, more, last});
+  const auto plan = plan_memory(model, request, std::array{least, more, last});
   ASSERT_TRUE(plan.has_value()) << plan.error().text();
   ASSERT_EQ(plan->kv_pages.size(), 4u);
   EXPECT_EQ(plan->kv_pages[0], 80);
@@ -217,7 +217,7 @@ TEST(MemoryPlan, ThreeDevicesTooAndEachGroupGetsItsOwnPages) {
   EXPECT_EQ(plan->kv_pages[3], 80);
   EXPECT_EQ(plan->kv_tokens, 80 * kPageTokens);
   EXPECT_EQ(plan->stages[1].weight_bytes, 32 * kMib);
-  const auto refused = plan_memory(model, wishes, std::array{more, StageDevice{1000, "cuda 7"}, last});
+  const auto refused = plan_memory(model, request, std::array{more, StageDevice{1000, "cuda 7"}, last});
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().message, testing::HasSubstr("layers on cuda 7"));
 }

@@ -77,7 +77,7 @@ ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mt
   ModelOptions model_options;
   model_options.context_tokens = options.context_tokens;
   model_options.kv_type = options.kv_type;
-  model_options.directions = options.directions;
+  model_options.control_vectors = options.control_vectors;
   model_options.adapters = adapters;
   model_options.simulate_rounding = options.simulate_rounding;
   // A model that drafts leaves the block that could nothing to do.
@@ -130,15 +130,15 @@ Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer
                                      {.context_tokens = options.context_tokens, .sequences = options.sequences}));
     draft_bytes = made.draft->plan.bytes();
   }
-  const MemoryWishes wishes{.context_tokens = options.context_tokens,
-                            .kv_bytes = options.kv_bytes,
-                            .sequences = options.sequences,
-                            .sequences_running = options.sequences_max,
-                            .step_rows = model_options.batch_tokens_max,
-                            .kv_host_bytes = options.kv_host_bytes,
-                            .kv_disk = !options.kv_disk.folder.empty() && options.prefix_cache,
-                            .host_bytes_max = host_bytes_max};
-  CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, wishes, draft_bytes));
+  const MemoryRequest request{.context_tokens = options.context_tokens,
+                              .kv_bytes = options.kv_bytes,
+                              .sequences = options.sequences,
+                              .sequences_running = options.sequences_max,
+                              .step_rows = model_options.batch_tokens_max,
+                              .kv_host_bytes = options.kv_host_bytes,
+                              .kv_disk = !options.kv_disk.folder.empty() && options.prefix_cache,
+                              .host_bytes_max = host_bytes_max};
+  CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, request, draft_bytes));
   made.host_bytes = host_bytes_of(made, device, options);
   return made;
 }
@@ -205,7 +205,7 @@ KvIdentity identity_of(const LoadedModel& model, const LoadOptions& options) {
   for (const DevicePart& part : model.device.parts) identity.devices.push_back(part.backend->description());
   identity.context_tokens = model.runner->context_tokens();
   identity.simulate_rounding = options.simulate_rounding;
-  identity.directions = options.directions;
+  identity.control_vectors = options.control_vectors;
   identity.lora = options.lora;
   return identity;
 }

@@ -57,10 +57,10 @@ struct LoadOptions {
   /// File of a smaller model for speculation, or of an MTP module for this one (is_mtp_file); empty: the
   /// model's own block, if it has one, or else prompt lookup.
   std::string draft_model;
-  int32_t gpu_layers = kGpuLayersAuto;  ///< see DeviceWishes
+  int32_t gpu_layers = kGpuLayersAuto;  ///< see DeviceRequest
   int32_t threads = 0;                  ///< 0: one per usable core
   std::string isa;
-  ControlVectorOptions directions{};
+  ControlVectorOptions control_vectors{};
   std::vector<LoraFile> lora;     ///< adapters, whose products are added
   bool simulate_rounding = true;  ///< see ModelOptions
   bool pack_cache = false;        ///< weights as the kernels read them are kept in a file beside the model

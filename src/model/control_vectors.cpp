@@ -29,8 +29,8 @@ Result<ControlVectors> ControlVectors::load(const ControlVectorOptions& options,
     return fail(Code::kInvalidArgument, "steering file {}: number {} of layer {} is no ordinary number", options.file,
                 (broken - values.begin()) % embedding, (broken - values.begin()) / embedding);
   }
-  CAIRN_TRY(found.directions_, backend.allocate(bytes));
-  backend.write(values.data(), bytes, found.directions_.data());
+  CAIRN_TRY(found.control_vectors_, backend.allocate(bytes));
+  backend.write(values.data(), bytes, found.control_vectors_.data());
   found.layers_ = static_cast<size_t>(layers);
   found.embedding_ = embedding;
   found.attention_ = options.attention;
@@ -40,7 +40,7 @@ Result<ControlVectors> ControlVectors::load(const ControlVectorOptions& options,
 
 void ControlVectors::apply(Backend& backend, float scale, size_t layer, float* block, int64_t rows) const {
   if (scale == 0 || layer >= layers_) return;
-  backend.steer(block, directions_.floats() + static_cast<int64_t>(layer) * embedding_, scale, rows, embedding_);
+  backend.steer(block, control_vectors_.floats() + static_cast<int64_t>(layer) * embedding_, scale, rows, embedding_);
 }
 
 }  // namespace cairn

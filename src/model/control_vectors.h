@@ -38,7 +38,7 @@ class ControlVectors {
  private:
   void apply(Backend& backend, float scale, size_t layer, float* block, int64_t rows) const;
 
-  Buffer directions_;  // [layers, embedding]; empty: none
+  Buffer control_vectors_;  // [layers, embedding]; empty: none
   size_t layers_ = 0;
   int64_t embedding_ = 0;
   float attention_ = 0;

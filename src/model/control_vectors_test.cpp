@@ -96,7 +96,8 @@ TEST_F(DirectionsTest, ModelsAreSteered) {
     const auto file = gguf::Reader::open(std::filesystem::path(test_data()) / "models" / name).value();
     const auto logits = [&](const ControlVectorOptions& options) {
       const auto runner =
-          load_model(file, *backend_, {.context_tokens = 64, .batch_tokens_max = 8, .directions = options}).value();
+          load_model(file, *backend_, {.context_tokens = 64, .batch_tokens_max = 8, .control_vectors = options})
+              .value();
       PagePool pool =
           PagePool::create(*backend_, runner->kv_layout(), std::vector<int32_t>(runner->kv_layout().groups.size(), 1))
               .value();

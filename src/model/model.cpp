@@ -34,8 +34,8 @@ int64_t available_bytes(const Backend& backend, const ModelOptions& options) {
   return options.available_bytes > 0 ? options.available_bytes : backend.available_bytes();
 }
 
-int64_t direction_bytes(const ModelOptions& options, size_t layers, int64_t embedding) {
-  if (options.directions.file.empty()) return 0;
+int64_t control_vector_bytes(const ModelOptions& options, size_t layers, int64_t embedding) {
+  if (options.control_vectors.file.empty()) return 0;
   return static_cast<int64_t>(layers) * embedding * static_cast<int64_t>(sizeof(float));
 }
 
@@ -44,14 +44,14 @@ template <class Load>
 Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const ModelOptions& options, Load load,
                           StageMemory& plan, int64_t experts_used = 1) {
   const auto count = [&](bool in_place) -> Result<int64_t> {
-    WeightLoader binder(file, backend,
+    WeightLoader loader(file, backend,
                         {.in_place = in_place,
                          .counts_only = true,
                          .adapters = options.adapters,
                          .adapter_rows = options.batch_tokens_max,
                          .experts_used = experts_used});
-    CAIRN_TRY_VOID(load(binder));
-    return binder.bytes();
+    CAIRN_TRY_VOID(load(loader));
+    return loader.bytes();
   };
   CAIRN_TRY(plan.weight_bytes, count(false));
   CAIRN_TRY(const int64_t least, count(true));
@@ -70,8 +70,8 @@ Result<void> check_operations(Backend& backend, bool latent, bool streams, bool 
                 "{} has no recurrent layers, which this model needs; models like it run on the CPU (--gpu-layers 0)",
                 backend.description());
   }
-  const bool there = (!latent || backend.latent() != nullptr) &&
-                     (!streams || (backend.streams() != nullptr && backend.compressor() != nullptr));
+  const bool there = (!latent || backend.mla() != nullptr) &&
+                     (!streams || (backend.hyper_connections() != nullptr && backend.compressor() != nullptr));
   if (there) return {};
   return fail(Code::kUnsupported,
               "{} has no {}, which this model needs; models like it run on the CPU (--gpu-layers 0)",
@@ -173,9 +173,9 @@ Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, 
                                     const ModelOptions& options, LayerRange range) {
   CAIRN_TRY_VOID(check_operations(backend, config.mla.has_value(), false, config.recurrent.has_value()));
   StageMemory memory;
-  const auto load = [&](WeightLoader& binder) { return load_decoder_weights(binder, config, range); };
+  const auto load = [&](WeightLoader& loader) { return load_decoder_weights(loader, config, range); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory, experts_used_of(config)));
-  memory.weight_bytes += direction_bytes(options, config.layers.size(), config.embedding);
+  memory.weight_bytes += control_vector_bytes(options, config.layers.size(), config.embedding);
   memory.scratch_bytes = Decoder::bytes(config, backend, options, range);
   return memory;
 }
@@ -183,9 +183,9 @@ Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, 
 Result<void> add_assistant(const gguf::Reader& file, Backend& backend, const DecoderConfig& model,
                            const ModelOptions& options, StageMemory& stage) {
   CAIRN_TRY(const DecoderConfig config, read_assistant_config(file, model));
-  WeightLoader binder(file, backend, {.in_place = stage.weights_in_place, .counts_only = true});
-  CAIRN_TRY_VOID(load_assistant_weights(binder, config, model));
-  stage.weight_bytes += binder.bytes();
+  WeightLoader loader(file, backend, {.in_place = stage.weights_in_place, .counts_only = true});
+  CAIRN_TRY_VOID(load_assistant_weights(loader, config, model));
+  stage.weight_bytes += loader.bytes();
   stage.scratch_bytes += assistant_bytes(config, model, backend, options);
   return {};
 }
@@ -220,7 +220,7 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   Backend& backend = *stages[0].backend;
   ModelMemory memory;
   StageMemory& stage = memory.stages.emplace_back();
-  const auto load = [&](WeightLoader& binder) { return load_encoder_weights(binder, backend, config); };
+  const auto load = [&](WeightLoader& loader) { return load_encoder_weights(loader, backend, config); };
   CAIRN_TRY_VOID(plan_weights(file, backend, encoder_weight_options(options), load, stage, experts_used_of(config)));
   stage.scratch_bytes = Encoder::bytes(config, backend, options.batch_tokens_max);
   memory.context_tokens = config.context_tokens;
@@ -240,11 +240,11 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   }
   ModelMemory memory;
   StageMemory& stage = memory.stages.emplace_back();
-  const auto load = [&](WeightLoader& binder) {
-    return deepseek4::load_weights(binder, file, config, options.mtp_file);
+  const auto load = [&](WeightLoader& loader) {
+    return deepseek4::load_weights(loader, file, config, options.mtp_file);
   };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage, config.experts_used()));
-  stage.weight_bytes += direction_bytes(options, config.main_layers(), config.embedding);
+  stage.weight_bytes += control_vector_bytes(options, config.main_layers(), config.embedding);
   for (const int32_t layer : config.engram.layers) {
     stage.file_table_bytes += std::ssize(file.find_tensor(fmt::format("blk.{}.engram_embd.weight", layer))->bytes);
   }
@@ -297,13 +297,13 @@ void tell_rope_factors(const DecoderConfig& config) {
 }
 
 // Their tensors have a use, even if none in this run.
-void tell_mtp_layers(const gguf::Reader& file, const DecoderConfig& config, WeightLoader& binder) {
+void tell_mtp_layers(const gguf::Reader& file, const DecoderConfig& config, WeightLoader& loader) {
   if (config.mtp_layers == 0) return;
   const size_t end = config.layers.size() + config.mtp_layers;
   for (size_t layer = config.layers.size(); layer < end; ++layer) {
     const std::string prefix = fmt::format("blk.{}.", layer);
     for (const gguf::Tensor& tensor : file.tensors()) {
-      if (tensor.name.starts_with(prefix)) binder.mark_used(tensor.name);
+      if (tensor.name.starts_with(prefix)) loader.mark_used(tensor.name);
     }
   }
   if (!config.mtp_layer) log_info("MTP layers are not read: blk.{} to blk.{}", config.layers.size(), end - 1);
@@ -313,24 +313,24 @@ void tell_unread_keys(const std::vector<std::string>& keys) {
   if (!keys.empty()) log_warning("{} keys of the file are not used: {}", keys.size(), fmt::join(keys, ", "));
 }
 
-void end_loading(const WeightLoader& binder, const ModelOptions& options) {
-  binder.warn_of_unused();
+void end_loading(const WeightLoader& loader, const ModelOptions& options) {
+  loader.warn_of_unused();
   if (options.pack_cache == nullptr) return;
   if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
 }
 
-/// A stage before the last. `last_binder` will not warn of what it uses.
+/// A stage before the last. `last_loader` will not warn of what it uses.
 Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const DecoderConfig& config,
                                             std::span<const PipelineStage> stages, const ModelMemory& memory,
                                             const KvPlan& kv, const ModelOptions& all_options, size_t stage,
-                                            WeightLoader& last_binder) {
+                                            WeightLoader& last_loader) {
   const ModelOptions options = options_of(all_options, stages, stage);
   Backend& backend = *stages[stage].backend;
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, stage, options, experts_used_of(config)));
+  CAIRN_TRY(WeightLoader loader, begin_loading(file, backend, memory, stage, options, experts_used_of(config)));
   const LayerRange range = range_of(config, stages, stage);
   DecoderConfig own = config_of(config, range);
-  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, own, range));
-  last_binder.mark_used(binder);
+  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(loader, own, range));
+  last_loader.mark_used(loader);
   return Decoder::create(std::move(own), std::move(weights), backend, options, range, kv);
 }
 
@@ -354,7 +354,7 @@ Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, c
 Result<DecoderConfig> read_decoder(const gguf::Reader& file, const Architecture& architecture,
                                    std::span<const PipelineStage> stages, const ModelOptions& options) {
   CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture.decoder_reader(), options.context_tokens));
-  const bool usable = options.load_mtp && stages.back().backend->latent() != nullptr;
+  const bool usable = options.load_mtp && stages.back().backend->mla() != nullptr;
   if (options.mtp_file != nullptr && (!usable || stages.size() > 1)) {
     return fail_at("draft", Code::kUnsupported, "an assistant drafts for a model that is on one device only");
   }
@@ -392,10 +392,10 @@ Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::sp
   CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
   CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
   Backend& backend = *stages[0].backend;
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options, config.experts_used()));
-  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, config, options.mtp_file));
-  CAIRN_TRY_VOID(binder.check_adapters());
-  end_loading(binder, options);
+  CAIRN_TRY(WeightLoader loader, begin_loading(file, backend, memory, 0, options, config.experts_used()));
+  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(loader, file, config, options.mtp_file));
+  CAIRN_TRY_VOID(loader.check_adapters());
+  end_loading(loader, options);
   return deepseek4::ModelRunner::create(std::move(config), std::move(weights), backend, options);
 }
 
@@ -405,20 +405,20 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
   const size_t last = stages.size() - 1;
   Backend& backend = *stages[last].backend;
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, last, options, experts_used_of(config)));
+  CAIRN_TRY(WeightLoader loader, begin_loading(file, backend, memory, last, options, experts_used_of(config)));
   KvPlan kv = kv_plan_of(config, stages, options);
   std::vector<std::unique_ptr<Decoder>> earlier;
   for (size_t stage = 0; stage < last; ++stage) {
-    CAIRN_TRY(earlier.emplace_back(), load_stage(file, config, stages, memory, kv, options, stage, binder));
+    CAIRN_TRY(earlier.emplace_back(), load_stage(file, config, stages, memory, kv, options, stage, loader));
   }
   const LayerRange range = range_of(config, stages, last);
-  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
-  tell_mtp_layers(file, config, binder);
+  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(loader, config, range));
+  tell_mtp_layers(file, config, loader);
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
-    binder.mark_used(name);
+    loader.mark_used(name);
   }
-  CAIRN_TRY_VOID(binder.check_adapters());
-  end_loading(binder, options);
+  CAIRN_TRY_VOID(loader.check_adapters());
+  end_loading(loader, options);
   tell_rope_factors(config);
   tell_unread_keys(config.unread_keys);
   const int64_t embedding = config.embedding;
@@ -426,10 +426,10 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   AssistantWeights assistant_weights;
   if (options.mtp_file != nullptr) {
     CAIRN_TRY(DecoderConfig own, read_assistant_config(*options.mtp_file, config));
-    WeightLoader own_binder = binder.for_file(*options.mtp_file);
-    CAIRN_TRY(assistant_weights, load_assistant_weights(own_binder, own, config));
-    own_binder.mark_used("rope_freqs.weight");
-    own_binder.warn_of_unused();
+    WeightLoader own_loader = loader.for_file(*options.mtp_file);
+    CAIRN_TRY(assistant_weights, load_assistant_weights(own_loader, own, config));
+    own_loader.mark_used("rope_freqs.weight");
+    own_loader.warn_of_unused();
     CAIRN_TRY(assistant, make_assistant(std::move(own), std::move(assistant_weights.decoder), backend, options, kv));
   }
   CAIRN_TRY(auto decoder,
@@ -509,9 +509,9 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
 Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
                                                 const ModelOptions& options) {
   CAIRN_CHECK(options.batch_tokens_max > 0);
-  if (!options.directions.file.empty()) {
+  if (!options.control_vectors.file.empty()) {
     return fail(Code::kUnsupported, "{} cannot be used: only models that write text are steered",
-                options.directions.file);
+                options.control_vectors.file);
   }
   CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
   if (architecture->kind != ArchitectureKind::kEncoder) {
@@ -521,14 +521,14 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
             read_encoder_config(file, architecture->name, architecture->read_encoder, options.context_tokens));
   const PipelineStage stage{.backend = &backend};
   CAIRN_TRY(const ModelMemory memory, memory_of(file, {&stage, 1}, config, options));
-  CAIRN_TRY(WeightLoader binder,
+  CAIRN_TRY(WeightLoader loader,
             begin_loading(file, backend, memory, 0, encoder_weight_options(options), experts_used_of(config)));
-  CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, config));
+  CAIRN_TRY(EncoderWeights weights, load_encoder_weights(loader, backend, config));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
-    binder.mark_used(name);
+    loader.mark_used(name);
   }
-  CAIRN_TRY_VOID(binder.check_adapters());
-  end_loading(binder, options);
+  CAIRN_TRY_VOID(loader.check_adapters());
+  end_loading(loader, options);
   tell_unread_keys(config.unread_keys);
   if (config.labels > 0 && !config.label_dense) {
     log_warning(

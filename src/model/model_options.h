@@ -30,7 +30,7 @@ struct ModelOptions {
   int32_t logits_max = 64;         ///< rows of logits of one step
   /// DeepSeek V4: what its cache holds is rounded as it was in training (to 8 and 4 bits), and kept as it then is.
   bool simulate_rounding = true;
-  ControlVectorOptions directions{};
+  ControlVectorOptions control_vectors{};
   /// LoRA adapters; read while the model is loaded.
   std::span<const LoraAdapter> adapters = {};
   /// The MTP module or the drafting head (Runner::has_mtp) is loaded, from `mtp_file` or else from the file, if it has

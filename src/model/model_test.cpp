@@ -536,7 +536,7 @@ TEST_F(ModelTest, MemoryPlanOfDeepSeekV4) {
 TEST_F(ModelTest, EncodersAreNotSteered) {
   const EditedFile file("bert.gguf");
   const auto reader = gguf::Reader::from_bytes(file.bytes());
-  const auto embedder = load_embedder(*reader, *backend_, {.directions = {.file = "some.f32"}});
+  const auto embedder = load_embedder(*reader, *backend_, {.control_vectors = {.file = "some.f32"}});
   ASSERT_FALSE(embedder.has_value());
   EXPECT_EQ(embedder.error().code, Code::kUnsupported);
   EXPECT_NE(embedder.error().text().find("some.f32"), std::string::npos);

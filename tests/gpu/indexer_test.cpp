@@ -54,8 +54,8 @@ class Chooser {
     int32_t* chosen = arrays.put(std::vector<int32_t>(static_cast<size_t>(rows * shape_.most), -1));
     if (candidates.find) blocks.assign(static_cast<size_t>(rows * candidates.most), -1);
     candidates.blocks = arrays.put(blocks);
-    backend_.latent()->select_topk({.heads = shape_.heads, .most = shape_.most, .candidates = candidates}, pages_.view,
-                                   pages_.slices(parts), arrays.put(q), arrays.put(weights), chosen);
+    backend_.mla()->select_topk({.heads = shape_.heads, .most = shape_.most, .candidates = candidates}, pages_.view,
+                                pages_.slices(parts), arrays.put(q), arrays.put(weights), chosen);
     if (candidates.find) blocks = arrays.get(candidates.blocks, rows * candidates.most);
     return arrays.get(chosen, rows * shape_.most);
   }

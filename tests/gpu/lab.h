@@ -52,12 +52,12 @@ inline WorkspaceSizes sizes_of_tests() {
   sizes.attention_heads = 32;
   sizes.head_dim = 256;
   sizes.attention_tokens = 8'192;
-  sizes.latent = {.rows = sizes.attention_rows,
-                  .heads = 70,
-                  .context_tokens = 8'448,
-                  .row_dim = 576,
-                  .choose_heads = 64,
-                  .choose_dim = 128};
+  sizes.mla = {.rows = sizes.attention_rows,
+               .heads = 70,
+               .context_tokens = 8'448,
+               .row_dim = 576,
+               .choose_heads = 64,
+               .choose_dim = 128};
   return sizes;
 }
 

@@ -70,7 +70,7 @@ class Pages {
       x.insert(x.end(), rows.begin(), rows.end());
     }
     Arrays arrays(backend_);
-    backend_.latent()->store_rows(view, slices(parts), x.empty() ? arrays.make(1) : arrays.put(x));
+    backend_.mla()->store_rows(view, slices(parts), x.empty() ? arrays.make(1) : arrays.put(x));
     EXPECT_TRUE(backend_.finish().has_value());
   }
   std::vector<float>& rows(size_t sequence) { return sequences_[sequence].rows; }

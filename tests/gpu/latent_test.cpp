@@ -66,7 +66,7 @@ class LatentLab {
     }
     const int64_t width = int64_t{shape_.heads} * shape_.value_dim;
     float* out = arrays.make(rows * width);
-    backend_.latent()->attend_rows(params_, sources, arrays.put(q), out);
+    backend_.mla()->attend_rows(params_, sources, arrays.put(q), out);
     return arrays.get(out, rows * width);
   }
   Pages& source(size_t number) { return *sources_[number]; }
@@ -121,7 +121,7 @@ const LatentShape kLatentShapes[] = {
                  {.type = KvType::kBF16, .tokens_per_row = 4, .chosen_max = 7}}},
 };
 
-class GpuLatent : public GpuTest {
+class GpuMla : public GpuTest {
  protected:
   /// Queries and weights are rounded as the rows are, to 11 bits or to 8, unless a source is float32.
   static double bound(const LatentShape& shape) {
@@ -133,7 +133,7 @@ class GpuLatent : public GpuTest {
   }
 };
 
-TEST_F(GpuLatent, AttentionAgreesWithTheCpu) {
+TEST_F(GpuMla, AttentionAgreesWithTheCpu) {
   uint32_t seed = 0;
   for (const LatentShape& shape : kLatentShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed);
@@ -155,7 +155,7 @@ TEST_F(GpuLatent, AttentionAgreesWithTheCpu) {
   }
 }
 
-TEST_F(GpuLatent, CallsWithMoreRowsThanARunAgreeWithTheCpu) {
+TEST_F(GpuMla, CallsWithMoreRowsThanARunAgreeWithTheCpu) {
   const LatentShape shape{
       .heads = 2, .sinks = true, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
   constexpr int32_t kMany = kEmulated ? 150 : 300;
@@ -166,7 +166,7 @@ TEST_F(GpuLatent, CallsWithMoreRowsThanARunAgreeWithTheCpu) {
 
 // A model without latent rows, such as a draft model, may be on the same GPU with larger steps, whichever was loaded
 // first.
-TEST_F(GpuLatent, ModelsMayShareTheBackend) {
+TEST_F(GpuMla, ModelsMayShareTheBackend) {
   const LatentShape shape{.heads = 2, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
   constexpr int32_t kMany = 300;
   WorkspaceSizes of_another;
@@ -187,7 +187,7 @@ TEST_F(GpuLatent, ModelsMayShareTheBackend) {
 }
 
 // Several chunks: for a single row different blocks compute them, for many rows one block goes through all.
-TEST_F(GpuLatent, LongContextsAgreeWithTheCpu) {
+TEST_F(GpuMla, LongContextsAgreeWithTheCpu) {
   constexpr int32_t kLong = kEmulated ? 700 : 8'000, kLast = 3;
   const LatentShape shape{.heads = kEmulated ? 3 : 16,
                           .dim = 24,
@@ -202,7 +202,7 @@ TEST_F(GpuLatent, LongContextsAgreeWithTheCpu) {
   EXPECT_LE(difference(on_gpu.attend_stored({&last, 1}), on_cpu.attend_stored({&last, 1})), 1e-4);
 }
 
-TEST_F(GpuLatent, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
+TEST_F(GpuMla, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
   uint32_t seed = 100;
   for (const LatentShape& shape : kLatentShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed - 100);
@@ -213,7 +213,7 @@ TEST_F(GpuLatent, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
   }
 }
 
-TEST_F(GpuLatent, PagesBeforeTheWindowAreNotRead) {
+TEST_F(GpuMla, PagesBeforeTheWindowAreNotRead) {
   constexpr int32_t kTokens = 150, kWindow = 40;
   const LatentShape shape{.sources = {{.type = KvType::kQ8_0, .window = kWindow}}};
   LatentLab lab(gpu(), shape, {kTokens}, 60);
@@ -227,7 +227,7 @@ TEST_F(GpuLatent, PagesBeforeTheWindowAreNotRead) {
   EXPECT_TRUE(cpu::same_bits(before, lab.attend_stored({&last, 1})));
 }
 
-TEST_F(GpuLatent, PreviousRowsAreZerosBeforeTheFirstPosition) {
+TEST_F(GpuMla, PreviousRowsAreZerosBeforeTheFirstPosition) {
   constexpr int32_t kDim = 50, kMany = kEmulated ? 150 : 300;
   Random random(3);
   const std::vector<int32_t> lengths = {kMany, 70};
@@ -241,7 +241,7 @@ TEST_F(GpuLatent, PreviousRowsAreZerosBeforeTheFirstPosition) {
   int64_t row = 0;
   for (const Part& part : parts) row += part.rows;
   float* there = arrays.make(row * kDim);
-  gpu().latent()->load_previous_rows(pages.view, pages.slices(parts), there);
+  gpu().mla()->load_previous_rows(pages.view, pages.slices(parts), there);
   const std::vector<float> out = arrays.get(there, row * kDim);
   row = 0;
   for (const Part& part : parts) {
@@ -254,12 +254,12 @@ TEST_F(GpuLatent, PreviousRowsAreZerosBeforeTheFirstPosition) {
   }
 }
 
-TEST_F(GpuLatent, RowsThatAreTooLargeAreRefused) {
+TEST_F(GpuMla, RowsThatAreTooLargeAreRefused) {
   WorkspaceSizes sizes = sizes_of_tests();
-  sizes.latent.row_dim = 1'024;
+  sizes.mla.row_dim = 1'024;
   EXPECT_EQ(gpu().reserve(sizes).error().code, Code::kUnsupported);
   sizes = sizes_of_tests();
-  sizes.latent.choose_dim = 1'024;
+  sizes.mla.choose_dim = 1'024;
   EXPECT_EQ(gpu().reserve(sizes).error().code, Code::kUnsupported);
 }
 

@@ -22,7 +22,7 @@ TEST_F(GpuStreams, HyperConnectionWeightsAgreeWithTheCpu) {
         Arrays arrays(backend);
         float* out = arrays.make(rows * shares);
         const float* x = arrays.put(rows_of(logits, shares, first, rows));
-        backend.streams()->hyper_connection_weights(params(arrays, rounds), x, rows, out);
+        backend.hyper_connections()->hyper_connection_weights(params(arrays, rounds), x, rows, out);
         return arrays.get(out, rows * shares);
       });
     }
@@ -30,7 +30,7 @@ TEST_F(GpuStreams, HyperConnectionWeightsAgreeWithTheCpu) {
       Arrays arrays(backend);
       float* out = arrays.make(rows * streams);
       const float* x = arrays.put(rows_of(gates, streams, first, rows));
-      backend.streams()->gate_streams(params(arrays, 0), x, rows, out);
+      backend.hyper_connections()->gate_streams(params(arrays, 0), x, rows, out);
       return arrays.get(out, rows * streams);
     });
   }
@@ -49,7 +49,7 @@ TEST_F(GpuStreams, ReadAndWriteAgreeWithTheCpu) {
       const float* there = arrays.put(rows_of(x, int64_t{streams} * cols, first, rows));
       const float* weights = arrays.put(rows_of(mix, shares, first, rows));
       float* out = arrays.make(rows * cols);
-      backend.streams()->hyper_connection_read(there, weights, shares, streams, rows, cols, out);
+      backend.hyper_connections()->hyper_connection_read(there, weights, shares, streams, rows, cols, out);
       return arrays.get(out, rows * cols);
     });
     check_rows(gpu(), cpu(), 1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
@@ -58,7 +58,7 @@ TEST_F(GpuStreams, ReadAndWriteAgreeWithTheCpu) {
       const float* block = arrays.put(rows_of(y, cols, first, rows));
       const float* weights = arrays.put(rows_of(mix, shares, first, rows));
       float* out = arrays.make(rows * streams * cols);
-      backend.streams()->hyper_connection_write(there, block, weights, streams, rows, cols, out);
+      backend.hyper_connections()->hyper_connection_write(there, block, weights, streams, rows, cols, out);
       return arrays.get(out, rows * streams * cols);
     });
   }
@@ -90,7 +90,7 @@ class Compressor {
       const std::vector<uint8_t> ones(static_cast<size_t>(view->page_stride * 2 * kPages), 0xff);
       view->base = reinterpret_cast<std::byte*>(memory_.put(ones));
       const std::vector<float> rows = random.normals(int64_t{2} * kTokens * params_.width());
-      backend.latent()->store_rows(*view, all, memory_.put(rows));
+      backend.mla()->store_rows(*view, all, memory_.put(rows));
     }
   }
 

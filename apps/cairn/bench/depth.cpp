@@ -109,8 +109,8 @@ Result<int32_t> fill(DeepSequence& sequence, int32_t batch_tokens_max, int32_t d
 
 /// For one sequence.
 Result<MemoryPlan> plan_one(const gguf::Reader& file, const Device& device, const ModelOptions& options) {
-  const MemoryWishes wishes{.context_tokens = options.context_tokens, .sequences = 1, .sequences_running = 1};
-  return plan_device_memory(file, device, options, wishes);
+  const MemoryRequest request{.context_tokens = options.context_tokens, .sequences = 1, .sequences_running = 1};
+  return plan_device_memory(file, device, options, request);
 }
 
 Result<void> check_layout(const KvLayout& layout) {
@@ -147,7 +147,7 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   options.context_tokens = depth + kWarmupTokens + answer;
   options.kv_type = kv_type_named(flags.kv_type);
   options.simulate_rounding = wanted.simulate_rounding;
-  options.directions = wanted.directions;
+  options.control_vectors = wanted.control_vectors;
   MemoryPlan plan;
   const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY(plan, plan_one(file, device, options));

@@ -16,7 +16,7 @@
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/matmul/products.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/mla/latent_op.h"
+#include "kernels/cpu/mla/mla_op.h"
 #include "kernels/cpu/packed/panel.h"
 #include "kernels/cpu/recurrent/recurrent_op.h"
 #include "kernels/cpu/rows/compressor_op.h"
@@ -52,8 +52,8 @@ class CpuBackend final : public Backend {
         team_(threads),
         products_(isa_, team_),
         attention_(isa_, team_),
-        latent_(isa_, team_),
-        streams_(rows_, team_),
+        mla_(isa_, team_),
+        hyper_connections_(rows_, team_),
         compressor_(rows_, team_),
         recurrent_(isa_, team_),
         deepseek41_(team_) {}
@@ -101,12 +101,12 @@ class CpuBackend final : public Backend {
   Result<void> reserve(const WorkspaceSizes& sizes) override {
     CAIRN_TRY_VOID(products_.reserve(sizes));
     CAIRN_TRY_VOID(attention_.reserve(sizes));
-    CAIRN_TRY_VOID(latent_.reserve(sizes.latent));
+    CAIRN_TRY_VOID(mla_.reserve(sizes.mla));
     return route_working_.reserve(route_bytes(sizes));
   }
   int64_t workspace_bytes(const WorkspaceSizes& sizes) const override {
-    return products_.workspace_bytes(sizes) + attention_.workspace_bytes(sizes) +
-           latent_.workspace_bytes(sizes.latent) + route_bytes(sizes);
+    return products_.workspace_bytes(sizes) + attention_.workspace_bytes(sizes) + mla_.workspace_bytes(sizes.mla) +
+           route_bytes(sizes);
   }
 
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
@@ -231,8 +231,8 @@ class CpuBackend final : public Backend {
     attention_.attention(params, kv, slices, q, out);
   }
 
-  LatentOperations* latent() override { return &latent_; }
-  HyperConnectionOperations* streams() override { return &streams_; }
+  MlaOperations* mla() override { return &mla_; }
+  HyperConnectionOperations* hyper_connections() override { return &hyper_connections_; }
   CompressorOperations* compressor() override { return &compressor_; }
   RecurrentOperations* recurrent() override { return &recurrent_; }
   Deepseek41Operations* deepseek41() override { return &deepseek41_; }
@@ -279,8 +279,8 @@ class CpuBackend final : public Backend {
   Slabs weights_;
   Products products_;
   AttentionOp attention_;
-  LatentOp latent_;
-  StreamsOp streams_;
+  MlaOp mla_;
+  HyperConnectionOp hyper_connections_;
   CompressorOp compressor_;
   RecurrentOp recurrent_;
   Deepseek41Op deepseek41_;

@@ -10,7 +10,7 @@
 #include "kernels/cuda/deepseek4/deepseek41_operations.h"
 #include "kernels/cuda/deepseek4/hyper_connections.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/mla/latent_operations.h"
+#include "kernels/cuda/mla/mla_operations.h"
 #include "kernels/cuda/recurrent/recurrent_operations.h"
 #include "kernels/cuda/runtime/batch_metadata.h"
 #include "kernels/cuda/runtime/device.h"
@@ -102,7 +102,7 @@ class CudaBackend final : public Backend {
   Result<void> reserve(const WorkspaceSizes& sizes) override;
   int64_t workspace_bytes(const WorkspaceSizes& sizes) const override {
     return InputMemory::bytes(sizes) + scratch_bytes(sizes) + BatchMetadata::bytes(sizes) +
-           StagingRing::bytes(argument_bytes(sizes)) + CudaLatent::workspace_bytes(sizes) +
+           StagingRing::bytes(argument_bytes(sizes)) + CudaMla::workspace_bytes(sizes) +
            CudaSampler::workspace_bytes(sizes);
   }
 
@@ -238,8 +238,8 @@ class CudaBackend final : public Backend {
                  const float* q, float* out) override;
 
   SamplerOperations* sampler() override { return &sampler_; }
-  LatentOperations* latent() override { return &latent_; }
-  HyperConnectionOperations* streams() override { return &streams_; }
+  MlaOperations* mla() override { return &mla_; }
+  HyperConnectionOperations* hyper_connections() override { return &hyper_connections_; }
   CompressorOperations* compressor() override { return &compressor_; }
   RecurrentOperations* recurrent() override { return &recurrent_; }
   Deepseek41Operations* deepseek41() override { return &deepseek41_; }
@@ -268,7 +268,7 @@ class CudaBackend final : public Backend {
   void begin_step() override {
     stream_->get();
     places_.begin_step();
-    latent_.begin_step();
+    mla_.begin_step();
     stream_->launches().gather();
   }
   Result<void> finish() override {
@@ -378,8 +378,8 @@ class CudaBackend final : public Backend {
   std::vector<OutputMatrix> matrices_;    // matrices of the current call
   Buffer attention_scratch_;
   CudaSampler sampler_{*stream_, arguments_};
-  CudaLatent latent_{*stream_, arguments_, places_};
-  CudaHyperConnections streams_{*stream_};
+  CudaMla mla_{*stream_, arguments_, places_};
+  CudaHyperConnections hyper_connections_{*stream_};
   CudaCompressor compressor_{*stream_, arguments_, places_};
   CudaRecurrent recurrent_{*stream_, arguments_};
   CudaDeepseek41 deepseek41_{*stream_};
@@ -451,7 +451,7 @@ Result<void> CudaBackend::reserve(const WorkspaceSizes& sizes) {
   CAIRN_TRY_VOID(grow(*stream_, scratch_bytes(sizes), attention_scratch_));
   CAIRN_TRY_VOID(places_.reserve(*stream_, sizes));
   CAIRN_TRY_VOID(sampler_.reserve(sizes));
-  CAIRN_TRY_VOID(latent_.reserve(sizes));
+  CAIRN_TRY_VOID(mla_.reserve(sizes));
   return arguments_.reserve(*stream_, argument_bytes(sizes));
 }
 

@@ -17,7 +17,7 @@
 #include "kernels/host_device.h"
 #include "kernels/hyper_connection_operations.h"
 #include "kernels/kv.h"
-#include "kernels/latent_operations.h"
+#include "kernels/mla_operations.h"
 #include "kernels/operation_params.h"
 #include "kernels/recurrent_operations.h"
 #include "kernels/routing.h"
@@ -148,7 +148,7 @@ int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim);
 void attention(LaunchQueue& stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
                void* scratch, float* out);
 
-// LatentOperations, for rows that are consecutive in their operands.
+// MlaOperations, for rows that are consecutive in their operands.
 /// `x` begins with the first row that the batch completes.
 void store_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, const float* x);
 void load_previous_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, float* out);

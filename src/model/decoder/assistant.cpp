@@ -12,7 +12,7 @@ namespace {
 ModelOptions options_of_assistant(const ModelOptions& options) {
   ModelOptions own = options;
   own.batch_tokens_max = options.logits_max;
-  own.directions = {};
+  own.control_vectors = {};
   own.adapters = {};
   return own;
 }
@@ -67,12 +67,12 @@ Result<DecoderConfig> read_assistant_config(const gguf::Reader& file, const Deco
   return config;
 }
 
-Result<AssistantWeights> load_assistant_weights(WeightLoader& binder, const DecoderConfig& config,
+Result<AssistantWeights> load_assistant_weights(WeightLoader& loader, const DecoderConfig& config,
                                                 const DecoderConfig& model) {
   AssistantWeights weights;
-  CAIRN_TRY(weights.decoder, load_decoder_weights(binder, config, whole(config)));
-  CAIRN_TRY(weights.in, binder.linear("nextn.pre_projection", config.embedding, 2 * model.embedding));
-  CAIRN_TRY(weights.out, binder.linear("nextn.post_projection", model.embedding, config.embedding));
+  CAIRN_TRY(weights.decoder, load_decoder_weights(loader, config, whole(config)));
+  CAIRN_TRY(weights.in, loader.linear("nextn.pre_projection", config.embedding, 2 * model.embedding));
+  CAIRN_TRY(weights.out, loader.linear("nextn.post_projection", model.embedding, config.embedding));
   return weights;
 }
 

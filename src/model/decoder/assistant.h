@@ -24,8 +24,8 @@ struct AssistantWeights {
   Linear in;   ///< Decoder::use_assistant()
   Linear out;  ///< the same
 };
-/// `binder` is of the assistant's file.
-Result<AssistantWeights> load_assistant_weights(WeightLoader& binder, const DecoderConfig& config,
+/// `loader` is of the assistant's file.
+Result<AssistantWeights> load_assistant_weights(WeightLoader& loader, const DecoderConfig& config,
                                                 const DecoderConfig& model);
 
 /// Bytes that it takes beside its weights.

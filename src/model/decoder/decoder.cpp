@@ -28,24 +28,24 @@ RecurrentSizes recurrent_sizes(const DecoderConfig& config, const ModelOptions& 
 
 Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options,
                  LayerRange range, KvPlan kv)
-    : description_(std::move(config)),
+    : config_(std::move(config)),
       weights_(std::move(weights)),
       backend_(backend),
       range_(range),
       rows_max_(options.batch_tokens_max),
       logit_rows_max_(options.logits_max),
       kv_(std::move(kv)),
-      head_(backend, description_.head()) {}
+      head_(backend, config_.head()) {}
 
 Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWeights weights, Backend& backend,
                                                  const ModelOptions& options, LayerRange range, KvPlan kv) {
   std::unique_ptr<Decoder> decoder(
       new Decoder(std::move(config), std::move(weights), backend, options, range, std::move(kv)));
-  const DecoderConfig& model = decoder->description_;
+  const DecoderConfig& model = decoder->config_;
   const int32_t rows = options.batch_tokens_max;
   const int32_t logit_rows = logit_rows_of(model, options, range);
-  CAIRN_TRY(decoder->directions_,
-            ControlVectors::load(options.directions, std::ssize(model.layers), model.embedding, backend));
+  CAIRN_TRY(decoder->control_vectors_,
+            ControlVectors::load(options.control_vectors, std::ssize(model.layers), model.embedding, backend));
   CAIRN_TRY_VOID(decoder->allocate(logit_rows));
   CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows, logit_rows)));
   if (model.recurrent) {
@@ -73,12 +73,12 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
 }
 
 Result<void> Decoder::allocate(int32_t logit_rows) {
-  activations_.add_to(arena_, description_, rows_max_, logit_rows);
+  activations_.add_to(arena_, config_, rows_max_, logit_rows);
   CAIRN_TRY_VOID(arena_.allocate(backend_));
   // Writes its zeros: the first prompt would wait for the system to clear the pages. Not those of logits, the last
   // array: few steps want more than a few rows of them.
   backend_.clamp(activations_.hidden, activations_.logits - activations_.hidden, 0, 0);
-  if (description_.mla) activations_.mla.write_heads(backend_, *description_.mla, rows_max_);
+  if (config_.mla) activations_.mla.write_heads(backend_, *config_.mla, rows_max_);
   return {};
 }
 
@@ -120,7 +120,7 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
 }
 
 Result<LogitsView> Decoder::step(const Batch& batch) {
-  CAIRN_CHECK(range_.is_first() && range_.is_last(description_));
+  CAIRN_CHECK(range_.is_first() && range_.is_last(config_));
   begin_with_tokens(batch);
   run_layers(*batch.pool);
   return finish(batch);
@@ -129,21 +129,21 @@ Result<LogitsView> Decoder::step(const Batch& batch) {
 Result<LogitsView> Decoder::finish(const Batch& batch) {
   if (!has_mtp()) return logits();
   CAIRN_TRY(const LogitsView result, logits_of_kept_rows(*batch.pool));
-  if (description_.mtp_layer) follow(batch);
+  if (config_.mtp_layer) follow(batch);
   return result;
 }
 
 Result<void> Decoder::first_step(const Batch& batch, std::span<float> rows) {
-  CAIRN_CHECK(range_.is_first() && !range_.is_last(description_));
+  CAIRN_CHECK(range_.is_first() && !range_.is_last(config_));
   begin_with_tokens(batch);
-  CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
+  CAIRN_CHECK(std::ssize(rows) == rows_ * config_.embedding);
   run_layers(*batch.pool);
   backend_.read(hidden(), static_cast<int64_t>(rows.size_bytes()), rows.data());
   return backend_.finish();
 }
 
 Result<void> Decoder::middle_step(const Batch& batch, std::span<float> rows) {
-  CAIRN_CHECK(!range_.is_first() && !range_.is_last(description_));
+  CAIRN_CHECK(!range_.is_first() && !range_.is_last(config_));
   begin_with(batch, rows);
   run_layers(*batch.pool);
   backend_.read(hidden(), static_cast<int64_t>(rows.size_bytes()), rows.data());
@@ -151,7 +151,7 @@ Result<void> Decoder::middle_step(const Batch& batch, std::span<float> rows) {
 }
 
 Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float> rows) {
-  CAIRN_CHECK(!range_.is_first() && range_.is_last(description_));
+  CAIRN_CHECK(!range_.is_first() && range_.is_last(config_));
   begin_with(batch, rows);
   run_layers(*batch.pool);
   return finish(batch);
@@ -162,24 +162,24 @@ void Decoder::begin_with_tokens(const Batch& batch) {
   if (per_layer_inputs_) per_layer_inputs_->look_up(batch.tokens);
   backend_.begin_step();
   hidden_ = activations_.hidden;
-  weights_.embedding.look_up(backend_, batch.tokens, description_.embedding_scale, hidden_);
+  weights_.embedding.look_up(backend_, batch.tokens, config_.embedding_scale, hidden_);
   if (per_layer_inputs_) per_layer_inputs_->compute(hidden_);
-  if (!description_.learned_positions) return;
+  if (!config_.learned_positions) return;
   position_ids_.clear();
   for (const int32_t position : batch_.positions()) position_ids_.push_back(TokenId{position});
   backend_.embed(weights_.positions, position_ids_, 1, activations_.block);
-  backend_.add(hidden_, activations_.block, rows_ * description_.embedding, 1);
+  backend_.add(hidden_, activations_.block, rows_ * config_.embedding, 1);
 }
 
 void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
   plan(batch);
-  CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
+  CAIRN_CHECK(std::ssize(rows) == rows_ * config_.embedding);
   hidden_ = activations_.hidden;
   backend_.write(rows.data(), static_cast<int64_t>(rows.size_bytes()), hidden_);
   if (per_layer_inputs_) per_layer_inputs_->look_up(batch.tokens);
   backend_.begin_step();
   if (!per_layer_inputs_) return;
-  weights_.embedding.look_up(backend_, batch.tokens, description_.embedding_scale, activations_.normed);
+  weights_.embedding.look_up(backend_, batch.tokens, config_.embedding_scale, activations_.normed);
   per_layer_inputs_->compute(activations_.normed);
 }
 
@@ -188,8 +188,8 @@ void Decoder::run_layers(const PagePool& pool) {
   for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
     mix(layer, pool);
     if (per_layer_inputs_) per_layer_inputs_->begin_layer(static_cast<int32_t>(layer));
-    if (layer + 1 == description_.layers.size() && !has_mtp()) select_output_rows();
-    if (description_.layer(layer).feed_forward) feed_forward(layer);
+    if (layer + 1 == config_.layers.size() && !has_mtp()) select_output_rows();
+    if (config_.layer(layer).feed_forward) feed_forward(layer);
     end_layer(layer);
   }
 }
@@ -212,34 +212,34 @@ void Decoder::plan(const Batch& batch) {
     }
   }
   temperatures_.clear();
-  if (description_.temperature_scale == 0) return;
+  if (config_.temperature_scale == 0) return;
   for (const int32_t position : batch_.positions()) {
-    const int32_t stretches = (position + description_.temperature_offset) / description_.temperature_length;
-    temperatures_.push_back(1 + description_.temperature_scale * std::log(1 + static_cast<float>(stretches)));
+    const int32_t stretches = (position + config_.temperature_offset) / config_.temperature_length;
+    temperatures_.push_back(1 + config_.temperature_scale * std::log(1 + static_cast<float>(stretches)));
   }
 }
 
 void Decoder::compute_ropes() { activations_.ropes.compute(backend_, turns_.empty() ? batch_.positions() : turns_); }
 
 void Decoder::mix(size_t layer, const PagePool& pool) {
-  const LayerConfig& kind = description_.layer(layer);
+  const LayerConfig& kind = config_.layer(layer);
   if (kind.mixer == Mixer::kNone) return;
   const LayerWeights& weights = weights_of(layer);
   const float* x = block_input(weights.attention_norm);
-  if (description_.parallel_residual) begin_parallel(weights, x);
+  if (config_.parallel_residual) begin_parallel(weights, x);
   if (kind.attends()) attention(layer, pool, x);
   if (kind.recurs()) recur(layer, pool, x);
-  directions_.after_attention(backend_, layer, activations_.block, rows_);
+  control_vectors_.after_attention(backend_, layer, activations_.block, rows_);
   add_block(weights.attention_post_norm);
 }
 
 AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const {
-  const LayerConfig& config = description_.layer(layer);
+  const LayerConfig& config = config_.layer(layer);
   const KvPlace place = kv_.places[layer];
   AttentionStep step;
   step.rows = rows_;
   if (config.rope != kNoRope) {
-    step.rope = &description_.ropes[config.rope];
+    step.rope = &config_.ropes[config.rope];
     step.rope_table = activations_.ropes.table(config.rope);
   }
   if (config.temperature) step.temperatures = temperatures_;
@@ -251,10 +251,10 @@ AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const 
 void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
   const LayerWeights& weights = weights_of(layer);
   const AttentionStep step = attention_step(layer, pool);
-  if (!description_.mla) return weights.attention->run(backend_, activations_.attention, step, x, activations_.block);
+  if (!config_.mla) return weights.attention->run(backend_, activations_.attention, step, x, activations_.block);
   MlaStep rows{.attention = step, .index_keys = {}};
   const KvPlace place = kv_.places[layer];
-  if (description_.mla->indexer && description_.layer(layer).indexer) {
+  if (config_.mla->indexer && config_.layer(layer).indexer) {
     rows.index_keys = pool.view(place.group, place.layer + 1);
   }
   weights.mla->run(backend_, activations_.mla, rows, x, activations_.block);
@@ -266,28 +266,28 @@ void Decoder::end_layer(size_t layer) {
   if (per_layer_inputs_) {
     float* block = activations_.block;
     weights.input->run(backend_, *per_layer_inputs_, hidden(), rows_, block);
-    directions_.after_feed_forward(backend_, layer, block, rows_);
+    control_vectors_.after_feed_forward(backend_, layer, block, rows_);
     add_block(weights.input_post_norm);
   }
-  if (description_.layer_output_scale) {
-    backend_.scale_and_softcap(hidden(), rows_ * description_.embedding, weights.output_scale, 0);
+  if (config_.layer_output_scale) {
+    backend_.scale_and_softcap(hidden(), rows_ * config_.embedding, weights.output_scale, 0);
   }
 }
 
 void Decoder::add_block(const Norm& post_norm) {
-  if (description_.post_norms) post_norm.run(backend_, activations_.block, rows_, activations_.block);
+  if (config_.post_norms) post_norm.run(backend_, activations_.block, rows_, activations_.block);
   residual_pending_ = true;
 }
 
 float* Decoder::hidden() {
   if (std::exchange(residual_pending_, false)) {
-    backend_.add(hidden_, activations_.block, rows_ * description_.embedding, description_.residual_scale);
+    backend_.add(hidden_, activations_.block, rows_ * config_.embedding, config_.residual_scale);
   }
   return hidden_;
 }
 
 const float* Decoder::block_input(const Norm& norm) {
-  if (!description_.pre_norms) return hidden();
+  if (!config_.pre_norms) return hidden();
   float* normed = activations_.normed;
   norm_hidden(norm, normed);
   return normed;
@@ -295,14 +295,14 @@ const float* Decoder::block_input(const Norm& norm) {
 
 void Decoder::begin_parallel(const LayerWeights& weights, const float* x) {
   parallel_input_ = x;
-  if (description_.feed_forward_norm.empty()) return;
+  if (config_.feed_forward_norm.empty()) return;
   norm_hidden(weights.feed_forward_norm, activations_.parallel);
   parallel_input_ = activations_.parallel;
 }
 
 void Decoder::norm_hidden(const Norm& norm, float* out) {
   if (std::exchange(residual_pending_, false)) {
-    norm.add_and_run(backend_, hidden_, activations_.block, description_.residual_scale, rows_, out);
+    norm.add_and_run(backend_, hidden_, activations_.block, config_.residual_scale, rows_, out);
   } else {
     norm.run(backend_, hidden_, rows_, out);
   }
@@ -315,14 +315,14 @@ void Decoder::select_output_rows() {
     if (logits > 0) backend_.gather_rows(all, batch_.logit_rows(), width, wanted);
     if (!batch_.hidden_rows().empty()) backend_.gather_rows(all, batch_.hidden_rows(), width, wanted + logits);
   };
-  gather(hidden(), description_.embedding, activations_.last);
-  if (description_.parallel_residual) {
+  gather(hidden(), config_.embedding, activations_.last);
+  if (config_.parallel_residual) {
     float* other = parallel_input_ == activations_.parallel ? activations_.normed : activations_.parallel;
-    gather(parallel_input_, description_.embedding, other);
+    gather(parallel_input_, config_.embedding, other);
     parallel_input_ = other;
   }
   if (per_layer_inputs_) {
-    gather(per_layer_inputs_->input(), description_.per_layer_input, per_layer_inputs_->other());
+    gather(per_layer_inputs_->input(), config_.per_layer_input, per_layer_inputs_->other());
     per_layer_inputs_->use_other();
   }
   if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(batch_.logit_rows(), batch_.hidden_rows());
@@ -343,26 +343,24 @@ Result<LogitsView> Decoder::head(const Linear& output) {
 }
 
 EmbeddingAbility Decoder::embedding() const {
-  return {.dimensions = static_cast<int32_t>(description_.embedding),
-          .pooling = description_.pooling,
-          .ranks = !labels_.empty()};
+  return {.dimensions = static_cast<int32_t>(config_.embedding), .pooling = config_.pooling, .ranks = !labels_.empty()};
 }
 
 Result<void> Decoder::read_labels() {
   const int64_t rows = weights_.labels.rows;
   if (rows == 0) return {};
-  const int64_t bytes = rows * description_.embedding * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = rows * config_.embedding * static_cast<int64_t>(sizeof(float));
   CAIRN_TRY(const Buffer buffer, backend_.allocate(bytes));
   const TokenId ids[] = {TokenId{0}, TokenId{1}};
   backend_.embed(weights_.labels, std::span(ids).first(static_cast<size_t>(rows)), 1, buffer.floats());
-  labels_.resize(rows * description_.embedding);
+  labels_.resize(rows * config_.embedding);
   backend_.read(buffer.data(), bytes, labels_.data());
   return backend_.finish();
 }
 
 // Of two outputs the first means yes: the logit of its share is their difference.
 float Decoder::rank(std::span<const float> hidden) const {
-  const auto width = static_cast<size_t>(description_.embedding);
+  const auto width = static_cast<size_t>(config_.embedding);
   CAIRN_CHECK(!labels_.empty() && hidden.size() == width);
   double logit = 0;
   for (size_t i = 0; i < labels_.size(); ++i) {

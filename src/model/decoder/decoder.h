@@ -46,11 +46,11 @@ class Decoder final : public Runner {
   /// makes its rows of pairs of a token and the row before it, `out` [this embedding, its own] makes rows of its own.
   void use_assistant(std::unique_ptr<Decoder> assistant, Linear in, Linear out);
   Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override;
-  bool has_mtp() const override { return description_.keeps_rows; }
+  bool has_mtp() const override { return config_.keeps_rows; }
   Result<LogitsView> mtp_step(const Batch& batch) override;
   const KvLayout& kv_layout() const override { return kv_.layout; }
-  int64_t vocabulary() const override { return description_.vocabulary; }
-  int32_t context_tokens() const override { return description_.context_tokens; }
+  int64_t vocabulary() const override { return config_.vocabulary; }
+  int32_t context_tokens() const override { return config_.context_tokens; }
   int32_t batch_tokens_max() const override { return rows_max_; }
   int32_t logits_max() const override { return logit_rows_max_; }
   bool samples_on_device() const override { return head_.samples_on_device(); }
@@ -126,14 +126,14 @@ class Decoder final : public Runner {
   void keep_rows(const PagePool& pool, const float* rows);
   const LayerWeights& weights_of(size_t layer) const { return weights_.layers[layer - range_.begin]; }
 
-  const DecoderConfig description_;
+  const DecoderConfig config_;
   const DecoderWeights weights_;
   Backend& backend_;
   const LayerRange range_;
   const int32_t rows_max_;
   const int32_t logit_rows_max_;
   const KvPlan kv_;
-  ControlVectors directions_;
+  ControlVectors control_vectors_;
   ActivationArena arena_;
   DecoderActivations activations_;
   std::optional<RecurrentLayers> recurrent_;

@@ -8,7 +8,7 @@
 namespace cairn {
 
 void Decoder::recur(size_t layer, const PagePool& pool, const float* x) {
-  const LayerConfig& kind = description_.layers[layer];
+  const LayerConfig& kind = config_.layers[layer];
   const StatePlace place = kv_.states[layer];
   const std::span<const AttentionSlice> slices = batch_.slices(place.group);
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -24,7 +24,7 @@ void Decoder::recur(size_t layer, const PagePool& pool, const float* x) {
 }
 
 int32_t Decoder::state_layer(size_t layer) const {
-  return static_cast<int32_t>(kv_.states[layer].offset / description_.recurrent->layer_bytes());
+  return static_cast<int32_t>(kv_.states[layer].offset / config_.recurrent->layer_bytes());
 }
 
 Result<void> Decoder::keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) {
@@ -34,7 +34,7 @@ Result<void> Decoder::keep_drafts(const PagePool& pool, const BatchSlice& slice,
   const auto first = std::ranges::lower_bound(draft_rows_, slice.row_begin + kept) - draft_rows_.begin();
   backend_.begin_step();
   for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
-    const LayerConfig& kind = description_.layers[layer];
+    const LayerConfig& kind = config_.layers[layer];
     if (!kind.recurs()) continue;
     const StatePlace place = kv_.states[layer];
     const PageId slot = slice.pages->groups[place.group].front();

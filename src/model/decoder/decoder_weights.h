@@ -63,6 +63,6 @@ struct DecoderWeights {
 
 /// Loads what belongs to those layers: the embedding comes with the first one, or with all that have inputs of their
 /// own, and with an MTP module, the output and the labels with the last.
-Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range);
+Result<DecoderWeights> load_decoder_weights(WeightLoader& loader, const DecoderConfig& config, LayerRange range);
 
 }  // namespace cairn

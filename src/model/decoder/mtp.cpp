@@ -17,7 +17,7 @@ Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
   if (assistant_ != nullptr) return assisted_step(batch);
   compute_ropes();
   begin_drafts(batch);
-  const size_t layer = description_.layers.size();
+  const size_t layer = config_.layers.size();
   mix(layer, *batch.pool);
   feed_forward(layer);
   const MtpWeights& weights = weights_.mtp;
@@ -27,7 +27,7 @@ Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
 }
 
 Result<LogitsView> Decoder::logits_of_kept_rows(const PagePool& pool) {
-  const int64_t width = description_.embedding;
+  const int64_t width = config_.embedding;
   float* rows = activations_.normed;
   norm_hidden(weights_.output_norm, rows);
   keep_rows(pool, rows);
@@ -44,7 +44,7 @@ Result<LogitsView> Decoder::logits_of_kept_rows(const PagePool& pool) {
 
 void Decoder::keep_rows(const PagePool& pool, const float* rows) {
   const KvPlace place = kv_.mtp_rows;
-  backend_.latent()->store_rows(pool.view(place.group, place.layer), batch_.slices(place.group), rows);
+  backend_.mla()->store_rows(pool.view(place.group, place.layer), batch_.slices(place.group), rows);
 }
 
 void Decoder::begin_drafts(const Batch& batch) {
@@ -57,11 +57,11 @@ void Decoder::begin_drafts(const Batch& batch) {
 
 void Decoder::pair_rows(const Batch& batch) {
   const MtpWeights& weights = weights_.mtp;
-  const int64_t width = description_.embedding;
+  const int64_t width = config_.embedding;
   const bool normed = assistant_ == nullptr;
   float* tokens = activations_.normed;
   float* before = activations_.block;
-  const float scale = description_.embedding_scale;
+  const float scale = config_.embedding_scale;
   if (weights.embedding.rows > 0) {
     backend_.embed(weights.embedding, batch.tokens, scale, tokens);
   } else {
@@ -69,14 +69,14 @@ void Decoder::pair_rows(const Batch& batch) {
   }
   if (normed) weights.token_norm.run(backend_, tokens, rows_, tokens);
   const KvPlace place = kv_.mtp_rows;
-  backend_.latent()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), before);
+  backend_.mla()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), before);
   if (normed) weights.row_norm.run(backend_, before, rows_, before);
   backend_.copy_columns(tokens, width, activations_.pairs, 2 * width, rows_, width);
   backend_.copy_columns(before, width, activations_.pairs + width, 2 * width, rows_, width);
 }
 
 void Decoder::use_assistant(std::unique_ptr<Decoder> assistant, Linear in, Linear out) {
-  CAIRN_CHECK(description_.keeps_rows && !description_.mtp_layer);
+  CAIRN_CHECK(config_.keeps_rows && !config_.mtp_layer);
   assistant_ = std::move(assistant);
   assistant_in_ = std::move(in);
   assistant_out_ = std::move(out);
@@ -116,7 +116,7 @@ void Decoder::follow(const Batch& batch) {
   if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose_all();
   rows_ = batch_.rows();
   begin_drafts(batch);
-  const size_t layer = description_.layers.size();
+  const size_t layer = config_.layers.size();
   const LayerWeights& weights = weights_of(layer);
   weights.attention->project_keys(backend_, activations_.attention, attention_step(layer, *batch.pool),
                                   block_input(weights.attention_norm));

@@ -14,8 +14,8 @@ int32_t ModelRunner::draft_slices_max(const ModelConfig& model, const ModelOptio
 }
 
 void ModelRunner::reserve_dspark(const ModelOptions& options) {
-  const int64_t drafting = draft_slices_max(description_, options);
-  const int64_t block_rows = drafting * description_.dspark->block;
+  const int64_t drafting = draft_slices_max(config_, options);
+  const int64_t block_rows = drafting * config_.dspark->block;
   block_tokens_.reserve(block_rows);
   block_row_slices_.reserve(block_rows);
   block_slices_.reserve(drafting);
@@ -25,8 +25,8 @@ void ModelRunner::reserve_dspark(const ModelOptions& options) {
 }
 
 void ModelRunner::keep_main_inputs(size_t layer) {
-  const int64_t width = description_.embedding;
-  const std::vector<int32_t>& targets = description_.dspark->targets;
+  const int64_t width = config_.embedding;
+  const std::vector<int32_t>& targets = config_.dspark->targets;
   for (size_t i = 0; i < targets.size(); ++i) {
     if (std::cmp_not_equal(targets[i], layer)) continue;
     streams_.average(rows_, activations_.input);
@@ -42,13 +42,13 @@ void ModelRunner::follow_dspark() {
   const MatmulTarget main[] = {head.main.to(activations_.input)};
   backend_.matmul(main, activations_.main_inputs, rows_);
   head.main_norm.run(backend_, activations_.input, rows_, activations_.input);
-  for (size_t layer = description_.main_layers(); layer < description_.layers.size(); ++layer) {
+  for (size_t layer = config_.main_layers(); layer < config_.layers.size(); ++layer) {
     store_keys(layer);
   }
 }
 
 Result<LogitsView> ModelRunner::dspark_step(const Batch& batch) {
-  const DsparkConfig& dspark = *description_.dspark;
+  const DsparkConfig& dspark = *config_.dspark;
   const int32_t ahead = batch.slices.front().drafts_before;
   for (const BatchSlice& slice : batch.slices) CAIRN_CHECK(slice.drafts_before == ahead);
   CAIRN_CHECK(ahead < dspark.block);
@@ -63,7 +63,7 @@ Result<LogitsView> ModelRunner::dspark_step(const Batch& batch) {
     block_rows_.push_back(static_cast<int32_t>(found - block_pages_.begin()) * dspark.block + ahead);
   }
   const auto rows = static_cast<int32_t>(block_rows_.size());
-  const int64_t vocabulary = description_.vocabulary;
+  const int64_t vocabulary = config_.vocabulary;
   const DsparkWeights& head = weights_.dspark;
   if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
     // A product has a row for each sequence from here on.
@@ -83,8 +83,8 @@ Result<LogitsView> ModelRunner::dspark_step(const Batch& batch) {
 
 // As rows of the batch; for attention each is a slice of its own.
 void ModelRunner::plan_block(const Batch& batch) {
-  const DsparkConfig& dspark = *description_.dspark;
-  const int32_t block = dspark.block, group = places_[description_.main_layers()].window.group;
+  const DsparkConfig& dspark = *config_.dspark;
+  const int32_t block = dspark.block, group = places_[config_.main_layers()].window.group;
   CAIRN_CHECK(batch.slices.size() <= confidence_.size());
   block_tokens_.clear();
   block_slices_.clear();
@@ -114,7 +114,7 @@ void ModelRunner::compute_block() {
   const DsparkWeights& head = weights_.dspark;
   attention_.compute_ropes();
   begin_streams(block_tokens_);
-  for (size_t layer = description_.main_layers(); layer < description_.layers.size(); ++layer) {
+  for (size_t layer = config_.main_layers(); layer < config_.layers.size(); ++layer) {
     attention(layer);
     feed_forward(layer);
   }
@@ -125,7 +125,7 @@ void ModelRunner::compute_block() {
 }
 
 void ModelRunner::judge_drafts() {
-  const int64_t width = description_.embedding, rank = description_.dspark->markov_rank, both = width + rank;
+  const int64_t width = config_.embedding, rank = config_.dspark->markov_rank, both = width + rank;
   const auto rows = static_cast<int32_t>(block_rows_.size());
   backend_.gather_rows(activations_.block_hidden, block_rows_, width, activations_.input);
   backend_.copy_columns(activations_.input, width, activations_.confidence_inputs, both, rows, width);

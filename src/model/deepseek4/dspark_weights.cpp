@@ -191,29 +191,29 @@ class DsparkReader {
   DsparkConfig dspark_;
 };
 
-Result<void> load_head(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+Result<void> load_head(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
                        ModelWeights& weights) {
   const DsparkConfig& dspark = *config.dspark;
   const Names names(file);
   const int64_t width = config.embedding, rank = dspark.markov_rank;
   DsparkWeights& head = weights.dspark;
-  CAIRN_TRY(head.main, binder.linear(names.main(), width, std::ssize(dspark.targets) * width));
-  CAIRN_TRY(head.main_norm, Norm::load(binder, names.main_norm(), width, config.norm));
+  CAIRN_TRY(head.main, loader.linear(names.main(), width, std::ssize(dspark.targets) * width));
+  CAIRN_TRY(head.main_norm, Norm::load(loader, names.main_norm(), width, config.norm));
   for (int32_t stage = 0; stage < dspark.stages; ++stage) {
     const size_t layer = config.main_layers() + stage;
-    CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, names.stage(stage)));
+    CAIRN_TRY(LayerWeights loaded, load_layer(loader, file, config, layer, names.stage(stage)));
     weights.layers.push_back(std::move(loaded));
   }
   if (!config.is_v41) {
     CAIRN_TRY(head.output_streams,
-              StreamWeights::load_output(binder, names.output_streams(), config.hyper_connections()));
+              StreamWeights::load_output(loader, names.output_streams(), config.hyper_connections()));
   }
-  CAIRN_TRY(head.output_norm, Norm::load(binder, names.output_norm(), width, config.norm));
-  CAIRN_TRY(head.markov_embedding, binder.lookup_table(names.markov_embedding(), config.vocabulary, rank));
-  CAIRN_TRY(head.markov_output, binder.linear(names.markov_output(), config.vocabulary, rank));
-  head.has_confidence = binder.has(names.confidence() + ".weight");
+  CAIRN_TRY(head.output_norm, Norm::load(loader, names.output_norm(), width, config.norm));
+  CAIRN_TRY(head.markov_embedding, loader.lookup_table(names.markov_embedding(), config.vocabulary, rank));
+  CAIRN_TRY(head.markov_output, loader.linear(names.markov_output(), config.vocabulary, rank));
+  head.has_confidence = loader.has(names.confidence() + ".weight");
   if (head.has_confidence) {
-    CAIRN_TRY(head.confidence, binder.linear(names.confidence(), 1, width + rank));
+    CAIRN_TRY(head.confidence, loader.linear(names.confidence(), 1, width + rank));
   }
   return {};
 }
@@ -242,9 +242,9 @@ Result<void> read_dspark_config(const gguf::Reader& file, ModelConfig& config) {
   return {};
 }
 
-Result<void> load_dspark_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+Result<void> load_dspark_weights(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
                                  ModelWeights& weights) {
-  Result<void> loaded = load_head(binder, file, config, weights);
+  Result<void> loaded = load_head(loader, file, config, weights);
   if (!loaded.has_value()) return with_a_way_out(std::move(loaded.error()), file);
   return {};
 }

@@ -28,8 +28,8 @@ bool has_dspark(const gguf::Reader& file);
 /// is not known).
 Result<void> read_dspark_config(const gguf::Reader& file, ModelConfig& config);
 
-/// Fills weights.dspark and adds the layers. `binder` is of the file that has the head. Errors: the binder's.
-Result<void> load_dspark_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+/// Fills weights.dspark and adds the layers. `loader` is of the file that has the head. Errors: the loader's.
+Result<void> load_dspark_weights(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
                                  ModelWeights& weights);
 
 }  // namespace cairn::deepseek4

@@ -7,14 +7,14 @@
 namespace cairn::deepseek4 {
 
 Result<LogitsView> ModelRunner::mtp_step(const Batch& batch) {
-  CAIRN_CHECK(description_.drafts());
+  CAIRN_CHECK(config_.drafts());
   for (const BatchSlice& slice : batch.slices) CAIRN_CHECK(slice.rows == 1 && slice.logits == LogitsWanted::kLast);
-  if (description_.dspark) return dspark_step(batch);
+  if (config_.dspark) return dspark_step(batch);
   plan(batch);
   backend_.begin_step();
   attention_.compute_ropes();
   begin_drafts(batch);
-  const size_t layer = description_.main_layers();
+  const size_t layer = config_.main_layers();
   attention(layer);
   feed_forward(layer);
   store_streams(*batch.pool);
@@ -27,7 +27,7 @@ void ModelRunner::follow(const Batch& batch) {
   if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose_all();
   rows_ = batch_.rows();
   begin_drafts(batch);
-  const size_t layer = description_.main_layers();
+  const size_t layer = config_.main_layers();
   const LayerWeights& weights = weights_.layers[layer];
   streams_.read(weights.attention_streams, weights.attention_norm, rows_, activations_.input);
   store_keys(layer);
@@ -39,10 +39,10 @@ void ModelRunner::store_keys(size_t layer) {
 
 void ModelRunner::begin_drafts(const Batch& batch) {
   const MtpWeights& weights = weights_.mtp;
-  const int64_t width = description_.embedding, stream_rows = int64_t{rows_} * description_.streams;
+  const int64_t width = config_.embedding, stream_rows = int64_t{rows_} * config_.streams;
   const KvPlace& place = places_.back().streams;
-  backend_.latent()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group),
-                                        streams_.flat());
+  backend_.mla()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group),
+                                     streams_.flat());
   weights.stream_norm.run(backend_, streams_.flat(), stream_rows, streams_.flat());
   weights_.embedding.look_up(backend_, batch.tokens, 1, activations_.input);
   weights.token_norm.run(backend_, activations_.input, rows_, activations_.input);

@@ -31,8 +31,8 @@ bool has_block(const gguf::Reader& file, size_t main_layers) {
 }
 
 // Its products have a row for each stream of a token, which adapters are not prepared for.
-Result<Linear> load_input(WeightLoader& binder, const std::string& name, int64_t rows, int64_t cols) {
-  CAIRN_TRY(Linear input, binder.linear(name, rows, cols));
+Result<Linear> load_input(WeightLoader& loader, const std::string& name, int64_t rows, int64_t cols) {
+  CAIRN_TRY(Linear input, loader.linear(name, rows, cols));
   if (input.adapters.empty()) return input;
   return fail_at(fmt::format("tensor {}.weight", name), Code::kUnsupported,
                  "a LoRA adapter changes {}.weight, which makes the input of the MTP module; such a matrix cannot be "
@@ -41,47 +41,47 @@ Result<Linear> load_input(WeightLoader& binder, const std::string& name, int64_t
 }
 
 // Both as one matrix, or one for the token and one for the streams.
-Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, const ModelConfig& model,
+Result<void> load_inputs(WeightLoader& loader, const std::string& prefix, const ModelConfig& model,
                          MtpWeights& weights) {
   const int64_t width = model.embedding;
-  CAIRN_TRY(weights.token_norm, Norm::load(binder, prefix + "enorm", width, model.norm));
-  CAIRN_TRY(weights.stream_norm, Norm::load(binder, prefix + "hnorm", width, model.norm));
-  if (binder.has(prefix + "e_proj.weight")) {
-    CAIRN_TRY(weights.token, load_input(binder, prefix + "e_proj", width, width));
-    CAIRN_TRY(weights.stream, load_input(binder, prefix + "h_proj", width, width));
+  CAIRN_TRY(weights.token_norm, Norm::load(loader, prefix + "enorm", width, model.norm));
+  CAIRN_TRY(weights.stream_norm, Norm::load(loader, prefix + "hnorm", width, model.norm));
+  if (loader.has(prefix + "e_proj.weight")) {
+    CAIRN_TRY(weights.token, load_input(loader, prefix + "e_proj", width, width));
+    CAIRN_TRY(weights.stream, load_input(loader, prefix + "h_proj", width, width));
     return {};
   }
-  CAIRN_TRY(weights.pair, load_input(binder, prefix + "eh_proj", width, 2 * width));
+  CAIRN_TRY(weights.pair, load_input(loader, prefix + "eh_proj", width, 2 * width));
   return {};
 }
 
 // What the block has not of its own is the model's.
-Result<void> load_output(WeightLoader& binder, const std::string& prefix, const ModelConfig& model,
+Result<void> load_output(WeightLoader& loader, const std::string& prefix, const ModelConfig& model,
                          MtpWeights& weights) {
   for (const char* name : {"shared_head_norm", "norm"}) {
-    if (!binder.has(prefix + name + ".weight")) continue;
-    CAIRN_TRY(weights.output_norm, Norm::load(binder, prefix + name, model.embedding, model.norm));
+    if (!loader.has(prefix + name + ".weight")) continue;
+    CAIRN_TRY(weights.output_norm, Norm::load(loader, prefix + name, model.embedding, model.norm));
   }
-  if (!binder.has(prefix + "hc_head_fn.weight")) return {};
-  CAIRN_TRY(weights.output_streams, StreamWeights::load_output(binder, prefix + "hc_head", model.hyper_connections()));
+  if (!loader.has(prefix + "hc_head_fn.weight")) return {};
+  CAIRN_TRY(weights.output_streams, StreamWeights::load_output(loader, prefix + "hc_head", model.hyper_connections()));
   return {};
 }
 
 // In files of its own the block's router has a bias, which layers of models may lack.
-Result<void> check_router_bias(const WeightLoader& binder, const gguf::Reader& file, const std::string& prefix) {
+Result<void> check_router_bias(const WeightLoader& loader, const gguf::Reader& file, const std::string& prefix) {
   const std::string name = prefix + "exp_probs_b.bias";
-  if (!is_mtp_file(file) || binder.has(name)) return {};
+  if (!is_mtp_file(file) || loader.has(name)) return {};
   return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} is missing", name);
 }
 
-Result<void> load_block(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+Result<void> load_block(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
                         ModelWeights& weights) {
   const size_t layer = config.main_layers();
   const Prefixes prefixes = prefixes_of(file, layer);
-  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, config, weights.mtp));
-  CAIRN_TRY_VOID(load_output(binder, prefixes.block, config, weights.mtp));
-  CAIRN_TRY_VOID(check_router_bias(binder, file, prefixes.layer));
-  CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, prefixes.layer));
+  CAIRN_TRY_VOID(load_inputs(loader, prefixes.block, config, weights.mtp));
+  CAIRN_TRY_VOID(load_output(loader, prefixes.block, config, weights.mtp));
+  CAIRN_TRY_VOID(check_router_bias(loader, file, prefixes.layer));
+  CAIRN_TRY(LayerWeights loaded, load_layer(loader, file, config, layer, prefixes.layer));
   weights.layers.push_back(std::move(loaded));
   return {};
 }
@@ -102,9 +102,9 @@ void read_mtp_config(const gguf::Reader& file, const ModelOptions& options, Mode
   config.has_mtp = true;
 }
 
-Result<void> load_mtp_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+Result<void> load_mtp_weights(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
                               ModelWeights& weights) {
-  Result<void> loaded = load_block(binder, file, config, weights);
+  Result<void> loaded = load_block(loader, file, config, weights);
   if (!loaded.has_value()) {
     loaded.error().message +=
         fmt::format("; the model loads without its MTP module: leave out {}",
@@ -113,7 +113,7 @@ Result<void> load_mtp_weights(WeightLoader& binder, const gguf::Reader& file, co
   return loaded;
 }
 
-void mark_mtp_used(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config) {
+void mark_mtp_used(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config) {
   constexpr std::string_view kBlock = "blk.";
   const auto blocks = MetadataReader(file, kArchitecture).integer("block_count", 1, kLayersMax);
   if (!blocks.has_value()) return;
@@ -122,7 +122,7 @@ void mark_mtp_used(WeightLoader& binder, const gguf::Reader& file, const ModelCo
     if (!name.starts_with(kBlock)) continue;
     size_t number = 0;
     std::from_chars(name.data() + kBlock.size(), name.data() + name.size(), number);
-    if (number >= config.main_layers() && std::cmp_less(number, *blocks)) binder.mark_used(name);
+    if (number >= config.main_layers() && std::cmp_less(number, *blocks)) loader.mark_used(name);
   }
 }
 

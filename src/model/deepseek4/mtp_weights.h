@@ -21,13 +21,13 @@ bool is_mtp_file(const gguf::Reader& file);
 /// Adds the block's layer if `options` ask for it and there is one.
 void read_mtp_config(const gguf::Reader& file, const ModelOptions& options, ModelConfig& config);
 
-/// Fills weights.mtp and adds the block's layer. `binder` is of the file that has the block. Errors: the
-/// binder's, with the way to load the model without the block.
-Result<void> load_mtp_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+/// Fills weights.mtp and adds the block's layer. `loader` is of the file that has the block. Errors: the
+/// loader's, with the way to load the model without the block.
+Result<void> load_mtp_weights(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
                               ModelWeights& weights);
 
 /// What the model's file has of such blocks, behind its layers and up to its block count, needs no warning, whether it
 /// is used or not.
-void mark_mtp_used(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config);
+void mark_mtp_used(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config);
 
 }  // namespace cairn::deepseek4

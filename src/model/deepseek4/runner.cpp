@@ -28,16 +28,16 @@ std::vector<const gguf::Tensor*> tables_of(const ModelConfig& model, const Model
 }  // namespace
 
 ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& backend, const ModelOptions& options)
-    : description_(std::move(config)),
+    : config_(std::move(config)),
       weights_(std::move(weights)),
       backend_(backend),
       rows_max_(options.batch_tokens_max),
       logit_rows_max_(options.logits_max),
-      streams_(backend, description_.hyper_connections()),
-      engrams_(backend, description_.engram, tables_of(description_, weights_)),
-      attention_(backend, description_, options.simulate_rounding),
-      head_(backend, description_.head()) {
-  kv_layout_ = kv_layout_of(description_, options.kv_type, places_);
+      streams_(backend, config_.hyper_connections()),
+      engrams_(backend, config_.engram, tables_of(config_, weights_)),
+      attention_(backend, config_, options.simulate_rounding),
+      head_(backend, config_.head()) {
+  kv_layout_ = kv_layout_of(config_, options.kv_type, places_);
 }
 
 void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options) {
@@ -90,69 +90,70 @@ int64_t ModelRunner::bytes(const ModelConfig& config, const Backend& backend, co
 }
 
 Result<void> ModelRunner::allocate(const ModelOptions& options) {
-  activations_.add_to(arena_, description_, options);
+  activations_.add_to(arena_, config_, options);
   CAIRN_TRY_VOID(arena_.allocate(backend_));
-  CAIRN_TRY_VOID(attention_.prepare(activations_.attention, description_.attention_layers(), rows_max_));
+  CAIRN_TRY_VOID(attention_.prepare(activations_.attention, config_.attention_layers(), rows_max_));
   tokens_.reserve(rows_max_);
   all_tokens_.reserve(rows_max_);
   batch_.reserve({.rows = rows_max_,
                   .logit_rows = logit_rows_max_,
-                  .context_tokens = description_.context_tokens,
-                  .vocabulary = description_.vocabulary,
+                  .context_tokens = config_.context_tokens,
+                  .vocabulary = config_.vocabulary,
                   .groups = kv_layout_.groups.size(),
                   .hidden = true});
   streams_.prepare(activations_.streams, rows_max_);
   engrams_.prepare(activations_.engrams, rows_max_);
-  activations_.experts.given.reserve(int64_t{rows_max_} * description_.experts.route.used);
+  activations_.experts.given.reserve(int64_t{rows_max_} * config_.experts.route.used);
   activations_.experts.shared = activations_.experts.out;  // the chosen ones are combined by then
   head_.reserve(logit_rows_max_, rows_max_);
-  if (description_.dspark) reserve_dspark(options);
+  if (config_.dspark) reserve_dspark(options);
   return {};
 }
 
 Result<std::unique_ptr<Runner>> ModelRunner::create(ModelConfig config, ModelWeights weights, Backend& backend,
                                                     const ModelOptions& options) {
-  if (backend.latent() == nullptr || backend.streams() == nullptr || backend.compressor() == nullptr) {
+  if (backend.mla() == nullptr || backend.hyper_connections() == nullptr || backend.compressor() == nullptr) {
     return fail(Code::kUnsupported, "architecture \"deepseek4\" does not run on {}", backend.description());
   }
   std::unique_ptr<ModelRunner> runner(new ModelRunner(std::move(config), std::move(weights), backend, options));
-  const ModelConfig& model = runner->description_;
+  const ModelConfig& model = runner->config_;
   CAIRN_TRY_VOID(runner->allocate(options));
-  CAIRN_TRY(runner->directions_, ControlVectors::load(options.directions, static_cast<int64_t>(model.main_layers()),
-                                                      model.embedding, backend));
+  CAIRN_TRY(runner->control_vectors_,
+            ControlVectors::load(options.control_vectors, static_cast<int64_t>(model.main_layers()), model.embedding,
+                                 backend));
   CAIRN_TRY_VOID(backend.reserve(work_sizes(model, options)));
   return runner;
 }
 
 Result<LogitsView> ModelRunner::step(const Batch& batch) {
   plan(batch);
-  if (!description_.engram.layers.empty()) {
+  if (!config_.engram.layers.empty()) {
     const KvPlace& place = places_.front().classes;
     engrams_.find(batch.pool->view(place.group, place.layer), batch_.slices(place.group), batch.tokens);
   }
   backend_.begin_step();
   attention_.compute_ropes();
   begin_streams(batch.tokens);
-  const size_t layers = description_.main_layers();
-  const bool drafts = description_.drafts();
+  const size_t layers = config_.main_layers();
+  const bool drafts = config_.drafts();
   for (size_t layer = 0; layer < layers; ++layer) {
-    if (const int32_t engram = description_.layers[layer].engram; engram >= 0) {
+    if (const int32_t engram = config_.layers[layer].engram; engram >= 0) {
       engrams_.add(engram, *weights_.layers[layer].engram, streams_.streams());
     }
-    if (description_.dspark) keep_main_inputs(layer);
+    if (config_.dspark) keep_main_inputs(layer);
     attention(layer);
     if (layer + 1 == layers && !drafts) select_output_rows();
     feed_forward(layer);
   }
   if (!drafts) return logits(weights_.output_streams, weights_.output_norm);
-  if (description_.dspark) {
+  if (config_.dspark) {
     keep_main_inputs(layers);
   } else {
     store_streams(*batch.pool);
   }
   select_output_rows();
   CAIRN_TRY(const LogitsView result, logits(weights_.output_streams, weights_.output_norm));
-  if (description_.dspark) {
+  if (config_.dspark) {
     follow_dspark();
   } else {
     follow(batch);
@@ -174,8 +175,8 @@ void ModelRunner::plan(const Batch& batch) {
 }
 
 void ModelRunner::store_streams(const PagePool& pool) {
-  const KvPlace& place = places_[description_.main_layers()].streams;
-  backend_.latent()->store_rows(pool.view(place.group, place.layer), batch_.slices(place.group), streams_.streams());
+  const KvPlace& place = places_[config_.main_layers()].streams;
+  backend_.mla()->store_rows(pool.view(place.group, place.layer), batch_.slices(place.group), streams_.streams());
 }
 
 void ModelRunner::begin_streams(std::span<const TokenId> tokens) {
@@ -187,12 +188,12 @@ void ModelRunner::attention(size_t layer) {
   const LayerWeights& weights = weights_.layers[layer];
   streams_.read(weights.attention_streams, weights.attention_norm, rows_, activations_.input);
   DraftBlocks blocks;
-  if (description_.dspark && layer >= description_.main_layers()) {
-    blocks = {.slices = block_row_slices_, .rows = description_.dspark->block};
+  if (config_.dspark && layer >= config_.main_layers()) {
+    blocks = {.slices = block_row_slices_, .rows = config_.dspark->block};
   }
-  attention_.run(description_.layers[layer], weights.attention, places_[layer], activations_.input, activations_.block,
+  attention_.run(config_.layers[layer], weights.attention, places_[layer], activations_.input, activations_.block,
                  blocks);
-  directions_.after_attention(backend_, layer, activations_.block, rows_);
+  control_vectors_.after_attention(backend_, layer, activations_.block, rows_);
   streams_.write(activations_.block, rows_);
 }
 
@@ -203,7 +204,7 @@ void ModelRunner::feed_forward(size_t layer) {
   weights.experts->route(backend_, activations_.experts, activations_.input, rows_, tokens_);
   weights.experts->run(backend_, activations_.feed_forward, activations_.experts, activations_.input, rows_,
                        activations_.block);
-  directions_.after_feed_forward(backend_, layer, activations_.block, rows_);
+  control_vectors_.after_feed_forward(backend_, layer, activations_.block, rows_);
   streams_.write(activations_.block, rows_);
 }
 

@@ -31,8 +31,8 @@ class ModelRunner final : public Runner {
 
   Result<LogitsView> step(const Batch& batch) override;
   const KvLayout& kv_layout() const override { return kv_layout_; }
-  int64_t vocabulary() const override { return description_.vocabulary; }
-  int32_t context_tokens() const override { return description_.context_tokens; }
+  int64_t vocabulary() const override { return config_.vocabulary; }
+  int32_t context_tokens() const override { return config_.context_tokens; }
   bool samples_on_device() const override { return head_.samples_on_device(); }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
                       std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) override {
@@ -40,10 +40,10 @@ class ModelRunner final : public Runner {
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return head_.row(row); }
   EmbeddingAbility embedding() const override {
-    return {.dimensions = static_cast<int32_t>(description_.embedding), .pooling = description_.pooling};
+    return {.dimensions = static_cast<int32_t>(config_.embedding), .pooling = config_.pooling};
   }
-  bool has_mtp() const override { return description_.drafts(); }
-  int32_t draft_block() const override { return description_.dspark ? description_.dspark->block : 1; }
+  bool has_mtp() const override { return config_.drafts(); }
+  int32_t draft_block() const override { return config_.dspark ? config_.dspark->block : 1; }
   Result<LogitsView> mtp_step(const Batch& batch) override;
   int32_t batch_tokens_max() const override { return rows_max_; }
   int32_t logits_max() const override { return logit_rows_max_; }
@@ -108,14 +108,14 @@ class ModelRunner final : public Runner {
   /// Fills confidence_ for block_rows_, whose drafts follow tokens with activations_.markov_rows.
   void judge_drafts();
 
-  const ModelConfig description_;
+  const ModelConfig config_;
   const ModelWeights weights_;
   Backend& backend_;
   const int32_t rows_max_;
   const int32_t logit_rows_max_;
   std::vector<LayerPlaces> places_;
   KvLayout kv_layout_;
-  ControlVectors directions_;
+  ControlVectors control_vectors_;
   ActivationArena arena_;
   Activations activations_;
   HyperConnections streams_;

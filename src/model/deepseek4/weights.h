@@ -60,9 +60,9 @@ struct ModelWeights {
 };
 
 /// `mtp_file`: the file that has the MTP module or the drafting head, if `file` has not.
-Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+Result<ModelWeights> load_weights(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
                                   const gguf::Reader* mtp_file);
 /// Of the tensors that begin with `prefix`.
-Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config, size_t layer,
+Result<LayerWeights> load_layer(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config, size_t layer,
                                 const std::string& prefix);
 }  // namespace cairn::deepseek4

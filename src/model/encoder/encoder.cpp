@@ -61,13 +61,13 @@ int32_t Encoder::batch_tokens_max(const EncoderConfig& config) { return std::max
 int32_t Encoder::pages_max(const EncoderConfig& config) { return pages_for(batch_tokens_max(config)) + kTextsMax; }
 
 Encoder::Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows)
-    : description_(std::move(config)),
+    : config_(std::move(config)),
       weights_(std::move(weights)),
       backend_(backend),
       chunk_rows_(chunk_rows),
-      ability_{.dimensions = static_cast<int32_t>(description_.dimensions()),
-               .pooling = description_.pooling,
-               .ranks = description_.labels == 1} {}
+      ability_{.dimensions = static_cast<int32_t>(config_.dimensions()),
+               .pooling = config_.pooling,
+               .ranks = config_.labels == 1} {}
 
 Result<std::unique_ptr<Embedder>> Encoder::create(EncoderConfig config, EncoderWeights weights, Backend& backend,
                                                   int32_t chunk_rows) {
@@ -77,17 +77,17 @@ Result<std::unique_ptr<Embedder>> Encoder::create(EncoderConfig config, EncoderW
 }
 
 Result<void> Encoder::allocate() {
-  activations_.add_to(arena_, description_, chunk_rows_);
+  activations_.add_to(arena_, config_, chunk_rows_);
   CAIRN_TRY_VOID(arena_.allocate(backend_));
-  CAIRN_TRY_VOID(backend_.reserve(work_sizes(description_, chunk_rows_)));
+  CAIRN_TRY_VOID(backend_.reserve(work_sizes(config_, chunk_rows_)));
   kv_view_.base = reinterpret_cast<std::byte*>(activations_.kv);
-  kv_view_.page_stride = kPageTokens * 2 * description_.kv_width() * static_cast<int64_t>(sizeof(float));
-  kv_view_.kv_heads = description_.kv_heads;
-  kv_view_.key_dim = description_.head_dim;
-  kv_view_.value_dim = description_.head_dim;
-  host_.resize(batch_tokens_max() * description_.embedding);
-  if (pooled_width(description_) > 0) pooled_.resize(kTextsMax * description_.embedding);
-  for (int32_t page = 0; page < pages_max(description_); ++page) pages_.push_back(PageId{page});
+  kv_view_.page_stride = kPageTokens * 2 * config_.kv_width() * static_cast<int64_t>(sizeof(float));
+  kv_view_.kv_heads = config_.kv_heads;
+  kv_view_.key_dim = config_.head_dim;
+  kv_view_.value_dim = config_.head_dim;
+  host_.resize(batch_tokens_max() * config_.embedding);
+  if (pooled_width(config_) > 0) pooled_.resize(kTextsMax * config_.embedding);
+  for (int32_t page = 0; page < pages_max(config_); ++page) pages_.push_back(PageId{page});
   const int32_t rows = batch_tokens_max();
   tokens_.reserve(rows);
   position_ids_.reserve(rows);
@@ -111,16 +111,16 @@ void Encoder::plan(std::span<const EmbedText> texts) {
   int32_t page = 0;
   for (const EmbedText& text : texts) {
     const auto rows = static_cast<int32_t>(text.tokens.size());
-    CAIRN_CHECK(rows > 0 && rows <= description_.context_tokens);
+    CAIRN_CHECK(rows > 0 && rows <= config_.context_tokens);
     CAIRN_CHECK(rows <= batch_tokens_max() - static_cast<int32_t>(tokens_.size()));
-    const int32_t second_begin = description_.token_types > 1 ? text.second_begin : kNoSecond;
+    const int32_t second_begin = config_.token_types > 1 ? text.second_begin : kNoSecond;
     const int32_t pages = pages_for(rows);
     slices_.push_back({static_cast<int32_t>(tokens_.size()), rows, 0, std::span(pages_).subspan(page, pages)});
     adapter_scales_.push_back(text.adapter_scales);
     page += pages;
     for (int32_t row = 0; row < rows; ++row) {
       const TokenId token = text.tokens[row];
-      CAIRN_CHECK(index(token) >= 0 && index(token) < description_.vocabulary);
+      CAIRN_CHECK(index(token) >= 0 && index(token) < config_.vocabulary);
       tokens_.push_back(token);
       positions_.push_back(row);
       position_ids_.push_back(TokenId{row});
@@ -159,7 +159,7 @@ Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, s
   activations_.ropes.compute(backend_, positions_);
   for (const Chunk& chunk : chunks_) embed_tokens(chunk);
   for (size_t i = 0; i < weights_.layers.size(); ++i) {
-    const EncoderLayerConfig& layer = description_.layers[i];
+    const EncoderLayerConfig& layer = config_.layers[i];
     attention(weights_.layers[i], layer);
     for (const Chunk& chunk : chunks_) finish_layer(weights_.layers[i], layer, chunk);
   }
@@ -187,17 +187,17 @@ void Encoder::embed_tokens(const Chunk& chunk) {
   const auto of_chunk = [&](const std::vector<TokenId>& ids) {
     return std::span(ids).subspan(chunk.begin, chunk.rows);
   };
-  weights_.tokens.look_up(backend_, of_chunk(tokens_), description_.embedding_scale, hidden);
-  const int64_t elements = chunk.rows * description_.embedding;
-  if (description_.token_types > 0) {
+  weights_.tokens.look_up(backend_, of_chunk(tokens_), config_.embedding_scale, hidden);
+  const int64_t elements = chunk.rows * config_.embedding;
+  if (config_.token_types > 0) {
     backend_.embed(weights_.types, of_chunk(types_), 1, activations_.block);
     backend_.add(hidden, activations_.block, elements, 1);
   }
-  if (description_.learned_positions) {
+  if (config_.learned_positions) {
     backend_.embed(weights_.positions, of_chunk(position_ids_), 1, activations_.block);
     backend_.add(hidden, activations_.block, elements, 1);
   }
-  if (description_.embedding_norm) weights_.embedding_norm.run(backend_, hidden, chunk.rows, hidden);
+  if (config_.embedding_norm) weights_.embedding_norm.run(backend_, hidden, chunk.rows, hidden);
 }
 
 const float* Encoder::input_of_block(const Norm& norm, const Chunk& chunk) {
@@ -210,9 +210,9 @@ const float* Encoder::input_of_block(const Norm& norm, const Chunk& chunk) {
 void Encoder::add_block(const Norm& norm, const Chunk& chunk) {
   float* hidden = hidden_at(chunk);
   float* block = activations_.block;
-  if (description_.norms == NormPlacement::kSandwich) norm.run(backend_, block, chunk.rows, block);
-  backend_.add(hidden, block, chunk.rows * description_.embedding, 1);
-  if (description_.norms == NormPlacement::kPostLn) norm.run(backend_, hidden, chunk.rows, hidden);
+  if (config_.norms == NormPlacement::kSandwich) norm.run(backend_, block, chunk.rows, block);
+  backend_.add(hidden, block, chunk.rows * config_.embedding, 1);
+  if (config_.norms == NormPlacement::kPostLn) norm.run(backend_, hidden, chunk.rows, hidden);
 }
 
 void Encoder::attention(const EncoderLayerWeights& weights, const EncoderLayerConfig& layer) {
@@ -231,7 +231,7 @@ void Encoder::project(const EncoderLayerWeights& weights, const EncoderLayerConf
   AttentionStep step;
   step.rows = chunk.rows;
   if (layer.rope != kNoRope) {
-    step.rope = &description_.ropes[layer.rope];
+    step.rope = &config_.ropes[layer.rope];
     step.rope_table = activations_.ropes.table(layer.rope) + int64_t{chunk.begin} * step.rope->dims;
   }
   step.slices = chunk.slices;
@@ -256,12 +256,12 @@ void Encoder::finish_layer(const EncoderLayerWeights& weights, const EncoderLaye
 
 // The norm after the last layer.
 void Encoder::finish(const Chunk& chunk) {
-  if (description_.norms == NormPlacement::kPostLn) return;
+  if (config_.norms == NormPlacement::kPostLn) return;
   weights_.output_norm.run(backend_, hidden_at(chunk), chunk.rows, hidden_at(chunk));
 }
 
 std::span<const float> Encoder::read_rows() {
-  const int64_t values = static_cast<int64_t>(tokens_.size()) * description_.embedding;
+  const int64_t values = static_cast<int64_t>(tokens_.size()) * config_.embedding;
   backend_.read(activations_.hidden, values * static_cast<int64_t>(sizeof(float)), host_.data());
   return std::span<const float>(host_).first(values);
 }
@@ -272,7 +272,7 @@ void Encoder::pool(Pooling pooling, std::span<float> out) {
     adapters->begin();
     for (const std::span<const float> scales : adapter_scales_) adapters->add(scales, 1);
   }
-  const int64_t width = description_.embedding;
+  const int64_t width = config_.embedding;
   const std::span<const float> rows = read_rows();
   for (size_t text = 0; text < slices_.size(); ++text) {
     const AttentionSlice& slice = slices_[text];
@@ -289,13 +289,13 @@ void Encoder::embed_texts(Pooling pooling, std::span<float> out) {
     std::ranges::copy(rows, out.begin());
     return;
   }
-  CAIRN_CHECK(std::ssize(out) == std::ssize(slices_) * description_.dimensions());
-  if (description_.dense_2 == 0 && description_.dense_3 == 0) return pool(pooling, out);
-  const std::span<float> pooled = std::span(pooled_).first(slices_.size() * description_.embedding);
+  CAIRN_CHECK(std::ssize(out) == std::ssize(slices_) * config_.dimensions());
+  if (config_.dense_2 == 0 && config_.dense_3 == 0) return pool(pooling, out);
+  const std::span<float> pooled = std::span(pooled_).first(slices_.size() * config_.embedding);
   pool(pooling, pooled);
   backend_.write(pooled.data(), static_cast<int64_t>(pooled.size_bytes()), activations_.pooled);
-  if (description_.dense_2 > 0) map_pooled(weights_.dense_2);
-  if (description_.dense_3 > 0) map_pooled(weights_.dense_3);
+  if (config_.dense_2 > 0) map_pooled(weights_.dense_2);
+  if (config_.dense_3 > 0) map_pooled(weights_.dense_3);
   backend_.read(activations_.pooled, static_cast<int64_t>(out.size_bytes()), out.data());
 }
 
@@ -307,20 +307,20 @@ void Encoder::map_pooled(const Linear& layer) {
 
 void Encoder::rank(std::span<float> out) {
   CAIRN_CHECK(ability_.ranks && out.size() == slices_.size());
-  const int64_t width = description_.embedding;
+  const int64_t width = config_.embedding;
   const std::span<float> pooled = std::span(pooled_).first(slices_.size() * width);
-  pool(description_.label_pooling, pooled);
+  pool(config_.label_pooling, pooled);
   backend_.write(pooled.data(), static_cast<int64_t>(pooled.size_bytes()), activations_.pooled);
   const auto texts = static_cast<int32_t>(slices_.size());
-  if (description_.label_dense) {
+  if (config_.label_dense) {
     map_pooled(weights_.label_dense);
     float* rows = activations_.pooled;
-    if (description_.label_activation) {
-      backend_.gate(*description_.label_activation, rows, nullptr, texts, width, rows);
+    if (config_.label_activation) {
+      backend_.gate(*config_.label_activation, rows, nullptr, texts, width, rows);
     } else {
       backend_.scale_and_softcap(rows, texts * width, 1, 1);  // tanh
     }
-    if (description_.label_norm) weights_.label_norm.run(backend_, rows, texts, rows);
+    if (config_.label_norm) weights_.label_norm.run(backend_, rows, texts, rows);
   }
   map_pooled(weights_.labels);
   backend_.read(activations_.pooled, static_cast<int64_t>(out.size_bytes()), out.data());

@@ -29,9 +29,9 @@ class Encoder final : public Embedder {
                                                   int32_t chunk_rows);
 
   const EmbeddingAbility& ability() const override { return ability_; }
-  int64_t vocabulary() const override { return description_.vocabulary; }
-  int32_t context_tokens() const override { return description_.context_tokens; }
-  int32_t batch_tokens_max() const override { return batch_tokens_max(description_); }
+  int64_t vocabulary() const override { return config_.vocabulary; }
+  int32_t context_tokens() const override { return config_.context_tokens; }
+  int32_t batch_tokens_max() const override { return batch_tokens_max(config_); }
   int32_t texts_max() const override { return kTextsMax; }
   Result<void> embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) override;
 
@@ -74,10 +74,8 @@ class Encoder final : public Embedder {
   /// Checks the texts against the limits and fills tokens_, positions_, types_, slices_ and chunks_.
   void plan(std::span<const EmbedText> texts);
   void cut_into_chunks();
-  float* hidden_at(const Chunk& chunk) const {
-    return activations_.hidden + int64_t{chunk.begin} * description_.embedding;
-  }
-  float* heads_at(float* all, const Chunk& chunk) const { return all + chunk.begin * description_.query_width(); }
+  float* hidden_at(const Chunk& chunk) const { return activations_.hidden + int64_t{chunk.begin} * config_.embedding; }
+  float* heads_at(float* all, const Chunk& chunk) const { return all + chunk.begin * config_.query_width(); }
   /// What a block reads: hidden rows, or their norm if there is one before the block.
   const float* input_of_block(const Norm& norm, const Chunk& chunk);
   /// Adds what is in `block` to hidden rows, with the norm after it.
@@ -98,7 +96,7 @@ class Encoder final : public Embedder {
   /// Replaces the pooled rows by the layer's outputs.
   void map_pooled(const Linear& layer);
 
-  const EncoderConfig description_;
+  const EncoderConfig config_;
   const EncoderWeights weights_;
   Backend& backend_;
   const int32_t chunk_rows_;

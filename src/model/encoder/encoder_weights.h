@@ -41,6 +41,6 @@ struct EncoderWeights {
   std::shared_ptr<LowRankRows> adapter_rows;  ///< as in DecoderWeights
 };
 
-Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backend, const EncoderConfig& config);
+Result<EncoderWeights> load_encoder_weights(WeightLoader& loader, Backend& backend, const EncoderConfig& config);
 
 }  // namespace cairn

@@ -65,11 +65,11 @@ void CompressedAttention::add_work(const CompressedAttentionConfig& config,
   if (config.is_v41) sizes.inputs.push_back({rows, config.head_dim});
   sizes.expert_choices = std::max(sizes.expert_choices, groups);
   sizes.experts = std::max<int64_t>(sizes.experts, config.output_groups);
-  sizes.latent = {
+  sizes.mla = {
       .rows = rows, .heads = config.heads, .context_tokens = config.context_tokens, .row_dim = config.head_dim};
   if (!std::ranges::any_of(layers, &CompressedLayerConfig::indexed)) return;
-  sizes.latent.choose_heads = config.index_heads;
-  sizes.latent.choose_dim = config.index_dim;
+  sizes.mla.choose_heads = config.index_heads;
+  sizes.mla.choose_dim = config.index_dim;
 }
 
 CompressedAttention::CompressedAttention(Backend& backend, const CompressedAttentionConfig& config, bool rounding)
@@ -170,7 +170,7 @@ void CompressedAttention::store_keys(const CompressedAttentionWeights& weights, 
 KvView CompressedAttention::view(const KvPlace& place) const { return pool_->view(place.group, place.layer); }
 
 void CompressedAttention::store(const KvPlace& place, const float* rows) {
-  backend_.latent()->store_rows(view(place), batch_->slices(place.group), rows);
+  backend_.mla()->store_rows(view(place), batch_->slices(place.group), rows);
 }
 
 // Everything that is read from the block's input, which is quantised once, then what is read from the small query.
@@ -318,8 +318,8 @@ void CompressedAttention::choose(const Layer& layer) {
                          .find = config.candidates == Candidates::kFinds,
                          .blocks = activations_.candidates};
   }
-  backend_.latent()->select_topk(params, view(index), batch_->slices(index.group), activations_.index_query,
-                                 activations_.index_weights, activations_.chosen);
+  backend_.mla()->select_topk(params, view(index), batch_->slices(index.group), activations_.index_query,
+                              activations_.index_weights, activations_.chosen);
 }
 
 // One softmax over the last positions as they are and the compressed rows of all before; the two overlap.
@@ -347,9 +347,9 @@ void CompressedAttention::attend(const Layer& layer, const DraftBlocks& blocks) 
       compressed.chosen_max = config_.index_rows;
     }
     if (config.indexed && !config_.is_v41) {
-      backend_.latent()->select_topk({config_.index_heads, config_.index_rows}, view(places.index),
-                                     batch_->slices(places.index.group), activations_.index_query,
-                                     activations_.index_weights, activations_.chosen);
+      backend_.mla()->select_topk({config_.index_heads, config_.index_rows}, view(places.index),
+                                  batch_->slices(places.index.group), activations_.index_query,
+                                  activations_.index_weights, activations_.chosen);
     }
   }
   RowAttentionParams params;
@@ -357,7 +357,7 @@ void CompressedAttention::attend(const Layer& layer, const DraftBlocks& blocks) 
   params.value_dim = config_.head_dim;
   params.scale = 1 / std::sqrt(static_cast<float>(config_.head_dim));
   params.sinks = layer.weights.sinks.floats();
-  backend_.latent()->attend_rows(params, std::span(sources).first(count), activations_.query, activations_.attended);
+  backend_.mla()->attend_rows(params, std::span(sources).first(count), activations_.query, activations_.attended);
 }
 
 }  // namespace cairn

@@ -150,7 +150,7 @@ class CompressedAttention {
   /// Adds what it needs of the backend.
   static void add_work(const CompressedAttentionConfig& config, std::span<const CompressedLayerConfig> layers,
                        int64_t rows, WorkspaceSizes& sizes);
-  /// `config` outlives this, and so does the backend, which has LatentOperations and CompressorOperations. `rounding`:
+  /// `config` outlives this, and so does the backend, which has MlaOperations and CompressorOperations. `rounding`:
   /// of rows and index queries, as in training.
   CompressedAttention(Backend& backend, const CompressedAttentionConfig& config, bool rounding);
   /// The arrays, once they are allocated, for steps of at most `rows`. Errors: kOutOfMemory.

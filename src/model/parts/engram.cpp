@@ -237,7 +237,7 @@ void Engrams::find(const KvView& kv, std::span<const AttentionSlice> slices, std
   for (const AttentionSlice& slice : slices) {
     first_rows_.push_back({static_cast<int32_t>(first_rows_.size()), 1, slice.position_begin, slice.pages});
   }
-  backend_.latent()->load_previous_rows(kv, first_rows_, activations_.classes);
+  backend_.mla()->load_previous_rows(kv, first_rows_, activations_.classes);
   backend_.read(activations_.classes, std::ssize(slices) * back * kBytes, looked_back_.data());
 
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -258,7 +258,7 @@ void Engrams::find(const KvView& kv, std::span<const AttentionSlice> slices, std
     }
   }
   backend_.write(stored_classes_.data(), int64_t{rows_} * back * kBytes, activations_.classes);
-  backend_.latent()->store_rows(kv, slices, activations_.classes);
+  backend_.mla()->store_rows(kv, slices, activations_.classes);
 
   const int64_t count = config_.rows_per_token();
   for (int32_t engram = 0; std::cmp_less(engram, tables_.size()); ++engram) {

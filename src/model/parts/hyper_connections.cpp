@@ -81,7 +81,7 @@ void HyperConnections::read(const StreamWeights& weights, const Norm& norm, int3
   const int32_t streams = config_.streams;
   find_logits(weights, rows);
   const StreamParams params{streams, config_.rounds, config_.epsilon, weights.scale.floats(), weights.base.floats()};
-  HyperConnectionOperations& operations = *backend_.streams();
+  HyperConnectionOperations& operations = *backend_.hyper_connections();
   operations.hyper_connection_weights(params, activations_.share_logits, rows, activations_.shares);
   const float* reads = config_.carried ? carried_ : activations_.shares;
   operations.hyper_connection_read(activations_.streams, reads, stream_shares(streams), streams, rows,
@@ -90,8 +90,9 @@ void HyperConnections::read(const StreamWeights& weights, const Norm& norm, int3
 }
 
 void HyperConnections::write(const float* block, int32_t rows) {
-  backend_.streams()->hyper_connection_write(activations_.streams, block, activations_.shares, config_.streams, rows,
-                                             config_.embedding, activations_.streams_next);
+  backend_.hyper_connections()->hyper_connection_write(activations_.streams, block, activations_.shares,
+                                                       config_.streams, rows, config_.embedding,
+                                                       activations_.streams_next);
   std::swap(activations_.streams, activations_.streams_next);
   if (!config_.carried) return;
   carried_ = activations_.shares;
@@ -113,7 +114,7 @@ void HyperConnections::choose(std::span<const int32_t> first, std::span<const in
 
 void HyperConnections::collapse(const StreamWeights& weights, int32_t rows, float* out) {
   const int32_t streams = config_.streams;
-  HyperConnectionOperations& operations = *backend_.streams();
+  HyperConnectionOperations& operations = *backend_.hyper_connections();
   if (config_.carried) {
     return operations.hyper_connection_read(activations_.streams, carried_, stream_shares(streams), streams, rows,
                                             config_.embedding, out);
@@ -126,9 +127,9 @@ void HyperConnections::collapse(const StreamWeights& weights, int32_t rows, floa
 }
 
 void HyperConnections::average(int32_t rows, float* out) {
-  backend_.streams()->hyper_connection_read(activations_.streams, activations_.shares_even,
-                                            stream_shares(config_.streams), config_.streams, rows, config_.embedding,
-                                            out);
+  backend_.hyper_connections()->hyper_connection_read(activations_.streams, activations_.shares_even,
+                                                      stream_shares(config_.streams), config_.streams, rows,
+                                                      config_.embedding, out);
 }
 
 }  // namespace cairn

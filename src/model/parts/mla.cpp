@@ -59,10 +59,10 @@ void Mla::add_work(const MlaConfig& config, int64_t rows, int32_t context_tokens
   sizes.inputs.push_back({rows, config.q_lora_rank});
   sizes.expert_choices = std::max(sizes.expert_choices, choices);
   sizes.experts = std::max<int64_t>(sizes.experts, config.heads);
-  sizes.latent = {.rows = rows, .heads = config.heads, .context_tokens = context_tokens, .row_dim = config.row_dim()};
+  sizes.mla = {.rows = rows, .heads = config.heads, .context_tokens = context_tokens, .row_dim = config.row_dim()};
   if (!config.indexer) return;
-  sizes.latent.choose_heads = config.indexer->heads;
-  sizes.latent.choose_dim = config.indexer->key_dim;
+  sizes.mla.choose_heads = config.indexer->heads;
+  sizes.mla.choose_dim = config.indexer->key_dim;
 }
 
 Result<std::unique_ptr<Mla>> Mla::load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
@@ -140,7 +140,7 @@ void Mla::run(Backend& backend, const MlaActivations& activations, const MlaStep
   }
   make_queries(backend, activations, step);
   const RowAttentionParams params{.heads = config_.heads, .value_dim = config_.rank, .scale = config_.scale};
-  backend.latent()->attend_rows(params, {&source, 1}, activations.query_rows, activations.heads_rank);
+  backend.mla()->attend_rows(params, {&source, 1}, activations.query_rows, activations.heads_rank);
   const MatmulTarget value[] = {value_.to(activations.attended)};
   backend.grouped_matmul(value, activations.heads_rank, step.attention.rows, activations.heads, config_.heads, true);
   const MatmulTarget output[] = {output_.to(out)};
@@ -171,7 +171,7 @@ void Mla::store_row(Backend& backend, const MlaActivations& activations, const M
     backend.rope(step.attention.rope->style, step.attention.rope_table, config_.rope, rotated, step.attention.rows,
                  dim);
   }
-  backend.latent()->store_rows(step.attention.kv, step.attention.slices, activations.row);
+  backend.mla()->store_rows(step.attention.kv, step.attention.slices, activations.row);
 }
 
 // Its rope turns the first elements.
@@ -181,9 +181,9 @@ void Mla::choose(Backend& backend, const MlaActivations& activations, const MlaS
   const RopeHeads rotated[] = {{activations.index_query, indexer.heads}, {activations.index_key, 1}};
   backend.rope(indexer.rope_style, step.attention.rope_table, config_.rope, rotated, step.attention.rows,
                indexer.key_dim);
-  backend.latent()->store_rows(step.index_keys, step.attention.slices, activations.index_key);
-  backend.latent()->select_topk({.heads = indexer.heads, .most = indexer.most}, step.index_keys, step.attention.slices,
-                                activations.index_query, activations.index_shares, activations.chosen);
+  backend.mla()->store_rows(step.index_keys, step.attention.slices, activations.index_key);
+  backend.mla()->select_topk({.heads = indexer.heads, .most = indexer.most}, step.index_keys, step.attention.slices,
+                             activations.index_query, activations.index_shares, activations.chosen);
 }
 
 void Mla::make_queries(Backend& backend, const MlaActivations& activations, const MlaStep& step) const {

@@ -93,7 +93,7 @@ class Mla {
   /// Adds what run() needs of the backend.
   static void add_work(const MlaConfig& config, int64_t rows, int32_t context_tokens, WorkspaceSizes& sizes);
 
-  /// x [rows, embedding] to `out` of the same shape. The backend has LatentOperations.
+  /// x [rows, embedding] to `out` of the same shape. The backend has MlaOperations.
   void run(Backend& backend, const MlaActivations& activations, const MlaStep& step, const float* x, float* out) const;
 
  private:

@@ -114,7 +114,7 @@ class WeightLoader {
   /// cols] what adapters change in that tensor, which the model's file need not have.
   Result<void> add_joint_adapters(std::string_view name, const JointShape& shape, Linear& keys, Linear& values);
 
-  /// For what is read without the binder: how many bytes it takes, and whether to read it at all.
+  /// For what is read without the loader: how many bytes it takes, and whether to read it at all.
   bool wants(int64_t bytes) {
     bytes_ += bytes;
     return !options_.counts_only;

@@ -1,4 +1,4 @@
-/// Attention kernels over whole rows (latent_op.h), written once over an ISA's `Vector`.
+/// Attention kernels over whole rows (mla_op.h), written once over an ISA's `Vector`.
 #pragma once
 
 #include <cstddef>

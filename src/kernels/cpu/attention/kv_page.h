@@ -8,7 +8,7 @@
 /// kPageTokens scales of the tokens. The first of a pair has the lower address. kQ8_0Pairs is both: pieces as kQ8_0's,
 /// in each of which the int8 lie in pairs as those of kI16 with kKvBlock dimensions.
 ///
-/// Pages of LatentOperations hold rows one after the other instead. For kQ8_0 a row is the int8 of all its blocks, then
+/// Pages of MlaOperations hold rows one after the other instead. For kQ8_0 a row is the int8 of all its blocks, then
 /// their scales.
 #pragma once
 
@@ -35,7 +35,7 @@ inline std::byte* page_values(const KvView& kv, PageId page, int32_t kv_head) {
   return page_keys(kv, page, kv.kv_heads) + kv_head * kPageTokens * kv_row_bytes(kv.type, kv.value_dim);
 }
 
-/// Row `row` of a view of LatentOperations; `pages` are the sequence's pages.
+/// Row `row` of a view of MlaOperations; `pages` are the sequence's pages.
 inline std::byte* latent_row(const KvView& kv, std::span<const PageId> pages, int32_t row) {
   const KvRowPlace place = kv_row_place(row, kv.tokens_per_row);
   const PageId page = pages[place.page];

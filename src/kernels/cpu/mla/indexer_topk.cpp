@@ -78,21 +78,21 @@ IndexerTopK::Working IndexerTopK::working_at(float* memory, int32_t blocks, int3
   return working;
 }
 
-int64_t IndexerTopK::working_bytes(const LatentSizes& sizes) const {
+int64_t IndexerTopK::working_bytes(const MlaSizes& sizes) const {
   return team_.threads() * working_floats(sizes.choose_heads, sizes.choose_dim) * static_cast<int64_t>(sizeof(float));
 }
 
-int64_t IndexerTopK::scores_bytes(const LatentSizes& sizes) {
+int64_t IndexerTopK::scores_bytes(const MlaSizes& sizes) {
   return std::max<int64_t>(sizes.context_tokens, kScoresAtOnce) * static_cast<int64_t>(sizeof(float));
 }
 
-Result<void> IndexerTopK::reserve(const LatentSizes& sizes) {
+Result<void> IndexerTopK::reserve(const MlaSizes& sizes) {
   if (sizes.choose_heads == 0) return {};
   CAIRN_TRY_VOID(working_.reserve(working_bytes(sizes)));
   return scores_.reserve(scores_bytes(sizes));
 }
 
-int64_t IndexerTopK::workspace_bytes(const LatentSizes& sizes) const {
+int64_t IndexerTopK::workspace_bytes(const MlaSizes& sizes) const {
   return sizes.choose_heads == 0 ? 0 : working_bytes(sizes) + scores_bytes(sizes);
 }
 

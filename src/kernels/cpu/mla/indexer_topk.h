@@ -1,4 +1,4 @@
-/// LatentOperations::select_topk of the CPU backend (lightning indexer): scores of some queries at a time, by segments,
+/// MlaOperations::select_topk of the CPU backend (lightning indexer): scores of some queries at a time, by segments,
 /// then the selection.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/mla/latent_tile.h"
 #include "kernels/cpu/thread_team.h"
-#include "kernels/latent_operations.h"
+#include "kernels/mla_operations.h"
 
 namespace cairn::cpu {
 
@@ -22,9 +22,9 @@ class IndexerTopK {
  public:
   IndexerTopK(const AttentionKernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
 
-  Result<void> reserve(const LatentSizes& sizes);
-  int64_t workspace_bytes(const LatentSizes& sizes) const;
-  /// Implements LatentOperations::select_topk.
+  Result<void> reserve(const MlaSizes& sizes);
+  int64_t workspace_bytes(const MlaSizes& sizes) const;
+  /// Implements MlaOperations::select_topk.
   void choose(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices, const float* q,
               const float* weights, int32_t* chosen);
 
@@ -45,8 +45,8 @@ class IndexerTopK {
   };
 
   static int64_t working_floats(int32_t heads, int32_t dim);
-  int64_t working_bytes(const LatentSizes& sizes) const;
-  static int64_t scores_bytes(const LatentSizes& sizes);
+  int64_t working_bytes(const MlaSizes& sizes) const;
+  static int64_t scores_bytes(const MlaSizes& sizes);
   static Working working_at(float* memory, int32_t blocks, int32_t dim);
   static int32_t rows_seen(const Call& call, int64_t query);
   void score_segment(const Call& call, int64_t query, int32_t segment, const Working& working, float* scores) const;

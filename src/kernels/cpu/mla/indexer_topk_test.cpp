@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/mla/latent_test_support.h"
+#include "kernels/cpu/mla/mla_test_support.h"
 
 namespace cairn::cpu {
 namespace {
@@ -80,9 +80,9 @@ class IndexedSequence {
     keys.store(begin, end);
     std::vector<int32_t> chosen(static_cast<size_t>(end - begin) * shape_.most, -1);
     const AttentionSlice slice = keys.slice(begin, end);
-    backend_.latent()->select_topk({.heads = shape_.heads, .most = shape_.most}, keys.kv, {&slice, 1},
-                                   q.data() + int64_t{begin} * shape_.heads * shape_.dim,
-                                   weights.data() + int64_t{begin} * shape_.heads, chosen.data());
+    backend_.mla()->select_topk({.heads = shape_.heads, .most = shape_.most}, keys.kv, {&slice, 1},
+                                q.data() + int64_t{begin} * shape_.heads * shape_.dim,
+                                weights.data() + int64_t{begin} * shape_.heads, chosen.data());
     return chosen;
   }
 

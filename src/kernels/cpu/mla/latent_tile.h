@@ -40,7 +40,7 @@ inline void decode_latent_row(const AttentionKernels& kernels, const KvView& kv,
     case KvType::kQ8_0Pairs:
       break;
   }
-  CAIRN_CHECK(false && "rows of LatentOperations are not in pairs");
+  CAIRN_CHECK(false && "rows of MlaOperations are not in pairs");
 }
 
 /// Transposes q [heads, dim] to out [dim, kTileHeads]; missing heads are zeros.

@@ -41,7 +41,7 @@ MlaAttention::Working MlaAttention::working_at(float* memory, int32_t dim, int32
   return working;
 }
 
-int64_t MlaAttention::working_bytes(const LatentSizes& sizes) const {
+int64_t MlaAttention::working_bytes(const MlaSizes& sizes) const {
   return team_.threads() * working_floats(sizes.row_dim, sizes.row_dim) * static_cast<int64_t>(sizeof(float));
 }
 
@@ -49,13 +49,13 @@ int64_t MlaAttention::split_bytes() const {
   return team_.threads() * kMlaSplitFloats * static_cast<int64_t>(sizeof(float));
 }
 
-Result<void> MlaAttention::reserve(const LatentSizes& sizes) {
+Result<void> MlaAttention::reserve(const MlaSizes& sizes) {
   if (sizes.row_dim == 0) return {};
   CAIRN_TRY_VOID(working_.reserve(working_bytes(sizes)));
   return split_.reserve(split_bytes());
 }
 
-int64_t MlaAttention::workspace_bytes(const LatentSizes& sizes) const {
+int64_t MlaAttention::workspace_bytes(const MlaSizes& sizes) const {
   return sizes.row_dim == 0 ? 0 : working_bytes(sizes) + split_bytes();
 }
 

@@ -1,4 +1,4 @@
-/// LatentOperations::attend_rows of the CPU backend.
+/// MlaOperations::attend_rows of the CPU backend.
 ///
 /// A query's rows are numbered in the order of its sources and accumulated segment by segment in that order, so its
 /// result depends on the query alone, not on the batch or the threads. Few queries with long lists are split by
@@ -12,7 +12,7 @@
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/mla/latent_tile.h"
 #include "kernels/cpu/thread_team.h"
-#include "kernels/latent_operations.h"
+#include "kernels/mla_operations.h"
 
 namespace cairn::cpu {
 
@@ -20,9 +20,9 @@ class MlaAttention {
  public:
   MlaAttention(const AttentionKernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
 
-  Result<void> reserve(const LatentSizes& sizes);
-  int64_t workspace_bytes(const LatentSizes& sizes) const;
-  /// Implements LatentOperations::attend_rows.
+  Result<void> reserve(const MlaSizes& sizes);
+  int64_t workspace_bytes(const MlaSizes& sizes) const;
+  /// Implements MlaOperations::attend_rows.
   void attend(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q, float* out);
 
  private:
@@ -60,7 +60,7 @@ class MlaAttention {
 
   static int64_t sums_floats(int32_t value_dim) { return kTileHeads * (int64_t{value_dim} + 2); }
   static int64_t working_floats(int32_t dim, int32_t value_dim);
-  int64_t working_bytes(const LatentSizes& sizes) const;
+  int64_t working_bytes(const MlaSizes& sizes) const;
   int64_t split_bytes() const;
   static Sums sums_at(float* memory);
   static Working working_at(float* memory, int32_t dim, int32_t value_dim);

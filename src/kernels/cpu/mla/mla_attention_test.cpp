@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/mla/latent_test_support.h"
+#include "kernels/cpu/mla/mla_test_support.h"
 
 namespace cairn::cpu {
 namespace {
@@ -86,8 +86,7 @@ class LatentSequence {
       sources.push_back(source);
     }
     std::vector<float> out(static_cast<size_t>(end - begin) * out_cols());
-    backend_.latent()->attend_rows(params(), sources, q.data() + int64_t{begin} * shape_.heads * shape_.dim,
-                                   out.data());
+    backend_.mla()->attend_rows(params(), sources, q.data() + int64_t{begin} * shape_.heads * shape_.dim, out.data());
     return out;
   }
 
@@ -261,10 +260,10 @@ TEST_P(MlaAttentionTest, ABatchOfSequencesGivesTheResultsOfEachAlone) {
       slices.push_back({row, kTokens[s], 0, tables[s]});
       rows.insert(rows.end(), sequences[s]->pages(0).rows.begin(), sequences[s]->pages(0).rows.end());
     }
-    backend->latent()->store_rows(together, slices, rows.data());
+    backend->mla()->store_rows(together, slices, rows.data());
     std::vector<float> out(alone.size());
     const RowSource source{.kv = together, .slices = slices, .window = 90};
-    backend->latent()->attend_rows(sequences[0]->params(), {&source, 1}, q.data(), out.data());
+    backend->mla()->attend_rows(sequences[0]->params(), {&source, 1}, q.data(), out.data());
     EXPECT_TRUE(same_bits(alone, out)) << threads << " threads";
   }
 }

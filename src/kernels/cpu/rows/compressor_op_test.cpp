@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/mla/latent_test_support.h"
+#include "kernels/cpu/mla/mla_test_support.h"
 #include "kernels/cpu/test_support.h"
 
 namespace cairn::cpu {

@@ -40,7 +40,8 @@ void make_doubly_stochastic(int32_t n, int32_t rounds, float epsilon, float* mat
 
 }  // namespace
 
-void StreamsOp::hyper_connection_weights(const StreamParams& params, const float* logits, int64_t rows, float* shares) {
+void HyperConnectionOp::hyper_connection_weights(const StreamParams& params, const float* logits, int64_t rows,
+                                                 float* shares) {
   CAIRN_DCHECK(params.streams > 0 && params.streams <= kStreamsMax);
   const int32_t n = params.streams, all = stream_shares(n);
   team_.run_items(rows, kShareNs * n * n * params.rounds, 1, [&](int64_t begin, int64_t end, int) {
@@ -57,7 +58,7 @@ void StreamsOp::hyper_connection_weights(const StreamParams& params, const float
   });
 }
 
-void StreamsOp::gate_streams(const StreamParams& params, const float* logits, int64_t rows, float* shares) {
+void HyperConnectionOp::gate_streams(const StreamParams& params, const float* logits, int64_t rows, float* shares) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int32_t i = 0; i < params.streams; ++i) {
       const int64_t at = r * params.streams + i;
@@ -66,8 +67,8 @@ void StreamsOp::gate_streams(const StreamParams& params, const float* logits, in
   }
 }
 
-void StreamsOp::hyper_connection_read(const float* x, const float* shares, int32_t stride, int32_t streams,
-                                      int64_t rows, int64_t cols, float* out) {
+void HyperConnectionOp::hyper_connection_read(const float* x, const float* shares, int32_t stride, int32_t streams,
+                                              int64_t rows, int64_t cols, float* out) {
   team_.run_items(rows, kAddNs * static_cast<double>(streams * cols), 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
       kernels_.weighted_sum(x + r * streams * cols, shares + r * stride, streams, cols, out + r * cols);
@@ -75,8 +76,8 @@ void StreamsOp::hyper_connection_read(const float* x, const float* shares, int32
   });
 }
 
-void StreamsOp::hyper_connection_write(const float* x, const float* y, const float* shares, int32_t streams,
-                                       int64_t rows, int64_t cols, float* out) {
+void HyperConnectionOp::hyper_connection_write(const float* x, const float* y, const float* shares, int32_t streams,
+                                               int64_t rows, int64_t cols, float* out) {
   const int32_t all = stream_shares(streams);
   team_.run_items(rows * streams, kAddNs * static_cast<double>(streams * cols), 1,
                   [&](int64_t begin, int64_t end, int) {

@@ -9,9 +9,9 @@
 
 namespace cairn::cpu {
 
-class StreamsOp final : public HyperConnectionOperations {
+class HyperConnectionOp final : public HyperConnectionOperations {
  public:
-  StreamsOp(const RowKernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
+  HyperConnectionOp(const RowKernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
 
   void hyper_connection_weights(const StreamParams& params, const float* logits, int64_t rows, float* shares) override;
   void gate_streams(const StreamParams& params, const float* logits, int64_t rows, float* shares) override;

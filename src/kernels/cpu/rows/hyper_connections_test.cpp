@@ -31,7 +31,7 @@ TEST_P(HyperConnectionsTest, SharesAreSigmoidsAndADoublyStochasticMatrix) {
   constexpr int64_t kRows = 5;
   const std::vector<float> logits = random_.normals(kRows * kShares);
   std::vector<float> shares(logits.size());
-  backend->streams()->hyper_connection_weights(params(20), logits.data(), kRows, shares.data());
+  backend->hyper_connections()->hyper_connection_weights(params(20), logits.data(), kRows, shares.data());
   for (int64_t r = 0; r < kRows; ++r) {
     const float* from = logits.data() + r * kShares;
     const float* to = shares.data() + r * kShares;
@@ -55,7 +55,7 @@ TEST_P(HyperConnectionsTest, OneRoundIsASoftmaxOfRowsThenNormalisedColumns) {
   const auto backend = make_backend(GetParam(), 1);
   const std::vector<float> logits = random_.normals(kShares);
   std::vector<float> shares(kShares);
-  backend->streams()->hyper_connection_weights(params(1), logits.data(), 1, shares.data());
+  backend->hyper_connections()->hyper_connection_weights(params(1), logits.data(), 1, shares.data());
   double matrix[kResidualStreams][kResidualStreams];
   for (int32_t from = 0; from < kResidualStreams; ++from) {
     double sum = 0;
@@ -80,7 +80,7 @@ TEST_P(HyperConnectionsTest, ReadAndWriteAreWeightedByTheConnectionWeights) {
   const std::vector<float> x = random_.normals(kRows * kResidualStreams * kCols), y = random_.normals(kRows * kCols);
   const std::vector<float> shares = random_.normals(kRows * kShares);
   std::vector<float> in(kRows * kCols), out(x.size());
-  HyperConnectionOperations& streams = *backend->streams();
+  HyperConnectionOperations& streams = *backend->hyper_connections();
   streams.hyper_connection_read(x.data(), shares.data(), kShares, kResidualStreams, kRows, kCols, in.data());
   streams.hyper_connection_write(x.data(), y.data(), shares.data(), kResidualStreams, kRows, kCols, out.data());
   for (int64_t r = 0; r < kRows; ++r) {

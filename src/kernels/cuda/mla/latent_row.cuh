@@ -1,4 +1,4 @@
-/// Layout of rows of LatentOperations in pages: whole, one after the other, as a head's keys are
+/// Layout of rows of MlaOperations in pages: whole, one after the other, as a head's keys are
 /// (attention/kv_row.cuh).
 #pragma once
 

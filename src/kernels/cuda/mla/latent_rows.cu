@@ -1,4 +1,4 @@
-/// Writes and reads single rows of LatentOperations.
+/// Writes and reads single rows of MlaOperations.
 #include "base/check.h"
 #include "kernels/cuda/attention/kv_row_store.cuh"
 #include "kernels/cuda/mla/latent_row.cuh"

@@ -1,4 +1,4 @@
-/// Decodes tiles of rows of LatentOperations, at any addresses, to float32, as attention does with its pages.
+/// Decodes tiles of rows of MlaOperations, at any addresses, to float32, as attention does with its pages.
 #pragma once
 
 #include "kernels/cuda/attention/page.cuh"

@@ -1,10 +1,10 @@
-/// The rows that a query of LatentOperations reads, and their order. For host and device.
+/// The rows that a query of MlaOperations reads, and their order. For host and device.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/cuda/attention/split_plan.h"
-#include "kernels/latent_operations.h"
+#include "kernels/mla_operations.h"
 
 namespace cairn::cuda {
 

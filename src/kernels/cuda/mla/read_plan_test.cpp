@@ -1,4 +1,4 @@
-// Tests which rows queries of LatentOperations read on the GPU, and in which tiles. Needs no GPU.
+// Tests which rows queries of MlaOperations read on the GPU, and in which tiles. Needs no GPU.
 #include "kernels/cuda/mla/read_plan.h"
 
 #include <gtest/gtest.h>

@@ -28,10 +28,9 @@ int64_t bytes_of(const std::vector<T>& values) {
 }  // namespace
 
 BatchMetadata::Limits BatchMetadata::Limits::of(const WorkspaceSizes& sizes) {
-  const bool latent = sizes.latent.row_dim > 0;
-  const int64_t tokens = std::max(sizes.attention_tokens, latent ? sizes.latent.context_tokens : 0);
-  return {std::max(sizes.attention_rows, latent ? sizes.latent.rows : 0), std::max(kPagesMin, pages_of(tokens)),
-          tokens};
+  const bool latent = sizes.mla.row_dim > 0;
+  const int64_t tokens = std::max(sizes.attention_tokens, latent ? sizes.mla.context_tokens : 0);
+  return {std::max(sizes.attention_rows, latent ? sizes.mla.rows : 0), std::max(kPagesMin, pages_of(tokens)), tokens};
 }
 
 int64_t BatchMetadata::Limits::place_bytes() const {

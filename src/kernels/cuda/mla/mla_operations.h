@@ -1,4 +1,4 @@
-/// LatentOperations of the CUDA backend.
+/// MlaOperations of the CUDA backend.
 #pragma once
 
 #include <array>
@@ -10,15 +10,15 @@
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/device_memory.h"
-#include "kernels/latent_operations.h"
+#include "kernels/mla_operations.h"
 #include "kernels/workspace_sizes.h"
 
 namespace cairn::cuda {
 
-class CudaLatent final : public LatentOperations {
+class CudaMla final : public MlaOperations {
  public:
   /// All arguments are the backend's, which outlives this and reserves `places` and `arguments`.
-  CudaLatent(Stream& stream, StagingRing& arguments, BatchMetadata& places)
+  CudaMla(Stream& stream, StagingRing& arguments, BatchMetadata& places)
       : stream_(stream), arguments_(arguments), places_(places) {}
 
   /// Called after `places` was reserved. Errors: kUnsupported (rows or queries that are too large), kOutOfMemory.

@@ -1,4 +1,4 @@
-#include "kernels/cpu/mla/latent_op.h"
+#include "kernels/cpu/mla/mla_op.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,12 +12,12 @@ constexpr double kLatentStoreNs = 0.5;  // per element; only used to choose the 
 
 }  // namespace
 
-Result<void> LatentOp::reserve(const LatentSizes& sizes) {
+Result<void> MlaOp::reserve(const MlaSizes& sizes) {
   CAIRN_TRY_VOID(attention_.reserve(sizes));
   return chooser_.reserve(sizes);
 }
 
-void LatentOp::store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) {
+void MlaOp::store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) {
   for (const AttentionSlice& slice : slices) {
     const int32_t first = kv_rows(slice.position_begin, kv.tokens_per_row);
     const int32_t count = kv_rows(slice.position_begin + slice.rows, kv.tokens_per_row) - first;
@@ -30,7 +30,7 @@ void LatentOp::store_rows(const KvView& kv, std::span<const AttentionSlice> slic
   }
 }
 
-void LatentOp::load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) {
+void MlaOp::load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) {
   CAIRN_DCHECK(kv.type == KvType::kF32 && kv.tokens_per_row == 1);
   const size_t bytes = static_cast<size_t>(kv.key_dim) * sizeof(float);
   for (const AttentionSlice& slice : slices) {
@@ -49,7 +49,7 @@ void LatentOp::load_previous_rows(const KvView& kv, std::span<const AttentionSli
   }
 }
 
-void LatentOp::store_row(const KvView& kv, const float* x, std::byte* to) const {
+void MlaOp::store_row(const KvView& kv, const float* x, std::byte* to) const {
   switch (kv.type) {
     case KvType::kF32:
       std::memcpy(to, x, static_cast<size_t>(kv.key_dim) * sizeof(float));
@@ -73,7 +73,7 @@ void LatentOp::store_row(const KvView& kv, const float* x, std::byte* to) const 
     case KvType::kQ8_0Pairs:
       break;
   }
-  CAIRN_CHECK(false && "rows of LatentOperations are not in pairs");
+  CAIRN_CHECK(false && "rows of MlaOperations are not in pairs");
 }
 
 }  // namespace cairn::cpu

@@ -1,4 +1,4 @@
-/// LatentOperations of the CPU backend. kv_page.h has the layout of rows in pages.
+/// MlaOperations of the CPU backend. kv_page.h has the layout of rows in pages.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 #include "kernels/cpu/mla/indexer_topk.h"
 #include "kernels/cpu/mla/mla_attention.h"
 #include "kernels/cpu/thread_team.h"
-#include "kernels/latent_operations.h"
+#include "kernels/mla_operations.h"
 
 namespace cairn::cpu {
 
-class LatentOp final : public LatentOperations {
+class MlaOp final : public MlaOperations {
  public:
-  LatentOp(const Isa& isa, ThreadTeam& team)
+  MlaOp(const Isa& isa, ThreadTeam& team)
       : kernels_(*isa.rows), team_(team), attention_(*isa.attention, team), chooser_(*isa.attention, team) {}
 
-  Result<void> reserve(const LatentSizes& sizes);
-  int64_t workspace_bytes(const LatentSizes& sizes) const {
+  Result<void> reserve(const MlaSizes& sizes);
+  int64_t workspace_bytes(const MlaSizes& sizes) const {
     return attention_.workspace_bytes(sizes) + chooser_.workspace_bytes(sizes);
   }
   void store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) override;

@@ -1,4 +1,4 @@
-#include "kernels/cuda/mla/latent_operations.h"
+#include "kernels/cuda/mla/mla_operations.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace cairn::cuda {
 namespace {
 
-int64_t scratch_bytes(const LatentSizes& sizes) {
+int64_t scratch_bytes(const MlaSizes& sizes) {
   if (sizes.row_dim == 0) return 0;
   const int64_t attend = attend_rows_scratch_bytes(sizes.rows, sizes.heads, sizes.row_dim);
   return sizes.choose_heads == 0 ? attend : std::max(attend, choose_rows_scratch_bytes(sizes.context_tokens));
@@ -21,29 +21,29 @@ int64_t queries_before(std::span<const AttentionSlice> slices, const BatchMetada
 
 }  // namespace
 
-Result<void> CudaLatent::reserve(const WorkspaceSizes& sizes) {
-  const LatentSizes& latent = sizes.latent;
-  is_used_ |= latent.row_dim > 0;
+Result<void> CudaMla::reserve(const WorkspaceSizes& sizes) {
+  const MlaSizes& mla = sizes.mla;
+  is_used_ |= mla.row_dim > 0;
   if (!is_used_) return {};
-  if (latent.row_dim > kHeadDimMax) {
+  if (mla.row_dim > kHeadDimMax) {
     return fail(Code::kUnsupported, "rows of {} elements: attention on the GPU has at most {}; use --gpu-layers 0",
-                latent.row_dim, kHeadDimMax);
+                mla.row_dim, kHeadDimMax);
   }
-  if (latent.choose_heads > 0 && !can_choose(latent.choose_heads, latent.choose_dim)) {
+  if (mla.choose_heads > 0 && !can_choose(mla.choose_heads, mla.choose_dim)) {
     return fail(Code::kUnsupported,
                 "an index of {} heads of {} elements is too large for the GPU's shared memory; use --gpu-layers 0",
-                latent.choose_heads, latent.choose_dim);
+                mla.choose_heads, mla.choose_dim);
   }
   CAIRN_TRY_VOID(second_places_.reserve_like(stream_, places_));
-  return grow(stream_, scratch_bytes(latent), scratch_);
+  return grow(stream_, scratch_bytes(mla), scratch_);
 }
 
-int64_t CudaLatent::workspace_bytes(const WorkspaceSizes& sizes) {
-  if (sizes.latent.row_dim == 0) return 0;
-  return BatchMetadata::bytes(sizes) + scratch_bytes(sizes.latent);
+int64_t CudaMla::workspace_bytes(const WorkspaceSizes& sizes) {
+  if (sizes.mla.row_dim == 0) return 0;
+  return BatchMetadata::bytes(sizes) + scratch_bytes(sizes.mla);
 }
 
-void CudaLatent::store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) {
+void CudaMla::store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) {
   BatchMetadata::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
     const int64_t before = BatchMetadata::completed(slices, run.first, kv.tokens_per_row);
@@ -52,7 +52,7 @@ void CudaLatent::store_rows(const KvView& kv, std::span<const AttentionSlice> sl
   }
 }
 
-void CudaLatent::load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) {
+void CudaMla::load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) {
   BatchMetadata::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
     const int64_t before = queries_before(slices, run);
@@ -61,8 +61,8 @@ void CudaLatent::load_previous_rows(const KvView& kv, std::span<const AttentionS
   }
 }
 
-void CudaLatent::select_topk(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
-                             const float* q, const float* weights, int32_t* chosen) {
+void CudaMla::select_topk(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
+                          const float* q, const float* weights, int32_t* chosen) {
   BatchMetadata::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
     const int64_t queries = queries_before(slices, run), before = queries * params.heads;
@@ -74,8 +74,8 @@ void CudaLatent::select_topk(const ChooseParams& params, const KvView& keys, std
   }
 }
 
-void CudaLatent::attend_rows(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q,
-                             float* out) {
+void CudaMla::attend_rows(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q,
+                          float* out) {
   CAIRN_DCHECK(!sources.empty() && sources.size() <= kRowSourcesMax);
   BatchMetadata* const places[kRowSourcesMax] = {&places_, &second_places_};
   for (size_t s = 0; s < sources.size(); ++s) places[s]->begin(sources[s].slices);

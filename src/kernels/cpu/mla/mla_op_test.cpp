@@ -1,14 +1,14 @@
-#include "kernels/cpu/mla/latent_op.h"
+#include "kernels/cpu/mla/mla_op.h"
 
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/mla/latent_test_support.h"
+#include "kernels/cpu/mla/mla_test_support.h"
 
 namespace cairn::cpu {
 namespace {
 
-TEST(LatentOp, PreviousRowsAreZerosBeforeTheFirstPositionAndWithoutAPage) {
+TEST(MlaOp, PreviousRowsAreZerosBeforeTheFirstPositionAndWithoutAPage) {
   constexpr int32_t kDim = 50;
   for (const int threads : {1, 3}) {
     const auto backend = make_cpu_backend({.threads = threads, .isa = "generic"}).value();
@@ -23,7 +23,7 @@ TEST(LatentOp, PreviousRowsAreZerosBeforeTheFirstPositionAndWithoutAPage) {
     freed.pages = pages;
     const AttentionSlice slices[] = {one.slice(0, 40), one.slice(33, 36, 40), one.slice(64, 65, 43), freed};
     std::vector<float> out(size_t{46} * kDim, -1);
-    backend->latent()->load_previous_rows(one.kv, slices, out.data());
+    backend->mla()->load_previous_rows(one.kv, slices, out.data());
     int64_t row = 0;
     for (const AttentionSlice& slice : slices) {
       for (int32_t i = 0; i < slice.rows; ++i, ++row) {

@@ -1,4 +1,4 @@
-/// For the tests of LatentOperations: a sequence's rows in pages of one view.
+/// For the tests of MlaOperations: a sequence's rows in pages of one view.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class RowPages {
   void store(int32_t begin, int32_t end) {
     const AttentionSlice one = slice(begin, end);
     const int32_t first = kv_rows(begin, kv.tokens_per_row);
-    backend_.latent()->store_rows(kv, {&one, 1}, rows.data() + int64_t{first} * kv.key_dim);
+    backend_.mla()->store_rows(kv, {&one, 1}, rows.data() + int64_t{first} * kv.key_dim);
   }
 
  private:

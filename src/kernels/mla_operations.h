@@ -47,9 +47,9 @@ struct ChooseParams {
 };
 
 /// Conventions as in Backend.
-class LatentOperations {
+class MlaOperations {
  public:
-  virtual ~LatentOperations() = default;
+  virtual ~MlaOperations() = default;
   /// Writes x, the rows that the slices' positions complete (kv_row_place), in order: [completed, key_dim].
   virtual void store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) = 0;
   /// out[i] = the row of the position before the i-th of the slices' positions, zeros where there is none or its page
