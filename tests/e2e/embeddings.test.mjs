@@ -146,7 +146,8 @@ test('the server answers others while it embeds, and stops when the client has g
   const controller = new AbortController();
   const busy = servers.jina.post('/v1/embeddings', { input: texts }, { signal: controller.signal });
   let worst = 0;
-  for (let i = 0; i < 20; ++i) {
+  // So few that the texts are not done by then, however slow the machine answers.
+  for (let i = 0; i < 5; ++i) {
     const begin = performance.now();
     assert.equal((await fetch(servers.jina.url + '/health')).status, 200);
     worst = Math.max(worst, performance.now() - begin);
