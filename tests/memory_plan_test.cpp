@@ -88,8 +88,8 @@ namespace {
 // More than any plan needs: only lists are written to here.
 constexpr int64_t kMemory = int64_t{1} << 50;
 // Lists of a batch's rows, and configs and names of tensors, are not planned.
-constexpr int64_t kUnplannedMax = 320 << 10;
-constexpr int64_t kUnplannedOfSmallMax = 32 << 10;
+constexpr int64_t kUnplannedMax = 384 << 10;
+constexpr int64_t kUnplannedOfSmallMax = 40 << 10;
 constexpr int64_t kUnplannedOfLayerMax = 4 << 10;       // of each layer beyond the fourth
 constexpr int64_t kUnplannedOfEngramsMax = 1280 << 10;  // whose config has a class for each token
 constexpr int64_t kUnplannedOfEncodersMax = 40 << 10;   // which list the rows of a whole text

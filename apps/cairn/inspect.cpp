@@ -288,8 +288,6 @@ std::string_view gives(ArchitectureKind kind) {
       return "text, embeddings";
     case ArchitectureKind::kEncoder:
       return "embeddings, scores";
-    case ArchitectureKind::kDeepSeek4:
-      return "text";
     case ArchitectureKind::kAssistant:
       return "drafts";
   }

@@ -30,6 +30,8 @@ class ActivationArena {
   int64_t bytes() const { return bytes_; }
   /// Makes all arrays, zeroed, in memory of `device`; called once. Errors: kOutOfMemory.
   Result<void> allocate(DeviceMemory& device);
+  /// The first array, once they are made.
+  float* floats() const { return memory_.floats(); }
 
  private:
   using Pointer = std::variant<float**, int32_t**>;

@@ -1,8 +1,15 @@
 #include "model/batch_rows.h"
 
 #include "base/check.h"
+#include "kernels/row_operations.h"
 
 namespace cairn {
+
+void gather_chosen(RowOperations& operations, const float* x, std::span<const int32_t> first,
+                   std::span<const int32_t> then, int64_t width, float* out) {
+  if (!first.empty()) operations.gather_rows(x, first, width, out);
+  if (!then.empty()) operations.gather_rows(x, then, width, out + std::ssize(first) * width);
+}
 
 void BatchRows::reserve(const BatchLimits& limits) {
   limits_ = limits;

@@ -10,6 +10,8 @@
 
 namespace cairn {
 
+class RowOperations;
+
 struct BatchLimits {
   int32_t rows = 0;
   int32_t logit_rows = 0;
@@ -18,6 +20,10 @@ struct BatchLimits {
   size_t groups = 0;    ///< of the KV layout
   bool hidden = false;  ///< whether hidden rows may be wanted
 };
+
+/// out [first.size() + then.size(), width] = these rows of x, in this order.
+void gather_chosen(RowOperations& operations, const float* x, std::span<const int32_t> first,
+                   std::span<const int32_t> then, int64_t width, float* out);
 
 class BatchRows {
  public:

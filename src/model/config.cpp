@@ -146,6 +146,28 @@ PerLayerInputConfig DecoderConfig::per_layer_inputs(int32_t begin, int32_t end) 
           .norm_epsilon = norm.epsilon};
 }
 
+MoeConfig DecoderConfig::most_experts() const {
+  MoeConfig most = experts.value_or(MoeConfig{});
+  if (!dspark) return most;
+  most.route.experts = std::max(most.route.experts, dspark->experts.route.experts);
+  most.route.used = std::max(most.route.used, dspark->experts.route.used);
+  return most;
+}
+
+LayerConfig DecoderConfig::window_layer() const {
+  LayerConfig layer = layers.back();
+  layer.compressed = {};
+  layer.engram = -1;
+  layer.hashed_experts = false;
+  return layer;
+}
+
+std::vector<CompressedLayerConfig> DecoderConfig::compressed_layers() const {
+  std::vector<CompressedLayerConfig> all;
+  for (const LayerConfig& layer : layers) all.push_back(layer.compressed);
+  return all;
+}
+
 int64_t DecoderConfig::query_elements() const {
   return heads * most_of_layers(*this, [](const LayerConfig& layer) { return layer.key_dim; });
 }
@@ -212,6 +234,7 @@ Result<int32_t> context_of_run(int32_t trained, int32_t wanted) {
 
 Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const DecoderReader& reader,
                                           int32_t context_tokens) {
+  if (reader.whole != nullptr) return reader.whole(file, context_tokens);
   const MetadataReader keys(file, reader.architecture);
   DecoderConfig config;
   CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
@@ -338,37 +361,33 @@ int32_t stage_of_layer(int64_t layer, std::span<const PipelineStage> stages) {
 
 KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> stages, const ModelOptions& options) {
   KvPlan plan;
-  std::vector<KvGroup>& groups = plan.layout.groups;
-  plan.layout.type = options.kv_type;
-  const auto group_of = [&](KvKind kind, int32_t window, int32_t device) {
-    size_t group = 0;
-    while (group < groups.size() && (groups[group].kind != kind || groups[group].device != device)) ++group;
-    if (group == groups.size()) groups.push_back({.kind = kind, .window = window, .layers = {}, .device = device});
-    return static_cast<int32_t>(group);
-  };
+  KvLayout& layout = plan.layout;
+  layout.type = options.kv_type;
   const auto add_kv = [&](const LayerConfig& layer, int32_t device) -> KvPlace {
     const KvKind kind = config.mla ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
-    const int32_t group = group_of(kind, layer.window, device);
-    std::vector<KvLayer>& layers = groups[group].layers;
-    const KvPlace place{group, static_cast<int32_t>(layers.size())};
     KvLayer kv{.kv_heads = layer.kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim};
     if (config.mla) {
       kv.value_dim = 0;
     } else {
       kv.type = stages[device].backend->stored_kv_type(options.kv_type);
     }
-    layers.push_back(kv);
+    const KvPlace place = add_kv_layer(kind, layer.window, device, kv, layout);
     if (config.mla && config.mla->indexer && layer.indexer) {
-      layers.push_back({.kv_heads = 1, .key_dim = config.mla->indexer->key_dim});
+      layout.groups[place.group].layers.push_back({.kv_heads = 1, .key_dim = config.mla->indexer->key_dim});
     }
     return place;
+  };
+  const auto add_compressed = [&](const LayerConfig& layer, int32_t window, int32_t device) {
+    plan.compressed.push_back(
+        add_compressed_kv(*config.compressed, layer.compressed, window, device, plan.compressed, layout));
   };
   for (const LayerConfig& layer : config.layers) {
     const int32_t device = stage_of_layer(std::ssize(plan.places), stages);
     StatePlace& state = plan.states.emplace_back();
+    if (config.compressed) add_compressed(layer, config.compressed->window, device);
     if (layer.recurs()) {
-      state.group = group_of(KvKind::kState, 0, device);
-      int64_t& bytes = groups[state.group].state_bytes;
+      state.group = kv_group_of(KvKind::kState, 0, device, layout);
+      int64_t& bytes = layout.groups[state.group].state_bytes;
       state.offset = bytes;
       bytes += config.recurrent->layer_bytes();
     }
@@ -379,16 +398,33 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
     }
   }
   const auto device = static_cast<int32_t>(stages.size()) - 1;
-  if (config.mtp_layer) plan.places.push_back(add_kv(*config.mtp_layer, device));
+  if (config.mtp_layer && config.compressed) {
+    add_compressed(*config.mtp_layer, config.compressed->window, device);
+  } else if (config.mtp_layer) {
+    plan.places.push_back(add_kv(*config.mtp_layer, device));
+  }
+  // The first row of a block of drafts is not the model's yet: behind it are as many that are.
+  const int32_t drafting = config.dspark ? config.dspark->stages : 0;
+  for (int32_t i = 0; i < drafting; ++i) add_compressed(config.dspark->layer, config.compressed->window + 1, device);
+  int32_t last_device = -1;
+  for (const int32_t layer : config.engram.layers) {
+    const int32_t its_device = stage_of_layer(layer, stages);
+    // A row of a position has all that the next one's hashes look back at.
+    const KvLayer classes{.kv_heads = 1, .key_dim = config.engram.order - 1, .type = KvType::kF32};
+    plan.engram_classes.push_back(its_device == last_device
+                                      ? plan.engram_classes.back()
+                                      : add_kv_layer(KvKind::kWindow, 2, its_device, classes, layout));
+    last_device = its_device;
+  }
   if (config.keeps_rows) {
     // A row reads that of the position before it.
-    plan.mtp_rows = {static_cast<int32_t>(groups.size()), 0};
-    groups.push_back(
-        {.kind = KvKind::kWindow,
-         .window = 2,
-         .layers = {{.kv_heads = 1, .key_dim = static_cast<int32_t>(config.embedding), .type = KvType::kF32}},
-         .device = device,
-         .optional = true});
+    const auto width = static_cast<int32_t>(config.residual.streams() * config.embedding);
+    plan.mtp_rows = {static_cast<int32_t>(layout.groups.size()), 0};
+    layout.groups.push_back({.kind = KvKind::kWindow,
+                             .window = 2,
+                             .layers = {{.kv_heads = 1, .key_dim = width, .type = KvType::kF32}},
+                             .device = device,
+                             .optional = true});
   }
   return plan;
 }

@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "cache/kv_layout.h"
 #include "kernels/operation_params.h"
 #include "model/kv_place.h"
 #include "model/metadata_reader.h"
 #include "model/parts/attention.h"
+#include "model/parts/compressed_attention.h"
+#include "model/parts/engram.h"
 #include "model/parts/experts.h"
 #include "model/parts/feed_forward.h"
 #include "model/parts/head.h"
@@ -22,6 +25,7 @@
 #include "model/parts/norm.h"
 #include "model/parts/per_layer_input.h"
 #include "model/parts/recurrent/config.h"
+#include "model/parts/residual.h"
 #include "model/parts/rope.h"
 #include "model/pooling.h"
 
@@ -51,11 +55,34 @@ struct LayerConfig {
   bool temperature = true;    ///< queries grow with the position, if the model's do
   Mixer mixer = Mixer::kAttention;
   bool feed_forward = true;  ///< whether one follows the mixer
+  CompressedLayerConfig compressed{};
+  int32_t engram = -1;          ///< its number among the layers with one, or -1
+  bool hashed_experts = false;  ///< experts are chosen by the token, not by the router
+  /// FeedForwardConfig::clamp of its routed experts and of the shared one, where layers differ.
+  std::optional<float> clamp = {};
+  std::optional<float> shared_clamp = {};
 
   bool attends() const { return mixer == Mixer::kAttention || mixer == Mixer::kAttentionAndMamba2; }
   /// Whether it keeps a state.
-  bool recurs() const { return mixer != Mixer::kAttention && mixer != Mixer::kNone; }
+  bool recurs() const {
+    return mixer != Mixer::kAttention && mixer != Mixer::kCompressedAttention && mixer != Mixer::kNone;
+  }
 };
+
+/// DSpark, the drafting head of DeepSeek V4.1, and of V4 since July 2026: see decoder/dspark_weights.h.
+struct DsparkConfig {
+  int32_t stages = 0;            ///< its layers, behind those of the model
+  int32_t block = 0;             ///< rows that are computed at once: of the last token, and of noise behind it
+  TokenId noise{};               ///< stands in the block for tokens that are not known yet
+  std::vector<int32_t> targets;  ///< layers of the model whose input it reads; their number: what the last one leaves
+  int64_t markov_rank = 0;
+  LayerConfig layer;  ///< each of its layers
+  MoeConfig experts;
+};
+/// Largest block: its rows are drafts, and no answer goes on for so many that are right.
+inline constexpr int32_t kDsparkBlockMax = 32;
+inline constexpr int32_t kDsparkStagesMax = 16;
+inline constexpr int32_t kDsparkTargetsMax = 16;
 
 struct DecoderConfig {
   int64_t vocabulary = 0;
@@ -70,7 +97,6 @@ struct DecoderConfig {
   int32_t context_tokens = 0;  ///< of this run, at most the trained one
 
   float embedding_scale = 1;
-  float residual_scale = 1;  ///< of what attention and feed-forward add
   float logit_scale = 1;
   float final_logit_softcap = 0;  ///< > 0: logits are cap * tanh(logit / cap)
   float attention_scale = 1;
@@ -82,19 +108,15 @@ struct DecoderConfig {
   int32_t temperature_length = 1;
   int32_t temperature_offset = 0;
 
+  ResidualConfig residual;
   FeedForwardConfig feed_forward;
   NormConfig norm;
   QkNorm qk_norm = QkNorm::kNone;
   bool qk_norm_after_rope = false;  ///< queries and keys are normalised once they are rotated, not before
-  bool pre_norms = true;            ///< before attention and feed-forward
-  bool post_norms = false;          ///< after them, before the residual
-  /// Names of the norms before attention and feed-forward within a layer.
+  /// Names of the norms before attention and feed-forward within a layer. An empty one: there is none.
   std::string_view attention_norm = "attn_norm";
   std::string_view feed_forward_norm = "ffn_norm";
   std::string_view output_norm = "output_norm";
-  /// Attention and feed-forward read the same residual stream: x += attention(norm(x)) + feed_forward(norm(x)). An
-  /// empty name of the feed-forward's norm means that both read the same normalised row.
-  bool parallel_residual = false;
   bool value_norm = false;           ///< values are normalised per head: RMS, without a weight
   bool layer_output_scale = false;   ///< behind each layer the residual stream is multiplied by layer_output_scale
   int64_t per_layer_input = 0;       ///< > 0: elements of a token's input that each layer has (PerLayerInputs)
@@ -110,20 +132,36 @@ struct DecoderConfig {
   int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
 
   std::optional<MoeConfig> experts;
-  std::optional<MlaConfig> mla;  ///< of all layers that attend
+  std::optional<MlaConfig> mla;                         ///< of all layers that attend
+  std::optional<CompressedAttentionConfig> compressed;  ///< of all layers with Mixer::kCompressedAttention
+  EngramConfig engram;
   std::optional<RecurrentConfig> recurrent;
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;
   int32_t mtp_layers = 0;  ///< behind those in the file
   /// The layer of the MTP module, the first of those behind `layers`; nullopt: there is no module, or no use for it.
   std::optional<LayerConfig> mtp_layer;
+  std::optional<DsparkConfig> dspark;    ///< nullopt: there is no drafting head, or no use for it
   std::vector<std::string> unread_keys;  ///< MetadataReader::unread()
 
-  /// Normalised rows of the residual stream are kept: drafts start from them.
+  /// Rows of the residual stream are kept, of one stream normalised: drafts start from them.
   bool keeps_rows = false;
 
-  /// A layer by its number in the file.
-  const LayerConfig& layer(size_t number) const { return number < layers.size() ? layers[number] : *mtp_layer; }
+  /// A layer by its number in the file; behind the model's are those that draft.
+  const LayerConfig& layer(size_t number) const {
+    if (number < layers.size()) return layers[number];
+    return dspark ? dspark->layer : *mtp_layer;
+  }
+  bool drafts() const { return keeps_rows || dspark.has_value(); }
+  const MoeConfig& experts_of(size_t number) const {
+    return dspark && number >= layers.size() ? dspark->experts : *experts;
+  }
+  /// The most experts of all layers, and the most that a row chooses; none if no layer has any.
+  MoeConfig most_experts() const;
+  /// Of attention over compressed rows: a layer like the last one that sees its window alone, as those that draft do.
+  LayerConfig window_layer() const;
+  /// What attention over compressed rows has of each layer of the model.
+  std::vector<CompressedLayerConfig> compressed_layers() const;
 
   RopeSizes rope_sizes() const { return {key_dim, context_trained, context_tokens}; }
   /// Attention of one of the layers that attend, but not over latent rows.
@@ -143,6 +181,9 @@ struct DecoderConfig {
   int64_t dense_inner_elements() const;  ///< of a dense feed-forward; 0 if there is none
 };
 
+/// Reads all of a config, of a file whose keys are not those that the others have.
+using ReadWholeConfig = Result<DecoderConfig> (*)(const gguf::Reader& file, int32_t context_tokens);
+
 /// Completes a config that holds the common numbers, one layer entry per layer, and llama's choices. At the end
 /// every layer's rope is kNoRope or an index into ropes.
 using ReadDecoderConfig = Result<void> (*)(const MetadataReader& keys, DecoderConfig& config);
@@ -151,7 +192,8 @@ using ReadDecoderConfig = Result<void> (*)(const MetadataReader& keys, DecoderCo
 struct DecoderReader {
   std::string_view architecture;
   ReadDecoderConfig complete = nullptr;
-  bool hybrid = false;  ///< layers may be without attention or feed-forward
+  bool hybrid = false;              ///< layers may be without attention or feed-forward
+  ReadWholeConfig whole = nullptr;  ///< in place of all else
 };
 
 /// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
@@ -220,14 +262,16 @@ struct StatePlace {
 /// to be used.
 struct KvPlan {
   KvLayout layout;
-  std::vector<KvPlace> places;     ///< per layer of the model; last that of the MTP module, if there is one
-  std::vector<StatePlace> states;  ///< per layer of the model
-  KvPlace mtp_rows;                ///< what drafts start from: rows of the residual stream, normalised
+  std::vector<KvPlace> places;               ///< per layer of the model; behind them those of layers that draft
+  std::vector<CompressedPlaces> compressed;  ///< the same of layers over compressed rows; none in other models
+  std::vector<StatePlace> states;            ///< per layer of the model
+  KvPlace mtp_rows;                          ///< what drafts start from: rows of the residual stream
+  std::vector<KvPlace> engram_classes;       ///< per device, if it has engrams: classes of a token and those before it
 };
 
 /// On each device one group for layers that see everything, one for those with a window, one for latent ones, one for
 /// states; of the options' type, or what the layers' backend keeps for it. Rows of the MTP module have one of their
-/// own.
+/// own. Attention over compressed rows has those of CompressedAttention::add_kv().
 KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> stages, const ModelOptions& options);
 
 /// Layers [begin, end) of a decoder: all, or those that one of several backends computes.

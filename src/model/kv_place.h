@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "cache/kv_layout.h"
+
 namespace cairn {
 
 /// The keys of an indexer are in the layer behind.
@@ -10,5 +12,10 @@ struct KvPlace {
   int32_t group = 0;
   int32_t layer = 0;
 };
+
+/// The group of a kind, a window and a device, which is added if it is not there.
+int32_t kv_group_of(KvKind kind, int32_t window, int32_t device, KvLayout& layout);
+/// Adds a layer to such a group.
+KvPlace add_kv_layer(KvKind kind, int32_t window, int32_t device, const KvLayer& layer, KvLayout& layout);
 
 }  // namespace cairn

@@ -14,9 +14,8 @@
 #include "model/decoder/assistant.h"
 #include "model/decoder/decoder.h"
 #include "model/decoder/decoder_weights.h"
-#include "model/deepseek4/dspark_weights.h"
-#include "model/deepseek4/mtp_weights.h"
-#include "model/deepseek4/runner.h"
+#include "model/decoder/dspark_weights.h"
+#include "model/decoder/mtp_weights.h"
 #include "model/embedder.h"
 #include "model/encoder/encoder.h"
 #include "model/encoder/encoder_weights.h"
@@ -63,19 +62,24 @@ Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const Mode
   return {};
 }
 
-// Before a large file is read for nothing.
-Result<void> check_operations(Backend& backend, bool latent, bool streams, bool recurrent) {
-  if (recurrent && backend.recurrent() == nullptr) {
-    return fail(Code::kUnsupported,
-                "{} has no recurrent layers, which this model needs; models like it run on the CPU (--gpu-layers 0)",
-                backend.description());
-  }
-  const bool there = (!latent || backend.mla() != nullptr) &&
-                     (!streams || (backend.hyper_connections() != nullptr && backend.compressor() != nullptr));
-  if (there) return {};
+std::unexpected<Error> lacks(const Backend& backend, std::string_view what) {
   return fail(Code::kUnsupported,
               "{} has no {}, which this model needs; models like it run on the CPU (--gpu-layers 0)",
-              backend.description(), streams ? "mixed streams and compressed rows" : "attention over latent rows");
+              backend.description(), what);
+}
+
+// It is told before a large file is read for nothing.
+Result<void> check_operations(Backend& backend, const DecoderConfig& config) {
+  if (config.recurrent && backend.recurrent() == nullptr) return lacks(backend, "recurrent layers");
+  if (config.mla && backend.mla() == nullptr) return lacks(backend, "attention over latent rows");
+  if (!config.compressed) return {};
+  if (backend.mla() == nullptr || backend.hyper_connections() == nullptr || backend.compressor() == nullptr) {
+    return lacks(backend, "mixed streams and compressed rows");
+  }
+  if (config.compressed->is_v41 && backend.deepseek41() == nullptr) {
+    return lacks(backend, "engrams and no choice among candidate rows");
+  }
+  return {};
 }
 
 Result<void> check_stages(const DecoderConfig& config, std::span<const PipelineStage> stages) {
@@ -111,6 +115,24 @@ Result<void> check_shared_choices(const DecoderConfig& config, std::span<const P
   return {};
 }
 
+// Compressed rows are read where they are, and candidates in the step of one device.
+Result<void> check_shared_rows(const DecoderConfig& config, std::span<const PipelineStage> stages) {
+  int32_t begin = 0;
+  for (const PipelineStage& stage : stages.first(stages.size() - 1)) {
+    begin += stage.layers;
+    for (size_t layer = begin; layer < config.layers.size(); ++layer) {
+      const int32_t rows_of = config.layers[layer].compressed.rows_of;
+      if (rows_of < 0 || rows_of >= begin) continue;
+      return fail(
+          Code::kInvalidArgument,
+          "layer {} is to be the first on a device, but layer {} reads the compressed rows of layer {}, and must "
+          "be on the same one (--gpu-layers)",
+          begin, layer, rows_of);
+    }
+  }
+  return {};
+}
+
 // Pages are read where they are.
 Result<void> check_shared_kv(const DecoderConfig& config, std::span<const PipelineStage> stages) {
   int32_t last_begin = 0;
@@ -126,16 +148,8 @@ Result<void> check_shared_kv(const DecoderConfig& config, std::span<const Pipeli
   return {};
 }
 
-// Other models than decoders are on one backend as a whole.
-Result<void> check_is_whole(std::span<const PipelineStage> stages, std::string_view what) {
-  if (stages.size() == 1) return {};
-  return fail(Code::kUnsupported, "{} cannot be split between devices; use --gpu-layers all, auto or 0", what);
-}
-
-template <class Config>
-int64_t experts_used_of(const Config& config) {
-  return config.experts ? config.experts->route.used : 1;
-}
+int64_t experts_used_of(const DecoderConfig& config) { return config.experts ? config.most_experts().route.used : 1; }
+int64_t experts_used_of(const EncoderConfig& config) { return config.experts ? config.experts->route.used : 1; }
 
 /// Options of an encoder's weights: layers over pooled rows may have more of these than a chunk has rows.
 ModelOptions encoder_weight_options(ModelOptions options) {
@@ -156,6 +170,7 @@ DecoderConfig config_of(const DecoderConfig& config, LayerRange range) {
   DecoderConfig own = config;
   if (range.is_last(config)) return own;
   own.mtp_layer.reset();
+  own.dspark.reset();
   own.keeps_rows = false;
   return own;
 }
@@ -169,13 +184,24 @@ ModelOptions options_of(const ModelOptions& options, std::span<const PipelineSta
   return own;
 }
 
+/// The file that has the layers which draft, if it is not the model's.
+const gguf::Reader* drafting_file(const ModelOptions& options) {
+  return options.mtp_file == nullptr || is_assistant_file(*options.mtp_file) ? nullptr : options.mtp_file;
+}
+
 Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
                                     const ModelOptions& options, LayerRange range) {
-  CAIRN_TRY_VOID(check_operations(backend, config.mla.has_value(), false, config.recurrent.has_value()));
+  CAIRN_TRY_VOID(check_operations(backend, config));
   StageMemory memory;
-  const auto load = [&](WeightLoader& loader) { return load_decoder_weights(loader, config, range); };
+  const auto load = [&](WeightLoader& loader) {
+    return load_decoder_weights(loader, config, range, drafting_file(options));
+  };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory, experts_used_of(config)));
   memory.weight_bytes += control_vector_bytes(options, config.layers.size(), config.embedding);
+  for (const int32_t layer : config.engram.layers) {
+    if (layer < range.begin || layer >= range.end) continue;
+    memory.file_table_bytes += std::ssize(file.find_tensor(fmt::format("blk.{}.engram_embd.weight", layer))->bytes);
+  }
   memory.scratch_bytes = Decoder::bytes(config, backend, options, range);
   return memory;
 }
@@ -194,6 +220,7 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
                               const DecoderConfig& config, const ModelOptions& options) {
   CAIRN_TRY_VOID(check_stages(config, stages));
   CAIRN_TRY_VOID(check_shared_choices(config, stages));
+  CAIRN_TRY_VOID(check_shared_rows(config, stages));
   CAIRN_TRY_VOID(check_shared_kv(config, stages));
   ModelMemory memory;
   for (size_t i = 0; i < stages.size(); ++i) {
@@ -203,10 +230,10 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   }
   // The pipeline's rows, although in the machine's memory wherever the first stage is.
   if (stages.size() > 1) {
-    memory.stages.front().scratch_bytes +=
-        options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float));
+    memory.stages.front().scratch_bytes += options.batch_tokens_max * config.residual.saved_elements(config.embedding) *
+                                           static_cast<int64_t>(sizeof(float));
   }
-  if (options.mtp_file != nullptr) {
+  if (options.mtp_file != nullptr && drafting_file(options) == nullptr) {
     CAIRN_TRY_VOID(add_assistant(*options.mtp_file, *stages.back().backend, config, options, memory.stages.back()));
   }
   memory.kv_layout = kv_plan_of(config, stages, options).layout;
@@ -216,41 +243,15 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
 
 Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const PipelineStage> stages,
                               const EncoderConfig& config, const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_is_whole(stages, "an encoder"));
+  if (stages.size() > 1) {
+    return fail(Code::kUnsupported, "an encoder cannot be split between devices; use --gpu-layers all, auto or 0");
+  }
   Backend& backend = *stages[0].backend;
   ModelMemory memory;
   StageMemory& stage = memory.stages.emplace_back();
   const auto load = [&](WeightLoader& loader) { return load_encoder_weights(loader, backend, config); };
   CAIRN_TRY_VOID(plan_weights(file, backend, encoder_weight_options(options), load, stage, experts_used_of(config)));
   stage.scratch_bytes = Encoder::bytes(config, backend, options.batch_tokens_max);
-  memory.context_tokens = config.context_tokens;
-  return memory;
-}
-
-Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const PipelineStage> stages,
-                              const deepseek4::ModelConfig& config, const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_is_whole(stages, "DeepSeek V4"));
-  Backend& backend = *stages[0].backend;
-  CAIRN_TRY_VOID(check_operations(backend, true, true, false));
-  if (config.is_v41 && backend.deepseek41() == nullptr) {
-    return fail(Code::kUnsupported,
-                "{} has no engrams and no choice among candidate rows, which DeepSeek V4.1 needs; models like it run "
-                "on the CPU (--gpu-layers 0)",
-                backend.description());
-  }
-  ModelMemory memory;
-  StageMemory& stage = memory.stages.emplace_back();
-  const auto load = [&](WeightLoader& loader) {
-    return deepseek4::load_weights(loader, file, config, options.mtp_file);
-  };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage, config.experts_used()));
-  stage.weight_bytes += control_vector_bytes(options, config.main_layers(), config.embedding);
-  for (const int32_t layer : config.engram.layers) {
-    stage.file_table_bytes += std::ssize(file.find_tensor(fmt::format("blk.{}.engram_embd.weight", layer))->bytes);
-  }
-  stage.scratch_bytes = deepseek4::ModelRunner::bytes(config, backend, options);
-  std::vector<deepseek4::LayerPlaces> places;
-  memory.kv_layout = deepseek4::kv_layout_of(config, options.kv_type, places);
   memory.context_tokens = config.context_tokens;
   return memory;
 }
@@ -334,33 +335,37 @@ Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const Deco
   return Decoder::create(std::move(own), std::move(weights), backend, options, range, kv);
 }
 
-Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, const ModelOptions& options) {
-  const bool is_v41 = deepseek4::is_v41(file);
-  CAIRN_TRY(deepseek4::ModelConfig config, is_v41 ? deepseek4::describe_v41(file, options.context_tokens)
-                                                  : deepseek4::describe(file, options.context_tokens));
-  const gguf::Reader& drafts = options.mtp_file == nullptr ? file : *options.mtp_file;
-  if (options.load_mtp && deepseek4::has_dspark(drafts)) {
-    CAIRN_TRY_VOID(deepseek4::read_dspark_config(drafts, config));
-    return config;
+// A drafting head reads layers of the model in the step of one device.
+Result<void> read_drafting_head(const gguf::Reader& file, std::span<const PipelineStage> stages,
+                                DecoderConfig& config) {
+  if (stages.size() > 1) {
+    return fail_at("draft", Code::kUnsupported,
+                   "a drafting head drafts for a model that is on one device only; leave out --speculate and --draft");
   }
-  if (is_v41 && options.mtp_file != nullptr) {
-    return fail(Code::kInvalidArgument, "the draft file is an MTP module of DeepSeek V4, but the model is V4.1");
-  }
-  if (!is_v41) deepseek4::read_mtp_config(file, options, config);
-  return config;
+  config.mtp_layer.reset();
+  return read_dspark_config(file, config);
 }
 
-// The MTP module is left out where nobody asks for it, and where the file lacks it.
+// Layers that draft are left out where nobody asks for them, and where the file lacks them.
 Result<DecoderConfig> read_decoder(const gguf::Reader& file, const Architecture& architecture,
                                    std::span<const PipelineStage> stages, const ModelOptions& options) {
   CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture.decoder_reader(), options.context_tokens));
   const bool usable = options.load_mtp && stages.back().backend->mla() != nullptr;
-  if (options.mtp_file != nullptr && (!usable || stages.size() > 1)) {
+  const gguf::Reader& drafts = options.mtp_file == nullptr ? file : *options.mtp_file;
+  if (usable && config.compressed && has_dspark(drafts)) {
+    CAIRN_TRY_VOID(read_drafting_head(drafts, stages, config));
+    return config;
+  }
+  if (options.mtp_file != nullptr && is_mtp_module_file(drafts) && !config.mtp_layer) {
+    return fail(Code::kInvalidArgument, "the draft file is an MTP module of DeepSeek V4, but the model is V4.1");
+  }
+  const bool assisted = options.mtp_file != nullptr && drafting_file(options) == nullptr;
+  if (assisted && (!usable || stages.size() > 1)) {
     return fail_at("draft", Code::kUnsupported, "an assistant drafts for a model that is on one device only");
   }
-  const std::string pair = fmt::format("blk.{}.nextn.eh_proj.weight", config.layers.size());
-  if (!usable || options.mtp_file != nullptr || file.find_tensor(pair) == nullptr) config.mtp_layer.reset();
-  config.keeps_rows = config.mtp_layer.has_value() || options.mtp_file != nullptr;
+  const bool there = options.mtp_file != nullptr || has_mtp_module(file, config.layers.size());
+  if (!usable || assisted || !there) config.mtp_layer.reset();
+  config.keeps_rows = config.mtp_layer.has_value() || assisted;
   return config;
 }
 
@@ -368,7 +373,7 @@ Result<DecoderConfig> read_decoder(const gguf::Reader& file, const Architecture&
 Result<void> check_mtp_file(const Architecture& architecture, const ModelOptions& options) {
   if (options.mtp_file == nullptr) return {};
   const bool assistant = is_assistant_file(*options.mtp_file);
-  if (assistant ? architecture.name == "gemma4" : architecture.kind == ArchitectureKind::kDeepSeek4) return {};
+  if (assistant ? architecture.name == "gemma4" : architecture.name.starts_with("deepseek4")) return {};
   return fail(Code::kInvalidArgument, "the draft file is {}, but the model's architecture is \"{}\"",
               assistant ? "an assistant of Gemma 4" : "a drafting head of DeepSeek V4", architecture.name);
 }
@@ -381,22 +386,10 @@ std::unexpected<Error> drafts_alone(std::string_view architecture) {
 
 // The file's, if it is of a model or of an assistant.
 Result<const Architecture*> architecture_of_model(const gguf::Reader& file) {
-  if (deepseek4::is_mtp_file(file) || deepseek4::is_dspark_file(file)) {
+  if (is_mtp_module_file(file) || is_dspark_file(file)) {
     return drafts_alone(*file.metadata().string("general.architecture"));
   }
   return architecture_of(file);
-}
-
-Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::span<const PipelineStage> stages,
-                                               const ModelOptions& options) {
-  CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
-  CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
-  Backend& backend = *stages[0].backend;
-  CAIRN_TRY(WeightLoader loader, begin_loading(file, backend, memory, 0, options, config.experts_used()));
-  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(loader, file, config, options.mtp_file));
-  CAIRN_TRY_VOID(loader.check_adapters());
-  end_loading(loader, options);
-  return deepseek4::ModelRunner::create(std::move(config), std::move(weights), backend, options);
 }
 
 Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Architecture& architecture,
@@ -412,7 +405,7 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
     CAIRN_TRY(earlier.emplace_back(), load_stage(file, config, stages, memory, kv, options, stage, loader));
   }
   const LayerRange range = range_of(config, stages, last);
-  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(loader, config, range));
+  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(loader, config, range, drafting_file(options)));
   tell_mtp_layers(file, config, loader);
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     loader.mark_used(name);
@@ -421,10 +414,10 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   end_loading(loader, options);
   tell_rope_factors(config);
   tell_unread_keys(config.unread_keys);
-  const int64_t embedding = config.embedding;
+  const int64_t saved = config.residual.saved_elements(config.embedding);
   std::unique_ptr<Decoder> assistant;
   AssistantWeights assistant_weights;
-  if (options.mtp_file != nullptr) {
+  if (options.mtp_file != nullptr && drafting_file(options) == nullptr) {
     CAIRN_TRY(DecoderConfig own, read_assistant_config(*options.mtp_file, config));
     WeightLoader own_loader = loader.for_file(*options.mtp_file);
     CAIRN_TRY(assistant_weights, load_assistant_weights(own_loader, own, config));
@@ -438,13 +431,13 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
     decoder->use_assistant(std::move(assistant), std::move(assistant_weights.in), std::move(assistant_weights.out));
   }
   if (earlier.empty()) return decoder;
-  return std::make_unique<Pipeline>(std::move(earlier), std::move(decoder), embedding);
+  return std::make_unique<Pipeline>(std::move(earlier), std::move(decoder), saved);
 }
 
 }  // namespace
 
 bool is_mtp_file(const gguf::Reader& file) {
-  return deepseek4::is_mtp_file(file) || deepseek4::is_dspark_file(file) || is_assistant_file(file);
+  return is_mtp_module_file(file) || is_dspark_file(file) || is_assistant_file(file);
 }
 
 bool is_encoder(const gguf::Reader& file) {
@@ -467,10 +460,6 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const Pipel
                 read_encoder_config(file, architecture->name, architecture->read_encoder, options.context_tokens));
       return memory_of(file, stages, config, options);
     }
-    case ArchitectureKind::kDeepSeek4: {
-      CAIRN_TRY(const deepseek4::ModelConfig config, read_deepseek4_config(file, options));
-      return memory_of(file, stages, config, options);
-    }
     case ArchitectureKind::kAssistant:
       return drafts_alone(architecture->name);
   }
@@ -490,8 +479,6 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<c
   switch (architecture->kind) {
     case ArchitectureKind::kDecoder:
       return load_decoder(file, *architecture, stages, options);
-    case ArchitectureKind::kDeepSeek4:
-      return load_deepseek4(file, stages, options);
     case ArchitectureKind::kAssistant:
       return drafts_alone(architecture->name);
     case ArchitectureKind::kEncoder:

@@ -16,15 +16,12 @@ namespace cairn {
 /// layer is on is settled at load and never depends on a batch (docs/architecture.md, "Same bytes").
 class Pipeline final : public Runner {
  public:
-  /// `earlier`: the stages before the last, at least one. `embedding`: columns of a row between two stages.
-  Pipeline(std::vector<std::unique_ptr<Decoder>> earlier, std::unique_ptr<Decoder> last, int64_t embedding)
-      : earlier_(std::move(earlier)),
-        last_(std::move(last)),
-        embedding_(embedding),
-        rows_(batch_tokens_max() * embedding) {}
+  /// `earlier`: the stages before the last, at least one. `columns`: of a row between two stages.
+  Pipeline(std::vector<std::unique_ptr<Decoder>> earlier, std::unique_ptr<Decoder> last, int64_t columns)
+      : earlier_(std::move(earlier)), last_(std::move(last)), columns_(columns), rows_(batch_tokens_max() * columns) {}
 
   Result<LogitsView> step(const Batch& batch) override {
-    const std::span<float> rows = std::span(rows_).first(batch.tokens.size() * embedding_);
+    const std::span<float> rows = std::span(rows_).first(batch.tokens.size() * columns_);
     CAIRN_TRY_VOID(earlier_.front()->first_step(batch, rows));
     for (const auto& stage : std::span(earlier_).subspan(1)) CAIRN_TRY_VOID(stage->middle_step(batch, rows));
     return last_->last_step(batch, rows);
@@ -52,8 +49,8 @@ class Pipeline final : public Runner {
  private:
   const std::vector<std::unique_ptr<Decoder>> earlier_;
   const std::unique_ptr<Decoder> last_;
-  const int64_t embedding_;
-  std::vector<float> rows_;  // [batch_tokens_max(), embedding_]
+  const int64_t columns_;
+  std::vector<float> rows_;  // [batch_tokens_max(), columns_]
 };
 
 }  // namespace cairn

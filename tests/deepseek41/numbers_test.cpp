@@ -143,6 +143,50 @@ TEST(Deepseek41, BothKindsOfNamesAndTheFirstFilesArchitectureGiveTheSameBytes) {
   expect_same_bytes(logits, logits_of(old, tokens, kRowsMax), "deepseek4");
 }
 
+// What the streams are read by next goes from one device to the other, and each has the engrams of its layers.
+TEST(Deepseek41, LogitsOnTwoDevicesAreThoseOfOne) {
+  const ModelFile made({.fp8_tables = true});
+  const auto file = gguf::Reader::open(made.path()).value();
+  const std::vector<TokenId> tokens = text_of(60);
+  const auto first = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto last = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  Model whole = loaded(made, "", 1);
+  const std::vector<float> expected = logits_of(whole, tokens, kRowsMax);
+  const auto layers = static_cast<int32_t>(file.metadata().integer("deepseek41.block_count").value());
+  int32_t split = 0;
+  for (int32_t count = 1; count < layers; ++count) {
+    const PipelineStage stages[] = {{.backend = first.get(), .layers = count}, {.backend = last.get()}};
+    const auto runner = load_model(file, stages,
+                                   {.context_tokens = kContextTokens,
+                                    .kv_type = KvType::kF32,
+                                    .batch_tokens_max = kRowsMax,
+                                    .logits_max = kRowsMax,
+                                    .simulate_rounding = false});
+    if (!runner.has_value()) {
+      EXPECT_NE(runner.error().text().find("reads the compressed rows of layer"), std::string::npos)
+          << runner.error().text();
+      continue;
+    }
+    ++split;
+    DeviceMemory* const devices[] = {first.get(), last.get()};
+    const std::vector<int32_t> counts((*runner)->kv_layout().groups.size(), 4);
+    PagePool pool = PagePool::create(devices, (*runner)->kv_layout(), counts).value();
+    PageTable pages;
+    ASSERT_TRUE(pool.extend(pages, static_cast<int32_t>(tokens.size())));
+    std::vector<float> logits;
+    for (int32_t at = 0; at < std::ssize(tokens);) {
+      const int32_t rows = at < 40 ? 8 : 1;
+      const BatchSlice slice{SequenceId{}, 0, rows, at, &pages, LogitsWanted::kAll};
+      const auto view = (*runner)->step({std::span(tokens).subspan(at, rows), std::span(&slice, 1), &pool});
+      ASSERT_TRUE(view.has_value()) << view.error().text();
+      logits.insert(logits.end(), view->values.begin(), view->values.end());
+      at += rows;
+    }
+    expect_same_bytes(expected, logits, fmt::format("{} layers first", count));
+  }
+  EXPECT_GT(split, 0);
+}
+
 TEST(Deepseek41, CandidatesAndEngramsChangeLaterLogits) {
   const std::vector<TokenId> tokens = text_of(40);
   const auto key = [](const std::string& name, int64_t value) {

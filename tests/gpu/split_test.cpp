@@ -130,7 +130,7 @@ class SeveralGpus : public GpuSplit {
 };
 
 TEST_F(SeveralGpus, GiveTheSameBytesAsOneGpu) {
-  for (const char* name : {"gemma3", "deepseek2"}) {
+  for (const char* name : {"gemma3", "deepseek2", "deepseek4"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
@@ -139,6 +139,38 @@ TEST_F(SeveralGpus, GiveTheSameBytesAsOneGpu) {
                 {{gpus_[2].get(), 1}, {gpus_[0].get(), layers_of(file) - 2}});
     const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(20);
     EXPECT_TRUE(cpu::same_bits(logits_of(split, tokens, kStepRows), logits_of(whole, tokens, kStepRows)));
+  }
+}
+
+/// Logits of a prompt, then of two drafts behind it.
+std::vector<float> logits_and_drafts(Model& model, std::span<const TokenId> tokens) {
+  const auto rows = static_cast<int32_t>(tokens.size());
+  PageTable pages;
+  EXPECT_TRUE(model.pool().extend(pages, rows + 2));
+  const BatchSlice slice{SequenceId{}, 0, rows, 0, &pages, LogitsWanted::kAll};
+  const auto step = model.runner().step({tokens, std::span(&slice, 1), &model.pool()});
+  EXPECT_TRUE(step.has_value()) << step.error().text();
+  std::vector<float> all(step->values.begin(), step->values.end());
+  for (int32_t ahead = 0; ahead < 2; ++ahead) {
+    const TokenId token{5 + 3 * ahead};
+    const BatchSlice draft{.rows = 1, .position_begin = rows + ahead, .pages = &pages, .drafts_before = ahead};
+    const auto view = model.runner().mtp_step({std::span(&token, 1), std::span(&draft, 1), &model.pool()});
+    EXPECT_TRUE(view.has_value()) << view.error().text();
+    all.insert(all.end(), view->values.begin(), view->values.end());
+  }
+  return all;
+}
+
+TEST_F(SeveralGpus, DraftByAnMtpModuleAsOneGpuDoes) {
+  for (const char* name : {"glm4moe-mtp", "qwen35-mtp"}) {
+    SCOPED_TRACE(name);
+    const auto file = gguf::Reader::open(model_path(name)).value();
+    const ModelOptions options{.context_tokens = 64, .kv_type = KvType::kF32, .load_mtp = true};
+    Model whole(file, *gpus_[0], options);
+    Model split(file, *gpus_[1], options, {{gpus_[2].get(), 1}});
+    ASSERT_TRUE(split.runner().has_mtp());
+    const std::vector<TokenId> tokens{TokenId{3}, TokenId{10}, TokenId{17}, TokenId{24}, TokenId{31}};
+    EXPECT_TRUE(cpu::same_bits(logits_and_drafts(split, tokens), logits_and_drafts(whole, tokens)));
   }
 }
 

@@ -7,7 +7,7 @@ namespace cairn {
 // queries and keys.
 Result<void> read_command_r_config(const MetadataReader& keys, DecoderConfig& config) {
   config.norm.kind = NormKind::kLayerNorm;
-  config.parallel_residual = true;
+  config.residual.parallel = true;
   config.feed_forward_norm = {};
   if (keys.file().find_tensor("blk.0.attn_q_norm.weight") != nullptr) config.qk_norm = QkNorm::kLayerNormPerHead;
   CAIRN_TRY(config.logit_scale, keys.number("logit_scale"));

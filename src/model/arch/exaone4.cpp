@@ -9,8 +9,8 @@ Result<void> read_exaone4_config(const MetadataReader& keys, DecoderConfig& conf
   // The 32B model, known by its layers, has windows even if its file does not name them.
   constexpr size_t kLayers32B = 64;
   constexpr int64_t kWindow32B = 4'096, kPeriod = 4;
-  config.pre_norms = false;
-  config.post_norms = true;
+  config.residual.pre_norms = false;
+  config.residual.post_norms = true;
   config.qk_norm = QkNorm::kPerHead;
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));

@@ -15,7 +15,7 @@ Result<void> read_falcon_config(const MetadataReader& keys, DecoderConfig& confi
   config.norm.biases = true;
   config.feed_forward.activation = Activation::kGeluErf;
   config.feed_forward.gated = false;
-  config.parallel_residual = true;
+  config.residual.parallel = true;
   const bool two_norms = keys.file().find_tensor("blk.0.attn_norm_2.weight") != nullptr;
   config.attention_norm = two_norms ? "attn_norm_2" : "attn_norm";
   config.feed_forward_norm = two_norms ? "attn_norm" : "";

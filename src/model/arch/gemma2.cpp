@@ -9,7 +9,7 @@ namespace cairn {
 // Gemma 2: norms before and after, soft caps, every other layer with a window.
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY_VOID(read_gemma_config(keys, config));
-  config.post_norms = true;
+  config.residual.post_norms = true;
   // The 27B model, known by its layers, scales scores by the width per head instead of the head's own size.
   constexpr size_t kLayers27B = 46;
   if (config.layers.size() == kLayers27B) {

@@ -9,7 +9,7 @@ namespace cairn {
 // Gemma 3: five layers with a window and an unscaled rope of their own, then one that sees everything.
 Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY_VOID(read_gemma_config(keys, config));
-  config.post_norms = true;
+  config.residual.post_norms = true;
   config.qk_norm = QkNorm::kPerHead;
   // As in Gemma 2, the largest model's scale is by the width per head.
   constexpr size_t kLayers27B = 62;

@@ -75,7 +75,7 @@ Result<void> read_values_config(const MetadataReader& keys, DecoderConfig& confi
 Result<void> read_common_config(const MetadataReader& keys, DecoderConfig& config) {
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding));
   config.feed_forward.activation = Activation::kGeluTanh;
-  config.post_norms = true;
+  config.residual.post_norms = true;
   config.qk_norm = QkNorm::kPerHead;
   config.attention_scale = 1;
   config.layer_output_scale = true;

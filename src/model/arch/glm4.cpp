@@ -9,7 +9,7 @@ Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config)
     return fail(Code::kUnsupported, "{}: the order of a head's rows in vision models is not supported",
                 keys.full("rope.dimension_sections"));
   }
-  config.post_norms = true;
+  config.residual.post_norms = true;
   config.feed_forward.fused = true;
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));

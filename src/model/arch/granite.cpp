@@ -12,7 +12,7 @@ Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& conf
   }
   config.logit_scale = 1 / divisor;
   CAIRN_TRY(config.embedding_scale, keys.number_or("embedding_scale", 1));
-  CAIRN_TRY(config.residual_scale, keys.number_or("residual_scale", 1));
+  CAIRN_TRY(config.residual.scale, keys.number_or("residual_scale", 1));
   CAIRN_TRY(const float scale, keys.number_or("attention.scale", 0));
   if (scale < 0) {
     return fail(Code::kCorruptFile, "{} is {}, but attention scores are to be multiplied by a positive number",

@@ -7,8 +7,8 @@ namespace cairn {
 // windows in three of four layers, and scales the rope of the fourth only.
 Result<void> read_olmo2_config(const MetadataReader& keys, DecoderConfig& config) {
   constexpr int64_t kPeriod = 4;
-  config.pre_norms = false;
-  config.post_norms = true;
+  config.residual.pre_norms = false;
+  config.residual.post_norms = true;
   config.qk_norm = QkNorm::kAllHeads;
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));

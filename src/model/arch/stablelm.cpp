@@ -9,8 +9,8 @@ Result<void> read_stablelm_config(const MetadataReader& keys, DecoderConfig& con
   config.norm.kind = NormKind::kLayerNorm;
   config.norm.biases = true;
   const auto has = [&](const char* tensor) { return keys.file().find_tensor(tensor) != nullptr; };
-  CAIRN_TRY(config.parallel_residual, keys.boolean_or("use_parallel_residual", !has("blk.0.ffn_norm.weight")));
-  if (config.parallel_residual) config.feed_forward_norm = {};
+  CAIRN_TRY(config.residual.parallel, keys.boolean_or("use_parallel_residual", !has("blk.0.ffn_norm.weight")));
+  if (config.residual.parallel) config.feed_forward_norm = {};
   if (has("blk.0.attn_q_norm.weight")) config.qk_norm = QkNorm::kLayerNormPerHead;
   CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));

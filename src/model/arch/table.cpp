@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/text/printable.h"
-#include "model/deepseek4/config.h"
 
 namespace cairn {
 namespace {
@@ -33,8 +32,8 @@ constexpr Architecture kArchitectures[] = {
     decoder("command-r", "Command R, Command R+, Aya", read_command_r_config),
     decoder("deepseek2", "DeepSeek V2, V3, R1, Kimi K2, GLM-4.7 Flash", read_deepseek2_config),
     decoder("deepseek32", "DeepSeek V3.2", read_deepseek32_config),
-    {.name = deepseek4::kArchitecture, .families = "DeepSeek V4", .kind = ArchitectureKind::kDeepSeek4},
-    {.name = deepseek4::kArchitecture41, .families = "DeepSeek V4.1", .kind = ArchitectureKind::kDeepSeek4},
+    {.name = "deepseek4", .families = "DeepSeek V4", .read_whole = read_deepseek4_config},
+    {.name = "deepseek41", .families = "DeepSeek V4.1", .read_whole = read_deepseek4_config},
     decoder("ernie4_5", "ERNIE 4.5 dense", read_ernie4_5_config),
     decoder("ernie4_5-moe", "ERNIE 4.5 with experts", read_ernie4_5_moe_config),
     encoder("eurobert", "EuroBERT", read_eurobert_config),

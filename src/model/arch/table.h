@@ -12,9 +12,9 @@
 
 namespace cairn {
 
-/// What runs a model: Decoder, Encoder, or deepseek4::ModelRunner. An assistant is a decoder that drafts for another
-/// one (model/decoder/assistant.h), and no model by itself.
-enum class ArchitectureKind { kDecoder, kEncoder, kDeepSeek4, kAssistant };
+/// What runs a model: Decoder or Encoder. An assistant is a decoder that drafts for another one
+/// (model/decoder/assistant.h), and no model by itself.
+enum class ArchitectureKind { kDecoder, kEncoder, kAssistant };
 
 struct Architecture {
   std::string_view name;      ///< general.architecture
@@ -22,9 +22,10 @@ struct Architecture {
   ArchitectureKind kind = ArchitectureKind::kDecoder;
   ReadDecoderConfig read_decoder = nullptr;  ///< of kDecoder and kAssistant
   bool hybrid = false;                       ///< kDecoder: layers may be without attention or feed-forward
+  ReadWholeConfig read_whole = nullptr;      ///< kDecoder: in place of read_decoder
   ReadEncoderConfig read_encoder = nullptr;  ///< of kEncoder
 
-  DecoderReader decoder_reader() const { return {name, read_decoder, hybrid}; }
+  DecoderReader decoder_reader() const { return {name, read_decoder, hybrid, read_whole}; }
 };
 
 /// Sorted by name.
@@ -35,6 +36,7 @@ Result<const Architecture*> architecture_of(const gguf::Reader& file);
 
 Result<void> read_cohere2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_command_r_config(const MetadataReader& keys, DecoderConfig& config);
+Result<DecoderConfig> read_deepseek4_config(const gguf::Reader& file, int32_t context_tokens);
 Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_deepseek32_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_ernie4_5_config(const MetadataReader& keys, DecoderConfig& config);

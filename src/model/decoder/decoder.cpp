@@ -16,6 +16,21 @@ int32_t logit_rows_of(const DecoderConfig& config, const ModelOptions& options, 
   return range.is_last(config) ? options.logits_max : 0;
 }
 
+// A table for each engram; those of other ranges have none.
+std::vector<const gguf::Tensor*> engram_tables(const DecoderConfig& config, const DecoderWeights& weights,
+                                               LayerRange range) {
+  std::vector<const gguf::Tensor*> tables;
+  for (const int32_t layer : config.engram.layers) {
+    const bool here = layer >= range.begin && layer < range.end;
+    tables.push_back(here ? weights.layers[layer - range.begin].engram->table : nullptr);
+  }
+  return tables;
+}
+
+bool any_here(const std::vector<const gguf::Tensor*>& tables) {
+  return std::ranges::any_of(tables, [](const gguf::Tensor* table) { return table != nullptr; });
+}
+
 // Every draft has logits.
 RecurrentSizes recurrent_sizes(const DecoderConfig& config, const ModelOptions& options, LayerRange range) {
   const auto layers = std::span(config.layers).subspan(range.begin, range.end - range.begin);
@@ -35,7 +50,12 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend,
       rows_max_(options.batch_tokens_max),
       logit_rows_max_(options.logits_max),
       kv_(std::move(kv)),
-      head_(backend, config_.head()) {}
+      residual_(backend, config_.residual, config_.embedding),
+      head_(backend, config_.head()) {
+  if (config_.compressed) compressed_.emplace(backend, *config_.compressed, options.simulate_rounding);
+  std::vector<const gguf::Tensor*> tables = engram_tables(config_, weights_, range);
+  if (any_here(tables)) engrams_.emplace(backend, config_.engram, std::move(tables));
+}
 
 Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWeights weights, Backend& backend,
                                                  const ModelOptions& options, LayerRange range, KvPlan kv) {
@@ -59,26 +79,42 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
               PerLayerInputs::create(backend, model.per_layer_inputs(range.begin, range.end),
                                      decoder->weights_.per_layer_inputs, rows));
   }
-  decoder->batch_.reserve({.rows = rows,
-                           .logit_rows = options.logits_max,
-                           .context_tokens = model.context_tokens,
-                           .vocabulary = model.vocabulary,
-                           .groups = decoder->kv_.layout.groups.size(),
-                           .hidden = true});
-  decoder->temperatures_.reserve(rows);
-  decoder->position_ids_.reserve(rows);
-  decoder->head_.reserve(logit_rows, rows);
+  decoder->reserve_rows(options, logit_rows);
   CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
 }
 
+void Decoder::reserve_rows(const ModelOptions& options, int32_t logit_rows) {
+  const int32_t rows = options.batch_tokens_max;
+  batch_.reserve({.rows = rows,
+                  .logit_rows = options.logits_max,
+                  .context_tokens = config_.context_tokens,
+                  .vocabulary = config_.vocabulary,
+                  .groups = kv_.layout.groups.size(),
+                  .hidden = true});
+  temperatures_.reserve(rows);
+  position_ids_.reserve(rows);
+  tokens_.reserve(rows);
+  all_tokens_.reserve(rows);
+  activations_.experts.given.reserve(int64_t{rows} * config_.most_experts().route.used);
+  head_.reserve(logit_rows, rows);
+  if (config_.dspark) reserve_dspark();
+}
+
 Result<void> Decoder::allocate(int32_t logit_rows) {
-  activations_.add_to(arena_, config_, rows_max_, logit_rows);
+  const int32_t drafting = draft_slices_max(config_, rows_max_, logit_rows_max_);
+  activations_.add_to(arena_, config_, rows_max_, logit_rows, drafting);
   CAIRN_TRY_VOID(arena_.allocate(backend_));
   // Writes its zeros: the first prompt would wait for the system to clear the pages. Not those of logits, the last
   // array: few steps want more than a few rows of them.
-  backend_.clamp(activations_.hidden, activations_.logits - activations_.hidden, 0, 0);
+  backend_.clamp(arena_.floats(), activations_.logits - arena_.floats(), 0, 0);
+  if (!config_.most_experts().beside_dense) activations_.experts.shared = activations_.experts.out;
   if (config_.mla) activations_.mla.write_heads(backend_, *config_.mla, rows_max_);
+  residual_.prepare(activations_.residual, rows_max_);
+  if (compressed_) {
+    CAIRN_TRY_VOID(compressed_->prepare(activations_.compressed, config_.compressed_layers(), rows_max_));
+  }
+  if (engrams_) engrams_->prepare(activations_.engrams, rows_max_);
   return {};
 }
 
@@ -86,15 +122,22 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   WorkspaceSizes sizes;
   sizes.sample_rows = logit_rows;
   sizes.inputs.push_back({rows, std::max(model.embedding, model.attended_elements())});
+  Residual::add_work(model.residual, rows, sizes);
   FeedForward::add_work(rows, model.dense_inner_elements(), sizes);
-  if (model.experts) Experts::add_work(*model.experts, rows, sizes);
+  if (model.experts) Experts::add_work(model.most_experts(), rows, sizes);
   if (model.mla) {
     Mla::add_work(*model.mla, rows, model.context_tokens, sizes);
   } else if (model.heads > 0) {
     Attention::add_work(rows, model.heads, model.head_dim(), model.context_tokens, sizes);
   }
+  if (model.compressed) CompressedAttention::add_work(*model.compressed, model.compressed_layers(), rows, sizes);
+  if (!model.engram.layers.empty()) sizes.inputs.push_back({rows, model.engram.width()});
   if (model.recurrent) RecurrentLayers::add_work(*model.recurrent, rows, sizes);
-  if (model.keeps_rows) sizes.inputs.push_back({rows, 2 * model.embedding});
+  if (model.keeps_rows) sizes.inputs.push_back({rows * model.residual.streams(), 2 * model.embedding});
+  if (model.dspark) {
+    sizes.inputs.push_back({rows, std::ssize(model.dspark->targets) * model.embedding});
+    sizes.inputs.push_back({rows, model.embedding + model.dspark->markov_rank});
+  }
   if (model.per_layer_input > 0) PerLayerInputs::add_work(model.per_layer_inputs(0, 0), rows, sizes);
   return sizes;
 }
@@ -109,10 +152,12 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
   const int32_t logit_rows = logit_rows_of(config, options, range);
   ActivationArena arena;
   DecoderActivations activations;
-  activations.add_to(arena, config, options.batch_tokens_max, logit_rows);
+  const int32_t drafting = draft_slices_max(config, options.batch_tokens_max, options.logits_max);
+  activations.add_to(arena, config, options.batch_tokens_max, logit_rows, drafting);
   // Logits and hidden rows are kept a second time in host memory.
   int64_t bytes = arena.bytes() + Head::bytes(config.head(), logit_rows, options.batch_tokens_max) +
                   workspace_bytes(config, backend, options, range);
+  if (!config.engram.layers.empty()) bytes += Engrams::bytes(config.engram, options.batch_tokens_max);
   if (config.recurrent) bytes += RecurrentLayers::bytes(*config.recurrent, recurrent_sizes(config, options, range));
   if (config.per_layer_input > 0)
     bytes += PerLayerInputs::bytes(config.per_layer_inputs(range.begin, range.end), options.batch_tokens_max);
@@ -128,6 +173,13 @@ Result<LogitsView> Decoder::step(const Batch& batch) {
 
 Result<LogitsView> Decoder::finish(const Batch& batch) {
   if (!has_mtp()) return logits();
+  if (config_.dspark) {
+    keep_main_inputs(config_.layers.size());
+    select_output_rows();
+    CAIRN_TRY(const LogitsView result, logits());
+    follow_dspark(*batch.pool);
+    return result;
+  }
   CAIRN_TRY(const LogitsView result, logits_of_kept_rows(*batch.pool));
   if (config_.mtp_layer) follow(batch);
   return result;
@@ -136,9 +188,9 @@ Result<LogitsView> Decoder::finish(const Batch& batch) {
 Result<void> Decoder::first_step(const Batch& batch, std::span<float> rows) {
   CAIRN_CHECK(range_.is_first() && !range_.is_last(config_));
   begin_with_tokens(batch);
-  CAIRN_CHECK(std::ssize(rows) == rows_ * config_.embedding);
+  CAIRN_CHECK(std::ssize(rows) == rows_ * config_.residual.saved_elements(config_.embedding));
   run_layers(*batch.pool);
-  backend_.read(hidden(), static_cast<int64_t>(rows.size_bytes()), rows.data());
+  residual_.save(rows, rows_);
   return backend_.finish();
 }
 
@@ -146,7 +198,7 @@ Result<void> Decoder::middle_step(const Batch& batch, std::span<float> rows) {
   CAIRN_CHECK(!range_.is_first() && !range_.is_last(config_));
   begin_with(batch, rows);
   run_layers(*batch.pool);
-  backend_.read(hidden(), static_cast<int64_t>(rows.size_bytes()), rows.data());
+  residual_.save(rows, rows_);
   return backend_.finish();
 }
 
@@ -157,39 +209,54 @@ Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float>
   return finish(batch);
 }
 
+void Decoder::look_up_inputs(const Batch& batch) {
+  if (per_layer_inputs_) per_layer_inputs_->look_up(batch.tokens);
+  if (!engrams_) return;
+  for (size_t i = 0; i < config_.engram.layers.size(); ++i) {
+    if (config_.engram.layers[i] < range_.begin) continue;
+    const KvPlace place = kv_.engram_classes[i];
+    return engrams_->find(batch.pool->view(place.group, place.layer), batch_.slices(place.group), batch.tokens);
+  }
+}
+
 void Decoder::begin_with_tokens(const Batch& batch) {
   plan(batch);
-  if (per_layer_inputs_) per_layer_inputs_->look_up(batch.tokens);
+  look_up_inputs(batch);
   backend_.begin_step();
-  hidden_ = activations_.hidden;
-  weights_.embedding.look_up(backend_, batch.tokens, config_.embedding_scale, hidden_);
-  if (per_layer_inputs_) per_layer_inputs_->compute(hidden_);
-  if (!config_.learned_positions) return;
-  position_ids_.clear();
-  for (const int32_t position : batch_.positions()) position_ids_.push_back(TokenId{position});
-  backend_.embed(weights_.positions, position_ids_, 1, activations_.block);
-  backend_.add(hidden_, activations_.block, rows_ * config_.embedding, 1);
+  float* rows = residual_.begin_step();
+  weights_.embedding.look_up(backend_, batch.tokens, config_.embedding_scale, rows);
+  if (per_layer_inputs_) per_layer_inputs_->compute(rows);
+  if (config_.learned_positions) {
+    position_ids_.clear();
+    for (const int32_t position : batch_.positions()) position_ids_.push_back(TokenId{position});
+    backend_.embed(weights_.positions, position_ids_, 1, residual_.block());
+    backend_.add(rows, residual_.block(), rows_ * config_.embedding, 1);
+  }
+  residual_.spread(rows_);
 }
 
 void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
   plan(batch);
-  CAIRN_CHECK(std::ssize(rows) == rows_ * config_.embedding);
-  hidden_ = activations_.hidden;
-  backend_.write(rows.data(), static_cast<int64_t>(rows.size_bytes()), hidden_);
-  if (per_layer_inputs_) per_layer_inputs_->look_up(batch.tokens);
+  residual_.begin_step();
+  residual_.load(rows, rows_);
+  look_up_inputs(batch);
   backend_.begin_step();
   if (!per_layer_inputs_) return;
-  weights_.embedding.look_up(backend_, batch.tokens, config_.embedding_scale, activations_.normed);
-  per_layer_inputs_->compute(activations_.normed);
+  float* tokens = activations_.residual.normed;
+  weights_.embedding.look_up(backend_, batch.tokens, config_.embedding_scale, tokens);
+  per_layer_inputs_->compute(tokens);
 }
 
 void Decoder::run_layers(const PagePool& pool) {
   compute_ropes();
   for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
+    const LayerConfig& config = config_.layers[layer];
+    if (config.engram >= 0) engrams_->add(config.engram, *weights_of(layer).engram, residual_.stream(rows_));
+    if (config_.dspark) keep_main_inputs(layer);
     mix(layer, pool);
     if (per_layer_inputs_) per_layer_inputs_->begin_layer(static_cast<int32_t>(layer));
     if (layer + 1 == config_.layers.size() && !has_mtp()) select_output_rows();
-    if (config_.layer(layer).feed_forward) feed_forward(layer);
+    if (config.feed_forward) feed_forward(layer);
     end_layer(layer);
   }
 }
@@ -198,9 +265,14 @@ void Decoder::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
   keeps_logits_ = batch.keep_logits;
-  if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
+  LowRankRows* const adapters = weights_.adapter_rows.get();
+  if (adapters != nullptr) {
     adapters->begin();
     for (const BatchSlice& slice : batch.slices) adapters->add(slice.adapter_scales, slice.rows);
+  }
+  if (compressed_) {
+    compressed_->begin_step(batch_, *batch.pool, adapters);
+    tokens_.assign(batch.tokens.begin(), batch.tokens.end());
   }
   states_.clear();
   draft_rows_.clear();
@@ -211,6 +283,10 @@ void Decoder::plan(const Batch& batch) {
       for (int32_t row = end - slice.drafts; row < end; ++row) draft_rows_.push_back(row);
     }
   }
+  plan_temperatures();
+}
+
+void Decoder::plan_temperatures() {
   temperatures_.clear();
   if (config_.temperature_scale == 0) return;
   for (const int32_t position : batch_.positions()) {
@@ -219,18 +295,31 @@ void Decoder::plan(const Batch& batch) {
   }
 }
 
-void Decoder::compute_ropes() { activations_.ropes.compute(backend_, turns_.empty() ? batch_.positions() : turns_); }
+void Decoder::compute_ropes() {
+  if (compressed_) return compressed_->compute_ropes();
+  activations_.ropes.compute(backend_, turns_.empty() ? batch_.positions() : turns_);
+}
 
 void Decoder::mix(size_t layer, const PagePool& pool) {
   const LayerConfig& kind = config_.layer(layer);
   if (kind.mixer == Mixer::kNone) return;
   const LayerWeights& weights = weights_of(layer);
-  const float* x = block_input(weights.attention_norm);
-  if (config_.parallel_residual) begin_parallel(weights, x);
+  const float* x = residual_.read(weights.attention_norm, weights.attention_streams, rows_);
+  residual_.keep_parallel(weights.feed_forward_norm, x, rows_);
+  if (kind.mixer == Mixer::kCompressedAttention) attend_compressed(layer, x);
   if (kind.attends()) attention(layer, pool, x);
   if (kind.recurs()) recur(layer, pool, x);
-  control_vectors_.after_attention(backend_, layer, activations_.block, rows_);
-  add_block(weights.attention_post_norm);
+  control_vectors_.after_attention(backend_, layer, residual_.block(), rows_);
+  residual_.write(weights.attention_post_norm, rows_);
+}
+
+void Decoder::attend_compressed(size_t layer, const float* x) {
+  DraftBlocks blocks;
+  if (layer >= config_.layers.size() && config_.dspark) {
+    blocks = {.slices = block_.row_slices, .rows = config_.dspark->block};
+  }
+  compressed_->run(config_.layer(layer).compressed, *weights_of(layer).compressed, kv_.compressed[layer], x,
+                   residual_.block(), blocks);
 }
 
 AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const {
@@ -251,95 +340,55 @@ AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const 
 void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
   const LayerWeights& weights = weights_of(layer);
   const AttentionStep step = attention_step(layer, pool);
-  if (!config_.mla) return weights.attention->run(backend_, activations_.attention, step, x, activations_.block);
+  if (!config_.mla) return weights.attention->run(backend_, activations_.attention, step, x, residual_.block());
   MlaStep rows{.attention = step, .index_keys = {}};
   const KvPlace place = kv_.places[layer];
   if (config_.mla->indexer && config_.layer(layer).indexer) {
     rows.index_keys = pool.view(place.group, place.layer + 1);
   }
-  weights.mla->run(backend_, activations_.mla, rows, x, activations_.block);
+  weights.mla->run(backend_, activations_.mla, rows, x, residual_.block());
 }
 
 void Decoder::end_layer(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_of(layer);
   if (per_layer_inputs_) {
-    float* block = activations_.block;
-    weights.input->run(backend_, *per_layer_inputs_, hidden(), rows_, block);
+    float* block = residual_.block();
+    weights.input->run(backend_, *per_layer_inputs_, residual_.stream(rows_), rows_, block);
     control_vectors_.after_feed_forward(backend_, layer, block, rows_);
-    add_block(weights.input_post_norm);
+    residual_.write(weights.input_post_norm, rows_);
   }
   if (config_.layer_output_scale) {
-    backend_.scale_and_softcap(hidden(), rows_ * config_.embedding, weights.output_scale, 0);
-  }
-}
-
-void Decoder::add_block(const Norm& post_norm) {
-  if (config_.post_norms) post_norm.run(backend_, activations_.block, rows_, activations_.block);
-  residual_pending_ = true;
-}
-
-float* Decoder::hidden() {
-  if (std::exchange(residual_pending_, false)) {
-    backend_.add(hidden_, activations_.block, rows_ * config_.embedding, config_.residual_scale);
-  }
-  return hidden_;
-}
-
-const float* Decoder::block_input(const Norm& norm) {
-  if (!config_.pre_norms) return hidden();
-  float* normed = activations_.normed;
-  norm_hidden(norm, normed);
-  return normed;
-}
-
-void Decoder::begin_parallel(const LayerWeights& weights, const float* x) {
-  parallel_input_ = x;
-  if (config_.feed_forward_norm.empty()) return;
-  norm_hidden(weights.feed_forward_norm, activations_.parallel);
-  parallel_input_ = activations_.parallel;
-}
-
-void Decoder::norm_hidden(const Norm& norm, float* out) {
-  if (std::exchange(residual_pending_, false)) {
-    norm.add_and_run(backend_, hidden_, activations_.block, config_.residual_scale, rows_, out);
-  } else {
-    norm.run(backend_, hidden_, rows_, out);
+    backend_.scale_and_softcap(residual_.stream(rows_), rows_ * config_.embedding, weights.output_scale, 0);
   }
 }
 
 // Those of logits first.
 void Decoder::select_output_rows() {
-  const auto gather = [&](const float* all, int64_t width, float* wanted) {
-    const int64_t logits = std::ssize(batch_.logit_rows()) * width;
-    if (logits > 0) backend_.gather_rows(all, batch_.logit_rows(), width, wanted);
-    if (!batch_.hidden_rows().empty()) backend_.gather_rows(all, batch_.hidden_rows(), width, wanted + logits);
-  };
-  gather(hidden(), config_.embedding, activations_.last);
-  if (config_.parallel_residual) {
-    float* other = parallel_input_ == activations_.parallel ? activations_.normed : activations_.parallel;
-    gather(parallel_input_, config_.embedding, other);
-    parallel_input_ = other;
-  }
-  if (per_layer_inputs_) {
-    gather(per_layer_inputs_->input(), config_.per_layer_input, per_layer_inputs_->other());
-    per_layer_inputs_->use_other();
-  }
-  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(batch_.logit_rows(), batch_.hidden_rows());
-  rows_ = static_cast<int32_t>(batch_.logit_rows().size() + batch_.hidden_rows().size());
-  hidden_ = activations_.last;
+  const std::span<const int32_t> logits = batch_.logit_rows(), hidden = batch_.hidden_rows();
+  residual_.choose(logits, hidden, rows_);
+  if (per_layer_inputs_) per_layer_inputs_->choose(logits, hidden);
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(logits, hidden);
+  if (!tokens_.empty()) choose_tokens(logits, hidden);
+  rows_ = static_cast<int32_t>(logits.size() + hidden.size());
+}
+
+void Decoder::choose_tokens(std::span<const int32_t> first, std::span<const int32_t> then) {
+  all_tokens_.swap(tokens_);
+  tokens_.clear();
+  for (const int32_t row : first) tokens_.push_back(all_tokens_[row]);
+  for (const int32_t row : then) tokens_.push_back(all_tokens_[row]);
 }
 
 Result<LogitsView> Decoder::logits() {
-  if (rows_ > 0) norm_hidden(weights_.output_norm, hidden_);
-  return head(weights_.output);
+  return head(weights_.output, residual_.finish(weights_.output_norm, weights_.output_streams, rows_));
 }
 
-Result<LogitsView> Decoder::head(const Linear& output) {
-  const HeadRows rows{.logits = static_cast<int32_t>(batch_.logit_rows().size()),
-                      .hidden = static_cast<int32_t>(batch_.hidden_rows().size()),
-                      .keep_logits = keeps_logits_};
-  return head_.run(output, hidden_, rows, activations_.logits);
+Result<LogitsView> Decoder::head(const Linear& output, const float* rows) {
+  const HeadRows wanted{.logits = static_cast<int32_t>(batch_.logit_rows().size()),
+                        .hidden = static_cast<int32_t>(batch_.hidden_rows().size()),
+                        .keep_logits = keeps_logits_};
+  return head_.run(output, rows, wanted, activations_.logits);
 }
 
 EmbeddingAbility Decoder::embedding() const {

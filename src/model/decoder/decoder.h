@@ -1,5 +1,6 @@
 /// One forward pass of a decoder over a ragged batch: whatever a DecoderConfig says, by operations of a Backend.
-/// Where several backends share the layers, each has a Decoder of its own (pipeline.h).
+/// Where several backends share the layers, each has a Decoder of its own (pipeline.h). How the layers that draft work
+/// is in mtp.cpp and dspark.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "model/model_options.h"
 #include "model/parts/head.h"
 #include "model/parts/recurrent/layers.h"
+#include "model/parts/residual.h"
 #include "model/runner.h"
 
 namespace cairn {
@@ -36,7 +38,8 @@ class Decoder final : public Runner {
 
   /// Runs all layers.
   Result<LogitsView> step(const Batch& batch) override;
-  /// For a range of layers with the first, but not the last: writes `rows` [rows of the batch, embedding].
+  /// For a range of layers with the first, but not the last: writes `rows` [rows of the batch, R], where R is
+  /// ResidualConfig::saved_elements().
   Result<void> first_step(const Batch& batch, std::span<float> rows);
   /// For a range with neither the first nor the last layer: replaces the rows by those behind its layers.
   Result<void> middle_step(const Batch& batch, std::span<float> rows);
@@ -46,7 +49,8 @@ class Decoder final : public Runner {
   /// makes its rows of pairs of a token and the row before it, `out` [this embedding, its own] makes rows of its own.
   void use_assistant(std::unique_ptr<Decoder> assistant, Linear in, Linear out);
   Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override;
-  bool has_mtp() const override { return config_.keeps_rows; }
+  bool has_mtp() const override { return config_.drafts(); }
+  int32_t draft_block() const override { return config_.dspark ? config_.dspark->block : 1; }
   Result<LogitsView> mtp_step(const Batch& batch) override;
   const KvLayout& kv_layout() const override { return kv_.layout; }
   int64_t vocabulary() const override { return config_.vocabulary; }
@@ -66,21 +70,26 @@ class Decoder final : public Runner {
   Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options, LayerRange range,
           KvPlan kv);
 
-  /// Makes activations_.
+  /// Makes activations_, and gives the parts theirs.
   Result<void> allocate(int32_t logit_rows);
-  /// Fills batch_ and temperatures_.
+  void reserve_rows(const ModelOptions& options, int32_t logit_rows);
+  /// Fills batch_ and what else belongs to the step.
   void plan(const Batch& batch);
+  void plan_temperatures();
   static WorkspaceSizes work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows);
   /// The residual stream of the rows before the range: of their tokens, or those that a range before has left.
   void begin_with_tokens(const Batch& batch);
   void begin_with(const Batch& batch, std::span<const float> rows);
+  /// Work of a step that comes before the backend's.
+  void look_up_inputs(const Batch& batch);
   void run_layers(const PagePool& pool);
   void compute_ropes();
   /// Attention, or what the layer has instead.
   void mix(size_t layer, const PagePool& pool);
   AttentionStep attention_step(size_t layer, const PagePool& pool) const;
-  /// From the normalised input to activations_.block.
+  /// From the normalised input to the block's output.
   void attention(size_t layer, const PagePool& pool, const float* x);
+  void attend_compressed(size_t layer, const float* x);
   void recur(size_t layer, const PagePool& pool, const float* x);
   /// Number of a layer among those of its device that keep a state.
   int32_t state_layer(size_t layer) const;
@@ -89,42 +98,51 @@ class Decoder final : public Runner {
   void dense_and_routed(const LayerWeights& weights, const float* x, float* out);
   /// What follows the feed-forward: the layer's own input, and its scale of the residual stream.
   void end_layer(size_t layer);
-  /// hidden += residual_scale * norm(block), when hidden is asked for.
-  void add_block(const Norm& post_norm);
-  /// The residual stream with all blocks.
-  float* hidden();
-  /// The same, normalised; `out` may be hidden_.
-  void norm_hidden(const Norm& norm, float* out);
-  /// What a block reads: hidden, normalised if that comes first.
-  const float* block_input(const Norm& norm);
-  /// Sets parallel_input_, where attention reads `x`.
-  void begin_parallel(const LayerWeights& weights, const float* x);
   /// Reads the head that ranks into host memory.
   Result<void> read_labels();
-  /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
+  /// After the last attention only rows that something is wanted of go on.
   void select_output_rows();
+  void choose_tokens(std::span<const int32_t> first, std::span<const int32_t> then);
   /// The end of a step, behind the last layer.
   Result<LogitsView> finish(const Batch& batch);
   Result<LogitsView> logits();
-  /// What the rows that are wanted, in hidden_, give by the output's weights.
-  Result<LogitsView> head(const Linear& output);
+  /// What the rows that are wanted, [rows_, embedding] and normalised, give by the output's weights.
+  Result<LogitsView> head(const Linear& output, const float* rows);
+  const LayerWeights& weights_of(size_t layer) const { return weights_.layers[layer - range_.begin]; }
 
   // -- The MTP module, mtp.cpp.
-  /// The end of a step with a module: normalises and keeps all rows, and computes the logits of those that are wanted.
+  /// The end of a step with a module: keeps all rows, and computes the logits of those that are wanted.
   Result<LogitsView> logits_of_kept_rows(const PagePool& pool);
   /// Computes of the batch's rows what drafts for later ones look back at.
   void follow(const Batch& batch);
-  /// hidden_ = what the module's layer reads of the tokens and the rows before them.
+  /// The residual stream = what the module's layer reads of the tokens and the rows before them.
   void begin_drafts(const Batch& batch);
+  /// The same by two matrices.
+  void add_projections(const float* tokens, const float* before);
   /// activations_.pairs of the batch's tokens and the rows before them, normalised for an MTP module.
   void pair_rows(const Batch& batch);
   Result<LogitsView> assisted_step(const Batch& batch);
   /// Of an assistant: drafts from pairs; `rows` are what it gives. A slice has one row, which sees what its position
   /// sees, but is turned by the position behind.
   Result<LogitsView> assist(const Batch& batch, const Linear& in, const float* pairs, const Linear& out, float* rows);
-  /// Writes normalised rows to where the next ones look for them.
+  /// Writes rows to where the next ones look for them.
   void keep_rows(const PagePool& pool, const float* rows);
-  const LayerWeights& weights_of(size_t layer) const { return weights_.layers[layer - range_.begin]; }
+  /// Stores the keys that a layer which drafts makes of what it reads, `x`.
+  void store_keys(size_t layer, const PagePool& pool, const float* x);
+
+  // -- The drafting head, dspark.cpp.
+  /// Sequences that draft blocks at once.
+  static int32_t draft_slices_max(const DecoderConfig& model, int32_t rows_max, int32_t logits_max);
+  void reserve_dspark();
+  /// Keeps what the head reads before `layer` of the model.
+  void keep_main_inputs(size_t layer);
+  /// follow() for the head.
+  void follow_dspark(const PagePool& pool);
+  void plan_block(const Batch& batch);
+  void compute_block(const PagePool& pool);
+  Result<LogitsView> dspark_step(const Batch& batch);
+  /// Fills confidence_ for the block's rows, whose drafts follow tokens with markov_rows.
+  void judge_drafts();
 
   const DecoderConfig config_;
   const DecoderWeights weights_;
@@ -136,6 +154,9 @@ class Decoder final : public Runner {
   ControlVectors control_vectors_;
   ActivationArena arena_;
   DecoderActivations activations_;
+  Residual residual_;
+  std::optional<CompressedAttention> compressed_;
+  std::optional<Engrams> engrams_;
   std::optional<RecurrentLayers> recurrent_;
   std::optional<PerLayerInputs> per_layer_inputs_;
   std::vector<float> labels_;           // [0, 1 or 2, embedding]
@@ -145,18 +166,28 @@ class Decoder final : public Runner {
 
   // Of the step in progress; reserved once.
   BatchRows batch_;
-  int32_t rows_ = 0;                       // those that are still wanted
-  float* hidden_ = nullptr;                // [rows_, embedding], the residual stream
-  bool residual_pending_ = false;          // activations_.block is still to be added
-  const float* parallel_input_ = nullptr;  // [rows_, embedding], what the feed-forward beside attention reads
-  std::vector<float> temperatures_;        // per row, if the model has them
-  std::vector<TokenId> position_ids_;      // rows of the table of learned positions
-  std::vector<StateSlice> states_;         // of the layer in progress
-  std::vector<int32_t> draft_rows_;        // ascending; none without recurrent layers
+  int32_t rows_ = 0;                   // those that are still wanted
+  std::vector<TokenId> tokens_;        // of these rows, if experts may be chosen by them
+  std::vector<TokenId> all_tokens_;    // before some were chosen
+  std::vector<float> temperatures_;    // per row, if the model has them
+  std::vector<TokenId> position_ids_;  // rows of the table of learned positions
+  std::vector<StateSlice> states_;     // of the layer in progress
+  std::vector<int32_t> draft_rows_;    // ascending; none without recurrent layers
   std::vector<BatchSlice> assistant_slices_;
   std::vector<int32_t> turns_;  // of an assistant: positions by which the rows are turned
   bool keeps_logits_ = false;
   Head head_;
+
+  /// Of the block of drafts.
+  struct Block {
+    std::vector<TokenId> tokens;
+    std::vector<BatchSlice> slices;
+    std::vector<const PageTable*> pages;     // each block's sequence
+    std::vector<AttentionSlice> row_slices;  // each row as the last of its block, so that it sees all of it
+    std::vector<int32_t> rows;               // of block_logits
+    std::vector<float> confidence;
+  };
+  Block block_;
 };
 
 }  // namespace cairn

@@ -17,9 +17,9 @@ void Decoder::recur(size_t layer, const PagePool& pool, const float* x) {
   const RecurrentStep step{.rows = rows_, .slices = states_, .drafts = draft_rows_, .layer = state_layer(layer)};
   const RecurrentWeights& weights = *weights_of(layer).recurrent;
   if (kind.attends()) {
-    recurrent_->run_and_add(kind.mixer, weights, step, x, activations_.block);
+    recurrent_->run_and_add(kind.mixer, weights, step, x, residual_.block());
   } else {
-    recurrent_->run(kind.mixer, weights, step, x, activations_.block);
+    recurrent_->run(kind.mixer, weights, step, x, residual_.block());
   }
 }
 

@@ -2,21 +2,28 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
+
+#include "model/decoder/dspark_weights.h"
+#include "model/decoder/mtp_weights.h"
 
 namespace cairn {
 
 namespace {
 
-/// Loads the tensors of one layer, "blk.N.".
 class LayerLoader {
  public:
-  LayerLoader(WeightLoader& loader, const DecoderConfig& config, int32_t layer)
-      : loader_(loader), config_(config), layer_(layer), prefix_(fmt::format("blk.{}.", layer)) {}
+  LayerLoader(WeightLoader& loader, const DecoderConfig& config, int32_t layer, std::string prefix)
+      : loader_(loader), config_(config), layer_(layer), prefix_(std::move(prefix)) {}
 
   Result<LayerWeights> load() {
     LayerWeights weights;
     CAIRN_TRY_VOID(load_norms(weights));
-    if (layer().attends()) CAIRN_TRY_VOID(load_attention(weights));
+    CAIRN_TRY_VOID(load_attention(weights));
+    if (layer().engram >= 0) {
+      weights.engram = std::make_unique<EngramWeights>();
+      CAIRN_TRY(*weights.engram, load_engram(loader_, config_.engram, layer().engram, prefix_));
+    }
     if (layer().recurs()) {
       weights.recurrent = std::make_unique<RecurrentWeights>();
       CAIRN_TRY(*weights.recurrent, load_recurrent_weights(loader_, prefix_, layer().mixer, *config_.recurrent));
@@ -31,7 +38,7 @@ class LayerLoader {
     }
     if (!layer().feed_forward) return weights;
     const bool beside = config_.experts && config_.experts->beside_dense;
-    if (layer().routed) CAIRN_TRY_VOID(load_experts(*config_.experts, weights));
+    if (layer().routed) CAIRN_TRY_VOID(load_experts(config_.experts_of(layer_), weights));
     if (!layer().routed || beside) {
       FeedForwardConfig dense = config_.feed_forward;
       dense.length = layer().feed_forward_length;
@@ -42,23 +49,31 @@ class LayerLoader {
 
  private:
   Result<void> load_attention(LayerWeights& weights) {
-    if (config_.mla) {
+    if (layer().mixer == Mixer::kCompressedAttention) {
+      weights.compressed = std::make_unique<CompressedAttentionWeights>();
+      CAIRN_TRY(*weights.compressed,
+                CompressedAttentionWeights::load(loader_, prefix_, *config_.compressed, layer().compressed));
+    } else if (layer().attends() && config_.mla) {
       const bool chooses = config_.mla->indexer && layer().indexer;
       CAIRN_TRY(weights.mla, Mla::load(loader_, prefix_, config_.embedding, *config_.mla, chooses));
-    } else {
+    } else if (layer().attends()) {
       CAIRN_TRY(weights.attention, Attention::load(loader_, prefix_, config_.embedding, config_.attention(layer())));
     }
     return {};
   }
 
   Result<void> load_norms(LayerWeights& weights) {
-    if (config_.pre_norms && layer().mixer != Mixer::kNone) {
+    if (const auto& streams = config_.residual.hyper_connections) {
+      CAIRN_TRY(weights.attention_streams, StreamWeights::load(loader_, prefix_ + "hc_attn", *streams));
+      CAIRN_TRY(weights.feed_forward_streams, StreamWeights::load(loader_, prefix_ + "hc_ffn", *streams));
+    }
+    if (config_.residual.pre_norms && layer().mixer != Mixer::kNone) {
       CAIRN_TRY(weights.attention_norm, norm(config_.attention_norm));
     }
-    if (config_.pre_norms && layer().feed_forward && !config_.feed_forward_norm.empty()) {
+    if (config_.residual.pre_norms && layer().feed_forward && !config_.feed_forward_norm.empty()) {
       CAIRN_TRY(weights.feed_forward_norm, norm(config_.feed_forward_norm));
     }
-    if (config_.post_norms) {
+    if (config_.residual.post_norms) {
       CAIRN_TRY(weights.attention_post_norm, norm("post_attention_norm"));
       CAIRN_TRY(weights.feed_forward_post_norm, norm("post_ffw_norm"));
     }
@@ -82,8 +97,12 @@ class LayerLoader {
       CAIRN_TRY(weights.routed_norm, norm("pre_ffw_norm_2"));
       CAIRN_TRY(weights.routed_post_norm, norm("post_ffw_norm_2"));
     }
-    const FeedForwardConfig& form = config_.feed_forward;
-    CAIRN_TRY(weights.experts, Experts::load(loader_, prefix_, width, experts, form, form));
+    MoeConfig own = experts;
+    if (layer().hashed_experts) own.hashed_tokens = config_.vocabulary;
+    FeedForwardConfig routed = config_.feed_forward, shared = config_.feed_forward;
+    if (layer().clamp) routed.clamp = layer().clamp;
+    if (layer().shared_clamp) shared.clamp = layer().shared_clamp;
+    CAIRN_TRY(weights.experts, Experts::load(loader_, prefix_, width, own, routed, shared));
     return {};
   }
 
@@ -95,36 +114,65 @@ class LayerLoader {
   const std::string prefix_;
 };
 
-Result<void> load_mtp_module(WeightLoader& loader, const DecoderConfig& config, DecoderWeights& weights) {
-  const auto layer = static_cast<int32_t>(config.layers.size());
-  const std::string prefix = fmt::format("blk.{}.nextn.", layer);
-  const int64_t width = config.embedding;
-  MtpWeights& mtp = weights.mtp;
-  const NormConfig of_pair{.epsilon = config.norm.epsilon};
-  CAIRN_TRY(mtp.token_norm, Norm::load(loader, prefix + "enorm", width, of_pair));
-  CAIRN_TRY(mtp.row_norm, Norm::load(loader, prefix + "hnorm", width, of_pair));
-  CAIRN_TRY(mtp.pair, loader.linear(prefix + "eh_proj", width, 2 * width));
-  if (const std::string norm = prefix + "shared_head_norm"; loader.has(norm + ".weight")) {
-    CAIRN_TRY(mtp.output_norm, Norm::load(loader, norm, width, config.norm));
+// No text has the router's biases for images.
+void mark_image_biases(WeightLoader& loader) {
+  for (const gguf::Tensor& tensor : loader.file().tensors()) {
+    if (tensor.name.ends_with(".exp_probs_b_vl.bias")) loader.mark_used(tensor.name);
   }
-  if (const std::string table = prefix + "embed_tokens"; loader.has(table + ".weight")) {
-    CAIRN_TRY(mtp.embedding, loader.lookup_table(table, config.vocabulary, width));
+}
+
+// A drafting head in the model's file needs no warning where nobody asks for drafts.
+void mark_drafting_head(WeightLoader& loader) {
+  for (const gguf::Tensor& tensor : loader.file().tensors()) {
+    if (tensor.name.starts_with("mtp.")) loader.mark_used(tensor.name);
   }
-  if (const std::string output = prefix + "shared_head_head"; loader.has(output + ".weight")) {
-    CAIRN_TRY(mtp.output, loader.linear(output, config.vocabulary, width));
+}
+
+Result<void> load_output(WeightLoader& loader, const DecoderConfig& config, bool is_embedding,
+                         DecoderWeights& weights) {
+  const auto& streams = config.residual.hyper_connections;
+  if (streams && !streams->carried) {
+    CAIRN_TRY(weights.output_streams, StreamWeights::load_output(loader, "output_hc", *streams));
   }
-  CAIRN_TRY(LayerWeights loaded, LayerLoader(loader, config, layer).load());
-  weights.layers.push_back(std::move(loaded));
+  CAIRN_TRY(weights.output_norm, Norm::load(loader, config.output_norm, config.embedding, config.norm));
+  if (is_embedding) {
+    weights.output.weight = weights.embedding.weight;
+  } else {
+    CAIRN_TRY(weights.output, loader.linear("output", config.vocabulary, config.embedding));
+  }
+  if (config.labels > 0) {
+    CAIRN_TRY(weights.labels, loader.lookup_table("cls.output", config.labels, config.embedding));
+  }
+  return {};
+}
+
+/// The layers that draft, and what they have beside.
+Result<void> load_drafting(WeightLoader& loader, const DecoderConfig& config, const gguf::Reader* drafts,
+                           DecoderWeights& weights) {
+  if (config.compressed && (!config.dspark || drafts != nullptr)) mark_drafting_head(loader);
+  if (!config.mtp_layer && !config.dspark) return {};
+  const auto load = config.dspark ? load_dspark_weights : load_mtp_weights;
+  if (drafts == nullptr) return load(loader, config, weights);
+  // No adapter changes a file of its own.
+  WeightLoader others = loader.for_file(*drafts);
+  mark_image_biases(others);
+  CAIRN_TRY_VOID(load(others, config, weights));
+  if (loader.wants(others.bytes())) others.warn_of_unused();
   return {};
 }
 
 }  // namespace
 
-Result<DecoderWeights> load_decoder_weights(WeightLoader& loader, const DecoderConfig& config, LayerRange range) {
+Result<LayerWeights> load_layer(WeightLoader& loader, const DecoderConfig& config, int32_t layer, std::string prefix) {
+  return LayerLoader(loader, config, layer, std::move(prefix)).load();
+}
+
+Result<DecoderWeights> load_decoder_weights(WeightLoader& loader, const DecoderConfig& config, LayerRange range,
+                                            const gguf::Reader* drafts) {
   DecoderWeights weights;
-  const bool output_is_embedding = config.output_is_embedding || !loader.has("output.weight");
-  const bool drafts = range.is_last(config) && config.mtp_layer.has_value();
-  if (range.is_first() || config.per_layer_input > 0 || drafts || (range.is_last(config) && output_is_embedding)) {
+  const bool is_last = range.is_last(config);
+  const bool output_is_embedding = !config.compressed && (config.output_is_embedding || !loader.has("output.weight"));
+  if (range.is_first() || config.per_layer_input > 0 || (is_last && (config.drafts() || output_is_embedding))) {
     CAIRN_TRY(weights.embedding, loader.token_table("token_embd", config.vocabulary, config.embedding));
   }
   if (range.is_first() && config.learned_positions) {
@@ -134,33 +182,15 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& loader, const DecoderC
     CAIRN_TRY(weights.per_layer_inputs,
               PerLayerInputWeights::load(loader, config.per_layer_inputs(range.begin, range.end)));
   }
-  weights.layers.reserve(range.end - range.begin + (config.mtp_layer ? 1 : 0));
+  const int32_t drafting = config.dspark ? config.dspark->stages : config.mtp_layer ? 1 : 0;
+  weights.layers.reserve(range.end - range.begin + drafting);
   for (int32_t layer = range.begin; layer < range.end; ++layer) {
-    CAIRN_TRY(LayerWeights loaded, LayerLoader(loader, config, layer).load());
-    weights.layers.push_back(std::move(loaded));
+    CAIRN_TRY(weights.layers.emplace_back(), load_layer(loader, config, layer, fmt::format("blk.{}.", layer)));
   }
-  if (!range.is_last(config)) {
-    CAIRN_TRY_VOID(loader.allocate_adapters());
-    weights.adapter_rows = loader.adapter_rows();
-    return weights;
-  }
-  CAIRN_TRY(weights.output_norm, Norm::load(loader, config.output_norm, config.embedding, config.norm));
-  if (output_is_embedding) {
-    weights.output.weight = weights.embedding.weight;
-  } else {
-    CAIRN_TRY(weights.output, loader.linear("output", config.vocabulary, config.embedding));
-  }
-  if (config.mtp_layer) {
-    Result<void> loaded = load_mtp_module(loader, config, weights);
-    if (!loaded.has_value()) {
-      loaded.error().message +=
-          "; the model loads without its MTP module: leave out --speculate, or draft with --draft "
-          "SMALL.gguf";
-      return std::unexpected(std::move(loaded.error()));
-    }
-  }
-  if (config.labels > 0) {
-    CAIRN_TRY(weights.labels, loader.lookup_table("cls.output", config.labels, config.embedding));
+  if (config.compressed) mark_image_biases(loader);
+  if (is_last) {
+    CAIRN_TRY_VOID(load_output(loader, config, output_is_embedding, weights));
+    CAIRN_TRY_VOID(load_drafting(loader, config, drafts, weights));
   }
   CAIRN_TRY_VOID(loader.allocate_adapters());
   weights.adapter_rows = loader.adapter_rows();

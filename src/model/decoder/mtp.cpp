@@ -5,13 +5,14 @@
 #include "model/decoder/decoder.h"
 
 // The MTP module of Decoder, or an assistant in its place: a decoder of its own that reads keys and values of this one.
-// At position p it reads the token there and the normalised row that the model, or the module itself in a draft before,
-// has left at p - 1; so what a step has computed is all that drafts need.
+// At position p it reads the token there and the row that the model, or the module itself in a draft before, has left
+// at p - 1: its streams, or where there is one the normalised row. So what a step has computed is all that drafts need.
 namespace cairn {
 
 Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
   CAIRN_CHECK(has_mtp());
   for (const BatchSlice& slice : batch.slices) CAIRN_CHECK(slice.rows == 1 && slice.logits == LogitsWanted::kLast);
+  if (config_.dspark) return dspark_step(batch);
   plan(batch);
   backend_.begin_step();
   if (assistant_ != nullptr) return assisted_step(batch);
@@ -21,25 +22,29 @@ Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
   mix(layer, *batch.pool);
   feed_forward(layer);
   const MtpWeights& weights = weights_.mtp;
-  norm_hidden(weights.output_norm.exists() ? weights.output_norm : weights_.output_norm, hidden_);
-  keep_rows(*batch.pool, hidden_);
-  return head(weights.output.weight.rows > 0 ? weights.output : weights_.output);
+  const bool several = residual_.hyper_connections() != nullptr;
+  if (several) keep_rows(*batch.pool, residual_.stream(rows_));
+  const float* rows =
+      residual_.finish(weights.output_norm.exists() ? weights.output_norm : weights_.output_norm,
+                       weights.output_streams.exist() ? weights.output_streams : weights_.output_streams, rows_);
+  if (!several) keep_rows(*batch.pool, rows);
+  return head(weights.output.weight.rows > 0 ? weights.output : weights_.output, rows);
 }
 
 Result<LogitsView> Decoder::logits_of_kept_rows(const PagePool& pool) {
-  const int64_t width = config_.embedding;
-  float* rows = activations_.normed;
-  norm_hidden(weights_.output_norm, rows);
+  if (residual_.hyper_connections() != nullptr) {
+    keep_rows(pool, residual_.stream(rows_));
+    select_output_rows();
+    return logits();
+  }
+  float* rows = activations_.residual.normed;
+  residual_.norm_stream(weights_.output_norm, rows_, rows);
   keep_rows(pool, rows);
   // Those of logits first.
-  const auto logits = static_cast<int64_t>(batch_.logit_rows().size());
-  hidden_ = activations_.last;
-  if (logits > 0) backend_.gather_rows(rows, batch_.logit_rows(), width, hidden_);
-  if (!batch_.hidden_rows().empty()) {
-    backend_.gather_rows(rows, batch_.hidden_rows(), width, hidden_ + logits * width);
-  }
-  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(batch_.logit_rows(), batch_.hidden_rows());
-  return head(weights_.output);
+  const std::span<const int32_t> logits = batch_.logit_rows(), hidden = batch_.hidden_rows();
+  gather_chosen(backend_, rows, logits, hidden, config_.embedding, activations_.residual.last);
+  if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(logits, hidden);
+  return head(weights_.output, activations_.residual.last);
 }
 
 void Decoder::keep_rows(const PagePool& pool, const float* rows) {
@@ -48,19 +53,20 @@ void Decoder::keep_rows(const PagePool& pool, const float* rows) {
 }
 
 void Decoder::begin_drafts(const Batch& batch) {
-  residual_pending_ = false;
-  hidden_ = activations_.hidden;
+  residual_.begin_step();
   pair_rows(batch);
-  const MatmulTarget pair[] = {weights_.mtp.pair.to(hidden_)};
-  backend_.matmul(pair, activations_.pairs, rows_);
+  if (weights_.mtp.pair.weight.rows == 0) return;
+  const MatmulTarget pair[] = {weights_.mtp.pair.to(residual_.stream(rows_))};
+  backend_.matmul(pair, activations_.pairs, rows_ * config_.residual.streams());
 }
 
 void Decoder::pair_rows(const Batch& batch) {
   const MtpWeights& weights = weights_.mtp;
-  const int64_t width = config_.embedding;
+  HyperConnections* const several = residual_.hyper_connections();
+  const int64_t width = config_.embedding, rows = int64_t{rows_} * config_.residual.streams();
   const bool normed = assistant_ == nullptr;
-  float* tokens = activations_.normed;
-  float* before = activations_.block;
+  float* tokens = activations_.residual.normed;
+  float* before = several != nullptr ? several->flat() : residual_.block();
   const float scale = config_.embedding_scale;
   if (weights.embedding.rows > 0) {
     backend_.embed(weights.embedding, batch.tokens, scale, tokens);
@@ -70,9 +76,25 @@ void Decoder::pair_rows(const Batch& batch) {
   if (normed) weights.token_norm.run(backend_, tokens, rows_, tokens);
   const KvPlace place = kv_.mtp_rows;
   backend_.mla()->load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), before);
-  if (normed) weights.row_norm.run(backend_, before, rows_, before);
-  backend_.copy_columns(tokens, width, activations_.pairs, 2 * width, rows_, width);
-  backend_.copy_columns(before, width, activations_.pairs + width, 2 * width, rows_, width);
+  if (normed) weights.row_norm.run(backend_, before, rows, before);
+  if (weights.token.weight.rows > 0) return add_projections(tokens, before);
+  if (several != nullptr) {
+    several->begin(tokens, rows_);
+    tokens = several->streams();
+  }
+  backend_.copy_columns(tokens, width, activations_.pairs, 2 * width, rows, width);
+  backend_.copy_columns(before, width, activations_.pairs + width, 2 * width, rows, width);
+}
+
+void Decoder::add_projections(const float* tokens, const float* before) {
+  HyperConnections& streams = *residual_.hyper_connections();
+  const int64_t rows = int64_t{rows_} * config_.residual.streams();
+  const MatmulTarget token[] = {weights_.mtp.token.to(residual_.block())};
+  backend_.matmul(token, tokens, rows_);
+  streams.repeat(residual_.block(), rows_, streams.other());
+  const MatmulTarget row[] = {weights_.mtp.row.to(streams.streams())};
+  backend_.matmul(row, before, static_cast<int32_t>(rows));
+  backend_.add(streams.streams(), streams.other(), rows * config_.embedding, 1);
 }
 
 void Decoder::use_assistant(std::unique_ptr<Decoder> assistant, Linear in, Linear out) {
@@ -90,7 +112,7 @@ Result<LogitsView> Decoder::assisted_step(const Batch& batch) {
   assistant_slices_.assign(batch.slices.begin(), batch.slices.end());
   for (BatchSlice& slice : assistant_slices_) slice.position_begin -= slice.drafts_before + 1;
   const Batch drafts{batch.tokens, assistant_slices_, batch.pool, batch.keep_logits};
-  float* rows = activations_.block;
+  float* rows = residual_.block();
   CAIRN_TRY(const LogitsView result,
             assistant_->assist(drafts, assistant_in_, activations_.pairs, assistant_out_, rows));
   keep_rows(*batch.pool, rows);
@@ -102,14 +124,13 @@ Result<LogitsView> Decoder::assist(const Batch& batch, const Linear& in, const f
   plan(batch);
   turns_.clear();
   for (const int32_t position : batch_.positions()) turns_.push_back(position + 1);
-  hidden_ = activations_.hidden;
-  const MatmulTarget begin[] = {in.to(hidden_)};
+  const MatmulTarget begin[] = {in.to(residual_.begin_step())};
   backend_.matmul(begin, pairs, rows_);
   run_layers(*batch.pool);
-  norm_hidden(weights_.output_norm, hidden_);
+  const float* last = residual_.finish(weights_.output_norm, weights_.output_streams, rows_);
   const MatmulTarget end[] = {out.to(rows)};
-  backend_.matmul(end, hidden_, rows_);
-  return head(weights_.output);
+  backend_.matmul(end, last, rows_);
+  return head(weights_.output, last);
 }
 
 void Decoder::follow(const Batch& batch) {
@@ -118,8 +139,13 @@ void Decoder::follow(const Batch& batch) {
   begin_drafts(batch);
   const size_t layer = config_.layers.size();
   const LayerWeights& weights = weights_of(layer);
-  weights.attention->project_keys(backend_, activations_.attention, attention_step(layer, *batch.pool),
-                                  block_input(weights.attention_norm));
+  store_keys(layer, *batch.pool, residual_.read(weights.attention_norm, weights.attention_streams, rows_));
+}
+
+void Decoder::store_keys(size_t layer, const PagePool& pool, const float* x) {
+  const LayerWeights& weights = weights_of(layer);
+  if (compressed_) return compressed_->store_keys(*weights.compressed, kv_.compressed[layer], x);
+  weights.attention->project_keys(backend_, activations_.attention, attention_step(layer, pool), x);
 }
 
 }  // namespace cairn

@@ -114,6 +114,15 @@ struct CompressedPlaces {
   KvPlace index_scores;
 };
 
+/// Adds the rows of a layer to the layout, on one device. `window` is CompressedAttentionConfig::window, or more in
+/// layers that draft. `before` has the places of the layers before this one, whose compressed rows it may see.
+CompressedPlaces add_compressed_kv(const CompressedAttentionConfig& config, const CompressedLayerConfig& layer,
+                                   int32_t window, int32_t device, std::span<const CompressedPlaces> before,
+                                   KvLayout& layout);
+
+/// The ways to turn of layers without compressed rows, then of the others: each there and back.
+void add_compressed_ropes(const RopeParams& params, CompressedAttentionConfig& config);
+
 /// Arrays of a step for R rows.
 struct CompressedAttentionActivations {
   float* query_low = nullptr;

@@ -262,6 +262,7 @@ void Engrams::find(const KvView& kv, std::span<const AttentionSlice> slices, std
 
   const int64_t count = config_.rows_per_token();
   for (int32_t engram = 0; std::cmp_less(engram, tables_.size()); ++engram) {
+    if (tables_[engram] == nullptr) continue;
     for (int64_t row = 0; row < rows_; ++row) {
       const auto found = std::span(table_rows_).subspan((int64_t{engram} * rows_max_ + row) * count, count);
       engram_rows(config_, engram, std::span(classes_).subspan(row * order, order), found);

@@ -81,7 +81,8 @@ class Engrams {
  public:
   /// Bytes of host memory that prepare() asks for.
   static int64_t bytes(const EngramConfig& config, int64_t rows);
-  /// `config` and what `tables` point to outlive this; a table for each layer that has one.
+  /// `config` and what `tables` point to outlive this; a table for each layer that has one, null for those of layers on
+  /// other devices.
   Engrams(Backend& backend, const EngramConfig& config, std::vector<const gguf::Tensor*> tables);
   /// The arrays, once they are allocated, for steps of at most `rows`.
   void prepare(const EngramActivations& activations, int64_t rows);

@@ -61,12 +61,13 @@ Result<void> read_routing(const MetadataReader& keys, const RoutingDefaults& mis
 
 /// Arrays of a step for R rows, beside those that experts share with dense feed-forwards.
 struct ExpertsActivations {
-  float* router = nullptr;       ///< [R, experts]
-  int32_t* ids = nullptr;        ///< [R, used]
-  float* weights = nullptr;      ///< [R, used]
-  float* latent = nullptr;       ///< [R, MoeConfig::latent], what experts read and then what they give
-  float* out = nullptr;          ///< [R, used, embedding]
-  float* shared = nullptr;       ///< [R, embedding], of what works beside the experts; may be `out`
+  float* router = nullptr;   ///< [R, experts]
+  int32_t* ids = nullptr;    ///< [R, used]
+  float* weights = nullptr;  ///< [R, used]
+  float* latent = nullptr;   ///< [R, MoeConfig::latent], what experts read and then what they give
+  float* out = nullptr;      ///< [R, used, embedding]
+  float* shared =
+      nullptr;  ///< [R, embedding], of what works beside the experts; may be `out`, which is combined by then
   float* shared_gate = nullptr;  ///< [R]
   std::vector<int32_t> given{};  ///< [R, used] in host memory, where a table chooses experts; reserved once
 

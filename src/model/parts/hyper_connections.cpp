@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "kernels/backend.h"
+#include "model/batch_rows.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn {
+
+int64_t HyperConnectionConfig::saved_elements() const { return width() + (carried ? stream_shares(streams) : 0); }
 
 Result<StreamWeights> StreamWeights::load(WeightLoader& loader, const std::string& name,
                                           const HyperConnectionConfig& config) {
@@ -65,6 +69,26 @@ void HyperConnections::begin_step() {
   carried_ = activations_.shares_first;
 }
 
+void HyperConnections::save(std::span<float> saved, int32_t rows) {
+  constexpr auto kElementBytes = static_cast<int64_t>(sizeof(float));
+  CAIRN_CHECK(std::ssize(saved) == rows * config_.saved_elements());
+  const int64_t elements = rows * config_.width();
+  backend_.read(activations_.streams, elements * kElementBytes, saved.data());
+  if (!config_.carried) return;
+  backend_.read(carried_, rows * stream_shares(config_.streams) * kElementBytes, saved.data() + elements);
+}
+
+void HyperConnections::load(std::span<const float> saved, int32_t rows) {
+  constexpr auto kElementBytes = static_cast<int64_t>(sizeof(float));
+  CAIRN_CHECK(std::ssize(saved) == rows * config_.saved_elements());
+  const int64_t elements = rows * config_.width();
+  backend_.write(saved.data(), elements * kElementBytes, activations_.streams);
+  if (!config_.carried) return;
+  backend_.write(saved.data() + elements, rows * stream_shares(config_.streams) * kElementBytes, activations_.shares);
+  carried_ = activations_.shares;
+  std::swap(activations_.shares, activations_.shares_next);
+}
+
 void HyperConnections::repeat(const float* x, int32_t rows, float* streams) {
   stream_rows_.clear();
   for (int32_t row = 0; row < rows; ++row) stream_rows_.insert(stream_rows_.end(), config_.streams, row);
@@ -100,14 +124,10 @@ void HyperConnections::write(const float* block, int32_t rows) {
 }
 
 void HyperConnections::choose(std::span<const int32_t> first, std::span<const int32_t> then) {
-  const auto gather = [&](const float* all, int64_t width, float* wanted) {
-    if (!first.empty()) backend_.gather_rows(all, first, width, wanted);
-    if (!then.empty()) backend_.gather_rows(all, then, width, wanted + std::ssize(first) * width);
-  };
-  gather(activations_.streams, config_.width(), activations_.streams_next);
+  gather_chosen(backend_, activations_.streams, first, then, config_.width(), activations_.streams_next);
   std::swap(activations_.streams, activations_.streams_next);
   if (!config_.carried) return;
-  gather(carried_, stream_shares(config_.streams), activations_.shares);
+  gather_chosen(backend_, carried_, first, then, stream_shares(config_.streams), activations_.shares);
   carried_ = activations_.shares;
   std::swap(activations_.shares, activations_.shares_next);
 }

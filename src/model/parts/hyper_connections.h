@@ -28,6 +28,8 @@ struct HyperConnectionConfig {
   bool averaged = false;  ///< the mean of all streams is asked for, too
 
   int64_t width() const { return streams * embedding; }
+  /// Elements of a token that HyperConnections::save() leaves.
+  int64_t saved_elements() const;
 };
 
 /// A block's logits of stream shares, and what they are scaled and moved by.
@@ -70,6 +72,10 @@ class HyperConnections {
   void begin_step();
   /// Each of rows [rows, embedding] becomes every stream.
   void begin(const float* x, int32_t rows) { repeat(x, rows, activations_.streams); }
+  /// Reads the streams, and by what shares the next block reads them, into host memory once the backend finishes;
+  /// load() takes the step up from there. `saved` has [rows, HyperConnectionConfig::saved_elements()] elements.
+  void save(std::span<float> saved, int32_t rows);
+  void load(std::span<const float> saved, int32_t rows);
   /// input [rows, embedding] = what a block reads of the streams, normalised.
   void read(const StreamWeights& weights, const Norm& norm, int32_t rows, float* input);
   /// Mixes what the block gives into the streams.

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "kernels/backend.h"
+#include "model/batch_rows.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn {
@@ -83,6 +84,12 @@ void PerLayerInputs::begin_layer(int32_t layer) {
   input_ = activations_.input;
   backend_->copy_columns(activations_.inputs + (layer - config_.begin) * elements, config_.row_elements(), input_,
                          elements, rows_, elements);
+}
+
+void PerLayerInputs::choose(std::span<const int32_t> first, std::span<const int32_t> then) {
+  float* other = input_ == activations_.input ? activations_.other : activations_.input;
+  gather_chosen(*backend_, input_, first, then, config_.elements, other);
+  input_ = other;
 }
 
 Result<std::unique_ptr<LayerInput>> LayerInput::load(WeightLoader& loader, const std::string& prefix,

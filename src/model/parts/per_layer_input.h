@@ -64,10 +64,9 @@ class PerLayerInputs {
   /// Takes out the inputs of a layer: input() is [rows, elements].
   void begin_layer(int32_t layer);
   float* input() const { return input_; }
-  /// An array for as many elements as input(), which becomes input() by use_other().
-  float* other() const { return input_ == activations_.input ? activations_.other : activations_.input; }
-  void use_other() { input_ = other(); }
-  /// An array for so many elements, too.
+  /// Only these rows of input() go on, in this order.
+  void choose(std::span<const int32_t> first, std::span<const int32_t> then);
+  /// An array for as many elements as input().
   float* gate() const { return activations_.gate; }
   const PerLayerInputConfig& config() const { return config_; }
 

@@ -9,8 +9,9 @@ namespace cairn {
 
 enum class Mixer {
   kAttention,
-  kGatedDeltaNet,       ///< Qwen3-Next, Qwen 3.5
-  kKimiDeltaAttention,  ///< Kimi Linear
+  kCompressedAttention,  ///< DeepSeek V4
+  kGatedDeltaNet,        ///< Qwen3-Next, Qwen 3.5
+  kKimiDeltaAttention,   ///< Kimi Linear
   kMamba2,
   kShortConvolution,    ///< LFM2
   kAttentionAndMamba2,  ///< side by side on the same input, their results added (Falcon-H1)

@@ -87,6 +87,7 @@ void RecurrentLayers::run(Mixer mixer, const RecurrentWeights& weights, const Re
     case Mixer::kShortConvolution:
       return short_convolution(weights, step, x, out);
     case Mixer::kAttention:
+    case Mixer::kCompressedAttention:
     case Mixer::kNone:
       break;
   }

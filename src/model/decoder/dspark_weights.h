@@ -12,24 +12,20 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "model/deepseek4/config.h"
-#include "model/deepseek4/weights.h"
-#include "model/weights/weight_loader.h"
+#include "model/decoder/decoder_weights.h"
 
-namespace cairn::deepseek4 {
+namespace cairn {
 
 /// Whether the file is such a head alone.
 bool is_dspark_file(const gguf::Reader& file);
 /// Whether the file has such a head, alone or beside a model.
 bool has_dspark(const gguf::Reader& file);
 
-/// Adds the head of `file` to the model's numbers, and its layers to those of the model. Errors: kCorruptFile with the
-/// key or the tensor, kInvalidArgument (it is of the other one of V4 and V4.1), kUnsupported (a form of the head that
-/// is not known).
-Result<void> read_dspark_config(const gguf::Reader& file, ModelConfig& config);
+/// Adds the head of `file` to the model's numbers. Errors: kCorruptFile with the key or the tensor, kInvalidArgument
+/// (it is of the other one of V4 and V4.1), kUnsupported (a form of the head that is not known).
+Result<void> read_dspark_config(const gguf::Reader& file, DecoderConfig& config);
 
 /// Fills weights.dspark and adds the layers. `loader` is of the file that has the head. Errors: the loader's.
-Result<void> load_dspark_weights(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
-                                 ModelWeights& weights);
+Result<void> load_dspark_weights(WeightLoader& loader, const DecoderConfig& config, DecoderWeights& weights);
 
-}  // namespace cairn::deepseek4
+}  // namespace cairn

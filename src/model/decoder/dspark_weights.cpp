@@ -1,4 +1,4 @@
-#include "model/deepseek4/dspark_weights.h"
+#include "model/decoder/dspark_weights.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 #include "model/metadata_reader.h"
 
-namespace cairn::deepseek4 {
+namespace cairn {
 namespace {
 
 constexpr std::string_view kDflash = "dflash";
@@ -19,7 +19,7 @@ constexpr std::string_view kAlone = "deepseek4-dspark";
 constexpr std::string_view kAlone41 = "deepseek41-dspark";
 constexpr std::string_view kStreamsKey = "dflash.hyper_connection.count";  // other models' heads have no streams
 
-std::string_view architecture_of(const gguf::Reader& file) {
+std::string_view architecture_name(const gguf::Reader& file) {
   const auto name = file.metadata().string("general.architecture");
   return name.has_value() ? *name : std::string_view();
 }
@@ -27,7 +27,7 @@ std::string_view architecture_of(const gguf::Reader& file) {
 /// Where a file has the head: its numbers, and its tensors.
 class Names {
  public:
-  explicit Names(const gguf::Reader& file) : file_(file), dflash_(architecture_of(file) == kDflash) {
+  explicit Names(const gguf::Reader& file) : file_(file), dflash_(architecture_name(file) == kDflash) {
     while (stages_ <= kDsparkStagesMax && has(stage(stages_) + "attn_q_a.weight")) ++stages_;
   }
 
@@ -79,7 +79,7 @@ Result<const gguf::Tensor*> needed(const gguf::Reader& file, const std::string& 
 
 class DsparkReader {
  public:
-  DsparkReader(const gguf::Reader& file, const ModelConfig& model)
+  DsparkReader(const gguf::Reader& file, const DecoderConfig& model)
       : file_(file), model_(model), names_(file), keys_(file, names_.keys()) {}
 
   Result<DsparkConfig> read() {
@@ -100,11 +100,11 @@ class DsparkReader {
 
  private:
   Result<void> check_form() const {
-    const std::string_view architecture = architecture_of(file_);
-    const bool other = model_.is_v41 ? architecture == kAlone : architecture == kAlone41;
+    const std::string_view architecture = architecture_name(file_);
+    const bool other = model_.compressed->is_v41 ? architecture == kAlone : architecture == kAlone41;
     if (other) {
       return fail(Code::kInvalidArgument, "the draft file is of DeepSeek {}, but the model is {}",
-                  model_.is_v41 ? "V4" : "V4.1", model_.is_v41 ? "V4.1" : "V4");
+                  model_.compressed->is_v41 ? "V4" : "V4.1", model_.compressed->is_v41 ? "V4.1" : "V4");
     }
     if (names_.stages() < 1 || names_.stages() > kDsparkStagesMax) {
       const std::string first = names_.stage(0) + "attn_q_a.weight";
@@ -151,8 +151,8 @@ class DsparkReader {
       return fail_at("key " + full, Code::kCorruptFile, "{} names layer {}, but it must be in 0 .. {}", full, target,
                      most);
     }
-    int64_t later = !names_.is_dflash() && !model_.is_v41 ? 1 : 0;
-    if (names_.is_dflash() && model_.is_v41 && std::ranges::max(targets) == layers) later = -1;
+    int64_t later = !names_.is_dflash() && !model_.compressed->is_v41 ? 1 : 0;
+    if (names_.is_dflash() && model_.compressed->is_v41 && std::ranges::max(targets) == layers) later = -1;
     for (const int64_t target : targets) {
       if (target + later < 0) {
         return fail_at("key " + full, Code::kCorruptFile, "{} names layers {} and {}, which no head of V4.1 reads",
@@ -174,39 +174,38 @@ class DsparkReader {
       return keys_.contains(first) ? first : second;
     };
     constexpr int64_t kUsedOfV41 = 3;
-    dspark_.experts = model_.experts;
+    dspark_.experts = *model_.experts;
     RouteParams& route = dspark_.experts.route;
     CAIRN_TRY(route.experts,
               keys_.integer_or(named("n_routed_experts", "expert_count"), tensor->shape[1], 1, kExpertsMax));
-    const int64_t missing = std::min<int64_t>(model_.is_v41 ? kUsedOfV41 : model_.experts.route.used, route.experts);
+    const int64_t missing =
+        std::min<int64_t>(model_.compressed->is_v41 ? kUsedOfV41 : model_.experts->route.used, route.experts);
     CAIRN_TRY(route.used, keys_.integer_or(named("num_experts_per_tok", "expert_used_count"), missing, 1,
                                            std::min<int64_t>(route.experts, kExpertsUsedMax)));
     return {};
   }
 
   const gguf::Reader& file_;
-  const ModelConfig& model_;
+  const DecoderConfig& model_;
   const Names names_;
   const MetadataReader keys_;
   DsparkConfig dspark_;
 };
 
-Result<void> load_head(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
-                       ModelWeights& weights) {
+Result<void> load_head(WeightLoader& loader, const DecoderConfig& config, DecoderWeights& weights) {
   const DsparkConfig& dspark = *config.dspark;
-  const Names names(file);
+  const HyperConnectionConfig& streams = *config.residual.hyper_connections;
+  const Names names(loader.file());
   const int64_t width = config.embedding, rank = dspark.markov_rank;
   DsparkWeights& head = weights.dspark;
   CAIRN_TRY(head.main, loader.linear(names.main(), width, std::ssize(dspark.targets) * width));
   CAIRN_TRY(head.main_norm, Norm::load(loader, names.main_norm(), width, config.norm));
   for (int32_t stage = 0; stage < dspark.stages; ++stage) {
-    const size_t layer = config.main_layers() + stage;
-    CAIRN_TRY(LayerWeights loaded, load_layer(loader, file, config, layer, names.stage(stage)));
-    weights.layers.push_back(std::move(loaded));
+    const auto layer = static_cast<int32_t>(config.layers.size()) + stage;
+    CAIRN_TRY(weights.layers.emplace_back(), load_layer(loader, config, layer, names.stage(stage)));
   }
-  if (!config.is_v41) {
-    CAIRN_TRY(head.output_streams,
-              StreamWeights::load_output(loader, names.output_streams(), config.hyper_connections()));
+  if (!streams.carried) {
+    CAIRN_TRY(head.output_streams, StreamWeights::load_output(loader, names.output_streams(), streams));
   }
   CAIRN_TRY(head.output_norm, Norm::load(loader, names.output_norm(), width, config.norm));
   CAIRN_TRY(head.markov_embedding, loader.lookup_table(names.markov_embedding(), config.vocabulary, rank));
@@ -221,7 +220,7 @@ Result<void> load_head(WeightLoader& loader, const gguf::Reader& file, const Mod
 }  // namespace
 
 bool is_dspark_file(const gguf::Reader& file) {
-  const std::string_view architecture = architecture_of(file);
+  const std::string_view architecture = architecture_name(file);
   return architecture == kAlone || architecture == kAlone41 ||
          (architecture == kDflash && file.metadata().contains(kStreamsKey));
 }
@@ -230,23 +229,20 @@ bool has_dspark(const gguf::Reader& file) {
   return is_dspark_file(file) || file.find_tensor("mtp.0.main_proj.weight") != nullptr;
 }
 
-Result<void> read_dspark_config(const gguf::Reader& file, ModelConfig& config) {
+Result<void> read_dspark_config(const gguf::Reader& file, DecoderConfig& config) {
   Result<DsparkConfig> read = DsparkReader(file, config).read();
   if (!read.has_value()) return with_a_way_out(std::move(read.error()), file);
-  DsparkConfig& dspark = *read;
-  LayerConfig layer;  // it sees its window alone
-  layer.clamp = config.layers.back().clamp;
-  layer.shared_clamp = config.layers.back().shared_clamp;
-  config.layers.insert(config.layers.end(), dspark.stages, layer);
-  config.dspark = std::move(dspark);
+  read->layer = config.window_layer();
+  config.dspark = std::move(*read);
+  // It reads the mean of the streams.
+  config.residual.hyper_connections->averaged = true;
   return {};
 }
 
-Result<void> load_dspark_weights(WeightLoader& loader, const gguf::Reader& file, const ModelConfig& config,
-                                 ModelWeights& weights) {
-  Result<void> loaded = load_head(loader, file, config, weights);
-  if (!loaded.has_value()) return with_a_way_out(std::move(loaded.error()), file);
+Result<void> load_dspark_weights(WeightLoader& loader, const DecoderConfig& config, DecoderWeights& weights) {
+  Result<void> loaded = load_head(loader, config, weights);
+  if (!loaded.has_value()) return with_a_way_out(std::move(loaded.error()), loader.file());
   return {};
 }
 
-}  // namespace cairn::deepseek4
+}  // namespace cairn
