@@ -43,7 +43,8 @@ FRAGMENT = re.compile(r"(?:As|Before|Behind|By|Of|So|That|Those)\b")
 FRAGMENTS_MAX = 118  # only falls
 ISA_INCLUDES = re.compile(r'^(immintrin\.h|arm_neon\.h|cstddef|cstdint|cstring|quant/blocks\.h|kernels/cpu/.*\.h)$')
 CUDA_FOLDER = ROOT / "src" / "kernels" / "cuda"
-EMULATED_CUDA_FOLDER = CUDA_FOLDER / "emulated"
+# Folders whose headers are compiled alone and whose sources clang-tidy reads.
+BUILT = ("src", "apps", "tests/emulation")
 BANNED = [
     (re.compile(r"-ffast-math|-march=native"), "breaks the same-bytes promise or the portable build"),
     (re.compile(r"/(?:work|root|home/\w+)/"), "a machine's path"),
@@ -87,7 +88,7 @@ def sources(*folders, suffixes=(".h", ".cpp", ".cu", ".cuh")):
 
 
 def needs_cuda(path):
-    return path.is_relative_to(CUDA_FOLDER) and not path.is_relative_to(EMULATED_CUDA_FOLDER)
+    return path.is_relative_to(CUDA_FOLDER)
 
 
 def module_deps():
@@ -151,7 +152,7 @@ def room_pairs(folder):
     edges = set()
     for path in sources(f"src/{folder}"):
         inside = path.relative_to(base)
-        if path.stem.endswith(("_test", "_bench")) or {"testing", "emulated"} & set(inside.parts):
+        if path.stem.endswith(("_test", "_bench")) or "testing" in inside.parts:
             continue
         room = inside.parts[0] if len(inside.parts) > 1 else path.stem
         for other in re.findall(rf'^\s*#include "{folder}/([^"]+)"', path.read_text(), re.M):
@@ -343,7 +344,7 @@ def check_headers(report, build, cuda):
         text = f'#include "{name.removeprefix("src/")}"\n' if name.startswith("src/") else f'#include "{ROOT}/{name}"\n'
         if not stub.exists() or stub.read_text() != text:
             stub.write_text(text)
-        flags = ["-std=c++23", "-O0", "-I", str(ROOT / "src"), "-I", str(ROOT / "apps/cairn"), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
+        flags = ["-std=c++23", "-O0", *(word for folder in ("src", "apps/cairn", "tests") for word in ("-I", str(ROOT / folder))), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
         if needs_cuda(header):
             if not cuda:
                 return header, None
@@ -357,14 +358,14 @@ def check_headers(report, build, cuda):
         return header, done
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for header, done in pool.map(compile_alone, sources("src", "apps", suffixes=(".h",))):
+        for header, done in pool.map(compile_alone, sources(*BUILT, suffixes=(".h",))):
             if done and done.returncode != 0:
                 first = next((l for l in done.stderr.splitlines() if "error" in l), done.stderr[:200])
                 report(header, 1, f"does not compile alone: {first}")
 
 
 def check_clang_tidy(report, build, cuda):
-    files = [str(p) for p in sources("src", "apps", suffixes=(".cpp",)) if not p.stem.endswith(("_test", "_bench"))
+    files = [str(p) for p in sources(*BUILT, suffixes=(".cpp",)) if not p.stem.endswith(("_test", "_bench"))
              and ISA_FLAGS.get(p.parent.name, (platform.machine(),))[0] == platform.machine()
              and (cuda or not needs_cuda(p))]  # the build has no commands for them
 

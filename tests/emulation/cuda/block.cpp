@@ -1,4 +1,4 @@
-#include "kernels/cuda/emulated/block.h"
+#include "emulation/cuda/block.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/emulated/fiber.h"
-#include "kernels/cuda/emulated/include/cuda_runtime.h"
+#include "emulation/cuda/fiber.h"
+#include "emulation/cuda/include/cuda_runtime.h"
 #include "kernels/cuda/runtime/grid.cuh"
 
 uint3 threadIdx;

@@ -1,4 +1,4 @@
-#include "kernels/cuda/emulated/fiber.h"
+#include "emulation/cuda/fiber.h"
 
 #include <sys/mman.h>
 

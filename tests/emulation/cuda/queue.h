@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "kernels/cuda/emulated/include/cuda_runtime_api.h"
+#include "emulation/cuda/include/cuda_runtime_api.h"
 
 namespace cairn::cuda::emulated {
 

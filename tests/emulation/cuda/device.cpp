@@ -1,8 +1,8 @@
 // Properties of the emulated devices.
 #include <cstdio>
 
-#include "kernels/cuda/emulated/include/cuda_runtime_api.h"
-#include "kernels/cuda/emulated/queue.h"
+#include "emulation/cuda/include/cuda_runtime_api.h"
+#include "emulation/cuda/queue.h"
 
 using namespace cairn::cuda::emulated;
 

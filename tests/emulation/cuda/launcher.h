@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/cuda/emulated/block.h"
-#include "kernels/cuda/emulated/include/cuda_runtime_api.h"
+#include "emulation/cuda/block.h"
+#include "emulation/cuda/include/cuda_runtime_api.h"
 
 namespace cairn::cuda::emulated {
 

@@ -1,7 +1,7 @@
 /// The part of CUDA's binary16 functions that kernels use.
 #pragma once
 
-#include "kernels/cuda/emulated/include/vector_types.h"
+#include "emulation/cuda/include/vector_types.h"
 #include "quant/float_formats.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names

@@ -1,7 +1,7 @@
 // Memory of the emulated devices: host memory, with a separate allocation for each call, so that AddressSanitizer
 // notices accesses beyond its end. While a device is idle, the beginning of each allocation is poisoned, as the host
 // may not access it.
-#include "kernels/cuda/emulated/device_memory.h"
+#include "emulation/cuda/device_memory.h"
 
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@
 #include <cstring>
 #include <map>
 
-#include "kernels/cuda/emulated/block.h"
-#include "kernels/cuda/emulated/queue.h"
+#include "emulation/cuda/block.h"
+#include "emulation/cuda/queue.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>

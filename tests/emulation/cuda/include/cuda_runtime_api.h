@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "kernels/cuda/emulated/include/vector_types.h"
+#include "emulation/cuda/include/vector_types.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 #define CUDART_VERSION 13000

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/cuda/emulated/block.h"
-#include "kernels/cuda/emulated/include/cuda_runtime_api.h"
-#include "kernels/cuda/emulated/include/vector_types.h"
-#include "kernels/cuda/emulated/launcher.h"
+#include "emulation/cuda/block.h"
+#include "emulation/cuda/include/cuda_runtime_api.h"
+#include "emulation/cuda/include/vector_types.h"
+#include "emulation/cuda/launcher.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 #define __CUDACC__

@@ -1,4 +1,4 @@
-// Tests the emulated GPU itself (kernels/cuda/emulated): correct kernels work, and wrong ones are detected.
+// Tests the emulated GPU itself (tests/emulation/cuda): correct kernels work, and wrong ones are detected.
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>

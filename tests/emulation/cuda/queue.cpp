@@ -1,4 +1,4 @@
-#include "kernels/cuda/emulated/queue.h"
+#include "emulation/cuda/queue.h"
 
 #include <array>
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "kernels/cuda/emulated/device_memory.h"
-#include "kernels/cuda/emulated/launcher.h"
+#include "emulation/cuda/device_memory.h"
+#include "emulation/cuda/launcher.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 struct EmulatedStream {

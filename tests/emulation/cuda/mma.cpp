@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "kernels/cuda/emulated/block.h"
+#include "emulation/cuda/block.h"
 #include "kernels/cuda/matmul/mma.cuh"
 
 namespace cairn::cuda {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/emulated/launcher.h"
-#include "kernels/cuda/emulated/queue.h"
+#include "emulation/cuda/launcher.h"
+#include "emulation/cuda/queue.h"
 
 using namespace cairn::cuda::emulated;
 

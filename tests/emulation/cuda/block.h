@@ -12,7 +12,7 @@
 #include <source_location>
 #include <string_view>
 
-#include "kernels/cuda/emulated/include/vector_types.h"
+#include "emulation/cuda/include/vector_types.h"
 
 namespace cairn::cuda::emulated {
 

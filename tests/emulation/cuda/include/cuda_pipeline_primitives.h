@@ -1,7 +1,7 @@
 /// CUDA's asynchronous copies from global to shared memory.
 #pragma once
 
-#include "kernels/cuda/emulated/block.h"
+#include "emulation/cuda/block.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes,
