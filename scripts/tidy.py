@@ -37,7 +37,7 @@ ISA_FLAGS = {
 PROTOCOLS = {"openai", "anthropic", "ollama", "llama_cpp", "responses", "frames"}
 KNOW_PROTOCOLS = {"routes.cpp", "model_endpoints.cpp", "field_table_test.cpp", "control_tokens_test.cpp"}
 # Rooms of a module (entries of its folder, without tests) that include each other, as pairs. The numbers only fall.
-ROOM_PAIRS_MAX = {"base": 1, "cache": 1, "gguf": 2, "grammar": 3, "hub": 1, "jinja": 5, "kernels/cpu": 5, "kernels/cuda": 5, "loader": 1, "net": 1, "synth": 1, "tokenizer": 1}
+ROOM_PAIRS_MAX = {"base": 1, "cache": 1, "gguf": 2, "grammar": 3, "hub": 1, "jinja": 5, "kernels/cpu": 5, "kernels/cuda": 5, "net": 1, "synth": 1, "tokenizer": 1}
 # A comment on lines of its own is a sentence with a subject; one that begins so is none.
 FRAGMENT = re.compile(r"(?:As|Before|Behind|By|Of|So|That|Those)\b")
 FRAGMENTS_MAX = 118  # only falls

@@ -16,7 +16,7 @@
 #include "chat/pair_prompts.h"
 #include "engine/testing/collected_response.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "loader/registry.h"
+#include "loader/model_load.h"
 #include "reference_logits.h"
 
 namespace cairn {

@@ -7,10 +7,9 @@
 #include "base/log.h"
 #include "base/text/json.h"
 #include "kernels/backend.h"
-#include "loader/device.h"
 #include "loader/memory_plan.h"
+#include "loader/model_load.h"
 #include "model/model.h"
-#include "model/weights/pack_cache.h"
 
 namespace cairn {
 namespace {

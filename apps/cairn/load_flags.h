@@ -8,7 +8,11 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "loader/registry.h"
+#include "loader/device.h"
+#include "loader/load_options.h"
+#include "loader/loaded_model.h"
+#include "model/runner.h"
+#include "model/weights/pack_cache.h"
 
 namespace cairn {
 

@@ -23,6 +23,7 @@
 #include "base/text/utf8.h"
 #include "chat/chat_prompt.h"
 #include "chat/pair_prompts.h"
+#include "loader/model_load.h"
 #include "tokenizer/test_support.h"
 
 namespace cairn::api {

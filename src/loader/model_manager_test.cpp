@@ -1,5 +1,4 @@
 #include "loader/model_manager.h"
-#include "base/testing/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +6,10 @@
 #include <future>
 #include <thread>
 #include <utility>
+
+#include "base/testing/test_data.h"
+#include "loader/model_load.h"
+#include "loader/registry.h"
 
 namespace cairn {
 namespace {

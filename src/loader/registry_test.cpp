@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/testing/test_data.h"
+#include "loader/model_load.h"
 #include "loader/unloader.h"
 
 namespace cairn {

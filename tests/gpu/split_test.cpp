@@ -13,7 +13,7 @@
 #include "gpu/model_lab.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "loader/device.h"
-#include "loader/registry.h"
+#include "loader/model_load.h"
 
 namespace cairn::gpu {
 namespace {

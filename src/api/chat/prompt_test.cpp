@@ -14,7 +14,7 @@
 
 #include "base/testing/test_data.h"
 #include "chat/tool_calls/format.h"
-#include "loader/registry.h"
+#include "loader/model_load.h"
 
 namespace cairn::api {
 namespace {

@@ -10,6 +10,7 @@
 
 #include "api/stream/response_stream.h"
 #include "base/testing/test_data.h"
+#include "loader/model_load.h"
 
 namespace cairn::api::frames {
 namespace {
