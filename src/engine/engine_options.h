@@ -22,9 +22,9 @@ struct SpeculationOptions {
 };
 
 struct EngineOptions {
-  std::string model{};            ///< name of the model, for whoever is told of the engine
-  std::vector<int32_t> kv_pages;  ///< pages of every KV group
-  int32_t queue_max = 256;        ///< maximum waiting requests; more are refused with kQueueFull
+  std::string model{};              ///< name of the model, for whoever is told of the engine
+  std::vector<int32_t> kv_pages{};  ///< pages of every KV group
+  int32_t queue_max = 256;          ///< maximum waiting requests; more are refused with kQueueFull
   int32_t sequences_max =
       64;  ///< maximum sequences in the batch; never more than the runner's batch_tokens_max and logits_max
   int32_t tenant_requests_max = 0;  ///< maximum waiting and running requests of one tenant (see Tenants); 0: no limit

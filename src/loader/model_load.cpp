@@ -71,15 +71,11 @@ std::string name_of(const std::filesystem::path& path, const LoadOptions& option
 
 ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mtp_file,
                               std::span<const LoraAdapter> adapters) {
-  ModelOptions model_options;
-  model_options.context_tokens = options.context_tokens;
-  model_options.kv_type = options.kv_type;
-  model_options.control_vectors = options.control_vectors;
+  ModelOptions model_options = options.model;
   model_options.adapters = adapters;
-  model_options.simulate_rounding = options.simulate_rounding;
   // A model that drafts leaves the block that could nothing to do.
   const bool drafts = !options.draft_model.empty() && mtp_file == nullptr;
-  model_options.load_mtp = mtp_file != nullptr || (options.speculation.tokens_max > 0 && !drafts);
+  model_options.load_mtp = mtp_file != nullptr || (options.engine.speculation.tokens_max > 0 && !drafts);
   model_options.mtp_file = mtp_file;
   return model_options;
 }
@@ -101,13 +97,13 @@ int32_t logit_rows(const Device& device) { return all_on_gpus(device) ? kGpuLogi
 // What is known before weights are read.
 struct Preparation {
   std::unique_ptr<DraftModel> draft;  // null: none
+  ModelOptions model{};               // for the device
   MemoryPlan plan;
-  int64_t available_bytes = 0;  // ModelOptions::available_bytes
-  int64_t host_bytes = 0;       // of the machine's memory
+  int64_t host_bytes = 0;  // of the machine's memory
 };
 
 int64_t host_bytes_of(const Preparation& prepared, const Device& device, const LoadOptions& options) {
-  int64_t bytes = options.kv_host_bytes;
+  int64_t bytes = options.engine.kv_host_bytes;
   if (prepared.draft != nullptr && !device.on_gpu()) bytes += prepared.draft->plan.bytes();
   for (size_t i = 0; i < device.parts.size(); ++i)
     if (!device.parts[i].gpu) bytes += prepared.plan.stages[i].bytes();
@@ -115,27 +111,28 @@ int64_t host_bytes_of(const Preparation& prepared, const Device& device, const L
 }
 
 Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
-                            const LoadOptions& options, ModelOptions model_options, int64_t host_bytes_max) {
-  model_options.batch_tokens_max = step_rows(device);
-  model_options.logits_max = logit_rows(device);
+                            const LoadOptions& options, const ModelOptions& model_options, int64_t host_bytes_max) {
   Preparation made;
-  if (!device.on_gpu()) made.available_bytes = bounded_host_bytes(device.backend().available_bytes(), host_bytes_max);
-  model_options.available_bytes = made.available_bytes;
+  made.model = model_options;
+  made.model.batch_tokens_max = step_rows(device);
+  made.model.logits_max = logit_rows(device);
+  if (!device.on_gpu())
+    made.model.available_bytes = bounded_host_bytes(device.backend().available_bytes(), host_bytes_max);
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty() && model_options.mtp_file == nullptr) {
     CAIRN_TRY(made.draft, open_draft(options.draft_model, tokenizer, device.backend(),
-                                     {.context_tokens = options.context_tokens, .sequences = options.sequences}));
+                                     {.context_tokens = options.model.context_tokens, .sequences = options.sequences}));
     draft_bytes = made.draft->plan.bytes();
   }
-  const MemoryRequest request{.context_tokens = options.context_tokens,
+  const MemoryRequest request{.context_tokens = options.model.context_tokens,
                               .kv_bytes = options.kv_bytes,
                               .sequences = options.sequences,
-                              .sequences_running = options.sequences_max,
-                              .step_rows = model_options.batch_tokens_max,
-                              .kv_host_bytes = options.kv_host_bytes,
-                              .kv_disk = !options.kv_disk.folder.empty() && options.prefix_cache,
+                              .sequences_running = options.engine.sequences_max,
+                              .step_rows = made.model.batch_tokens_max,
+                              .kv_host_bytes = options.engine.kv_host_bytes,
+                              .kv_disk = !options.kv_disk.folder.empty() && options.engine.prefix_cache,
                               .host_bytes_max = host_bytes_max};
-  CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, request, draft_bytes));
+  CAIRN_TRY(made.plan, plan_device_memory(file, device, made.model, request, draft_bytes));
   made.host_bytes = host_bytes_of(made, device, options);
   return made;
 }
@@ -159,7 +156,7 @@ void set_embedding(LoadedModel& model, const EmbeddingAbility& ability, Pooling 
   if (ability.pooling == Pooling::kNone) model.embedding.pooling = usual;
 }
 
-// Once everything is loaded. What is returned is the engine's to ask: the model outlives it.
+// What is returned is the engine's to ask: the model outlives it.
 std::function<Result<void>()> watch_files(LoadedModel& model) {
   model.files->watch(model.file);
   if (model.mtp_file != nullptr) model.files->watch(*model.mtp_file);
@@ -178,6 +175,15 @@ std::vector<float> name_adapters(const LoadOptions& options, LoadedModel& model)
   return scales;
 }
 
+// Once everything else is loaded. Names the model's adapters, too.
+EngineOptions engine_options_of(const LoadOptions& options, LoadedModel& model) {
+  EngineOptions engine_options = options.engine;
+  engine_options.model = model.name;
+  engine_options.adapter_scales = name_adapters(options, model);
+  engine_options.check_weights = watch_files(model);
+  return engine_options;
+}
+
 Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options, const LoadOptions& options) {
   if (model.draft != nullptr) {
     return fail_at("draft", Code::kInvalidArgument, "{} writes no text, for which a draft model could draft",
@@ -186,25 +192,34 @@ Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options
   CAIRN_TRY(model.embedder, load_embedder(model.file, model.device.backend(), model_options));
   CAIRN_TRY_VOID(check_vocabulary(model, model.embedder->vocabulary()));
   set_embedding(model, model.embedder->ability(), Pooling::kMean);
-  CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, {.model = model.name,
-                                                                .queue_max = options.queue_max,
-                                                                .tenant_requests_max = options.tenant_requests_max,
-                                                                .adapter_scales = name_adapters(options, model),
-                                                                .check_weights = watch_files(model)}));
+  CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, engine_options_of(options, model)));
   log_info("an encoder: vectors of {} numbers for texts of up to {} tokens", model.embedding.dimensions,
            model.engine->context_tokens());
   return {};
 }
 
-KvIdentity identity_of(const LoadedModel& model, const LoadOptions& options) {
-  KvIdentity identity{.file = model.file, .devices = {}};
-  if (model.mtp_file != nullptr) identity.mtp_file = model.mtp_file.get();
-  for (const DevicePart& part : model.device.parts) identity.devices.push_back(part.backend->description());
-  identity.context_tokens = model.runner->context_tokens();
-  identity.simulate_rounding = options.simulate_rounding;
-  identity.control_vectors = options.control_vectors;
-  identity.lora = options.lora;
-  return identity;
+std::shared_ptr<disk::DiskTier> kv_disk_of(const LoadOptions& options, const ModelOptions& model_options,
+                                           const LoadedModel& model) {
+  const nlohmann::json about{{"model", model.name},
+                             {"file", model.file_name},
+                             {"architecture", model.architecture},
+                             {"quantisation", model.quantisation}};
+  return open_kv_disk(options.kv_disk, model.runner->kv_layout(),
+                      {.file = model.file,
+                       .model = model_options,
+                       .device = model.device,
+                       .context_tokens = model.runner->context_tokens()},
+                      about.dump());
+}
+
+// Of what the model drafts with besides itself; null: nothing.
+Result<std::unique_ptr<Drafter>> load_drafter(LoadedModel& model, const LoadOptions& options) {
+  if (model.runner->has_mtp())
+    log_info("drafts with {}", options.draft_model.empty() ? "its own drafting head" : options.draft_model);
+  if (model.draft == nullptr) return nullptr;
+  log_info("draft model {}: {}", options.draft_model, model.draft->plan.stages.front().text());
+  const auto vocabulary = static_cast<int32_t>(model.runner->vocabulary());
+  return load_draft(*model.draft, model.device.backend(), vocabulary);
 }
 
 Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options, const MemoryPlan& plan,
@@ -212,41 +227,16 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   CAIRN_TRY(model.runner, load_model(model.file, model.device.stages(), model_options));
   set_embedding(model, model.runner->embedding(), Pooling::kLast);
   CAIRN_TRY_VOID(check_vocabulary(model, model.runner->vocabulary()));
-  EngineOptions engine_options;
-  engine_options.model = model.name;
+  CAIRN_TRY(std::unique_ptr<Drafter> drafter, load_drafter(model, options));
+  EngineOptions engine_options = engine_options_of(options, model);
   engine_options.kv_pages = plan.kv_pages;
-  engine_options.queue_max = options.queue_max;
-  engine_options.sequences_max = options.sequences_max;
-  if (const int32_t most = model.runner->logits_max(); options.sequences_max > most)
+  if (const int32_t most = model.runner->logits_max(); engine_options.sequences_max > most)
     log_warning("{}: at most {} requests run at once on {}, not {}", model.name, most, model.device.text(),
-                options.sequences_max);
-  engine_options.step = std::chrono::milliseconds(options.step_ms);
+                engine_options.sequences_max);
   if (all_on_gpus(model.device)) engine_options.prefill_chunk_max = kGpuPromptRows;
-  engine_options.tenant_requests_max = options.tenant_requests_max;
-  engine_options.prefix_cache = options.prefix_cache;
-  engine_options.kv_host_bytes = options.kv_host_bytes;
-  if (options.prefix_cache) {
-    engine_options.kv_disk = open_kv_disk(options.kv_disk, model.runner->kv_layout(), identity_of(model, options),
-                                          nlohmann::json{{"model", model.name},
-                                                         {"file", model.file_name},
-                                                         {"architecture", model.architecture},
-                                                         {"quantisation", model.quantisation}}
-                                              .dump());
-  }
-  engine_options.speculation = options.speculation;
-  engine_options.adapter_scales = name_adapters(options, model);
-  std::unique_ptr<Drafter> drafter;
-  if (model.draft != nullptr) {
-    log_info("draft model {}: {}", options.draft_model, model.draft->plan.stages.front().text());
-    const auto vocabulary = static_cast<int32_t>(model.runner->vocabulary());
-    CAIRN_TRY(drafter, load_draft(*model.draft, model.device.backend(), vocabulary));
-  }
+  if (engine_options.prefix_cache) engine_options.kv_disk = kv_disk_of(options, model_options, model);
   if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
     engine_options.speculation.tokens_max = kDraftTokens;
-  if (model.runner->has_mtp()) {
-    log_info("drafts with {}", options.draft_model.empty() ? "its own drafting head" : options.draft_model);
-  }
-  engine_options.check_weights = watch_files(model);
   CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.memories(), *model.tokenizer, engine_options,
                                          std::move(drafter)));
   log_info("context: {} tokens per conversation", model.engine->context_tokens());
@@ -303,7 +293,7 @@ Result<const MemoryPlan*> ModelLoad::plan(int64_t host_bytes_max) {
     CAIRN_TRY(s.prepared, prepare(s.file, *s.tokenizer, device, s.options, s.model_options, host_bytes_max));
     return s.prepared.plan.whole_context;
   };
-  CAIRN_TRY(s.device, choose_device(s.file, {s.options.gpu_layers, {s.options.threads, s.options.isa}}, fits));
+  CAIRN_TRY(s.device, choose_device(s.file, s.options.device, fits));
   return &s.prepared.plan;
 }
 
@@ -320,11 +310,8 @@ Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
   const std::filesystem::path& path = s.path;
   const LoadOptions& options = s.options;
   gguf::Reader& file = s.file;
-  ModelOptions& model_options = s.model_options;
+  ModelOptions& model_options = s.prepared.model;
   const MemoryPlan& plan = s.prepared.plan;
-  model_options.batch_tokens_max = step_rows(s.device);
-  model_options.logits_max = logit_rows(s.device);
-  model_options.available_bytes = s.prepared.available_bytes;
   CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, s.architecture, *s.tokenizer, options));
 
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
@@ -338,7 +325,7 @@ Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
       .file_bytes = file.file_bytes(),
       .fingerprint = gguf::fingerprint(file),
       .created_unix_s = modified_unix_s(path),
-      .sequences_max = options.sequences_max,
+      .sequences_max = options.engine.sequences_max,
       .plan = plan,
       .file = std::move(file),
       .tokenizer = std::move(s.tokenizer),
@@ -362,8 +349,8 @@ Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
   log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
            static_cast<double>(model->parameters) * 1e-9, model->device.text());
   log_plan(plan, model->device);
-  if (options.kv_host_bytes > 0)
-    log_info("memory: {} for what the KV cache gives up", bytes_text(options.kv_host_bytes));
+  if (options.engine.kv_host_bytes > 0)
+    log_info("memory: {} for what the KV cache gives up", bytes_text(options.engine.kv_host_bytes));
 
   model_options.context_tokens = plan.context_tokens;
   model_options.weights_in_place = plan.weights_in_place();
