@@ -91,7 +91,8 @@ def needs_cuda(path):
     return path.is_relative_to(CUDA_FOLDER)
 
 
-def module_deps():
+def module_deps(kind="DEPS"):
+    """The modules that each names as DEPS, or as TEST_DEPS."""
     deps = {}
     for module in MODULES:
         text = re.sub(r"#.*", "", (ROOT / "src" / module / "CMakeLists.txt").read_text())
@@ -101,8 +102,8 @@ def module_deps():
         words = match[2].split()
         named, inside = set(), False
         for word in words:
-            if word in ("DEPS", "LIBS", "PRIVATE_LIBS"):
-                inside = word == "DEPS"
+            if word in ("DEPS", "TEST_DEPS", "LIBS", "PRIVATE_LIBS"):
+                inside = word == kind
             elif inside:
                 named.add(word)
         deps[module] = named
@@ -110,9 +111,9 @@ def module_deps():
 
 
 def check_edges(report):
-    deps = module_deps()
+    deps, test_deps = module_deps(), module_deps("TEST_DEPS")
     for module, named in deps.items():
-        for other in named:
+        for other in named | test_deps[module]:
             if other not in MODULES:
                 report(ROOT / "src" / module / "CMakeLists.txt", 1, f"unknown module {other} in DEPS")
             elif MODULES.index(other) >= MODULES.index(module):
@@ -122,6 +123,7 @@ def check_edges(report):
         if module not in MODULES:
             report(path, 1, f"src/{module} is not a module of the design")
             continue
+        named = deps[module] | (test_deps[module] if path.stem.endswith(("_test", "_bench")) else set())
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = re.match(r'\s*#include "([^"]+)"', line)
             if not match:
@@ -129,7 +131,7 @@ def check_edges(report):
             other = match[1].split("/")[0]
             if other not in MODULES:
                 report(path, number, f'include "{match[1]}" is not of the form "module/file.h"')
-            elif other != module and other not in deps[module]:
+            elif other != module and other not in named:
                 report(path, number, f"{module} does not name {other} in its DEPS")
 
 
