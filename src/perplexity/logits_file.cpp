@@ -1,4 +1,4 @@
-#include "engine/perplexity/logits_file.h"
+#include "perplexity/logits_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "engine/perplexity/logits_file.h"
+#include "perplexity/logits_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "engine/perplexity/windows.h"
+#include "perplexity/windows.h"
 
 #include <algorithm>
 #include <cmath>

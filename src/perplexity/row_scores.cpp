@@ -1,4 +1,4 @@
-#include "engine/perplexity/row_scores.h"
+#include "perplexity/row_scores.h"
 
 #include <algorithm>
 #include <cmath>

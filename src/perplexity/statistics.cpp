@@ -1,4 +1,4 @@
-#include "engine/perplexity/statistics.h"
+#include "perplexity/statistics.h"
 
 #include <algorithm>
 #include <cmath>

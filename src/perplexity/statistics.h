@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/perplexity/row_scores.h"
+#include "perplexity/row_scores.h"
 
 namespace cairn {
 

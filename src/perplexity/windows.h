@@ -15,9 +15,9 @@
 #include "base/ids.h"
 #include "base/system/thread_pool.h"
 #include "cache/page_pool.h"
-#include "engine/perplexity/logits_file.h"
-#include "engine/perplexity/row_scores.h"
 #include "model/runner.h"
+#include "perplexity/logits_file.h"
+#include "perplexity/row_scores.h"
 
 namespace cairn {
 

@@ -1,4 +1,4 @@
-#include "engine/perplexity/row_scores.h"
+#include "perplexity/row_scores.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/perplexity/statistics.h"
+#include "perplexity/statistics.h"
 
 namespace cairn {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "engine/perplexity/logits_file.h"
+#include "perplexity/logits_file.h"
 
 namespace cairn {
 
