@@ -1,11 +1,12 @@
-# cairn_module(NAME <folder> DEPS <modules...> [LIBS <outside libraries...>] [PRIVATE_LIBS <...>] [NUMERIC])
+# cairn_module(NAME <folder> DEPS <modules...> [TEST_DEPS <modules...>] [LIBS <outside libraries...>] [PRIVATE_LIBS <...>]
+#              [NUMERIC])
 #
 # One folder of src/ is one static library `cairn_<NAME>`: every *.cpp in it except *_test.cpp and *_bench.cpp. The unit
 # tests beside the code become one program `<NAME>_test`, registered with ctest, and benchmarks `<NAME>_bench`. DEPS is
-# the whole list of modules whose headers the folder may include; scripts/tidy.py fails the build's tests when a file
-# includes anything else. NUMERIC: loops over numbers are most of it, and a release optimises them more (-O3).
+# the whole list of modules whose headers the folder may include, TEST_DEPS those that its tests and benchmarks may
+# besides; scripts/tidy.py fails the build's tests when a file includes anything else. NUMERIC: loops over numbers are most of it, and a release optimises them more (-O3).
 function(cairn_module)
-  cmake_parse_arguments(M "NUMERIC" "NAME" "DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
+  cmake_parse_arguments(M "NUMERIC" "NAME" "DEPS;TEST_DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
   set(target cairn_${M_NAME})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   set(tests ${sources})
@@ -27,18 +28,19 @@ function(cairn_module)
   endif()
   target_include_directories(${target} ${scope} "${CMAKE_SOURCE_DIR}/src")
   list(TRANSFORM M_DEPS PREPEND cairn_ OUTPUT_VARIABLE deps)
+  list(TRANSFORM M_TEST_DEPS PREPEND cairn_ OUTPUT_VARIABLE test_deps)
   target_link_libraries(${target} ${scope} ${deps} ${M_LIBS})
   if(M_PRIVATE_LIBS AND sources)
     target_link_libraries(${target} PRIVATE ${M_PRIVATE_LIBS})
   endif()
 
   if(CAIRN_TESTS AND tests)
-    cairn_test(NAME ${M_NAME}_test SOURCES ${tests} LIBS ${target} ${M_PRIVATE_LIBS})
+    cairn_test(NAME ${M_NAME}_test SOURCES ${tests} LIBS ${target} ${test_deps} ${M_PRIVATE_LIBS})
   endif()
   if(CAIRN_TESTS AND benches AND NOT CAIRN_KERNELS_ONLY)
     add_executable(${M_NAME}_bench EXCLUDE_FROM_ALL ${benches})
     add_dependencies(benches ${M_NAME}_bench)
-    target_link_libraries(${M_NAME}_bench PRIVATE ${target} ${M_PRIVATE_LIBS} cairn_test_data benchmark::benchmark_main)
+    target_link_libraries(${M_NAME}_bench PRIVATE ${target} ${test_deps} ${M_PRIVATE_LIBS} cairn_test_data benchmark::benchmark_main)
   endif()
 endfunction()
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/perplexity/logits_file.h"
+#include "perplexity/logits_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = cairn::LogitsFile::from_bytes(std::as_bytes(std::span(data, size)));

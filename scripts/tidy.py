@@ -37,13 +37,14 @@ ISA_FLAGS = {
 PROTOCOLS = {"openai", "anthropic", "ollama", "llama_cpp", "responses", "frames"}
 KNOW_PROTOCOLS = {"routes.cpp", "model_endpoints.cpp", "field_table_test.cpp", "control_tokens_test.cpp"}
 # Rooms of a module (entries of its folder, without tests) that include each other, as pairs. The numbers only fall.
-ROOM_PAIRS_MAX = {"base": 1, "cache": 1, "gguf": 2, "grammar": 3, "hub": 1, "jinja": 5, "kernels/cpu": 5, "kernels/cuda": 5, "loader": 1, "net": 1, "synth": 1, "tokenizer": 1}
+ROOM_PAIRS_MAX = {"base": 1, "cache": 1, "gguf": 2, "grammar": 3, "hub": 1, "jinja": 5, "kernels/cpu": 5, "kernels/cuda": 5, "net": 1, "synth": 1, "tokenizer": 1}
 # A comment on lines of its own is a sentence with a subject; one that begins so is none.
 FRAGMENT = re.compile(r"(?:As|Before|Behind|By|Of|So|That|Those)\b")
 FRAGMENTS_MAX = 118  # only falls
 ISA_INCLUDES = re.compile(r'^(immintrin\.h|arm_neon\.h|cstddef|cstdint|cstring|quant/blocks\.h|kernels/cpu/.*\.h)$')
 CUDA_FOLDER = ROOT / "src" / "kernels" / "cuda"
-EMULATED_CUDA_FOLDER = CUDA_FOLDER / "emulated"
+# Folders whose headers are compiled alone and whose sources clang-tidy reads.
+BUILT = ("src", "apps", "tests/emulation")
 BANNED = [
     (re.compile(r"-ffast-math|-march=native"), "breaks the same-bytes promise or the portable build"),
     (re.compile(r"/(?:work|root|home/\w+)/"), "a machine's path"),
@@ -87,10 +88,11 @@ def sources(*folders, suffixes=(".h", ".cpp", ".cu", ".cuh")):
 
 
 def needs_cuda(path):
-    return path.is_relative_to(CUDA_FOLDER) and not path.is_relative_to(EMULATED_CUDA_FOLDER)
+    return path.is_relative_to(CUDA_FOLDER)
 
 
-def module_deps():
+def module_deps(kind="DEPS"):
+    """The modules that each names as DEPS, or as TEST_DEPS."""
     deps = {}
     for module in MODULES:
         text = re.sub(r"#.*", "", (ROOT / "src" / module / "CMakeLists.txt").read_text())
@@ -100,8 +102,8 @@ def module_deps():
         words = match[2].split()
         named, inside = set(), False
         for word in words:
-            if word in ("DEPS", "LIBS", "PRIVATE_LIBS"):
-                inside = word == "DEPS"
+            if word in ("DEPS", "TEST_DEPS", "LIBS", "PRIVATE_LIBS"):
+                inside = word == kind
             elif inside:
                 named.add(word)
         deps[module] = named
@@ -109,9 +111,9 @@ def module_deps():
 
 
 def check_edges(report):
-    deps = module_deps()
+    deps, test_deps = module_deps(), module_deps("TEST_DEPS")
     for module, named in deps.items():
-        for other in named:
+        for other in named | test_deps[module]:
             if other not in MODULES:
                 report(ROOT / "src" / module / "CMakeLists.txt", 1, f"unknown module {other} in DEPS")
             elif MODULES.index(other) >= MODULES.index(module):
@@ -121,6 +123,7 @@ def check_edges(report):
         if module not in MODULES:
             report(path, 1, f"src/{module} is not a module of the design")
             continue
+        named = deps[module] | (test_deps[module] if path.stem.endswith(("_test", "_bench")) else set())
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = re.match(r'\s*#include "([^"]+)"', line)
             if not match:
@@ -128,7 +131,7 @@ def check_edges(report):
             other = match[1].split("/")[0]
             if other not in MODULES:
                 report(path, number, f'include "{match[1]}" is not of the form "module/file.h"')
-            elif other != module and other not in deps[module]:
+            elif other != module and other not in named:
                 report(path, number, f"{module} does not name {other} in its DEPS")
 
 
@@ -151,7 +154,7 @@ def room_pairs(folder):
     edges = set()
     for path in sources(f"src/{folder}"):
         inside = path.relative_to(base)
-        if path.stem.endswith(("_test", "_bench")) or {"testing", "emulated"} & set(inside.parts):
+        if path.stem.endswith(("_test", "_bench")) or "testing" in inside.parts:
             continue
         room = inside.parts[0] if len(inside.parts) > 1 else path.stem
         for other in re.findall(rf'^\s*#include "{folder}/([^"]+)"', path.read_text(), re.M):
@@ -343,7 +346,7 @@ def check_headers(report, build, cuda):
         text = f'#include "{name.removeprefix("src/")}"\n' if name.startswith("src/") else f'#include "{ROOT}/{name}"\n'
         if not stub.exists() or stub.read_text() != text:
             stub.write_text(text)
-        flags = ["-std=c++23", "-O0", "-I", str(ROOT / "src"), "-I", str(ROOT / "apps/cairn"), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
+        flags = ["-std=c++23", "-O0", *(word for folder in ("src", "apps/cairn", "tests") for word in ("-I", str(ROOT / folder))), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
         if needs_cuda(header):
             if not cuda:
                 return header, None
@@ -357,14 +360,14 @@ def check_headers(report, build, cuda):
         return header, done
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for header, done in pool.map(compile_alone, sources("src", "apps", suffixes=(".h",))):
+        for header, done in pool.map(compile_alone, sources(*BUILT, suffixes=(".h",))):
             if done and done.returncode != 0:
                 first = next((l for l in done.stderr.splitlines() if "error" in l), done.stderr[:200])
                 report(header, 1, f"does not compile alone: {first}")
 
 
 def check_clang_tidy(report, build, cuda):
-    files = [str(p) for p in sources("src", "apps", suffixes=(".cpp",)) if not p.stem.endswith(("_test", "_bench"))
+    files = [str(p) for p in sources(*BUILT, suffixes=(".cpp",)) if not p.stem.endswith(("_test", "_bench"))
              and ISA_FLAGS.get(p.parent.name, (platform.machine(),))[0] == platform.machine()
              and (cuda or not needs_cuda(p))]  # the build has no commands for them
 

@@ -16,7 +16,7 @@
 #include "chat/pair_prompts.h"
 #include "engine/testing/collected_response.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "loader/registry.h"
+#include "loader/model_load.h"
 #include "reference_logits.h"
 
 namespace cairn {
@@ -51,9 +51,9 @@ class ConvertedTest : public testing::TestWithParam<const char*> {
   }
   void load(const std::string& isa, int threads) {
     LoadOptions options;
-    options.threads = threads;
-    options.isa = isa;
-    options.kv_type = KvType::kF32;  // for decoders; only the order of sums differs
+    options.device.cpu.threads = threads;
+    options.device.cpu.isa = isa;
+    options.model.kv_type = KvType::kF32;  // for decoders; only the order of sums differs
     testing::internal::CaptureStderr();
     auto loaded = load_model_file(converted(std::string(GetParam()) + ".gguf"), options);
     log_ = testing::internal::GetCapturedStderr();

@@ -14,11 +14,11 @@
 #include "base/system/thread_pool.h"
 #include "base/testing/test_data.h"
 #include "cache/page_pool.h"
-#include "engine/perplexity/statistics.h"
-#include "engine/perplexity/windows.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
+#include "perplexity/statistics.h"
+#include "perplexity/windows.h"
 #include "reference_logits.h"
 
 namespace cairn {

@@ -1,5 +1,6 @@
 #include "load_flags.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -7,10 +8,8 @@
 #include "base/log.h"
 #include "base/text/json.h"
 #include "kernels/backend.h"
-#include "loader/device.h"
-#include "loader/memory_plan.h"
+#include "loader/model_load.h"
 #include "model/model.h"
-#include "model/weights/pack_cache.h"
 
 namespace cairn {
 namespace {
@@ -21,6 +20,13 @@ CLI::Validator not_zero() {
       [](std::string& text) { return text == "0" ? std::string("0 bytes hold nothing; leave the option out") : ""; },
       "");
 }
+
+struct KvTypeName {
+  std::string_view name;
+  KvType type;
+};
+constexpr KvTypeName kKvTypes[] = {
+    {"f32", KvType::kF32}, {"f16", KvType::kF16}, {"bf16", KvType::kBF16}, {"q8_0", KvType::kQ8_0}};
 
 void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
   constexpr int32_t kLayersMax = 1 << 20;
@@ -49,16 +55,20 @@ LoraFile lora_file_named(const std::string& text) {
 
 }  // namespace
 
-KvType kv_type_named(std::string_view name) {
-  if (name == "f32") return KvType::kF32;
-  if (name == "bf16") return KvType::kBF16;
-  return name == "q8_0" ? KvType::kQ8_0 : KvType::kF16;
+void add_kv_type_flag(CLI::App& command, KvType& kv_type) {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : kKvTypes) names.emplace_back(name);
+  command
+      .add_option_function<std::string>(
+          "--kv-type",
+          [&kv_type](const std::string& name) { kv_type = std::ranges::find(kKvTypes, name, &KvTypeName::name)->type; },
+          "Precision of cached keys and values")
+      ->check(CLI::IsMember(names))
+      ->default_str(kv_type_name(kv_type));
 }
 
-void add_kv_type_flag(CLI::App& command, std::string& kv_type) {
-  command.add_option("--kv-type", kv_type, "Precision of cached keys and values")
-      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}))
-      ->capture_default_str();
+std::string kv_type_name(KvType type) {
+  return std::string(std::ranges::find(kKvTypes, type, &KvTypeName::type)->name);
 }
 
 void LoadFlags::add_to(CLI::App& command, bool model_required) {
@@ -71,7 +81,7 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
 
 void LoadFlags::add_model_flags(CLI::App& command) {
   command
-      .add_option("--ctx", options.context_tokens,
+      .add_option("--ctx", options.model.context_tokens,
                   "Tokens per conversation (default: what the model was trained for, if memory allows)")
       ->check(CLI::Range(1, 1 << 24));
   add_computing_flags(command);
@@ -85,7 +95,7 @@ void LoadFlags::add_model_flags(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option(
-          "--speculate", options.speculation.tokens_max,
+          "--speculate", options.engine.speculation.tokens_max,
           "Tokens drafted per step (speculative decoding), by the file's own drafting head, by --draft, or from "
           "repetition in the text; the answer stays the same; "
           "0: none")
@@ -118,17 +128,18 @@ void LoadFlags::add_runner_flags(CLI::App& command) {
 }
 
 void LoadFlags::add_computing_flags(CLI::App& command) {
-  add_kv_type_flag(command, kv_type);
-  add_gpu_flag(command, options.gpu_layers);
-  command.add_option("-t,--threads", options.threads, "Threads (default: one per core this process may use)")
+  add_kv_type_flag(command, options.model.kv_type);
+  add_gpu_flag(command, options.device.gpu_layers);
+  command
+      .add_option("-t,--threads", options.device.cpu.threads, "Threads (default: one per core this process may use)")
       ->check(CLI::Range(1, 1024));
-  command.add_option("--isa", options.isa,
+  command.add_option("--isa", options.device.cpu.isa,
                      "Instruction set: generic, avx2, avxvnni, avx512, avx512bf16, neon (default: the best one here)");
   command.add_flag(
       "--pack-cache", options.pack_cache,
       "Keep the weights as the kernels read them in MODEL.packed, as large as the model: later starts map it");
   command.add_flag_callback(
-      "--no-rounding", [this] { options.simulate_rounding = false; },
+      "--no-rounding", [this] { options.model.simulate_rounding = false; },
       "DeepSeek V4: cached rows are not rounded as they were in training");
   command
       .add_option_function<std::string>(
@@ -137,15 +148,16 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
       ->type_name("FILE[:SCALE]")
       ->trigger_on_parse();
   command
-      .add_option("--steer", options.control_vectors.file,
+      .add_option("--steer", options.model.control_vectors.file,
                   "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
       ->check(CLI::ExistingFile);
   command
-      .add_option("--steer-attn", options.control_vectors.attention, "How much of --steer is taken out after attention")
+      .add_option("--steer-attn", options.model.control_vectors.attention,
+                  "How much of --steer is taken out after attention")
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
   command
-      .add_option("--steer-ffn", options.control_vectors.feed_forward,
+      .add_option("--steer-ffn", options.model.control_vectors.feed_forward,
                   "How much of --steer is taken out after feed-forward")
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
@@ -153,7 +165,6 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
 
 Result<LoadOptions> LoadFlags::load_options() const {
   LoadOptions wanted = options;
-  wanted.kv_type = kv_type_named(kv_type);
   if (!chat_template_file.empty()) {
     std::ifstream file(chat_template_file, std::ios::binary);
     std::ostringstream text;
@@ -175,29 +186,24 @@ Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
   return load_model_file(model, wanted);
 }
 
-Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, const RunnerSizes& sizes) const {
-  ModelOptions model_options;
-  model_options.context_tokens = sizes.context_tokens;
-  model_options.kv_type = kv_type_named(kv_type);
-  model_options.simulate_rounding = options.simulate_rounding;
-  model_options.control_vectors = options.control_vectors;
+Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, ModelOptions sizes, int32_t sequences) const {
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
   CAIRN_TRY(const std::vector<LoraAdapter> adapters, open_lora_adapters(options.lora, architecture));
-  model_options.adapters = adapters;
-  model_options.batch_tokens_max = sizes.batch_tokens_max;
-  model_options.logits_max = sizes.logits_max;
+  sizes.adapters = adapters;
+  const MemoryRequest request{
+      .context_tokens = sizes.context_tokens, .sequences = sequences, .sequences_running = sequences};
+  LoadedRunner loaded;
   const auto fits = [&](const Device& device) -> Result<bool> {
-    CAIRN_TRY_VOID(plan_device_memory(file, device, model_options,
-                                      {.context_tokens = sizes.context_tokens, .sequences = sizes.sequences}));
+    CAIRN_TRY(loaded.plan, plan_device_memory(file, device, sizes, request));
     return true;
   };
-  LoadedRunner loaded;
-  CAIRN_TRY(loaded.device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
+  CAIRN_TRY(loaded.device, choose_device(file, options.device, fits));
+  sizes.weights_in_place = loaded.plan.weights_in_place();
   if (options.pack_cache && loaded.device.parts.size() == 1) {
     loaded.pack_cache = std::make_unique<PackCache>(model, file, loaded.device.backend().packed_format_id());
-    model_options.pack_cache = loaded.pack_cache.get();
+    sizes.pack_cache = loaded.pack_cache.get();
   }
-  CAIRN_TRY(loaded.runner, load_model(file, loaded.device.stages(), model_options));
+  CAIRN_TRY(loaded.runner, load_model(file, loaded.device.stages(), sizes));
   return loaded;
 }
 

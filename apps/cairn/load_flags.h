@@ -8,25 +8,24 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "loader/registry.h"
+#include "loader/device.h"
+#include "loader/load_options.h"
+#include "loader/loaded_model.h"
+#include "loader/memory_plan.h"
+#include "model/runner.h"
+#include "model/weights/pack_cache.h"
 
 namespace cairn {
 
-/// The type named "f32", "f16", "bf16" or "q8_0".
-KvType kv_type_named(std::string_view name);
-/// Adds --kv-type, which takes one of these names.
-void add_kv_type_flag(CLI::App& command, std::string& kv_type);
-/// The steps that a verb without an engine runs.
-struct RunnerSizes {
-  int32_t context_tokens = 0;  ///< of a sequence; 0: what the model was trained for
-  int32_t sequences = 1;
-  int32_t batch_tokens_max = 0;
-  int32_t logits_max = 0;
-};
+/// Adds --kv-type, which takes "f32", "f16", "bf16" or "q8_0".
+void add_kv_type_flag(CLI::App& command, KvType& kv_type);
+/// The name by which --kv-type takes the type.
+std::string kv_type_name(KvType type);
 
 /// A model without an engine. Members are destroyed in reverse order.
 struct LoadedRunner {
   Device device;
+  MemoryPlan plan;                        ///< the runner has its weights and scratch; the KV cache is the caller's
   std::unique_ptr<PackCache> pack_cache;  ///< null: none
   std::unique_ptr<Runner> runner;
 };
@@ -36,7 +35,6 @@ struct LoadFlags {
   std::string chat_template_file;
   std::string template_variables;
   std::string reasoning = "auto";
-  std::string kv_type = "f16";
   LoadOptions options;
 
   /// Adds the flags of a model, for verbs that write text. A file that is not required has flags besides its place.
@@ -50,9 +48,10 @@ struct LoadFlags {
   /// Errors: --chat-template or --chat-template-kwargs cannot be read.
   Result<LoadOptions> load_options() const;
   Result<std::unique_ptr<LoadedModel>> load() const;
-  /// `file` is open as `model`, a decoder, and outlives what is returned. Errors: those of choose_device and
+  /// `file` is open as `model`, a decoder, and outlives what is returned. `sizes` are `options.model` with the sizes of
+  /// the steps that a verb without an engine runs, for so many sequences. Errors: those of choose_device and
   /// load_model.
-  Result<LoadedRunner> load_runner(const gguf::Reader& file, const RunnerSizes& sizes) const;
+  Result<LoadedRunner> load_runner(const gguf::Reader& file, ModelOptions sizes, int32_t sequences) const;
 
  private:
   void add_computing_flags(CLI::App& command);

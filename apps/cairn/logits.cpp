@@ -73,9 +73,9 @@ Result<void> print_logits(const LogitsFlags& flags, Runner& runner, PagePool& po
 
 Result<void> run_logits(const LogitsFlags& flags) {
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
-  const RunnerSizes sizes{
-      .context_tokens = flags.load.options.context_tokens, .batch_tokens_max = flags.chunk, .logits_max = flags.chunk};
-  CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, sizes));
+  ModelOptions sizes = flags.load.options.model;
+  sizes.batch_tokens_max = sizes.logits_max = flags.chunk;
+  CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, sizes, 1));
   Runner& runner = *loaded.runner;
   CAIRN_TRY_VOID(check_tokens(flags.tokens, runner));
   const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kPageTokens - 1) / kPageTokens;
@@ -89,14 +89,14 @@ Result<void> run_logits(const LogitsFlags& flags) {
 void add_logits(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<LogitsFlags>();
   CLI::App* command = app.add_subcommand("logits", "Print the model's logits after each of some token ids, as JSON");
-  flags->load.kv_type = "f32";
+  flags->load.options.model.kv_type = KvType::kF32;
   command->add_option("MODEL", flags->load.model, "GGUF file (any part of a split one)")->required();
   command->add_option("--tokens", flags->tokens, "token ids: 1,2,3")->required()->delimiter(',');
   command->add_option("--chunk", flags->chunk, "rows of one step; the result does not depend on it")
       ->check(CLI::Range(1, 4'096))
       ->capture_default_str();
   command
-      ->add_option("--ctx", flags->load.options.context_tokens,
+      ->add_option("--ctx", flags->load.options.model.context_tokens,
                    "Tokens of the context (default: what the model was trained for)")
       ->check(CLI::Range(1, 1 << 24));
   flags->load.add_runner_flags(*command);

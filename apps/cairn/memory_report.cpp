@@ -25,7 +25,7 @@ Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const
   options.context_tokens = context;
   options.load_mtp = flags.drafts > 0 || mtp_file != nullptr;
   options.mtp_file = mtp_file;
-  options.kv_type = kv_type_named(flags.kv_type);
+  options.kv_type = flags.kv_type;
   options.available_bytes = flags.memory_bytes;
   CAIRN_TRY(const ModelMemory model, model_memory(file, backend, options));
   const auto add = [&](int32_t sequences) -> Result<void> {
@@ -93,7 +93,7 @@ void MemoryFlags::add_to(CLI::App& command) {
 
 MemoryReport report_memory(const gguf::Reader& file, const MemoryFlags& flags) {
   MemoryReport report;
-  report.kv_type = flags.kv_type;
+  report.kv_type = kv_type_name(flags.kv_type);
   for (const gguf::Tensor& tensor : file.tensors()) report.file_weight_bytes += std::ssize(tensor.bytes);
   if (const auto added = add_all_plans(file, flags, report); !added) {
     report.why_not = added.error().message;

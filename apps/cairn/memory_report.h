@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "gguf/reader.h"
+#include "kernels/kv.h"
+#include "loader/load_options.h"
 #include "loader/memory_plan.h"
 
 namespace cairn {
 
 struct MemoryFlags {
   std::vector<int32_t> contexts;  ///< tokens; empty: the context of the model's training
-  std::string kv_type = "f16";
+  KvType kv_type = LoadOptions{}.model.kv_type;
   int32_t sequences = MemoryRequest{}.sequences;
   int32_t sequences_max = MemoryRequest{}.sequences_running;
   int32_t threads = 0;

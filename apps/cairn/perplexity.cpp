@@ -17,12 +17,12 @@
 #include "base/system/thread_pool.h"
 #include "cache/page_pool.h"
 #include "commands.h"
-#include "engine/perplexity/statistics.h"
-#include "engine/perplexity/windows.h"
 #include "gguf/reader.h"
 #include "load_flags.h"
 #include "model/embedder.h"
 #include "model/model.h"
+#include "perplexity/statistics.h"
+#include "perplexity/windows.h"
 #include "progress_line.h"
 #include "tokenizer/tokenizer.h"
 
@@ -149,14 +149,15 @@ struct Outcome {
 
 Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, int64_t vocabulary, const Job& job) {
   const WindowBatch batch = plan_batch(job.windows, vocabulary);
-  CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, {.context_tokens = job.windows.tokens,
-                                                                     .sequences = batch.windows,
-                                                                     .batch_tokens_max = batch.batch_tokens_max,
-                                                                     .logits_max = batch.logits_max}));
+  ModelOptions sizes = flags.load.options.model;
+  sizes.context_tokens = job.windows.tokens;
+  sizes.batch_tokens_max = batch.batch_tokens_max;
+  sizes.logits_max = batch.logits_max;
+  CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, sizes, batch.windows));
   Runner& runner = *loaded.runner;
   CAIRN_TRY(PagePool pool, PagePool::create(loaded.device.memories(), runner.kv_layout(),
                                             window_pages(runner.kv_layout(), job.windows, batch.windows)));
-  const int32_t wanted = flags.load.options.threads;
+  const int32_t wanted = flags.load.options.device.cpu.threads;
   ThreadPool threads(wanted == 0 ? usable_cores() : wanted);
 
   std::optional<LogitsFileWriter> save;
@@ -200,7 +201,7 @@ void put(ordered_json& json, const std::string& name, const Estimate& estimate) 
 void print_json(const PerplexityFlags& flags, const Job& job, const Outcome& outcome) {
   ordered_json json{{"model", flags.load.model},
                     {"backend", outcome.backend},
-                    {"kv_type", flags.load.kv_type},
+                    {"kv_type", kv_type_name(flags.load.options.model.kv_type)},
                     {"window_tokens", job.windows.tokens},
                     {"stride", job.windows.stride},
                     {"windows", job.count},

@@ -23,6 +23,7 @@
 #include "base/text/utf8.h"
 #include "chat/chat_prompt.h"
 #include "chat/pair_prompts.h"
+#include "loader/model_load.h"
 #include "tokenizer/test_support.h"
 
 namespace cairn::api {
@@ -192,7 +193,7 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
  protected:
   void SetUp() override {
     LoadOptions options;
-    options.threads = 1;
+    options.device.cpu.threads = 1;
     auto model = load_model_file(test_data("/models/llama.gguf"), options);
     ASSERT_TRUE(model.has_value()) << model.error().text();
     model_ = std::move(*model);

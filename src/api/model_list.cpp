@@ -9,6 +9,7 @@
 #include "api/params/request_fields.h"
 #include "base/hash.h"
 #include "loader/catalog/model_names.h"
+#include "loader/model_files.h"
 
 namespace cairn::api {
 namespace {

@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kRetryPoll{10};
 
 class EncoderEngine final : public Engine {
  public:
-  EncoderEngine(Embedder& embedder, const EncoderEngineOptions& options)
+  EncoderEngine(Embedder& embedder, const EngineOptions& options)
       : model_(options.model),
         embedder_(embedder),
         check_weights_(options.check_weights),
@@ -317,7 +317,7 @@ void EncoderEngine::finish(Submission& submission, FinishReason reason, std::vec
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_encoder_engine(Embedder& embedder, const EncoderEngineOptions& options) {
+Result<std::unique_ptr<Engine>> make_encoder_engine(Embedder& embedder, const EngineOptions& options) {
   if (options.queue_max < 1) {
     return fail_at("queue_max", Code::kInvalidArgument, "queue_max is {}; it must be at least 1", options.queue_max);
   }

@@ -4,19 +4,11 @@
 
 #include <cstdint>
 
+#include "kernels/activation.h"
 #include "kernels/host_device.h"
 
 namespace cairn {
 
-enum class Activation {
-  kSilu,
-  kGeluTanh,
-  kGeluErf,
-  kRelu,
-  kReluSquared,
-  kSigmoid,
-  kClampedSwiglu,  ///< of both factors: a sigmoid(1.702 a) (u + 1), a at most 7, u within -7 .. 7 (gpt-oss)
-};
 enum class RopeStyle {
   kInterleaved,  ///< pairs (0,1), (2,3), ... ("normal", llama)
   kNeoX,         ///< pairs (0,d/2), (1,d/2+1), ... ("neox")

@@ -9,6 +9,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "loader/layer_division.h"
+#include "model/model.h"
 
 namespace cairn {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "gguf/reader.h"
 #include "kernels/cpu/cpu_options.h"
-#include "model/model.h"
+#include "model/model_options.h"
 
 namespace cairn {
 

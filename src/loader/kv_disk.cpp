@@ -5,7 +5,13 @@
 #include "base/system/mapped_file.h"
 #include "base/text/bytes_text.h"
 #include "base/version.h"
+#include "cache/disk/disk_tier.h"
+#include "cache/kv_layout.h"
 #include "gguf/fingerprint.h"
+#include "kernels/backend.h"
+#include "loader/device.h"
+#include "model/model_options.h"
+#include "model/weights/lora.h"
 
 namespace cairn {
 namespace {
@@ -23,28 +29,27 @@ std::string hash_of_model(const gguf::Reader& file) {
   return fmt::format("{:016x}{:016x}", gguf::thorough_fingerprint(file), gguf::thorough_fingerprint(file, kSecondSeed));
 }
 
-std::string hash_of_adapter(const LoraFile& adapter) {
-  const auto file = gguf::Reader::open(adapter.path);
-  return file.has_value() ? hash_of_model(*file) : "unreadable " + adapter.path;
+// A program of another build has another identity: its kernels may round in other places.
+std::string identity_text(const KvIdentity& identity) {
+  std::string text = fmt::format("cairn {} {}; model {}; rounding {}", kVersion, hash_of_file("/proc/self/exe"),
+                                 hash_of_model(identity.file), identity.model.simulate_rounding);
+  if (identity.model.mtp_file != nullptr) text += "; mtp " + hash_of_model(*identity.model.mtp_file);
+  for (const DevicePart& part : identity.device.parts) {
+    // "cpu avx2, 2 threads": how many threads there are changes no bit.
+    const std::string device = part.backend->description();
+    text += "; device " + device.substr(0, device.find(','));
+  }
+  if (identity.file.find_tensor("rope_factors_long.weight") != nullptr)
+    text += fmt::format("; context {}", identity.context_tokens);
+  if (const ControlVectorOptions& vectors = identity.model.control_vectors; !vectors.file.empty()) {
+    text += fmt::format("; steered by {} {} {}", hash_of_file(vectors.file), vectors.attention, vectors.feed_forward);
+  }
+  for (const LoraAdapter& adapter : identity.model.adapters)
+    text += fmt::format("; lora {} {}", hash_of_model(adapter.file), adapter.scale);
+  return text;
 }
 
 }  // namespace
-
-std::string identity_text(const KvIdentity& identity) {
-  std::string text = fmt::format("cairn {} {}; model {}; rounding {}", kVersion, hash_of_file("/proc/self/exe"),
-                                 hash_of_model(identity.file), identity.simulate_rounding);
-  if (identity.mtp_file != nullptr) text += "; mtp " + hash_of_model(*identity.mtp_file);
-  // "cpu avx2, 2 threads": how many threads there are changes no bit.
-  for (const std::string& device : identity.devices) text += "; device " + device.substr(0, device.find(','));
-  if (identity.file.find_tensor("rope_factors_long.weight") != nullptr)
-    text += fmt::format("; context {}", identity.context_tokens);
-  if (const ControlVectorOptions& vectors = identity.control_vectors; !vectors.file.empty()) {
-    text += fmt::format("; steered by {} {} {}", hash_of_file(vectors.file), vectors.attention, vectors.feed_forward);
-  }
-  for (const LoraFile& adapter : identity.lora)
-    text += fmt::format("; lora {} {}", hash_of_adapter(adapter), adapter.scale);
-  return text;
-}
 
 std::shared_ptr<disk::DiskTier> open_kv_disk(const KvDiskOptions& options, const KvLayout& layout,
                                              const KvIdentity& identity, std::string_view about) {

@@ -5,14 +5,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "cache/disk/disk_tier.h"
 #include "gguf/reader.h"
-#include "model/control_vectors.h"
-#include "model/weights/lora.h"
 
 namespace cairn {
+
+namespace disk {
+class DiskTier;
+}
+struct Device;
+struct KvLayout;
+struct ModelOptions;
 
 struct KvDiskOptions {
   std::string folder;                 ///< empty: no disk tier
@@ -20,19 +23,13 @@ struct KvDiskOptions {
   int64_t daily_bytes = 0;            ///< see disk::StoreOptions
 };
 
-/// Everything that decides about the bytes of pages, besides their tokens and their layout.
+/// Everything that decides about the bytes of pages, besides their tokens and their layout. A view.
 struct KvIdentity {
   const gguf::Reader& file;
-  const gguf::Reader* mtp_file = nullptr;  ///< null: none
-  std::vector<std::string> devices;        ///< Backend::description of each
-  int32_t context_tokens = 0;              ///< counts only where rope's factors depend on it
-  bool simulate_rounding = true;
-  ControlVectorOptions control_vectors{};
-  std::vector<LoraFile> lora{};
+  const ModelOptions& model;
+  const Device& device;
+  int32_t context_tokens = 0;  ///< counts only where rope's factors depend on it
 };
-
-/// As text. A program of another build has another one: its kernels may round in other places.
-std::string identity_text(const KvIdentity& identity);
 
 /// Null without a folder, and if it cannot be used; then a line of the log says why. `about` is JSON for people.
 std::shared_ptr<disk::DiskTier> open_kv_disk(const KvDiskOptions& options, const KvLayout& layout,

@@ -14,6 +14,9 @@
 #include "base/text/printable.h"
 #include "loader/catalog/model_names.h"
 #include "loader/memory_plan.h"
+#include "loader/model_files.h"
+#include "loader/model_load.h"
+#include "loader/registry.h"
 
 namespace cairn {
 namespace {

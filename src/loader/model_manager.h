@@ -20,10 +20,14 @@
 #include "base/error.h"
 #include "base/system/byte_budget.h"
 #include "loader/catalog/catalog.h"
+#include "loader/load_options.h"
+#include "loader/loaded_model.h"
 #include "loader/model_scope.h"
-#include "loader/registry.h"
 
 namespace cairn {
+
+class ModelLoad;
+class Registry;
 
 /// Requests that may wait for models to be loaded, all together.
 inline constexpr size_t kLoadWaitersMax = 512;

@@ -1,5 +1,4 @@
 #include "loader/model_manager.h"
-#include "base/testing/test_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,6 +6,10 @@
 #include <future>
 #include <thread>
 #include <utility>
+
+#include "base/testing/test_data.h"
+#include "loader/model_load.h"
+#include "loader/registry.h"
 
 namespace cairn {
 namespace {
@@ -18,9 +21,9 @@ ServedModel served(const std::string& name, const std::string& file = "llama") {
   ServedModel made;
   made.model = describe_file(std::string(test_data("/models/")) + file + ".gguf").value();
   made.model.name = name;
-  made.options.context_tokens = 64;
+  made.options.model.context_tokens = 64;
   made.options.sequences = 1;
-  made.options.threads = 1;
+  made.options.device.cpu.threads = 1;
   return made;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/testing/test_data.h"
+#include "loader/model_load.h"
 #include "loader/unloader.h"
 
 namespace cairn {
@@ -23,8 +24,8 @@ constexpr int32_t kAnswerTokens = 40;
 std::unique_ptr<LoadedModel> load_llama(std::string name) {
   LoadOptions options;
   options.name = std::move(name);
-  options.context_tokens = 64;
-  options.threads = 1;
+  options.model.context_tokens = 64;
+  options.device.cpu.threads = 1;
   auto model = load_model_file(test_data("/models/llama.gguf"), options);
   EXPECT_TRUE(model.has_value()) << model.error().text();
   return std::move(*model);

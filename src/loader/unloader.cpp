@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "loader/registry.h"
+#include "loader/loaded_model.h"
 
 namespace cairn {
 

@@ -4,7 +4,7 @@
 #include "gguf/reader.h"
 #include "gpu/model_lab.h"
 #if defined(CAIRN_EMULATED_GPU)
-#include "kernels/cuda/emulated/queue.h"
+#include "emulation/cuda/queue.h"
 #include "kernels/cuda/runtime/launch_queue.h"
 #endif
 

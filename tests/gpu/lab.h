@@ -25,7 +25,7 @@ namespace cairn::gpu {
 
 using cpu::Random;
 
-/// Whether the GPU is emulated (kernels/cuda/emulated). It is slow, so tests use sizes that are just large enough for
+/// Whether the GPU is emulated (tests/emulation/cuda). It is slow, so tests use sizes that are just large enough for
 /// all cases of the kernels.
 #if defined(CAIRN_EMULATED_GPU)
 inline constexpr bool kEmulated = true;

@@ -3,7 +3,7 @@
 
 #include "gpu/model_lab.h"
 #if defined(CAIRN_EMULATED_GPU)
-#include "kernels/cuda/emulated/queue.h"
+#include "emulation/cuda/queue.h"
 #endif
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime/device.h"

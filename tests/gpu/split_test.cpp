@@ -13,7 +13,7 @@
 #include "gpu/model_lab.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "loader/device.h"
-#include "loader/registry.h"
+#include "loader/model_load.h"
 
 namespace cairn::gpu {
 namespace {
@@ -209,10 +209,10 @@ TEST_F(GpuSplit, AnEngineServesASplitModel) {
   std::vector<std::string> texts;
   for (const int32_t gpu_layers : {0, 1}) {
     LoadOptions options;
-    options.gpu_layers = gpu_layers;
-    options.kv_type = KvType::kF32;
+    options.device.gpu_layers = gpu_layers;
+    options.model.kv_type = KvType::kF32;
     options.kv_bytes = 1 << 20;
-    options.threads = 1;
+    options.device.cpu.threads = 1;
     const auto model = load_model_file(model_path("llama"), options);
     ASSERT_TRUE(model.has_value()) << model.error().text();
     EXPECT_EQ((*model)->device.parts.size(), gpu_layers == 1 ? 2u : 1u);

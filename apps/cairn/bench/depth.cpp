@@ -15,9 +15,6 @@
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
-#include "loader/device.h"
-#include "loader/memory_plan.h"
-#include "model/model.h"
 
 namespace cairn {
 namespace {
@@ -107,12 +104,6 @@ Result<int32_t> fill(DeepSequence& sequence, int32_t batch_tokens_max, int32_t d
   return first + last;
 }
 
-/// For one sequence.
-Result<MemoryPlan> plan_one(const gguf::Reader& file, const Device& device, const ModelOptions& options) {
-  const MemoryRequest request{.context_tokens = options.context_tokens, .sequences = 1, .sequences_running = 1};
-  return plan_device_memory(file, device, options, request);
-}
-
 Result<void> check_layout(const KvLayout& layout) {
   const bool states =
       std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; });
@@ -135,33 +126,19 @@ nlohmann::ordered_json planned_bytes(const MemoryPlan& plan) {
 
 Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) {
   const LoadOptions& wanted = flags.options;
-  if (!wanted.draft_model.empty() || wanted.speculation.tokens_max > 0 || wanted.kv_bytes > 0 ||
-      wanted.context_tokens > 0) {
+  if (!wanted.draft_model.empty() || wanted.engine.speculation.tokens_max > 0 || wanted.kv_bytes > 0 ||
+      wanted.model.context_tokens > 0) {
     return fail(
         Code::kInvalidArgument,
         "--depth says how much context there is and runs without an engine: leave out --ctx, --kv-bytes, --draft "
         "and --speculate");
   }
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
-  ModelOptions options;
-  options.context_tokens = depth + kWarmupTokens + answer;
-  options.kv_type = kv_type_named(flags.kv_type);
-  options.simulate_rounding = wanted.simulate_rounding;
-  options.control_vectors = wanted.control_vectors;
-  MemoryPlan plan;
-  const auto fits = [&](const Device& device) -> Result<bool> {
-    CAIRN_TRY(plan, plan_one(file, device, options));
-    return plan.whole_context;
-  };
-  CAIRN_TRY(const Device device, choose_device(file, {wanted.gpu_layers, {wanted.threads, wanted.isa}}, fits));
+  ModelOptions sizes = wanted.model;
+  sizes.context_tokens = depth + kWarmupTokens + answer;
+  CAIRN_TRY(const LoadedRunner loaded, flags.load_runner(file, sizes, 1));
+  const auto& [device, plan, pack_cache, runner] = loaded;
   log_info("memory: {}", plan.stages.back().text());
-  options.weights_in_place = plan.weights_in_place();
-  std::unique_ptr<PackCache> pack_cache;
-  if (wanted.pack_cache && device.parts.size() == 1) {
-    pack_cache = std::make_unique<PackCache>(flags.model, file, device.backend().packed_format_id());
-    options.pack_cache = pack_cache.get();
-  }
-  CAIRN_TRY(const auto runner, load_model(file, device.stages(), options));
   CAIRN_TRY_VOID(check_layout(runner->kv_layout()));
   CAIRN_TRY(PagePool pool, PagePool::create(device.memories(), runner->kv_layout(), plan.kv_pages));
   DeepSequence sequence(*runner, pool);

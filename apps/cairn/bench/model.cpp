@@ -87,11 +87,11 @@ Result<void> wait_for_all(Sequences& sequences, int32_t tokens) {
 
 Result<void> bench_model(ModelBenchFlags& flags) {
   LoadOptions& options = flags.load.options;
-  if (options.context_tokens == 0) {
+  if (options.model.context_tokens == 0) {
     const int32_t extra = flags.sequences > 1 ? kContextExtraOfSeveral : kContextExtra;
-    options.context_tokens = flags.prompt + flags.answer + extra;
+    options.model.context_tokens = flags.prompt + flags.answer + extra;
   }
-  options.sequences = options.sequences_max = options.queue_max = flags.sequences;
+  options.sequences = options.engine.sequences_max = options.engine.queue_max = flags.sequences;
   CAIRN_TRY(const auto model, flags.load.load());
   if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
   if (const int32_t most = model->runner->logits_max(); flags.sequences > most)

@@ -32,25 +32,27 @@ void ModelFlags::add_to(CLI::App& command) {
 
 void ModelFlags::add_limits_to(CLI::App& command) {
   LoadOptions& options = load.options;
-  command.add_option("--queue-max", options.queue_max, "Requests that may wait; more are answered 429")
+  command.add_option("--queue-max", options.engine.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command.add_option("--parallel-max", options.sequences_max, "Requests that run at once; others wait")
+  command.add_option("--parallel-max", options.engine.sequences_max, "Requests that run at once; others wait")
       ->check(CLI::Range(1, 128))
       ->capture_default_str();
   command
-      .add_option("--step-ms", options.step_ms,
-                  "What reading prompts may add to the time between two tokens of a running stream")
+      .add_option_function<int32_t>(
+          "--step-ms", [&options](int32_t step_ms) { options.engine.step = std::chrono::milliseconds(step_ms); },
+          "What reading prompts may add to the time between two tokens of a running stream")
       ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
+      ->default_str(std::to_string(options.engine.step.count()));
   command
-      .add_option("--tenant-requests-max", options.tenant_requests_max,
+      .add_option("--tenant-requests-max", options.engine.tenant_requests_max,
                   "Requests that one API key may have waiting and running; 0: no limit")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  auto* no_cache = command.add_flag("!--no-prefix-cache", options.prefix_cache, "Keep nothing of what was computed");
+  auto* no_cache =
+      command.add_flag("!--no-prefix-cache", options.engine.prefix_cache, "Keep nothing of what was computed");
   command
-      .add_option("--kv-host-bytes", options.kv_host_bytes,
+      .add_option("--kv-host-bytes", options.engine.kv_host_bytes,
                   "Memory for cached keys and values that --kv-bytes has no room for, e.g. 8GiB (default: none)")
       ->transform(CLI::AsSizeValue(false))
       ->excludes(no_cache);

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "api/service.h"
-#include "loader/registry.h"
 #include "net/http/http_server.h"
 
 namespace cairn::api::anthropic {

@@ -14,7 +14,7 @@
 
 #include "base/testing/test_data.h"
 #include "chat/tool_calls/format.h"
-#include "loader/registry.h"
+#include "loader/model_load.h"
 
 namespace cairn::api {
 namespace {
@@ -42,7 +42,7 @@ class ChatPromptTest : public testing::Test {
   void load_source(const std::string& source, const std::string& path = kTiny) {
     LoadOptions options;
     options.chat_template = source;
-    options.threads = 1;
+    options.device.cpu.threads = 1;
     auto model = load_model_file(path, options);
     ASSERT_TRUE(model.has_value()) << model.error().text();
     model_ = std::move(*model);

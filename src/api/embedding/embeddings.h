@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "engine/engine.h"
-#include "loader/registry.h"
+#include "loader/loaded_model.h"
 #include "net/http/http_server.h"
 
 namespace cairn::api {

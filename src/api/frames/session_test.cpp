@@ -10,6 +10,7 @@
 
 #include "api/stream/response_stream.h"
 #include "base/testing/test_data.h"
+#include "loader/model_load.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -124,8 +125,8 @@ class FramesSessionTest : public testing::Test {
  protected:
   FramesSessionTest() {
     LoadOptions options;
-    options.context_tokens = 64;
-    options.threads = 1;
+    options.model.context_tokens = 64;
+    options.device.cpu.threads = 1;
     auto model = load_model_file(test_data("/models/llama.gguf"), options);
     EXPECT_TRUE(model.has_value()) << model.error().text();
     (*model)->engine = std::make_unique<FakeEngine>(scripts_);

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "loader/catalog/description.h"
 #include "loader/model_manager.h"
-#include "loader/registry.h"
 #include "net/http/http_server.h"
 
 namespace cairn::api {

@@ -11,8 +11,8 @@
 
 #include "api/params/field_audit.h"
 #include "api/params/generation_defaults.h"
+#include "loader/loaded_model.h"
 #include "loader/model_scope.h"
-#include "loader/registry.h"
 
 namespace cairn::api {
 

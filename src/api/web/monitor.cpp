@@ -13,6 +13,7 @@
 #include "base/recent_log.h"
 #include "base/system/machine.h"
 #include "base/text/printable.h"
+#include "loader/draft.h"
 
 namespace cairn::api::web {
 namespace {

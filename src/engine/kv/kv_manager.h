@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cache/disk/disk_tier.h"
 #include "cache/page_pool.h"
 #include "cache/prefix_cache.h"
-#include "engine/engine.h"
 #include "engine/engine_counters.h"
+#include "engine/engine_options.h"
 #include "engine/kv/prefix_reports.h"
 #include "engine/scheduling/scheduler.h"
 #include "engine/sequence/sequence.h"

@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 #include "base/system/clock.h"
-#include "engine/engine.h"
+#include "engine/engine_options.h"
 #include "engine/kv/kv_manager.h"
 #include "engine/scheduling/cost_model.h"
 #include "engine/sequence/sequence.h"

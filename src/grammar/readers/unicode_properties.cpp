@@ -14,7 +14,7 @@ namespace cairn::grammar {
 namespace {
 
 constexpr char32_t kLastCased = 0x1FFFF;  // no character above has case
-constexpr size_t kCategoryCount = 30;
+constexpr size_t kCategoryCount = UTF8PROC_CATEGORY_CO + 1;
 
 // Short and long names of general categories, in utf8proc's order of them.
 constexpr std::array<std::pair<std::string_view, std::string_view>, kCategoryCount> kCategoryNames{{

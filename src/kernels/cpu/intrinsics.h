@@ -1,5 +1,5 @@
 /// The compiler's x86 intrinsics; or, with CAIRN_EMULATE_AVX512, SIMDe's emulation of the AVX-512 ones, so that
-/// cpu/isa/avx512/, avx512bf16/ and avxvnni/ are tested on processors without them (see emulated/CMakeLists.txt).
+/// cpu/isa/avx512/, avx512bf16/ and avxvnni/ are tested on processors without them (tests/emulation/cpu).
 #pragma once
 
 #if defined(__x86_64__)

@@ -145,7 +145,7 @@ class Sequence {
 class Attention : public ::testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Isas, Attention, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
-constexpr int32_t kKvTypes = 6;
+constexpr int32_t kKvTypes = static_cast<int32_t>(KvType::kBF16) + 1;
 
 // Type number `number` of those that the instruction set has.
 KvType kv_type(const Isa& isa, int32_t number) {

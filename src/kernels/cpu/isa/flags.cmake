@@ -1,4 +1,4 @@
-# What each instruction set's folder is compiled with: the one list, which the build, the emulation (../emulated) and
+# What each instruction set's folder is compiled with: the one list, which the build, tests/emulation/cpu and
 # scripts/tidy.py read. CAIRN_ISA_FLAGS_<folder>.
 set(CAIRN_ISA_FLAGS_avx2 -mavx2 -mfma -mf16c -mbmi2)
 set(CAIRN_ISA_FLAGS_avxvnni -mavxvnni -mavx2 -mfma -mf16c -mbmi2)

@@ -7,10 +7,9 @@
 
 #include <cstdint>
 
-namespace cairn::cpu {
+#include "kernels/activation.h"
 
-/// The number of values of cairn::Activation.
-inline constexpr int kActivations = 7;
+namespace cairn::cpu {
 
 struct RowKernels {
   /// out = x / sqrt(mean(x^2) + epsilon) * weight, [cols]; weight may be null for 1, out may be x.

@@ -17,8 +17,6 @@
 namespace cairn::cpu {
 namespace {
 
-static_assert(static_cast<int>(Activation::kClampedSwiglu) + 1 == kActivations);
-
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class RowOps : public ::testing::TestWithParam<Isa> {

@@ -1,0 +1,23 @@
+#include "loader/loaded_model.h"
+
+#include "loader/draft.h"
+#include "loader/model_files.h"
+#include "model/embedder.h"
+#include "model/runner.h"
+#include "model/weights/pack_cache.h"
+
+namespace cairn {
+
+LoadedModel::~LoadedModel() = default;
+
+PromptContext LoadedModel::prompt_context() const {
+  return {name, *tokenizer, chat_template, output_format, engine->context_tokens()};
+}
+
+ChatModel LoadedModel::chat_model() const {
+  return {prompt_context(), template_source, template_defaults, *constraints, fingerprint};
+}
+
+std::shared_ptr<Engine> shared_engine(const SharedModel& model) { return {model, model->engine.get()}; }
+
+}  // namespace cairn
