@@ -13,7 +13,7 @@ if(CAIRN_KERNELS_ONLY)
 endif()
 if(CAIRN_STATIC)
   # The archives of all libraries but two: Debian has none of fmt, which is complete in its headers, and not all that
-  # libcurl's needs (src/hub/machines_libcurl.cpp).
+  # libcurl's needs (src/net/http/machines_libcurl.cpp).
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a)
   set(OPENSSL_USE_STATIC_LIBS ON)
   add_library(fmt::fmt INTERFACE IMPORTED)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the program without its tests and makes what a release consists of:
 #   cairn_VERSION_ARCHITECTURE.deb            for Debian 12; its libraries are those of the system
-#   cairn-VERSION-linux-MACHINE.tar.gz        for any Linux with the glibc of Debian 12; needs no other library, but for
-#                                             downloads the machine's libcurl
+#   cairn-VERSION-linux-MACHINE.tar.gz        for any Linux with the glibc of Debian 12; needs no other library, but to
+#                                             ask other servers the machine's libcurl
 # usage: scripts/package.sh [--deb | --tar] [OUT]
 #   --deb, --tar  only that one
 #   OUT           folder for both (default build/package/out)

@@ -154,9 +154,9 @@ Result<ordered_json> remote_request(const ChatFlags& flags, const ordered_json& 
   return body;
 }
 
-Result<std::string> answer_remotely(const net::HttpUrl& url, const ChatFlags& flags, const ordered_json& messages) {
+Result<std::string> answer_remotely(net::HttpClient& client, const std::string& url, const ChatFlags& flags,
+                                    const ordered_json& messages) {
   CAIRN_TRY(const ordered_json request, remote_request(flags, messages));
-  const std::string body = request.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   std::string failure;
   Shown shown;
   net::EventSplitter splitter;
@@ -176,13 +176,17 @@ Result<std::string> answer_remotely(const net::HttpUrl& url, const ChatFlags& fl
       const auto content = delta.find("content");
       if (content != delta.end() && content->is_string()) shown.content(content->get_ref<const std::string&>());
     }
-    return !interrupted.load();
   };
-  std::vector<std::pair<std::string, std::string>> headers = {{"Content-Type", "application/json"}};
-  if (!flags.api_key.empty()) headers.emplace_back("Authorization", "Bearer " + flags.api_key);
-  CAIRN_TRY(const auto reply, net::http_request(url, "POST", "/v1/chat/completions", body, headers, on_data));
-  if (reply.status != 200)
-    return fail(Code::kUnavailable, "the server answered {}: {}", reply.status, error_text(reply.body));
+  const auto reply = client.request({.url = url + "/v1/chat/completions",
+                                     .body = request.dump(-1, ' ', false, ordered_json::error_handler_t::replace),
+                                     .headers = {{"Content-Type", "application/json"}},
+                                     .token = flags.api_key,
+                                     .cancelled = &interrupted},
+                                    on_data);
+  if (!reply && reply.error().code == Code::kCancelled) return shown.finish();
+  if (!reply) return std::unexpected(reply.error());
+  if (reply->status != 200)
+    return fail(Code::kUnavailable, "the server answered {}: {}", reply->status, error_text(reply->body));
   if (!failure.empty()) return fail(Code::kUnavailable, "the server stopped: {}", failure);
   return shown.finish();
 }
@@ -266,9 +270,11 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
   if (!flags.url.empty() && !flags.load.model.empty())
     return fail(Code::kInvalidArgument, "give either a MODEL file or --url of a server, not both");
   if (!flags.url.empty()) {
-    CAIRN_TRY(const auto url, net::parse_http_url(flags.url));
+    CAIRN_TRY(const std::string url, net::check_http_url(flags.url));
     catch_interrupts();
-    converse(flags, [&](const ordered_json& messages) { return answer_remotely(url, flags, messages); }, exit_code);
+    net::HttpClient client;
+    converse(
+        flags, [&](const ordered_json& messages) { return answer_remotely(client, url, flags, messages); }, exit_code);
     return {};
   }
   grammar::GrammarCache grammars;
@@ -325,10 +331,10 @@ void add_chat(CLI::App& app, int& exit_code) {
       "Talk to a model in the terminal: a file's, a server's, or without either the small one that comes along");
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, false);
-  command->add_option(
-      "--url", flags->url,
-      "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080; how it samples where no "
-      "flag says is up to it");
+  command->add_option("--url", flags->url,
+                      "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080 or https://llm.example; "
+                      "how it samples where no "
+                      "flag says is up to it");
   command->add_option("--api-key", flags->api_key, "Key that the server of --url asks for")->envname("CAIRN_API_KEY");
   add_conversation_flags(*command, *flags);
   command->callback([flags, &exit_code] {

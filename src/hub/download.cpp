@@ -1,6 +1,5 @@
 #include "hub/download.h"
 
-#include <curl/curl.h>
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -32,9 +31,9 @@ struct Piece {
   Time not_before{};
 };
 
-/// A connection with the piece that it loads; idle without a transfer.
+/// A transfer with the piece that it loads; idle without a transfer.
 struct Lane {
-  std::unique_ptr<HttpTransfer> transfer;
+  std::unique_ptr<net::HttpTransfer> transfer;
   Piece piece;
   int64_t at = 0;  // the next byte
   bool checked = false;
@@ -76,16 +75,9 @@ class Loading {
         state_(state),
         on_progress_(on_progress),
         cancelled_(cancelled) {}
-  ~Loading() {
-    for (Lane& lane : lanes_) drop(lane);
-    if (multi_ != nullptr) ::curl_multi_cleanup(multi_);
-  }
-  Loading(const Loading&) = delete;
-  Loading& operator=(const Loading&) = delete;
 
   /// Loads what is missing. What was loaded is saved, whatever the result.
   Result<void> run() {
-    if (multi_ == nullptr) return fail(Code::kOutOfMemory, "no memory for connections");
     queue_missing();
     Result<void> done;
     while (done && !finished()) {
@@ -112,13 +104,13 @@ class Loading {
     for (Lane& lane : lanes_) {
       if (lane.transfer == nullptr) CAIRN_TRY_VOID(start(lane));
     }
-    int running = 0;
-    if (::curl_multi_perform(multi_, &running) != CURLM_OK) return fail(Code::kUnavailable, "libcurl has failed");
-    CAIRN_TRY(const bool ended, take_ended());
+    CAIRN_TRY(const auto ended, client_.advance(kPollMax));
+    for (const net::HttpTransfer* const transfer : ended)
+      CAIRN_TRY_VOID(end(*std::ranges::find(lanes_, transfer, [](const Lane& lane) { return lane.transfer.get(); })));
+    if (std::exchange(restarts_, false)) CAIRN_TRY_VOID(restart());
     const Time now = std::chrono::steady_clock::now();
     if (now - reported_ >= limits_.report_interval) report();
     if (now - saved_ >= kSaveInterval) CAIRN_TRY_VOID(save());
-    if (!ended) ::curl_multi_poll(multi_, nullptr, 0, static_cast<int>(kPollMax.count()), nullptr);
     return {};
   }
 
@@ -131,43 +123,38 @@ class Loading {
     lane.at = lane.piece.span.begin;
     lane.checked = false;
     lane.fatal.reset();
-    HttpQuery query{
-        .url = source_.url, .token = source_.token, .accept = {}, .range = {}, .if_range = {}, .stall = limits_.stall};
-    if (!whole_) query.range = lane.piece.span;
-    if (source_.sha256.empty() && !state_.etag.starts_with("W/")) query.if_range = state_.etag;
-    lane.transfer = std::make_unique<HttpTransfer>(
-        std::move(query),
-        [this, &lane](const HttpHead& head, std::string_view bytes) { return take(lane, head, bytes); });
-    if (lane.transfer->handle() == nullptr) return fail(Code::kOutOfMemory, "no memory for a connection");
-    ::curl_multi_add_handle(multi_, lane.transfer->handle());
-    return {};
-  }
-
-  void drop(Lane& lane) {
-    if (lane.transfer == nullptr) return;
-    ::curl_multi_remove_handle(multi_, lane.transfer->handle());
-    lane.transfer.reset();
+    net::HttpCall call{.url = source_.url, .token = source_.token, .stall = limits_.stall};
+    if (!whole_) {
+      const ByteSpan& span = lane.piece.span;
+      call.headers.emplace_back("Range", fmt::format("bytes={}-{}", span.begin, span.end - 1));
+      if (source_.sha256.empty() && !state_.etag.empty() && !state_.etag.starts_with("W/"))
+        call.headers.emplace_back("If-Range", state_.etag);
+    }
+    lane.transfer = std::make_unique<net::HttpTransfer>(
+        std::move(call),
+        [this, &lane](const net::HttpHead& head, std::string_view bytes) { return take(lane, head, bytes); });
+    return client_.start(*lane.transfer);
   }
 
   /// The sink of a lane: false ends its transfer.
-  bool take(Lane& lane, const HttpHead& head, std::string_view bytes) {
+  bool take(Lane& lane, const net::HttpHead& head, std::string_view bytes) {
     const Result<void> done = put(lane, head, bytes);
     if (!done) lane.fatal = done.error();
     return done && !restarts_;
   }
 
-  Result<void> put(Lane& lane, const HttpHead& head, std::string_view bytes) {
+  Result<void> put(Lane& lane, const net::HttpHead& head, std::string_view bytes) {
     if (!std::exchange(lane.checked, true)) CAIRN_TRY_VOID(check(lane, head));
     if (restarts_) return {};
     const auto room = static_cast<size_t>(lane.piece.span.end - lane.at);
     if (bytes.size() > room)
-      return fail(Code::kCorruptFile, "{} sends more than the {} bytes that the hub says the file has", shown(head.url),
-                  source_.bytes);
+      return fail(Code::kCorruptFile, "{} sends more than the {} bytes that the hub says the file has",
+                  net::shown_url(head.url), source_.bytes);
     const auto magic_at = static_cast<size_t>(lane.at);
     if (magic_at < kMagic.size()) {
       const std::string_view rest = kMagic.substr(magic_at);
       if (bytes.substr(0, rest.size()) != rest.substr(0, bytes.size()))
-        return fail(Code::kCorruptFile, "{} sends no GGUF file: it begins with \"{}\"", shown(head.url),
+        return fail(Code::kCorruptFile, "{} sends no GGUF file: it begins with \"{}\"", net::shown_url(head.url),
                     printable(bytes.substr(0, 24)));
     }
     CAIRN_TRY_VOID(file_.write(bytes, lane.at));
@@ -176,9 +163,9 @@ class Loading {
   }
 
   /// Checks what an answer says of itself before its first byte is taken.
-  Result<void> check(const Lane& lane, const HttpHead& head) {
+  Result<void> check(const Lane& lane, const net::HttpHead& head) {
     if (head.header("content-type").starts_with("text/html"))
-      return fail(Code::kCorruptFile, "{} sends a web page instead of a file", shown(head.url));
+      return fail(Code::kCorruptFile, "{} sends a web page instead of a file", net::shown_url(head.url));
     const std::string etag(head.header("etag"));
     if (source_.sha256.empty() && !state_.etag.empty() && etag != state_.etag) {
       restarts_ = true;  // another file than the one whose bytes are here
@@ -189,47 +176,28 @@ class Loading {
     if (head.status == 200) return check_whole(lane, head);
     const auto range = read_content_range(head.header("content-range"));
     if (!range || range->begin != lane.at)
-      return fail(Code::kCorruptFile, "{} sends other bytes than those from {} on (Content-Range: {})", shown(head.url),
-                  lane.at, printable(head.header("content-range")));
+      return fail(Code::kCorruptFile, "{} sends other bytes than those from {} on (Content-Range: {})",
+                  net::shown_url(head.url), lane.at, printable(head.header("content-range")));
     return check_size(head, range->whole);
   }
 
   /// The server knows no ranges, or has another file by now: all of it comes.
-  Result<void> check_whole(const Lane& lane, const HttpHead& head) {
+  Result<void> check_whole(const Lane& lane, const net::HttpHead& head) {
     CAIRN_TRY_VOID(check_size(head, number_of(head.header("content-length")).value_or(-1)));
     if (whole_ || lane.piece.span == ByteSpan{0, source_.bytes}) return {};
     whole_ = restarts_ = true;
     return {};
   }
 
-  Result<void> check_size(const HttpHead& head, int64_t bytes) const {
+  Result<void> check_size(const net::HttpHead& head, int64_t bytes) const {
     if (bytes < 0 || bytes == source_.bytes) return {};
-    return fail(Code::kCorruptFile, "{} has {} bytes, where the hub says {}", shown(head.url), bytes, source_.bytes);
+    return fail(Code::kCorruptFile, "{} has {} bytes, where the hub says {}", net::shown_url(head.url), bytes,
+                source_.bytes);
   }
 
-  static std::string shown(std::string_view url) { return printable(url.substr(0, url.find('?')), kEchoBytesMax); }
-
-  /// Whether there were any.
-  Result<bool> take_ended() {
-    int left = 0;
-    bool any = false;
-    while (const CURLMsg* const message = ::curl_multi_info_read(multi_, &left)) {
-      if (message->msg != CURLMSG_DONE) continue;
-      const int code = message->data.result;
-      for (Lane& lane : lanes_) {
-        if (lane.transfer == nullptr || lane.transfer->handle() != message->easy_handle) continue;
-        CAIRN_TRY_VOID(end(lane, code));
-        any = true;
-        break;
-      }
-    }
-    if (std::exchange(restarts_, false)) CAIRN_TRY_VOID(restart());
-    return any;
-  }
-
-  Result<void> end(Lane& lane, int code) {
-    const auto failed = lane.transfer->failure(code);
-    drop(lane);
+  Result<void> end(Lane& lane) {
+    const auto failed = failure_of(*lane.transfer);
+    lane.transfer.reset();
     Piece rest = lane.piece;
     const int64_t loaded = lane.at - rest.span.begin;
     const bool complete = lane.at == rest.span.end;
@@ -241,10 +209,10 @@ class Loading {
     }
     if (lane.fatal) return std::unexpected(*lane.fatal);
     if (complete || restarts_) return {};
-    if (failed && !failed->retry) return std::unexpected(failed->error);
+    if (failed && !failed->may_pass) return std::unexpected(failed->error);
     if (++rest.attempts >= limits_.attempts) {
       const Error error =
-          failed ? failed->error : Error{Code::kUnavailable, shown(source_.url) + " ends too early", {}};
+          failed ? failed->error : Error{Code::kUnavailable, net::shown_url(source_.url) + " ends too early", {}};
       return fail(Code::kUnavailable, "{}; given up after {} attempts, {} of {} bytes are kept", error.message,
                   limits_.attempts, state_.loaded.bytes(), source_.bytes);
     }
@@ -256,9 +224,9 @@ class Loading {
   }
 
   Result<void> restart() {
-    for (Lane& lane : lanes_) drop(lane);
+    for (Lane& lane : lanes_) lane.transfer.reset();
     if (++restarts_done_ > limits_.attempts)
-      return fail(Code::kUnavailable, "{} becomes another file while it is loaded", shown(source_.url));
+      return fail(Code::kUnavailable, "{} becomes another file while it is loaded", net::shown_url(source_.url));
     state_.loaded.clear();
     CAIRN_TRY_VOID(file_.empty());
     queue_missing();
@@ -290,7 +258,7 @@ class Loading {
   DownloadState& state_;
   const OnProgress& on_progress_;
   const std::atomic<bool>& cancelled_;
-  CURLM* const multi_ = ::curl_multi_init();
+  net::HttpClient client_;
   std::deque<Piece> pieces_;
   std::vector<Lane> lanes_;
   bool whole_ = false;     // the server sends the whole file alone

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "hub/http_transfer.h"
+#include "hub/hub_requests.h"
 
 namespace cairn::hub {
 

@@ -41,14 +41,10 @@ struct Pull {
   const std::atomic<bool>& cancelled;
 
   void say(std::string status) const { on_event({.status = std::move(status), .digest = {}}); }
-  Result<HttpText> ask(const std::string& url, const std::string& token, std::string_view accept) const {
-    return fetch_text({.url = url,
-                       .token = token,
-                       .accept = std::string(accept),
-                       .range = {},
-                       .if_range = {},
-                       .stall = options.limits.stall},
-                      kAnswerBytesMax, options.limits.attempts, options.limits.first_wait, cancelled);
+  Result<net::HttpReply> ask(const std::string& url, const std::string& token, std::string_view accept) const {
+    return fetch_text(
+        {.url = url, .headers = {{"Accept", std::string(accept)}}, .token = token, .stall = options.limits.stall},
+        kAnswerBytesMax, options.limits.attempts, options.limits.first_wait, cancelled);
   }
 };
 
@@ -96,7 +92,7 @@ Result<std::vector<RemoteFile>> list_repository(const Pull& pull) {
     if (files.size() + more.size() > kFilesMax)
       return fail(Code::kTooLarge, "{} has more than {} GGUF files", pull.name.text(), kFilesMax);
     std::ranges::move(more, std::back_inserter(files));
-    url = next_page(answer->head.header("link"));
+    url = next_page(answer->header("link"));
     // The token is for this hub alone.
     if (!url.empty() && !url.starts_with(endpoints.hugging_face + "/"))
       return fail(Code::kCorruptFile, "the hub's list goes on at another address, {}", printable(url));

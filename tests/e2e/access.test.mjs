@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 import Anthropic from '@anthropic-ai/sdk';
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
-import { cairn, logged, serve, story, storyTrainedFor } from './server.mjs';
+import { cairn, certificateIn, logged, serve, story, storyTrainedFor } from './server.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-access-'));
@@ -312,23 +312,6 @@ test('beyond loopback a server without a key says so', async () => {
   });
 });
 
-const openssl = (...args) => {
-  const done = spawnSync('openssl', args, { cwd: folder, encoding: 'utf8', timeout: 60_000 });
-  assert.equal(done.status, 0, done.stderr);
-};
-
-// A certificate of the CA of these tests, for localhost.
-function certificate(name) {
-  if (!fs.existsSync(path.join(folder, 'ca.pem'))) {
-    openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', '/CN=Cairn tests',
-      '-keyout', 'ca-key.pem', '-out', 'ca.pem');
-    fs.writeFileSync(path.join(folder, 'names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1\n');
-  }
-  openssl('req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.csr`);
-  openssl('x509', '-req', '-in', `${name}.csr`, '-CA', 'ca.pem', '-CAkey', 'ca-key.pem', '-CAcreateserial', '-days', '2', '-extfile', 'names', '-out', `${name}.pem`);
-  return ['--tls-cert', path.join(folder, `${name}.pem`), '--tls-key', path.join(folder, `${name}-key.pem`)];
-}
-
 // The name on the certificate that a new connection gets, and what was agreed on.
 function agreed(port, options = {}) {
   return new Promise((resolve, reject) => {
@@ -341,7 +324,7 @@ function agreed(port, options = {}) {
 }
 
 test('HTTPS serves the real clients, with TLS 1.2 and 1.3', async () => {
-  await withServer([...certificate('first'), '--api-key', key('tls')], async (server) => {
+  await withServer([...certificateIn(folder, 'first'), '--api-key', key('tls')], async (server) => {
     const base = `https://127.0.0.1:${server.port}`;
     const script = `
       import Anthropic from '@anthropic-ai/sdk';
@@ -376,7 +359,7 @@ test('HTTPS serves the real clients, with TLS 1.2 and 1.3', async () => {
 });
 
 test('a certificate is read again on SIGHUP while requests are answered, and a bad one changes nothing', async () => {
-  const flags = certificate('before');
+  const flags = certificateIn(folder, 'before');
   const [, certFile, , keyOfFile] = flags;
   await withServer(flags, async (server) => {
     const ca = fs.readFileSync(path.join(folder, 'ca.pem'));
@@ -401,7 +384,7 @@ test('a certificate is read again on SIGHUP while requests are answered, and a b
       assert.fail(`no connection got the certificate "${name}"`);
     };
     await until('before');
-    certificate('after');
+    certificateIn(folder, 'after');
     fs.copyFileSync(path.join(folder, 'after-key.pem'), keyOfFile);
     process.kill(server.pid, 'SIGHUP');
     await logged(server, /the TLS certificate could not be read again, and nothing changes: the TLS key \S+ does not belong to the certificate/);

@@ -180,6 +180,23 @@ export async function serve(model, flags = [], before = []) {
   };
 }
 
+// Makes a certificate for this machine, NAME.pem with NAME-key.pem, of the authority whose own is ca.pem in the folder.
+// Returns the flags of a server that has it.
+export function certificateIn(folder, name) {
+  const openssl = (...args) => {
+    const done = spawnSync('openssl', args, { cwd: folder, encoding: 'utf8', timeout: 60_000 });
+    assert.equal(done.status, 0, done.stderr);
+  };
+  const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  if (!fs.existsSync(path.join(folder, 'ca.pem'))) {
+    openssl('req', '-x509', ...newKey, '-days', '2', '-subj', '/CN=Cairn tests', '-keyout', 'ca-key.pem', '-out', 'ca.pem');
+    fs.writeFileSync(path.join(folder, 'names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1\n');
+  }
+  openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', `${name}-key.pem`, '-out', `${name}.csr`);
+  openssl('x509', '-req', '-in', `${name}.csr`, '-CA', 'ca.pem', '-CAkey', 'ca-key.pem', '-CAcreateserial', '-days', '2', '-extfile', 'names', '-out', `${name}.pem`);
+  return ['--tls-cert', path.join(folder, `${name}.pem`), '--tls-key', path.join(folder, `${name}-key.pem`)];
+}
+
 // Waits for a text of the log, which comes through a pipe of its own; fails after 10 s.
 export async function logged(server, pattern) {
   for (let tries = 0; tries < 200 && !pattern.test(server.log()); ++tries) await new Promise((done) => { setTimeout(done, 50); });

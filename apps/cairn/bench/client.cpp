@@ -8,9 +8,13 @@ using std::chrono::steady_clock;
 
 constexpr size_t kErrorShownMax = 300;
 
-/// The path of an endpoint: addresses may be given with or without the "/v1" that clients of OpenAI add.
-std::string api_path(const Target& target, std::string_view path) {
-  return (target.url.prefix.ends_with("/v1") ? "" : "/v1") + std::string(path);
+/// A call of an endpoint: addresses may be given with or without the "/v1" that clients of OpenAI add. Each call has a
+/// connection of its own.
+net::HttpCall call_of(const Target& target, std::string_view path) {
+  return {.url = target.url + (target.url.ends_with("/v1") ? "" : "/v1") + std::string(path),
+          .headers = {{"Content-Type", "application/json"}, {"Connection", "close"}},
+          .token = target.api_key,
+          .stall = target.timeout};
 }
 
 std::string body_of(const Target& target, const Job& job) {
@@ -129,18 +133,16 @@ Sample ask(const Target& target, const Job& job, TimePoint due, const std::atomi
   sample.mix = job.mix;
   sample.due = due;
   Listener listener(sample, answer);
-  const std::string_view path = target.endpoint == Endpoint::kChat ? "/chat/completions" : "/completions";
-  const auto on_data = [&](std::string_view bytes) {
-    listener.take(bytes);
-    return !interrupted.load();
-  };
-  const auto reply = net::http_request(target.url, "POST", api_path(target, path), body_of(target, job), target.headers,
-                                       on_data, target.timeout);
+  net::HttpCall call = call_of(target, target.endpoint == Endpoint::kChat ? "/chat/completions" : "/completions");
+  call.body = body_of(target, job);
+  call.cancelled = &interrupted;
+  thread_local net::HttpClient client;  // reading the certificates takes longer than a token
+  const auto reply = client.request(std::move(call), [&](std::string_view bytes) { listener.take(bytes); });
   sample.ended = steady_clock::now();
   if (!sample.has_usage) sample.completion_tokens = sample.chunks;
   if (!reply) {
     sample.status = sample.chunks > 0 ? 200 : 0;
-    sample.error = reply.error().message;
+    sample.error = interrupted.load() ? "interrupted" : reply.error().message;
     return sample;
   }
   sample.status = reply->status;
@@ -148,22 +150,22 @@ Sample ask(const Target& target, const Job& job, TimePoint due, const std::atomi
     sample.error = error_text(reply->body);
     if (sample.error.empty()) sample.error = "no reason given";
   } else if (sample.error.empty() && !listener.ended()) {
-    sample.error = interrupted.load() ? "interrupted" : "the stream ended before the answer did";
+    sample.error = "the stream ended before the answer did";
   }
   return sample;
 }
 
 Result<std::string> first_model(const Target& target) {
-  CAIRN_TRY(const auto reply,
-            net::http_request(target.url, "GET", api_path(target, "/models"), "", target.headers, {}, target.timeout));
+  const net::HttpCall call = call_of(target, "/models");
+  CAIRN_TRY(const auto reply, net::HttpClient().request(call));
   const auto value = ordered_json::parse(reply.body, nullptr, false);
   const auto data = value.is_object() ? value.find("data") : value.end();
   const bool listed = reply.status == 200 && value.is_object() && data != value.end() && data->is_array() &&
                       !data->empty() && data->front().is_object() && data->front().contains("id") &&
                       data->front()["id"].is_string();
   if (!listed) {
-    return fail(Code::kUnavailable, "{}:{}{} does not list its models (status {}: {}); name one with --model",
-                target.url.host, target.url.port, api_path(target, "/models"), reply.status, error_text(reply.body));
+    return fail(Code::kUnavailable, "{} does not list its models (status {}: {}); name one with --model",
+                net::shown_url(call.url), reply.status, error_text(reply.body));
   }
   return data->front()["id"].get<std::string>();
 }

@@ -20,10 +20,10 @@ using TimePoint = std::chrono::steady_clock::time_point;
 enum class Endpoint { kChat, kCompletions };
 
 struct Target {
-  net::HttpUrl url;
+  std::string url;
   Endpoint endpoint = Endpoint::kChat;
   std::string model;  ///< empty: the request names no model
-  std::vector<std::pair<std::string, std::string>> headers;
+  std::string api_key;
   int32_t max_tokens = 48;
   double temperature = 0;
   nlohmann::ordered_json extra;  ///< an object whose fields are added to every request
@@ -53,7 +53,8 @@ struct Sample {
 Sample ask(const Target& target, const Job& job, TimePoint due, const std::atomic<bool>& interrupted,
            std::string& answer);
 
-/// The first model that the server lists. Errors: those of net::http_request; kUnavailable (the answer is not a list).
+/// The first model that the server lists. Errors: those of net::HttpClient::request; kUnavailable (the answer is not a
+/// list).
 Result<std::string> first_model(const Target& target);
 
 }  // namespace cairn::bench

@@ -24,7 +24,6 @@ struct BenchFlags {
   std::string url;
   std::string mix = "chat";
   std::string endpoint = "chat";
-  std::string api_key;
   std::string extra;
   std::string csv;
   int timeout_s = 600;
@@ -49,11 +48,9 @@ void stop_at_interrupt() {
 
 Result<Target> make_target(const BenchFlags& flags) {
   Target target = flags.target;
-  CAIRN_TRY(target.url, net::parse_http_url(flags.url));
+  CAIRN_TRY(target.url, net::check_http_url(flags.url));
   target.endpoint = flags.endpoint == "chat" ? Endpoint::kChat : Endpoint::kCompletions;
   target.timeout = std::chrono::seconds(flags.timeout_s);
-  target.headers = {{"Content-Type", "application/json"}};
-  if (!flags.api_key.empty()) target.headers.emplace_back("Authorization", "Bearer " + flags.api_key);
   if (!flags.extra.empty()) {
     target.extra = ordered_json::parse(flags.extra, nullptr, false);
     if (!target.extra.is_object()) {
@@ -173,7 +170,7 @@ void add_bench_serve(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   command->add_option("--extra", flags->extra,
                       "JSON object whose fields every request gets, e.g. {\"ignore_eos\":true}");
-  command->add_option("--api-key", flags->api_key, "Sent as a bearer token");
+  command->add_option("--api-key", flags->target.api_key, "Sent as a bearer token");
   command->add_option("--warmup", flags->warmup, "Requests before, not measured")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();

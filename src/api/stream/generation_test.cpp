@@ -153,14 +153,14 @@ class GenerationTest : public testing::Test {
     thread_.join();
   }
 
+  std::string url(const std::string& path) const { return fmt::format("http://127.0.0.1:{}{}", server_->port(), path); }
+  Result<net::HttpReply> whole() const { return net::HttpClient().request({.url = url("/whole")}); }
   std::vector<std::string> ask(const std::string& path) {
     net::EventSplitter splitter;
     std::vector<std::string> events;
-    const auto reply =
-        net::http_request({"127.0.0.1", server_->port(), ""}, "GET", path, "", {}, [&](std::string_view bytes) {
-          for (auto& event : splitter.push(bytes)) events.push_back(std::move(event));
-          return true;
-        });
+    const auto reply = net::HttpClient().request({.url = url(path)}, [&](std::string_view bytes) {
+      for (auto& event : splitter.push(bytes)) events.push_back(std::move(event));
+    });
     EXPECT_TRUE(reply.has_value()) << reply.error().text();
     return events;
   }
@@ -259,7 +259,7 @@ TEST_F(GenerationTest, AFailureEndsAStreamInWordsAndAWholeAnswerWithAStatus) {
   const auto events = ask("/stream");
   ASSERT_EQ(events.size(), 12u);
   EXPECT_EQ(events.back(), "scripted");
-  const auto reply = net::http_request({"127.0.0.1", server_->port(), ""}, "GET", "/whole", "", {});
+  const auto reply = whole();
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->status, 500);
   EXPECT_THAT(reply->body, testing::HasSubstr("scripted"));
@@ -270,7 +270,6 @@ TEST_F(GenerationTest, WhatAWriterThrowsIsTheAnswersErrorAndNobodyElses) {
   script_.tokens = 10;
   script_.text = "throw";
   EXPECT_THAT(ask("/stream"), testing::ElementsAre("begin", "unexpected: scripted"));
-  const auto whole = [&] { return net::http_request({"127.0.0.1", server_->port(), ""}, "GET", "/whole", "", {}); };
   auto reply = whole();
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->status, 500);
@@ -288,7 +287,6 @@ TEST_F(GenerationTest, WhatAWriterThrowsIsTheAnswersErrorAndNobodyElses) {
 TEST_F(GenerationTest, WhatDoesNotFitIntoTheBudgetIsRefusedAndGivenBack) {
   script_.tokens = 10;
   budget_ = std::make_shared<ByteBudget>(1'000);
-  const auto whole = [&] { return net::http_request({"127.0.0.1", server_->port(), ""}, "GET", "/whole", "", {}); };
   auto reply = whole();  // the events that may wait are more than that
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->status, 503);
@@ -311,7 +309,7 @@ TEST_F(GenerationTest, TheEndWaitsForWhatIsToBeStored) {
   settles_ = 1;
   EXPECT_EQ(ask("/stream").back(), "settled");
   EXPECT_EQ(settles_, 2);
-  const auto reply = net::http_request({"127.0.0.1", server_->port(), ""}, "GET", "/whole", "", {});
+  const auto reply = whole();
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->body, "data: settled\n\n");
   script_.tokens = 1'000'000;

@@ -150,10 +150,11 @@ std::string otlp_json(const std::vector<RequestFacts>& requests) {
 
 Result<std::unique_ptr<TraceExporter>> TraceExporter::open(const std::string& url, const std::string& file,
                                                            std::shared_ptr<std::atomic<int64_t>> dropped) {
-  std::optional<net::HttpUrl> collector;
+  std::string collector;
   if (!url.empty()) {
-    CAIRN_TRY(collector, net::parse_http_url(url));
-    if (collector->prefix.empty()) collector->prefix = "/v1/traces";
+    CAIRN_TRY(collector, net::check_http_url(url));
+    const bool has_path = collector.find('/', collector.find("://") + 3) != std::string::npos;
+    if (!has_path) collector += "/v1/traces";
   }
   int descriptor = -1;
   if (!file.empty()) {
@@ -164,8 +165,7 @@ Result<std::unique_ptr<TraceExporter>> TraceExporter::open(const std::string& ur
   return std::unique_ptr<TraceExporter>(new TraceExporter(std::move(collector), descriptor, std::move(dropped)));
 }
 
-TraceExporter::TraceExporter(std::optional<net::HttpUrl> collector, int file,
-                             std::shared_ptr<std::atomic<int64_t>> dropped)
+TraceExporter::TraceExporter(std::string collector, int file, std::shared_ptr<std::atomic<int64_t>> dropped)
     : collector_(std::move(collector)), file_(file), dropped_(std::move(dropped)), thread_([this] { run(); }) {}
 
 TraceExporter::~TraceExporter() {
@@ -214,15 +214,17 @@ void TraceExporter::run() {
 void TraceExporter::write(const std::vector<RequestFacts>& requests) {
   const std::string document = otlp_json(requests);
   const bool written = file_ < 0 || write_line(file_, document);
-  const bool sent = !collector_ || send(document);
+  const bool sent = collector_.empty() || send(document);
   if (!written || !sent) dropped_->fetch_add(static_cast<int64_t>(requests.size()), std::memory_order_relaxed);
   if (!written) log_warning("traces cannot be written: {}", std::strerror(errno));
 }
 
 bool TraceExporter::send(const std::string& document) {
-  const auto reply = net::http_request(*collector_, "POST", "", document, {{"Content-Type", "application/json"}}, {},
-                                       kCollectorTimeout);
-  const bool taken = reply && reply->status >= 200 && reply->status < 300;
+  const auto reply = client_.request({.url = collector_,
+                                      .body = document,
+                                      .headers = {{"Content-Type", "application/json"}},
+                                      .stall = kCollectorTimeout});
+  const bool taken = reply && reply->success();
   if (!taken && !std::exchange(collector_failed_, true)) {
     log_warning("the collector of --otlp takes no traces: {}; they are dropped until it does",
                 reply ? fmt::format("it answers {}", reply->status) : reply.error().text());

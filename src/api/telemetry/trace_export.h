@@ -46,8 +46,8 @@ std::string otlp_json(const std::vector<RequestFacts>& requests);
 class TraceExporter {
  public:
   /// `url`: of a collector, to which "/v1/traces" is added if it has no path; `file`: gets a line for each document,
-  /// behind what it has. Either may be empty. Dropped requests are counted in `dropped`. Errors: kInvalidArgument and
-  /// kUnsupported (https) for the URL, kIo for the file.
+  /// behind what it has. Either may be empty. Dropped requests are counted in `dropped`. Errors: kInvalidArgument for
+  /// the URL, kIo for the file.
   static Result<std::unique_ptr<TraceExporter>> open(const std::string& url, const std::string& file,
                                                      std::shared_ptr<std::atomic<int64_t>> dropped);
   /// Writes what waits, as long as the collector takes it.
@@ -59,14 +59,15 @@ class TraceExporter {
   void add(const RequestFacts& facts);
 
  private:
-  TraceExporter(std::optional<net::HttpUrl> collector, int file, std::shared_ptr<std::atomic<int64_t>> dropped);
+  TraceExporter(std::string collector, int file, std::shared_ptr<std::atomic<int64_t>> dropped);
   void run();
   void write(const std::vector<RequestFacts>& requests);
   bool send(const std::string& document);
 
-  const std::optional<net::HttpUrl> collector_;
-  const int file_;  // -1: none
+  const std::string collector_;  // URL; empty: none
+  const int file_;               // -1: none
   const std::shared_ptr<std::atomic<int64_t>> dropped_;
+  net::HttpClient client_;         // the thread's
   bool collector_failed_ = false;  // since it last took something; the thread's
   std::mutex mutex_;
   std::condition_variable changed_;

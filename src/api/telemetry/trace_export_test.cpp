@@ -4,7 +4,11 @@
 
 #include <cstdio>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
+
+#include "net/http/http_test_support.h"
+#include "net/http/test_certificates.h"
 
 namespace cairn::api {
 namespace {
@@ -92,9 +96,39 @@ TEST(TraceExport, AFileGetsALineAndWhatACollectorDoesNotTakeIsCounted) {
   EXPECT_EQ(dropped->load(), 1);
 }
 
+class CollectorTest : public net::HttpServerTest {};
+
+TEST_F(CollectorTest, GetsTracesOverHttpsIfItsCertificateIsKnown) {
+  std::mutex mutex;
+  std::vector<std::string> paths;
+  start({}, [&](net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
+    const std::lock_guard lock(mutex);
+    paths.push_back(request.path);
+    response->send(200, "application/json", "{}");
+  });
+  const net::Certificates certificates;
+  certificates.write("known");
+  certificates.write("another");
+  server_->set_tls(*certificates.load("known.pem", "known-key.pem"));
+  const net::ScopedVariable bundle("CURL_CA_BUNDLE", nullptr);
+  const auto lost = [&](const std::string& path, const char* trusted) {
+    const net::ScopedVariable file("SSL_CERT_FILE", certificates.path(trusted).c_str());
+    const auto dropped = std::make_shared<std::atomic<int64_t>>(0);
+    auto exporter = TraceExporter::open(fmt::format("https://127.0.0.1:{}{}", port(), path), "", dropped);
+    (*exporter)->add(answered_request());
+    exporter->reset();  // which waits for the answer
+    return dropped->load();
+  };
+  EXPECT_EQ(lost("", "known.pem"), 0);
+  EXPECT_EQ(lost("/collect/", "known.pem"), 0);
+  EXPECT_EQ(lost("", "another.pem"), 1);
+  stop();
+  EXPECT_EQ(paths, (std::vector<std::string>{"/v1/traces", "/collect"}));
+}
+
 TEST(TraceExport, UrlsAndFilesThatCannotBeUsedAreRefused) {
   const auto dropped = std::make_shared<std::atomic<int64_t>>(0);
-  EXPECT_FALSE(TraceExporter::open("https://127.0.0.1", "", dropped));
+  EXPECT_FALSE(TraceExporter::open("ftp://127.0.0.1", "", dropped));
   EXPECT_FALSE(TraceExporter::open("localhost", "", dropped));
   EXPECT_FALSE(TraceExporter::open("", "/no/such/folder/file", dropped));
 }

@@ -1,9 +1,16 @@
-/// A small HTTP/1.1 client for `cairn chat --url` and tests: one request at a time, plain TCP.
+/// An HTTP/1.1 client over libcurl, for hubs, `cairn chat --url`, `cairn bench serve` and `--otlp`.
+///
+/// Like curl, it takes proxies (http_proxy, HTTPS_PROXY, ALL_PROXY, NO_PROXY) and certificates (CURL_CA_BUNDLE,
+/// SSL_CERT_FILE, SSL_CERT_DIR; else the system's) from the environment. This machine itself is never asked by proxy.
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,27 +20,92 @@
 
 namespace cairn::net {
 
-/// "http://host:port/prefix". Errors: kInvalidArgument (another form), kUnsupported (https).
-struct HttpUrl {
-  std::string host;
-  uint16_t port = 80;
-  std::string prefix;  ///< "" or "/some/path", without a last '/'
-};
-Result<HttpUrl> parse_http_url(std::string_view url);
+inline constexpr int kRedirectsMax = 10;
+inline constexpr std::chrono::seconds kConnectTimeout{20};
+inline constexpr size_t kReplyBytesMax = 1 << 30;       ///< of the answer to HttpClient::request
+inline constexpr size_t kErrorBodyBytesMax = 64 << 10;  ///< of the body of an error; the rest is passed over
 
-struct HttpReply {
+/// "http://HOST:PORT/PREFIX" or the same with https, without slashes at its end. Errors: kInvalidArgument.
+Result<std::string> check_http_url(std::string_view url);
+/// A URL as messages show it: without its query and its user, which may be secrets.
+std::string shown_url(std::string_view url);
+
+/// What is asked for.
+struct HttpCall {
+  std::string url{};
+  std::optional<std::string> body{};  ///< makes it a POST, which follows no redirect; without one it is a GET
+  std::vector<std::pair<std::string, std::string>> headers{};
+  std::string token{};                           ///< for the URL's own host, scheme and port alone; empty: none
+  const std::atomic<bool>* cancelled = nullptr;  ///< ends HttpClient::run when it becomes true; null: nothing does
+  std::chrono::seconds stall{600};               ///< without a byte for so long, the transfer fails
+};
+
+/// The last answer of a transfer, after redirects.
+struct HttpHead {
   int status = 0;
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;  ///< empty if it was passed to `on_data`
+  std::string url{};                             ///< that was asked in the end
+  std::map<std::string, std::string> headers{};  ///< names in lower case
+
+  bool success() const { return status >= 200 && status < 300; }
+  std::string_view header(const std::string& name) const;
 };
 
-/// Sends a request and waits for the answer. With `on_data`, the body of a 200 answer is passed to it as it comes; if
-/// it returns false, the connection is closed and the call ends. Blocks. Errors: kUnavailable (refused, no such host),
-/// kIo.
-Result<HttpReply> http_request(const HttpUrl& url, std::string_view method, std::string_view path,
-                               std::string_view body, const std::vector<std::pair<std::string, std::string>>& headers,
-                               const std::function<bool(std::string_view)>& on_data = {},
-                               std::chrono::seconds timeout = std::chrono::seconds(600));
+struct HttpReply : HttpHead {
+  std::string body{};
+};
+
+/// Why there is no answer (kUnavailable), or none that can be used.
+struct HttpFailure {
+  Error error;
+  bool may_pass = false;                  ///< whether another attempt may succeed
+  std::chrono::seconds retry_after = {};  ///< before which the server wants no other
+};
+
+/// One request. The body of a success goes to `sink`, of which false ends the transfer. One thread at a time.
+class HttpTransfer {
+ public:
+  using Sink = std::function<bool(const HttpHead& head, std::string_view bytes)>;
+  HttpTransfer(HttpCall call, Sink sink);
+  ~HttpTransfer();
+  HttpTransfer(const HttpTransfer&) = delete;
+  HttpTransfer& operator=(const HttpTransfer&) = delete;
+
+  const HttpCall& call() const;
+  const HttpHead& head() const;
+  /// The body of an answer that is no success.
+  const std::string& error_body() const;
+  /// After it has ended: nullopt for a whole answer, whatever its status.
+  std::optional<HttpFailure> failure() const;
+
+ private:
+  friend class HttpClient;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The transfers of one thread. It reads the certificates once, and keeps connections for the next transfer. The
+/// process ignores SIGPIPE, as OpenSSL writes to sockets that may be closed.
+class HttpClient {
+ public:
+  HttpClient();
+  ~HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  /// Begins a transfer, which is destroyed before the client. Errors: kUnavailable (no libcurl), kOutOfMemory.
+  Result<void> start(HttpTransfer& transfer);
+  /// Waits until something has happened, `wait_max` at most, and goes on with what was started. Returns the transfers
+  /// that have ended. Errors: kUnavailable.
+  Result<std::vector<HttpTransfer*>> advance(std::chrono::milliseconds wait_max);
+  /// Starts the transfer, while there is no other, and waits for its end. Errors: those of start; kCancelled.
+  Result<void> run(HttpTransfer& transfer);
+  /// Asks and waits for the answer. With `on_data`, the body of a success goes there as it comes, else to the reply.
+  /// Errors: those of run and of HttpFailure; kTooLarge.
+  Result<HttpReply> request(HttpCall call, const std::function<void(std::string_view)>& on_data = {});
+
+ private:
+  void* const multi_;  // libcurl's handle; null without memory
+};
 
 /// Splits a byte stream into server-sent events' data fields; comments and other fields are skipped. Lines end with LF
 /// or CR LF.

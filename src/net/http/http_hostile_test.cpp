@@ -22,7 +22,7 @@ using testing::StartsWith;
 
 class HttpHostileTest : public HttpServerTest {
  protected:
-  void expect_alive() { EXPECT_EQ(http_request(url(), "GET", "/fine", "", {})->status, 200); }
+  void expect_alive() { EXPECT_EQ(fetch("/fine")->status, 200); }
   /// The complete answer to `bytes`, to the end of the connection.
   std::string ask(const std::string& bytes) {
     RawClient client(port());
@@ -91,7 +91,7 @@ TEST_F(HttpHostileTest, AnswersThatDoNotFitIntoTheBudgetAre503) {
   start(limits, [](const HttpRequest& request, const std::shared_ptr<HttpResponse>& response) {
     response->send(200, "text/plain", std::string(request.path == "/large" ? 2 << 20 : 100, 'x'));
   });
-  EXPECT_EQ(http_request(url(), "GET", "/large", "", {})->status, 503);
+  EXPECT_EQ(fetch("/large")->status, 503);
   expect_alive();
   EXPECT_EQ(limits.budget->used(), 0);
 }
@@ -103,9 +103,9 @@ TEST_F(HttpHostileTest, AnExceptionOfAHandlerFailsItsOwnRequestOnly) {
     if (request.path == "/number") throw 7;
     fine(request, response);
   });
-  EXPECT_EQ(http_request(url(), "GET", "/error", "", {})->status, 500);
-  EXPECT_EQ(http_request(url(), "GET", "/number", "", {})->status, 500);
-  EXPECT_EQ(http_request(url(), "GET", "/memory", "", {})->status, 503);
+  EXPECT_EQ(fetch("/error")->status, 500);
+  EXPECT_EQ(fetch("/number")->status, 500);
+  EXPECT_EQ(fetch("/memory")->status, 503);
   expect_alive();
 }
 
@@ -123,10 +123,10 @@ TEST_F(HttpHostileTest, AnExceptionOfACallbackFailsItsOwnRequestOnly) {
     }
     fine(request, response);
   });
-  EXPECT_EQ(http_request(url(), "GET", "/posted", "", {})->status, 500);
-  EXPECT_EQ(http_request(url(), "GET", "/posted-memory", "", {})->status, 503);
-  EXPECT_EQ(http_request(url(), "GET", "/drained", "", {})->status, 500);
-  EXPECT_EQ(http_request(url(), "GET", "/closed", "", {})->status, 200);
+  EXPECT_EQ(fetch("/posted")->status, 500);
+  EXPECT_EQ(fetch("/posted-memory")->status, 503);
+  EXPECT_EQ(fetch("/drained")->status, 500);
+  EXPECT_EQ(fetch("/closed")->status, 200);
   // The last chunk is missing, so that the client sees that the stream was cut.
   const std::string stream = ask(get("/stream"));
   EXPECT_THAT(stream, StartsWith("HTTP/1.1 200"));

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "net/http/content_coding.h"
-#include "net/http/http_client.h"
 #include "net/http/http_test_support.h"
 
 namespace cairn::net {
@@ -24,7 +23,7 @@ void echo(const HttpRequest& request, const std::shared_ptr<HttpResponse>& respo
 
 TEST_F(HttpServerTest, AnswersAndDecodesThePath) {
   start({}, echo);
-  const auto reply = http_request(url(), "POST", "/a%20b?x=1", "body", {});
+  const auto reply = HttpClient().request({.url = url("/a%20b?x=1"), .body = "body"});
   ASSERT_TRUE(reply.has_value()) << reply.error().text();
   EXPECT_EQ(reply->status, 200);
   EXPECT_EQ(reply->body, "POST /a b?x=1 body");
@@ -90,7 +89,7 @@ TEST_F(HttpServerTest, AnswersMayComeLaterFromAnotherThread) {
       response->send(202, "text/plain", "late");
     });
   });
-  EXPECT_EQ(http_request(url(), "GET", "/", "", {})->body, "late");
+  EXPECT_EQ(fetch()->body, "late");
   for (auto& worker : workers) worker.join();
 }
 
@@ -110,10 +109,9 @@ TEST_F(HttpServerTest, StreamsEventsAndKeepsThemAliveWithComments) {
   std::string all;
   EventSplitter splitter;
   std::vector<std::string> events;
-  const auto reply = http_request(url(), "GET", "/", "", {}, [&](std::string_view bytes) {
+  const auto reply = HttpClient().request({.url = url()}, [&](std::string_view bytes) {
     all += bytes;
     for (auto& event : splitter.push(bytes)) events.push_back(std::move(event));
-    return true;
   });
   worker.join();
   ASSERT_TRUE(reply.has_value()) << reply.error().text();
@@ -179,7 +177,7 @@ TEST_F(HttpServerTest, LimitsAndMalformedRequestsAreAnswered) {
   EXPECT_THAT(answer("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(answer("GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"), StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(answer("GET / HTTP/1.1\r\nHos"), StartsWith("HTTP/1.1 408"));
-  EXPECT_EQ(http_request(url(), "GET", "/fine", "", {})->status, 200);
+  EXPECT_EQ(fetch("/fine")->status, 200);
 }
 
 TEST_F(HttpServerTest, ExpectContinueIsAnsweredBeforeTheBody) {
@@ -261,7 +259,7 @@ TEST_F(HttpServerTest, OnDrainedCallsBackIfNothingIsUnsentAndNeverAfterTheEnd) {
       held->send(200, "text/plain", "drained");
     });
   });
-  EXPECT_EQ(http_request(url(), "GET", "/", "", {})->body, "drained");
+  EXPECT_EQ(fetch()->body, "drained");
   for (int i = 0; i < 200 && !held->closed(); ++i) std::this_thread::sleep_for(10ms);
   held->on_drained(0, [&] { told.fetch_add(1); });
   held.reset();
@@ -288,8 +286,8 @@ TEST_F(HttpServerTest, AHandlerThatThrowsOrNeverAnswersGives500) {
   start({}, [](const HttpRequest& request, const std::shared_ptr<HttpResponse>&) {
     if (request.path == "/throw") throw std::runtime_error("boom");
   });
-  EXPECT_EQ(http_request(url(), "GET", "/throw", "", {})->status, 500);
-  EXPECT_EQ(http_request(url(), "GET", "/forget", "", {})->status, 500);
+  EXPECT_EQ(fetch("/throw")->status, 500);
+  EXPECT_EQ(fetch("/forget")->status, 500);
 }
 
 TEST_F(HttpServerTest, StoppingWaitsForAnAnswerInProgress) {
@@ -303,8 +301,7 @@ TEST_F(HttpServerTest, StoppingWaitsForAnAnswerInProgress) {
     });
   });
   std::string body;
-  const HttpUrl there = url();
-  std::thread client([&] { body = http_request(there, "GET", "/", "", {})->body; });
+  std::thread client([&, there = url()] { body = HttpClient().request({.url = there})->body; });
   while (!begun) std::this_thread::sleep_for(1ms);
   server_->stop(5s);
   client.join();
@@ -324,16 +321,6 @@ TEST(HttpServer, AFailureToListenNamesItsReason) {
   EXPECT_FALSE(HttpServer::listen("no such host", 0, {}, echo, body).has_value());
 }
 
-TEST(HttpClient, ParsesUrlsAndExplainsErrors) {
-  EXPECT_EQ(parse_http_url("http://localhost")->port, 80);
-  EXPECT_EQ(parse_http_url("http://h:8080/v1/")->prefix, "/v1");
-  EXPECT_EQ(parse_http_url("http://[::1]:99")->host, "::1");
-  EXPECT_EQ(parse_http_url("https://h").error().code, Code::kUnsupported);
-  for (const auto* bad : {"h:80", "http://", "http://h:99999", "http://h:x"})
-    EXPECT_FALSE(parse_http_url(bad).has_value()) << bad;
-  EXPECT_EQ(http_request({"127.0.0.1", 1, ""}, "GET", "/", "", {}).error().code, Code::kUnavailable);
-}
-
 TEST(HttpRequest, FindsValuesInTheQuery) {
   HttpRequest request;
   request.query = "a=1&name=x%2Dy%20z&b&name=second&bad=%zz&empty=";
@@ -341,22 +328,6 @@ TEST(HttpRequest, FindsValuesInTheQuery) {
   EXPECT_EQ(request.query_value("name"), "x-y z");
   EXPECT_EQ(request.query_value("empty"), "");
   for (const auto* none : {"b", "c", "bad", ""}) EXPECT_EQ(request.query_value(none), std::nullopt) << none;
-}
-
-TEST(EventSplitter, LinesMayEndWithCarriageReturns) {
-  EventSplitter splitter;
-  EXPECT_THAT(splitter.push("data: a\r\n\r\ndata: b\r"), testing::ElementsAre("a"));
-  EXPECT_THAT(splitter.push("\n\r\n"), testing::ElementsAre("b"));
-}
-
-TEST(EventSplitter, AnySplitGivesTheSameEvents) {
-  const std::string text = ": comment\n\ndata: a\ndata: b\n\nevent: x\ndata:c\n\n";
-  for (size_t cut = 0; cut <= text.size(); ++cut) {
-    EventSplitter splitter;
-    auto events = splitter.push(std::string_view(text).substr(0, cut));
-    for (auto& event : splitter.push(std::string_view(text).substr(cut))) events.push_back(event);
-    ASSERT_THAT(events, testing::ElementsAre("a\nb", "c")) << cut;
-  }
 }
 
 TEST_F(HttpServerTest, ABrowserIsToldWhichPagesMayAskAndRead) {

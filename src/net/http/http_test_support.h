@@ -84,7 +84,9 @@ class HttpServerTest : public testing::Test {
     server_.reset();
   }
   uint16_t port() const { return server_->port(); }
-  HttpUrl url() const { return {"127.0.0.1", port(), ""}; }
+  std::string url(std::string_view path = "/") const { return fmt::format("http://127.0.0.1:{}{}", port(), path); }
+  /// The answer to a GET.
+  Result<HttpReply> fetch(std::string_view path = "/") const { return HttpClient().request({.url = url(path)}); }
 
   std::unique_ptr<HttpServer> server_;
   std::thread thread_;

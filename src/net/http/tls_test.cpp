@@ -1,57 +1,20 @@
 #include "net/http/tls.h"
 
 #include <gmock/gmock.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
 #include <atomic>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 
 #include "net/http/http_test_support.h"
+#include "net/http/test_certificates.h"
 
 namespace cairn::net {
 namespace {
 
 using testing::HasSubstr;
-
-/// Makes certificates that sign themselves.
-class Certificates {
- public:
-  Certificates() { std::filesystem::create_directories(folder_); }
-  ~Certificates() { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return folder_ / name; }
-
-  void write(const std::string& name, const char* passphrase = nullptr) const {
-    EVP_PKEY* key = EVP_EC_gen("P-256");
-    X509* certificate = X509_new();
-    X509_gmtime_adj(X509_getm_notBefore(certificate), -60);
-    X509_gmtime_adj(X509_getm_notAfter(certificate), 3'600);
-    X509_set_pubkey(certificate, key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_ASC,
-                               reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
-    X509_set_issuer_name(certificate, X509_get_subject_name(certificate));
-    X509_sign(certificate, key, EVP_sha256());
-    std::FILE* file = std::fopen(path(name + ".pem").c_str(), "w");
-    PEM_write_X509(file, certificate);
-    std::fclose(file);
-    file = std::fopen(path(name + "-key.pem").c_str(), "w");
-    PEM_write_PKCS8PrivateKey(file, key, passphrase == nullptr ? nullptr : EVP_aes_128_cbc(), passphrase,
-                              passphrase == nullptr ? 0 : static_cast<int>(std::strlen(passphrase)), nullptr, nullptr);
-    std::fclose(file);
-    X509_free(certificate);
-    EVP_PKEY_free(key);
-  }
-  Result<std::shared_ptr<const TlsContext>> load(const std::string& certificate, const std::string& key) const {
-    return TlsContext::load(path(certificate), path(key));
-  }
-
- private:
-  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / fmt::format("cairn-tls-{}", ::getpid());
-};
 
 /// A blocking client that trusts everybody.
 class TlsClient {
