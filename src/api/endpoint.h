@@ -2,20 +2,15 @@
 /// its list in its endpoints.cpp, and routes.cpp joins them; docs/adding/endpoint.md shows how a row is added.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string_view>
 
 #include "api/access/access.h"
-#include "api/errors.h"
+#include "api/exchange.h"
 #include "api/models/model_request.h"
 #include "api/telemetry/telemetry.h"
-#include "net/http/http_server.h"
 
 namespace cairn::api {
-
-class RequestContext;
-class Service;
 
 /// The thread on which a handler is called. What takes time, or may wait for a disk, goes to a worker: bodies, and
 /// stored responses.
@@ -23,12 +18,10 @@ enum class RunsOn { kServer, kWorker };
 
 /// The constructor has no defaults, so that a row which leaves something out does not compile.
 struct Endpoint {
-  /// Answers through `response`, now or later.
-  using Handler = void (*)(Service& service, RequestContext& context, const net::HttpRequest& request,
-                           std::shared_ptr<net::HttpResponse> response);
+  /// Answers through the exchange's response, now or later. An Error is the answer, in the format of `errors`.
+  using Handler = Result<void> (*)(Exchange& exchange);
   /// Called on the server's thread before a worker has the request. True: the request is answered.
-  using AtOnce = bool (*)(Service& service, RequestContext& context, const net::HttpRequest& request,
-                          net::HttpResponse& response);
+  using AtOnce = Result<bool> (*)(Exchange& exchange);
 
   constexpr Endpoint(std::string_view its_method, std::string_view its_pattern, Protocol its_protocol,
                      ErrorFormat its_errors, Needs what_it_needs, AccessRule its_access, RunsOn where_it_runs,
@@ -46,7 +39,7 @@ struct Endpoint {
   std::string_view method;   ///< "POST"; a GET takes HEAD too
   std::string_view pattern;  ///< a path; in it {id} stands for a part without a slash, {id...} for all the rest
   Protocol protocol;
-  ErrorFormat errors;  ///< of what refuses a request before its handler has it
+  ErrorFormat errors;
   Needs needs;
   AccessRule access;
   RunsOn runs_on;

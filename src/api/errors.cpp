@@ -32,10 +32,6 @@ ordered_json anthropic_error(const Error& error) {
 
 }  // namespace
 
-ErrorFormat openai_format(std::string_view path) {
-  return path.starts_with("/v1/") ? ErrorFormat::kOpenAi : ErrorFormat::kLlamaCpp;
-}
-
 std::string overflow_message(const ContextOverflow& overflow, ErrorFormat format) {
   const auto [prompt, context] = overflow;
   switch (format) {
@@ -177,8 +173,8 @@ void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest
   response.send(405, "application/json", error_body(405, message, format), {{"Allow", std::string(methods)}});
 }
 
-void send_json(net::HttpResponse& response, const ordered_json& value, std::string_view warnings) {
-  response.send(200, "application/json", with_warnings(dump(value), warnings));
+void send_json(net::HttpResponse& response, const ordered_json& value) {
+  response.send(200, "application/json", dump(value));
 }
 
 Error thrown_error() {

@@ -37,8 +37,6 @@ enum class RefusalReason {
 /// server has of its own.
 enum class ErrorFormat { kOpenAi, kAnthropic, kOllama, kLlamaCpp };
 WireError wire_error(RefusalReason reason, ErrorFormat format);
-/// OpenAI's endpoints, which llama.cpp's server has without the /v1 as well: those are kLlamaCpp's.
-ErrorFormat openai_format(std::string_view path);
 
 /// {"error": {"message", "type", "param", "code"}}, as OpenAI's clients expect; param is Error::at or null. Of a prompt
 /// that the context has no room for also n_prompt_tokens and n_ctx, as llama.cpp has them.
@@ -56,12 +54,12 @@ std::string error_body(int status, std::string_view message, ErrorFormat format)
 /// For what has no Code, but names of its own.
 std::string error_body(const WireError& wire, std::string_view message, ErrorFormat format);
 
-void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format = ErrorFormat::kOpenAi);
+void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format);
 /// 405: the path takes other `methods`, "GET, DELETE".
 void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
                              ErrorFormat format = ErrorFormat::kOpenAi);
-/// 200. `warnings`: RequestContext::wanted_warnings, of a request whose fields were read.
-void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value, std::string_view warnings = {});
+/// 200. Of a request whose fields were read, exchange.h has one with its warnings.
+void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);
 /// What a catch block has caught, for the request that it came from: kOutOfMemory, or kInternal with what was thrown.
 Error thrown_error();
 /// Runs `work`; what it throws is the answer.

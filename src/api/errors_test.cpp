@@ -71,9 +71,7 @@ TEST(Errors, APromptAsLongAsTheContextIsTooLongToo) {
   EXPECT_EQ(overflow_message({2048, 2048}, ErrorFormat::kAnthropic), "prompt is too long: 2048 tokens > 2047 maximum");
 }
 
-TEST(Errors, TheTypeIsLlamaCppsWhereThePathIsNotOpenAis) {
-  EXPECT_EQ(openai_format("/v1/chat/completions"), ErrorFormat::kOpenAi);
-  EXPECT_EQ(openai_format("/chat/completions"), ErrorFormat::kLlamaCpp);
+TEST(Errors, TheTypeIsLlamaCppsOnlyWhereTheContextIsFull) {
   const Error other{Code::kInvalidArgument, "no", "n"};
   EXPECT_EQ(error_body(other, ErrorFormat::kLlamaCpp), error_body(other, ErrorFormat::kOpenAi));
 }

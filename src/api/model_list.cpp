@@ -2,19 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/errors.h"
-#include "api/params/request_fields.h"
 #include "base/hash.h"
 #include "loader/catalog/model_names.h"
 #include "loader/model_files.h"
 
 namespace cairn::api {
 namespace {
-
-using nlohmann::ordered_json;
 
 ListedModel listed(const SharedModel& loaded) {
   ListedModel model;
@@ -39,25 +34,6 @@ ListedModel listed(ModelStatus&& status) {
   model.pinned = status.served->pinned;
   model.expires = status.expires;
   return model;
-}
-
-using Change = Result<void> (ModelManager::*)(std::string_view name, const ModelScope& scope);
-
-void change(Service& service, RequestContext& context, const net::HttpRequest& request, net::HttpResponse& response,
-            Change what) {
-  const auto done = [&]() -> Result<ModelStatus> {
-    CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    RequestFields fields(context, body);
-    const std::string name = fields.string("model", "");
-    if (name.empty()) fields.reject("model", "is missing");
-    CAIRN_TRY_VOID(fields.finish());
-    if (service.models() == nullptr) return fail(Code::kUnsupported, "this server's models stay as they are");
-    CAIRN_TRY_VOID((service.models()->*what)(name, context.scope()));
-    return service.models()->find_exactly(name, context.scope());
-  }();
-  if (!done) return send_error(response, done.error(), openai_format(request.path));
-  send_json(response, {{"success", true}, {"model", done->model().name}, {"state", state_name(done->state)}},
-            context.wanted_warnings());
 }
 
 }  // namespace
@@ -98,16 +74,6 @@ Result<ListedModel> find_listed(const Service& service, std::string_view name, c
     found = service.registry().find_exactly(name.substr(0, name.size() - kLatestTag.size()), scope);
   if (!found) return std::unexpected(found.error());
   return listed(*found);
-}
-
-void handle_load(Service& service, RequestContext& context, const net::HttpRequest& request,
-                 std::shared_ptr<net::HttpResponse> response) {
-  change(service, context, request, *response, &ModelManager::load);
-}
-
-void handle_unload(Service& service, RequestContext& context, const net::HttpRequest& request,
-                   std::shared_ptr<net::HttpResponse> response) {
-  change(service, context, request, *response, &ModelManager::unload);
 }
 
 }  // namespace cairn::api

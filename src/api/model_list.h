@@ -3,14 +3,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/service.h"
-#include "net/http/http_server.h"
 
 namespace cairn::api {
 
@@ -31,12 +29,5 @@ struct ListedModel : CatalogModel {
 std::vector<ListedModel> list_models(const Service& service, const ModelScope& scope);
 /// By one of its names. Error: kNotFound, listing the names that there are.
 Result<ListedModel> find_listed(const Service& service, std::string_view name, const ModelScope& scope);
-
-/// POST /v1/models/load and /v1/models/unload, and llama-server's without the /v1: {"model": NAME}. A load is begun and
-/// not waited for; an unloaded model ends what it answers.
-void handle_load(Service& service, RequestContext& context, const net::HttpRequest& request,
-                 std::shared_ptr<net::HttpResponse> response);
-void handle_unload(Service& service, RequestContext& context, const net::HttpRequest& request,
-                   std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api

@@ -28,13 +28,14 @@ void answer_unknown(const net::HttpRequest& request, net::HttpResponse& response
 }
 
 /// A stream to a client that names a conversation goes on without it (kept_streams.h). Errors: no such name is kept.
-Result<void> keep_stream(Service& service, const net::HttpRequest& request,
-                         std::shared_ptr<net::HttpResponse>& response) {
-  const std::string_view id = request.header("x-conversation-id");
-  if (id.empty()) return {};
+Result<void> keep_stream(Exchange& exchange) {
+  const std::string_view id = exchange.request.header("x-conversation-id");
+  // What asks for something that has an id is no conversation.
+  if (id.empty() || !exchange.context.id().empty()) return {};
   if (id.size() > kConversationIdBytesMax)
     return fail(Code::kInvalidArgument, "X-Conversation-Id has more than {} bytes", kConversationIdBytesMax);
-  response = service.kept_streams().keep({tenant_of(request), std::string(id)}, std::move(response));
+  exchange.response = exchange.service.kept_streams().keep({tenant_of(exchange.request), std::string(id)},
+                                                           std::move(exchange.response));
   return {};
 }
 
@@ -51,17 +52,16 @@ void call(Service& service, const Route& route, net::HttpRequest request, std::s
                           .scope = principal_of(request).models(),
                           .strict_fields = service.options().strict_fields,
                           .record = std::static_pointer_cast<RequestRecord>(request.context)});
-  if (endpoint.runs_on == RunsOn::kServer) return endpoint.handle(service, context, request, std::move(response));
-  if (endpoint.at_once != nullptr && endpoint.at_once(service, context, request, *response)) return;
-  // What asks for something that has an id is no conversation.
-  if (const auto kept = route.id.empty() ? keep_stream(service, request, response) : Result<void>(); !kept)
-    return send_error(*response, kept.error(), route.errors);
-  service.hand_over({.request = std::move(request),
-                     .response = std::move(response),
-                     .context = std::move(context),
-                     .errors = route.errors,
-                     .needs = endpoint.needs,
-                     .handle = endpoint.handle});
+  Exchange exchange{service, std::move(request), std::move(response), std::move(context), endpoint.errors};
+  if (endpoint.runs_on == RunsOn::kServer) return answer(exchange, endpoint.handle);
+  if (endpoint.at_once != nullptr) {
+    const auto answered = endpoint.at_once(exchange);
+    if (!answered) return send_error(*exchange.response, answered.error(), exchange.errors);
+    if (*answered) return;
+  }
+  if (const auto kept = keep_stream(exchange); !kept) return send_error(*exchange.response, kept.error(), route.errors);
+  service.hand_over(
+      {.exchange = std::move(exchange), .errors = route.errors, .needs = endpoint.needs, .handle = endpoint.handle});
 }
 
 void handle(Service& service, const Route& route, net::HttpRequest request,

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "api/anthropic/handlers.h"
+#include "api/anthropic/models.h"
 
 namespace cairn::api {
 namespace {
 
-constexpr std::string_view kId = "{id}", kRest = "{id...}";
+constexpr std::string_view kIdPart = "{id}", kRestPart = "{id...}";
 
 bool has_id(const Endpoint& endpoint) { return endpoint.pattern.contains('{'); }
 
@@ -32,7 +32,7 @@ Route unknown_route(std::string_view path) {
   if (path.starts_with("/api/")) return {.protocol = Protocol::kOllama, .errors = ErrorFormat::kOllama};
   if (is_below(path, "/v1/messages")) return {.protocol = Protocol::kAnthropic, .errors = ErrorFormat::kAnthropic};
   const Protocol protocol = is_below(path, "/v1/responses") ? Protocol::kResponses : Protocol::kOpenAi;
-  return {.protocol = protocol, .errors = openai_format(path)};
+  return {.protocol = protocol, .errors = path.starts_with("/v1/") ? ErrorFormat::kOpenAi : ErrorFormat::kLlamaCpp};
 }
 
 Route find_route(const net::HttpRequest& request) {
@@ -67,8 +67,8 @@ std::span<const Endpoint> endpoints() {
 std::optional<std::string_view> id_in_path(std::string_view pattern, std::string_view path) {
   const size_t begin = pattern.find('{');
   if (begin == std::string_view::npos) return pattern == path ? std::optional(std::string_view()) : std::nullopt;
-  const bool rest = pattern.ends_with(kRest);
-  const std::string_view behind = pattern.substr(begin + (rest ? kRest : kId).size());
+  const bool rest = pattern.ends_with(kRestPart);
+  const std::string_view behind = pattern.substr(begin + (rest ? kRestPart : kIdPart).size());
   if (!path.starts_with(pattern.substr(0, begin)) || path.size() <= begin + behind.size() || !path.ends_with(behind))
     return std::nullopt;
   const std::string_view id = path.substr(begin, path.size() - behind.size() - begin);

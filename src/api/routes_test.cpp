@@ -77,6 +77,14 @@ TEST(Routes, HeadIsTakenWhereGetIsAndOtherMethodsAreNamed) {
   EXPECT_EQ(route_of(asking("GET", "/v1/models/org/name:tag")).id, "org/name:tag");
 }
 
+TEST(Routes, ErrorsAreLlamaCppsWhereThePathIsNotOpenAis) {
+  for (const Endpoint& endpoint : endpoints()) {
+    if (endpoint.errors == ErrorFormat::kAnthropic || endpoint.errors == ErrorFormat::kOllama) continue;
+    const bool is_openais = endpoint.pattern.starts_with("/v1/");
+    EXPECT_EQ(endpoint.errors, is_openais ? ErrorFormat::kOpenAi : ErrorFormat::kLlamaCpp) << name_of(endpoint);
+  }
+}
+
 TEST(Routes, APathThatNoRowHasIsSomeProtocolsAllTheSame) {
   const auto protocol = [](const char* path) { return route_of(asking("GET", path)).protocol; };
   const auto errors = [](const char* path) { return route_of(asking("GET", path)).errors; };

@@ -70,21 +70,22 @@ Result<void> Service::open_store(const std::string& path) {
 }
 
 void Service::hand_over(Job given) {
-  const bool compressed = coding_of(given.request) != net::ContentCoding::kIdentity;
-  const auto bytes = static_cast<int64_t>(given.request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
+  const bool compressed = coding_of(given.exchange.request) != net::ContentCoding::kIdentity;
+  const auto bytes = static_cast<int64_t>(given.exchange.request.body.size()) * (compressed ? kDecodedBytesPerByte : 1);
   const auto job = std::make_shared<Job>(std::move(given));
   job->decoded = ByteShare(bytes_);
   const auto work = [this, compressed, job] {
-    if (job->response->closed()) return;
-    answer_throws(*job->response, job->errors, [&] {
-      if (const auto done = compressed ? decode(job->request, job->decoded) : Result<void>(); !done)
-        return send_error(*job->response, done.error(), job->errors);
+    Exchange& exchange = job->exchange;
+    if (exchange.response->closed()) return;
+    answer_throws(*exchange.response, job->errors, [&] {
+      if (const auto done = compressed ? decode(exchange.request, job->decoded) : Result<void>(); !done)
+        return send_error(*exchange.response, done.error(), job->errors);
       const bool loads = models() != nullptr && job->needs.kind;
       loads ? run_with_model(job) : run(*job, nullptr);
     });
   };
   if (workers_.submit(work, bytes)) return;
-  send_error(*job->response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}},
+  send_error(*job->exchange.response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}},
              job->errors);
 }
 
@@ -104,32 +105,36 @@ GenerationDefaults Service::generation_defaults(const LoadedModel& model) const 
 }
 
 void Service::run(Job& job, SharedModel model) {
+  Exchange& exchange = job.exchange;
   ByteShare share(bytes_);
-  if (!share.grow_to(working_bytes(job.request.body))) return send_error(*job.response, no_request_bytes(), job.errors);
-  answer_by(job.context, std::move(model));
-  job.handle(*this, job.context, job.request, job.response);
+  if (!share.grow_to(working_bytes(exchange.request.body)))
+    return send_error(*exchange.response, no_request_bytes(), job.errors);
+  answer_by(exchange.context, std::move(model));
+  answer(exchange, job.handle);
 }
 
 void Service::run_with_model(const std::shared_ptr<Job>& job) {
+  Exchange& exchange = job->exchange;
   const Needs& needs = job->needs;
-  const ModelScope& scope = job->context.scope();
-  const auto asked = read_model_request(job->request.body, needs.ollama);
-  if (!asked) return send_error(*job->response, asked.error(), job->errors);
-  const auto choice = models()->choose(asked->model, *needs.kind, scope);
-  if (!choice) return send_error(*job->response, choice.error(), job->errors);
-  const auto response = std::make_shared<ModelResponse>(job->response, choice->name, job->errors);
-  job->response = response;
+  const auto refuse = [&](const Error& error) { send_error(*exchange.response, error, job->errors); };
+  const auto asked = read_model_request(exchange.request.body, needs.ollama);
+  if (!asked) return refuse(asked.error());
+  const auto choice = models()->choose(asked->model, *needs.kind, exchange.context.scope());
+  if (!choice) return refuse(choice.error());
+  const auto response = std::make_shared<ModelResponse>(exchange.response, choice->name, job->errors);
+  exchange.response = response;
   if (needs.instead != nullptr) {
-    const auto answered = needs.instead(*models(), *asked, choice->name, scope, *response);
-    if (!answered) return send_error(*response, answered.error(), job->errors);
+    const auto answered = needs.instead(exchange, *asked, choice->name);
+    if (!answered) return refuse(answered.error());
     if (*answered) return;
   }
   ModelManager::Waiter waiter;
   waiter.gone = [response] { return response->closed(); };
   if (asked->stream && !needs.ollama) waiter.tell = [response] { response->tell_loading(); };
   with_model(choice->name, asked->keep_alive, std::move(waiter), [this, job](Result<SharedModel> model) {
-    answer_throws(*job->response, job->errors, [&] {
-      if (!model) return send_error(*job->response, model.error(), job->errors);
+    net::HttpResponse& to = *job->exchange.response;
+    answer_throws(to, job->errors, [&] {
+      if (!model) return send_error(to, model.error(), job->errors);
       run(*job, *std::move(model));
     });
   });

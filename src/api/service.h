@@ -12,6 +12,7 @@
 
 #include "api/access/access.h"
 #include "api/errors.h"
+#include "api/exchange.h"
 #include "api/http/kept_streams.h"
 #include "api/models/model_pulls.h"
 #include "api/models/model_request.h"
@@ -112,16 +113,12 @@ class Service {
   ResponseStore& response_store() { return *response_store_; }
   grammar::GrammarCache& grammars() { return grammars_; }
 
-  using Handler = std::function<void(Service&, RequestContext& context, const net::HttpRequest& request,
-                                     std::shared_ptr<net::HttpResponse> response)>;
   /// A request on its way to a worker.
   struct Job {
-    net::HttpRequest request;
-    std::shared_ptr<net::HttpResponse> response;
-    RequestContext context;
+    Exchange exchange;
     ErrorFormat errors{};  ///< of what refuses it, and of what the handler throws
     Needs needs{};
-    Handler handle;
+    std::function<Result<void>(Exchange& exchange)> handle;
     ByteShare decoded{};  ///< of a body that came compressed
   };
   /// Has a worker call the handler once there is what it needs, unless the client has gone by then. A request that has

@@ -65,11 +65,12 @@ TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
   Service service(registry);
   const auto answer = [&](ErrorFormat format, const std::function<void()>& work) {
     auto response = std::make_shared<FakeResponse>();
-    service.hand_over({.request = post("/", "{}"),
-                       .response = response,
-                       .context = RequestContext(),
+    service.hand_over({.exchange = {service, post("/", "{}"), response, RequestContext()},
                        .errors = format,
-                       .handle = [work](auto&, auto&, auto&, auto) { work(); }});
+                       .handle = [work](Exchange&) {
+                         work();
+                         return Result<void>();
+                       }});
     const int status = response->wait();
     return std::pair(status, response->body());
   };
@@ -85,14 +86,23 @@ TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
   EXPECT_THAT(body, testing::StartsWith("{\"error\":\""));
 }
 
+TEST(Service, AnErrorOfTheHandlerIsAnsweredAsTheExchangeHasErrors) {
+  const Registry registry;
+  Service service(registry);
+  const auto response = std::make_shared<FakeResponse>();
+  service.hand_over({.exchange = {service, post("/", "{}"), response, RequestContext(), ErrorFormat::kOllama},
+                     .errors = ErrorFormat::kAnthropic,
+                     .handle = [](Exchange&) -> Result<void> { return fail(Code::kNotFound, "not here"); }});
+  EXPECT_EQ(response->wait(), 404);
+  EXPECT_EQ(response->body(), R"({"error":"not here"})");
+}
+
 TEST(Service, ARequestThatDoesNotFitIntoTheBudgetIsRefusedAndOthersAreNot) {
   const Registry registry;
   Service service(registry, {.request_bytes = 8'000});
   const auto ask = [&](const std::string& body) {
     auto response = std::make_shared<FakeResponse>();
-    service.hand_over({.request = post("/tokenize", body),
-                       .response = response,
-                       .context = RequestContext(),
+    service.hand_over({.exchange = {service, post("/tokenize", body), response, RequestContext()},
                        .needs = kNeedsChat,
                        .handle = handle_tokenize});
     return response;
@@ -111,18 +121,16 @@ TEST(Service, RequestsOfClientsThatHaveLeftAndThoseAfterTheEndAreNotHandled) {
   const Registry registry;
   Service service(registry);
   bool handled = false;
+  const auto handle = [&](Exchange&) {
+    handled = true;
+    return Result<void>();
+  };
   auto gone = std::make_shared<FakeResponse>();
   gone->closed_ = true;
-  service.hand_over({.request = post("/", "{}"),
-                     .response = gone,
-                     .context = RequestContext(),
-                     .handle = [&](auto&, auto&, auto&, auto) { handled = true; }});
+  service.hand_over({.exchange = {service, post("/", "{}"), gone, RequestContext()}, .handle = handle});
   service.stop();
   auto late = std::make_shared<FakeResponse>();
-  service.hand_over({.request = post("/", "{}"),
-                     .response = late,
-                     .context = RequestContext(),
-                     .handle = [&](auto&, auto&, auto&, auto) { handled = true; }});
+  service.hand_over({.exchange = {service, post("/", "{}"), late, RequestContext()}, .handle = handle});
   EXPECT_EQ(late->wait(), 503);
   EXPECT_FALSE(handled);
 }

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <span>
 
-#include "api/errors.h"
 #include "api/http/tenant.h"
 #include "api/serialization/json_text.h"
+#include "api/service.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
 
@@ -146,36 +145,32 @@ ordered_json model_stats(const LoadedModel& model) {
   return item;
 }
 
-void send_stats(const Registry& registry, const ModelScope& scope, net::HttpResponse& response) {
-  send_json(response, server_stats(registry, scope));
+Result<void> handle_stats(Exchange& exchange) {
+  return send_json(exchange, server_stats(exchange.service.registry(), exchange.context.scope()));
 }
 
-void send_metrics(const Registry& registry, const ModelScope& scope, net::HttpResponse& response) {
+Result<void> handle_metrics(Exchange& exchange) {
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
-  for (const SharedModel& model : registry.list(scope)) list["data"].push_back(model_stats(*model));
-  send_json(response, list);
+  for (const SharedModel& model : exchange.service.registry().list(exchange.context.scope()))
+    list["data"].push_back(model_stats(*model));
+  return send_json(exchange, list);
 }
 
-void send_prefix(const Registry& registry, const ModelScope& scope, const net::HttpRequest& request,
-                 net::HttpResponse& response) {
-  const auto id = request.query_value("request");
+Result<void> handle_prefix(Exchange& exchange) {
+  const auto id = exchange.request.query_value("request");
   if (!id || id->empty()) {
-    return send_error(response,
-                      {Code::kInvalidArgument,
-                       "say which request: /debug/prefix?request=ID, where ID is the `id` of an answer", "request"});
+    return fail_at("request", Code::kInvalidArgument,
+                   "say which request: /debug/prefix?request=ID, where ID is the `id` of an answer");
   }
-  const Party asker = party_of(request);
-  for (const SharedModel& model : registry.list(scope)) {
+  const Party asker = party_of(exchange.request);
+  for (const SharedModel& model : exchange.service.registry().list(exchange.context.scope())) {
     const auto report = model->engine->prefix_report(*id, asker);
-    if (report) return send_json(response, prefix_json(*model, *report));
+    if (report) return send_json(exchange, prefix_json(*model, *report));
   }
-  send_error(
-      response,
-      {Code::kNotFound,
-       fmt::format("no request \"{}\" of yours among the last {} that began to run; the id is that of an answer, "
-                   "with -1, -2, ... for its further choices",
-                   cut_text(*id, kQuotedBytesMax), kPrefixReportsMax),
-       "request"});
+  return fail_at("request", Code::kNotFound,
+                 "no request \"{}\" of yours among the last {} that began to run; the id is that of an answer, with "
+                 "-1, -2, ... for its further choices",
+                 cut_text(*id, kQuotedBytesMax), kPrefixReportsMax);
 }
 
 }  // namespace cairn::api

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "api/chat/messages.h"
-#include "api/errors.h"
-#include "api/params/request_context.h"
-#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
+#include "api/service.h"
 #include "base/text/utf8.h"
 #include "chat/answer/prompt.h"
 
@@ -49,77 +46,10 @@ int64_t longest_stretch(std::string_view text) {
   return static_cast<int64_t>(longest);
 }
 
-/// Written as text at once: as a document, a token would take twenty times as much. `share` grows by what that takes.
-Result<std::string> tokenize(Service& service, RequestContext& context, const net::HttpRequest& http,
-                             ByteShare& share) {
-  CAIRN_TRY(const ordered_json document, parse_object(http.body));
-  CAIRN_TRY(const TokenizeRequest request, parse_tokenize(context, document));
-  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
-  if (!share.grow_to(kSymbolBytes * longest_stretch(request.text))) return std::unexpected(no_request_bytes());
-  CAIRN_TRY(const auto tokens, model->tokenizer->encode(request.text, request.options));
-  int64_t bytes = kIdBytes * static_cast<int64_t>(tokens.size() + 8);
-  if (request.with_pieces) {
-    bytes += kPieceBytes * static_cast<int64_t>(tokens.size());
-    for (const TokenId token : tokens)
-      bytes += kEscapedByteBytes * static_cast<int64_t>(model->tokenizer->piece(token, true).size());
-  }
-  if (!share.grow_to(bytes)) return std::unexpected(no_request_bytes());
-  std::string body = R"({"tokens":[)";
-  body.reserve(static_cast<size_t>(bytes));
-  for (const TokenId token : tokens) {
-    if (body.back() != '[') body += ',';
-    if (!request.with_pieces) {
-      fmt::format_to(std::back_inserter(body), "{}", index(token));
-      continue;
-    }
-    fmt::format_to(std::back_inserter(body), R"({{"id":{},"piece":)", index(token));
-    append_piece(body, model->tokenizer->piece(token, true));
-    body += '}';
-  }
-  body += fmt::format(R"(],"count":{},"max_model_len":{}}})", tokens.size(), model->engine->context_tokens());
-  return body;
-}
-
-Result<std::string> detokenize(Service& service, RequestContext& context, const net::HttpRequest& http,
-                               ByteShare& share) {
-  CAIRN_TRY(const ordered_json document, parse_object(http.body));
-  CAIRN_TRY(const DetokenizeRequest request, parse_detokenize(context, document));
-  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
-  int64_t bytes = 0;
-  for (const TokenId token : request.tokens) {
-    if (index(token) >= model->tokenizer->size()) {
-      return fail_at("tokens", Code::kInvalidArgument, "token {} is out of range: the vocabulary has {} tokens",
-                     index(token), model->tokenizer->size());
-    }
-    bytes += static_cast<int64_t>(model->tokenizer->piece(token, true).size());
-  }
-  // Decoded, without what is no UTF-8, as a value, and as JSON.
-  constexpr int64_t kTexts = 4;
-  if (!share.grow_to((kTexts + kEscapedByteBytes) * bytes)) return std::unexpected(no_request_bytes());
-  return dump({{"content", utf8_replace_invalid(model->tokenizer->decode(request.tokens, true))}});
-}
-
-Result<std::string> apply_template(Service& service, RequestContext& context, const net::HttpRequest& http,
-                                   ByteShare& share) {
-  CAIRN_TRY(const ordered_json document, parse_object(http.body));
-  CAIRN_TRY(ChatRequest request, parse_apply_template(context, document));
-  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
-  CAIRN_TRY(std::string text, answer_prompt_text(model->chat_model(), request));
-  if (!share.grow_to((1 + kEscapedByteBytes) * static_cast<int64_t>(text.size())))
-    return std::unexpected(no_request_bytes());
-  return dump({{"prompt", std::move(text)}});
-}
-
-using Make = Result<std::string> (*)(Service& service, RequestContext& context, const net::HttpRequest& http,
-                                     ByteShare& share);
-
-void reply(Make make, Service& service, RequestContext& context, const net::HttpRequest& http,
-           net::HttpResponse& response) {
-  ByteShare share(service.bytes());
-  Result<std::string> body = make(service, context, http, share);
-  if (!body) return send_error(response, body.error());
-  share.shrink_to(0);  // net/ counts what waits to be sent
-  response.send(200, "application/json", with_warnings(std::move(*body), context.wanted_warnings()));
+/// Gives the share back before the body is sent: what waits to be sent, net/ counts.
+Result<void> send_counted(Exchange& exchange, ByteShare& share, std::string body) {
+  share.shrink_to(0);
+  return send_json_text(exchange, std::move(body));
 }
 
 }  // namespace
@@ -163,17 +93,63 @@ Result<ChatRequest> parse_apply_template(RequestContext& context, const ordered_
   return request;
 }
 
-void handle_tokenize(Service& service, RequestContext& context, const net::HttpRequest& request,
-                     std::shared_ptr<net::HttpResponse> response) {
-  reply(tokenize, service, context, request, *response);
+/// The answer is written as text at once: as a document, a token would take twenty times as much.
+Result<void> handle_tokenize(Exchange& exchange) {
+  CAIRN_TRY(const TokenizeRequest request, read_body(exchange, parse_tokenize));
+  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  ByteShare share(exchange.service.bytes());
+  if (!share.grow_to(kSymbolBytes * longest_stretch(request.text))) return std::unexpected(no_request_bytes());
+  CAIRN_TRY(const auto tokens, model->tokenizer->encode(request.text, request.options));
+  int64_t bytes = kIdBytes * static_cast<int64_t>(tokens.size() + 8);
+  if (request.with_pieces) {
+    bytes += kPieceBytes * static_cast<int64_t>(tokens.size());
+    for (const TokenId token : tokens)
+      bytes += kEscapedByteBytes * static_cast<int64_t>(model->tokenizer->piece(token, true).size());
+  }
+  if (!share.grow_to(bytes)) return std::unexpected(no_request_bytes());
+  std::string body = R"({"tokens":[)";
+  body.reserve(static_cast<size_t>(bytes));
+  for (const TokenId token : tokens) {
+    if (body.back() != '[') body += ',';
+    if (!request.with_pieces) {
+      fmt::format_to(std::back_inserter(body), "{}", index(token));
+      continue;
+    }
+    fmt::format_to(std::back_inserter(body), R"({{"id":{},"piece":)", index(token));
+    append_piece(body, model->tokenizer->piece(token, true));
+    body += '}';
+  }
+  body += fmt::format(R"(],"count":{},"max_model_len":{}}})", tokens.size(), model->engine->context_tokens());
+  return send_counted(exchange, share, std::move(body));
 }
-void handle_detokenize(Service& service, RequestContext& context, const net::HttpRequest& request,
-                       std::shared_ptr<net::HttpResponse> response) {
-  reply(detokenize, service, context, request, *response);
+
+Result<void> handle_detokenize(Exchange& exchange) {
+  CAIRN_TRY(const DetokenizeRequest request, read_body(exchange, parse_detokenize));
+  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  int64_t bytes = 0;
+  for (const TokenId token : request.tokens) {
+    if (index(token) >= model->tokenizer->size()) {
+      return fail_at("tokens", Code::kInvalidArgument, "token {} is out of range: the vocabulary has {} tokens",
+                     index(token), model->tokenizer->size());
+    }
+    bytes += static_cast<int64_t>(model->tokenizer->piece(token, true).size());
+  }
+  // Decoded, without what is no UTF-8, as a value, and as JSON.
+  constexpr int64_t kTexts = 4;
+  ByteShare share(exchange.service.bytes());
+  if (!share.grow_to((kTexts + kEscapedByteBytes) * bytes)) return std::unexpected(no_request_bytes());
+  std::string text = utf8_replace_invalid(model->tokenizer->decode(request.tokens, true));
+  return send_counted(exchange, share, dump({{"content", std::move(text)}}));
 }
-void handle_apply_template(Service& service, RequestContext& context, const net::HttpRequest& request,
-                           std::shared_ptr<net::HttpResponse> response) {
-  reply(apply_template, service, context, request, *response);
+
+Result<void> handle_apply_template(Exchange& exchange) {
+  CAIRN_TRY(ChatRequest request, read_body(exchange, parse_apply_template));
+  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  CAIRN_TRY(std::string text, answer_prompt_text(model->chat_model(), request));
+  ByteShare share(exchange.service.bytes());
+  if (!share.grow_to((1 + kEscapedByteBytes) * static_cast<int64_t>(text.size())))
+    return std::unexpected(no_request_bytes());
+  return send_counted(exchange, share, dump({{"prompt", std::move(text)}}));
 }
 
 }  // namespace cairn::api

@@ -1,15 +1,12 @@
 /// POST /tokenize, /detokenize and /apply-template: what a prompt becomes, without running it.
 #pragma once
 
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "api/chat/request.h"
-#include "api/service.h"
+#include "api/exchange.h"
 #include "base/ids.h"
-#include "net/http/http_server.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api {
@@ -31,14 +28,11 @@ Result<DetokenizeRequest> parse_detokenize(RequestContext& context, const nlohma
 /// {"messages": [...], ...}
 Result<ChatRequest> parse_apply_template(RequestContext& context, const nlohmann::ordered_json& body);
 
-/// -> {"tokens", "count", "max_model_len"}. A worker's, as the others.
-void handle_tokenize(Service& service, RequestContext& context, const net::HttpRequest& request,
-                     std::shared_ptr<net::HttpResponse> response);
+/// -> {"tokens", "count", "max_model_len"}.
+Result<void> handle_tokenize(Exchange& exchange);
 /// -> {"content"}.
-void handle_detokenize(Service& service, RequestContext& context, const net::HttpRequest& request,
-                       std::shared_ptr<net::HttpResponse> response);
+Result<void> handle_detokenize(Exchange& exchange);
 /// -> {"prompt"}.
-void handle_apply_template(Service& service, RequestContext& context, const net::HttpRequest& request,
-                           std::shared_ptr<net::HttpResponse> response);
+Result<void> handle_apply_template(Exchange& exchange);
 
 }  // namespace cairn::api

@@ -379,7 +379,7 @@ test('what is not available is refused by name', async () => {
     assert.match(error.message, new RegExp(`^${field} is not supported`));
   }
   assert.match((await complete({ frobnicate: 1, warnings: true, n_predict: 1 })).warnings[0], /^frobnicate is not a field/);
-  for (const [path, more] of [['/completion', { prompt: 'word '.repeat(9000) }], ['/chat/completions', { messages: [{ role: 'user', content: 'word '.repeat(9000) }] }]]) {
+  for (const [path, more] of [['/completion', { prompt: 'word '.repeat(9000) }], ['/chat/completions', { messages: [{ role: 'user', content: 'word '.repeat(9000) }] }], ['/responses', { input: 'word '.repeat(9000) }]]) {
     const { error } = await (await server.post(path, more)).json();
     assert.deepEqual([error.type, error.code, error.n_ctx, error.n_prompt_tokens > 4096], ['exceed_context_size_error', 'context_length_exceeded', 4096, true]);
   }

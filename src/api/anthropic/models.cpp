@@ -1,10 +1,8 @@
-#include "api/anthropic/handlers.h"
+#include "api/anthropic/models.h"
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "api/errors.h"
 #include "api/http/pagination.h"
 #include "api/model_list.h"
 #include "api/serialization/timestamps.h"
@@ -31,32 +29,30 @@ ordered_json describe(const ListedModel& model) {
           {"max_tokens", context}};
 }
 
-Result<ordered_json> list(const Service& service, const RequestContext& context, const net::HttpRequest& request) {
-  const auto models = list_models(service, context.scope());
+Result<ordered_json> list(const Exchange& exchange) {
+  const auto models = list_models(exchange.service, exchange.context.scope());
   std::vector<std::string> ids;
   for (const ListedModel& model : models) ids.push_back(model.name);
   CAIRN_TRY(const Page page,
-            page_of(request, ids, {.limit_max = kModelsMax, .after = "after_id", .before = "before_id"}));
+            page_of(exchange.request, ids, {.limit_max = kModelsMax, .after = "after_id", .before = "before_id"}));
   ordered_json value = {{"data", ordered_json::array()}};
   for (size_t i = page.begin; i < page.end; ++i) value["data"].push_back(describe(models[i]));
   value.update(page_fields(page, ids));
   return value;
 }
 
-Result<ordered_json> one(const Service& service, const RequestContext& context) {
-  CAIRN_TRY(const ListedModel model, find_listed(service, context.id(), context.scope()));
-  return describe(model);
-}
-
 }  // namespace
 
 bool speaks_anthropic(const net::HttpRequest& request) { return !request.header("anthropic-version").empty(); }
 
-void handle_models(const Service& service, const RequestContext& context, const net::HttpRequest& request,
-                   net::HttpResponse& response) {
-  const auto answer = context.id().empty() ? list(service, context, request) : one(service, context);
-  if (!answer) return send_error(response, answer.error(), ErrorFormat::kAnthropic);
-  send_json(response, *answer);
+Result<void> handle_models(Exchange& exchange) {
+  const std::string& id = exchange.context.id();
+  if (id.empty()) {
+    CAIRN_TRY(const ordered_json all, list(exchange));
+    return send_json(exchange, all);
+  }
+  CAIRN_TRY(const ListedModel model, find_listed(exchange.service, id, exchange.context.scope()));
+  return send_json(exchange, describe(model));
 }
 
 }  // namespace cairn::api::anthropic

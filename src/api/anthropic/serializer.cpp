@@ -1,5 +1,6 @@
 #include "api/anthropic/serializer.h"
 
+#include "api/errors.h"
 #include "api/serialization/json_text.h"
 #include "base/hash.h"
 
@@ -164,6 +165,8 @@ std::string MessagesSerializer::done() {
          event_text({{"type", "message_stop"}});
 }
 
-std::string MessagesSerializer::failure(const Error& error) { return event_text(error_body(error, error_format())); }
+std::string MessagesSerializer::failure(const Error& error) {
+  return event_text(error_body(error, ErrorFormat::kAnthropic));
+}
 
 }  // namespace cairn::api::anthropic

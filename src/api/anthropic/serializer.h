@@ -32,7 +32,6 @@ class MessagesSerializer final : public ChatSerializer {
 
   bool streams() const override { return options_.stream; }
   net::StreamFormat stream_format() const override;
-  ErrorFormat error_format() const override { return ErrorFormat::kAnthropic; }
   std::string begin() override;
   std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
   std::string finish(int choice, ChatFinish&& finish) override;

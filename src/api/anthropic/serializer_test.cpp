@@ -232,7 +232,6 @@ TEST(MessagesSerializer, AFailureIsAnEventOfTheStream) {
       "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"the server is stopping\"}}\n\n");
   EXPECT_EQ(serializer.stream_format().keep_alive, "event: ping\ndata: {\"type\": \"ping\"}\n\n");
   EXPECT_EQ(serializer.stream_format().content_type, "text/event-stream");
-  EXPECT_EQ(serializer.error_format(), ErrorFormat::kAnthropic);
 }
 
 }  // namespace

@@ -19,7 +19,6 @@ class ChatSerializer {
   virtual ~ChatSerializer() = default;
   virtual bool streams() const = 0;
   virtual net::StreamFormat stream_format() const { return {}; }
-  virtual ErrorFormat error_format() const { return ErrorFormat::kOpenAi; }
   virtual int64_t kept_logprob_bytes() const { return streams() ? 0 : kLogprobTextBytes; }
   virtual void on_start(std::function<void()> /*cancel*/) {}
   virtual bool finishes_cancelled() const { return false; }
@@ -51,7 +50,6 @@ class ChatOutput final : public ResponseSerializer {
 
   bool streams() const override { return serializer_->streams(); }
   net::StreamFormat stream_format() const override { return serializer_->stream_format(); }
-  ErrorFormat error_format() const override { return serializer_->error_format(); }
   int64_t kept_logprob_bytes() const override { return serializer_->kept_logprob_bytes(); }
   void on_start(std::function<void()> cancel) override { serializer_->on_start(std::move(cancel)); }
   bool finishes_cancelled() const override { return serializer_->finishes_cancelled(); }

@@ -7,6 +7,7 @@
 #include "api/http/tenant.h"
 #include "api/params/choices.h"
 #include "base/system/random_id.h"
+#include "chat/answer/form.h"
 #include "chat/answer/plan.h"
 
 namespace cairn::api {
@@ -29,15 +30,16 @@ std::vector<GenerateRequest> constrained_requests(ChatRequest& request, const st
   return requests;
 }
 
-}  // namespace
-
-Result<int32_t> count_chat_tokens(Service& service, const RequestContext& context, ChatRequest request,
-                                  const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
-  set_tenant(http, request.generate);
-  CAIRN_TRY(const AnswerPrompt prompt, answer_prompt(model->chat_model(), request, &service.turns()));
-  return static_cast<int32_t>(prompt.tokens.size());
+Answer answer_of(Service& service, const SharedModel& model, std::vector<GenerateRequest> requests,
+                 std::unique_ptr<ResponseSerializer> serializer) {
+  return {.engine = shared_engine(model),
+          .requests = std::move(requests),
+          .serializer = std::move(serializer),
+          .share = ByteShare(service.bytes()),
+          .listing = service.listing(*model)};
 }
+
+}  // namespace
 
 Result<Answer> prepare_chat(Service& service, const RequestContext& context, ChatRequest request, const std::string& id,
                             const MakeChatSerializer& make_serializer) {
@@ -47,28 +49,46 @@ Result<Answer> prepare_chat(Service& service, const RequestContext& context, Cha
   CAIRN_TRY(const AnswerPlan plan,
             plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}));
   const auto prompt_tokens = static_cast<int32_t>(plan.prompt.tokens.size());
-
-  Answer answer;
-  answer.engine = shared_engine(model);
-  answer.requests = constrained_requests(request, id, chat_model, plan);
+  auto requests = constrained_requests(request, id, chat_model, plan);
   auto serializer = make_serializer({id, *model, request.choices, request.stream, prompt_tokens});
-  answer.serializer = std::make_unique<ChatOutput>(std::move(serializer), plan.prompt.output, request.choices,
-                                                   turn_recorder(service, *model, request),
-                                                   [&service](auto work) { service.store_later(std::move(work)); });
-  answer.share = ByteShare(service.bytes());
-  answer.listing = service.listing(*model);
+  auto output = std::make_unique<ChatOutput>(std::move(serializer), plan.prompt.output, request.choices,
+                                             turn_recorder(service, *model, request),
+                                             [&service](auto work) { service.store_later(std::move(work)); });
+  Answer answer = answer_of(service, model, std::move(requests), std::move(output));
   if (!answer.share.grow_to(request.kept_bytes)) return std::unexpected(no_request_bytes());
   return answer;
 }
 
-Result<void> run_chat(Service& service, const RequestContext& context, ChatRequest request, std::string_view id_prefix,
-                      const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response,
+Result<Answer> prepare_completion(Service& service, const SharedModel& model, std::vector<GenerateRequest> requests,
+                                  const AnswerForm& form, std::unique_ptr<ResponseSerializer> serializer) {
+  CAIRN_TRY_VOID(hold_to_form(model->chat_model(), form, &service.grammars(), requests));
+  return answer_of(service, model, std::move(requests), std::move(serializer));
+}
+
+Result<void> run_chat(Exchange& exchange, ChatRequest request, std::string_view id_prefix,
                       const MakeChatSerializer& make_serializer) {
-  set_tenant(http, request.generate);
-  if (principal_of(http).no_disk()) request.stored = false;
-  CAIRN_TRY(Answer answer, prepare_chat(service, context, std::move(request), random_id(id_prefix), make_serializer));
-  Generation::start(context, std::move(answer), response);
+  set_tenant(exchange.request, request.generate);
+  if (principal_of(exchange.request).no_disk()) request.stored = false;
+  CAIRN_TRY(Answer answer, prepare_chat(exchange.service, exchange.context, std::move(request), random_id(id_prefix),
+                                        make_serializer));
+  Generation::start(exchange, std::move(answer));
   return {};
+}
+
+Result<void> run_completion(Exchange& exchange, const SharedModel& model, std::vector<GenerateRequest> requests,
+                            const AnswerForm& form, std::unique_ptr<ResponseSerializer> serializer) {
+  CAIRN_TRY(Answer answer,
+            prepare_completion(exchange.service, model, std::move(requests), form, std::move(serializer)));
+  Generation::start(exchange, std::move(answer));
+  return {};
+}
+
+Result<int32_t> count_chat_tokens(Exchange& exchange, ChatRequest request) {
+  Service& service = exchange.service;
+  CAIRN_TRY(const SharedModel model, service.find_model(exchange.context, request.model));
+  set_tenant(exchange.request, request.generate);
+  CAIRN_TRY(const AnswerPrompt prompt, answer_prompt(model->chat_model(), request, &service.turns()));
+  return static_cast<int32_t>(prompt.tokens.size());
 }
 
 }  // namespace cairn::api

@@ -1,14 +1,15 @@
-/// From a chat's request to its answer, whatever the protocol.
+/// From a request for text to its answer, whatever the protocol: a conversation's next message (chat), or what
+/// continues prompts (completion).
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "api/chat/chat_output.h"
 #include "api/chat/request.h"
 #include "api/service.h"
-#include "net/http/http_server.h"
 
 namespace cairn::api {
 
@@ -25,17 +26,21 @@ using MakeChatSerializer = std::function<std::unique_ptr<ChatSerializer>(const C
 /// The answer to a conversation, ready to be submitted: its prompt, its constraints, and the parser of what the model
 /// writes over the protocol's serializer. `id` is the answer's; whose request it is, `request.generate` says already.
 /// Called on a worker; the serializer is made there, and then called on the server's thread.
-Result<Answer> prepare_chat(Service& service, const RequestContext& request_context, ChatRequest request,
-                            const std::string& id, const MakeChatSerializer& make_serializer);
+Result<Answer> prepare_chat(Service& service, const RequestContext& context, ChatRequest request, const std::string& id,
+                            const MakeChatSerializer& make_serializer);
+/// The same for prompts, of which each has a request; `form` is what their answers are held to.
+Result<Answer> prepare_completion(Service& service, const SharedModel& model, std::vector<GenerateRequest> requests,
+                                  const AnswerForm& form, std::unique_ptr<ResponseSerializer> serializer);
 
 /// Prepares the conversation's answer and begins it. On an error nothing has been sent yet. `id_prefix`: of the
 /// answer's id, "chatcmpl-". Called on a worker.
-Result<void> run_chat(Service& service, const RequestContext& request_context, ChatRequest request,
-                      std::string_view id_prefix, const net::HttpRequest& http,
-                      const std::shared_ptr<net::HttpResponse>& response, const MakeChatSerializer& make_serializer);
+Result<void> run_chat(Exchange& exchange, ChatRequest request, std::string_view id_prefix,
+                      const MakeChatSerializer& make_serializer);
+/// The same for prompts.
+Result<void> run_completion(Exchange& exchange, const SharedModel& model, std::vector<GenerateRequest> requests,
+                            const AnswerForm& form, std::unique_ptr<ResponseSerializer> serializer);
 
 /// Tokens of the prompt that the request would have, for endpoints that only count.
-Result<int32_t> count_chat_tokens(Service& service, const RequestContext& request_context, ChatRequest request,
-                                  const net::HttpRequest& http);
+Result<int32_t> count_chat_tokens(Exchange& exchange, ChatRequest request);
 
 }  // namespace cairn::api

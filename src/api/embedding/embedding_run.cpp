@@ -3,31 +3,28 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/errors.h"
-#include "api/params/request_context.h"
 #include "api/serialization/json_text.h"
+#include "api/service.h"
 
 namespace cairn::api {
 
-EmbeddingRun::EmbeddingRun(const RequestContext& context, std::shared_ptr<Engine> engine, GenerateRequest common,
-                           std::unique_ptr<EmbedTask> task, std::shared_ptr<net::HttpResponse> response,
-                           ByteShare share)
+EmbeddingRun::EmbeddingRun(const Exchange& exchange, std::shared_ptr<Engine> engine, GenerateRequest common,
+                           std::unique_ptr<EmbedTask> task)
     : engine_(std::move(engine)),
       common_(std::move(common)),
-      warnings_(context.wanted_warnings()),
-      record_(context.record() ? context.record() : std::make_shared<RequestRecord>(RequestFacts{})),
+      warnings_(exchange.context.wanted_warnings()),
+      record_(exchange.context.record() ? exchange.context.record() : std::make_shared<RequestRecord>(RequestFacts{})),
       task_(std::move(task)),
-      response_(std::move(response)),
-      share_(std::move(share)) {}
+      response_(exchange.response),
+      errors_(exchange.errors),
+      share_(exchange.service.bytes()) {}
 
-void EmbeddingRun::start(const RequestContext& context, std::shared_ptr<Engine> engine, GenerateRequest common,
-                         std::unique_ptr<EmbedTask> task, std::shared_ptr<net::HttpResponse> response,
-                         ByteShare share) {
-  auto run = std::make_shared<EmbeddingRun>(context, std::move(engine), std::move(common), std::move(task), response,
-                                            std::move(share));
-  if (const Result<void> prepared = run->prepare(); !prepared)
-    return send_error(*response, prepared.error(), run->task_->error_format());
-  ResponseStream::start(std::move(response), std::move(run));
+Result<void> EmbeddingRun::start(const Exchange& exchange, std::shared_ptr<Engine> engine, GenerateRequest common,
+                                 std::unique_ptr<EmbedTask> task) {
+  auto run = std::make_shared<EmbeddingRun>(exchange, std::move(engine), std::move(common), std::move(task));
+  CAIRN_TRY_VOID(run->prepare());
+  ResponseStream::start(exchange.response, std::move(run));
+  return {};
 }
 
 Progress EmbeddingRun::begin(std::function<void()> wake) {
@@ -143,7 +140,7 @@ void EmbeddingRun::finish(const Result<void>& result) {
     response_->send(200, "application/json", with_warnings(std::move(body), warnings_));
   } else {
     record_->failed(result.error());
-    send_error(*response_, result.error(), task_->error_format());
+    send_error(*response_, result.error(), errors_);
   }
 }
 

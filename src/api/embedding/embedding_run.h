@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "api/errors.h"
+#include "api/exchange.h"
 #include "api/stream/event_reader.h"
 #include "api/stream/response_stream.h"
 #include "api/telemetry/request_record.h"
@@ -20,8 +20,6 @@
 #include "net/http/http_server.h"
 
 namespace cairn::api {
-
-class RequestContext;
 
 /// Texts of one request; and vectors times their dimensions, 256 MiB of text or so.
 inline constexpr size_t kEmbedTextsMax = 16'384;
@@ -43,21 +41,20 @@ class EmbedTask {
   virtual Result<void> take(size_t i, std::vector<float> embedding) = 0;
   /// Once all are taken. `tokens` of all prompts.
   virtual std::string body(int64_t tokens) = 0;
-  virtual ErrorFormat error_format() const { return ErrorFormat::kOpenAi; }
   /// An error's `at` for the i-th text: "input[3]".
   virtual std::string path(size_t i) const = 0;
 };
 
 class EmbeddingRun final : public ResponseTask {
  public:
-  /// Prepares the texts here, on a worker, where the request was read; `common` is what all share. Answers through
-  /// `response`, later. `share` grows with prompts and vectors; over its budget: kOutOfMemory. `engine` holds its model
-  /// until the answer's end.
-  static void start(const RequestContext& context, std::shared_ptr<Engine> engine, GenerateRequest common,
-                    std::unique_ptr<EmbedTask> task, std::shared_ptr<net::HttpResponse> response, ByteShare share = {});
+  /// Prepares the texts here, on a worker, where the request was read; `common` is what all share. Answers later.
+  /// Errors: those of a text, and kOutOfMemory, as prompts and vectors count as the service's bytes. `engine` holds its
+  /// model until the answer's end.
+  static Result<void> start(const Exchange& exchange, std::shared_ptr<Engine> engine, GenerateRequest common,
+                            std::unique_ptr<EmbedTask> task);
 
-  EmbeddingRun(const RequestContext& context, std::shared_ptr<Engine> engine, GenerateRequest common,
-               std::unique_ptr<EmbedTask> task, std::shared_ptr<net::HttpResponse> response, ByteShare share);
+  EmbeddingRun(const Exchange& exchange, std::shared_ptr<Engine> engine, GenerateRequest common,
+               std::unique_ptr<EmbedTask> task);
 
   Progress begin(std::function<void()> wake) override;
   Progress advance(const Slice& slice) override;
@@ -84,6 +81,7 @@ class EmbeddingRun final : public ResponseTask {
   const std::shared_ptr<RequestRecord> record_;
   std::unique_ptr<EmbedTask> task_;
   std::shared_ptr<net::HttpResponse> response_;
+  const ErrorFormat errors_;
   ByteShare share_;
   std::function<void()> wake_;
   std::vector<GenerateRequest> prepared_;  // each until its vector is there

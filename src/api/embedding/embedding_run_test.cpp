@@ -1,11 +1,11 @@
 #include "api/embedding/embedding_run.h"
 
-#include "api/params/request_context.h"
-
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <utility>
+
+#include "api/service.h"
 
 namespace cairn::api {
 namespace {
@@ -113,11 +113,19 @@ class Task final : public EmbedTask {
   std::vector<int> values_;
 };
 
+void start(Displacing& engine, size_t texts, const std::shared_ptr<Response>& response) {
+  const Registry registry;
+  Service service(registry);
+  const auto started =
+      EmbeddingRun::start({service, {}, response, RequestContext()},
+                          std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine), {}, std::make_unique<Task>(texts));
+  EXPECT_TRUE(started.has_value());
+}
+
 TEST(EmbeddingRun, ATextThatMadeRoomInTheQueueIsSubmittedAgain) {
   Displacing engine({2, 4, 39});
   const auto response = std::make_shared<Response>();
-  EmbeddingRun::start(RequestContext(), std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine), {},
-                      std::make_unique<Task>(40), response);
+  start(engine, 40, response);
   response->run();
   EXPECT_EQ(response->status(), 200);
   EXPECT_EQ(response->body(), "all");
@@ -128,8 +136,7 @@ TEST(EmbeddingRun, ATextThatMadeRoomInTheQueueIsSubmittedAgain) {
 TEST(EmbeddingRun, ItsOnlyTextThatMadeRoomIsAnsweredSo) {
   Displacing engine({0});
   const auto response = std::make_shared<Response>();
-  EmbeddingRun::start(RequestContext(), std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine), {},
-                      std::make_unique<Task>(1), response);
+  start(engine, 1, response);
   response->run();
   EXPECT_EQ(response->status(), 429);
   response->close();

@@ -9,10 +9,9 @@
 #include <utility>
 
 #include "api/embedding/embedding_run.h"
-#include "api/errors.h"
 #include "api/http/tenant.h"
-#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
+#include "api/service.h"
 #include "base/system/random_id.h"
 #include "chat/pair_prompts.h"
 
@@ -124,36 +123,6 @@ Result<void> check_size(const RerankRequest& request) {
                  kRerankBytesMax);
 }
 
-Result<void> run(Service& service, RequestContext& context, const net::HttpRequest& http,
-                 const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(RerankRequest request, parse_rerank(context, body));
-  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
-  if (!model->embedding.ranks) {
-    CAIRN_TRY(const std::string labels, label_names(model->file.metadata()));
-    return fail_at("model", Code::kUnsupported,
-                   "{} is no reranker: its file has no head of one score or of yes and no{}", model->name,
-                   labels.empty() ? " (cls.output.weight)" : ", but one for " + labels);
-  }
-  CAIRN_TRY_VOID(check_size(request));
-  CAIRN_TRY(PairPrompts pairs, PairPrompts::make(model->file.metadata(), *model->tokenizer, request.query));
-  if (model->embedder == nullptr && !pairs.by_template()) {
-    return fail_at("model", Code::kUnsupported, "{} has a head that ranks, but no template ({}) to use it with",
-                   model->name, kRerankTemplateKey);
-  }
-  if (request.truncate && pairs.by_template()) {
-    return fail_at("truncate", Code::kUnsupported, "{} gets its texts in a template, which cannot be cut: shorten them",
-                   model->name);
-  }
-  GenerateRequest common;
-  common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
-  name_owner(http, common);
-  EmbeddingRun::start(context, shared_engine(model), std::move(common),
-                      std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)), response,
-                      ByteShare(service.bytes()));
-  return {};
-}
-
 }  // namespace
 
 Result<RerankRequest> parse_rerank(RequestContext& context, const ordered_json& body) {
@@ -180,9 +149,30 @@ Result<RerankRequest> parse_rerank(RequestContext& context, const ordered_json& 
   return request;
 }
 
-void handle_rerank(Service& service, RequestContext& context, const net::HttpRequest& request,
-                   std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = run(service, context, request, response); !done) send_error(*response, done.error());
+Result<void> handle_rerank(Exchange& exchange) {
+  CAIRN_TRY(RerankRequest request, read_body(exchange, parse_rerank));
+  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  if (!model->embedding.ranks) {
+    CAIRN_TRY(const std::string labels, label_names(model->file.metadata()));
+    return fail_at("model", Code::kUnsupported,
+                   "{} is no reranker: its file has no head of one score or of yes and no{}", model->name,
+                   labels.empty() ? " (cls.output.weight)" : ", but one for " + labels);
+  }
+  CAIRN_TRY_VOID(check_size(request));
+  CAIRN_TRY(PairPrompts pairs, PairPrompts::make(model->file.metadata(), *model->tokenizer, request.query));
+  if (model->embedder == nullptr && !pairs.by_template()) {
+    return fail_at("model", Code::kUnsupported, "{} has a head that ranks, but no template ({}) to use it with",
+                   model->name, kRerankTemplateKey);
+  }
+  if (request.truncate && pairs.by_template()) {
+    return fail_at("truncate", Code::kUnsupported, "{} gets its texts in a template, which cannot be cut: shorten them",
+                   model->name);
+  }
+  GenerateRequest common;
+  common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  name_owner(exchange.request, common);
+  return EmbeddingRun::start(exchange, shared_engine(model), std::move(common),
+                             std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)));
 }
 
 }  // namespace cairn::api

@@ -3,15 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "api/service.h"
-#include "base/error.h"
-#include "net/http/http_server.h"
+#include "api/exchange.h"
 
 namespace cairn::api {
 
@@ -31,8 +26,6 @@ struct RerankRequest {
 };
 Result<RerankRequest> parse_rerank(RequestContext& context, const nlohmann::ordered_json& body);
 
-/// Called on a worker.
-void handle_rerank(Service& service, RequestContext& context, const net::HttpRequest& request,
-                   std::shared_ptr<net::HttpResponse> response);
+Result<void> handle_rerank(Exchange& exchange);
 
 }  // namespace cairn::api

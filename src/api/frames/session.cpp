@@ -19,7 +19,6 @@
 #include "api/telemetry/telemetry.h"
 #include "base/function_ref.h"
 #include "base/log.h"
-#include "chat/answer/form.h"
 #include "chat/completion_prompt.h"
 #include "net/failure_log.h"
 
@@ -40,7 +39,7 @@ class FrameSink final : public ResponseSink {
   void end() override {}
   Result<void> fits(size_t bytes) const override;
   void send(std::string body) override;
-  void fail(const Error& error, ErrorFormat shape) override;
+  void fail(const Error& error) override;
   void abandon() override { sender_->end(); }
 
  private:
@@ -64,11 +63,11 @@ Result<void> FrameSink::fits(size_t bytes) const {
 }
 
 void FrameSink::send(std::string body) {
-  if (const Result<void> fit = fits(body.size()); !fit) return fail(fit.error(), {});
+  if (const Result<void> fit = fits(body.size()); !fit) return fail(fit.error());
   sender_->send(body);
 }
 
-void FrameSink::fail(const Error& error, ErrorFormat) {
+void FrameSink::fail(const Error& error) {
   if (const int status = wire_error(error.code).status; net::is_failure(status))
     net::log_failure(id_, status, error.message);
   sender_->send(error_event(id_, error));
@@ -88,17 +87,12 @@ struct Incoming {
 
 Result<Answer> answer_of(Service& service, RequestContext& context, Generate&& generate) {
   CAIRN_TRY(const SharedModel model, service.find_model(context, generate.model));
-  GenerateRequest& request = generate.request;
-  CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), generate.prompt));
-  request.client = kClient;
-  Answer answer{.engine = shared_engine(model),
-                .requests = {},
-                .serializer = std::make_unique<FramesTextSerializer>(generate.id, generate.stream),
-                .share = ByteShare(service.bytes()),
-                .listing = service.listing(*model)};
-  answer.requests.push_back(std::move(request));
-  CAIRN_TRY_VOID(hold_to_form(model->chat_model(), generate.form, &service.grammars(), answer.requests));
-  return answer;
+  CAIRN_TRY(generate.request.prompt, completion_prompt_tokens(model->prompt_context(), generate.prompt));
+  generate.request.client = kClient;
+  std::vector<GenerateRequest> requests;
+  requests.push_back(std::move(generate.request));
+  return prepare_completion(service, model, std::move(requests), generate.form,
+                            std::make_unique<FramesTextSerializer>(generate.id, generate.stream));
 }
 
 Result<Answer> answer_of(Service& service, RequestContext& context, Chat&& chat) {

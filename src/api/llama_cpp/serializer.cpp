@@ -175,7 +175,7 @@ std::string CompletionSerializer::done() {
   return list + "]";
 }
 
-std::string CompletionSerializer::failure(const Error& error) { return sse_event(openai_error(error, error_format())); }
+std::string CompletionSerializer::failure(const Error& error) { return sse_event(openai_error(error)); }
 
 ordered_json lora_json(std::span<const AdapterScale> adapters) {
   ordered_json list = ordered_json::array();

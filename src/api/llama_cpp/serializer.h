@@ -41,7 +41,6 @@ class CompletionSerializer final : public ResponseSerializer {
   std::string token(int choice, TokenEvent&& event) override;
   std::string finish(int choice, Finish&& finish) override;
   std::string done() override;
-  ErrorFormat error_format() const override { return ErrorFormat::kLlamaCpp; }
   std::string failure(const Error& error) override;
 
  private:

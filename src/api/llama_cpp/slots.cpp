@@ -3,13 +3,10 @@
 
 #include <charconv>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
-#include "api/errors.h"
 #include "api/http/tenant.h"
 #include "api/llama_cpp/handlers.h"
-#include "api/params/request_fields.h"
-#include "api/serialization/json_text.h"
+#include "api/service.h"
 #include "base/hash.h"
 #include "base/text/printable.h"
 
@@ -38,10 +35,6 @@ double ms_since(steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
 }
 
-Result<SharedModel> model_of(Service& service, RequestContext& context, const net::HttpRequest& http) {
-  return service.find_model(context, http.query_value("model").value_or(""));
-}
-
 ordered_json slot_json(const LoadedModel& model, int32_t id, bool busy, int32_t tokens) {
   return {{"id", id},
           {"id_task", -1},
@@ -49,21 +42,6 @@ ordered_json slot_json(const LoadedModel& model, int32_t id, bool busy, int32_t 
           {"speculative", model.draft != nullptr},
           {"is_processing", busy},
           {"n_prompt_tokens", tokens}};
-}
-
-Result<ordered_json> slots(Service& service, RequestContext& context, const net::HttpRequest& http) {
-  CAIRN_TRY(const SharedModel model, model_of(service, context, http));
-  const int32_t busy = model->engine->stats().active_requests;
-  const auto must_have_one = http.query_value("fail_on_no_slot");
-  if (must_have_one && *must_have_one == "1" && busy >= model->sequences_max)
-    return fail(Code::kUnavailable, "all {} slots are in use", model->sequences_max);
-  const Slots* const of = model->engine->slots();
-  std::vector<int32_t> tokens = of == nullptr ? std::vector<int32_t>() : of->tokens(hash64(tenant_of(http)));
-  tokens.resize(static_cast<size_t>(model->sequences_max));
-  ordered_json list = ordered_json::array();
-  for (int32_t i = 0; i < model->sequences_max; ++i)
-    list.push_back(slot_json(*model, i, i < busy, tokens[static_cast<size_t>(i)]));
-  return list;
 }
 
 Result<int32_t> read_slot(std::string_view text, int32_t count) {
@@ -76,8 +54,8 @@ Result<int32_t> read_slot(std::string_view text, int32_t count) {
   return slot;
 }
 
-Result<SlotAction> read_action(const net::HttpRequest& http) {
-  const std::string action = http.query_value("action").value_or("");
+Result<SlotAction> read_action(const Exchange& exchange) {
+  const std::string action = exchange.request.query_value("action").value_or("");
   if (action == "save") return SlotAction::kSave;
   if (action == "restore") return SlotAction::kRestore;
   if (action == "erase") return SlotAction::kErase;
@@ -85,8 +63,7 @@ Result<SlotAction> read_action(const net::HttpRequest& http) {
                  cut_text(action, kQuotedBytesMax));
 }
 
-Result<std::string> read_filename(RequestContext& context, const net::HttpRequest& http) {
-  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+Result<std::string> parse_filename(RequestContext& context, const ordered_json& body) {
   RequestFields fields(context, body);
   fields.get("model");
   if (fields.get("filename") == nullptr) fields.reject("filename", "is missing: say a name, \"talk.bin\"");
@@ -99,18 +76,17 @@ Result<std::string> read_filename(RequestContext& context, const net::HttpReques
 }
 
 /// nullopt: without a disk tier.
-Result<std::optional<ActionRequest>> read_request(Service& service, RequestContext& context,
-                                                  const net::HttpRequest& http) {
+Result<std::optional<ActionRequest>> read_request(Exchange& exchange) {
   ActionRequest request;
-  CAIRN_TRY(request.model, model_of(service, context, http));
+  CAIRN_TRY(request.model, asked_model(exchange));
   const Slots* const slots = request.model->engine->slots();
   if (slots == nullptr) return std::nullopt;
-  CAIRN_TRY(request.slot, read_slot(context.id(), slots->count()));
-  CAIRN_TRY(request.action, read_action(http));
+  CAIRN_TRY(request.slot, read_slot(exchange.context.id(), slots->count()));
+  CAIRN_TRY(request.action, read_action(exchange));
   if (request.action != SlotAction::kErase) {
-    CAIRN_TRY(request.filename, read_filename(context, http));
+    CAIRN_TRY(request.filename, read_body(exchange, parse_filename));
   }
-  name_owner(http, request.generate);
+  name_owner(exchange.request, request.generate);
   if (request.action == SlotAction::kSave && !request.generate.keep_on_disk)
     return fail(Code::kInvalidArgument, "what this API key asks may not be kept on a disk");
   request.generate.usage_listener = nullptr;  // nothing is computed
@@ -210,30 +186,40 @@ Result<ordered_json> run(ActionRequest& request, const net::HttpResponse& respon
 
 }  // namespace
 
-void handle_slots(Service& service, RequestContext& context, const net::HttpRequest& request,
-                  std::shared_ptr<net::HttpResponse> response) {
-  const auto list = slots(service, context, request);
-  list ? send_json(*response, *list) : send_error(*response, list.error());
+Result<void> handle_slots(Exchange& exchange) {
+  CAIRN_TRY(const SharedModel model, asked_model(exchange));
+  const int32_t busy = model->engine->stats().active_requests;
+  const auto must_have_one = exchange.request.query_value("fail_on_no_slot");
+  if (must_have_one && *must_have_one == "1" && busy >= model->sequences_max)
+    return fail(Code::kUnavailable, "all {} slots are in use", model->sequences_max);
+  const Slots* const of = model->engine->slots();
+  std::vector<int32_t> tokens =
+      of == nullptr ? std::vector<int32_t>() : of->tokens(hash64(tenant_of(exchange.request)));
+  tokens.resize(static_cast<size_t>(model->sequences_max));
+  ordered_json list = ordered_json::array();
+  for (int32_t i = 0; i < model->sequences_max; ++i)
+    list.push_back(slot_json(*model, i, i < busy, tokens[static_cast<size_t>(i)]));
+  return send_json(exchange, list);
 }
 
-void handle_slot_action(Service& service, RequestContext& context, const net::HttpRequest& http,
-                        std::shared_ptr<net::HttpResponse> response) {
-  auto request = read_request(service, context, http);
-  if (!request) return send_error(*response, request.error(), ErrorFormat::kLlamaCpp);
-  if (!*request) {
+Result<void> handle_slot_action(Exchange& exchange) {
+  CAIRN_TRY(auto request, read_request(exchange));
+  if (!request) {
     const WireError refused = {501, "not_supported_error", "not_supported", "api_error"};
-    return response->send(
+    exchange.response->send(
         refused.status, "application/json",
-        error_body(refused, "this server keeps no slots: start it with --kv-disk FOLDER", ErrorFormat::kLlamaCpp));
+        error_body(refused, "this server keeps no slots: start it with --kv-disk FOLDER", exchange.errors));
+    return {};
   }
-  service.store_later([request = std::move(**request), response]() mutable {
-    answer_throws(*response, ErrorFormat::kLlamaCpp, [&] {
-      if (response->closed()) return;
-      const auto answer = run(request, *response);
-      if (!answer) return send_error(*response, answer.error(), ErrorFormat::kLlamaCpp);
-      response->send(200, "application/json", dump(*answer));
-    });
-  });
+  exchange.service.store_later(
+      [request = *std::move(request), response = exchange.response, errors = exchange.errors]() mutable {
+        answer_throws(*response, errors, [&] {
+          if (response->closed()) return;
+          const auto answer = run(request, *response);
+          answer ? send_json(*response, *answer) : send_error(*response, answer.error(), errors);
+        });
+      });
+  return {};
 }
 
 }  // namespace cairn::api::llama_cpp

@@ -1,14 +1,11 @@
 // The endpoints of streams that go on when their client has gone (http/kept_streams.h).
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "api/errors.h"
-#include "api/http/kept_streams.h"
 #include "api/http/tenant.h"
 #include "api/llama_cpp/handlers.h"
-#include "api/params/request_fields.h"
+#include "api/service.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
@@ -30,8 +27,7 @@ Result<size_t> offset_of(const net::HttpRequest& request) {
   return from;
 }
 
-Result<std::vector<std::string>> ids_of(const net::HttpRequest& request) {
-  CAIRN_TRY(const ordered_json body, parse_object(request.body));
+Result<std::vector<std::string>> parse_ids(RequestContext&, const ordered_json& body) {
   const auto list = body.find("conversation_ids");
   if (list == body.end() || !list->is_array())
     return fail_at("conversation_ids", Code::kInvalidArgument, "must be an array of ids");
@@ -41,41 +37,30 @@ Result<std::vector<std::string>> ids_of(const net::HttpRequest& request) {
   return ids;
 }
 
-Result<void> follow_stream(Service& service, const net::HttpRequest& request,
-                           const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const KeptStreams::Key key, key_of(request));
-  CAIRN_TRY(const size_t from, offset_of(request));
-  return service.kept_streams().follow(key, from, response);
-}
-
 }  // namespace
 
-void handle_kept_stream(Service& service, RequestContext&, const net::HttpRequest& request,
-                        std::shared_ptr<net::HttpResponse> response) {
-  if (const auto followed = follow_stream(service, request, response); !followed)
-    send_error(*response, followed.error());
+Result<void> handle_kept_stream(Exchange& exchange) {
+  CAIRN_TRY(const KeptStreams::Key key, key_of(exchange.request));
+  CAIRN_TRY(const size_t from, offset_of(exchange.request));
+  return exchange.service.kept_streams().follow(key, from, exchange.response);
 }
 
-void handle_remove_stream(Service& service, RequestContext&, const net::HttpRequest& request,
-                          std::shared_ptr<net::HttpResponse> response) {
-  auto key = key_of(request);
-  if (!key) return send_error(*response, key.error());
-  net::HttpResponse& to = *response;
-  to.post([&service, key = *std::move(key), response = std::move(response)] {
+Result<void> handle_remove_stream(Exchange& exchange) {
+  CAIRN_TRY(KeptStreams::Key key, key_of(exchange.request));
+  exchange.response->post([&service = exchange.service, key = std::move(key), response = exchange.response] {
     service.kept_streams().remove(key);
     constexpr int kNoContent = 204;
     response->send(kNoContent, "application/json", {});
   });
+  return {};
 }
 
-void handle_find_streams(Service& service, RequestContext&, const net::HttpRequest& request,
-                         std::shared_ptr<net::HttpResponse> response) {
-  auto ids = ids_of(request);
-  if (!ids) return send_error(*response, ids.error());
-  net::HttpResponse& to = *response;
-  to.post([&service, tenant = tenant_of(request), ids = *std::move(ids), response = std::move(response)] {
-    send_json(*response, service.kept_streams().list(tenant, ids));
-  });
+Result<void> handle_find_streams(Exchange& exchange) {
+  CAIRN_TRY(auto ids, read_body(exchange, parse_ids));
+  exchange.response->post(
+      [&service = exchange.service, tenant = tenant_of(exchange.request), ids = std::move(ids),
+       response = exchange.response] { send_json(*response, service.kept_streams().list(tenant, ids)); });
+  return {};
 }
 
 }  // namespace cairn::api::llama_cpp

@@ -9,9 +9,11 @@
 #include "base/error.h"
 #include "loader/catalog/description.h"
 #include "loader/model_manager.h"
-#include "net/http/http_server.h"
+#include "loader/registry.h"
 
 namespace cairn::api {
+
+struct Exchange;
 
 struct ModelRequest {
   std::string model;
@@ -35,8 +37,7 @@ Result<std::optional<KeepAlive>> read_keep_alive(const nlohmann::ordered_json& v
 struct Needs {
   /// Answers what asks for something else than the model's answer, once it is settled which model is meant and before
   /// that is loaded. False: the request is one for the model. Errors are the request's answer.
-  using Instead = Result<bool> (*)(ModelManager& models, const ModelRequest& request, const std::string& model,
-                                   const ModelScope& scope, net::HttpResponse& response);
+  using Instead = Result<bool> (*)(Exchange& exchange, const ModelRequest& request, const std::string& model);
 
   std::optional<ModelKind> kind{};  ///< a model of this kind, which is loaded for the request; nullopt: none
   bool start = true;                ///< the server has started: until then it answers 503

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/service.h"
 #include "api/telemetry/prometheus_text.h"
 #include "base/log.h"
 #include "base/system/process_stats.h"
@@ -282,9 +283,10 @@ void write_llama(PrometheusText& text, const std::vector<EngineNumbers>& engines
 
 }  // namespace
 
-std::string prometheus_metrics(Service& service, const ModelScope& scope) {
+Result<void> handle_prometheus(Exchange& exchange) {
   PrometheusText text;
-  const std::vector<EngineNumbers> engines = engine_numbers(service.registry(), scope);
+  Service& service = exchange.service;
+  const std::vector<EngineNumbers> engines = engine_numbers(service.registry(), exchange.context.scope());
   const Telemetry& telemetry = service.telemetry();
   write_requests(text, telemetry);
   write_scheduling(text, engines);
@@ -293,13 +295,10 @@ std::string prometheus_metrics(Service& service, const ModelScope& scope) {
   write_memory(text, engines, service);
   write_process(text, *service.traffic(), telemetry.traces_dropped()->load());
   write_llama(text, engines, telemetry.requests());
-  return text.take();
-}
-
-void send_prometheus(Service& service, const ModelScope& scope, net::HttpResponse& response) {
   const auto start = static_cast<int64_t>(process_stats().start_unix_seconds);
-  response.send(200, kPrometheusContentType, prometheus_metrics(service, scope),
-                {{"Process-Start-Time-Unix", std::to_string(start)}});  // llama-server's
+  exchange.response->send(200, kPrometheusContentType, text.take(),
+                          {{"Process-Start-Time-Unix", std::to_string(start)}});  // llama-server's
+  return {};
 }
 
 }  // namespace cairn::api

@@ -2,16 +2,11 @@
 
 #include <chrono>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "api/embedding/embedding_run.h"
-#include "api/embedding/embeddings.h"
-#include "api/errors.h"
 #include "api/ollama/models.h"
 #include "api/ollama/request.h"
-#include "api/params/request_context.h"
-#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::ollama {
@@ -46,7 +41,6 @@ class OllamaEmbedTask final : public EmbedTask {
       : model_(model), request_(std::move(request)), elder_(elder), vectors_(request_.inputs.size()) {}
 
   size_t texts() const override { return request_.inputs.size(); }
-  ErrorFormat error_format() const override { return ErrorFormat::kOllama; }
   std::string path(size_t i) const override {
     if (elder_) return "prompt";
     return request_.is_array ? fmt::format("input[{}]", i) : "input";
@@ -89,20 +83,14 @@ class OllamaEmbedTask final : public EmbedTask {
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 
-Result<void> run(Service& service, RequestContext& context, EmbeddingsRequest request, bool elder,
-                 const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const SharedModel model, find_model(service, context, request.model));
+Result<void> embed(Exchange& exchange, EmbeddingsRequest request, bool elder) {
+  CAIRN_TRY(const SharedModel model, find_model(exchange, request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
-  request.model = shown_name(service.registry(), request.model, context.scope(), *model);
-  GenerateRequest common = embedding_request(*model, http, request.inputs.size());
-  auto answer = std::make_unique<OllamaEmbedTask>(*model, std::move(request), elder);
-  if (answer->texts() == 0) {
-    response->send(200, "application/json", with_warnings(answer->body(0), context.wanted_warnings()));
-  } else {
-    EmbeddingRun::start(context, shared_engine(model), std::move(common), std::move(answer), response,
-                        ByteShare(service.bytes()));
-  }
-  return {};
+  request.model = shown_name(exchange, request.model, *model);
+  GenerateRequest common = embedding_request(*model, exchange.request, request.inputs.size());
+  auto task = std::make_unique<OllamaEmbedTask>(*model, std::move(request), elder);
+  if (task->texts() == 0) return send_json_text(exchange, task->body(0));
+  return EmbeddingRun::start(exchange, shared_engine(model), std::move(common), std::move(task));
 }
 
 }  // namespace
@@ -145,24 +133,14 @@ Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const ordere
   return request;
 }
 
-void handle_embed(Service& service, RequestContext& context, const net::HttpRequest& request,
-                  std::shared_ptr<net::HttpResponse> response) {
-  const auto done = [&]() -> Result<void> {
-    CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    CAIRN_TRY(EmbeddingsRequest embed, parse_embed(context, body));
-    return run(service, context, std::move(embed), false, request, response);
-  }();
-  if (!done) send_error(*response, done.error(), ErrorFormat::kOllama);
+Result<void> handle_embed(Exchange& exchange) {
+  CAIRN_TRY(EmbeddingsRequest request, read_body(exchange, parse_embed));
+  return embed(exchange, std::move(request), false);
 }
 
-void handle_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
-                       std::shared_ptr<net::HttpResponse> response) {
-  const auto done = [&]() -> Result<void> {
-    CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    CAIRN_TRY(EmbeddingsRequest embed, parse_embeddings(context, body));
-    return run(service, context, std::move(embed), true, request, response);
-  }();
-  if (!done) send_error(*response, done.error(), ErrorFormat::kOllama);
+Result<void> handle_embeddings(Exchange& exchange) {
+  CAIRN_TRY(EmbeddingsRequest request, read_body(exchange, parse_embeddings));
+  return embed(exchange, std::move(request), true);
 }
 
 }  // namespace cairn::api::ollama

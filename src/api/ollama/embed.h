@@ -1,12 +1,8 @@
 /// POST /api/embed, and /api/embeddings, its elder, which takes one text and gives its vector as the model has it.
 #pragma once
 
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
-
 #include "api/embedding/embeddings.h"
-#include "api/service.h"
-#include "net/http/http_server.h"
+#include "api/exchange.h"
 
 namespace cairn::api::ollama {
 
@@ -14,9 +10,7 @@ namespace cairn::api::ollama {
 Result<EmbeddingsRequest> parse_embed(RequestContext& context, const nlohmann::ordered_json& body);
 Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const nlohmann::ordered_json& body);
 
-void handle_embed(Service& service, RequestContext& context, const net::HttpRequest& request,
-                  std::shared_ptr<net::HttpResponse> response);
-void handle_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
-                       std::shared_ptr<net::HttpResponse> response);
+Result<void> handle_embed(Exchange& exchange);
+Result<void> handle_embeddings(Exchange& exchange);
 
 }  // namespace cairn::api::ollama

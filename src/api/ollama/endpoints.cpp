@@ -1,11 +1,108 @@
 // The endpoints of Ollama's API.
+#include <chrono>
+
+#include "api/chat/run.h"
 #include "api/endpoint.h"
+#include "api/http/tenant.h"
 #include "api/ollama/embed.h"
-#include "api/ollama/handlers.h"
 #include "api/ollama/models.h"
 #include "api/ollama/pull.h"
+#include "api/ollama/request.h"
+#include "api/ollama/serializer.h"
+#include "api/params/choices.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/timestamps.h"
+#include "base/system/random_id.h"
+#include "chat/completion_prompt.h"
+#include "chat/infill_prompt.h"
 
 namespace cairn::api::ollama {
+namespace {
+
+using nlohmann::ordered_json;
+
+Result<void> check_thinking(const LoadedModel& model, const ReasoningOptions& options) {
+  if (options.enabled != true || thinks(model)) return {};
+  return fail_at("think", Code::kUnsupported, "\"{}\" does not support thinking; leave think out", model.name);
+}
+
+Result<void> run_raw(Exchange& exchange, const SharedModel& model, OllamaRequest request, ResponseOptions options) {
+  GenerateRequest& generate = request.chat.generate;
+  set_tenant(exchange.request, generate);
+  const PromptContext context = model->prompt_context();
+  CAIRN_TRY(auto prompt, request.suffix.empty()
+                             ? completion_prompt_tokens(context, *request.raw)
+                             : infill_prompt_tokens(context, {.prefix = *request.raw, .suffix = request.suffix},
+                                                    generate.max_tokens));
+  auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
+  auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model->tokenizer);
+  return run_completion(exchange, model, std::move(requests), request.chat.form,
+                        std::make_unique<RawPromptSerializer>(std::move(serializer)));
+}
+
+Result<void> run(Exchange& exchange, OllamaRequest request, bool generates) {
+  CAIRN_TRY(const SharedModel model, find_model(exchange, request.chat.model));
+  ResponseOptions options;
+  options.model = shown_name(exchange, request.chat.model, *model);
+  options.stream = request.chat.stream;
+  options.generates = generates;
+  options.logprobs = request.chat.generate.sampling.logprobs;
+  if (request.only_load) {
+    const OllamaSerializer serializer(std::move(options), *model->tokenizer);
+    const std::string_view type = serializer.streams() ? serializer.stream_format().content_type : "application/json";
+    std::string body = serializer.loaded();
+    add_to_first_event(body, exchange.context.wanted_warnings());
+    exchange.response->send(200, type, std::move(body));
+    return {};
+  }
+  CAIRN_TRY_VOID(check_thinking(*model, request.chat.reasoning));
+  if (request.raw) return run_raw(exchange, model, std::move(request), std::move(options));
+  request.chat.model = model->name;
+  return run_chat(exchange, std::move(request.chat), "ollama-", [&](const ChatStart& start) {
+    return std::make_unique<OllamaSerializer>(std::move(options), *start.model.tokenizer);
+  });
+}
+
+Result<void> handle_chat(Exchange& exchange) {
+  CAIRN_TRY(OllamaRequest request, read_body(exchange, parse_chat));
+  return run(exchange, std::move(request), false);
+}
+
+Result<void> handle_generate(Exchange& exchange) {
+  CAIRN_TRY(OllamaRequest request, read_body(exchange, parse_generate));
+  return run(exchange, std::move(request), true);
+}
+
+/// Ollama's clients unload a model by a request without a prompt that is to keep it loaded for no time: see
+/// Needs::instead. A model that is pinned is not unloaded. `empty`: the answer that the model does not give. Sent as a
+/// stream of one line if the request wants a stream.
+Result<bool> unload(Exchange& exchange, const ModelRequest& request, const std::string& model, ordered_json empty) {
+  const bool now = request.keep_alive && request.keep_alive->time == std::chrono::milliseconds(0);
+  if (!now || !request.asks_nothing) return false;
+  ModelManager& models = *exchange.service.models();
+  const ModelScope& scope = exchange.context.scope();
+  const auto status = models.find_exactly(model, scope);
+  if (!status || status->served->pinned) return false;
+  CAIRN_TRY_VOID(models.unload(model, scope));
+  ordered_json value = {{"model", request.model.empty() ? model : request.model}, {"created_at", rfc3339_now()}};
+  value.update(empty);
+  value["done"] = true;
+  value["done_reason"] = "unload";
+  std::string body = dump(value);
+  if (request.stream) body += '\n';
+  exchange.response->send(200, request.stream ? "application/x-ndjson" : "application/json", std::move(body));
+  return true;
+}
+
+Result<bool> unload_by_chat(Exchange& exchange, const ModelRequest& request, const std::string& model) {
+  return unload(exchange, request, model, {{"message", {{"role", "assistant"}, {"content", ""}}}});
+}
+
+Result<bool> unload_by_generate(Exchange& exchange, const ModelRequest& request, const std::string& model) {
+  return unload(exchange, request, model, {{"response", ""}});
+}
+
+}  // namespace
 
 std::span<const Endpoint> endpoints() {
   using enum AccessRule;

@@ -1,11 +1,8 @@
 #include "api/ollama/models.h"
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "api/errors.h"
 #include "api/model_list.h"
-#include "api/params/request_fields.h"
 #include "api/serialization/timestamps.h"
 #include "base/hash.h"
 #include "base/text/printable.h"
@@ -100,37 +97,12 @@ ordered_json capabilities(const ListedModel& model, std::string_view template_so
   return list;
 }
 
-Result<ordered_json> show(Service& service, RequestContext& context, const net::HttpRequest& http) {
-  CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(const ShowRequest request, parse_show(context, body));
-  CAIRN_TRY(const ListedModel model, find_listed(service, request.model, context.scope()));
-  std::optional<gguf::Reader> opened;
-  if (model.loaded == nullptr) {
-    CAIRN_TRY(opened, gguf::Reader::open(model.path));
-  }
-  const gguf::Metadata& metadata = opened ? opened->metadata() : model.loaded->file.metadata();
-  std::string template_source;
-  if (model.loaded != nullptr) {
-    template_source = model.loaded->template_source;
-  } else {
-    CAIRN_TRY(template_source, metadata.string_or("tokenizer.chat_template", ""));
-  }
-  ordered_json shown = {
-      {"modelfile", fmt::format("FROM {}\n", utf8_replace_invalid(model.path.filename().string()))},
-      {"parameters", fmt::format("num_ctx {}", model.context())},
-      {"template", template_source},
-      {"details", details(model)},
-      {"model_info", model_info(metadata, model.parameters, request.verbose)},
-      {"capabilities", model.loaded != nullptr ? capabilities(*model.loaded) : capabilities(model, template_source)},
-      {"modified_at", modified_at(model)}};
-  if (const auto license = metadata.string("general.license")) shown["license"] = *license;
-  return shown;
-}
-
 }  // namespace
 
-Result<SharedModel> find_model_exactly(const Registry& registry, std::string_view name, const ModelScope& scope) {
+Result<SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name) {
   constexpr std::string_view kLatest = ":latest";
+  const Registry& registry = exchange.service.registry();
+  const ModelScope& scope = exchange.context.scope();
   auto found = registry.find_exactly(name, scope);
   if (found || !name.ends_with(kLatest)) return found;
   name.remove_suffix(kLatest.size());
@@ -138,15 +110,14 @@ Result<SharedModel> find_model_exactly(const Registry& registry, std::string_vie
   return without ? without : found;
 }
 
-Result<SharedModel> find_model(const Service& service, const RequestContext& context, std::string_view name) {
-  if (service.models() != nullptr) return service.find_model(context, name);
-  auto found = find_model_exactly(service.registry(), name, context.scope());
-  return found ? found : service.find_model(context, name);
+Result<SharedModel> find_model(const Exchange& exchange, std::string_view name) {
+  if (exchange.service.models() == nullptr)
+    if (auto found = find_model_exactly(exchange, name)) return found;
+  return exchange.service.find_model(exchange.context, name);
 }
 
-std::string shown_name(const Registry& registry, std::string_view name, const ModelScope& scope,
-                       const LoadedModel& model) {
-  return name.empty() || !find_model_exactly(registry, name, scope) ? model.name : std::string(name);
+std::string shown_name(const Exchange& exchange, std::string_view name, const LoadedModel& model) {
+  return name.empty() || !find_model_exactly(exchange, name) ? model.name : std::string(name);
 }
 
 std::string human_number(int64_t number) {
@@ -178,17 +149,16 @@ bool thinks(const LoadedModel& model) {
   return model.chat_template.capabilities().effort || speaks_of_thinking(model.output_format, model.template_source);
 }
 
-void handle_tags(Service& service, RequestContext& context, const net::HttpRequest&,
-                 std::shared_ptr<net::HttpResponse> response) {
+Result<void> handle_tags(Exchange& exchange) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const ListedModel& model : list_models(service, context.scope())) list["models"].push_back(entry(model));
-  send_json(*response, list);
+  for (const ListedModel& model : list_models(exchange.service, exchange.context.scope()))
+    list["models"].push_back(entry(model));
+  return send_json(exchange, list);
 }
 
-void handle_ps(Service& service, RequestContext& context, const net::HttpRequest&,
-               std::shared_ptr<net::HttpResponse> response) {
+Result<void> handle_ps(Exchange& exchange) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const ListedModel& model : list_models(service, context.scope())) {
+  for (const ListedModel& model : list_models(exchange.service, exchange.context.scope())) {
     if (model.loaded == nullptr) continue;
     ordered_json running = entry(model);
     running["expires_at"] = expires_at(model);
@@ -196,30 +166,41 @@ void handle_ps(Service& service, RequestContext& context, const net::HttpRequest
     running["context_length"] = model.context();
     list["models"].push_back(std::move(running));
   }
-  send_json(*response, list);
+  return send_json(exchange, list);
 }
 
-void handle_show(Service& service, RequestContext& context, const net::HttpRequest& request,
-                 std::shared_ptr<net::HttpResponse> response) {
-  if (const auto shown = show(service, context, request)) {
-    send_json(*response, *shown, context.wanted_warnings());
-  } else {
-    send_error(*response, shown.error(), ErrorFormat::kOllama);
+Result<void> handle_show(Exchange& exchange) {
+  CAIRN_TRY(const ShowRequest request, read_body(exchange, parse_show));
+  CAIRN_TRY(const ListedModel model, find_listed(exchange.service, request.model, exchange.context.scope()));
+  std::optional<gguf::Reader> opened;
+  if (model.loaded == nullptr) {
+    CAIRN_TRY(opened, gguf::Reader::open(model.path));
   }
+  const gguf::Metadata& metadata = opened ? opened->metadata() : model.loaded->file.metadata();
+  std::string template_source;
+  if (model.loaded != nullptr) {
+    template_source = model.loaded->template_source;
+  } else {
+    CAIRN_TRY(template_source, metadata.string_or("tokenizer.chat_template", ""));
+  }
+  ordered_json shown = {
+      {"modelfile", fmt::format("FROM {}\n", utf8_replace_invalid(model.path.filename().string()))},
+      {"parameters", fmt::format("num_ctx {}", model.context())},
+      {"template", template_source},
+      {"details", details(model)},
+      {"model_info", model_info(metadata, model.parameters, request.verbose)},
+      {"capabilities", model.loaded != nullptr ? capabilities(*model.loaded) : capabilities(model, template_source)},
+      {"modified_at", modified_at(model)}};
+  if (const auto license = metadata.string("general.license")) shown["license"] = *license;
+  return send_json(exchange, shown);
 }
 
-void handle_version(Service&, RequestContext&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  send_json(*response, {{"version", kOllamaVersion}});
-}
+Result<void> handle_version(Exchange& exchange) { return send_json(exchange, {{"version", kOllamaVersion}}); }
 
-void handle_management(Service&, RequestContext&, const net::HttpRequest& request,
-                       std::shared_ptr<net::HttpResponse> response) {
-  const Error error{
-      Code::kUnsupported,
-      fmt::format("{} is not supported: models are files; pull gets them, and cairn quantize makes others of them",
-                  request.path),
-      {}};
-  send_error(*response, error, ErrorFormat::kOllama);
+Result<void> handle_management(Exchange& exchange) {
+  return fail(Code::kUnsupported,
+              "{} is not supported: models are files; pull gets them, and cairn quantize makes others of them",
+              exchange.request.path);
 }
 
 }  // namespace cairn::api::ollama

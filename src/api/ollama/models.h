@@ -1,13 +1,11 @@
 /// Ollama's endpoints about itself and its models: GET /, /api/tags, /api/ps and /api/version, POST /api/show.
 #pragma once
 
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
-#include "api/service.h"
-#include "net/http/http_server.h"
+#include "api/exchange.h"
+#include "loader/registry.h"
 
 namespace cairn::api::ollama {
 
@@ -24,24 +22,18 @@ Result<ShowRequest> parse_show(RequestContext& context, const nlohmann::ordered_
 /// wants 0.13.4 or more, VS Code 0.6.4. Cairn's own version is in GET /props and in `cairn --version`.
 inline constexpr std::string_view kOllamaVersion = "0.30.0";
 
-void handle_tags(Service& service, RequestContext& context, const net::HttpRequest& request,
-                 std::shared_ptr<net::HttpResponse> response);
-void handle_ps(Service& service, RequestContext& context, const net::HttpRequest& request,
-               std::shared_ptr<net::HttpResponse> response);
-void handle_show(Service& service, RequestContext& context, const net::HttpRequest& request,
-                 std::shared_ptr<net::HttpResponse> response);
-void handle_version(Service& service, RequestContext& context, const net::HttpRequest& request,
-                    std::shared_ptr<net::HttpResponse> response);
+Result<void> handle_tags(Exchange& exchange);
+Result<void> handle_ps(Exchange& exchange);
+Result<void> handle_show(Exchange& exchange);
+Result<void> handle_version(Exchange& exchange);
 /// push, create and copy, which are refused: models are files.
-void handle_management(Service& service, RequestContext& context, const net::HttpRequest& request,
-                       std::shared_ptr<net::HttpResponse> response);
+Result<void> handle_management(Exchange& exchange);
 
 /// As Service::find_model and Registry::find_exactly; "NAME:latest" is NAME unless a model is called so.
-Result<SharedModel> find_model(const Service& service, const RequestContext& context, std::string_view name);
-Result<SharedModel> find_model_exactly(const Registry& registry, std::string_view name, const ModelScope& scope);
+Result<SharedModel> find_model(const Exchange& exchange, std::string_view name);
+Result<SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name);
 /// The name by which an answer calls the model: the request's if it is one of the model's.
-std::string shown_name(const Registry& registry, std::string_view name, const ModelScope& scope,
-                       const LoadedModel& model);
+std::string shown_name(const Exchange& exchange, std::string_view name, const LoadedModel& model);
 /// 7.6B, 656K: as Ollama writes a number of parameters.
 std::string human_number(int64_t number);
 /// Whether the model's template speaks of thinking.

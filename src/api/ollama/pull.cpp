@@ -1,12 +1,8 @@
 #include "api/ollama/pull.h"
 
-#include <nlohmann/json.hpp>
-
-#include "api/errors.h"
-#include "api/models/model_pulls.h"
 #include "api/ollama/models.h"
-#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
+#include "api/service.h"
 #include "base/log.h"
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
@@ -16,56 +12,29 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void forbid(const net::HttpRequest& request, net::HttpResponse& response) {
+/// True: clients may have no models fetched or deleted, and the request is answered so.
+bool is_forbidden(Exchange& exchange) {
+  if (exchange.service.pulls().settings() != nullptr) return false;
   const std::string message = fmt::format(
       "this server does not let clients {} models: it was started with --no-pull, or is reached from other machines "
-      "and "
-      "was started without --pull",
-      request.method == "DELETE" ? "delete" : "pull");
-  response.send(403, "application/json", error_body(403, message, ErrorFormat::kOllama));
+      "and was started without --pull",
+      exchange.request.method == "DELETE" ? "delete" : "pull");
+  exchange.response->send(403, "application/json", error_body(403, message, exchange.errors));
+  return true;
 }
 
 /// A model of the folder is pulled again, which brings its newest files; one that is served from elsewhere is there.
-bool is_served_from_elsewhere(Service& service, const std::string& model, const ModelScope& scope) {
-  if (!find_model_exactly(service.registry(), model, scope)) return false;
+bool is_served_from_elsewhere(const Exchange& exchange, const std::string& model) {
+  if (!find_model_exactly(exchange, model)) return false;
   const auto name = hub::parse_model_name(model);
-  return !name || !hub::find_pulled(*name, service.pulls().settings()->options.folder, 0);
+  return !name || !hub::find_pulled(*name, exchange.service.pulls().settings()->options.folder, 0);
 }
 
-void answer_served(bool stream, std::string_view warnings, net::HttpResponse& response) {
-  if (!stream) return send_json(response, {{"status", "success"}}, warnings);
+Result<void> answer_served(Exchange& exchange, bool stream) {
+  if (!stream) return send_json(exchange, {{"status", "success"}});
   std::string lines = "{\"status\":\"pulling manifest\"}\n{\"status\":\"success\"}\n";
-  add_to_first_event(lines, warnings);
-  response.send(200, "application/x-ndjson", std::move(lines));
-}
-
-Result<void> pull(Service& service, RequestContext& context, const net::HttpRequest& http,
-                  const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(const PullRequest request, parse_pull(context, body));
-  if (is_served_from_elsewhere(service, request.model, context.scope())) {
-    answer_served(request.stream, context.wanted_warnings(), *response);
-    return {};
-  }
-  auto name = hub::parse_model_name(request.model);
-  if (!name) return fail_at("model", name.error().code, "{}", name.error().message);
-  return service.pulls().start(std::move(*name), request.stream, context.wanted_warnings(), response);
-}
-
-Result<void> remove(Service& service, RequestContext& context, const net::HttpRequest& http) {
-  CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(const std::string model, parse_delete(context, body));
-  const PullSettings& settings = *service.pulls().settings();
-  const auto name = hub::parse_model_name(model);
-  if (!name) return fail_at("model", name.error().code, "{}", name.error().message);
-  const auto removed = hub::remove_pulled(*name, settings.options.folder);
-  if (!removed && removed.error().code == Code::kNotFound)
-    return fail(Code::kNotFound, "model '{}' not found in {}: only models that were pulled are deleted",
-                printable(model), settings.options.folder.string());
-  if (!removed) return std::unexpected(removed.error());
-  log_info("{} has deleted {}, {}", http.id, name->text(), bytes_text(removed->bytes));
-  if (settings.on_removed)
-    for (const auto& path : removed->files) settings.on_removed(path);
+  add_to_first_event(lines, exchange.context.wanted_warnings());
+  exchange.response->send(200, "application/x-ndjson", std::move(lines));
   return {};
 }
 
@@ -92,19 +61,32 @@ Result<std::string> parse_delete(RequestContext& context, const ordered_json& bo
   return model;
 }
 
-void handle_pull(Service& service, RequestContext& context, const net::HttpRequest& request,
-                 std::shared_ptr<net::HttpResponse> response) {
-  if (service.pulls().settings() == nullptr) return forbid(request, *response);
-  if (const auto done = pull(service, context, request, response); !done)
-    send_error(*response, done.error(), ErrorFormat::kOllama);
+Result<void> handle_pull(Exchange& exchange) {
+  if (is_forbidden(exchange)) return {};
+  CAIRN_TRY(const PullRequest request, read_body(exchange, parse_pull));
+  if (is_served_from_elsewhere(exchange, request.model)) return answer_served(exchange, request.stream);
+  auto name = hub::parse_model_name(request.model);
+  if (!name) return fail_at("model", name.error().code, "{}", name.error().message);
+  return exchange.service.pulls().start(std::move(*name), request.stream, exchange.context.wanted_warnings(),
+                                        exchange.response);
 }
 
-void handle_delete(Service& service, RequestContext& context, const net::HttpRequest& request,
-                   std::shared_ptr<net::HttpResponse> response) {
-  if (service.pulls().settings() == nullptr) return forbid(request, *response);
-  if (const auto done = remove(service, context, request); !done)
-    return send_error(*response, done.error(), ErrorFormat::kOllama);
-  response->send(200, "text/plain; charset=utf-8", "");
+Result<void> handle_delete(Exchange& exchange) {
+  if (is_forbidden(exchange)) return {};
+  CAIRN_TRY(const std::string model, read_body(exchange, parse_delete));
+  const PullSettings& settings = *exchange.service.pulls().settings();
+  const auto name = hub::parse_model_name(model);
+  if (!name) return fail_at("model", name.error().code, "{}", name.error().message);
+  const auto removed = hub::remove_pulled(*name, settings.options.folder);
+  if (!removed && removed.error().code == Code::kNotFound)
+    return fail(Code::kNotFound, "model '{}' not found in {}: only models that were pulled are deleted",
+                printable(model), settings.options.folder.string());
+  if (!removed) return std::unexpected(removed.error());
+  log_info("{} has deleted {}, {}", exchange.request.id, name->text(), bytes_text(removed->bytes));
+  if (settings.on_removed)
+    for (const auto& path : removed->files) settings.on_removed(path);
+  exchange.response->send(200, "text/plain; charset=utf-8", "");
+  return {};
 }
 
 }  // namespace cairn::api::ollama

@@ -1,12 +1,9 @@
 /// POST /api/pull and DELETE /api/delete: models come from the hubs, and go.
 #pragma once
 
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "api/service.h"
-#include "net/http/http_server.h"
+#include "api/exchange.h"
 
 namespace cairn::api::ollama {
 
@@ -21,10 +18,8 @@ Result<std::string> parse_delete(RequestContext& context, const nlohmann::ordere
 
 /// Lines of progress, and `success`; at once for a model that is served from elsewhere than the models folder. 403
 /// where pulls are not allowed.
-void handle_pull(Service& service, RequestContext& context, const net::HttpRequest& request,
-                 std::shared_ptr<net::HttpResponse> response);
+Result<void> handle_pull(Exchange& exchange);
 /// 200 without a body; 404 for what was not pulled. 403 as above.
-void handle_delete(Service& service, RequestContext& context, const net::HttpRequest& request,
-                   std::shared_ptr<net::HttpResponse> response);
+Result<void> handle_delete(Exchange& exchange);
 
 }  // namespace cairn::api::ollama

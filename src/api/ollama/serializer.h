@@ -28,7 +28,6 @@ class OllamaSerializer final : public ChatSerializer {
 
   bool streams() const override { return options_.stream; }
   net::StreamFormat stream_format() const override { return {"application/x-ndjson", ""}; }
-  ErrorFormat error_format() const override { return ErrorFormat::kOllama; }
   std::string begin() override { return {}; }
   std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
   std::string finish(int choice, ChatFinish&& finish) override;
@@ -65,7 +64,6 @@ class RawPromptSerializer final : public ResponseSerializer {
 
   bool streams() const override { return serializer_->streams(); }
   net::StreamFormat stream_format() const override { return serializer_->stream_format(); }
-  ErrorFormat error_format() const override { return serializer_->error_format(); }
   int64_t kept_logprob_bytes() const override { return serializer_->kept_logprob_bytes(); }
   std::string begin() override { return serializer_->begin(); }
   std::string token(int choice, TokenEvent&& event) override;

@@ -222,8 +222,6 @@ std::string OpenAiChatSerializer::done() {
   return with_member(std::move(body), "timings", dump(timings_));
 }
 
-std::string OpenAiChatSerializer::failure(const Error& error) {
-  return sse_event(openai_error(error, options_.errors));
-}
+std::string OpenAiChatSerializer::failure(const Error& error) { return sse_event(openai_error(error)); }
 
 }  // namespace cairn::api::openai

@@ -20,7 +20,6 @@ struct OpenAiChatOptions {
   bool logprobs = false;
   bool return_progress = false;
   bool timings_per_token = false;
-  ErrorFormat errors = ErrorFormat::kOpenAi;
   std::set<std::string, std::less<>> custom_tools{};  ///< whose calls are custom calls
   bool has_functions = false;                         ///< the one call is in function_call, without an id
 };
@@ -29,7 +28,6 @@ class OpenAiChatSerializer final : public ChatSerializer {
  public:
   OpenAiChatSerializer(const ChatStart& start, OpenAiChatOptions options);
 
-  ErrorFormat error_format() const override { return options_.errors; }
   bool streams() const override { return stream_; }
   std::string begin() override;
   std::string prefill(int choice, const PrefillProgress& progress) override;

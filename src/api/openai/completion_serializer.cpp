@@ -151,8 +151,6 @@ std::string CompletionSerializer::whole(size_t index, Choice& choice) const {
   return with_member(std::move(item), "finish_reason", dump(choice.finish_reason));
 }
 
-std::string CompletionSerializer::failure(const Error& error) {
-  return sse_event(openai_error(error, options_.errors));
-}
+std::string CompletionSerializer::failure(const Error& error) { return sse_event(openai_error(error)); }
 
 }  // namespace cairn::api::openai

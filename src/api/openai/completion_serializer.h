@@ -23,7 +23,6 @@ struct CompletionOptions {
   bool return_progress = false;
   bool timings_per_token = false;
   std::vector<std::string> echoed{};  ///< of each prompt, what its texts begin with; empty: nothing
-  ErrorFormat errors = ErrorFormat::kOpenAi;
 };
 
 /// One answer. `tokenizer` outlives it (log-probabilities name tokens).
@@ -32,7 +31,6 @@ class CompletionSerializer final : public ResponseSerializer {
   CompletionSerializer(CompletionOptions options, const Tokenizer& tokenizer);
 
   bool streams() const override { return options_.stream; }
-  ErrorFormat error_format() const override { return options_.errors; }
   std::string begin() override;
   std::string prefill(int choice, const PrefillProgress& progress) override;
   std::string token(int choice, TokenEvent&& event) override;

@@ -7,9 +7,8 @@
 #include <utility>
 
 #include "api/embedding/embedding_run.h"
-#include "api/errors.h"
-#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
+#include "api/service.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -149,15 +148,12 @@ class EmbeddingsTask final : public EmbedTask {
   std::string body_;  // the entries, as JSON
 };
 
-Result<void> run(Service& service, RequestContext& context, EmbeddingsRequest request, const net::HttpRequest& http,
-                 const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
+Result<void> embed(Exchange& exchange, EmbeddingsRequest request) {
+  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
-  GenerateRequest common = embedding_request(*model, http, request.inputs.size());
-  EmbeddingRun::start(context, shared_engine(model), std::move(common),
-                      std::make_unique<EmbeddingsTask>(*model, std::move(request)), response,
-                      ByteShare(service.bytes()));
-  return {};
+  GenerateRequest common = embedding_request(*model, exchange.request, request.inputs.size());
+  return EmbeddingRun::start(exchange, shared_engine(model), std::move(common),
+                             std::make_unique<EmbeddingsTask>(*model, std::move(request)));
 }
 
 }  // namespace
@@ -219,38 +215,19 @@ std::string base64_of(std::span<const float> values) {
   return text;
 }
 
-namespace {
-
-using Parse = Result<EmbeddingsRequest> (*)(RequestContext& context, const ordered_json& body);
-
-void handle(Service& service, RequestContext& context, const net::HttpRequest& request,
-            const std::shared_ptr<net::HttpResponse>& response, Parse parse) {
-  const auto done = [&]() -> Result<void> {
-    CAIRN_TRY(const ordered_json body, parse_object(request.body));
-    CAIRN_TRY(EmbeddingsRequest embeddings, parse(context, body));
-    return run(service, context, std::move(embeddings), request, response);
-  }();
-  if (!done) send_error(*response, done.error());
+Result<void> handle_embeddings(Exchange& exchange) {
+  CAIRN_TRY(EmbeddingsRequest request, read_body(exchange, parse_embeddings, EmbeddingShape::kOpenAi));
+  return embed(exchange, std::move(request));
 }
 
-}  // namespace
-
-void handle_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
-                       std::shared_ptr<net::HttpResponse> response) {
-  handle(service, context, request, response,
-         [](RequestContext& of, const ordered_json& body) { return parse_embeddings(of, body); });
+Result<void> handle_native_embeddings(Exchange& exchange) {
+  CAIRN_TRY(EmbeddingsRequest request, read_body(exchange, parse_embeddings, EmbeddingShape::kLlamaCpp));
+  return embed(exchange, std::move(request));
 }
 
-void handle_native_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
-                              std::shared_ptr<net::HttpResponse> response) {
-  handle(service, context, request, response, [](RequestContext& of, const ordered_json& body) {
-    return parse_embeddings(of, body, EmbeddingShape::kLlamaCpp);
-  });
-}
-
-void handle_tei_embed(Service& service, RequestContext& context, const net::HttpRequest& request,
-                      std::shared_ptr<net::HttpResponse> response) {
-  handle(service, context, request, response, parse_tei_embed);
+Result<void> handle_tei_embed(Exchange& exchange) {
+  CAIRN_TRY(EmbeddingsRequest request, read_body(exchange, parse_tei_embed));
+  return embed(exchange, std::move(request));
 }
 
 }  // namespace cairn::api::openai

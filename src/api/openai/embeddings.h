@@ -5,14 +5,11 @@
 /// any length (kEmbedTextsMax).
 #pragma once
 
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
 #include "api/embedding/embeddings.h"
-#include "api/service.h"
-#include "net/http/http_server.h"
+#include "api/exchange.h"
 
 namespace cairn::api::openai {
 
@@ -22,12 +19,8 @@ Result<EmbeddingsRequest> parse_tei_embed(RequestContext& context, const nlohman
 /// Little-endian float32, as OpenAI's clients decode it.
 std::string base64_of(std::span<const float> values);
 
-/// Called on a worker.
-void handle_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
-                       std::shared_ptr<net::HttpResponse> response);
-void handle_native_embeddings(Service& service, RequestContext& context, const net::HttpRequest& request,
-                              std::shared_ptr<net::HttpResponse> response);
-void handle_tei_embed(Service& service, RequestContext& context, const net::HttpRequest& request,
-                      std::shared_ptr<net::HttpResponse> response);
+Result<void> handle_embeddings(Exchange& exchange);
+Result<void> handle_native_embeddings(Exchange& exchange);
+Result<void> handle_tei_embed(Exchange& exchange);
 
 }  // namespace cairn::api::openai

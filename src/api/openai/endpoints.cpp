@@ -1,10 +1,85 @@
 // The endpoints of OpenAI's API, and those of other servers for embeddings and reranking.
+#include "api/chat/run.h"
 #include "api/embedding/rerank.h"
 #include "api/endpoint.h"
+#include "api/http/tenant.h"
+#include "api/openai/chat_serializer.h"
+#include "api/openai/completion_serializer.h"
 #include "api/openai/embeddings.h"
-#include "api/openai/handlers.h"
+#include "api/openai/request.h"
+#include "api/params/choices.h"
+#include "base/system/random_id.h"
+#include "base/text/utf8.h"
+#include "chat/completion_prompt.h"
+#include "chat/infill_prompt.h"
 
 namespace cairn::api::openai {
+namespace {
+
+Result<void> handle_chat(Exchange& exchange) {
+  CAIRN_TRY(OpenAiChatRequest request, read_body(exchange, parse_chat));
+  OpenAiChatOptions options{.include_usage = request.include_usage,
+                            .logprobs = request.chat.generate.sampling.logprobs,
+                            .return_progress = request.return_progress,
+                            .timings_per_token = request.timings_per_token,
+                            .custom_tools = std::move(request.custom_tools),
+                            .has_functions = request.has_functions};
+  return run_chat(exchange, std::move(request.chat), "chatcmpl-", [&](const ChatStart& start) {
+    return std::make_unique<OpenAiChatSerializer>(start, std::move(options));
+  });
+}
+
+/// How many tokens the prompt would have.
+Result<void> handle_count_tokens(Exchange& exchange) {
+  CAIRN_TRY(OpenAiChatRequest request, read_body(exchange, parse_chat));
+  CAIRN_TRY(const int32_t tokens, count_chat_tokens(exchange, std::move(request.chat)));
+  return send_json(exchange, {{"input_tokens", tokens}});
+}
+
+Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const CompletionPrompt& prompt,
+                                           const CompletionRequest& request) {
+  const auto* text = std::get_if<std::string>(&prompt);
+  if (!request.suffix.empty()) {
+    if (text == nullptr)
+      return fail_at("suffix", Code::kUnsupported, "suffix is not supported with token ids; send the prompt as text");
+    return infill_prompt_tokens(model.prompt_context(), {.prefix = *text, .suffix = request.suffix},
+                                request.common.generate.max_tokens);
+  }
+  if (text == nullptr) return std::get<std::vector<TokenId>>(prompt);
+  return completion_prompt_tokens(model.prompt_context(), *text);
+}
+
+std::string echo_of(const LoadedModel& model, const CompletionPrompt& prompt, std::span<const TokenId> tokens) {
+  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+  return utf8_replace_invalid(model.tokenizer->decode(tokens, true));
+}
+
+Result<void> handle_completion(Exchange& exchange) {
+  CAIRN_TRY(CompletionRequest request, read_body(exchange, parse_completion));
+  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.common.model));
+  set_tenant(exchange.request, request.common.generate);
+  CompletionOptions options;
+  std::vector<std::vector<TokenId>> prompts;
+  for (const auto& prompt : request.prompts) {
+    CAIRN_TRY(auto tokens, prompt_tokens(*model, prompt, request));
+    if (request.echo) options.echoed.push_back(echo_of(*model, prompt, tokens));
+    prompts.push_back(std::move(tokens));
+  }
+  options.id = random_id("cmpl-");
+  options.model = model->name;
+  options.choices = static_cast<int>(prompts.size()) * request.common.choices;
+  options.choices_per_prompt = request.common.choices;
+  options.stream = request.common.stream;
+  options.include_usage = request.common.include_usage;
+  options.logprobs = request.common.generate.sampling.logprobs;
+  options.return_progress = request.common.return_progress;
+  options.timings_per_token = request.common.timings_per_token;
+  auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
+  return run_completion(exchange, model, std::move(requests), request.form,
+                        std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer));
+}
+
+}  // namespace
 
 std::span<const Endpoint> endpoints() {
   using enum AccessRule;
@@ -15,9 +90,9 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/v1/chat/completions", kProtocol, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_chat},
       {"POST", "/chat/completions", kProtocol, kLlamaCpp, kNeedsChat, kAnyKey, kWorker, handle_chat},
       {"POST", "/v1/chat/completions/input_tokens", kProtocol, kOpenAi, kNeedsChat, kAnyKey, kWorker,
-       handle_input_tokens},
+       handle_count_tokens},
       {"POST", "/chat/completions/input_tokens", kProtocol, kLlamaCpp, kNeedsChat, kAnyKey, kWorker,
-       handle_input_tokens},
+       handle_count_tokens},
       {"POST", "/v1/completions", kProtocol, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_completion},
       {"POST", "/v1/embeddings", kProtocol, kOpenAi, kNeedsEmbedding, kAnyKey, kWorker, handle_embeddings},
       {"POST", "/embedding", kProtocol, kLlamaCpp, kNeedsEmbedding, kAnyKey, kWorker, handle_native_embeddings},

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/errors.h"
-#include "api/params/request_context.h"
+#include "api/exchange.h"
 #include "api/serialization/json_text.h"
 #include "engine/output/event_channel.h"
 #include "net/failure_log.h"
@@ -14,17 +13,19 @@ namespace {
 
 class HttpSink final : public ResponseSink {
  public:
-  explicit HttpSink(std::shared_ptr<net::HttpResponse> response) : response_(std::move(response)) {}
+  HttpSink(std::shared_ptr<net::HttpResponse> response, ErrorFormat errors)
+      : response_(std::move(response)), errors_(errors) {}
   std::string_view request_id() const override { return response_->request_id(); }
   void begin(net::StreamFormat form) override { response_->begin_events({}, form); }
   void write(std::string_view bytes) override { response_->write(bytes); }
   void end() override { response_->end(); }
   void send(std::string body) override { response_->send(200, "application/json", std::move(body)); }
-  void fail(const Error& error, ErrorFormat shape) override { send_error(*response_, error, shape); }
+  void fail(const Error& error) override { send_error(*response_, error, errors_); }
   void abandon() override { response_->end(); }  // of a stream; dropping the response says the rest
 
  private:
   std::shared_ptr<net::HttpResponse> response_;
+  const ErrorFormat errors_;
 };
 
 /// Choices of one prompt have seeds of their own (choice_requests), of which the first is the answer's.
@@ -41,11 +42,11 @@ int64_t held_bytes(const GenerateRequest& request) {
   return 2 * static_cast<int64_t>(request.prompt.size() * sizeof(TokenId)) + tokens * each;
 }
 
-void Generation::start(const RequestContext& context, Answer answer, std::shared_ptr<net::HttpResponse> response) {
-  auto sink = std::make_unique<HttpSink>(response);
-  answer.warnings = context.wanted_warnings();
-  answer.record = context.record();
-  ResponseStream::start(std::move(response), std::make_shared<Generation>(std::move(answer), std::move(sink)));
+void Generation::start(const Exchange& exchange, Answer answer) {
+  auto sink = std::make_unique<HttpSink>(exchange.response, exchange.errors);
+  answer.warnings = exchange.context.wanted_warnings();
+  answer.record = exchange.context.record();
+  ResponseStream::start(exchange.response, std::make_shared<Generation>(std::move(answer), std::move(sink)));
 }
 
 Generation::Generation(Answer answer, std::unique_ptr<ResponseSink> sink)
@@ -83,7 +84,7 @@ Progress Generation::begin(std::function<void()> wake) {
   const auto refuse = [&](const Error& error) {
     choices_.clear();  // streams submitted before are cancelled
     record_->failed(error);
-    sink_->fail(error, serializer_.error_format());
+    sink_->fail(error);
     return Progress::kOver;
   };
   if (error_) return refuse(*error_);
@@ -208,7 +209,7 @@ void Generation::say_end() {
   const bool streams = serializer_.streams();
   if (error_) record_->failed(*error_);
   if (error_ && !streams) {
-    sink_->fail(*error_, serializer_.error_format());
+    sink_->fail(*error_);
     said_all_ = true;
     return;
   }

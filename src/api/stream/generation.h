@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "api/errors.h"
 #include "api/stream/event_reader.h"
 #include "api/stream/response_stream.h"
 #include "api/stream/running_requests.h"
@@ -19,7 +18,7 @@
 
 namespace cairn::api {
 
-class RequestContext;
+struct Exchange;
 
 inline constexpr int kChoicesMax = 128;  ///< prompts x n of one request
 /// A log-probability, as JSON text and as a document.
@@ -35,7 +34,6 @@ class ResponseSerializer {
   virtual ~ResponseSerializer() = default;
   virtual bool streams() const = 0;
   virtual net::StreamFormat stream_format() const { return {}; }
-  virtual ErrorFormat error_format() const { return ErrorFormat::kOpenAi; }
   /// `cancel` ends the answer early, if called on the server's thread: its requests are cancelled, and a stream's
   /// `failure` then tells kCancelled, once. Called before begin.
   virtual void on_start(std::function<void()> /*cancel*/) {}
@@ -77,7 +75,7 @@ class ResponseSink {
   /// An answer as a whole.
   virtual void send(std::string body) = 0;
   /// What is answered where no stream has begun.
-  virtual void fail(const Error& error, ErrorFormat shape) = 0;
+  virtual void fail(const Error& error) = 0;
   /// Lets the client know by the connection's end that there is no answer.
   virtual void abandon() = 0;
 };
@@ -97,10 +95,10 @@ struct Answer {
 /// not read, its tokens are not taken from the engine.
 class Generation final : public ResponseTask, public Cancellable, public std::enable_shared_from_this<Generation> {
  public:
-  /// `context`: of the request, whose warnings are the answer's. Submits every request to the engine and begins
-  /// to answer, soon; an Error of any is answered and none runs. Over the budget of its share: kOutOfMemory. Thread:
-  /// any; all the rest happens on the server's.
-  static void start(const RequestContext& context, Answer answer, std::shared_ptr<net::HttpResponse> response);
+  /// Submits every request to the engine and begins to answer, soon, with the exchange's warnings; an Error of any is
+  /// answered and none runs. Over the budget of its share: kOutOfMemory. Thread: any; all the rest happens on the
+  /// server's.
+  static void start(const Exchange& exchange, Answer answer);
 
   /// Any thread.
   Generation(Answer answer, std::unique_ptr<ResponseSink> sink);

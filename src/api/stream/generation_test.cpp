@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "api/params/request_context.h"
+#include "api/service.h"
 #include "engine/output/event_channel.h"
 #include "net/http/http_client.h"
 
@@ -139,10 +139,9 @@ class GenerationTest : public testing::Test {
         [this](const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
           std::vector<GenerateRequest> requests(request.path == "/three" ? 3 : 1);
           auto serializer = std::make_unique<PlainWriter>(request.path != "/whole", settles_);
-          Generation::start(RequestContext(),
+          Generation::start({service_, request, std::move(response), RequestContext()},
                             {std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine_), std::move(requests),
-                             std::move(serializer), ByteShare(budget_)},
-                            std::move(response));
+                             std::move(serializer), ByteShare(budget_)});
         },
         [](int, std::string_view message) { return std::string(message); });
     server_ = std::move(*listening);
@@ -189,6 +188,8 @@ class GenerationTest : public testing::Test {
   std::atomic<int> settles_ = 0;
   Script script_;
   FakeEngine engine_{script_};
+  const Registry registry_;
+  Service service_{registry_};
   std::unique_ptr<net::HttpServer> server_;
   std::thread thread_;
 };

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "api/access/principal.h"
-#include "api/errors.h"
 #include "api/serialization/json_text.h"
 #include "api/stats.h"
 #include "base/recent_log.h"
@@ -58,44 +56,42 @@ ordered_json log_json(const std::vector<LogRecord>& lines) {
   return list;
 }
 
-void refuse(net::HttpResponse& response) {
-  response.send(403, "application/json",
-                error_body(403, "this key may not see the server's other requests", ErrorFormat::kOpenAi));
+/// Whether who sends the request may see what others do here, and cancel it; if not, that is the answer.
+bool lets_watch(const Exchange& exchange) {
+  if (principal_of(exchange.request).may_manage()) return true;
+  exchange.response->send(403, "application/json",
+                          error_body(403, "this key may not see the server's other requests", exchange.errors));
+  return false;
 }
 
 }  // namespace
 
-bool may_watch(const net::HttpRequest& request) { return principal_of(request).may_manage(); }
-
-void Monitor::handle_stream(const net::HttpRequest& request, const ModelScope& scope,
-                            std::shared_ptr<net::HttpResponse> response) {
-  if (!may_watch(request)) return refuse(*response);
-  if (streams_.size() >= kMonitorStreamsMax) {
-    const std::string message = fmt::format("{} clients watch this server already", kMonitorStreamsMax);
-    return send_error(*response, {Code::kUnavailable, message, {}});
-  }
+Result<void> Monitor::handle_stream(Exchange& exchange) {
+  if (!lets_watch(exchange)) return {};
+  if (streams_.size() >= kMonitorStreamsMax)
+    return fail(Code::kUnavailable, "{} clients watch this server already", kMonitorStreamsMax);
   const auto lines = recent_log_lines();
   if (streams_.empty() && !lines.empty()) log_told_ = lines.back().number;
-  response->begin_events();
-  response->write(event(lines, scope));
-  net::HttpResponse* const stream = response.get();
-  streams_.push_back(std::move(response));
+  net::HttpResponse* const stream = exchange.response.get();
+  stream->begin_events();
+  stream->write(event(lines, exchange.context.scope()));
+  streams_.push_back(exchange.response);
   stream->on_close(
       [this, stream] { std::erase_if(streams_, [stream](const auto& each) { return each.get() == stream; }); });
+  return {};
 }
 
-void Monitor::handle_requests(const net::HttpRequest& request, net::HttpResponse& response) const {
-  if (!may_watch(request)) return refuse(response);
-  send_json(response, {{"object", "list"}, {"data", requests_json()}});
+Result<void> Monitor::handle_requests(Exchange& exchange) {
+  if (!lets_watch(exchange)) return {};
+  return send_json(exchange, {{"object", "list"}, {"data", requests_json()}});
 }
 
-void Monitor::handle_cancel(const net::HttpRequest& request, std::string_view id, net::HttpResponse& response) {
-  if (!may_watch(request)) return refuse(response);
-  if (requests_.cancel(id)) return send_json(response, {{"id", id}, {"object", "request"}, {"cancelled", true}});
-  send_error(response, {Code::kNotFound,
-                        fmt::format("no request \"{}\" runs; GET /v1/requests lists those that do",
-                                    cut_text(id, kQuotedBytesMax)),
-                        {}});
+Result<void> Monitor::handle_cancel(Exchange& exchange) {
+  if (!lets_watch(exchange)) return {};
+  const std::string& id = exchange.context.id();
+  if (requests_.cancel(id)) return send_json(exchange, {{"id", id}, {"object", "request"}, {"cancelled", true}});
+  return fail(Code::kNotFound, "no request \"{}\" runs; GET /v1/requests lists those that do",
+              cut_text(id, kQuotedBytesMax));
 }
 
 void Monitor::tick() {

@@ -5,14 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
-#include <string_view>
 #include <vector>
 
+#include "api/exchange.h"
 #include "api/stream/running_requests.h"
 #include "base/recent_log.h"
 #include "loader/registry.h"
-#include "net/http/http_server.h"
 
 namespace cairn::api::web {
 
@@ -23,10 +21,7 @@ inline constexpr size_t kMonitorStreamsMax = 32;
 /// With more unsent, a client gets no event until it has read.
 inline constexpr size_t kMonitorUnsentBytesMax = 256 << 10;
 
-/// Whether who sends the request may see what others do here, and cancel it. All endpoints of this file ask.
-bool may_watch(const net::HttpRequest& request);
-
-/// Thread: the server's.
+/// Keys that may not manage are answered 403. Thread: the server's.
 class Monitor {
  public:
   /// `registry` and `requests` outlive this.
@@ -35,13 +30,12 @@ class Monitor {
   /// Streams an event with everything below now, and each kMonitorInterval: {"time": seconds of a steady clock,
   /// "models": [as /v1/metrics has them], "requests": [as /v1/requests], "log": [lines that are new], "memory":
   /// {"resident_bytes", "planned_bytes"}}.
-  void handle_stream(const net::HttpRequest& request, const ModelScope& scope,
-                     std::shared_ptr<net::HttpResponse> response);
+  Result<void> handle_stream(Exchange& exchange);
   /// {"object": "list", "data": [{"id", "model", "choices", "prompt_tokens", "tokens", "age", "first_token_ms"}]}, the
   /// oldest first.
-  void handle_requests(const net::HttpRequest& request, net::HttpResponse& response) const;
+  Result<void> handle_requests(Exchange& exchange);
   /// 404 if no request of that id runs.
-  void handle_cancel(const net::HttpRequest& request, std::string_view id, net::HttpResponse& response);
+  Result<void> handle_cancel(Exchange& exchange);
   /// Called each kMonitorInterval.
   void tick();
   /// Has the next tick end all streams, which would hold up the server's end. Any thread.

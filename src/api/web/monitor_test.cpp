@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/service.h"
 #include "base/log.h"
 
 namespace cairn::api::web {
@@ -52,15 +53,18 @@ class FakeAnswer final : public Cancellable {
 
 class MonitorTest : public testing::Test {
  protected:
-  std::shared_ptr<WatchedResponse> watch() {
+  using Handler = Result<void> (Monitor::*)(Exchange& exchange);
+  std::shared_ptr<WatchedResponse> ask(Handler handler, std::string id = {}) {
     auto response = std::make_shared<WatchedResponse>();
-    monitor_.handle_stream(request_, kEveryModel, response);
+    Exchange exchange{service_, {}, response, RequestContext({.id = std::move(id)})};
+    answer(exchange, [&](Exchange& of) { return (monitor_.*handler)(of); });
     return response;
   }
+  std::shared_ptr<WatchedResponse> watch() { return ask(&Monitor::handle_stream); }
   Registry registry_;
+  Service service_{registry_};
   RunningRequests requests_;
   Monitor monitor_{registry_, requests_};
-  net::HttpRequest request_;
 };
 
 TEST_F(MonitorTest, RunningRequestsAreListedFromTheOldestOnAndCancelledById) {
@@ -73,22 +77,19 @@ TEST_F(MonitorTest, RunningRequestsAreListedFromTheOldestOnAndCancelledById) {
   EXPECT_EQ(requests_.add({.id = "a", .model = "m"}, second), nullptr);
   young->tokens = 3;
   young->first_token = now;
-  WatchedResponse response;
-  monitor_.handle_requests(request_, response);
-  const json list = json::parse(response.body_)["data"];
+  const json list = json::parse(ask(&Monitor::handle_requests)->body_)["data"];
   ASSERT_EQ(list.size(), 2);
   EXPECT_EQ(list[0]["id"], "a");
   EXPECT_TRUE(list[0]["first_token_ms"].is_null());
   EXPECT_EQ(list[1]["tokens"], 3);
   EXPECT_DOUBLE_EQ(list[1]["first_token_ms"].get<double>(), 1e3);
-  monitor_.handle_cancel(request_, "b", response);
-  EXPECT_EQ(response.status_, 200);
+  EXPECT_EQ(ask(&Monitor::handle_cancel, "b")->status_, 200);
   EXPECT_EQ(second.cancelled_, 1);
   EXPECT_EQ(first.cancelled_, 0);
   requests_.remove("b");
-  monitor_.handle_cancel(request_, "b", response);
-  EXPECT_EQ(response.status_, 404);
-  EXPECT_THAT(response.body_, HasSubstr("no request \\\"b\\\" runs"));
+  const auto gone = ask(&Monitor::handle_cancel, "b");
+  EXPECT_EQ(gone->status_, 404);
+  EXPECT_THAT(gone->body_, HasSubstr("no request \\\"b\\\" runs"));
 }
 
 TEST_F(MonitorTest, AStreamTellsEachLineOfTheLogOnceAndPausesForWhoDoesNotRead) {

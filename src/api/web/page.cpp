@@ -51,7 +51,7 @@ void send_file(const PageFile& file, const net::HttpRequest& request, net::HttpR
     return response.send(200, content_type_of(file.name), std::string(file.gzip), std::move(headers));
   }
   auto plain = net::decode_body(net::ContentCoding::kGzip, file.gzip, kFileBytesMax, [](size_t) { return true; });
-  if (!plain) return send_error(response, plain.error());
+  if (!plain) return send_error(response, plain.error(), ErrorFormat::kOpenAi);
   response.send(200, content_type_of(file.name), *std::move(plain), std::move(headers));
 }
 
@@ -73,10 +73,6 @@ bool handle_page(const net::HttpRequest& request, net::HttpResponse& response) {
   if (file == files.end()) return false;
   send_file(*file, request, response);
   return true;
-}
-
-void handle_root(Service&, RequestContext&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-  response->send(200, kPlainText, "Cairn is running");
 }
 
 }  // namespace cairn::api::web

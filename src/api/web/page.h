@@ -1,16 +1,10 @@
 /// The page for browsers, which is built from web/ and lies in the program (cmake/web_page.cmake).
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string_view>
 
 #include "net/http/http_server.h"
-
-namespace cairn::api {
-class RequestContext;
-class Service;
-}  // namespace cairn::api
 
 namespace cairn::api::web {
 
@@ -25,8 +19,5 @@ std::span<const PageFile> page_files();
 
 /// Answers GET / of a browser, which accepts text/html, and the page's files; false if it is another request.
 bool handle_page(const net::HttpRequest& request, net::HttpResponse& response);
-/// GET / of everybody else: clients look here whether a server is running.
-void handle_root(Service& service, RequestContext& context, const net::HttpRequest& request,
-                 std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api::web
