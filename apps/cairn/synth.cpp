@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "commands.h"
 #include "convert/quantize.h"
 #include "progress_line.h"
@@ -128,6 +129,7 @@ void show(ProgressLine& line, const synth::Progress& now) {
 }
 
 Result<void> run_synth(const SynthFlags& flags) {
+  set_log_level(LogLevel::kWarning);
   CAIRN_TRY(synth::Shape shape, shape_of(flags));
   synth::Options options{
       .type = flags.type, .type_rules = {}, .seed = flags.seed, .threads = flags.threads, .hollow = flags.hollow};

@@ -140,9 +140,20 @@ Result<Reader> Reader::from_bytes(std::span<const std::byte> bytes) {
   reader.version_ = part.version;
   reader.file_bytes_ = static_cast<int64_t>(bytes.size());
   reader.metadata_ = std::move(part.metadata);
-  reader.tensors_ = std::move(part.tensors);
-  for (size_t i = 0; i < reader.tensors_.size(); ++i) reader.tensor_index_.emplace(reader.tensors_[i].name, i);
+  reader.set_tensors(std::move(part.tensors));
   return reader;
+}
+
+Reader Reader::planned(Metadata metadata, std::vector<Tensor> tensors) {
+  Reader reader;
+  reader.metadata_ = std::move(metadata);
+  reader.set_tensors(std::move(tensors));
+  return reader;
+}
+
+void Reader::set_tensors(std::vector<Tensor> tensors) {
+  tensors_ = std::move(tensors);
+  for (size_t i = 0; i < tensors_.size(); ++i) tensor_index_.emplace(tensors_[i].name, i);
 }
 
 const Tensor* Reader::find_tensor(std::string_view name) const {

@@ -122,6 +122,8 @@ class Reader {
   static Result<Reader> open(const std::filesystem::path& path);
   /// For tests and fuzzing: bytes in memory that outlive the reader; not split.
   static Result<Reader> from_bytes(std::span<const std::byte> bytes);
+  /// What a file would be that does not exist yet. What the keys, values and tensors point to outlives the reader.
+  static Reader planned(Metadata metadata, std::vector<Tensor> tensors);
 
   /// The GGUF version, 2 or 3 (of the first part, if split).
   uint32_t version() const { return version_; }
@@ -144,6 +146,8 @@ class Reader {
   int64_t file_bytes() const { return file_bytes_; }
 
  private:
+  void set_tensors(std::vector<Tensor> tensors);
+
   uint32_t version_ = 0;
   int64_t file_bytes_ = 0;
   mutable bool used_in_place_ = false;

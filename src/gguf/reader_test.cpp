@@ -104,6 +104,15 @@ TEST(Reader, AScalarHasOneElement) {
   EXPECT_THAT(reader->tensors()[0].shape, ElementsAre(1));
 }
 
+TEST(Reader, OfAPlannedFileFindsItsKeysAndTensors) {
+  const Reader reader = Reader::planned(Metadata({{"general.name", {ValueType::kString, std::string_view("none")}}}),
+                                        {{.name = "a", .type = TensorType::kF32, .shape = {3, 2}, .bytes = {}}});
+  EXPECT_EQ(reader.metadata().string("general.name"), "none");
+  ASSERT_NE(reader.find_tensor("a"), nullptr);
+  EXPECT_EQ(reader.find_tensor("a")->elements(), 6);
+  EXPECT_EQ(reader.find_tensor("b"), nullptr);
+}
+
 TEST(Reader, AcceptsAFileWithoutTensorsThatEndsUnaligned) {
   const auto bytes = one_value("a", ValueType::kU8).number<uint8_t>(1).bytes();
   EXPECT_TRUE(Reader::from_bytes(bytes).has_value());

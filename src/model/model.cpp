@@ -471,6 +471,25 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, Backend& backend, con
   return model_memory(file, {&stage, 1}, options);
 }
 
+Result<WantedTensors> wanted_tensors(const gguf::Reader& file, Backend& backend) {
+  CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
+  const ModelOptions options{.load_mtp = true};
+  WantedTensors wanted;
+  WeightLoader loader(file, backend, {.counts_only = true, .wanted = &wanted});
+  if (architecture->kind == ArchitectureKind::kDeepSeek4) {
+    CAIRN_TRY(const deepseek4::ModelConfig config, read_deepseek4_config(file, options));
+    CAIRN_TRY_VOID(deepseek4::load_weights(loader, file, config, nullptr));
+    return wanted;
+  }
+  if (architecture->kind != ArchitectureKind::kDecoder) {
+    return fail(Code::kUnsupported, "architecture \"{}\" is no model that writes text", architecture->name);
+  }
+  const PipelineStage stage{.backend = &backend};
+  CAIRN_TRY(const DecoderConfig config, read_decoder(file, *architecture, {&stage, 1}, options));
+  CAIRN_TRY_VOID(load_decoder_weights(loader, config, range_of(config, {&stage, 1}, 0)));
+  return wanted;
+}
+
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                            const ModelOptions& options) {
   CAIRN_CHECK(!stages.empty() && options.batch_tokens_max > 0 && options.logits_max > 0);

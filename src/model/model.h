@@ -13,6 +13,7 @@
 #include "gguf/reader.h"
 #include "model/model_options.h"
 #include "model/runner.h"
+#include "model/weights/wanted_tensors.h"
 
 namespace cairn {
 
@@ -41,6 +42,11 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const Pipel
                                  const ModelOptions& options);
 /// Overload for a single device.
 Result<ModelMemory> model_memory(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
+
+/// The tensors that the file of a model must hold, by its metadata and its own tensors: these say which of those that
+/// models may lack it has, whatever their shapes. An MTP module or a drafting head of the file belongs to them. Errors:
+/// load_model's; kUnsupported for encoders.
+Result<WantedTensors> wanted_tensors(const gguf::Reader& file, Backend& backend);
 
 /// `file` and the stages' backends outlive the runner. Errors: kUnsupported (architecture or tensor type: the message
 /// lists what there is; several stages of a model that cannot be split), kCorruptFile (a tensor missing or of the wrong

@@ -159,7 +159,7 @@ constexpr KeyDefault kDeepseek2[] = {
     {"feed_forward_length", kU32, "512"},
     {"vocab_size", kU32, "512"},
     {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, ""},
+    {"attention.head_count_kv", kU32, "1"},
     {"attention.q_lora_rank", kU32, ""},
     {"attention.kv_lora_rank", kU32, "256"},
     {"attention.key_length", kU32, ""},
@@ -214,7 +214,7 @@ constexpr std::array kDeepseek4Family = std::to_array<KeyDefault>({
     {"embedding_length", kU32, "256"},
     {"vocab_size", kU32, "512"},
     {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, ""},
+    {"attention.head_count_kv", kU32, "1"},
     {"attention.key_length", kU32, "128"},
     {"attention.value_length", kU32, ""},
     {"attention.q_lora_rank", kU32, "256"},
@@ -280,12 +280,30 @@ constexpr std::array kDeepseek41 = joined(kDeepseek4Family, std::to_array<KeyDef
                                                                 {"dspark.num_experts_per_tok", kU32, ""},
                                                             }));
 
+// Routers' biases are left out where the scores are a softmax (expert_gating_func).
+constexpr std::string_view kRouterBias = "exp_probs_b.bias";
+
 constexpr Architecture kArchitectures[] = {
-    {"deepseek2", kDeepseek2},    {"deepseek4", kDeepseek4},   {"deepseek41", kDeepseek41},
-    {"gemma4", kGemma4, true},    {"gpt-oss", kGptOss},        {"llama", kLlama},
-    {"qwen3", kQwen3, true},      {"qwen3moe", kQwen3Moe},     {"qwen35", kQwen35},
-    {"qwen35moe", kQwen35Moe},    {"lfm2moe", kLfm2Moe, true}, {"nemotron_h_moe", kNemotronHMoe},
-    {"kimi-linear", kKimiLinear},
+    {"llama", kLlama},
+    {"qwen3", kQwen3, true},
+    {"qwen3moe", kQwen3Moe},
+    {"qwen35", kQwen35},
+    {"qwen35moe", kQwen35Moe},
+    {"lfm2moe", kLfm2Moe, true, kRouterBias, complete_lfm2},
+    {"nemotron_h_moe", kNemotronHMoe, false, "exp_probs_b.bias ssm_conv1d.bias", complete_nemotron_h},
+    {"kimi-linear", kKimiLinear, false, "exp_probs_b.bias ssm_conv1d_q.weight ssm_conv1d_k.weight ssm_conv1d_v.weight",
+     complete_kimi_linear},
+    {"deepseek2", kDeepseek2, false, kRouterBias, complete_mla},
+    {"deepseek4", kDeepseek4, false,
+     "exp_probs_b.bias nextn.enorm.weight nextn.shared_head_norm.weight nextn.hc_head_fn.weight", complete_deepseek4,
+     check_deepseek4},
+    {"deepseek41", kDeepseek41, false, "attn_q_a.weight engram_wkv.weight engram_q.weight engram_k.weight",
+     complete_deepseek41, check_deepseek41, add_known_deepseek41},
+    {"gemma4", kGemma4, true, "ffn_gate_up_exps.weight ffn_down_exps.scale", complete_gemma4, nullptr, add_known_gemma4,
+     true},
+    {"gpt-oss", kGptOss, false,
+     "attn_q.bias attn_k.bias attn_v.bias attn_output.bias ffn_gate_inp.bias ffn_gate_exps.bias ffn_up_exps.bias "
+     "ffn_down_exps.bias"},
 };
 
 }  // namespace

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -14,8 +17,8 @@ namespace cairn::synth {
 
 /// Maximum number of layers, far above every published model, to catch typing errors.
 inline constexpr int64_t kLayersMax = 1'024;
-inline constexpr int64_t kWidthMax = 1 << 20;
-inline constexpr int64_t kExpertsMax = 65'536;
+/// Maximum of other numbers, but for those of 64 bits. The reader of a model's keys has bounds of its own.
+inline constexpr int64_t kNumberMax = 1 << 24;
 inline constexpr int64_t kEngramOrderMax = 8;
 inline constexpr int64_t kEngramHeadsMax = 64;
 /// Numbers of a row of I8 with one scale.
@@ -51,6 +54,14 @@ struct PresetInfo {
 std::span<const std::string_view> architectures();
 std::span<const PresetInfo> presets();
 
+struct Architecture;
+
+/// What a file says of a shape: names of keys, and values whose arrays point to `numbers`.
+struct ShapeMetadata {
+  std::deque<std::string> numbers;
+  std::vector<std::pair<std::string, gguf::Value>> values;
+};
+
 class Shape {
  public:
   /// A small model of an architecture ("moe" is qwen3moe). Error: kInvalidArgument, which lists the architectures, for
@@ -61,13 +72,15 @@ class Shape {
   /// Sets a key from text: "64", "0.5", "true", "0,0,4,128". Errors: kInvalidArgument (no such key, with the list of
   /// keys; not a value).
   Result<void> set(std::string_view key, std::string_view value);
-  /// Fills in keys that follow from others and checks that all are consistent. Errors: kInvalidArgument, naming the
-  /// key.
+  /// Fills in keys that follow from others and checks what their reader does not say as well. Errors:
+  /// kInvalidArgument, naming the key.
   Result<void> complete();
 
-  const std::string& architecture() const { return architecture_; }
+  std::string architecture() const;
+  const Architecture& row() const { return *row_; }
   const std::string& name() const { return name_; }
   std::span<const Key> keys() const { return keys_; }
+  ShapeMetadata metadata() const;
   /// The preset's type of tensors; empty: only F16.
   const std::string& type() const { return type_; }
   std::span<const TypeRule> type_rules() const { return type_rules_; }
@@ -75,45 +88,36 @@ class Shape {
   /// The value of a key after complete(); 0 for a key that is left out.
   int64_t integer(std::string_view key) const;
   std::vector<int64_t> integers(std::string_view key) const;
-  /// Whether one of them is `value`.
-  bool has(std::string_view key, int64_t value) const;
 
   bool tied_output = false;  ///< whether the token embedding is also the output matrix
   /// deepseek4, deepseek41: whether attn_output_a is a single matrix [inputs of a group, groups * rank], as in the
   /// first published files, rather than one for each group.
   bool flat_output_a = false;
 
- private:
-  Shape() = default;
-  static Shape make(std::string_view architecture);
+  // -- For what completes a shape.
   Key* find(std::string_view name);
   const Key* find(std::string_view name) const;
+  /// The number of layers, bounded: it may not be checked yet.
+  int64_t layers() const;
+  /// deepseek4: the compression ratio of the first two layers.
+  int64_t first_ratio() const { return first_ratio_; }
+  /// Gives a key its values if it has none.
   void derive(std::string_view name, std::vector<double> values);
-  void complete_deepseek4();
-  void complete_deepseek41();
-  void complete_engrams(int64_t layers);
-  void complete_dspark(int64_t layers);
-  void leave_first_layers(std::string_view name);
-  void complete_lfm2();
-  void complete_nemotron_h();
-  void complete_kimi_linear();
-  void complete_gemma4();
-  Result<void> check_numbers() const;
-  Result<void> check_heads() const;
-  Result<void> check_layers() const;
-  Result<void> check_lfm2() const;
-  Result<void> check_state() const;
-  Result<void> check_ratios() const;
-  Result<void> check_layer_ids(std::string_view key) const;
-  Result<void> check_deepseek41() const;
-  Result<void> check_engrams() const;
+  /// The same with a value for each layer. If a shape has fewer layers than its preset, the preset's values of the
+  /// first layers are left.
+  void derive_layers(std::string_view name, const std::function<double(int64_t layer)>& value);
 
-  std::string architecture_;
+ private:
+  Shape() = default;
+  static Shape make(const Architecture& row);
+  Result<void> check() const;
+
+  const Architecture* row_ = nullptr;
   std::string name_;
   std::string type_;
   std::vector<TypeRule> type_rules_;
   std::vector<Key> keys_;
-  int64_t first_ratio_ = 0;  // deepseek4: compression ratio of the first two layers
+  int64_t first_ratio_ = 0;
 };
 
 }  // namespace cairn::synth

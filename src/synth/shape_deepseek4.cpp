@@ -78,64 +78,35 @@ Sources sources_of(std::span<const int64_t> ratios) {
   return sources;
 }
 
-}  // namespace
+std::vector<double> one(int64_t value) { return {static_cast<double>(value)}; }
 
-void Shape::complete_deepseek4() {
-  Key* layers = find("block_count");
-  const std::vector<int64_t> given = integers("attention.compress_ratios");
-  if (!given.empty() && !layers->is_chosen) layers->values = {static_cast<double>(given.size())};
-  // MTP modules are additional to the layers of a shape, and count as blocks in files.
-  const int64_t predicting = integer("nextn_predict_layers");
-  if (given.empty() && !layers->is_chosen) layers->values[0] += static_cast<double>(predicting);
-  const int64_t main_layers = std::min(integer("block_count"), kLayersMax) - predicting;
-  std::vector<double> ratios;
-  for (int64_t layer = 0; layer < main_layers + predicting; ++layer) {
-    const int64_t later = layer % 2 == 0 ? kOverlapRatio : kPlainRatio;
-    ratios.push_back(static_cast<double>(layer >= main_layers ? 0 : layer < 2 ? first_ratio_ : later));
-  }
-  const size_t count = ratios.size();
-  derive("attention.compress_ratios", std::move(ratios));
-  derive("swiglu_clamp_exp", std::vector<double>(count, kSwigluClamp));
-  derive("hash_layer_count", {static_cast<double>(std::clamp<int64_t>(main_layers, 0, kHashLayers))});
+// Without a number of layers there are as many as ratios.
+void take_layers_of_ratios(Shape& shape) {
+  Key* layers = shape.find("block_count");
+  const auto ratios = std::ssize(shape.find("attention.compress_ratios")->values);
+  if (ratios > 0 && !layers->is_chosen) layers->values = one(ratios);
 }
 
-void Shape::complete_deepseek41() {
-  Key* layers = find("block_count");
-  const std::vector<int64_t> given = integers("attention.compress_ratios");
-  if (!given.empty() && !layers->is_chosen) layers->values = {static_cast<double>(given.size())};
-  const int64_t count = std::clamp<int64_t>(integer("block_count"), 0, kLayersMax);
-  std::vector<double> ratios;
-  ratios.reserve(static_cast<size_t>(count));
-  for (int64_t layer = 0; layer < count; ++layer) ratios.push_back(layer < 2 ? 0 : layer < count / 2 ? 2 : 1);
-  derive("attention.compress_ratios", std::move(ratios));
-  derive("swiglu_clamp_exp", std::vector<double>(static_cast<size_t>(count), kSwigluClamp));
-  Sources sources = sources_of(integers("attention.compress_ratios"));
-  derive("kv_source_layer_ids", std::move(sources.makers));
-  derive("index_source_layer_ids", std::move(sources.choosers));
-  complete_engrams(count);
-  if (integer("dspark.stage_count") > 0) complete_dspark(count);
-}
-
-void Shape::complete_engrams(int64_t layers) {
+void complete_engrams(Shape& shape) {
+  const int64_t layers = shape.layers(), second = layers * kSecondEngram41 / kLayers41;
   std::vector<double> ids;
   if (layers > 1) ids.push_back(1);
-  const int64_t second = layers * kSecondEngram41 / kLayers41;
   if (second > 1) ids.push_back(static_cast<double>(second));
-  derive("engram.layer_ids", std::move(ids));
-  const int64_t tokens = std::min(integer("vocab_size"), kWidthMax);
-  derive("engram.compressed_vocab_size", {static_cast<double>(std::max<int64_t>(tokens * kClasses41 / kTokens41, 1))});
-  const int64_t classes = std::clamp<int64_t>(integer("engram.compressed_vocab_size"), 1, kWidthMax);
+  shape.derive("engram.layer_ids", std::move(ids));
+  const int64_t tokens = shape.integer("vocab_size");
+  shape.derive("engram.compressed_vocab_size", one(std::max<int64_t>(tokens * kClasses41 / kTokens41, 1)));
+  const int64_t classes = std::clamp<int64_t>(shape.integer("engram.compressed_vocab_size"), 1, kNumberMax);
   std::vector<double> map;
   map.reserve(static_cast<size_t>(tokens));
   for (int64_t token = 0; token < tokens; ++token) map.push_back(static_cast<double>(token % classes));
-  derive("engram.token_map", std::move(map));
-  const int64_t engrams = std::ssize(integers("engram.layer_ids"));
-  const int64_t order = std::clamp<int64_t>(integer("engram.max_ngram_size"), 1, kEngramOrderMax);
-  const int64_t own = (order - 1) * std::clamp<int64_t>(integer("engram.head_count"), 0, kEngramHeadsMax);
-  derive("engram.multipliers", multipliers_of(classes, engrams * order));
-  Key* primes = find("engram.primes");
+  shape.derive("engram.token_map", std::move(map));
+  const int64_t engrams = std::ssize(shape.integers("engram.layer_ids"));
+  const int64_t order = std::clamp<int64_t>(shape.integer("engram.max_ngram_size"), 1, kEngramOrderMax);
+  const int64_t own = (order - 1) * std::clamp<int64_t>(shape.integer("engram.head_count"), 0, kEngramHeadsMax);
+  shape.derive("engram.multipliers", multipliers_of(classes, engrams * order));
+  Key* primes = shape.find("engram.primes");
   if (primes->values.size() == 1 && primes->values[0] <= UINT32_MAX) {
-    primes->values = primes_above(integer("engram.primes"), engrams * own);
+    primes->values = primes_above(shape.integer("engram.primes"), engrams * own);
   }
   std::vector<double> offsets;
   double offset = 0;
@@ -144,28 +115,93 @@ void Shape::complete_engrams(int64_t layers) {
     offsets.push_back(offset);
     offset += primes->values[i];
   }
-  derive("engram.offsets", std::move(offsets));
+  shape.derive("engram.offsets", std::move(offsets));
 }
 
-void Shape::complete_dspark(int64_t layers) {
-  const auto number = [this](std::string_view key, int64_t value) { derive(key, {static_cast<double>(value)}); };
-  number("dspark.block_size", 5);
-  number("dspark.markov_rank", 256);
-  number("dspark.noise_token_id", std::min(kNoise41, integer("vocab_size") - 1));
+void complete_dspark(Shape& shape) {
+  shape.derive("dspark.block_size", one(5));
+  shape.derive("dspark.markov_rank", one(256));
+  shape.derive("dspark.noise_token_id", one(std::min(kNoise41, shape.integer("vocab_size") - 1)));
   std::vector<double> targets;
-  for (int64_t layer = std::max<int64_t>(layers - kDraftTargets, 0); layer < layers; ++layer) {
+  for (int64_t layer = std::max<int64_t>(shape.layers() - kDraftTargets, 0); layer < shape.layers(); ++layer) {
     targets.push_back(static_cast<double>(layer));
   }
-  derive("dspark.target_layer_ids", std::move(targets));
-  number("dspark.n_routed_experts", std::max<int64_t>(integer("expert_count") / 3, 1));
-  number("dspark.num_experts_per_tok",
-         std::clamp<int64_t>(integer("expert_used_count") / 2, 1, integer("dspark.n_routed_experts")));
+  shape.derive("dspark.target_layer_ids", std::move(targets));
+  shape.derive("dspark.n_routed_experts", one(std::max<int64_t>(shape.integer("expert_count") / 3, 1)));
+  const int64_t experts = shape.integer("dspark.n_routed_experts");
+  const int64_t used = std::clamp<int64_t>(shape.integer("expert_used_count") / 2, 1, std::max<int64_t>(experts, 1));
+  shape.derive("dspark.num_experts_per_tok", one(used));
 }
 
-Result<void> Shape::check_ratios() const {
-  const int64_t layers = integer("block_count") - integer("nextn_predict_layers");
-  const std::vector<int64_t> ratios = integers("attention.compress_ratios");
-  if (std::ranges::any_of(ratios | std::views::drop(layers), [](int64_t ratio) { return ratio != 0; })) {
+// Numbers of layers that are in a list must be those of layers, in ascending order.
+Result<void> check_layer_ids(const Shape& shape, std::string_view key) {
+  const std::vector<int64_t> ids = shape.integers(key);
+  if (!std::ranges::is_sorted(ids, std::less_equal<>())) return misfit(key, "its numbers of layers must ascend");
+  if (ids.empty() || ids.back() < shape.layers()) return {};
+  return misfit(key, fmt::format("it names layer {}, but there are {}", ids.back(), shape.layers()));
+}
+
+// The loader does not read the number of classes, and the lists' sizes follow from keys that may be set.
+Result<void> check_engrams(const Shape& shape) {
+  const int64_t engrams = std::ssize(shape.integers("engram.layer_ids")), tokens = shape.integer("vocab_size");
+  const int64_t order = shape.integer("engram.max_ngram_size");
+  const int64_t primes = engrams * (order - 1) * shape.integer("engram.head_count");
+  const std::pair<const char*, int64_t> sizes[] = {{"engram.token_map", tokens},
+                                                   {"engram.multipliers", engrams * order},
+                                                   {"engram.primes", primes},
+                                                   {"engram.offsets", primes}};
+  for (const auto& [key, size] : sizes) {
+    const int64_t there = std::ssize(shape.integers(key));
+    if (there != size) return misfit(key, fmt::format("{} values, but {} are needed", there, size));
+  }
+  const std::vector<int64_t> map = shape.integers("engram.token_map");
+  const int64_t classes = shape.integer("engram.compressed_vocab_size");
+  if (!map.empty() && std::ranges::max(map) >= std::min(classes, tokens)) {
+    return misfit("engram.token_map", fmt::format("it names class {}, but there are {}, and {} tokens",
+                                                  std::ranges::max(map), classes, tokens));
+  }
+  const std::vector<int64_t> multipliers = shape.integers("engram.multipliers");
+  if (!multipliers.empty() && std::ranges::max(multipliers) > INT64_MAX / std::max<int64_t>(classes, 1)) {
+    return misfit("engram.multipliers", "a product with a class must stay below 2^63");
+  }
+  return {};
+}
+
+}  // namespace
+
+void complete_deepseek4(Shape& shape) {
+  Key* layers = shape.find("block_count");
+  // MTP modules are additional to the layers of a shape, and count as blocks in files.
+  const int64_t predicting = shape.integer("nextn_predict_layers");
+  const bool has_ratios = !shape.integers("attention.compress_ratios").empty();
+  if (!has_ratios && !layers->is_chosen) layers->values[0] += static_cast<double>(predicting);
+  take_layers_of_ratios(shape);
+  const int64_t main_layers = shape.layers() - predicting;
+  shape.derive_layers("attention.compress_ratios", [&](int64_t layer) {
+    const int64_t later = layer % 2 == 0 ? kOverlapRatio : kPlainRatio;
+    return static_cast<double>(layer >= main_layers ? 0 : layer < 2 ? shape.first_ratio() : later);
+  });
+  shape.derive_layers("swiglu_clamp_exp", [](int64_t) { return kSwigluClamp; });
+  shape.derive("hash_layer_count", one(std::clamp<int64_t>(main_layers, 0, kHashLayers)));
+}
+
+void complete_deepseek41(Shape& shape) {
+  take_layers_of_ratios(shape);
+  const int64_t half = shape.layers() / 2;
+  shape.derive_layers("attention.compress_ratios", [=](int64_t layer) { return layer < 2 ? 0 : layer < half ? 2 : 1; });
+  shape.derive_layers("swiglu_clamp_exp", [](int64_t) { return kSwigluClamp; });
+  Sources sources = sources_of(shape.integers("attention.compress_ratios"));
+  shape.derive("kv_source_layer_ids", std::move(sources.makers));
+  shape.derive("index_source_layer_ids", std::move(sources.choosers));
+  complete_engrams(shape);
+  if (shape.integer("dspark.stage_count") > 0) complete_dspark(shape);
+}
+
+Result<void> check_deepseek4(const Shape& shape) {
+  const int64_t blocks = shape.integer("block_count"), predicting = shape.integer("nextn_predict_layers");
+  if (predicting >= blocks) return misfit("nextn_predict_layers", fmt::format("there are {} blocks", blocks));
+  const std::vector<int64_t> ratios = shape.integers("attention.compress_ratios");
+  if (std::ranges::any_of(ratios | std::views::drop(blocks - predicting), [](int64_t ratio) { return ratio != 0; })) {
     return misfit("attention.compress_ratios", "blocks that predict compress nothing: their ratio is 0");
   }
   for (const int64_t ratio : ratios) {
@@ -176,78 +212,44 @@ Result<void> Shape::check_ratios() const {
   return {};
 }
 
-// Numbers of layers that are in a list must be those of layers, in ascending order.
-Result<void> Shape::check_layer_ids(std::string_view key) const {
-  const std::vector<int64_t> ids = integers(key);
-  if (!std::ranges::is_sorted(ids, std::less_equal<>())) return misfit(key, "its numbers of layers must ascend");
-  if (ids.empty() || ids.back() < integer("block_count")) return {};
-  return misfit(key, fmt::format("it names layer {}, but there are {}", ids.back(), integer("block_count")));
-}
-
-Result<void> Shape::check_deepseek41() const {
+Result<void> check_deepseek41(const Shape& shape) {
   for (const char* key :
        {"kv_source_layer_ids", "index_source_layer_ids", "engram.layer_ids", "dspark.target_layer_ids"}) {
-    CAIRN_TRY_VOID(check_layer_ids(key));
+    CAIRN_TRY_VOID(check_layer_ids(shape, key));
   }
-  const std::vector<int64_t> ratios = integers("attention.compress_ratios");
+  const std::vector<int64_t> ratios = shape.integers("attention.compress_ratios");
+  const std::vector<int64_t> makers = shape.integers("kv_source_layer_ids");
   int64_t made = 0;  // ratio of the rows that a layer sees
   for (int64_t layer = 0; layer < std::ssize(ratios); ++layer) {
     const int64_t ratio = ratios[static_cast<size_t>(layer)];
     if (ratio > 2) return misfit("attention.compress_ratios", fmt::format("{} is none of 0, 1 and 2", ratio));
-    if (has("kv_source_layer_ids", layer)) made = ratio;
+    if (std::ranges::binary_search(makers, layer)) made = ratio;
     if (ratio == 0 || ratio == made) continue;
     return misfit("kv_source_layer_ids",
                   fmt::format("no layer up to {} makes the compressed rows that it sees", layer));
   }
-  const int64_t blocks = integer("attention.indexer.candidate_blocks");
-  if ((blocks - 1) * integer("attention.indexer.candidate_block_size") < integer("attention.indexer.top_k")) {
-    return misfit("attention.indexer.candidate_blocks",
-                  fmt::format("{} blocks may have fewer rows than the {} that are chosen", blocks,
-                              integer("attention.indexer.top_k")));
+  const int64_t draft_experts = shape.integer("dspark.n_routed_experts");
+  if (shape.integer("dspark.num_experts_per_tok") > draft_experts) {
+    return misfit("dspark.num_experts_per_tok", fmt::format("there are {} experts", draft_experts));
   }
-  if (integer("dspark.num_experts_per_tok") > integer("dspark.n_routed_experts")) {
-    return misfit("dspark.num_experts_per_tok",
-                  fmt::format("there are {} experts", integer("dspark.n_routed_experts")));
-  }
-  if (integer("dspark.noise_token_id") >= integer("vocab_size")) {
-    return misfit("dspark.noise_token_id", fmt::format("there are {} tokens", integer("vocab_size")));
-  }
-  return check_engrams();
+  return check_engrams(shape);
 }
 
-Result<void> Shape::check_engrams() const {
-  const int64_t engrams = std::ssize(integers("engram.layer_ids")), tokens = integer("vocab_size");
-  const int64_t order = integer("engram.max_ngram_size"), heads = integer("engram.head_count");
-  if (order < 2 || order > kEngramOrderMax) {
-    return misfit("engram.max_ngram_size", fmt::format("{} must be in 2 .. {}", order, kEngramOrderMax));
+// The makers and choosers of rows are told by their tensors, and so are the numbers of the drafting head.
+void add_known_deepseek41(const Shape& shape, KnownTensors& known) {
+  for (const int64_t layer : shape.integers("kv_source_layer_ids")) {
+    known.push_back({fmt::format("blk.{}.attn_compressor_kv.weight", layer), {1}});
   }
-  if (heads > kEngramHeadsMax) {
-    return misfit("engram.head_count", fmt::format("{} must be in 1 .. {}", heads, kEngramHeadsMax));
+  for (const int64_t layer : shape.integers("index_source_layer_ids")) {
+    known.push_back({fmt::format("blk.{}.indexer.attn_q_b.weight", layer), {1}});
   }
-  if (integer("engram.key_length") % kScaleBlock != 0) {
-    return misfit("engram.key_length", fmt::format("it must be a multiple of {}", kScaleBlock));
-  }
-  if (integer("engram.pad_id") >= tokens) return misfit("engram.pad_id", fmt::format("there are {} tokens", tokens));
-  const std::pair<const char*, int64_t> sizes[] = {{"engram.token_map", tokens},
-                                                   {"engram.multipliers", engrams * order},
-                                                   {"engram.primes", engrams * (order - 1) * heads},
-                                                   {"engram.offsets", engrams * (order - 1) * heads}};
-  for (const auto& [key, size] : sizes) {
-    const int64_t there = std::ssize(integers(key));
-    if (there != size) return misfit(key, fmt::format("{} values, but {} are needed", there, size));
-  }
-  const std::vector<int64_t> map = integers("engram.token_map");
-  const int64_t classes = integer("engram.compressed_vocab_size");
-  if (!map.empty() && std::ranges::max(map) >= std::min(classes, tokens)) {
-    return misfit("engram.token_map", fmt::format("it names class {}, but there are {}, and {} tokens",
-                                                  std::ranges::max(map), classes, tokens));
-  }
-  const std::vector<int64_t> multipliers = integers("engram.multipliers");
-  if (!multipliers.empty() && std::ranges::max(multipliers) > INT64_MAX / std::max<int64_t>(classes, 1)) {
-    return misfit("engram.multipliers", "a product with a class must stay below 2^63");
-  }
-  if (has("engram.primes", 0)) return misfit("engram.primes", "0 rows cannot be chosen from");
-  return {};
+  const int64_t stages = shape.integer("dspark.stage_count");
+  if (stages == 0) return;
+  known.push_back({"mtp.0.main_proj.weight", {1}});
+  known.push_back({"mtp.0.ffn_gate_inp.weight", {1, shape.integer("dspark.n_routed_experts")}});
+  known.push_back(
+      {fmt::format("mtp.{}.markov_head.markov_w1.weight", stages - 1), {shape.integer("dspark.markov_rank"), 1}});
+  known.push_back({fmt::format("mtp.{}.confidence_head.proj.weight", stages - 1), {1}});
 }
 
 }  // namespace cairn::synth

@@ -53,29 +53,6 @@ Spread spread_of(const TensorPlan& tensor) {
   return {.deviation = 1 / std::sqrt(static_cast<float>(tensor.shape[0])), .mean = 0};
 }
 
-template <class Number>
-void write_array(const std::string& name, const Key& key, gguf::Writer& writer) {
-  std::vector<Number> numbers;
-  numbers.reserve(key.values.size());
-  for (const double value : key.values) numbers.push_back(static_cast<Number>(value));
-  gguf::Array array{.type = key.type, .size = numbers.size(), .numbers = {}, .strings = {}, .arrays = {}};
-  array.numbers = std::as_bytes(std::span(numbers));
-  writer.set(name, gguf::Value{gguf::ValueType::kArray, std::move(array)});
-}
-
-void write_key(const std::string& name, const Key& key, gguf::Writer& writer) {
-  using enum gguf::ValueType;
-  if (!key.is_array) {
-    if (key.type == kBool) return writer.set_boolean(name, key.values[0] != 0);
-    if (key.type == kF32) return writer.set_number(name, key.type, key.values[0]);
-    return writer.set_integer(name, key.type, static_cast<int64_t>(key.values[0]));
-  }
-  if (key.type == kBool) return write_array<uint8_t>(name, key, writer);
-  if (key.type == kF32) return write_array<float>(name, key, writer);
-  if (key.type == kU64) return write_array<uint64_t>(name, key, writer);
-  write_array<uint32_t>(name, key, writer);
-}
-
 void write_keys(const Shape& shape, std::string_view type, gguf::Writer& writer) {
   using gguf::ValueType;
   writer.set("general.architecture", shape.architecture());
@@ -85,12 +62,8 @@ void write_keys(const Shape& shape, std::string_view type, gguf::Writer& writer)
     writer.set_integer("general.file_type", ValueType::kU32, file_type_id(quantize_mix_info(*mix).name).value());
   }
   writer.set_integer("general.quantization_version", ValueType::kU32, kQuantizationVersion);
-  for (const Key& key : shape.keys()) {
-    if (key.values.empty()) continue;
-    write_key(fmt::format("{}.{}", shape.architecture(), key.name), key, writer);
-    if (key.name == "rope.scaling.factor")
-      writer.set(fmt::format("{}.rope.scaling.type", shape.architecture()), "yarn");
-  }
+  const ShapeMetadata metadata = shape.metadata();
+  for (const auto& [key, value] : metadata.values) writer.set(key, value);
 }
 
 Result<void> check_space(const std::filesystem::path& path, int64_t bytes) {
@@ -190,10 +163,10 @@ std::string_view type_of(const Shape& shape, const Options& options) {
 }  // namespace
 
 Result<Plan> plan(Shape shape, const Options& options) {
-  CAIRN_TRY_VOID(shape.complete());
   CAIRN_TRY_VOID(make_vocabulary(shape.architecture(), shape.integer("vocab_size")));
+  CAIRN_TRY_VOID(shape.complete());
   Plan made{.shape = std::move(shape), .tensors = {}};
-  made.tensors = tensors_of(made.shape);
+  CAIRN_TRY(made.tensors, tensors_of(made.shape));
   std::vector<TypeRule> rules;
   if (options.type.empty()) rules.assign(made.shape.type_rules().begin(), made.shape.type_rules().end());
   rules.insert(rules.end(), options.type_rules.begin(), options.type_rules.end());

@@ -34,8 +34,9 @@ struct TensorPlan {
   int64_t elements() const;
 };
 
-/// All are F32 except the expert ids. `shape` is complete.
-std::vector<TensorPlan> tensors_of(const Shape& shape);
+/// What the model's loader asks for when it has read the shape's metadata. All are F32 except the expert ids. `shape`
+/// is complete. Errors: those of the keys' reader, as kInvalidArgument.
+Result<std::vector<TensorPlan>> tensors_of(const Shape& shape);
 
 /// Gives matrices and tables their types: `type` as for `cairn quantize` (a mix, or any tensor type for all tensors
 /// that a mix would change), then the rules in order, so that the last rule that matches a name counts. Returns the

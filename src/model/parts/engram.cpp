@@ -135,19 +135,14 @@ Result<EngramWeights> load_engram(WeightLoader& loader, const EngramConfig& conf
                                   const std::string& prefix) {
   const std::string name = prefix + "engram_embd.weight";
   EngramWeights weights;
-  weights.table = loader.file().find_tensor(name);
-  const int64_t rows = config.table_rows(engram);
-  const auto fits = [&](const gguf::Tensor& tensor) {
-    const int64_t cols = tensor.type == TensorType::kI8 ? fp8_row_bytes(config.row_dim) : config.row_dim;
-    return (tensor.type == TensorType::kI8 || can_decode(tensor.type)) &&
-           tensor.shape == std::vector<int64_t>{cols, rows};
-  };
-  if (weights.table == nullptr || !fits(*weights.table)) {
-    return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} is {}; I8 [{}, {}] or another type [{}, {}] needed",
-                   name, weights.table == nullptr ? "missing" : "of another type or shape",
-                   fp8_row_bytes(config.row_dim), rows, config.row_dim, rows);
+  const gguf::Tensor* there = loader.file().find_tensor(name);
+  const bool is_fp8 = there != nullptr && there->type == TensorType::kI8;
+  const int64_t shape[] = {is_fp8 ? fp8_row_bytes(config.row_dim) : config.row_dim, config.table_rows(engram)};
+  CAIRN_TRY(weights.table, loader.find(name, shape));
+  if (!is_fp8 && !can_decode(weights.table->type)) {
+    return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} is of type {}; I8 or numbers are needed", name,
+                   tensor_type_name(weights.table->type));
   }
-  loader.mark_used(name);
   const auto named = [&](const char* first, const char* second) {
     return prefix + (loader.has(fmt::format("{}{}.weight", prefix, second)) ? second : first);
   };

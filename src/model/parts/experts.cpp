@@ -1,7 +1,6 @@
 #include "model/parts/experts.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "kernels/backend.h"
@@ -15,18 +14,8 @@ namespace {
 /// Which experts each token has: I32 [used, tokens].
 Result<std::vector<int32_t>> load_token_experts(WeightLoader& loader, const std::string& name,
                                                 const MoeConfig& config) {
-  const gguf::Tensor* tensor = loader.file().find_tensor(name);
   const int64_t used = config.route.used;
-  if (tensor == nullptr || tensor->type != TensorType::kI32 ||
-      tensor->shape != std::vector<int64_t>{used, config.hashed_tokens}) {
-    return fail_at("tensor " + name, Code::kCorruptFile,
-                   "{} is {}, but a layer whose experts are chosen by the token needs it as I32 [{}, {}]", name,
-                   tensor == nullptr ? "missing" : "of another type or shape", used, config.hashed_tokens);
-  }
-  loader.mark_used(name);
-  if (!loader.wants(std::ssize(tensor->bytes))) return std::vector<int32_t>();
-  std::vector<int32_t> ids(tensor->elements());
-  std::memcpy(ids.data(), tensor->bytes.data(), tensor->bytes.size());
+  CAIRN_TRY(std::vector<int32_t> ids, loader.numbers(name, config.hashed_tokens, used));
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] >= 0 && ids[i] < config.route.experts) continue;
     return fail_at("tensor " + name, Code::kCorruptFile, "{} names expert {} for token {}; there are {}", name, ids[i],

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "base/log.h"
 #include "kernels/backend.h"
+#include "model/weights/wanted_tensors.h"
 #include "quant/codec.h"
 
 namespace cairn {
@@ -24,7 +26,9 @@ std::span<const int64_t> without_trailing_ones(std::span<const int64_t> shape) {
 
 }  // namespace
 
-Result<const gguf::Tensor*> WeightLoader::find(const std::string& name, std::span<const int64_t> shape) {
+Result<const gguf::Tensor*> WeightLoader::find(const std::string& name, TensorType wanted,
+                                               std::span<const int64_t> shape) {
+  if (options_.wanted != nullptr) return options_.wanted->add(name, wanted, shape);
   const gguf::Tensor* tensor = file_.find_tensor(name);
   const std::span<const int64_t> expected = without_trailing_ones(shape);
   if (tensor == nullptr) {
@@ -114,7 +118,8 @@ Result<Linear> WeightLoader::stacked(std::string_view name, int64_t experts, int
 
 Result<Linear> WeightLoader::matrix(std::string_view name, const Shape& shape, RowRange range, bool has_scales) {
   const int64_t sizes[] = {shape.cols, shape.rows, shape.experts};
-  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), sizes));
+  const auto dimensions = std::span(sizes).first(shape.experts > 1 ? 3 : 2);
+  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), dimensions));
   return bind_adapted(name, *tensor, shape, range, has_scales);
 }
 
@@ -130,7 +135,7 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
   const std::string weight_name = fmt::format("{}.weight", name);
   CAIRN_TRY_VOID(check_supported(tensor));
   HostMatrix host{tensor.type, range.rows, shape.cols, shape.experts, tensor.bytes.data(), options_.in_place, {}};
-  host.data += range.begin * row_bytes(tensor.type, shape.cols);
+  if (host.data != nullptr) host.data += range.begin * row_bytes(tensor.type, shape.cols);
   // Parts of one tensor have names of their own.
   const std::string copy_name = range.rows == shape.rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
   if (options_.pack_cache != nullptr) host.copy = options_.pack_cache->find(copy_name);
@@ -187,6 +192,8 @@ Result<std::vector<float>> WeightLoader::scales(std::string_view name, int64_t e
   if (!has(scale_name)) return std::vector<float>();
   const int64_t shape[] = {experts};
   CAIRN_TRY(const gguf::Tensor* tensor, find(scale_name, shape));
+  CAIRN_TRY_VOID(check_decodable(*tensor));
+  if (options_.counts_only) return std::vector<float>(experts);
   return decoded(*tensor);
 }
 
@@ -230,6 +237,20 @@ Result<Buffer> WeightLoader::turned_tables(std::span<const std::string> tensors,
   CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
   backend_.write(turned.data(), bytes, buffer.data());
   return buffer;
+}
+
+Result<std::vector<int32_t>> WeightLoader::numbers(const std::string& name, int64_t rows, int64_t cols) {
+  const int64_t shape[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(name, TensorType::kI32, shape));
+  if (tensor->type != TensorType::kI32) {
+    return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} is of type {}, but it should be I32", name,
+                   tensor_type_name(tensor->type));
+  }
+  std::vector<int32_t> numbers;
+  if (!wants(rows * cols * static_cast<int64_t>(sizeof(int32_t)))) return numbers;
+  numbers.resize(rows * cols);
+  std::memcpy(numbers.data(), tensor->bytes.data(), tensor->bytes.size());
+  return numbers;
 }
 
 Result<std::vector<float>> WeightLoader::values(std::string_view name, int64_t rows, int64_t cols) {

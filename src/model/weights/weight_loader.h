@@ -23,6 +23,7 @@
 namespace cairn {
 
 class Backend;
+class WantedTensors;
 
 /// A matrix whose rows are looked up.
 struct LookupTable {
@@ -59,6 +60,8 @@ class WeightLoader {
     std::span<const LoraAdapter> adapters = {};
     int64_t adapter_rows = 0;  ///< of a step with adapters at most
     int64_t experts_used = 1;  ///< that each row chooses in experts() and expert_rows()
+    /// Each tensor is noted here instead of being looked for in the file, which answers has() alone. With counts_only.
+    WantedTensors* wanted = nullptr;
   };
   /// All outlive what is bound.
   WeightLoader(const gguf::Reader& file, Backend& backend, const Options& options)
@@ -103,6 +106,12 @@ class WeightLoader {
   /// The same of several such tensors side by side: [cols, tensors * rows]. Of a convolution they may be [rows, 1,
   /// cols].
   Result<Buffer> turned_tables(std::span<const std::string> tensors, int64_t rows, int64_t cols);
+  /// A tensor [rows, cols] of I32; empty if it is only counted.
+  Result<std::vector<int32_t>> numbers(const std::string& tensor, int64_t rows, int64_t cols);
+  /// A tensor of this shape, row length first, of any type, which the caller reads.
+  Result<const gguf::Tensor*> find(const std::string& name, std::span<const int64_t> shape) {
+    return find(name, TensorType::kF32, shape);
+  }
   /// `name`.weight [rows, cols] as float32, to make other matrices from; empty if it is only counted.
   Result<std::vector<float>> values(std::string_view name, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols], which stays in the file. It does not count as memory, as it need not be there.
@@ -146,7 +155,8 @@ class WeightLoader {
     int64_t choices = 1;  ///< of experts that each row of a step has products with
   };
 
-  Result<const gguf::Tensor*> find(const std::string& name, std::span<const int64_t> shape);
+  /// `wanted` is the type that Options::wanted notes.
+  Result<const gguf::Tensor*> find(const std::string& name, TensorType wanted, std::span<const int64_t> shape);
   Result<Linear> matrix(std::string_view name, const Shape& shape, RowRange range, bool has_scales = true);
   /// Loads a copy of `bytes`, which the caller may free after the call.
   Result<Weight> load_copy(HostMatrix host, std::span<const std::byte> bytes);
