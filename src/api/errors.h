@@ -58,7 +58,7 @@ void send_error(net::HttpResponse& response, const Error& error, ErrorFormat for
 /// 405: the path takes other `methods`, "GET, DELETE".
 void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
                              ErrorFormat format = ErrorFormat::kOpenAi);
-/// 200. Of a request whose fields were read, exchange.h has one with its warnings.
+/// Answers 200 with the value; exchange.h has the same with the warnings that a request asks for.
 void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);
 /// What a catch block has caught, for the request that it came from: kOutOfMemory, or kInternal with what was thrown.
 Error thrown_error();

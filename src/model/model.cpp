@@ -476,11 +476,6 @@ Result<WantedTensors> wanted_tensors(const gguf::Reader& file, Backend& backend)
   const ModelOptions options{.load_mtp = true};
   WantedTensors wanted;
   WeightLoader loader(file, backend, {.counts_only = true, .wanted = &wanted});
-  if (architecture->kind == ArchitectureKind::kDeepSeek4) {
-    CAIRN_TRY(const deepseek4::ModelConfig config, read_deepseek4_config(file, options));
-    CAIRN_TRY_VOID(deepseek4::load_weights(loader, file, config, nullptr));
-    return wanted;
-  }
   if (architecture->kind != ArchitectureKind::kDecoder) {
     return fail(Code::kUnsupported, "architecture \"{}\" is no model that writes text", architecture->name);
   }
