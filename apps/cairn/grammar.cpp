@@ -76,7 +76,7 @@ void for_each_bit(std::span<const uint64_t> mask, Visit visit) {
       visit(TokenId{static_cast<int32_t>(i * 64 + static_cast<size_t>(std::countr_zero(word)))});
 }
 
-/// Of this thread, in microseconds.
+/// Processor time of this thread, in microseconds.
 double processor_time() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

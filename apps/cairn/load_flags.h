@@ -43,7 +43,7 @@ struct LoadFlags {
   void add_model_flags(CLI::App& command);
   /// Adds the flags of its chat template, for verbs that answer in conversations.
   void add_template_flags(CLI::App& command);
-  /// Those that say where and how exactly a model is computed, for every verb that loads one.
+  /// Adds flags that say where and how exactly a model is computed, for every verb that loads one.
   void add_runner_flags(CLI::App& command);
   /// Errors: --chat-template or --chat-template-kwargs cannot be read.
   Result<LoadOptions> load_options() const;

@@ -124,7 +124,7 @@ std::vector<std::string> table_names(const CatalogModel& model) {
   return names;
 }
 
-/// As the flags and the config file's table of the model say.
+/// The model as the flags and the config file's table say.
 Result<ServedModel> served_model(CatalogModel model, const ServeFlags& flags, const ConfigFile& config,
                                  api::Service& service) {
   CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(model), flags));

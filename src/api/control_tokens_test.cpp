@@ -326,7 +326,7 @@ TEST_P(ControlTokens, AreAlwaysMadeOfWhatTheTemplateWrites) {
     use_template_that_shows_all(controls_[i]);
     const auto count = control_count(input);
     ASSERT_TRUE(count.has_value());
-    // Before and after each message and at the end, and the beginning of the prompt.
+    // They stand before and after each message and at the end, and at the beginning of the prompt.
     const size_t own = 2 * input->messages.size() + 1;
     EXPECT_GE(*count, own) << controls_[i];
     EXPECT_LE(*count, own + (has_bos ? 1 : 0)) << controls_[i];

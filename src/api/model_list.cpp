@@ -40,7 +40,7 @@ ListedModel listed(ModelStatus&& status) {
 
 std::string ListedModel::sha256() const {
   if (!digest.empty()) return digest;
-  // Of what names the content; all of the file would have to be read for its own.
+  // The digest is of what names the content; all of the file would have to be read for its own.
   const std::string content = loaded != nullptr ? fmt::format("{:016x}", loaded->fingerprint)
                                                 : fmt::format("{} {} {}", name, file_bytes, modified_unix_s);
   std::string hex;

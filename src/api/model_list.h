@@ -19,15 +19,15 @@ struct ListedModel : CatalogModel {
   bool pinned = false;
   std::optional<std::chrono::system_clock::time_point> expires{};  ///< see ModelStatus
 
-  /// Of a conversation: of a model that is not loaded what it was trained for, or 0.
+  /// Tokens of a conversation; of a model that is not loaded what it was trained for, or 0.
   int64_t context() const { return loaded != nullptr ? loaded->engine->context_tokens() : context_tokens; }
-  /// As long as Ollama's SHA-256, which it is where Ollama has the file.
+  /// A text as long as Ollama's SHA-256, which it is where Ollama has the file.
   std::string sha256() const;
 };
 
 /// The models that the scope shows; no other is found either.
 std::vector<ListedModel> list_models(const Service& service, const ModelScope& scope);
-/// By one of its names. Error: kNotFound, listing the names that there are.
+/// The model of one of its names. Error: kNotFound, listing the names that there are.
 Result<ListedModel> find_listed(const Service& service, std::string_view name, const ModelScope& scope);
 
 }  // namespace cairn::api

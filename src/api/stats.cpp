@@ -36,7 +36,7 @@ void add(EngineStats& sum, const EngineStats& more) {
   sum.disk_failures += more.disk_failures;
   sum.disk_time += more.disk_time;
   sum.disk_saved += more.disk_saved;
-  // Of their folder, which they share.
+  // The numbers of the disk are those of the folder, which they share.
   if (more.disk.bytes >= sum.disk.bytes) sum.disk = more.disk;
   sum.disk_pages_dropped = std::max(sum.disk_pages_dropped, more.disk_pages_dropped);
   sum.pages_total += more.pages_total;

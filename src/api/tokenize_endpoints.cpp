@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Of a token's place in the answer, without its text.
+// Bytes of a token's place in the answer, without its text.
 constexpr int64_t kIdBytes = 12;
 constexpr int64_t kPieceBytes = 32;
 // A byte as JSON text, at the worst: \u0001.

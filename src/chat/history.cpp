@@ -151,7 +151,7 @@ class Fitter {
   std::vector<OpenCall> open_;  // calls without a result
 };
 
-// Of several types the one that is not null; of several of those the first.
+// One of several types is taken: the one that is not null; of several of those the first.
 void choose_type(ordered_json& schema) {
   const auto types = schema.find("type");
   if (types == schema.end() || !types->is_array() || types->empty()) return;

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-// As llama.cpp's server writes them: names stand only where the vocabulary has a token for them.
+// llama.cpp's server writes them so: names stand only where the vocabulary has a token for them.
 constexpr std::string_view kRepository = "myproject\n";
 constexpr std::string_view kThisFile = "filename\n";
 constexpr std::string_view kSnippet = "\n\n--- snippet ---\n\n";

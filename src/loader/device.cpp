@@ -37,8 +37,8 @@ Result<void> add_processor(const CpuOptions& cpu, Device& device) {
   return {};
 }
 
-/// As many layers as fit on the device's GPUs, or on fewer of them, with the rest on the processor. Errors: those of
-/// `fits` with one layer on one GPU.
+/// Puts as many layers as fit on the device's GPUs, or on fewer of them, and the rest on the processor. Errors: those
+/// of `fits` with one layer on one GPU.
 Result<int32_t> fit_layers(Device& device, const LayerBytes& bytes, const CpuOptions& cpu, const Fits& fits) {
   const auto layers = static_cast<int32_t>(bytes.layers.size());
   CAIRN_TRY_VOID(add_processor(cpu, device));
@@ -70,8 +70,8 @@ Result<void> without_last(const LayerBytes& bytes, int32_t on_gpu, const Fits& f
   return {};
 }
 
-/// So many layers on as few GPUs as they fit on with whole contexts, or else on all. With an error `device` has all
-/// that were tried.
+/// Puts so many layers on as few GPUs as they fit on with whole contexts, or else on all. With an error `device` has
+/// all that were tried.
 Result<void> on_gpus(const LayerBytes& bytes, int32_t on_gpu, const Fits& fits, Device& device) {
   CAIRN_TRY(const int32_t there, cuda_device_count());
   std::optional<Error> error;  // the first one: others say what comes of dividing

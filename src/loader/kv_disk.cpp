@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kSecondSeed = 0x9e3779b97f4a7c15;
 
-// Of all its bytes, with two seeds; a file that cannot be read has another hash than any that can.
+// The hash is of all its bytes, with two seeds; a file that cannot be read has another hash than any that can.
 std::string hash_of_file(const std::string& path) {
   const auto file = MappedFile::open(path);
   if (!file.has_value()) return "unreadable " + path;

@@ -29,7 +29,7 @@ TEST(LayerDivision, FollowsFreeMemory) {
 TEST(LayerDivision, EmbeddingAndOutputHaveTheirWeight) {
   const LayerBytes bytes{.layers = std::vector<int64_t>(8, 100), .embedding = 400, .output = 200};
   EXPECT_EQ(divide_layers(bytes, 8, {{10, 10}}), (Counts{3, 5}));
-  // Of fewer layers the embedding is elsewhere.
+  // With fewer layers the embedding is elsewhere.
   EXPECT_EQ(divide_layers(bytes, 6, {{10, 10}}), (Counts{4, 2}));
 }
 

@@ -34,7 +34,7 @@ class Divider {
     }
   }
 
-  /// As many sequences get room for their windows as leave enough for `pages_least` pages, and for other things than
+  /// Gives as many sequences room for their windows as leave enough for `pages_least` pages, and for other things than
   /// windows when there are `pages_wanted`.
   void limit_windows(int64_t pages_least, int64_t pages_wanted, int64_t budget) {
     keeps_ = false;
@@ -121,7 +121,7 @@ class Divider {
   double window_page_bytes_ = 0;
 };
 
-/// Of one stage: what it takes, and the layout of its device's groups.
+/// Plans one stage: what it takes, and the layout of its device's groups.
 Result<StagePlan> plan_stage(const StageMemory& memory, const KvLayout& kv_layout, int64_t context_wanted,
                              const MemoryRequest& request, int64_t available_bytes) {
   Divider divider(kv_layout, request);

@@ -43,7 +43,7 @@ struct MemoryRequest {
   int32_t step_rows = ModelOptions{}.batch_tokens_max;
   int64_t kv_host_bytes = 0;  ///< of a second tier, which is no part of the plan: the cache is larger for it
   bool kv_disk = false;       ///< whether there is a disk tier, whose queues are no part of the plan either
-  /// Of the machine's memory, for weights, scratch, cache and all, where it has more.
+  /// Bytes of the machine's memory, for weights, scratch, cache and all, where it has more.
   int64_t host_bytes_max = std::numeric_limits<int64_t>::max();
   int64_t kv_tokens_max = 0;  ///< positions of all sequences together, whatever else is asked for; 0: no bound
 };

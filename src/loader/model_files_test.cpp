@@ -82,7 +82,7 @@ TEST_F(ModelFilesTest, AFileThatIsCutShortIsNamedAndItsNamesStayWhatTheyWere) {
   EXPECT_EQ(reader_->tensors()[0].name, first);
   EXPECT_EQ(reader_->tensors()[0].bytes[0], std::byte{0});
   expect_named(files.check());
-  // Before its time has come the next look costs no system call, but a cut is known at once.
+  // The next look before its time has come costs no system call, but a cut is known at once.
   expect_named(files.check());
 }
 

@@ -212,7 +212,7 @@ std::shared_ptr<disk::DiskTier> kv_disk_of(const LoadOptions& options, const Mod
                       about.dump());
 }
 
-// Of what the model drafts with besides itself; null: nothing.
+// What the model drafts with besides itself; null: nothing.
 Result<std::unique_ptr<Drafter>> load_drafter(LoadedModel& model, const LoadOptions& options) {
   if (model.runner->has_mtp())
     log_info("drafts with {}", options.draft_model.empty() ? "its own drafting head" : options.draft_model);

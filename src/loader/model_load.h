@@ -22,9 +22,9 @@ class ModelLoad {
   /// Chooses the device and divides its memory, of which the model may take `host_bytes_max` of the machine's. May be
   /// called again. Valid until then. Errors: kOutOfMemory says how much is needed and how much there is.
   Result<const MemoryPlan*> plan(int64_t host_bytes_max);
-  /// Of the last plan: bytes of the machine's memory.
+  /// Bytes of the machine's memory by the last plan.
   int64_t host_bytes() const;
-  /// By the last plan, which is logged; reads the weights and starts the engine. Once. Errors: those of the parts.
+  /// Reads the weights and starts the engine by the last plan, which is logged. Once. Errors: those of the parts.
   Result<std::unique_ptr<LoadedModel>> load() &&;
 
  private:

@@ -34,7 +34,7 @@ Error unusable_error(const CatalogModel& model) {
   return {Code::kUnsupported, fmt::format("{} cannot be loaded: {}", model.name, model.unusable), "model"};
 }
 
-/// Those that end the program are for whoever waits for them.
+/// Exceptions that end the program are for whoever waits for them.
 template <class Run>
 std::thread thread_without_signals(Run run) {
   sigset_t ends, before;
@@ -158,7 +158,7 @@ ModelManager::Entries ModelManager::visible(const ModelScope& scope) const {
 
 std::shared_ptr<ModelManager::Entry> ModelManager::find(std::string_view name, const ModelScope& scope) const {
   const Entries entries = visible(scope);
-  // Of NAME and NAME:latest, which are two names if there are both.
+  // NAME and NAME:latest are two names if there are both.
   const auto own = std::ranges::find(entries, name, [](const auto& entry) { return entry->served->model.name; });
   if (own != entries.end()) return *own;
   const auto found =

@@ -40,7 +40,7 @@ inline constexpr int32_t kOwnKv = -1;
 struct LayerConfig {
   int32_t window = 0;  ///< > 0: position p sees positions > p - window only
   int32_t rope = 0;    ///< index into DecoderConfig::ropes, or kNoRope
-  /// Of the layer; 0, while a config is read, stands for the DecoderConfig's.
+  /// The next four are the layer's; 0, while a config is read, stands for the DecoderConfig's.
   int32_t kv_heads = 0;
   int32_t key_dim = 0;
   int32_t value_dim = 0;
@@ -127,7 +127,7 @@ struct DecoderConfig {
   /// the gate's sigmoid.
   bool gated_attention = false;
 
-  /// Of hidden rows, for embeddings: the last row has seen the whole text.
+  /// Which hidden row is the embedding: the last one has seen the whole text.
   Pooling pooling = Pooling::kLast;
   int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
 
@@ -158,7 +158,7 @@ struct DecoderConfig {
   }
   /// The most experts of all layers, and the most that a row chooses; none if no layer has any.
   MoeConfig most_experts() const;
-  /// Of attention over compressed rows: a layer like the last one that sees its window alone, as those that draft do.
+  /// A layer with attention over compressed rows like the last one that sees its window alone, as those that draft do.
   LayerConfig window_layer() const;
   /// What attention over compressed rows has of each layer of the model.
   std::vector<CompressedLayerConfig> compressed_layers() const;
@@ -234,7 +234,7 @@ Result<void> read_experts_config(const MetadataReader& keys, bool required, Deco
 /// Completes what read_experts_config() has read by read_routing(), if there are experts.
 Result<void> read_routing_config(const MetadataReader& keys, const RoutingDefaults& missing, DecoderConfig& config);
 
-/// Of the layers with experts only every interleave_moe_layer_step-th keeps them: those of index i with i + 1 a
+/// Leaves experts in every interleave_moe_layer_step-th of the layers with experts: those of index i with i + 1 a
 /// multiple of it.
 Result<void> read_expert_step_config(const MetadataReader& keys, DecoderConfig& config);
 

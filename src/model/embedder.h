@@ -44,7 +44,7 @@ class Embedder {
 
 /// Whether the file's architecture is one that load_embedder knows.
 bool is_encoder(const gguf::Reader& file);
-/// As load_model, with model_memory beside it, for encoders.
+/// The same as load_model, with model_memory beside it, for encoders.
 Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
                                                 const ModelOptions& options);
 }  // namespace cairn

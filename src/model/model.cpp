@@ -26,7 +26,7 @@ namespace cairn {
 
 namespace {
 
-// Of the memory there is, the most that weights take when a copy of them is larger than the file.
+// The most that weights take of the memory there is when a copy of them is larger than the file.
 constexpr double kLargerCopiesShare = 0.75;
 
 int64_t available_bytes(const Backend& backend, const ModelOptions& options) {

@@ -123,7 +123,7 @@ TEST_F(PipelineTest, LogitsAreThoseOfOneBackendWhereverItIsCut) {
   }
 }
 
-// Of Gemma 4's small models: inputs per layer are made on each backend, and layers read keys and values of layer 2.
+// Gemma 4's small models: inputs per layer are made on each backend, and layers read keys and values of layer 2.
 TEST_F(PipelineTest, LayersThatReadKeysOfAnotherLayerStayWithIt) {
   const gguf::Reader file = open_model("gemma4");
   const auto whole = load_model(file, stages({}), options()).value();
@@ -143,7 +143,7 @@ TEST_F(PipelineTest, LayersThatReadKeysOfAnotherLayerStayWithIt) {
   }
 }
 
-// Of GLM 5.2: layers 1 and 3 read the positions that the layer before them chooses.
+// GLM 5.2: layers 1 and 3 read the positions that the layer before them chooses.
 TEST_F(PipelineTest, LayersThatReadChosenPositionsOfAnotherLayerStayWithIt) {
   const gguf::Reader file = open_model("../converted/glm_moe_dsa-shared");
   const auto whole = load_model(file, stages({}), options()).value();

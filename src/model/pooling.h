@@ -19,7 +19,7 @@ enum class Pooling {
   kRank = 4,  ///< one number, by the head that judges how well two texts go together
 };
 
-/// Of a text that is no pair: see EmbedText::second_begin.
+/// A text that is no pair has this EmbedText::second_begin.
 inline constexpr int32_t kNoSecond = -1;
 
 /// What a model can do for texts that are not to be continued.
@@ -42,7 +42,7 @@ class PoolingAccumulator {
   int64_t rows() const { return rows_; }
   /// rows [n, width]
   void add(std::span<const float> rows);
-  /// Of at least one row.
+  /// The vector of at least one row.
   std::vector<float> vector() const;
 
  private:

@@ -31,11 +31,11 @@ struct BatchSlice {
   int32_t position_begin = 0;
   const PageTable* pages = nullptr;
   LogitsWanted logits = LogitsWanted::kLast;
-  /// So many of the last rows are drafts: recurrent states stay as they are before them until keep_drafts().
+  /// Number of draft rows at the end: recurrent states stay as they are before them until keep_drafts().
   int32_t drafts = 0;
   /// mtp_step(): so many positions before the row's are those of drafts, too.
   int32_t drafts_before = 0;
-  /// By how much its rows take each of the model's LoRA adapters; none: as they were loaded.
+  /// Scale of each of the model's LoRA adapters for its rows; none: as they were loaded.
   std::span<const float> adapter_scales = {};
 };
 

@@ -31,7 +31,7 @@ class DryPenalty {
   std::span<const Match> matches();
   /// What is subtracted from the logit of a token with such a match.
   float penalty(int32_t length) const;
-  /// As matches() had it: 0 for a token that is none of them.
+  /// The penalty by what matches() has found: 0 for a token that is none of them.
   float penalty_of(TokenId token) const {
     const int32_t length = lengths_[static_cast<size_t>(index(token))];
     return length == 0 ? 0 : penalty(length - 1);

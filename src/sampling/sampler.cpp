@@ -89,7 +89,7 @@ Sampler::Sampler(const SamplingParams& params, int32_t vocabulary, std::span<con
       vocabulary_(vocabulary),
       tokenizer_(tokenizer),
       mirostat_limit_(2.0 * params.mirostat_tau),
-      // As after many tokens of the target's probability.
+      // It begins as after many tokens of the target's probability.
       adaptive_sum_(params.adaptive_target / (1.0 - params.adaptive_decay)),
       adaptive_weight_(1 / (1.0 - params.adaptive_decay)),
       scratch_(scratch) {

@@ -111,7 +111,7 @@ Result<void> check_layout(const KvLayout& layout) {
   return fail(Code::kUnsupported, "--depth is not for models with recurrent layers, whose state cannot be made up");
 }
 
-/// Of all devices.
+/// Bytes of all devices.
 nlohmann::ordered_json planned_bytes(const MemoryPlan& plan) {
   int64_t weights = 0, scratch = 0, kv = 0;
   for (const StagePlan& stage : plan.stages) {

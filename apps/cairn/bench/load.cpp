@@ -37,7 +37,7 @@ void run_closed(const TrafficOptions& options, const SendOne& send, const std::a
   for (int i = 0; i < options.clients; ++i) clients.emplace_back(client);
 }
 
-/// As many threads as requests are in flight, at most kInFlightMax.
+/// Has as many threads as requests are in flight, at most kInFlightMax.
 class Senders {
  public:
   explicit Senders(const SendOne& send) : send_(send) {}

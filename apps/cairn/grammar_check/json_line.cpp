@@ -87,7 +87,7 @@ class LineBuilder {
     return true;
   }
 
-  // Of equal names the last value, in the place of the first.
+  // Equal names have the last value, in the place of the first.
   static ordered_json object_of(Members members) {
     std::unordered_map<std::string_view, size_t> first_of;
     std::vector<bool> dropped(members.size());

@@ -24,8 +24,8 @@ struct AccessFlags {
   void add_to(CLI::App& command);
   /// "http" or "https".
   std::string_view scheme() const { return tls_certificate.empty() ? "http" : "https"; }
-  /// Before serving; `host` is where the server listens. Warns where everybody may ask. Errors: those of the key file,
-  /// the limits and the certificate.
+  /// Called before serving; `host` is where the server listens. Warns where everybody may ask. Errors: those of the key
+  /// file, the limits and the certificate.
   Result<void> set_up(const std::string& host, api::Service& service, net::HttpServer& server) const;
   /// Has the key file and the certificate read again. All outlive `reloads`.
   void add_to(Reloads& reloads, api::Service& service, net::HttpServer& server) const;

@@ -36,7 +36,7 @@ inline constexpr std::chrono::milliseconds kLastBytesTime{2'000};
 /// Watches SIGINT and SIGTERM, which stop the server, and SIGHUP. Outlives the program's other threads.
 class ServerLife {
  public:
-  /// Before any thread is started, so that the signals come to the one that waits for them.
+  /// Called before any thread is started, so that the signals come to the one that waits for them.
   static void block_signals();
   /// References outlive this.
   ServerLife(net::HttpServer& server, api::Service& service, const Registry& registry, const Reloads& reloads,

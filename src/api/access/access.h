@@ -88,8 +88,8 @@ class Access {
     net::Sha256 digest{};  // of the key
     std::shared_ptr<const Principal> principal;
   };
-  /// By a hash of the key's hash and of pepper_, which nobody knows: how long a search takes says nothing about how
-  /// much of a key, or of its hash, was right. What is found is compared in constant time.
+  /// Its key is a hash of the key's hash and of pepper_, which nobody knows: how long a search takes says nothing about
+  /// how much of a key, or of its hash, was right. What is found is compared in constant time.
   using Holders = std::map<net::Sha256, Holder>;
 
   explicit Access(AccessOptions options);

@@ -49,7 +49,7 @@ class MeteredResponse final : public net::ForwardedResponse {
         format_(format),
         ticket_(std::move(ticket)) {}
 
-  // Before the client has the answer: it may send its next request at once.
+  // The slot is free before the client has the answer: it may send its next request at once.
   void send(int status, std::string_view content_type, std::string body, Headers headers) override {
     end_ticket();
     add_to(headers);

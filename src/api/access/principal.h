@@ -20,7 +20,7 @@ class Principal final : public net::RequestOwner {
   explicit Principal(std::shared_ptr<RateMeter> meter) : meter_(std::move(meter)) {}
   Principal(KeyRules rules, std::shared_ptr<RateMeter> meter);
 
-  /// Of the key; empty without one.
+  /// The key's name; empty without one.
   const std::string& name() const { return rules_.name; }
   const ModelScope& models() const { return models_; }
   bool may_use(std::string_view model, const std::vector<std::string>& aliases = {}) const {
@@ -41,7 +41,7 @@ class Principal final : public net::RequestOwner {
   std::shared_ptr<RateMeter> meter_;
 };
 
-/// Of a request that was let in; anybody where nobody was asked for a key.
+/// Who sent a request that was let in; anybody where nobody was asked for a key.
 const Principal& principal_of(const net::HttpRequest& request);
 
 }  // namespace cairn::api

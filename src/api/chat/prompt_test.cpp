@@ -83,7 +83,7 @@ class ChatPromptTest : public testing::Test {
       message["tool_calls"].push_back(
           {{"id", call.id},
            {"type", "function"},
-           // As a client writes it that has parsed it.
+           // A client that has parsed the call writes it so.
            {"function", {{"name", call.name}, {"arguments", ordered_json::parse(call.arguments).dump(1, ' ')}}}});
     }
     turns_.keep(kScope, std::move(turn));

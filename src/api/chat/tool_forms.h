@@ -28,7 +28,7 @@ std::string tool_name_of(const nlohmann::ordered_json& tool);
 /// What a custom tool's input is held to: its grammar, or any text. Errors: kInvalidArgument, for a format that is
 /// none, at `path`.
 Result<grammar::CallInput> custom_call_input(const nlohmann::ordered_json& tool, const std::string& path);
-/// Of all tools of type custom, by name.
+/// The inputs of all tools of type custom, by name.
 Result<CustomInputs> custom_call_inputs(const nlohmann::ordered_json& tools);
 /// Names of the tools of type custom.
 std::set<std::string, std::less<>> custom_tool_names(const nlohmann::ordered_json& tools);

@@ -100,7 +100,7 @@ Result<void> EmbeddingRun::take(size_t text, Finish&& finish) {
   if (finish.reason == FinishReason::kCancelled) return std::unexpected(server_stops());
   prepared_[text] = {};
   record_->embedded(finish.timings);
-  // As text, and once more in the whole of it.
+  // A number is kept as text, and once more in the whole of it.
   constexpr int64_t kBytesPerNumber = 2 * 14;
   const auto bytes = static_cast<int64_t>(finish.embedding.size()) * kBytesPerNumber;
   if (!share_.grow_to(share_.bytes() + bytes)) return std::unexpected(no_request_bytes());

@@ -24,7 +24,7 @@ namespace cairn::api {
 /// Texts of one request; and vectors times their dimensions, 256 MiB of text or so.
 inline constexpr size_t kEmbedTextsMax = 16'384;
 inline constexpr int64_t kEmbedValuesMax = 1 << 24;
-/// Of one request in the engine at once: enough for batches, and room for others in its queue.
+/// Texts of one request in the engine at once: enough for batches, and room for others in its queue.
 inline constexpr size_t kEmbedInFlightMax = 32;
 /// Requests of more texts than that leave the first place to people who wait.
 inline constexpr size_t kEmbedInteractiveTexts = 4;

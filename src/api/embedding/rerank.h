@@ -10,7 +10,7 @@
 
 namespace cairn::api {
 
-/// Of a request's documents, each with the query.
+/// Bytes of a request's documents, each with the query.
 inline constexpr size_t kRerankBytesMax = 64 << 20;
 
 struct RerankRequest {

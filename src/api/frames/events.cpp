@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Of an error's message and place, which may quote what the client sent.
+/// Bytes of an error's message and place, which may quote what the client sent.
 constexpr size_t kErrorBytesMax = 4'096;
 
 ordered_json begin(std::string_view id, std::string_view event) {

@@ -265,7 +265,7 @@ void Session::take(Incoming&& incoming, std::string_view position) {
   }
   Refusal& refusal = incoming.message.error();
   if (refusal.error.at.empty()) refusal.error.at = position;
-  // Of a request that is running, nothing went wrong.
+  // With a request that is running, nothing went wrong.
   const std::string id = find(refusal.id) == running_.end() ? refusal.id : std::string();
   refuse(*service_.telemetry().begin_frames(id), id, refusal.error);
 }

@@ -21,7 +21,7 @@
 namespace cairn::api {
 
 inline constexpr size_t kKeptStreamsMax = 32;
-/// Of one stream; what came before the last of them cannot be read again.
+/// Bytes of one stream; what came before the last of them cannot be read again.
 inline constexpr size_t kKeptStreamBytesMax = 4 << 20;
 inline constexpr size_t kConversationIdBytesMax = 256;
 /// How long a stream that has ended is kept.

@@ -49,7 +49,7 @@ class FakeClient final : public net::HttpResponse {
 
 class KeptStreamsTest : public testing::Test {
  protected:
-  // As a server's connections do at their end.
+  // A server's connections do this at their end.
   void TearDown() override {
     for (const auto& client : clients_) client->go();
   }

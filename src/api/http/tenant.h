@@ -17,7 +17,7 @@ void name_owner(const net::HttpRequest& http, GenerateRequest& request);
 /// The same, and parts the tenant's prefix cache from others': who has another key does not learn from the time an
 /// answer takes what others asked.
 void set_tenant(const net::HttpRequest& http, GenerateRequest& request);
-/// As the engine knows them.
+/// Whom the engine counts the request for.
 Party party_of(const net::HttpRequest& request);
 
 }  // namespace cairn::api

@@ -26,7 +26,7 @@ ordered_json probability(const Tokenizer& tokenizer, TokenId id, float logprob, 
   return value;
 }
 
-// Of the answer only the fields that were asked for, in which "a/b" keeps that name.
+// The answer's fields that were asked for, in which "a/b" keeps that name.
 ordered_json only_fields(const ordered_json& answer, const std::vector<std::string>& names) {
   ordered_json some = ordered_json::object();
   for (const std::string& name : names) {

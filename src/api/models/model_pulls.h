@@ -31,7 +31,7 @@ struct PullSettings {
 class ModelPulls {
  public:
   ~ModelPulls() { stop(); }
-  /// Before serving.
+  /// Called before serving.
   void allow(PullSettings settings) { settings_ = std::make_unique<const PullSettings>(std::move(settings)); }
   /// Null: not allowed.
   const PullSettings* settings() const { return settings_.get(); }

@@ -23,7 +23,7 @@ constexpr double kKeepSecondsMax = 365.0 * 24 * 3'600;
 class Members {
  public:
   explicit Members(std::string_view text) : text_(text) { read(); }
-  /// As JSON; empty: there is no such member.
+  /// The member's value as JSON; empty: there is no such member.
   std::string_view find(std::string_view key) const {
     const auto found = values_.find(key);
     return found == values_.end() ? std::string_view() : found->second;
@@ -33,7 +33,7 @@ class Members {
   static constexpr std::string_view kWanted[] = {"model", "name", "keep_alive", "stream", "prompt", "messages"};
   static constexpr std::string_view kSpace = " \t\r\n";
 
-  /// Behind the string that begins at `at`.
+  /// Where the string that begins at `at` has ended.
   size_t string_end(size_t at) const {
     for (++at; at < text_.size(); ++at) {
       at = text_.find_first_of("\"\\", at);
@@ -43,7 +43,7 @@ class Members {
     }
     return text_.size();
   }
-  /// Behind the value that begins at `at`.
+  /// Where the value that begins at `at` has ended.
   size_t value_end(size_t at) const {
     int depth = 0;
     while (at < text_.size()) {

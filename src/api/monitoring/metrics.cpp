@@ -179,7 +179,7 @@ void write_cache(PrometheusText& text, const std::vector<EngineNumbers>& engines
        [](const EngineNumbers& engine) { return int64_t{engine.context_tokens}; });
 }
 
-// Of the folder of --kv-disk, which all models share.
+// The folder of --kv-disk is one, which all models share.
 void write_disk(PrometheusText& text, const std::vector<EngineNumbers>& engines) {
   disk::StoreCounts counts;
   int64_t dropped = 0;

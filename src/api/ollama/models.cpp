@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Of what is not unloaded when it is idle.
+// A model that is not unloaded when it is idle has this date.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
 ordered_json details(const ListedModel& model) {
@@ -85,7 +85,7 @@ ordered_json capabilities(const LoadedModel& model) {
   return list;
 }
 
-// As far as the header tells it.
+// What the model can do, as far as the header tells it.
 ordered_json capabilities(const ListedModel& model, std::string_view template_source) {
   ordered_json list = ordered_json::array();
   if (model.kind == ModelKind::kChat) {

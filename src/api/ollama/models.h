@@ -29,7 +29,7 @@ Result<void> handle_version(Exchange& exchange);
 /// push, create and copy, which are refused: models are files.
 Result<void> handle_management(Exchange& exchange);
 
-/// As Service::find_model and Registry::find_exactly; "NAME:latest" is NAME unless a model is called so.
+/// The same as Service::find_model and Registry::find_exactly; "NAME:latest" is NAME unless a model is called so.
 Result<SharedModel> find_model(const Exchange& exchange, std::string_view name);
 Result<SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name);
 /// The name by which an answer calls the model: the request's if it is one of the model's.

@@ -48,7 +48,7 @@ class OpenAiChatSerializer final : public ChatSerializer {
   std::string chunk(int choice, nlohmann::ordered_json delta, nlohmann::ordered_json logprobs,
                     const nlohmann::ordered_json& finish = nullptr,
                     const nlohmann::ordered_json& prompt_progress = nullptr) const;
-  /// Of a part of a custom call; null: nothing is to be said of it now, or it is of another call.
+  /// The delta of a part of a custom call; null: nothing is to be said of it now, or it is of another call.
   nlohmann::ordered_json custom_delta(Choice& choice, const Part& part) const;
   void add_logprobs(Choice& choice, const TokenEvent& event) const;
   nlohmann::ordered_json usage() const;

@@ -52,7 +52,7 @@ class CompletionSerializer final : public ResponseSerializer {
                     const nlohmann::ordered_json& timings = nullptr,
                     const nlohmann::ordered_json& prompt_progress = nullptr) const;
   void add_logprobs(Choice& choice, const TokenEvent& event) const;
-  /// Of an answer that does not stream, as JSON text.
+  /// An answer that does not stream, as JSON text.
   std::string whole(size_t index, Choice& choice) const;
 
   CompletionOptions options_;

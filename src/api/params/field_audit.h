@@ -16,7 +16,7 @@ enum class FieldUse {
 /// What every RequestFields of a context asks for.
 class FieldAudit {
  public:
-  /// By path; of an array's items, the first.
+  /// The uses by path; of an array's items, the first.
   const std::map<std::string, FieldUse>& all() const { return uses_; }
 
   /// Whatever else is said of a field counts more than that it was read (kHonoured).

@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 
 namespace {
 
-// As it is, or quoted where that would not be seen for a name.
+// The name as it is, or quoted where that would not be seen for a name.
 std::string shown_name(std::string_view name) {
   const bool plain =
       !name.empty() && std::ranges::none_of(name, [](char c) { return c <= ' ' || c == '"' || c == 0x7f; });
@@ -105,7 +105,7 @@ std::optional<int64_t> RequestFields::optional_integer(std::string_view name, in
                              value->is_number() ? std::string_view("a fraction") : json_kind(*value)));
     return std::nullopt;
   }
-  // As a double first: a number beyond 64 bits must be refused, not wrapped.
+  // It is read as a double first: a number beyond 64 bits must be refused, not wrapped.
   const auto wide = value->get<double>();
   if (wide < static_cast<double>(low) || wide > static_cast<double>(high)) {
     reject(name, fmt::format("must be from {} to {}, not {}", low, high, value->dump()));

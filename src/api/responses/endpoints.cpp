@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Of stored responses that are read for the items that a request refers to.
+/// Bytes of stored responses that are read for the items that a request refers to.
 constexpr size_t kReferencedBytesMax = 32 << 20;
 /// About what items take as a document, for each byte of their text.
 constexpr int64_t kDocumentBytesPerByte = 4;

@@ -173,7 +173,7 @@ std::string_view id_prefix(const std::string& type) {
   return type == "function_call" ? "fc_" : "item_";
 }
 
-// As GET /v1/responses/ID/input_items lists it: with type, id and parts.
+// The item that GET /v1/responses/ID/input_items lists: with type, id and parts.
 ordered_json whole_item(const ordered_json& item) {
   ordered_json whole = item;
   const std::string type = item_type(item);

@@ -77,7 +77,7 @@ std::string ResponsesSerializer::lifecycle(std::string_view type) {
   return options_.stream ? event(type, {{"response", response_}}) : std::string();
 }
 
-// As llama.cpp's server has it, with return_progress.
+// llama.cpp's server has such an event, with return_progress.
 std::string ResponsesSerializer::prefill(int, const PrefillProgress& progress) {
   std::string bytes;
   so_far_.prompt(progress);

@@ -27,7 +27,7 @@ struct OfferedTool {
   std::string name_space;  ///< empty: it is in none
   std::string name;        ///< within it
 };
-/// By the name that the model sees.
+/// The tools by the names that the model sees.
 using OfferedTools = std::map<std::string, OfferedTool, std::less<>>;
 
 /// "mcp__note", "add" -> "mcp__note__add": what the model sees of a namespace's function.

@@ -107,7 +107,7 @@ Result<void> check_name(const std::string& path) {
               path);
 }
 
-// Before SQLite makes it, with a mode for everybody.
+// The file is made here before SQLite makes it, with a mode for everybody.
 void make_private(const std::string& path) {
   struct stat status{};
   constexpr mode_t kOwnerOnly = 0600, kOthers = 0077;

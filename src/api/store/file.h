@@ -32,7 +32,7 @@ class StoreFile {
   [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   Result<Statement> prepare(std::string_view sql) { return Statement::prepare(database_.get(), path_, sql); }
   int64_t last_insert_number() const { return sqlite3_last_insert_rowid(database_.get()); }
-  /// Of all tables, without what is free in the file.
+  /// Bytes of all tables, without what is free in the file.
   Result<int64_t> filled_bytes();
 
   /// All of what `write` does, or nothing if it fails. kIo: the file or its log is no longer where it was opened, so

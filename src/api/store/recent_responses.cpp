@@ -22,7 +22,7 @@ constexpr int64_t kEntryBytes = 512, kItemBytes = 192;
 /// A tenant's name for something.
 using TenantId = std::pair<std::string, std::string>;
 
-/// As JSON text: a document would take many times as much.
+/// The response as JSON text: a document would take many times as much.
 struct Texts {
   std::string previous;
   std::string response;

@@ -64,7 +64,7 @@ bool read_turn(std::string_view text, std::span<const std::byte> tokens, Sampled
          read_calls(object, out.turn.calls) && read_tokens(tokens, out.tokens);
 }
 
-// Of a file that says anything at all.
+// The file may say anything at all.
 int64_t sane_bytes(int64_t bytes) { return std::clamp<int64_t>(bytes, 0, int64_t{1} << 62); }
 
 int64_t checksum_of(uint64_t scope, std::string_view text, std::span<const std::byte> tokens) {

@@ -122,7 +122,7 @@ class Generation final : public ResponseTask, public Cancellable, public std::en
   /// The end: `error_`, or all that there is to say.
   Progress end(const Slice& slice);
   void say_end();
-  /// Of a stream.
+  /// Writes bytes of a stream.
   void write(std::string bytes);
 
   Answer answer_;

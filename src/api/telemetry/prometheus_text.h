@@ -23,7 +23,7 @@ class PrometheusText {
 
   /// Begins a metric; its samples follow at once. `type`: "counter", "gauge" or "histogram".
   void metric(std::string_view name, std::string_view type, std::string_view help);
-  /// Of the metric that has begun.
+  /// Adds a sample of the metric that has begun.
   void sample(Labels labels, double value);
   void sample(Labels labels, int64_t value);
   void sample(Labels labels, const HistogramCounts& counts);

@@ -15,7 +15,7 @@ double milliseconds_of(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-/// Of an answer's tokens behind the first, since that came.
+/// The rate of an answer's tokens behind the first, since that came.
 double tokens_per_second(const RequestFacts& facts) {
   const double seconds = std::chrono::duration<double>(facts.duration - facts.first_token).count();
   return facts.has_first_token && facts.output_tokens > 1 && seconds > 0

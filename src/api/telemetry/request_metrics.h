@@ -44,7 +44,7 @@ class RequestMetrics {
 
   void add(const RequestFacts& facts);
   const std::map<Pair, Counts>& pairs() const { return pairs_; }
-  /// Of answers that have ended: for llama-server's names.
+  /// Sums over answers that have ended: for llama-server's names.
   double prefill_seconds() const { return prefill_seconds_; }
   double decode_seconds() const { return decode_seconds_; }
   int64_t sequence_tokens_max() const { return sequence_tokens_max_; }

@@ -9,7 +9,7 @@
 namespace cairn::api {
 namespace {
 
-/// Of the hash that a key's tenant is: enough to tell keys apart, too little to find the key by.
+/// Digits of the hash that a key's tenant is: enough to tell keys apart, too little to find the key by.
 constexpr size_t kKeyDigitsShown = 8;
 constexpr size_t kTraceparentBytesMax = 64;
 

@@ -39,7 +39,7 @@ int32_t resolve_reasoning(ReasoningOptions options, const ChatCapabilities& can,
     options.enabled = defaults.reasoning;
     set_thinking(*defaults.reasoning, true);
   }
-  // As llama.cpp's server has it: on, where the template has a switch that nobody has touched.
+  // llama.cpp's server has it on where the template has a switch that nobody has touched.
   const bool off = variables.value("enable_thinking", ordered_json(true)) == false ||
                    variables.value("thinking", ordered_json(true)) == false;
   set_thinking(!off, can.thinks_in_tags);

@@ -244,7 +244,7 @@ bool DressReader::end_attributes(bool closed) {
   return !closed;
 }
 
-// So many are around a call at most: text of nothing but wrappers is not held back for long.
+// There is a limit to how many are around a call: text of nothing but wrappers is not held back for long.
 bool DressReader::wrap(std::string_view wrapper) {
   constexpr int kWrappersMax = 4;
   if (first_wrapper_.empty()) first_wrapper_ = wrapper;

@@ -81,7 +81,7 @@ const std::vector<OutputCase> kHarmonyCases = {
     harmony(kAnalysis + "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>",
             {"R Hm.", "f{\"a\": 1}"}),
     harmony(" to=functions.f<|channel|>commentary json<|message|>{\"a\": 1}", {"f{\"a\": 1}"}),
-    // As a vocabulary has it that leaves out the space at an answer's beginning.
+    // A vocabulary that leaves out the space at an answer's beginning has it so.
     harmony("to=functions.f<|channel|>commentary json<|message|>{\"a\": 1}", {"f{\"a\": 1}"}),
     harmony("<|channel|>commentary<|message|>I will look.<|end|><|start|>assistant<|channel|>commentary to=functions.f"
             "<|message|>{}<|call|><|start|>assistant to=functions.g<|channel|>commentary<|message|>{}",

@@ -166,7 +166,7 @@ TEST(OutputParser, WhatFollowsAForcedBeginningIsACall) {
   EXPECT_EQ(after(ToolFormat::kHermes, header, "two words\"}</tool_call>Yes."), (Lines{"two words\"}!", "C Yes."}));
   EXPECT_EQ(after(ToolFormat::kHermes, header, "get_wea"), Lines{"get_wea{~"});
   EXPECT_EQ(after(ToolFormat::kLlama, "{\"name\": \"", "unknown\", 5"), Lines{"unknown\", 5!"});
-  // Of what has no name nothing can be made.
+  // A call without a name is nothing.
   EXPECT_EQ(after(ToolFormat::kHermes, header, "\"}"), Lines{"C <tool_call>\n{\"name\": \"\"}"});
 }
 

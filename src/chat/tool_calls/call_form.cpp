@@ -132,7 +132,7 @@ grammar::MessageFrame harmony_frame(Spell spell, bool thinks) {
   const auto headed = [&](std::string_view rest) { return spell(std::string(kHarmonyRole) + std::string(rest), true); };
   grammar::MessageFrame frame{
       .answer_opens = {headed("<|channel|>final<|message|>"), headed("<|channel|>final <|constrain|>json<|message|>"),
-                       // As it is forced where a vocabulary puts a space behind each special token.
+                       // This is what is forced where a vocabulary puts a space behind each special token.
                        spell("<|start|> assistant<|channel|> final<|message|>", true)}};
   if (!thinks) return frame;
   frame.thinking_open = headed("<|channel|>analysis<|message|>");

@@ -286,7 +286,7 @@ void JsonCalls::cut_call(PartWriter& parts) {
   if (state_ == State::kArguments) value_.cut(out);
   if (state_ == State::kEncoded && !encoded_done_) encoded_.cut(out);
   parts.arguments(out);
-  // Of encoded arguments that are whole only the quote is missing.
+  // Encoded arguments that are whole lack only the quote.
   parts.end(state_ == State::kEncoded && encoded_done_ ? CallState::kWhole : CallState::kCut);
 }
 

@@ -317,7 +317,7 @@ ToolCallParser::Step TaggedCalls::push_json(char byte, PartWriter& parts) {
 }
 
 void TaggedCalls::cut_call(PartWriter& parts) {
-  // Of arguments that are one object, and whole, only the tag is missing.
+  // Arguments that are one object, and whole, lack only the tag.
   if (is_json_ && state_ != State::kJson) return parts.end(CallState::kWhole);
   std::string out;
   if (is_json_) json_.cut(out);

@@ -24,7 +24,7 @@ CachedDescription look_into(const std::filesystem::path& path, const struct stat
     made.model = describe_model(*file);
   } else {
     made.broken = file.error().text();
-    // That another part is missing is no property of this one: it is looked at again.
+    // A part that is missing is no property of this one: it is looked at again.
     if (file.error().code == Code::kNotFound || file.error().code == Code::kIo) made.modified_ns = 0;
   }
   return made;

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Of the format, and of what descriptions are made by: another one's lines are not used.
+/// The version of the format, and of what descriptions are made by: another one's lines are not used.
 constexpr std::string_view kHead = R"({"cairn_descriptions":1})";
 
 ordered_json to_json(const std::string& path, const CachedDescription& cached) {

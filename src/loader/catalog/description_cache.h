@@ -27,14 +27,14 @@ struct CachedDescription {
   std::string broken;                 ///< why it cannot be read; empty: it can
 
   CachedDescription() = default;
-  /// Of a file as it is, with nothing known of it.
+  /// The entry of a file as it is, with nothing known of it.
   explicit CachedDescription(const struct stat& status);
   bool same_file(const CachedDescription& other) const {
     return size == other.size && modified_ns == other.modified_ns && inode == other.inode;
   }
 };
 
-/// By the file's path.
+/// The descriptions by the files' paths.
 using DescriptionCache = std::map<std::string, CachedDescription, std::less<>>;
 
 /// What can be used of the text of a cache's file; lines that cannot are left out.

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kModelLayer = "application/vnd.ollama.image.model";
 constexpr size_t kSha256Digits = 64;
 
-/// Of a variable that is set and not empty.
+/// The path of a variable that is set and not empty.
 fs::path path_of(const char* variable) {
   const char* value = std::getenv(variable);
   return value == nullptr ? fs::path() : fs::path(value);
@@ -63,7 +63,7 @@ std::vector<std::string> parts_below(const fs::path& folder, const fs::path& pat
 void set_names(FoundFile& file, std::string name, std::string longer_name) {
   file.name = std::move(name);
   file.longer_name = std::move(longer_name);
-  // Of Unsloth's mixtures, whose prefix `cairn pull` does not need either.
+  // Unsloth's mixtures have a name with this in it, whose prefix `cairn pull` does not need either.
   constexpr std::string_view kDynamic = ":UD-";
   if (const size_t at = file.name.find(kDynamic); at != std::string::npos)
     file.other_name = std::string(file.name).erase(at + 1, kDynamic.size() - 1);

@@ -13,7 +13,7 @@ namespace {
 // Files have a tenth of the models' mscale_all_dim.
 constexpr double kLogMultiplierUnit = 0.1;
 constexpr float kIndexerNormEpsilon = 1e-6f;
-// Of all published models, but the usual converter leaves the key out.
+// All published models have this scale, but the usual converter leaves the key out.
 constexpr float kTemperatureMistral4 = 0.1f;
 
 // Files of V2 may lack the key of scores, and so do those of GLM 4.7 Flash, which has a bias for choosing experts and

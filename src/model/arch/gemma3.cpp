@@ -11,7 +11,7 @@ Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& confi
   CAIRN_TRY_VOID(read_gemma_config(keys, config));
   config.residual.post_norms = true;
   config.qk_norm = QkNorm::kPerHead;
-  // As in Gemma 2, the largest model's scale is by the width per head.
+  // The largest model's scale is by the width per head, as in Gemma 2.
   constexpr size_t kLayers27B = 62;
   if (config.layers.size() == kLayers27B) {
     config.attention_scale = 1 / std::sqrt(static_cast<float>(config.embedding) / static_cast<float>(config.heads));

@@ -363,7 +363,7 @@ void Decoder::end_layer(size_t layer) {
   }
 }
 
-// Those of logits first.
+// Rows of logits come first.
 void Decoder::select_output_rows() {
   const std::span<const int32_t> logits = batch_.logit_rows(), hidden = batch_.hidden_rows();
   residual_.choose(logits, hidden, rows_);
@@ -407,7 +407,7 @@ Result<void> Decoder::read_labels() {
   return backend_.finish();
 }
 
-// Of two outputs the first means yes: the logit of its share is their difference.
+// The first of two outputs means yes: the logit of its share is their difference.
 float Decoder::rank(std::span<const float> hidden) const {
   const auto width = static_cast<size_t>(config_.embedding);
   CAIRN_CHECK(!labels_.empty() && hidden.size() == width);

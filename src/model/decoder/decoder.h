@@ -122,7 +122,7 @@ class Decoder final : public Runner {
   /// activations_.pairs of the batch's tokens and the rows before them, normalised for an MTP module.
   void pair_rows(const Batch& batch);
   Result<LogitsView> assisted_step(const Batch& batch);
-  /// Of an assistant: drafts from pairs; `rows` are what it gives. A slice has one row, which sees what its position
+  /// An assistant drafts from pairs; `rows` are what it gives. A slice has one row, which sees what its position
   /// sees, but is turned by the position behind.
   Result<LogitsView> assist(const Batch& batch, const Linear& in, const float* pairs, const Linear& out, float* rows);
   /// Writes rows to where the next ones look for them.
@@ -164,7 +164,7 @@ class Decoder final : public Runner {
   Linear assistant_in_;
   Linear assistant_out_;
 
-  // Of the step in progress; reserved once.
+  // What follows is of the step in progress; reserved once.
   BatchRows batch_;
   int32_t rows_ = 0;                   // those that are still wanted
   std::vector<TokenId> tokens_;        // of these rows, if experts may be chosen by them
@@ -178,7 +178,7 @@ class Decoder final : public Runner {
   bool keeps_logits_ = false;
   Head head_;
 
-  /// Of the block of drafts.
+  /// The block of drafts.
   struct Block {
     std::vector<TokenId> tokens;
     std::vector<BatchSlice> slices;

@@ -81,7 +81,7 @@ Result<LogitsView> Decoder::dspark_step(const Batch& batch) {
   return view;
 }
 
-// As rows of the batch; for attention each is a slice of its own.
+// The block's rows are those of a batch; for attention each is a slice of its own.
 void Decoder::plan_block(const Batch& batch) {
   const DsparkConfig& dspark = *config_.dspark;
   const int32_t block = dspark.block, group = kv_.compressed[config_.layers.size()].window.group;

@@ -40,7 +40,7 @@ Result<LogitsView> Decoder::logits_of_kept_rows(const PagePool& pool) {
   float* rows = activations_.residual.normed;
   residual_.norm_stream(weights_.output_norm, rows_, rows);
   keep_rows(pool, rows);
-  // Those of logits first.
+  // Rows of logits come first.
   const std::span<const int32_t> logits = batch_.logit_rows(), hidden = batch_.hidden_rows();
   gather_chosen(backend_, rows, logits, hidden, config_.embedding, activations_.residual.last);
   if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose(logits, hidden);

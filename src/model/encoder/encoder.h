@@ -109,7 +109,7 @@ class Encoder final : public Embedder {
   std::vector<float> pooled_;  // [texts_max, embedding], of models with layers over pooled rows
   std::vector<PageId> pages_;
 
-  // Of the call in progress; reserved once.
+  // What follows is of the call in progress; reserved once.
   std::vector<TokenId> tokens_;
   std::vector<TokenId> position_ids_;  // rows of the tables of positions and types
   std::vector<TokenId> types_;

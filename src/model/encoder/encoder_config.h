@@ -70,7 +70,7 @@ struct EncoderConfig {
   RopeSizes rope_sizes() const { return {head_dim, context_trained, context_tokens}; }
   /// Attention of a layer, without slopes.
   AttentionConfig attention(const EncoderLayerConfig& layer) const;
-  /// Of a vector.
+  /// Elements of a vector.
   int64_t dimensions() const { return dense_3 > 0 ? dense_3 : dense_2 > 0 ? dense_2 : embedding; }
 };
 

@@ -70,7 +70,7 @@ class Residual {
   const float* read(const Norm& norm, const StreamWeights& streams, int32_t rows);
   /// What the feed-forward reads: read(), or beside attention what keep_parallel() has kept.
   const float* read_for_feed_forward(const Norm& norm, const StreamWeights& streams, int32_t rows);
-  /// Of parallel blocks, where attention reads `x`: keeps what the feed-forward will read.
+  /// Keeps what the feed-forward will read, in parallel blocks where attention reads `x`.
   void keep_parallel(const Norm& feed_forward_norm, const float* x, int32_t rows);
   /// Where a block writes its output, [rows, embedding].
   float* block() const { return activations_.block; }

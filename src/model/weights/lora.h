@@ -17,7 +17,7 @@
 
 namespace cairn {
 
-/// Of one model at most.
+/// Adapters of one model at most.
 inline constexpr int32_t kLoraAdaptersMax = 32;
 
 struct LoraFile {
@@ -29,7 +29,7 @@ struct LoraFile {
 struct LoraAdapter {
   std::string path;
   float scale = 1;  ///< LoraFile's
-  /// By which products are scaled besides, over their rank; 0, or none in the file: by the scale alone, as llama.cpp
+  /// What products are scaled by besides, over their rank; 0, or none in the file: by the scale alone, as llama.cpp
   /// does.
   float alpha = 0;
   gguf::Reader file;
@@ -39,7 +39,7 @@ struct LoraAdapter {
     const gguf::Tensor* a = nullptr;
     const gguf::Tensor* b = nullptr;
   };
-  /// Of matrices per expert: a [cols, rank, experts] and b [rank, rows, experts], of which one may be without experts
+  /// Matrices per expert are a [cols, rank, experts] and b [rank, rows, experts], of which one may be without experts
   /// as all share it; b may have the rows of all experts in one dimension if they share `a`.
   /// Errors: kCorruptFile (one part is missing, or their shapes do not fit [cols, rows, experts]; named).
   Result<Parts> find(std::string_view tensor, int64_t cols, int64_t rows, int64_t experts) const;

@@ -147,7 +147,7 @@ class WeightLoader {
   void warn_of_unused() const;
 
  private:
-  /// Of a matrix per expert.
+  /// The shape of a matrix per expert.
   struct Shape {
     int64_t rows = 0;
     int64_t cols = 0;
@@ -170,7 +170,8 @@ class WeightLoader {
                              std::vector<float> scales = {});
   /// A matrix of float32 that `fill` writes.
   Result<Weight> load_made(const Shape& shape, const Fill& fill);
-  /// Of `name`.scale, one for each expert, if the file has it: NVFP4's numbers are too small to be weights themselves.
+  /// Numbers of `name`.scale, one for each expert, if the file has it: NVFP4's numbers are too small to be weights
+  /// themselves.
   Result<std::vector<float>> scales(std::string_view name, int64_t experts);
   Result<void> check_supported(const gguf::Tensor& tensor) const;
   static Result<void> check_decodable(const gguf::Tensor& tensor);
