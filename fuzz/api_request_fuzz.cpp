@@ -26,9 +26,9 @@ void check_error(const Error& error) {
   require(!dump(openai_error(error)).empty());
 }
 
-void check_generate(int choices, const GenerateRequest& generate) {
+void check_generate(int choices, const engine::GenerateRequest& generate) {
   require(choices >= 1 && generate.stop.size() <= kStopsMax);
-  require(generate.sampling.logit_bias.size() <= kLogitBiasMax);
+  require(generate.sampling.logit_bias.size() <= sampling::kLogitBiasMax);
   (void)generate.sampling.validate(1000);
 }
 

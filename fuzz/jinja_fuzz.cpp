@@ -43,7 +43,7 @@ ordered_json varied(uint8_t mode) {
 }
 
 // Checks that ranges are well-formed, and that a character which the template cannot have written is in one of them.
-void check_origin(std::string_view source, const cairn::Rendering& made) {
+void check_origin(std::string_view source, const cairn::jinja::Rendering& made) {
   size_t before = 0;
   for (const cairn::ByteRange& range : made.foreign) {
     if (range.begin >= range.end || range.end > made.text.size()) __builtin_trap();
@@ -64,11 +64,11 @@ void check_origin(std::string_view source, const cairn::Rendering& made) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view source(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const auto parsed = cairn::JinjaTemplate::parse(source);
+  const auto parsed = cairn::jinja::JinjaTemplate::parse(source);
   if (!parsed.has_value()) return 0;
-  constexpr cairn::JinjaLimits kLimits{
+  constexpr cairn::jinja::JinjaLimits kLimits{
       .steps_max = 20'000, .depth_max = 100, .output_bytes_max = 1 << 18, .memory_bytes_max = 1 << 20};
-  const auto made = parsed->render(varied(data[0]), cairn::kNothingOwn, 1768480496, kLimits);
+  const auto made = parsed->render(varied(data[0]), cairn::jinja::kNothingOwn, 1768480496, kLimits);
   if (!made.has_value()) return 0;
   if (made->text.size() > static_cast<size_t>(kLimits.output_bytes_max)) __builtin_trap();
   check_origin(source, *made);

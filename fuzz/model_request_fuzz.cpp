@@ -21,6 +21,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (request && request->keep_alive && request->keep_alive->time) require(request->keep_alive->time->count() >= 0);
   }
   if (const auto keep = cairn::api::parse_keep_alive(text); keep && keep->time) require(keep->time->count() >= 0);
-  require(cairn::parse_descriptions(text).size() <= cairn::kDescriptionsMax);
+  require(cairn::loader::parse_descriptions(text).size() <= cairn::loader::kDescriptionsMax);
   return 0;
 }

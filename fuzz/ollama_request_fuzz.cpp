@@ -26,10 +26,10 @@ void check_error(const Error& error) {
   require(!dump(error_body(error, ErrorFormat::kOllama)).empty());
 }
 
-void check_generate(const GenerateRequest& generate) {
+void check_generate(const engine::GenerateRequest& generate) {
   require(generate.max_tokens == -1 || generate.max_tokens >= 1);
   require(generate.stop.size() <= kStopsMax);
-  require(generate.sampling.logit_bias.size() <= kLogitBiasMax);
+  require(generate.sampling.logit_bias.size() <= sampling::kLogitBiasMax);
   (void)generate.sampling.validate(1000);
 }
 

@@ -18,7 +18,7 @@
 namespace cairn {
 namespace {
 
-using tool_call::ToolStyle;
+using chat::tool_call::ToolStyle;
 
 constexpr size_t kCheckedForLossMax = 400;  // bytes; the check is quadratic
 
@@ -30,7 +30,7 @@ const nlohmann::ordered_json& tools() {
 }
 
 struct Input {
-  OutputFormat format;
+  chat::OutputFormat format;
   std::string_view prompt;
   std::string output;
   std::vector<std::string_view> markup;  // texts that may be missing from the parts
@@ -49,24 +49,24 @@ Input read(std::string_view data) {
   const std::string_view header = data.substr(0, data.find('\n'));
   std::string_view rest = data.substr(std::min(data.size(), header.size() + 1));
   const size_t space = std::min(header.find(' '), header.size());
-  const ToolStyle& tools =
-      *pick(tool_call::tool_styles(), header.substr(0, space), [](const ToolStyle* style) { return style->name; });
+  const ToolStyle& tools = *pick(chat::tool_call::tool_styles(), header.substr(0, space),
+                                 [](const ToolStyle* style) { return style->name; });
   const std::string_view second = header.substr(std::min(space + 1, header.size()));
-  const ReasoningStyle& thinking =
-      pick(reasoning_styles(), second.substr(0, second.find(' ')), [](const auto& style) { return style.name; });
+  const chat::ReasoningStyle& thinking =
+      pick(chat::reasoning_styles(), second.substr(0, second.find(' ')), [](const auto& style) { return style.name; });
   Input input{{tools.format, thinking.format},
               {},
               {},
               {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "all"},
               header.find('+') != std::string_view::npos};
   if (header.ends_with('!')) input.prompt = thinking.open;
-  if (header.ends_with('-')) input.format.tools = ToolFormat::kNone;
-  if (tools.format == ToolFormat::kHarmony) input.format.reasoning = ReasoningFormat::kHarmony;
+  if (header.ends_with('-')) input.format.tools = chat::ToolFormat::kNone;
+  if (tools.format == chat::ToolFormat::kHarmony) input.format.reasoning = chat::ReasoningFormat::kHarmony;
 
   for (const auto& block_start : tools.block_starts) input.markup.push_back(block_start.text);
   const auto& syntax = tools.syntax;
   for (const auto text : {syntax.block_open, syntax.call_open, syntax.name_close, syntax.call_close, syntax.separator,
-                          syntax.block_close, tool_call::trim(syntax.block_close), thinking.open, thinking.close})
+                          syntax.block_close, chat::tool_call::trim(syntax.block_close), thinking.open, thinking.close})
     input.markup.push_back(text);
   input.markup.insert(input.markup.end(), thinking.answer_open.begin(), thinking.answer_open.end());
   input.markup.insert(input.markup.end(), thinking.answer_close.begin(), thinking.answer_close.end());
@@ -81,39 +81,39 @@ Input read(std::string_view data) {
   return input;
 }
 
-std::vector<Part> parse(const Input& input, const std::vector<std::string_view>& deltas) {
+std::vector<chat::Part> parse(const Input& input, const std::vector<std::string_view>& deltas) {
   static const auto offered = std::make_shared<const nlohmann::ordered_json>(tools());
-  return parse_deltas({input.format, tools(), input.prompt, {input.dressed ? offered : nullptr}}, deltas);
+  return chat::parse_deltas({input.format, tools(), input.prompt, {input.dressed ? offered : nullptr}}, deltas);
 }
 
 // Checks that calls are complete sequences of begin, arguments, end, numbered from 0, with JSON as arguments of
 // those that are whole alone.
-void check_calls(const std::vector<Part>& parts) {
+void check_calls(const std::vector<chat::Part>& parts) {
   int32_t calls = 0;
   bool open = false;
   std::string arguments;
-  for (const Part& part : parts) {
+  for (const chat::Part& part : parts) {
     switch (part.kind) {
-      case PartKind::kCallBegin:
-        CAIRN_CHECK(!open && part.call == calls++ && !part.text.empty() && part.text.size() <= kCallNameBytesMax);
+      case chat::PartKind::kCallBegin:
+        CAIRN_CHECK(!open && part.call == calls++ && !part.text.empty() && part.text.size() <= chat::kCallNameBytesMax);
         open = true;
         arguments.clear();
         break;
-      case PartKind::kArguments:
+      case chat::PartKind::kArguments:
         CAIRN_CHECK(open && part.call == calls - 1);
         arguments += part.text;
         break;
-      case PartKind::kCallEnd:
+      case chat::PartKind::kCallEnd:
         CAIRN_CHECK(open && part.call == calls - 1 && !arguments.empty());
-        if (part.state != CallState::kBroken)
-          CAIRN_CHECK(nlohmann::json::accept(arguments) == (part.state == CallState::kWhole));
+        if (part.state != chat::CallState::kBroken)
+          CAIRN_CHECK(nlohmann::json::accept(arguments) == (part.state == chat::CallState::kWhole));
         open = false;
         break;
       default:
         CAIRN_CHECK(!open && part.call == -1);
     }
   }
-  CAIRN_CHECK(!open && calls <= kCallsMax);
+  CAIRN_CHECK(!open && calls <= chat::kCallsMax);
 }
 
 // Whether `kept` is `whole` without some markup and whitespace.
@@ -136,21 +136,21 @@ bool only_markup_is_missing(const Input& input, std::string_view kept) {
 
 void check(std::string_view data) {
   const Input input = read(data);
-  const std::vector<Part> parts = parse(input, {input.output});
+  const std::vector<chat::Part> parts = parse(input, {input.output});
   check_calls(parts);
   uint64_t seed = input.output.size();
   for (const char byte : input.output) seed = seed * 31 + static_cast<unsigned char>(byte);
-  CAIRN_CHECK(parse(input, cut_at_random(input.output, seed, 1 + seed % 9)) == parts);
-  CAIRN_CHECK(parse(input, cut_at_random(input.output, seed + 1, 1)) == parts);
+  CAIRN_CHECK(parse(input, chat::cut_at_random(input.output, seed, 1 + seed % 9)) == parts);
+  CAIRN_CHECK(parse(input, chat::cut_at_random(input.output, seed + 1, 1)) == parts);
 
   std::string kept;
-  for (const Part& part : parts) {
+  for (const chat::Part& part : parts) {
     CAIRN_CHECK(utf8_valid(part.text));
-    if (part.kind == PartKind::kCallBegin) return;  // the text of calls is not preserved literally
+    if (part.kind == chat::PartKind::kCallBegin) return;  // the text of calls is not preserved literally
     kept += part.text;
   }
   // Harmony drops whole headers.
-  if (input.format.reasoning == ReasoningFormat::kHarmony || input.output.size() > kCheckedForLossMax) return;
+  if (input.format.reasoning == chat::ReasoningFormat::kHarmony || input.output.size() > kCheckedForLossMax) return;
   CAIRN_CHECK(only_markup_is_missing(input, kept));
 }
 

@@ -50,7 +50,7 @@ void check(const ordered_json& body, const responses::StoredItems& stored) {
     require(!request.error().message.empty() && !dump(openai_error(request.error())).empty());
     return;
   }
-  const ChatInput& input = request->chat.input;
+  const chat::ChatInput& input = request->chat.input;
   require(input.messages.is_array() && !input.messages.empty());
   for (const auto& message : input.messages) check_message(message);
   require(input.tools.is_null() || !input.tools.empty());

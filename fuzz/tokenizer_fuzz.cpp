@@ -19,7 +19,7 @@
 namespace cairn {
 namespace {
 
-std::unique_ptr<Tokenizer> made(const test::MetadataBuilder& builder) {
+std::unique_ptr<tokenizer::Tokenizer> made(const tokenizer::test::MetadataBuilder& builder) {
   auto loaded = builder.load();
   CAIRN_CHECK(loaded.has_value());
   return std::move(*loaded);
@@ -36,18 +36,19 @@ std::string charsmap_bytes() {
 }
 
 struct Kind {
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   bool round_trips = false;
   bool composes = false;  ///< whether ids are those of the text in normal form C
 };
 
 std::array<Kind, 9> make_kinds() {
   auto byte_level = [](std::string_view pre) {
-    return test::byte_level_vocabulary({"a b", "ab c", "\u0120 a", "\u0120a b", "a a", "aa aa"},
-                                       {"<|im_end|>", "<|x|>"}, pre);
+    return tokenizer::test::byte_level_vocabulary({"a b", "ab c", "\u0120 a", "\u0120a b", "a a", "aa aa"},
+                                                  {"<|im_end|>", "<|x|>"}, pre);
   };
-  auto spm = test::sentencepiece_vocabulary("llama", {"\u2581", "a", "b", "ab", "\u2581a", "aa", "\u00e9"});
-  auto unigram = test::sentencepiece_vocabulary("t5", {"\u2581", "a", "b", "ab", "\u2581a", "aa", "\u00e9", "x"});
+  auto spm = tokenizer::test::sentencepiece_vocabulary("llama", {"\u2581", "a", "b", "ab", "\u2581a", "aa", "\u00e9"});
+  auto unigram =
+      tokenizer::test::sentencepiece_vocabulary("t5", {"\u2581", "a", "b", "ab", "\u2581a", "aa", "\u00e9", "x"});
   auto mapped = unigram;
   mapped.set_bytes("tokenizer.ggml.precompiled_charsmap", charsmap_bytes());
   mapped.set_boolean("tokenizer.ggml.add_space_prefix", true);
@@ -57,22 +58,23 @@ std::array<Kind, 9> make_kinds() {
        {made(byte_level("llama-bpe")), true},
        {made(byte_level("deepseek-llm")), true},
        {made(byte_level("superbpe")), true},
-       {made(test::gemma4_vocabulary({"a", "b", "\u2581", "\n"}, {"a b", "\u2581 a", "\n \n"})), false},
+       {made(tokenizer::test::gemma4_vocabulary({"a", "b", "\u2581", "\n"}, {"a b", "\u2581 a", "\n \n"})), false},
        {made(spm), false},
        {made(unigram), false},
        {made(mapped), false},
-       {made(test::wordpiece_vocabulary({"\u2581a", "\u2581b", "a", "b", "\u2581.", "\u2581\u65e5", "e"})), false}}};
+       {made(tokenizer::test::wordpiece_vocabulary({"\u2581a", "\u2581b", "a", "b", "\u2581.", "\u2581\u65e5", "e"})),
+        false}}};
 }
 
 void check(const Kind& kind, std::string_view text) {
-  const Tokenizer& tokenizer = *kind.tokenizer;
+  const tokenizer::Tokenizer& tokenizer = *kind.tokenizer;
   for (const bool parse_special : {false, true}) {
     const auto ids = tokenizer.encode(text, {.add_special = parse_special, .parse_special = parse_special});
     if (!ids) {
       CAIRN_CHECK(!utf8_valid(text));
       continue;
     }
-    Detokenizer detokenizer(tokenizer, true, true);
+    tokenizer::Detokenizer detokenizer(tokenizer, true, true);
     std::string streamed, pieces;
     for (const TokenId id : *ids) {
       CAIRN_CHECK(index(id) >= 0 && index(id) < tokenizer.size());
@@ -84,7 +86,8 @@ void check(const Kind& kind, std::string_view text) {
     streamed += detokenizer.flush();
     CAIRN_CHECK(streamed == utf8_replace_invalid(tokenizer.decode(*ids, true)));
     std::string scratch;
-    if (kind.round_trips && utf8_valid(text)) CAIRN_CHECK(pieces == (kind.composes ? nfc(text, scratch) : text));
+    if (kind.round_trips && utf8_valid(text))
+      CAIRN_CHECK(pieces == (kind.composes ? tokenizer::nfc(text, scratch) : text));
   }
 }
 
@@ -95,10 +98,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::array<cairn::Kind, 9> kinds = cairn::make_kinds();
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const cairn::Kind& kind : kinds) cairn::check(kind, text);
-  if (const auto charsmap = cairn::Charsmap::parse(std::as_bytes(std::span(data, size)))) {
+  if (const auto charsmap = cairn::tokenizer::Charsmap::parse(std::as_bytes(std::span(data, size)))) {
     for (size_t begin = 0; begin < size && begin < 256; ++begin) {
       const auto match = charsmap->longest(text.substr(begin));
-      CAIRN_CHECK(match.length <= size - begin && match.replacement.size() <= cairn::Charsmap::kReplacementBytesMax);
+      CAIRN_CHECK(match.length <= size - begin &&
+                  match.replacement.size() <= cairn::tokenizer::Charsmap::kReplacementBytesMax);
     }
   }
   return 0;

@@ -135,6 +135,28 @@ def check_edges(report):
                 report(path, number, f"{module} does not name {other} in its DEPS")
 
 
+def check_namespaces(report):
+    """A file of src/MODULE opens `namespace cairn::MODULE` or one inside of it, those of src/base plain `cairn`. It opens
+    another module's only to declare types."""
+    for path in sources("src"):
+        module = path.relative_to(ROOT / "src").parts[0]
+        own = "cairn" if module == "base" else f"cairn::{module}"
+        inside = []  # whose closing braces are to come
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines, 1):
+            opened = re.match(r"(?:inline )?namespace ?([\w:]*) ?\{(\}?)", line)
+            if opened and not opened[2]:
+                name = opened[1]
+                if not inside and name and name != own and (module == "base" or not name.startswith(own + "::")):
+                    body = "\n".join(lines[number:]).split("\n}", 1)[0]
+                    other = name.split("::")[1:2]
+                    if not other or other[0] not in MODULES or not re.fullmatch(r"(?:\s*(?://.*|(?:class|struct|enum class) \w+(?: : \w+)?;.*))*\s*", body):
+                        report(path, number, f"opens namespace {name}: the names of src/{module} are in {own}")
+                inside.append(name)
+            elif line.startswith("}  // namespace") and inside:
+                inside.pop()
+
+
 def check_protocols(report):
     """A protocol of the API includes no other one, and what protocols share includes none."""
     api = ROOT / "src" / "api"
@@ -398,6 +420,7 @@ def main():
         findings.append(f"{name}:{line}: {text}")
 
     check_edges(report)
+    check_namespaces(report)
     check_protocols(report)
     check_rooms(report)
     check_module_table(report)

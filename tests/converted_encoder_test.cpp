@@ -37,7 +37,7 @@ std::filesystem::path converted(const std::string& name) {
 /// One text or pair, with the result for each kind of request.
 struct Case {
   Tokens tokens;
-  EmbeddingOptions wish;
+  engine::EmbeddingOptions wish;
   std::vector<float> expected;
 };
 
@@ -50,28 +50,28 @@ class ConvertedTest : public testing::TestWithParam<const char*> {
     load("", 2);
   }
   void load(const std::string& isa, int threads) {
-    LoadOptions options;
+    loader::LoadOptions options;
     options.device.cpu.threads = threads;
     options.device.cpu.isa = isa;
-    options.model.kv_type = KvType::kF32;  // for decoders; only the order of sums differs
+    options.model.kv_type = kernels::KvType::kF32;  // for decoders; only the order of sums differs
     testing::internal::CaptureStderr();
-    auto loaded = load_model_file(converted(std::string(GetParam()) + ".gguf"), options);
+    auto loaded = loader::load_model_file(converted(std::string(GetParam()) + ".gguf"), options);
     log_ = testing::internal::GetCapturedStderr();
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
     model_ = std::move(*loaded);
   }
 
-  std::unique_ptr<GenerateStream> submit(const Case& from) const {
-    GenerateRequest request;
+  std::unique_ptr<engine::GenerateStream> submit(const Case& from) const {
+    engine::GenerateRequest request;
     request.prompt = from.tokens;
     request.embed = from.wish;
     auto stream = model_->engine->submit(std::move(request));
     EXPECT_TRUE(stream.has_value()) << stream.error().text();
     return stream ? std::move(*stream) : nullptr;
   }
-  std::vector<float> result_of(GenerateStream& stream) const {
-    const Finish finish = collect(stream).finish;
-    EXPECT_EQ(finish.reason, FinishReason::kStop) << finish.error.text();
+  std::vector<float> result_of(engine::GenerateStream& stream) const {
+    const engine::Finish finish = engine::collect(stream).finish;
+    EXPECT_EQ(finish.reason, engine::FinishReason::kStop) << finish.error.text();
     return finish.embedding;
   }
 
@@ -79,7 +79,7 @@ class ConvertedTest : public testing::TestWithParam<const char*> {
   std::vector<std::vector<float>> results_of(const std::vector<Case>& cases) const {
     std::vector<std::vector<float>> results;
     for (const Case& each : cases) results.push_back(result_of(*submit(each)));
-    std::vector<std::unique_ptr<GenerateStream>> streams;
+    std::vector<std::unique_ptr<engine::GenerateStream>> streams;
     for (const Case& each : cases) streams.push_back(submit(each));
     for (size_t i = 0; i < cases.size(); ++i) {
       const std::vector<float> beside = result_of(*streams[i]);
@@ -92,7 +92,7 @@ class ConvertedTest : public testing::TestWithParam<const char*> {
 
   nlohmann::json reference_;
   std::string log_;
-  std::unique_ptr<LoadedModel> model_;
+  std::unique_ptr<loader::LoadedModel> model_;
 };
 
 std::string test_name(const testing::TestParamInfo<const char*>& info) {
@@ -104,7 +104,7 @@ std::string test_name(const testing::TestParamInfo<const char*>& info) {
 std::vector<std::string> instruction_sets() {
   std::vector<std::string> names;
   for (const char* name : {"generic", "avx2", "avx512", "neon"}) {
-    if (make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
+    if (kernels::make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
   }
   return names;
 }
@@ -116,9 +116,9 @@ class ConvertedEmbeddingTest : public ConvertedTest {
   std::vector<Case> vectors_wanted() const {
     std::vector<Case> cases;
     for (const auto& run : reference_.at("runs")) {
-      for (const auto& [kind, name] : {std::pair(Pooling::kMean, "embedding_mean"),
-                                       {Pooling::kCls, "embedding_cls"},
-                                       {Pooling::kLast, "embedding_last"}}) {
+      for (const auto& [kind, name] : {std::pair(model::Pooling::kMean, "embedding_mean"),
+                                       {model::Pooling::kCls, "embedding_cls"},
+                                       {model::Pooling::kLast, "embedding_last"}}) {
         cases.push_back({token_ids(run.at("tokens")), {.pooling = kind}, run.at(name).get<std::vector<float>>()});
       }
     }
@@ -157,9 +157,9 @@ TEST_P(ConvertedEmbeddingTest, EveryKeyAndTensorOfTheFileIsUsed) {
 // Both sides compute in float32: the tolerance is for the order of sums, and for the reference's seven digits.
 TEST_P(ConvertedEmbeddingTest, VectorsAreThoseOfTransformersAloneAndInABatch) {
   const std::string pooling = reference_.at("pooling");
-  EXPECT_EQ(model_->embedding.pooling, pooling == "mean"  ? Pooling::kMean
-                                       : pooling == "cls" ? Pooling::kCls
-                                                          : Pooling::kLast);
+  EXPECT_EQ(model_->embedding.pooling, pooling == "mean"  ? model::Pooling::kMean
+                                       : pooling == "cls" ? model::Pooling::kCls
+                                                          : model::Pooling::kLast);
   EXPECT_FALSE(model_->embedding.ranks);
   const std::vector<Case> cases = vectors_wanted();
   const double worst = worst_nmse(results_of(cases), cases);
@@ -186,10 +186,11 @@ class ConvertedRerankerTest : public ConvertedTest {
     std::vector<Case> cases;
     for (const auto& run : reference_.at("runs")) {
       const auto pairs =
-          PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
-      const PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
+          chat::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>())
+              .value();
+      const chat::PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
       cases.push_back({pair.tokens,
-                       {.pooling = Pooling::kRank, .second_begin = pair.second_begin},
+                       {.pooling = model::Pooling::kRank, .second_begin = pair.second_begin},
                        run.at(unpooled ? "score_without_pooler" : "score").get<std::vector<float>>()});
     }
     return cases;
@@ -212,8 +213,9 @@ INSTANTIATE_TEST_SUITE_P(Files, ConvertedRerankerTest,
 TEST_P(ConvertedRerankerTest, PairsHaveTheTokensAndTypesOfTransformers) {
   for (const auto& run : reference_.at("runs")) {
     const auto pairs =
-        PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
-    const PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
+        chat::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>())
+            .value();
+    const chat::PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
     EXPECT_EQ(pair.tokens, token_ids(run.at("tokens")));
     EXPECT_EQ(pairs.by_template(), std::string(GetParam()) == "qwen3-reranker");
     if (std::string(GetParam()) != "bert-rerank") continue;  // the others have a single token type
@@ -227,7 +229,7 @@ TEST_P(ConvertedRerankerTest, PairsHaveTheTokensAndTypesOfTransformers) {
 TEST_P(ConvertedRerankerTest, ScoresAreThoseOfTransformersAloneAndInABatch) {
   EXPECT_EQ(log_.find("pooler") != std::string::npos, std::string(GetParam()) == "bert-rerank") << log_;
   EXPECT_TRUE(model_->embedding.ranks);
-  EXPECT_EQ(model_->embedding.pooling, Pooling::kRank);
+  EXPECT_EQ(model_->embedding.pooling, model::Pooling::kRank);
   const std::vector<Case> cases = scores_wanted();
   expect_scores(results_of(cases), cases);
 }

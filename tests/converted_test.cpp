@@ -223,8 +223,8 @@ void expect_refused(const std::string& name, const std::string& key, Code code,
   const EditedModel edited(fixture(file_of(name)), "unsupported", {}, edit);
   const auto file = gguf::Reader::open(edited.path());
   ASSERT_TRUE(file.has_value());
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  const auto runner = load_model(*file, *backend, {});
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto runner = model::load_model(*file, *backend, {});
   ASSERT_FALSE(runner.has_value());
   EXPECT_EQ(runner.error().code, code);
   EXPECT_NE(runner.error().text().find(key), std::string::npos) << runner.error().text();
@@ -307,8 +307,8 @@ TEST(ConvertedFiles, UnknownArchitecturesAreRefusedByName) {
   });
   const auto file = gguf::Reader::open(edited.path());
   ASSERT_TRUE(file.has_value());
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  const auto runner = load_model(*file, *backend, {});
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto runner = model::load_model(*file, *backend, {});
   ASSERT_FALSE(runner.has_value());
   EXPECT_EQ(runner.error().code, Code::kUnsupported);
   EXPECT_NE(runner.error().text().find("architecture \"newest\""), std::string::npos) << runner.error().text();

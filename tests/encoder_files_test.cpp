@@ -25,8 +25,8 @@ std::filesystem::path file_of(const std::string& name) {
 std::string refusal_of(const std::filesystem::path& path) {
   const auto reader = gguf::Reader::open(path);
   if (!reader.has_value()) return reader.error().text();
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  const auto loaded = load_embedder(*reader, *backend, {});
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto loaded = model::load_embedder(*reader, *backend, {});
   return loaded.has_value() ? "" : loaded.error().text();
 }
 

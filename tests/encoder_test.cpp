@@ -59,7 +59,7 @@ std::vector<Reference> read_runs(const std::string& model) {
 std::vector<std::string> isas() {
   std::vector<std::string> names;
   for (const char* name : {"generic", "avx2", "avx512", "avx512bf16", "neon"}) {
-    if (make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
+    if (kernels::make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
   }
   return names;
 }
@@ -70,37 +70,38 @@ constexpr int32_t kChunkRows = 40;
 class Model {
  public:
   Model(const std::filesystem::path& path, const std::string& isa, int threads, int32_t chunk_rows = kChunkRows)
-      : file_(gguf::Reader::open(path).value()), backend_(make_cpu_backend({.threads = threads, .isa = isa}).value()) {
-    auto embedder = load_embedder(file_, *backend_, {.batch_tokens_max = chunk_rows});
+      : file_(gguf::Reader::open(path).value()),
+        backend_(kernels::make_cpu_backend({.threads = threads, .isa = isa}).value()) {
+    auto embedder = model::load_embedder(file_, *backend_, {.batch_tokens_max = chunk_rows});
     if (!embedder.has_value()) throw std::runtime_error(embedder.error().text());
     embedder_ = std::move(embedder).value();
   }
 
-  Embedder& embedder() { return *embedder_; }
-  Vector embed(std::span<const EmbedText> texts, Pooling pooling) {
+  model::Embedder& embedder() { return *embedder_; }
+  Vector embed(std::span<const model::EmbedText> texts, model::Pooling pooling) {
     size_t rows = texts.size();
-    if (pooling == Pooling::kNone) {
+    if (pooling == model::Pooling::kNone) {
       rows = 0;
-      for (const EmbedText& text : texts) rows += text.tokens.size();
+      for (const model::EmbedText& text : texts) rows += text.tokens.size();
     }
-    Vector out(rows * (pooling == Pooling::kRank ? 1 : embedder_->ability().dimensions), NAN);
+    Vector out(rows * (pooling == model::Pooling::kRank ? 1 : embedder_->ability().dimensions), NAN);
     EXPECT_TRUE(embedder_->embed(texts, pooling, out).has_value());
     return out;
   }
-  Vector embed(const std::vector<TokenId>& tokens, Pooling pooling) {
-    const EmbedText text{tokens};
+  Vector embed(const std::vector<TokenId>& tokens, model::Pooling pooling) {
+    const model::EmbedText text{tokens};
     return embed({&text, 1}, pooling);
   }
 
  private:
   gguf::Reader file_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Embedder> embedder_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<model::Embedder> embedder_;
 };
 
 struct Fixture {
   const char* name;
-  Pooling pooling;
+  model::Pooling pooling;
   /// llama.cpp computes GELU by the tanh formula, from a table of binary16 numbers; we compute GELU itself.
   double nmse_max;
 };
@@ -111,9 +112,9 @@ class EncoderTest : public testing::TestWithParam<Fixture> {
   static std::filesystem::path file() { return fixture(std::string(GetParam().name) + ".gguf"); }
 };
 INSTANTIATE_TEST_SUITE_P(Fixtures, EncoderTest,
-                         testing::Values(Fixture{"bert", Pooling::kCls, 1e-6},
-                                         Fixture{"nomic-bert", Pooling::kMean, 1e-10},
-                                         Fixture{"jina-bert-v2", Pooling::kMean, 1e-6}),
+                         testing::Values(Fixture{"bert", model::Pooling::kCls, 1e-6},
+                                         Fixture{"nomic-bert", model::Pooling::kMean, 1e-10},
+                                         Fixture{"jina-bert-v2", model::Pooling::kMean, 1e-6}),
                          [](const auto& p) {
                            std::string name = p.param.name;
                            std::ranges::replace(name, '-', '_');
@@ -131,13 +132,13 @@ TEST_P(EncoderTest, VectorsAreThoseOfTheReference) {
     EXPECT_FALSE(model.embedder().ability().ranks);
     double worst = 0;
     for (const Reference& run : runs) {
-      const Vector rows = model.embed(run.tokens, Pooling::kNone);
+      const Vector rows = model.embed(run.tokens, model::Pooling::kNone);
       for (size_t i = 0; i < run.rows.size(); ++i) {
         worst = std::max(worst, nmse(std::span(rows).subspan(run.row_positions[i] * 64, 64), run.rows[i]));
       }
-      worst = std::max(worst, nmse(model.embed(run.tokens, Pooling::kMean), run.mean));
-      worst = std::max(worst, nmse(model.embed(run.tokens, Pooling::kCls), run.first));
-      worst = std::max(worst, nmse(model.embed(run.tokens, Pooling::kLast), run.last));
+      worst = std::max(worst, nmse(model.embed(run.tokens, model::Pooling::kMean), run.mean));
+      worst = std::max(worst, nmse(model.embed(run.tokens, model::Pooling::kCls), run.first));
+      worst = std::max(worst, nmse(model.embed(run.tokens, model::Pooling::kLast), run.last));
     }
     std::printf("%-14s %-8s worst NMSE %.1e\n", GetParam().name, isa.c_str(), worst);
     EXPECT_LE(worst, GetParam().nmse_max) << isa;
@@ -184,12 +185,12 @@ TEST_P(EncoderRowsTest, AVectorDoesNotDependOnOtherTextsOfTheBatch) {
         for (int32_t i = 0; i < length; ++i) text.push_back(TokenId{static_cast<int32_t>(random() % 128)});
       }
       ASSERT_GT(texts.size(), 2u);
-      std::vector<EmbedText> batch;
+      std::vector<model::EmbedText> batch;
       for (const auto& text : texts) batch.push_back({text});
-      const Vector together = model.embed(batch, Pooling::kMean);
-      expect_same_bytes(together, other.embed(batch, Pooling::kMean), "chunks and threads");
+      const Vector together = model.embed(batch, model::Pooling::kMean);
+      expect_same_bytes(together, other.embed(batch, model::Pooling::kMean), "chunks and threads");
       for (size_t i = 0; i < texts.size(); ++i) {
-        expect_same_bytes(std::span(together).subspan(i * width, width), model.embed(texts[i], Pooling::kMean),
+        expect_same_bytes(std::span(together).subspan(i * width, width), model.embed(texts[i], model::Pooling::kMean),
                           "text " + std::to_string(i));
       }
     }
@@ -204,21 +205,21 @@ TEST_P(EncoderRowsTest, ATextOfTheWholeContextWorksAndItsOrderMatters) {
   for (int32_t i = 0; i < model.embedder().context_tokens(); ++i) {
     text.push_back(TokenId{static_cast<int32_t>(5 + random() % 100)});
   }
-  const Vector whole = model.embed(text, Pooling::kCls);
+  const Vector whole = model.embed(text, model::Pooling::kCls);
   std::swap(text[400], text[500]);
-  const double moved = nmse(model.embed(text, Pooling::kCls), whole);
+  const double moved = nmse(model.embed(text, model::Pooling::kCls), whole);
   EXPECT_GT(moved, 1e-9);
   EXPECT_LT(moved, 1);
   text.pop_back();
-  EXPECT_GT(nmse(model.embed(text, Pooling::kCls), whole), 1e-9);
+  EXPECT_GT(nmse(model.embed(text, model::Pooling::kCls), whole), 1e-9);
 }
 
 TEST_P(EncoderTest, TextsBeyondTheLimitsAreProgrammerErrors) {
   Model model(file(), "", 1);
-  EXPECT_DEATH(model.embed(std::vector<TokenId>(), Pooling::kMean), "rows > 0");
-  EXPECT_DEATH(model.embed(std::vector(513, TokenId{5}), Pooling::kMean), "context_tokens");
-  EXPECT_DEATH(model.embed(std::vector(1, TokenId{128}), Pooling::kMean), "vocabulary");
-  EXPECT_DEATH(model.embed(std::vector(1, TokenId{5}), Pooling::kRank), "ranks");
+  EXPECT_DEATH(model.embed(std::vector<TokenId>(), model::Pooling::kMean), "rows > 0");
+  EXPECT_DEATH(model.embed(std::vector(513, TokenId{5}), model::Pooling::kMean), "context_tokens");
+  EXPECT_DEATH(model.embed(std::vector(1, TokenId{128}), model::Pooling::kMean), "vocabulary");
+  EXPECT_DEATH(model.embed(std::vector(1, TokenId{5}), model::Pooling::kRank), "ranks");
 }
 
 constexpr int64_t kWidth = 64;
@@ -239,11 +240,11 @@ TEST(EncoderRankTest, TheHeadAgreesWithDoublePrecision) {
                          [](gguf::Writer& keys) { keys.set_integer("bert.pooling_type", gguf::ValueType::kU32, 4); });
   Model model(file.path(), "", 2);
   EXPECT_TRUE(model.embedder().ability().ranks);
-  EXPECT_EQ(model.embedder().ability().pooling, Pooling::kRank);
+  EXPECT_EQ(model.embedder().ability().pooling, model::Pooling::kRank);
   const auto first = some_tokens(30, 1), second = some_tokens(70, 2);
-  const std::vector<EmbedText> texts = {{first, 10}, {second, 20}};
-  const Vector scores = model.embed(texts, Pooling::kRank);
-  const Vector hidden = model.embed(texts, Pooling::kCls);
+  const std::vector<model::EmbedText> texts = {{first, 10}, {second, 20}};
+  const Vector scores = model.embed(texts, model::Pooling::kRank);
+  const Vector hidden = model.embed(texts, model::Pooling::kCls);
   ASSERT_EQ(scores.size(), 2u);
   for (size_t text = 0; text < texts.size(); ++text) {
     double score = output_bias.values[0];
@@ -267,11 +268,11 @@ TEST(EncoderRankTest, AHeadOfSeveralOutputsDoesNotRank) {
 TEST(EncoderRankTest, TheSecondTextOfAPairHasItsOwnTokenType) {
   AddedTensor types = random_tensor("token_types.weight", {kWidth, 2}, 5);
   const auto tokens = some_tokens(50, 3);
-  const EmbedText one{tokens}, pair{tokens, 20};
+  const model::EmbedText one{tokens}, pair{tokens, 20};
   const auto vectors = [&](const char* name) {
     const EditedModel file(fixture("bert.gguf"), name, {types}, [](gguf::Writer&) {});
     Model model(file.path(), "", 1);
-    return std::pair(model.embed({&one, 1}, Pooling::kMean), model.embed({&pair, 1}, Pooling::kMean));
+    return std::pair(model.embed({&one, 1}, model::Pooling::kMean), model.embed({&pair, 1}, model::Pooling::kMean));
   };
   const auto different = vectors("cairn-types");
   EXPECT_GT(nmse(different.second, different.first), 1e-6);
@@ -283,15 +284,15 @@ TEST(EncoderRankTest, TheSecondTextOfAPairHasItsOwnTokenType) {
 // A head of one layer is named either way; without pooler it reads the first row as it is.
 TEST(EncoderRankTest, AHeadOfOneLayerHasEitherName) {
   const auto text = some_tokens(30, 1);
-  const EmbedText one{text};
+  const model::EmbedText one{text};
   std::vector<Vector> scores;
   for (const char* name : {"cls.weight", "cls.output.weight"}) {
     AddedTensor head = random_tensor(name, {kWidth, 1}, 3);
     const EditedModel file(fixture("bert.gguf"), "cairn-one-layer", {head},
                            [](gguf::Writer& keys) { keys.set_integer("bert.pooling_type", gguf::ValueType::kU32, 4); });
     Model model(file.path(), "", 1);
-    scores.push_back(model.embed({&one, 1}, Pooling::kRank));
-    const Vector hidden = model.embed(text, Pooling::kCls);
+    scores.push_back(model.embed({&one, 1}, model::Pooling::kRank));
+    const Vector hidden = model.embed(text, model::Pooling::kCls);
     double score = 0;
     for (int64_t i = 0; i < kWidth; ++i) score += double{head.values[i]} * hidden[i];
     EXPECT_NEAR(scores.back()[0], score, 1e-5 * (1 + std::abs(score))) << name;

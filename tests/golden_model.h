@@ -35,7 +35,7 @@ inline std::filesystem::path fixture(const std::string& name) { return std::file
 inline std::vector<std::string> isas() {
   std::vector<std::string> names;
   for (const char* name : {"generic", "avx2", "avx512", "avx512bf16", "neon"}) {
-    if (make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
+    if (kernels::make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
   }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   names.erase(names.begin(), names.end() - 1);
@@ -46,37 +46,38 @@ inline std::vector<std::string> isas() {
 /// A loaded file of the test data; throws an exception with the error.
 class Model {
  public:
-  Model(const std::string& file, int32_t context, const std::string& isa, int threads, KvType kv_type = KvType::kF32,
-        bool rounding = false, std::span<const LoraAdapter> adapters = {}) {
+  Model(const std::string& file, int32_t context, const std::string& isa, int threads,
+        kernels::KvType kv_type = kernels::KvType::kF32, bool rounding = false,
+        std::span<const model::LoraAdapter> adapters = {}) {
     auto reader = gguf::Reader::open(fixture(file));
     if (!reader.has_value()) throw std::runtime_error(reader.error().text());
     file_ = std::make_unique<gguf::Reader>(std::move(reader).value());
-    auto backend = make_cpu_backend({.threads = threads, .isa = isa});
+    auto backend = kernels::make_cpu_backend({.threads = threads, .isa = isa});
     if (!backend.has_value()) throw std::runtime_error(backend.error().text());
     backend_ = std::move(backend).value();
     // The references were made without simulated rounding.
-    auto runner = load_model(*file_, *backend_,
-                             {.context_tokens = context,
-                              .kv_type = kv_type,
-                              .batch_tokens_max = kRowsMax,
-                              .logits_max = kRowsMax,
-                              .simulate_rounding = rounding,
-                              .adapters = adapters});
+    auto runner = model::load_model(*file_, *backend_,
+                                    {.context_tokens = context,
+                                     .kv_type = kv_type,
+                                     .batch_tokens_max = kRowsMax,
+                                     .logits_max = kRowsMax,
+                                     .simulate_rounding = rounding,
+                                     .adapters = adapters});
     if (!runner.has_value()) throw std::runtime_error(runner.error().text());
     runner_ = std::move(runner).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
-    pool_ = std::make_unique<PagePool>(PagePool::create(*backend_, runner_->kv_layout(), pages).value());
+    pool_ = std::make_unique<cache::PagePool>(cache::PagePool::create(*backend_, runner_->kv_layout(), pages).value());
   }
 
-  Runner& runner() { return *runner_; }
-  PagePool& pool() { return *pool_; }
+  model::Runner& runner() { return *runner_; }
+  cache::PagePool& pool() { return *pool_; }
   const gguf::Reader& file() const { return *file_; }
 
  private:
   std::unique_ptr<gguf::Reader> file_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Runner> runner_;
-  std::unique_ptr<PagePool> pool_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<model::Runner> runner_;
+  std::unique_ptr<cache::PagePool> pool_;
 };
 
 /// Logits of all rows of a prompt that runs alone, `chunk` rows per step.
@@ -84,7 +85,8 @@ inline std::vector<float> logits_of(Model& model, std::span<const TokenId> token
   TestSequence sequence(model);
   std::vector<float> all;
   for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
-    const auto rows = sequence.step(tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), LogitsWanted::kAll);
+    const auto rows =
+        sequence.step(tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), model::LogitsWanted::kAll);
     all.insert(all.end(), rows.begin(), rows.end());
   }
   return all;
@@ -109,7 +111,7 @@ inline std::vector<TokenId> greedy_continuation(Model& model, const Prompt& run)
   std::vector<TokenId> greedy;
   for (size_t i = 0; i < run.greedy.size(); ++i) {
     greedy.push_back(largest(last));
-    last = sequence.step(std::span(&greedy.back(), 1), LogitsWanted::kLast);
+    last = sequence.step(std::span(&greedy.back(), 1), model::LogitsWanted::kLast);
   }
   return greedy;
 }
@@ -126,27 +128,28 @@ inline std::vector<float> logits_among_others(Model& model, std::span<const Toke
   std::vector<float> all;
   while (sequence.position() < static_cast<int32_t>(tokens.size())) {
     std::vector<TokenId> rows;
-    std::vector<BatchSlice> slices;
+    std::vector<model::BatchSlice> slices;
     const size_t place = random() % others.size();
     for (size_t i = 0; i < others.size(); ++i) {
       if (i == place) {
         const int32_t left = static_cast<int32_t>(tokens.size()) - sequence.position();
         const int32_t count = std::min<int32_t>(left, 1 + random() % 13);
         rows.insert(rows.end(), tokens.begin() + sequence.position(), tokens.begin() + sequence.position() + count);
-        slices.push_back(sequence.slice(static_cast<int32_t>(rows.size()) - count, count, LogitsWanted::kAll));
+        slices.push_back(sequence.slice(static_cast<int32_t>(rows.size()) - count, count, model::LogitsWanted::kAll));
       }
       const int32_t count = others[i]->position() > 0 && random() % 3 != 0 ? 1 : 1 + random() % 21;
-      const LogitsWanted wanted = random() % 2 == 0 ? LogitsWanted::kLast : LogitsWanted::kNone;
+      const model::LogitsWanted wanted = random() % 2 == 0 ? model::LogitsWanted::kLast : model::LogitsWanted::kNone;
       slices.push_back(others[i]->slice(static_cast<int32_t>(rows.size()), count, wanted));
       for (int32_t row = 0; row < count; ++row) rows.push_back(token());
     }
     const auto view = model.runner().step({rows, slices, &model.pool()});
     EXPECT_TRUE(view.has_value());
     int64_t row = 0;
-    for (const BatchSlice& slice : slices) {
-      const int64_t count = slice.logits == LogitsWanted::kAll ? slice.rows : slice.logits == LogitsWanted::kLast;
+    for (const model::BatchSlice& slice : slices) {
+      const int64_t count =
+          slice.logits == model::LogitsWanted::kAll ? slice.rows : slice.logits == model::LogitsWanted::kLast;
       const auto values = view->values.subspan(row * view->vocabulary, count * view->vocabulary);
-      if (slice.logits == LogitsWanted::kAll) all.insert(all.end(), values.begin(), values.end());
+      if (slice.logits == model::LogitsWanted::kAll) all.insert(all.end(), values.begin(), values.end());
       row += count;
     }
     EXPECT_EQ(row, view->rows());

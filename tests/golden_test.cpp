@@ -187,9 +187,9 @@ TEST(ScaledWeights, QuantizingKeepsTheScalesOfWeights) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path();
   const std::string own = std::to_string(::getpid()) + ".gguf";
   const std::filesystem::path plain = folder / ("plain-q8." + own), quantized = folder / ("scaled-q8." + own);
-  const QuantizeOptions options{.mix = QuantizeMix::kQ8_0, .threads = 1};
-  ASSERT_TRUE(quantize_file(fixture(path), plain, options).has_value());
-  ASSERT_TRUE(quantize_file(edited.path(), quantized, options).has_value());
+  const convert::QuantizeOptions options{.mix = convert::QuantizeMix::kQ8_0, .threads = 1};
+  ASSERT_TRUE(convert::quantize_file(fixture(path), plain, options).has_value());
+  ASSERT_TRUE(convert::quantize_file(edited.path(), quantized, options).has_value());
   {
     Model whole(plain, 64, "", 1), scaled(quantized, 64, "", 1);
     expect_same_bytes(logits_of(whole, kSomeTokens, 5), logits_of(scaled, kSomeTokens, 5), "quantized");
@@ -205,8 +205,8 @@ TEST(ScaledWeights, ScalesOfTheWrongShapeAreRefused) {
     const EditedModel edited(fixture(path), "misshapen", {scale}, [](gguf::Writer&) {});
     const auto file = gguf::Reader::open(edited.path());
     ASSERT_TRUE(file.has_value());
-    const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-    const auto runner = load_model(*file, *backend, {});
+    const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+    const auto runner = model::load_model(*file, *backend, {});
     ASSERT_FALSE(runner.has_value());
     EXPECT_EQ(runner.error().code, Code::kCorruptFile);
     EXPECT_NE(runner.error().text().find("blk.0.attn_q.scale"), std::string::npos) << runner.error().text();
@@ -219,12 +219,13 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, GoldenTest, testing::ValuesIn(kFixtures), [](
 
 TEST(GoldenF16Test, KeysAndValuesOf16BitsStayNearFloat32) {
   struct Rounding {
-    KvType type;
+    kernels::KvType type;
     double most;
     double least;  ///< a lower bound, to verify that they are rounded at all
   };
   // bfloat16 has 3 bits less than binary16, which means 64 times the squared error.
-  for (const auto& [type, most, least] : {Rounding{KvType::kF16, 1e-5, 1e-9}, {KvType::kBF16, 3e-4, 1e-5}}) {
+  for (const auto& [type, most, least] :
+       {Rounding{kernels::KvType::kF16, 1e-5, 1e-9}, {kernels::KvType::kBF16, 3e-4, 1e-5}}) {
     for (const char* name : {"llama", "gemma3"}) {
       const Reference reference = read_reference(fixture(fmt::format("models/{}.ref.json", name)));
       for (const std::string& isa : isas()) {
@@ -244,7 +245,7 @@ TEST(GoldenF16Test, KeysAndValuesOf16BitsStayNearFloat32) {
 TEST(GoldenRoundingTest, SimulatedRoundingChangesDeepSeekV4Little) {
   const Reference reference = read_reference(fixture("models/deepseek4-clamp.ref.json"));
   for (const std::string& isa : isas()) {
-    Model model("models/deepseek4-clamp.gguf", reference.context, isa, 2, KvType::kF32, true);
+    Model model("models/deepseek4-clamp.gguf", reference.context, isa, 2, kernels::KvType::kF32, true);
     for (const Prompt& run : reference.runs) {
       const double nmse = worst_nmse(model, run);
       std::printf("deepseek4-clamp, rounded %-8s worst NMSE %.1e\n", isa.c_str(), nmse);
@@ -324,7 +325,7 @@ TEST_P(QuantGoldenTest, QuantizedLogitsAreAsNearToExactOnesAsLlamaCpps) {
     // The exact continuation is fed token by token: ours must agree wherever the exact margin is far above the error.
     for (const Prompt& run : exact.runs) {
       TestSequence sequence(model);
-      std::vector<float> last = sequence.step(run.tokens, LogitsWanted::kLast);
+      std::vector<float> last = sequence.step(run.tokens, model::LogitsWanted::kLast);
       size_t compared = 0;
       for (size_t i = 0; i < run.greedy.size(); ++i) {
         const double rms = std::sqrt(squared(last) / static_cast<double>(vocabulary));
@@ -332,7 +333,7 @@ TEST_P(QuantGoldenTest, QuantizedLogitsAreAsNearToExactOnesAsLlamaCpps) {
           EXPECT_EQ(largest(last), run.greedy[i]) << isa << " step " << i;
           ++compared;
         }
-        last = sequence.step(std::span(&run.greedy[i], 1), LogitsWanted::kLast);
+        last = sequence.step(std::span(&run.greedy[i], 1), model::LogitsWanted::kLast);
       }
       EXPECT_GT(compared, 0u);
     }
@@ -368,7 +369,7 @@ TEST(TrainedModel, ContinuesWithAStory) {
   TokenId token{static_cast<int32_t>(*bos)};
   std::string text;
   for (int i = 0; i < 60; ++i) {
-    token = largest(sequence.step(std::span(&token, 1), LogitsWanted::kLast));
+    token = largest(sequence.step(std::span(&token, 1), model::LogitsWanted::kLast));
     text += (*pieces)[index(token)];
   }
   std::printf("%s\n", text.c_str());

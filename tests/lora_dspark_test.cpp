@@ -24,29 +24,29 @@ class LoraDspark : public testing::Test {
  protected:
   using Scales = std::vector<float>;
 
-  Result<std::unique_ptr<Runner>> load(const gguf::Reader& file, Backend& backend, const AdapterFile* adapter,
-                                       float scale) const {
-    std::vector<LoraAdapter> adapters;
+  Result<std::unique_ptr<model::Runner>> load(const gguf::Reader& file, kernels::Backend& backend,
+                                              const AdapterFile* adapter, float scale) const {
+    std::vector<model::LoraAdapter> adapters;
     if (adapter != nullptr) {
-      const std::vector<LoraFile> files = {{adapter->path(), scale}};
-      adapters = open_lora_adapters(files, "deepseek41").value();
+      const std::vector<model::LoraFile> files = {{adapter->path(), scale}};
+      adapters = model::open_lora_adapters(files, "deepseek41").value();
     }
-    return load_model(file, backend, {.context_tokens = kContextTokens, .adapters = adapters, .load_mtp = true});
+    return model::load_model(file, backend, {.context_tokens = kContextTokens, .adapters = adapters, .load_mtp = true});
   }
 
   /// Logits of a block of drafts, with their confidence, of a text beside another one, by their scales of the adapter.
   std::vector<float> drafts(const gguf::Reader& file, const AdapterFile* adapter, float scale = 1, Scales own = {},
                             Scales others = {}) const {
-    const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+    const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
     const auto runner = load(file, *backend, adapter, scale).value();
     const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 8);
-    PagePool pool = PagePool::create(*backend, runner->kv_layout(), pages).value();
-    std::array<PageTable, 2> tables;
+    cache::PagePool pool = cache::PagePool::create(*backend, runner->kv_layout(), pages).value();
+    std::array<cache::PageTable, 2> tables;
     const std::vector<TokenId> text = text_of(12), other = text_of(12, 99);
     std::vector<TokenId> tokens = other;
     tokens.insert(tokens.end(), text.begin(), text.end());
     const auto count = static_cast<int32_t>(text.size());
-    std::vector<BatchSlice> slices;
+    std::vector<model::BatchSlice> slices;
     for (int32_t i = 0; i < 2; ++i) {
       EXPECT_TRUE(pool.extend(tables[i], count + kBlock));
       slices.push_back({.sequence = SequenceId{i},
@@ -59,7 +59,7 @@ class LoraDspark : public testing::Test {
     std::vector<float> out;
     for (int32_t ahead = 0; ahead < kBlock; ++ahead) {
       const TokenId last[] = {TokenId{3 + ahead}, TokenId{20 + 2 * ahead}};
-      for (BatchSlice& slice : slices) {
+      for (model::BatchSlice& slice : slices) {
         slice.row_begin = static_cast<int32_t>(&slice - slices.data());
         slice.rows = 1;
         slice.position_begin = count + ahead;
@@ -99,7 +99,7 @@ TEST_F(LoraDspark, AnAdapterOfTheTableOfPairsIsRefused) {
   std::vector<AddedTensor> merged;
   const auto is_table = [](const gguf::Tensor& tensor) { return tensor.name.contains("markov_w1"); };
   const AdapterFile adapter("lora_dspark", "deepseek41", parts_of(file_, 2, 1, merged, is_table));
-  const auto backend = make_cpu_backend({.threads = 1, .isa = "generic"}).value();
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = "generic"}).value();
   const auto loaded = load(file_, *backend, &adapter, 1);
   ASSERT_FALSE(loaded.has_value());
   EXPECT_THAT(loaded.error().text(), testing::HasSubstr("markov_w1.weight, whose rows are looked up"));

@@ -21,14 +21,15 @@ constexpr int32_t kChunkRows = 7;
 
 class Encoder {
  public:
-  explicit Encoder(const std::filesystem::path& path, std::span<const LoraAdapter> adapters = {})
-      : file_(gguf::Reader::open(path).value()), backend_(make_cpu_backend({.threads = 2, .isa = "generic"}).value()) {
-    auto loaded = load_embedder(file_, *backend_, {.batch_tokens_max = kChunkRows, .adapters = adapters});
+  explicit Encoder(const std::filesystem::path& path, std::span<const model::LoraAdapter> adapters = {})
+      : file_(gguf::Reader::open(path).value()),
+        backend_(kernels::make_cpu_backend({.threads = 2, .isa = "generic"}).value()) {
+    auto loaded = model::load_embedder(file_, *backend_, {.batch_tokens_max = kChunkRows, .adapters = adapters});
     if (!loaded.has_value()) throw std::runtime_error(loaded.error().text());
     embedder_ = std::move(loaded).value();
   }
-  std::vector<float> embed(std::span<const EmbedText> texts, Pooling pooling) {
-    const int64_t width = pooling == Pooling::kRank ? 1 : embedder_->ability().dimensions;
+  std::vector<float> embed(std::span<const model::EmbedText> texts, model::Pooling pooling) {
+    const int64_t width = pooling == model::Pooling::kRank ? 1 : embedder_->ability().dimensions;
     std::vector<float> out(texts.size() * width);
     EXPECT_TRUE(embedder_->embed(texts, pooling, out).has_value());
     return out;
@@ -36,8 +37,8 @@ class Encoder {
 
  private:
   gguf::Reader file_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Embedder> embedder_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<model::Embedder> embedder_;
 };
 
 bool is_multiplied_in_encoder(const gguf::Tensor& tensor) {
@@ -47,7 +48,7 @@ bool is_multiplied_in_encoder(const gguf::Tensor& tensor) {
 
 struct Case {
   const char* model;
-  Pooling pooling;
+  model::Pooling pooling;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.model; }
 
@@ -70,10 +71,10 @@ TEST_P(LoraEncoder, VectorsAreThoseOfAModelWithTheProductsInItsMatrices) {
   add_table_parts(base_, 4, 0.05F, parts, merged);
   const AdapterFile adapter("lora_encoder", architecture_, parts);
   const EditedModel edited(path(), "merged_encoder", merged, [](gguf::Writer&) {});
-  const std::vector<LoraFile> files = {{adapter.path(), 0.05F}};
-  const auto adapters = open_lora_adapters(files, architecture_).value();
-  const EmbedText texts[] = {{long_}, {short_}};
-  const Pooling pooling = GetParam().pooling;
+  const std::vector<model::LoraFile> files = {{adapter.path(), 0.05F}};
+  const auto adapters = model::open_lora_adapters(files, architecture_).value();
+  const model::EmbedText texts[] = {{long_}, {short_}};
+  const model::Pooling pooling = GetParam().pooling;
   const std::vector<float> vectors = Encoder(path(), adapters).embed(texts, pooling);
   EXPECT_LE(nmse(vectors, Encoder(edited.path()).embed(texts, pooling)), 1e-9);
   EXPECT_GE(nmse(vectors, Encoder(path()).embed(texts, pooling)), 1e-5) << "the adapter changes something";
@@ -82,13 +83,13 @@ TEST_P(LoraEncoder, VectorsAreThoseOfAModelWithTheProductsInItsMatrices) {
 TEST_P(LoraEncoder, EachTextTakesTheAdapterByItsOwnScale) {
   std::vector<AddedTensor> merged;
   const AdapterFile adapter("lora_encoder", architecture_, parts_of(base_, 2, 1, merged, is_multiplied_in_encoder));
-  const std::vector<LoraFile> files = {{adapter.path(), 0.1F}};
-  const auto adapters = open_lora_adapters(files, architecture_).value();
+  const std::vector<model::LoraFile> files = {{adapter.path(), 0.1F}};
+  const auto adapters = model::open_lora_adapters(files, architecture_).value();
   Encoder model(path(), adapters);
   const float none[] = {0}, half[] = {0.05F};
-  const Pooling pooling = GetParam().pooling;
-  const EmbedText plain{long_, kNoSecond, none}, halved{long_, kNoSecond, half}, usual{short_};
-  const EmbedText together[] = {plain, usual, halved};
+  const model::Pooling pooling = GetParam().pooling;
+  const model::EmbedText plain{long_, model::kNoSecond, none}, halved{long_, model::kNoSecond, half}, usual{short_};
+  const model::EmbedText together[] = {plain, usual, halved};
   const std::vector<float> vectors = model.embed(together, pooling);
   const size_t width = vectors.size() / std::size(together);
   const auto vector = [&](size_t text) {
@@ -102,13 +103,13 @@ TEST_P(LoraEncoder, EachTextTakesTheAdapterByItsOwnScale) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, LoraEncoder,
-                         testing::Values(Case{"models/bert.gguf", Pooling::kCls},
-                                         Case{"models/nomic-bert.gguf", Pooling::kMean},
-                                         Case{"models/jina-bert-v2.gguf", Pooling::kMean},
-                                         Case{"converted/nomic_bert-moe.gguf", Pooling::kMean},
-                                         Case{"converted/modernbert.gguf", Pooling::kMean},
-                                         Case{"converted/embeddinggemma-dense.gguf", Pooling::kMean},
-                                         Case{"converted/bert-rerank.gguf", Pooling::kRank}),
+                         testing::Values(Case{"models/bert.gguf", model::Pooling::kCls},
+                                         Case{"models/nomic-bert.gguf", model::Pooling::kMean},
+                                         Case{"models/jina-bert-v2.gguf", model::Pooling::kMean},
+                                         Case{"converted/nomic_bert-moe.gguf", model::Pooling::kMean},
+                                         Case{"converted/modernbert.gguf", model::Pooling::kMean},
+                                         Case{"converted/embeddinggemma-dense.gguf", model::Pooling::kMean},
+                                         Case{"converted/bert-rerank.gguf", model::Pooling::kRank}),
                          [](const auto& p) {
                            std::string name = std::filesystem::path(p.param.model).stem().string();
                            std::ranges::replace(name, '-', '_');

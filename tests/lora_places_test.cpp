@@ -81,14 +81,14 @@ TEST_F(LoraLatent, AnAdapterOfTheJointMatrixChangesBothPartsWhicheverTheFileHas)
   const std::vector<AddedTensor> parts = random_parts(name("attn_kv_b"), kRank, kRows, 3, 5);
   const AdapterFile file("lora_joint", "deepseek2", parts);
   const EditedModel whole = merged(parts, 0.5f), joint = joined();
-  const std::vector<LoraFile> files = {{file.path(), 0.5f}};
-  const std::vector<LoraAdapter> adapters = open_lora_adapters(files, "deepseek2").value();
+  const std::vector<model::LoraFile> files = {{file.path(), 0.5f}};
+  const std::vector<model::LoraAdapter> adapters = model::open_lora_adapters(files, "deepseek2").value();
   for (const std::string& isa : isas()) {
     Model expected(whole.path().string(), 64, isa, 1), plain(kFile, 64, isa, 1);
     const std::vector<float> logits = logits_of(expected, tokens(), kRowsMax);
     EXPECT_GE(nmse(logits, logits_of(plain, tokens(), kRowsMax)), 1e-4) << isa << ": the adapter changes something";
     for (const std::string& path : {std::string(kFile), joint.path().string()}) {
-      Model adapted(path, 64, isa, 2, KvType::kF32, false, adapters);
+      Model adapted(path, 64, isa, 2, kernels::KvType::kF32, false, adapters);
       const std::vector<float> own = logits_of(adapted, tokens(), kRowsMax);
       EXPECT_LE(nmse(own, logits), 1e-9) << isa << path;
       expect_same_bytes(own, logits_of(adapted, tokens(), 3), "chunks of 3");
@@ -102,11 +102,11 @@ TEST_F(LoraLatent, AnAdapterOfHeadsAloneHasMemoryForAllOfThemInAFullBatch) {
   std::vector<AddedTensor> whole;
   const auto is_value = [](const gguf::Tensor& tensor) { return tensor.name == name("attn_v_b"); };
   const AdapterFile file("lora_full", "deepseek2", parts_of(base_, 2, 0.25f, whole, is_value));
-  const std::vector<LoraFile> files = {{file.path(), 0.25f}};
-  const std::vector<LoraAdapter> adapters = open_lora_adapters(files, "deepseek2").value();
+  const std::vector<model::LoraFile> files = {{file.path(), 0.25f}};
+  const std::vector<model::LoraAdapter> adapters = model::open_lora_adapters(files, "deepseek2").value();
   std::vector<TokenId> text;
   for (int32_t i = 0; i < kRowsMax; ++i) text.push_back(TokenId{3 + i * 7 % 290});
-  Model adapted(kFile, kRowsMax, "", 2, KvType::kF32, false, adapters);
+  Model adapted(kFile, kRowsMax, "", 2, kernels::KvType::kF32, false, adapters);
   expect_same_bytes(logits_of(adapted, text, kRowsMax), logits_of(adapted, text, 50), "chunks of 50");
 }
 
@@ -117,10 +117,10 @@ TEST_F(LoraLatent, AdaptersOfThePartsChangeAFileThatHasTheJointMatrix) {
   };
   const AdapterFile file("lora_parts", "deepseek2", parts_of(base_, 2, 0.25f, whole, is_part));
   const EditedModel merged(fixture(kFile), "merged", whole, [](gguf::Writer&) {}), joint = joined();
-  const std::vector<LoraFile> files = {{file.path(), 0.25f}};
-  const std::vector<LoraAdapter> adapters = open_lora_adapters(files, "deepseek2").value();
+  const std::vector<model::LoraFile> files = {{file.path(), 0.25f}};
+  const std::vector<model::LoraAdapter> adapters = model::open_lora_adapters(files, "deepseek2").value();
   Model expected(merged.path().string(), 64, "", 1), plain(kFile, 64, "", 1);
-  Model adapted(joint.path().string(), 64, "", 2, KvType::kF32, false, adapters);
+  Model adapted(joint.path().string(), 64, "", 2, kernels::KvType::kF32, false, adapters);
   const std::vector<float> logits = logits_of(expected, tokens(), kRowsMax);
   EXPECT_LE(nmse(logits_of(adapted, tokens(), kRowsMax), logits), 1e-9);
   EXPECT_GE(nmse(logits_of(plain, tokens(), kRowsMax), logits), 1e-4);
@@ -131,30 +131,33 @@ class LoraMtp : public testing::Test {
  protected:
   std::vector<float> outputs(const gguf::Reader& base, const AdapterFile& adapter, float scale, std::vector<float> own,
                              std::vector<float> others) const {
-    const std::vector<LoraFile> files = {{adapter.path(), scale}};
-    const auto adapters = open_lora_adapters(files, base.metadata().string("general.architecture").value()).value();
-    const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+    const std::vector<model::LoraFile> files = {{adapter.path(), scale}};
+    const auto adapters =
+        model::open_lora_adapters(files, base.metadata().string("general.architecture").value()).value();
+    const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
     const auto runner =
-        load_model(base, *backend, {.context_tokens = 64, .adapters = adapters, .load_mtp = true}).value();
+        model::load_model(base, *backend, {.context_tokens = 64, .adapters = adapters, .load_mtp = true}).value();
     EXPECT_TRUE(runner->has_mtp());
     const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 8);
-    PagePool pool = PagePool::create(*backend, runner->kv_layout(), pages).value();
+    cache::PagePool pool = cache::PagePool::create(*backend, runner->kv_layout(), pages).value();
     struct {
-      Runner& of;
-      PagePool& pages;
-      Runner& runner() { return of; }
-      PagePool& pool() { return pages; }
+      model::Runner& of;
+      cache::PagePool& pages;
+      model::Runner& runner() { return of; }
+      cache::PagePool& pool() { return pages; }
     } model{*runner, pool};
     TestSequence first(model), second(model);
     std::vector<TokenId> rows = tokens_;
     rows.insert(rows.end(), tokens_.rbegin(), tokens_.rend());
     const auto count = static_cast<int32_t>(tokens_.size());
-    BatchSlice slices[] = {first.slice(0, count, LogitsWanted::kAll), second.slice(count, count, LogitsWanted::kLast)};
+    model::BatchSlice slices[] = {first.slice(0, count, model::LogitsWanted::kAll),
+                                  second.slice(count, count, model::LogitsWanted::kLast)};
     slices[0].adapter_scales = others;
     slices[1].adapter_scales = own;
     const auto step = runner->step({rows, slices, &pool}).value();
     std::vector<float> out(step.row(count).begin(), step.row(count).end());
-    BatchSlice drafts[] = {first.slice(0, 1, LogitsWanted::kLast), second.slice(1, 1, LogitsWanted::kLast)};
+    model::BatchSlice drafts[] = {first.slice(0, 1, model::LogitsWanted::kLast),
+                                  second.slice(1, 1, model::LogitsWanted::kLast)};
     drafts[0].adapter_scales = others;
     drafts[1].adapter_scales = own;
     const TokenId next[] = {TokenId{5}, TokenId{6}};
@@ -196,10 +199,11 @@ std::string error_of(const std::filesystem::path& path, const std::vector<AddedT
   const gguf::Reader base = gguf::Reader::open(path).value();
   const std::string architecture(base.metadata().string("general.architecture").value());
   const AdapterFile adapter("lora_refused", architecture, parts);
-  const std::vector<LoraFile> files = {{adapter.path(), 1}};
-  const auto adapters = open_lora_adapters(files, architecture).value();
-  const auto backend = make_cpu_backend({.threads = 1, .isa = "generic"}).value();
-  const auto loaded = load_model(base, *backend, {.context_tokens = 64, .adapters = adapters, .load_mtp = load_mtp});
+  const std::vector<model::LoraFile> files = {{adapter.path(), 1}};
+  const auto adapters = model::open_lora_adapters(files, architecture).value();
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = "generic"}).value();
+  const auto loaded =
+      model::load_model(base, *backend, {.context_tokens = 64, .adapters = adapters, .load_mtp = load_mtp});
   return loaded.has_value() ? "it loaded" : loaded.error().text();
 }
 

@@ -65,12 +65,12 @@ TEST_P(Lora, TwoAdaptersGiveTheLogitsOfAModelWithTheirProductsInItsMatrices) {
   const AdapterFile four("lora_four", architecture, all_parts_of(base, 4, 0.02f, merged));
   const AdapterFile one("lora_one", architecture, all_parts_of(base, 1, -0.05f, merged));
   const EditedModel edited(fixture(file()), "merged", merged, [](gguf::Writer&) {});
-  const std::vector<LoraFile> files = {{four.path(), 0.02f}, {one.path(), -0.05f}};
-  const std::vector<LoraAdapter> adapters = open_lora_adapters(files, architecture).value();
+  const std::vector<model::LoraFile> files = {{four.path(), 0.02f}, {one.path(), -0.05f}};
+  const std::vector<model::LoraAdapter> adapters = model::open_lora_adapters(files, architecture).value();
   const std::vector<TokenId> text = this->tokens(40);
   const std::span<const TokenId> tokens = text;
   for (const std::string& isa : isas()) {
-    Model adapted(file(), 64, isa, 2, KvType::kF32, false, adapters), whole(edited.path(), 64, isa, 1);
+    Model adapted(file(), 64, isa, 2, kernels::KvType::kF32, false, adapters), whole(edited.path(), 64, isa, 1);
     Model plain(file(), 64, isa, 1);
     const std::vector<float> logits = logits_of(adapted, tokens, kRowsMax);
     EXPECT_LE(nmse(logits, logits_of(whole, tokens, kRowsMax)), 1e-9) << isa;
@@ -88,11 +88,11 @@ TEST_P(Lora, EachSequenceOfABatchTakesTheAdaptersByItsOwnScales) {
   const AdapterFile four("lora_four", architecture, all_parts_of(base, 4, 1, merged));
   const AdapterFile one("lora_one", architecture, all_parts_of(base, 1, 1, merged));
   const auto adapters_of = [&](float first, float second) {
-    const std::vector<LoraFile> files = {{four.path(), first}, {one.path(), second}};
-    return open_lora_adapters(files, architecture).value();
+    const std::vector<model::LoraFile> files = {{four.path(), first}, {one.path(), second}};
+    return model::open_lora_adapters(files, architecture).value();
   };
   const auto loaded = adapters_of(1, 0.25f);
-  Model together(file(), 64, "", 2, KvType::kF32, false, loaded);
+  Model together(file(), 64, "", 2, kernels::KvType::kF32, false, loaded);
   const std::vector<TokenId> text = this->tokens(30);
   const std::span<const TokenId> tokens = text;
   const std::vector<std::vector<float>> scales = {{0.02f, -0.05f}, {}, {0, 0}, {1, 0}, {0, -0.5f}};
@@ -101,10 +101,10 @@ TEST_P(Lora, EachSequenceOfABatchTakesTheAdaptersByItsOwnScales) {
   for (size_t i = 0; i < scales.size(); ++i) sequences.push_back(std::make_unique<TestSequence>(together));
   for (size_t begin = 0; begin < tokens.size(); begin += 10) {
     std::vector<TokenId> rows;
-    std::vector<BatchSlice> slices;
+    std::vector<model::BatchSlice> slices;
     for (size_t i = 0; i < scales.size(); ++i) {
       // Logits of the last rows only, but for one sequence: the rows that go on are not those of the batch.
-      const LogitsWanted wanted = i == 1 ? LogitsWanted::kAll : LogitsWanted::kLast;
+      const model::LogitsWanted wanted = i == 1 ? model::LogitsWanted::kAll : model::LogitsWanted::kLast;
       slices.push_back(sequences[i]->slice(static_cast<int32_t>(rows.size()), 10, wanted));
       slices.back().adapter_scales = scales[i];
       rows.insert(rows.end(), tokens.begin() + begin, tokens.begin() + begin + 10);
@@ -118,11 +118,11 @@ TEST_P(Lora, EachSequenceOfABatchTakesTheAdaptersByItsOwnScales) {
   for (size_t i = 0; i < scales.size(); ++i) {
     const auto own = scales[i].empty() ? adapters_of(1, 0.25f) : adapters_of(scales[i][0], scales[i][1]);
     const bool plain = i == 2;
-    Model alone(file(), 64, "", 1, KvType::kF32, false, plain ? std::span<const LoraAdapter>() : own);
+    Model alone(file(), 64, "", 1, kernels::KvType::kF32, false, plain ? std::span<const model::LoraAdapter>() : own);
     TestSequence sequence(alone);
     std::vector<float> expected;
     for (size_t begin = 0; begin < tokens.size(); begin += 10) {
-      const std::vector<float> last = sequence.step(tokens.subspan(begin, 10), LogitsWanted::kLast);
+      const std::vector<float> last = sequence.step(tokens.subspan(begin, 10), model::LogitsWanted::kLast);
       expected.insert(expected.end(), last.begin(), last.end());
     }
     expect_same_bytes(logits[i], expected, "sequence " + std::to_string(i));
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Lora,
 std::vector<std::byte> in_eight_bits(AddedTensor& tensor) {
   std::vector<std::byte> bytes(tensor.values.size() / 32 * 34);
   constexpr float kScale = 1.0f / 64;
-  const uint16_t half = float_to_half(kScale);
+  const uint16_t half = quant::float_to_half(kScale);
   for (size_t i = 0; i < tensor.values.size(); ++i) {
     std::byte* block = bytes.data() + i / 32 * 34;
     if (i % 32 == 0) std::memcpy(block, &half, sizeof half);
@@ -172,12 +172,13 @@ TEST(LoraRank, ARankLargerThanAllRowsOfTheModelIsComputed) {
     ASSERT_TRUE(writer->finish().has_value());
   }
   const AdapterFile plain("lora_plain", "llama", {parts[0], parts[1]});
-  const std::vector<LoraFile> files[] = {{{path.string(), 0.5f}}, {{plain.path(), 0.5f}}};
-  const auto rounded = open_lora_adapters(files[0], "llama").value(),
-             exact = open_lora_adapters(files[1], "llama").value();
+  const std::vector<model::LoraFile> files[] = {{{path.string(), 0.5f}}, {{plain.path(), 0.5f}}};
+  const auto rounded = model::open_lora_adapters(files[0], "llama").value(),
+             exact = model::open_lora_adapters(files[1], "llama").value();
   std::vector<TokenId> tokens;
   for (int32_t i = 0; i < kRowsMax; ++i) tokens.push_back(TokenId{i * 7 % 300});
-  Model a(file, kRowsMax, "", 2, KvType::kF32, false, rounded), b(file, kRowsMax, "", 2, KvType::kF32, false, exact);
+  Model a(file, kRowsMax, "", 2, kernels::KvType::kF32, false, rounded),
+      b(file, kRowsMax, "", 2, kernels::KvType::kF32, false, exact);
   const std::vector<float> logits = logits_of(a, tokens, kRowsMax);
   EXPECT_LE(nmse(logits, logits_of(b, tokens, kRowsMax)), 1e-3);
   expect_same_bytes(logits, logits_of(a, tokens, 50), "chunks of 50");
@@ -195,9 +196,9 @@ TEST(LoraAlpha, WithoutAnAlphaTheScaleAloneCounts) {
   for (int32_t i = 0; i < 20; ++i) tokens.push_back(TokenId{i * 7 % 300});
   std::vector<std::vector<float>> logits;
   for (const AdapterFile* each : {&four, &none, &zero}) {
-    const LoraFile one{each->path(), 0.5F};
-    const auto adapters = open_lora_adapters({&one, 1}, "llama").value();
-    Model model(file, kRowsMax, "", 2, KvType::kF32, false, adapters);
+    const model::LoraFile one{each->path(), 0.5F};
+    const auto adapters = model::open_lora_adapters({&one, 1}, "llama").value();
+    Model model(file, kRowsMax, "", 2, kernels::KvType::kF32, false, adapters);
     logits.push_back(logits_of(model, tokens, kRowsMax));
   }
   expect_same_bytes(logits[0], logits[1], "no alpha");
@@ -208,8 +209,8 @@ TEST(LoraAlpha, WithoutAnAlphaTheScaleAloneCounts) {
 
 class LoraEngine : public testing::Test {
  protected:
-  using Wanted = std::optional<std::vector<AdapterScale>>;
-  static Wanted only(std::vector<AdapterScale> scales) { return scales; }
+  using Wanted = std::optional<std::vector<engine::AdapterScale>>;
+  static Wanted only(std::vector<engine::AdapterScale> scales) { return scales; }
 
   LoraEngine() {
     std::vector<AddedTensor> merged;
@@ -218,21 +219,22 @@ class LoraEngine : public testing::Test {
     };
     add("lora_first", 4);
     add("lora_second", 1);
-    const std::vector<LoraFile> files = {{files_[0]->path(), 1}, {files_[1]->path(), 1}};
-    adapters_ = open_lora_adapters(files, "llama").value();
-    backend_ = make_cpu_backend({.threads = 2, .isa = ""}).value();
-    runner_ = load_model(model_, *backend_, {.context_tokens = 256, .adapters = adapters_}).value();
+    const std::vector<model::LoraFile> files = {{files_[0]->path(), 1}, {files_[1]->path(), 1}};
+    adapters_ = model::open_lora_adapters(files, "llama").value();
+    backend_ = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+    runner_ = model::load_model(model_, *backend_, {.context_tokens = 256, .adapters = adapters_}).value();
     for (int32_t i = 0; i < 80; ++i) prompt_.push_back(TokenId{3 + i * 7 % 290});
   }
-  std::unique_ptr<Engine> serve(const std::function<void(EngineOptions&)>& change = [](EngineOptions&) {}) {
-    EngineOptions options;
+  std::unique_ptr<engine::Engine> serve(const std::function<void(engine::EngineOptions&)>& change =
+                                            [](engine::EngineOptions&) {}) {
+    engine::EngineOptions options;
     change(options);
     options.kv_pages = {64};
     options.adapter_scales = {1, 1};
-    return Engine::create(*runner_, *backend_, *tokenizer_, options).value();
+    return engine::Engine::create(*runner_, *backend_, *tokenizer_, options).value();
   }
-  GenerateRequest request(const Wanted& wanted) const {
-    GenerateRequest request;
+  engine::GenerateRequest request(const Wanted& wanted) const {
+    engine::GenerateRequest request;
     request.prompt = prompt_;
     request.max_tokens = 24;
     request.ignore_eos = true;
@@ -240,14 +242,16 @@ class LoraEngine : public testing::Test {
     request.adapters = wanted;
     return request;
   }
-  Answer ask(Engine& engine, const Wanted& wanted) const { return collect(*engine.submit(request(wanted)).value()); }
+  engine::Answer ask(engine::Engine& engine, const Wanted& wanted) const {
+    return engine::collect(*engine.submit(request(wanted)).value());
+  }
 
   const gguf::Reader model_ = open("models/llama.gguf");
-  const std::unique_ptr<Tokenizer> tokenizer_ = Tokenizer::load(model_.metadata()).value();
+  const std::unique_ptr<tokenizer::Tokenizer> tokenizer_ = tokenizer::Tokenizer::load(model_.metadata()).value();
   std::vector<std::unique_ptr<AdapterFile>> files_;
-  std::vector<LoraAdapter> adapters_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Runner> runner_;
+  std::vector<model::LoraAdapter> adapters_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<model::Runner> runner_;
   std::vector<TokenId> prompt_;
   const std::vector<Wanted> wanted_ = {std::nullopt, only({}), only({{0, 1}}), only({{1, -0.5f}, {0, 0.25f}})};
 };
@@ -255,7 +259,7 @@ class LoraEngine : public testing::Test {
 TEST_F(LoraEngine, RequestsOfDifferentScalesRunTogetherAndShareNoPages) {
   std::vector<std::vector<TokenId>> expected;
   {
-    const auto alone = serve([](EngineOptions& options) {
+    const auto alone = serve([](engine::EngineOptions& options) {
       options.sequences_max = 1;
       options.prefix_cache = false;
     });
@@ -264,16 +268,16 @@ TEST_F(LoraEngine, RequestsOfDifferentScalesRunTogetherAndShareNoPages) {
   for (size_t i = 1; i < expected.size(); ++i) EXPECT_NE(expected[i], expected[i - 1]);
   const auto engine = serve();
   for (size_t i = 0; i < wanted_.size(); ++i) {
-    const Answer answer = ask(*engine, wanted_[i]);
+    const engine::Answer answer = ask(*engine, wanted_[i]);
     EXPECT_EQ(answer.tokens, expected[i]) << i;
     EXPECT_EQ(answer.finish.usage.cached_tokens, 0) << i;
   }
   for (size_t i = 0; i < wanted_.size(); ++i) EXPECT_GT(ask(*engine, wanted_[i]).finish.usage.cached_tokens, 32) << i;
-  const auto crowded = serve([](EngineOptions& options) { options.prefill_chunk_max = 7; });
-  std::vector<std::unique_ptr<GenerateStream>> streams;
+  const auto crowded = serve([](engine::EngineOptions& options) { options.prefill_chunk_max = 7; });
+  std::vector<std::unique_ptr<engine::GenerateStream>> streams;
   for (size_t i = 0; i < 3 * wanted_.size(); ++i)
     streams.push_back(crowded->submit(request(wanted_[i % wanted_.size()])).value());
-  const std::vector<Answer> answers = collect_together(streams);
+  const std::vector<engine::Answer> answers = engine::collect_together(streams);
   for (size_t i = 0; i < answers.size(); ++i) EXPECT_EQ(answers[i].tokens, expected[i % wanted_.size()]) << i;
 }
 
@@ -283,17 +287,18 @@ TEST_F(LoraEngine, ScalesThatAreSetAreThoseOfRequestsThatComeLater) {
   const std::vector<TokenId> first = ask(*engine, std::nullopt).tokens, none = ask(*engine, only({})).tokens;
   const std::vector<TokenId> half = ask(*engine, only({{1, 0.5f}})).tokens;
   auto running = engine->submit(request(std::nullopt)).value();
-  const AdapterScale one[] = {{1, 0.25f}, {1, 0.5f}};
+  const engine::AdapterScale one[] = {{1, 0.25f}, {1, 0.5f}};
   ASSERT_TRUE(engine->set_adapter_scales(one).has_value());
   EXPECT_EQ(engine->adapter_scales(), (std::vector<float>{0, 0.5f}));
-  EXPECT_EQ(collect(*running).tokens, first);
-  const Answer later = ask(*engine, std::nullopt);
+  EXPECT_EQ(engine::collect(*running).tokens, first);
+  const engine::Answer later = ask(*engine, std::nullopt);
   EXPECT_EQ(later.tokens, half);
   EXPECT_GT(later.finish.usage.cached_tokens, 0) << "pages of a request that named these scales";
   ASSERT_TRUE(engine->set_adapter_scales({}).has_value());
   EXPECT_EQ(ask(*engine, std::nullopt).tokens, none);
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const AdapterScale& wrong : {AdapterScale{2, 1}, AdapterScale{0, 1'001}, AdapterScale{0, nan}}) {
+  for (const engine::AdapterScale& wrong :
+       {engine::AdapterScale{2, 1}, engine::AdapterScale{0, 1'001}, engine::AdapterScale{0, nan}}) {
     const auto set = engine->set_adapter_scales({&wrong, 1});
     ASSERT_FALSE(set.has_value());
     EXPECT_EQ(set.error().at, "lora[0]");
@@ -306,11 +311,11 @@ class LoraErrors : public testing::Test {
  protected:
   /// The error of opening the adapter, or of loading the model with it.
   std::string error_of(const std::string& path) {
-    const std::vector<LoraFile> files = {{path, 1}};
-    const auto adapters = open_lora_adapters(files, "llama");
+    const std::vector<model::LoraFile> files = {{path, 1}};
+    const auto adapters = model::open_lora_adapters(files, "llama");
     if (!adapters.has_value()) return adapters.error().text();
-    const auto backend = make_cpu_backend({.threads = 1, .isa = "generic"}).value();
-    const auto loaded = load_model(model_, *backend, {.context_tokens = 64, .adapters = *adapters});
+    const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = "generic"}).value();
+    const auto loaded = model::load_model(model_, *backend, {.context_tokens = 64, .adapters = *adapters});
     return loaded.has_value() ? "" : loaded.error().text();
   }
   std::string error_with(const std::vector<AddedTensor>& tensors, const std::string& architecture = "llama",

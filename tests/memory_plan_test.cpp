@@ -100,10 +100,10 @@ int64_t unplanned_of_small(const gguf::Reader& file) {
   return kUnplannedOfSmallMax + std::max<int64_t>(0, layers - 4) * kUnplannedOfLayerMax;
 }
 
-int64_t bytes_now() { return heap_bytes + Buffer::bytes_in_all(); }
+int64_t bytes_now() { return heap_bytes + kernels::Buffer::bytes_in_all(); }
 
 /// Parts of the file that are used in place: planned, and not allocated.
-int64_t mapped_bytes(const gguf::Reader& file, Backend& backend, bool in_place) {
+int64_t mapped_bytes(const gguf::Reader& file, kernels::Backend& backend, bool in_place) {
   int64_t mapped = 0;
   for (const gguf::Tensor& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
@@ -114,7 +114,8 @@ int64_t mapped_bytes(const gguf::Reader& file, Backend& backend, bool in_place) 
     const bool floats = tensor.type == TensorType::kF16 || tensor.type == TensorType::kF32;
     // All others are copied; two-bit ones take more bytes than in the file.
     if (!floats && !(tensor.type == TensorType::kIQ2_XXS && in_place)) continue;
-    HostMatrix matrix{.type = tensor.type, .rows = tensor.shape[1], .cols = tensor.shape[0], .in_place = in_place};
+    kernels::HostMatrix matrix{
+        .type = tensor.type, .rows = tensor.shape[1], .cols = tensor.shape[0], .in_place = in_place};
     if (tensor.shape.size() > 2) matrix.experts = tensor.shape[2];
     EXPECT_EQ(backend.load_bytes(matrix), std::ssize(tensor.bytes)) << name;
     mapped += std::ssize(tensor.bytes);
@@ -122,23 +123,23 @@ int64_t mapped_bytes(const gguf::Reader& file, Backend& backend, bool in_place) 
   return mapped;
 }
 
-void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, const MemoryRequest& wishes,
-                       int64_t unplanned_max) {
-  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  const auto model = model_memory(file, *backend, options);
+void expect_as_planned(const gguf::Reader& file, const model::ModelOptions& options,
+                       const loader::MemoryRequest& wishes, int64_t unplanned_max) {
+  const auto backend = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const auto model = model::model_memory(file, *backend, options);
   ASSERT_TRUE(model.has_value()) << model.error().text();
-  const auto plan = plan_memory(*model, wishes, kMemory);
+  const auto plan = loader::plan_memory(*model, wishes, kMemory);
   ASSERT_TRUE(plan.has_value()) << plan.error().text();
-  const StagePlan& stage = plan->stages.front();
+  const loader::StagePlan& stage = plan->stages.front();
 
   const int64_t before = bytes_now();
-  const auto runner = load_model(file, *backend, options);
+  const auto runner = model::load_model(file, *backend, options);
   ASSERT_TRUE(runner.has_value()) << runner.error().text();
   const int64_t loaded = bytes_now();
-  auto pool = PagePool::create(*backend, (*runner)->kv_layout(), plan->kv_pages);
+  auto pool = cache::PagePool::create(*backend, (*runner)->kv_layout(), plan->kv_pages);
   ASSERT_TRUE(pool.has_value()) << pool.error().text();
   const int64_t with_pool = bytes_now();
-  const auto index = PrefixCache::create(*pool, wishes.kv_host_bytes);
+  const auto index = cache::PrefixCache::create(*pool, wishes.kv_host_bytes);
   ASSERT_TRUE(index.has_value()) << index.error().text();
   const int64_t with_index = bytes_now();
 
@@ -147,7 +148,7 @@ void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, co
   const int64_t unplanned = loaded - before - (stage.weight_bytes + stage.scratch_bytes - mapped);
   EXPECT_GE(unplanned, 0);
   EXPECT_LT(unplanned, unplanned_max);
-  const int64_t lists = PagePool::list_bytes(plan->kv_pages);
+  const int64_t lists = cache::PagePool::list_bytes(plan->kv_pages);
   EXPECT_NEAR(with_pool - loaded, stage.kv_bytes + lists, 16 << 10);
   EXPECT_NEAR(with_index - with_pool, stage.index_bytes - lists, 16 << 10);
 }
@@ -173,7 +174,8 @@ class MemoryPlanTest : public testing::Test {
     const gguf::Reader file = hollow(synth::Shape::of_preset(preset).value(), {.type = "F16", .hollow = true});
     for (const int32_t context : {32'768, 262'144, 1'048'576}) {
       SCOPED_TRACE(context);
-      const ModelOptions options{.context_tokens = context, .kv_type = KvType::kF16, .available_bytes = kMemory};
+      const model::ModelOptions options{
+          .context_tokens = context, .kv_type = kernels::KvType::kF16, .available_bytes = kMemory};
       expect_as_planned(file, options, {.context_tokens = context, .sequences = 1}, unplanned_max);
     }
   }
@@ -195,9 +197,10 @@ TEST_F(MemoryPlanTest, TheTablesOfTheV41FlashPresetStayInTheFile) {
   for (const gguf::Tensor& tensor : file.tensors()) {
     if (tensor.name.ends_with("engram_embd.weight")) tables += std::ssize(tensor.bytes);
   }
-  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  const ModelOptions options{.context_tokens = 32'768, .kv_type = KvType::kF16, .available_bytes = kMemory};
-  const auto memory = model_memory(file, *backend, options);
+  const auto backend = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const model::ModelOptions options{
+      .context_tokens = 32'768, .kv_type = kernels::KvType::kF16, .available_bytes = kMemory};
+  const auto memory = model::model_memory(file, *backend, options);
   ASSERT_TRUE(memory.has_value()) << memory.error().text();
   EXPECT_EQ(memory->stages.front().file_table_bytes, tables);
   EXPECT_GT(tables, int64_t{190} << 30);
@@ -212,7 +215,7 @@ TEST_F(MemoryPlanTest, ThePlanOfSmallModelsIsWhatIsAllocated) {
     SCOPED_TRACE(name);
     const auto file = gguf::Reader::open(fmt::format("{}/models/{}.gguf", test_data(), name));
     ASSERT_TRUE(file.has_value());
-    const ModelOptions options{
+    const model::ModelOptions options{
         .context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
     expect_as_planned(*file, options, {.context_tokens = 256, .sequences = 1}, unplanned_of_small(*file));
   }
@@ -224,13 +227,13 @@ TEST_F(MemoryPlanTest, ThePlanOfEncodersIsWhatIsAllocated) {
     SCOPED_TRACE(name);
     const auto file = gguf::Reader::open(fmt::format("{}/converted/{}.gguf", test_data(), name));
     ASSERT_TRUE(file.has_value());
-    const ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .available_bytes = kMemory};
-    const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-    const auto memory = model_memory(*file, *backend, options);
+    const model::ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .available_bytes = kMemory};
+    const auto backend = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+    const auto memory = model::model_memory(*file, *backend, options);
     ASSERT_TRUE(memory.has_value()) << memory.error().text();
-    const StageMemory& stage = memory->stages.front();
+    const model::StageMemory& stage = memory->stages.front();
     const int64_t before = bytes_now();
-    const auto encoder = load_embedder(*file, *backend, options);
+    const auto encoder = model::load_embedder(*file, *backend, options);
     ASSERT_TRUE(encoder.has_value()) << encoder.error().text();
     const int64_t planned = stage.weight_bytes + stage.scratch_bytes - mapped_bytes(*file, *backend, false);
     EXPECT_GE(bytes_now() - before, planned);
@@ -238,14 +241,14 @@ TEST_F(MemoryPlanTest, ThePlanOfEncodersIsWhatIsAllocated) {
   }
 }
 
-constexpr ModelOptions kWithMtp{
+constexpr model::ModelOptions kWithMtp{
     .context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .load_mtp = true, .available_bytes = kMemory};
 
-std::pair<ModelMemory, ModelMemory> plans_without_and_with_mtp(const gguf::Reader& file) {
-  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  ModelOptions without = kWithMtp;
+std::pair<model::ModelMemory, model::ModelMemory> plans_without_and_with_mtp(const gguf::Reader& file) {
+  const auto backend = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+  model::ModelOptions without = kWithMtp;
   without.load_mtp = false;
-  return {model_memory(file, *backend, without).value(), model_memory(file, *backend, kWithMtp).value()};
+  return {model::model_memory(file, *backend, without).value(), model::model_memory(file, *backend, kWithMtp).value()};
 }
 
 // The MTP module needs weights, cache pages and arrays.
@@ -265,7 +268,7 @@ TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadIsWhatIsAllocated) {
   const mtp::Folder folder;
   const auto model = gguf::Reader::open(mtp::make_model(folder / "model.gguf")).value();
   const auto file = gguf::Reader::open(mtp::make_with_dspark(model, folder / "dspark.gguf")).value();
-  const ModelOptions options{
+  const model::ModelOptions options{
       .context_tokens = 256, .batch_tokens_max = 16, .logits_max = 2, .load_mtp = true, .available_bytes = kMemory};
   expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, unplanned_of_small(file));
 }
@@ -285,12 +288,12 @@ TEST_F(MemoryPlanTest, ThePlanOfADraftingHeadOfV41IsWhatIsAllocated) {
 TEST_F(MemoryPlanTest, ThePlanOfAnAssistantIsWhatIsAllocated) {
   const auto file = gguf::Reader::open(test_data("/converted/gemma4.gguf")).value();
   const auto assistant = gguf::Reader::open(test_data("/converted/gemma4-assistant.gguf")).value();
-  const ModelOptions options{.context_tokens = 256,
-                             .batch_tokens_max = 8,
-                             .logits_max = 2,
-                             .load_mtp = true,
-                             .mtp_file = &assistant,
-                             .available_bytes = kMemory};
+  const model::ModelOptions options{.context_tokens = 256,
+                                    .batch_tokens_max = 8,
+                                    .logits_max = 2,
+                                    .load_mtp = true,
+                                    .mtp_file = &assistant,
+                                    .available_bytes = kMemory};
   expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1},
                     unplanned_of_small(file) + unplanned_of_small(assistant));
 }
@@ -299,8 +302,9 @@ TEST_F(MemoryPlanTest, ThePlanOfAnAssistantIsWhatIsAllocated) {
 TEST_F(MemoryPlanTest, ThePlanOfAHostTierIsWhatIsAllocated) {
   const auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
   ASSERT_TRUE(file.has_value());
-  const ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
-  const MemoryRequest wishes{.context_tokens = 256, .sequences = 1, .kv_host_bytes = 256 << 20};
+  const model::ModelOptions options{
+      .context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
+  const loader::MemoryRequest wishes{.context_tokens = 256, .sequences = 1, .kv_host_bytes = 256 << 20};
   expect_as_planned(*file, options, wishes, kUnplannedOfSmallMax);
 }
 
@@ -311,11 +315,11 @@ TEST_F(MemoryPlanTest, ThePlanOfQuantisedWeightsIsWhatIsAllocated) {
   const gguf::Reader file = hollow(synth::Shape::of_architecture("deepseek4").value(), types);
   for (const bool in_place : {false, true}) {
     SCOPED_TRACE(in_place);
-    const ModelOptions options{.context_tokens = 256,
-                               .batch_tokens_max = 8,
-                               .logits_max = 2,
-                               .available_bytes = kMemory,
-                               .weights_in_place = in_place};
+    const model::ModelOptions options{.context_tokens = 256,
+                                      .batch_tokens_max = 8,
+                                      .logits_max = 2,
+                                      .available_bytes = kMemory,
+                                      .weights_in_place = in_place};
     expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
   }
 }

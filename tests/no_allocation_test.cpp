@@ -63,19 +63,19 @@ namespace cairn {
 namespace {
 
 struct Sequence {
-  PageTable pages;
+  cache::PageTable pages;
   int32_t position = 0;
 };
 
 /// Runs two steps over three sequences: a prompt's chunk and two decoded tokens, then three decoded tokens.
-void run_steps(Runner& runner, const PagePool& pool, std::vector<Sequence>& sequences,
+void run_steps(model::Runner& runner, const cache::PagePool& pool, std::vector<Sequence>& sequences,
                const std::vector<TokenId>& tokens) {
   for (const int32_t first_rows : {20, 1}) {
-    std::array<BatchSlice, 3> slices;
+    std::array<model::BatchSlice, 3> slices;
     int32_t rows = 0;
     for (size_t i = 0; i < slices.size(); ++i) {
       const int32_t count = i == 0 ? first_rows : 1;
-      slices[i] = {SequenceId{}, rows, count, sequences[i].position, &sequences[i].pages, LogitsWanted::kLast};
+      slices[i] = {SequenceId{}, rows, count, sequences[i].position, &sequences[i].pages, model::LogitsWanted::kLast};
       sequences[i].position += count;
       rows += count;
     }
@@ -90,15 +90,15 @@ gguf::Reader model_of_tests(const char* name) {
   return gguf::Reader::open(std::filesystem::path(test_data()) / "models" / name).value();
 }
 
-void expect_steps_without_allocation(const gguf::Reader& file, std::span<const LoraAdapter> adapters) {
+void expect_steps_without_allocation(const gguf::Reader& file, std::span<const model::LoraAdapter> adapters) {
   for (const int threads : {1, 2}) {
-    const auto backend = make_cpu_backend({.threads = threads, .isa = ""});
+    const auto backend = kernels::make_cpu_backend({.threads = threads, .isa = ""});
     ASSERT_TRUE(backend.has_value());
-    const auto runner = load_model(
+    const auto runner = model::load_model(
         file, **backend, {.context_tokens = 512, .batch_tokens_max = 32, .logits_max = 4, .adapters = adapters});
     ASSERT_TRUE(runner.has_value());
     const std::vector<int32_t> pages((*runner)->kv_layout().groups.size(), 48);
-    auto pool = PagePool::create(**backend, (*runner)->kv_layout(), pages);
+    auto pool = cache::PagePool::create(**backend, (*runner)->kv_layout(), pages);
     ASSERT_TRUE(pool.has_value());
     std::vector<Sequence> sequences(3);
     for (Sequence& sequence : sequences) ASSERT_TRUE(pool->extend(sequence.pages, 512));
@@ -119,17 +119,18 @@ TEST(NoAllocationWithAdaptersTest, StepsAllocateNothing) {
     std::vector<AddedTensor> merged, parts = parts_of(file, 1, 1, merged);
     add_table_parts(file, 1, 1, parts, merged);
     const AdapterFile adapter("no_allocation", architecture, parts);
-    const std::vector<LoraFile> files = {{adapter.path(), 0.01F}};
-    expect_steps_without_allocation(file, open_lora_adapters(files, architecture).value());
+    const std::vector<model::LoraFile> files = {{adapter.path(), 0.01F}};
+    expect_steps_without_allocation(file, model::open_lora_adapters(files, architecture).value());
   }
 }
 
 /// Runs a step, and makes four drafts after each of its sequences.
-void draft(Runner& runner, Drafter& drafter, const PagePool& pool, std::vector<Sequence>& sequences,
-           const std::vector<TokenId>& tokens, std::vector<std::vector<TokenId>>& proposed) {
+void draft(model::Runner& runner, engine::Drafter& drafter, const cache::PagePool& pool,
+           std::vector<Sequence>& sequences, const std::vector<TokenId>& tokens,
+           std::vector<std::vector<TokenId>>& proposed) {
   constexpr int32_t kDepth = 4;
   run_steps(runner, pool, sequences, tokens);
-  std::array<DraftRequest, 3> requests;
+  std::array<engine::DraftRequest, 3> requests;
   for (size_t i = 0; i < requests.size(); ++i) {
     proposed[i].clear();
     const auto known = static_cast<size_t>(sequences[i].position) + 1;
@@ -143,13 +144,13 @@ void expect_drafts_without_allocation(const std::filesystem::path& path) {
   const auto file = gguf::Reader::open(path);
   ASSERT_TRUE(file.has_value());
   for (const int threads : {1, 2}) {
-    const auto backend = make_cpu_backend({.threads = threads, .isa = ""}).value();
-    const ModelOptions options{.context_tokens = 512, .batch_tokens_max = 32, .logits_max = 4, .load_mtp = true};
-    const auto runner = load_model(*file, *backend, options).value();
+    const auto backend = kernels::make_cpu_backend({.threads = threads, .isa = ""}).value();
+    const model::ModelOptions options{.context_tokens = 512, .batch_tokens_max = 32, .logits_max = 4, .load_mtp = true};
+    const auto runner = model::load_model(*file, *backend, options).value();
     ASSERT_TRUE(runner->has_mtp());
     const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 48);
-    PagePool pool = PagePool::create(*backend, runner->kv_layout(), pages).value();
-    const auto drafter = make_mtp_drafter(*runner);
+    cache::PagePool pool = cache::PagePool::create(*backend, runner->kv_layout(), pages).value();
+    const auto drafter = engine::make_mtp_drafter(*runner);
     std::vector<Sequence> sequences(3);
     for (Sequence& sequence : sequences) ASSERT_TRUE(pool.extend(sequence.pages, 512));
     const std::vector<TokenId> tokens(512, TokenId{5});

@@ -28,7 +28,7 @@ class PackCacheTest : public testing::Test {
     model_ = folder_ / "model.gguf";
     packed_ = folder_ / "model.gguf.packed";
     const auto trained = std::filesystem::path(test_data()) / "trained/stories260K-f32.gguf";
-    ASSERT_TRUE(quantize_file(trained, model_, {.mix = QuantizeMix::kQ8_0}).has_value());
+    ASSERT_TRUE(convert::quantize_file(trained, model_, {.mix = convert::QuantizeMix::kQ8_0}).has_value());
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
@@ -36,15 +36,15 @@ class PackCacheTest : public testing::Test {
   // weights.
   std::vector<float> logits(bool& mapped, bool use_cache = true) const {
     const auto file = gguf::Reader::open(model_).value();
-    const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-    PackCache cache(model_, file, backend->packed_format_id());
+    const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+    model::PackCache cache(model_, file, backend->packed_format_id());
     mapped = !cache.find("output.weight").empty() || !cache.find("token_embd.weight").empty();
-    const auto runner = load_model(file, *backend, {.pack_cache = use_cache ? &cache : nullptr}).value();
-    PagePool pool = PagePool::create(*backend, runner->kv_layout(), std::vector<int32_t>(1, 1)).value();
-    PageTable pages;
+    const auto runner = model::load_model(file, *backend, {.pack_cache = use_cache ? &cache : nullptr}).value();
+    cache::PagePool pool = cache::PagePool::create(*backend, runner->kv_layout(), std::vector<int32_t>(1, 1)).value();
+    cache::PageTable pages;
     EXPECT_TRUE(pool.extend(pages, 5));
     const std::vector<TokenId> tokens = {TokenId{1}, TokenId{50}, TokenId{60}, TokenId{70}, TokenId{80}};
-    const BatchSlice slice{SequenceId{}, 0, 5, 0, &pages, LogitsWanted::kAll};
+    const model::BatchSlice slice{SequenceId{}, 0, 5, 0, &pages, model::LogitsWanted::kAll};
     const auto view = runner->step({tokens, std::span(&slice, 1), &pool}).value();
     pool.release(pages);
     return {view.values.begin(), view.values.end()};
@@ -71,11 +71,11 @@ TEST_F(PackCacheTest, IsRewrittenForAnotherModelOfTheSameName) {
   logits(mapped);
   // A model of the same shapes with other weights.
   const auto f16 = folder_ / "f16.gguf";
-  ASSERT_TRUE(quantize_file(std::filesystem::path(test_data()) / "trained/stories260K-f32.gguf", f16,
-                            {.mix = QuantizeMix::kQ4_0})
+  ASSERT_TRUE(convert::quantize_file(std::filesystem::path(test_data()) / "trained/stories260K-f32.gguf", f16,
+                                     {.mix = convert::QuantizeMix::kQ4_0})
                   .has_value());
   const auto time = std::filesystem::last_write_time(model_);
-  ASSERT_TRUE(quantize_file(f16, model_, {.mix = QuantizeMix::kQ8_0}).has_value());
+  ASSERT_TRUE(convert::quantize_file(f16, model_, {.mix = convert::QuantizeMix::kQ8_0}).has_value());
   std::filesystem::last_write_time(model_, time);
   const std::vector<float> without = logits(mapped, false);
   EXPECT_EQ(logits(mapped), without);
@@ -88,7 +88,7 @@ TEST_F(PackCacheTest, IsRewrittenForATouchedFileAndForAnotherFormat) {
   bool mapped = true;
   logits(mapped);
   const auto file = gguf::Reader::open(model_).value();
-  EXPECT_TRUE(PackCache(model_, file, "another format").find("output.weight").empty());
+  EXPECT_TRUE(model::PackCache(model_, file, "another format").find("output.weight").empty());
   std::filesystem::last_write_time(model_, std::filesystem::last_write_time(model_) + std::chrono::seconds(1));
   logits(mapped);
   EXPECT_FALSE(mapped);
@@ -127,9 +127,9 @@ TEST_F(PackCacheTest, AFlippedBitOfAWeightIsFoundAndMadeAgain) {
 }
 
 TEST_F(PackCacheTest, ACopyOfAnotherSizeIsNotUsed) {
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
   const std::vector<std::byte> rows(16 * 34), wrong(16 * 34 + 1);
-  HostMatrix matrix;
+  kernels::HostMatrix matrix;
   matrix.type = TensorType::kQ8_0;
   matrix.rows = 16;
   matrix.cols = 32;
@@ -141,8 +141,8 @@ TEST_F(PackCacheTest, ACopyOfAnotherSizeIsNotUsed) {
 // A device with memory of its own has no packed format: the host cannot read the packed copies.
 TEST_F(PackCacheTest, ABackendWithoutAPackedFormatWritesNoFile) {
   const auto file = gguf::Reader::open(model_).value();
-  PackCache cache(model_, file, "");
-  cache.add("output.weight", std::make_shared<Buffer>());
+  model::PackCache cache(model_, file, "");
+  cache.add("output.weight", std::make_shared<kernels::Buffer>());
   ASSERT_TRUE(cache.save().has_value());
   EXPECT_FALSE(std::filesystem::exists(packed_));
   EXPECT_TRUE(cache.find("output.weight").empty());
@@ -150,10 +150,10 @@ TEST_F(PackCacheTest, ABackendWithoutAPackedFormatWritesNoFile) {
 
 TEST_F(PackCacheTest, SavingInAMissingFolderIsAnError) {
   const auto file = gguf::Reader::open(model_).value();
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  PackCache cache(folder_ / "no such folder" / "model.gguf", file, backend->packed_format_id());
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  model::PackCache cache(folder_ / "no such folder" / "model.gguf", file, backend->packed_format_id());
   // The packed copies work all the same.
-  EXPECT_TRUE(load_model(file, *backend, {.pack_cache = &cache}).has_value());
+  EXPECT_TRUE(model::load_model(file, *backend, {.pack_cache = &cache}).has_value());
   const auto saved = cache.save();
   ASSERT_FALSE(saved.has_value());
   EXPECT_EQ(saved.error().code, Code::kIo);

@@ -31,20 +31,21 @@ struct Limits {
 };
 
 /// Scores of all windows by a model loaded for them.
-Result<std::vector<PositionScore>> scores_of(const std::string& name, std::span<const TokenId> tokens,
-                                             const ScoreOptions& options, Limits limits = {}) {
+Result<std::vector<perplexity::PositionScore>> scores_of(const std::string& name, std::span<const TokenId> tokens,
+                                                         const perplexity::ScoreOptions& options, Limits limits = {}) {
   const auto path = std::filesystem::path(test_data()) / name;
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
-  CAIRN_TRY(const auto backend, make_cpu_backend({.threads = limits.threads, .isa = ""}));
-  CAIRN_TRY(const auto runner, load_model(file, *backend,
-                                          {.context_tokens = options.windows.tokens,
-                                           .kv_type = KvType::kF32,
-                                           .batch_tokens_max = limits.rows,
-                                           .logits_max = limits.logit_rows}));
-  CAIRN_TRY(PagePool pool, PagePool::create(*backend, runner->kv_layout(),
-                                            window_pages(runner->kv_layout(), options.windows, options.at_once)));
+  CAIRN_TRY(const auto backend, kernels::make_cpu_backend({.threads = limits.threads, .isa = ""}));
+  CAIRN_TRY(const auto runner, model::load_model(file, *backend,
+                                                 {.context_tokens = options.windows.tokens,
+                                                  .kv_type = kernels::KvType::kF32,
+                                                  .batch_tokens_max = limits.rows,
+                                                  .logits_max = limits.logit_rows}));
+  CAIRN_TRY(cache::PagePool pool,
+            cache::PagePool::create(*backend, runner->kv_layout(),
+                                    perplexity::window_pages(runner->kv_layout(), options.windows, options.at_once)));
   ThreadPool threads(limits.threads);
-  return score_windows(*runner, pool, threads, tokens, options);
+  return perplexity::score_windows(*runner, pool, threads, tokens, options);
 }
 
 std::vector<TokenId> random_tokens(int32_t count, int32_t vocabulary) {
@@ -61,7 +62,7 @@ TEST(PerplexityWindows, ScoresAreThoseOfReferenceLogits) {
     for (size_t i = 0; i < prompt.positions.size(); ++i) {
       // The window whose last counted position is this one.
       const int32_t tokens = prompt.positions[i] + 2;
-      if (tokens < kWindowTokensMin || tokens > std::ssize(prompt.tokens)) continue;
+      if (tokens < perplexity::kWindowTokensMin || tokens > std::ssize(prompt.tokens)) continue;
       const auto scores = scores_of("models/llama.gguf", std::span(prompt.tokens).first(tokens),
                                     {.windows = {.tokens = tokens, .stride = 1}});
       ASSERT_TRUE(scores.has_value()) << scores.error().text();
@@ -71,7 +72,7 @@ TEST(PerplexityWindows, ScoresAreThoseOfReferenceLogits) {
       for (const float logit : logits) total += std::exp(static_cast<double>(logit));
       const double expected = std::log(total) - logits[static_cast<size_t>(index(prompt.tokens[tokens - 1]))];
       EXPECT_NEAR((*scores)[0].nll, expected, 2e-3) << "after position " << prompt.positions[i];
-      EXPECT_NEAR(perplexity_of(*scores).value, std::exp(expected), std::exp(expected) * 2e-3);
+      EXPECT_NEAR(perplexity::perplexity_of(*scores).value, std::exp(expected), std::exp(expected) * 2e-3);
       ++compared;
     }
   }
@@ -81,7 +82,7 @@ TEST(PerplexityWindows, ScoresAreThoseOfReferenceLogits) {
 TEST(PerplexityWindows, ScoresDoNotDependOnBatchOrThreads) {
   const auto tokens = random_tokens(7 * 32 + 5, 316);
   for (const int32_t stride : {0, 8}) {
-    ScoreOptions options{.windows = {.tokens = 32, .stride = stride, .first = TokenId{1}}};
+    perplexity::ScoreOptions options{.windows = {.tokens = 32, .stride = stride, .first = TokenId{1}}};
     const auto expected = scores_of("models/llama.gguf", tokens, options);
     ASSERT_TRUE(expected.has_value()) << expected.error().text();
     EXPECT_EQ(std::ssize(*expected), options.windows.of(std::ssize(tokens)) * options.windows.counted());
@@ -98,18 +99,18 @@ TEST(PerplexityWindows, ScoresDoNotDependOnBatchOrThreads) {
 }
 
 TEST(PerplexityWindows, WindowsAndCountedPositionsAreWhereTheyShouldBe) {
-  const Windows halves{.tokens = 8};
+  const perplexity::Windows halves{.tokens = 8};
   EXPECT_EQ(halves.counted(), 3);  // positions 4, 5 and 6 predict tokens 5, 6 and 7
   EXPECT_EQ(halves.counted_begin(), 4);
   EXPECT_EQ(halves.of(7), 0);
   EXPECT_EQ(halves.of(23), 2);
-  const Windows strided{.tokens = 8, .stride = 3};
+  const perplexity::Windows strided{.tokens = 8, .stride = 3};
   EXPECT_EQ(strided.counted_begin(), 4);
   EXPECT_EQ(strided.of(8), 1);
   EXPECT_EQ(strided.of(14), 3);
   // The first token is replaced, so another one there changes nothing.
   auto tokens = random_tokens(8, 316);
-  const ScoreOptions options{.windows = {.tokens = 8, .first = TokenId{1}}};
+  const perplexity::ScoreOptions options{.windows = {.tokens = 8, .first = TokenId{1}}};
   const auto before = scores_of("models/llama.gguf", tokens, options);
   tokens[0] = TokenId{index(tokens[0]) == 5 ? 6 : 5};
   const auto after = scores_of("models/llama.gguf", tokens, options);
@@ -129,8 +130,8 @@ class PerplexityAgainst : public testing::Test {
 
 TEST_F(PerplexityAgainst, TheDivergenceFromTheSameModelIsZero) {
   const auto tokens = random_tokens(5 * 32, 316);
-  ScoreOptions options{.windows = {.tokens = 32, .first = TokenId{1}}, .at_once = 2};
-  auto writer = LogitsFileWriter::create(path_, {32, 316, 5}, tokens);
+  perplexity::ScoreOptions options{.windows = {.tokens = 32, .first = TokenId{1}}, .at_once = 2};
+  auto writer = perplexity::LogitsFileWriter::create(path_, {32, 316, 5}, tokens);
   ASSERT_TRUE(writer.has_value()) << writer.error().text();
   options.save = &*writer;
   const auto saved = scores_of("models/llama.gguf", tokens, options, {.threads = 2});
@@ -138,26 +139,26 @@ TEST_F(PerplexityAgainst, TheDivergenceFromTheSameModelIsZero) {
   EXPECT_FALSE(std::filesystem::exists(path_));
   ASSERT_TRUE(writer->finish().has_value());
 
-  const auto base = LogitsFile::open(path_);
+  const auto base = perplexity::LogitsFile::open(path_);
   ASSERT_TRUE(base.has_value()) << base.error().text();
   EXPECT_EQ(base->tokens(), tokens);
   options.save = nullptr;
   options.against = &*base;
   const auto scores = scores_of("models/llama.gguf", tokens, options);
   ASSERT_TRUE(scores.has_value()) << scores.error().text();
-  const ModelComparison compared = compare_models(*scores);
+  const perplexity::ModelComparison compared = perplexity::compare_models(*scores);
   EXPECT_NEAR(compared.divergence.value, 0, 1e-5);
   EXPECT_LT(compared.divergence_largest, 3e-4);
   EXPECT_EQ(compared.same_first.value, 1);
   EXPECT_NEAR(compared.log_perplexity_ratio.value, 0, 1e-4);
   EXPECT_GT(compared.correlation, 0.99999);
-  EXPECT_EQ(perplexity_of(*scores).value, perplexity_of(*saved).value);
+  EXPECT_EQ(perplexity::perplexity_of(*scores).value, perplexity::perplexity_of(*saved).value);
 
   // Another model of the same vocabulary has a divergence above 0.
   const auto others = scores_of("models/gemma.gguf", tokens, options);
   ASSERT_TRUE(others.has_value()) << others.error().text();
-  EXPECT_GT(compare_models(*others).divergence.value, 0.01);
-  EXPECT_LT(compare_models(*others).same_first.value, 1);
+  EXPECT_GT(perplexity::compare_models(*others).divergence.value, 0.01);
+  EXPECT_LT(perplexity::compare_models(*others).same_first.value, 1);
 }
 
 }  // namespace

@@ -67,8 +67,8 @@ void expect_error(const std::string& model, const std::vector<AddedTensor>& tens
   const EditedModel edited(fixture(path_of(model)), "recurrent", tensors, keys);
   const auto file = gguf::Reader::open(edited.path());
   ASSERT_TRUE(file.has_value());
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  const auto runner = load_model(*file, *backend, {});
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto runner = model::load_model(*file, *backend, {});
   ASSERT_FALSE(runner.has_value()) << "it loaded: " << *parts.begin();
   EXPECT_EQ(runner.error().code, code) << runner.error().text();
   for (const std::string_view part : parts) {
@@ -275,9 +275,9 @@ TEST(RecurrentStates, AllLayersOfADeviceShareASlotWithoutPages) {
        {Case{"qwen35", 2, 3 * 4 * (3 * 256 + 4 * 32 * 32)}, Case{"lfm2", 2, 2 * 4 * 2 * 64},
         Case{"mamba2", 1, 2 * 4 * (3 * 192 + 8 * 16 * 16)}, Case{kKimi, 2, 3 * 4 * (3 * 288 + 4 * 24 * 24)}}) {
     Model model(path_of(c.name), 64, "", 1);
-    const std::vector<KvGroup>& groups = model.runner().kv_layout().groups;
+    const std::vector<cache::KvGroup>& groups = model.runner().kv_layout().groups;
     ASSERT_EQ(groups.size(), c.groups) << c.name;
-    const auto state = std::ranges::find(groups, KvKind::kState, &KvGroup::kind);
+    const auto state = std::ranges::find(groups, cache::KvKind::kState, &cache::KvGroup::kind);
     ASSERT_NE(state, groups.end()) << c.name;
     EXPECT_EQ(state->state_bytes, c.state_bytes) << c.name;
     EXPECT_TRUE(state->layers.empty());
@@ -289,8 +289,9 @@ TEST(RecurrentStates, ASequenceBeginsFromNothingWhateverIsInItsSlot) {
   for (const char* name : {"qwen35", "lfm2", "mamba2", kKimi}) {
     Model model(path_of(name), 64, "", 1);
     const std::vector<float> whole = logits_of(model, kTokens, 64);
-    const std::vector<KvGroup>& groups = model.runner().kv_layout().groups;
-    const auto group = static_cast<int32_t>(std::ranges::find(groups, KvKind::kState, &KvGroup::kind) - groups.begin());
+    const std::vector<cache::KvGroup>& groups = model.runner().kv_layout().groups;
+    const auto group =
+        static_cast<int32_t>(std::ranges::find(groups, cache::KvKind::kState, &cache::KvGroup::kind) - groups.begin());
     const int64_t bytes = model.pool().layout().page_bytes(groups[group]);
     const std::vector<float> garbage(bytes / sizeof(float), std::nanf(""));
     for (int32_t slot = 0; slot < kPoolPages; ++slot) {
@@ -306,10 +307,10 @@ TEST(RecurrentStates, ACopiedSlotContinuesWhereItWasCopied) {
   const std::vector<float> whole = logits_of(model, kTokens, 64);
   const int64_t vocabulary = model.runner().vocabulary();
   constexpr int32_t kCut = 6;
-  PageTable first, second;
+  cache::PageTable first, second;
   ASSERT_TRUE(model.pool().extend(first, kCut) && model.pool().extend(second, static_cast<int32_t>(kTokens.size())));
-  const auto run = [&](PageTable& pages, int32_t begin, int32_t rows) {
-    const BatchSlice slice{SequenceId{}, 0, rows, begin, &pages, LogitsWanted::kAll};
+  const auto run = [&](cache::PageTable& pages, int32_t begin, int32_t rows) {
+    const model::BatchSlice slice{SequenceId{}, 0, rows, begin, &pages, model::LogitsWanted::kAll};
     const auto view = model.runner().step({std::span(kTokens).subspan(begin, rows), {&slice, 1}, &model.pool()});
     EXPECT_TRUE(view.has_value());
     return std::vector<float>(view->values.begin(), view->values.end());
@@ -338,23 +339,23 @@ class DraftedSequence {
   bool done() const { return position_ == kTokensMax; }
 
   /// Its rows of the next step.
-  BatchSlice begin(std::vector<TokenId>& rows) {
+  model::BatchSlice begin(std::vector<TokenId>& rows) {
     kept_ = std::min(up_to(kDraftsMax) + 1, kTokensMax - position_);
     right_ = std::min(up_to(kDraftsMax), kTokensMax - position_ - kept_);
     const int32_t wrong = up_to(kDraftsMax - right_);
-    const BatchSlice slice{.row_begin = static_cast<int32_t>(rows.size()),
-                           .rows = kept_ + right_ + wrong,
-                           .position_begin = position_,
-                           .pages = &pages_,
-                           .logits = LogitsWanted::kAll,
-                           .drafts = right_ + wrong};
+    const model::BatchSlice slice{.row_begin = static_cast<int32_t>(rows.size()),
+                                  .rows = kept_ + right_ + wrong,
+                                  .position_begin = position_,
+                                  .pages = &pages_,
+                                  .logits = model::LogitsWanted::kAll,
+                                  .drafts = right_ + wrong};
     const auto next = tokens_.begin() + position_;
     rows.insert(rows.end(), next, next + kept_ + right_);
     for (int32_t i = 0; i < wrong; ++i) rows.push_back(TokenId{up_to(kTokensMax)});
     return slice;
   }
   /// Compares the logits of its rows that are right, and keeps some of its drafts.
-  void end(const BatchSlice& slice, const LogitsView& logits) {
+  void end(const model::BatchSlice& slice, const model::LogitsView& logits) {
     const int64_t rows = kept_ + right_, vocabulary = logits.vocabulary;
     expect_same_bytes(logits.values.subspan(slice.row_begin * vocabulary, rows * vocabulary),
                       std::span(whole_).subspan(position_ * vocabulary, rows * vocabulary), "with drafts");
@@ -374,7 +375,7 @@ class DraftedSequence {
   std::mt19937 random_;
   std::vector<TokenId> tokens_;
   std::vector<float> whole_;
-  PageTable pages_;
+  cache::PageTable pages_;
   int32_t position_ = 0;
   int32_t kept_ = 0, right_ = 0;  // rows of the step in progress
 };
@@ -389,7 +390,7 @@ TEST(RecurrentStates, DraftsThatAreKeptInWholeOrInPartOrNotAtAllLeaveTheSameByte
       DraftedSequence first(model, 1), second(model, 2);
       while (!first.done() || !second.done()) {
         std::vector<TokenId> rows;
-        std::vector<BatchSlice> slices;
+        std::vector<model::BatchSlice> slices;
         std::vector<DraftedSequence*> running;
         for (DraftedSequence* each : {&first, &second}) {
           if (each->done()) continue;
@@ -407,28 +408,28 @@ TEST(RecurrentStates, DraftsThatAreKeptInWholeOrInPartOrNotAtAllLeaveTheSameByte
 // Layers on two devices have a slot on each.
 TEST(RecurrentStates, StagesOfAPipelineHaveSlotsOfTheirOwn) {
   const auto file = gguf::Reader::open(fixture(path_of("qwen35"))).value();
-  const auto one = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  const auto two = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  const PipelineStage stages[] = {{.backend = one.get(), .layers = 2}, {.backend = two.get()}};
-  const auto runner = load_model(file, stages, {.context_tokens = 64}).value();
-  const KvLayout& layout = runner->kv_layout();
+  const auto one = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto two = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const model::PipelineStage stages[] = {{.backend = one.get(), .layers = 2}, {.backend = two.get()}};
+  const auto runner = model::load_model(file, stages, {.context_tokens = 64}).value();
+  const cache::KvLayout& layout = runner->kv_layout();
   const int64_t layer = 4 * (3 * 256 + 4 * 32 * 32);
   ASSERT_EQ(layout.groups.size(), 3u);
   EXPECT_EQ(layout.groups[0].state_bytes, 2 * layer);
   EXPECT_EQ(layout.groups[1].state_bytes, layer);
   EXPECT_EQ(layout.groups[1].device, 1);
-  DeviceMemory* const devices[] = {one.get(), two.get()};
+  kernels::DeviceMemory* const devices[] = {one.get(), two.get()};
   const std::vector<int32_t> pages(layout.groups.size(), 4);
   struct Split {
-    Runner& of;
-    PagePool pages;
-    Runner& runner() { return of; }
-    PagePool& pool() { return pages; }
-  } split{*runner, PagePool::create(devices, layout, pages).value()};
+    model::Runner& of;
+    cache::PagePool pages;
+    model::Runner& runner() { return of; }
+    cache::PagePool& pool() { return pages; }
+  } split{*runner, cache::PagePool::create(devices, layout, pages).value()};
   TestSequence sequence(split);
   std::vector<float> all;
   for (const TokenId token : kTokens) {
-    const auto rows = sequence.step({&token, 1}, LogitsWanted::kAll);
+    const auto rows = sequence.step({&token, 1}, model::LogitsWanted::kAll);
     all.insert(all.end(), rows.begin(), rows.end());
   }
   expect_same_bytes(all, logits_without_change("qwen35"), "two stages");

@@ -27,9 +27,9 @@ constexpr int kRequests = 17;
 
 /// A model and an engine over it, destroyed in the right order.
 struct Served {
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Runner> runner;
-  std::unique_ptr<Engine> engine;
+  std::unique_ptr<kernels::Backend> backend;
+  std::unique_ptr<model::Runner> runner;
+  std::unique_ptr<engine::Engine> engine;
 };
 
 struct Model {
@@ -46,37 +46,38 @@ class SameBytes : public testing::TestWithParam<Model> {
     auto file = gguf::Reader::open(test_data() + GetParam().file);
     ASSERT_TRUE(file.has_value()) << file.error().text();
     file_ = std::make_unique<gguf::Reader>(std::move(*file));
-    auto tokenizer = Tokenizer::load(file_->metadata());
+    auto tokenizer = tokenizer::Tokenizer::load(file_->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
     tokenizer_ = std::move(*tokenizer);
     folder_ = testing::TempDir() + "cairn-same-bytes-" + random_id();
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  Served serve(int threads, KvType kv_type, EngineOptions options, int32_t pages) {
+  Served serve(int threads, kernels::KvType kv_type, engine::EngineOptions options, int32_t pages) {
     Served served;
-    served.backend = make_cpu_backend({.threads = threads, .isa = ""}).value();
-    served.runner = load_model(*file_, *served.backend, {.kv_type = kv_type, .batch_tokens_max = 128}).value();
+    served.backend = kernels::make_cpu_backend({.threads = threads, .isa = ""}).value();
+    served.runner = model::load_model(*file_, *served.backend, {.kv_type = kv_type, .batch_tokens_max = 128}).value();
     options.kv_pages.assign(served.runner->kv_layout().groups.size(), pages);
     if (options.prefix_cache) {
-      auto worker = disk::DiskWorker::open(folder_, {}).value();
+      auto worker = cache::disk::DiskWorker::open(folder_, {}).value();
       options.kv_disk =
-          disk::DiskTier::create(std::move(worker), served.runner->kv_layout(), "same bytes", "{}", {1, 1}).value();
+          cache::disk::DiskTier::create(std::move(worker), served.runner->kv_layout(), "same bytes", "{}", {1, 1})
+              .value();
     }
-    auto engine = Engine::create(*served.runner, *served.backend, *tokenizer_, options);
+    auto engine = engine::Engine::create(*served.runner, *served.backend, *tokenizer_, options);
     EXPECT_TRUE(engine.has_value()) << engine.error().text();
     served.engine = std::move(*engine);
     return served;
   }
 
-  std::vector<GenerateRequest> requests(std::mt19937& random) const {
+  std::vector<engine::GenerateRequest> requests(std::mt19937& random) const {
     const std::string story =
         "Once upon a time there was a little dog. The dog liked to run in the park. One day the dog saw a red ball. "
         "The dog ran to the ball. The ball was big. The dog was happy. ";
-    std::vector<GenerateRequest> requests;
+    std::vector<engine::GenerateRequest> requests;
     for (int i = 0; i < kRequests; ++i) {
       const size_t cut = 1 + random() % (story.size() - 1);
-      GenerateRequest request;
+      engine::GenerateRequest request;
       request.prompt = tokenizer_->encode(story.substr(0, cut) + (random() % 2 == 0 ? story : ""), {}).value();
       request.max_tokens = static_cast<int32_t>(10 + random() % 60);
       request.sampling.temperature = i % 2 == 0 ? 0.0f : 0.9f;
@@ -90,28 +91,29 @@ class SameBytes : public testing::TestWithParam<Model> {
 
   std::string folder_;  // of the disk tier, which outlives each engine
   std::unique_ptr<gguf::Reader> file_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
 };
 
 TEST_P(SameBytes, AnswersDoNotDependOnLoadCacheOrSpeculation) {
   std::mt19937 random(kSeed);
   int64_t cached = 0, preempted = 0, drafted = 0, accepted = 0, from_disk = 0;
-  for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kQ8_0, KvType::kBF16}) {
-    const std::vector<GenerateRequest> asked = requests(random);
+  for (const kernels::KvType kv_type :
+       {kernels::KvType::kF32, kernels::KvType::kF16, kernels::KvType::kQ8_0, kernels::KvType::kBF16}) {
+    const std::vector<engine::GenerateRequest> asked = requests(random);
     std::vector<std::string> alone;
-    EngineOptions plain_options;
+    engine::EngineOptions plain_options;
     plain_options.sequences_max = 1;
     plain_options.prefix_cache = false;
     {
       const Served plain = serve(1, kv_type, plain_options, 64);
-      for (const GenerateRequest& request : asked) {
+      for (const engine::GenerateRequest& request : asked) {
         auto stream = plain.engine->submit(request);
         ASSERT_TRUE(stream.has_value()) << stream.error().text();
-        alone.push_back(collect(**stream).text);
+        alone.push_back(engine::collect(**stream).text);
       }
     }
     for (int round = 0; round < GetParam().rounds; ++round) {
-      EngineOptions options;
+      engine::EngineOptions options;
       options.sequences_max = static_cast<int32_t>(1 + random() % 17);
       options.prefill_chunk_max = static_cast<int32_t>(1 + random() % 128);
       options.speculation.tokens_max = static_cast<int32_t>(random() % 5);
@@ -121,15 +123,15 @@ TEST_P(SameBytes, AnswersDoNotDependOnLoadCacheOrSpeculation) {
       SCOPED_TRACE(fmt::format("round {}: {} at once, chunks of {}, {} drafts, {} threads, {} pages", round,
                                options.sequences_max, options.prefill_chunk_max, options.speculation.tokens_max,
                                threads, pages));
-      std::vector<std::unique_ptr<GenerateStream>> streams;
-      for (GenerateRequest request : asked) {
-        request.priority = random() % 3 == 0 ? Priority::kBatch : Priority::kInteractive;
+      std::vector<std::unique_ptr<engine::GenerateStream>> streams;
+      for (engine::GenerateRequest request : asked) {
+        request.priority = random() % 3 == 0 ? engine::Priority::kBatch : engine::Priority::kInteractive;
         auto stream = served.engine->submit(std::move(request));
         ASSERT_TRUE(stream.has_value()) << stream.error().text();
         streams.push_back(std::move(*stream));
       }
       for (size_t i = 0; i < streams.size(); ++i) {
-        const Answer answer = collect(*streams[i]);
+        const engine::Answer answer = engine::collect(*streams[i]);
         EXPECT_EQ(answer.text, alone[i]) << "request " << i;
         cached += answer.finish.usage.cached_tokens;
         from_disk += answer.finish.usage.disk_tokens;

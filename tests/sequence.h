@@ -23,15 +23,15 @@ class TestSequence {
   TestSequence(const TestSequence&) = delete;
 
   int32_t position() const { return position_; }
-  BatchSlice slice(int32_t row_begin, int32_t rows, LogitsWanted logits = LogitsWanted::kAll) {
+  model::BatchSlice slice(int32_t row_begin, int32_t rows, model::LogitsWanted logits = model::LogitsWanted::kAll) {
     EXPECT_TRUE(pool_.extend(pages_, position_ + rows));
-    const BatchSlice slice{SequenceId{}, row_begin, rows, position_, &pages_, logits};
+    const model::BatchSlice slice{SequenceId{}, row_begin, rows, position_, &pages_, logits};
     position_ += rows;
     return slice;
   }
   /// One step of this sequence alone.
-  std::vector<float> step(std::span<const TokenId> tokens, LogitsWanted logits = LogitsWanted::kAll) {
-    const BatchSlice one = slice(0, static_cast<int32_t>(tokens.size()), logits);
+  std::vector<float> step(std::span<const TokenId> tokens, model::LogitsWanted logits = model::LogitsWanted::kAll) {
+    const model::BatchSlice one = slice(0, static_cast<int32_t>(tokens.size()), logits);
     const auto view = runner_.step({tokens, std::span(&one, 1), &pool_});
     EXPECT_TRUE(view.has_value()) << view.error().text();
     return {view->values.begin(), view->values.end()};
@@ -39,14 +39,14 @@ class TestSequence {
   /// Runs a prompt alone, with the maximum number of rows per step; returns the last row's logits.
   std::vector<float> steps(std::span<const TokenId> tokens) {
     const auto rows = static_cast<size_t>(runner_.batch_tokens_max());
-    for (; tokens.size() > rows; tokens = tokens.subspan(rows)) step(tokens.first(rows), LogitsWanted::kNone);
-    return step(tokens, LogitsWanted::kLast);
+    for (; tokens.size() > rows; tokens = tokens.subspan(rows)) step(tokens.first(rows), model::LogitsWanted::kNone);
+    return step(tokens, model::LogitsWanted::kLast);
   }
 
  private:
-  Runner& runner_;
-  PagePool& pool_;
-  PageTable pages_;
+  model::Runner& runner_;
+  cache::PagePool& pool_;
+  cache::PageTable pages_;
   int32_t position_ = 0;
 };
 

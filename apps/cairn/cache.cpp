@@ -23,17 +23,17 @@ struct CacheFlags {
   std::string tenant;
 };
 
-Result<std::unique_ptr<disk::PageStore>> open_store(disk::Files& files, const std::string& folder) {
+Result<std::unique_ptr<cache::disk::PageStore>> open_store(cache::disk::Files& files, const std::string& folder) {
   // Opening would make a folder of any place.
   if (!files.exists(folder + "/secret")) return fail(Code::kNotFound, "{} holds no keys and values", folder);
   // No limit, so that nothing is evicted.
-  return disk::PageStore::open(files, folder, {.bytes_max = INT64_MAX, .daily_bytes_max = 0, .unix_s = {}});
+  return cache::disk::PageStore::open(files, folder, {.bytes_max = INT64_MAX, .daily_bytes_max = 0, .unix_s = {}});
 }
 
 Result<void> list(const CacheFlags& flags) {
-  const auto files = disk::system_files();
+  const auto files = cache::disk::system_files();
   CAIRN_TRY(const auto store, open_store(*files, flags.folder));
-  for (const disk::SpaceSummary& space : store->spaces()) {
+  for (const cache::disk::SpaceSummary& space : store->spaces()) {
     const auto about = nlohmann::json::parse(space.about, nullptr, false);
     const auto said = [&](const char* key) {
       return printable(about.is_object() ? about.value(key, "?") : std::string("?"), kNameShownMax);
@@ -43,13 +43,13 @@ Result<void> list(const CacheFlags& flags) {
     for (const auto& [owner, bytes] : space.owners)
       fmt::print("          tenant {:016x}  {}\n", owner, bytes_text(bytes));
   }
-  const disk::StoreCounts counts = store->counts();
+  const cache::disk::StoreCounts counts = store->counts();
   fmt::print("{} pages, {}\n", counts.pages, bytes_text(counts.bytes));
   return {};
 }
 
 Result<void> verify(const CacheFlags& flags) {
-  const auto files = disk::system_files();
+  const auto files = cache::disk::system_files();
   CAIRN_TRY(const auto store, open_store(*files, flags.folder));
   const int64_t before = store->counts().pages;
   const int64_t wrong = store->verify();
@@ -58,19 +58,19 @@ Result<void> verify(const CacheFlags& flags) {
 }
 
 Result<void> clear(const CacheFlags& flags) {
-  const auto files = disk::system_files();
+  const auto files = cache::disk::system_files();
   if (flags.tenant.empty()) {
     if (!files->exists(flags.folder + "/secret"))
       return fail(Code::kNotFound, "{} holds no keys and values", flags.folder);
-    CAIRN_TRY_VOID(disk::PageStore::erase_all(*files, flags.folder));
+    CAIRN_TRY_VOID(cache::disk::PageStore::erase_all(*files, flags.folder));
     fmt::print("everything is deleted\n");
     return {};
   }
   CAIRN_TRY(const auto store, open_store(*files, flags.folder));
   // An API key, as api/http/tenant.h makes a name of it; that name; or what `list` shows.
   std::vector<uint64_t> owners = {
-      disk::DiskTier::owner(*store, hash64(fmt::format("{:016x}", hash64(flags.tenant)))),
-      disk::DiskTier::owner(*store, hash64(flags.tenant)),
+      cache::disk::DiskTier::owner(*store, hash64(fmt::format("{:016x}", hash64(flags.tenant)))),
+      cache::disk::DiskTier::owner(*store, hash64(flags.tenant)),
   };
   uint64_t shown = 0;
   if (flags.tenant.size() == 16 && std::sscanf(flags.tenant.c_str(), "%16lx", &shown) == 1) owners.push_back(shown);
@@ -81,7 +81,7 @@ Result<void> clear(const CacheFlags& flags) {
 
 }  // namespace
 
-void add_kv_disk_flags(CLI::App& command, KvDiskOptions& options, CLI::Option* no_cache) {
+void add_kv_disk_flags(CLI::App& command, loader::KvDiskOptions& options, CLI::Option* no_cache) {
   auto* folder = command
                      .add_option("--kv-disk", options.folder,
                                  "Folder in which keys and values outlive the process: they hold what was asked, "

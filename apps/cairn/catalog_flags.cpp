@@ -22,7 +22,9 @@ namespace {
 constexpr size_t kSkippedNamedMax = 20;
 constexpr size_t kPathShownMax = 300;
 
-ModelNames names_of(const ServedModel& served) { return {served.model.name, served.model.aliases, served.model.kind}; }
+loader::ModelNames names_of(const loader::ServedModel& served) {
+  return {served.model.name, served.model.aliases, served.model.kind};
+}
 
 }  // namespace
 
@@ -35,12 +37,12 @@ void CatalogFlags::add_to(CLI::App& command) {
                    "Studio's folders)");
 }
 
-Catalog CatalogFlags::scan() const {
-  std::vector<ModelPlace> places;
-  if (const std::string own = models_folder(); !own.empty()) places.push_back({ModelSource::kOwn, own});
-  if (!own_only) std::ranges::move(foreign_places(), std::back_inserter(places));
-  const std::filesystem::path cache = default_cache_folder();
-  return scan_models(places, cache.empty() ? cache : cache / "descriptions.jsonl");
+loader::Catalog CatalogFlags::scan() const {
+  std::vector<loader::ModelPlace> places;
+  if (const std::string own = models_folder(); !own.empty()) places.push_back({loader::ModelSource::kOwn, own});
+  if (!own_only) std::ranges::move(loader::foreign_places(), std::back_inserter(places));
+  const std::filesystem::path cache = loader::default_cache_folder();
+  return loader::scan_models(places, cache.empty() ? cache : cache / "descriptions.jsonl");
 }
 
 void ManagerFlags::add_to(CLI::App& command) {
@@ -56,7 +58,8 @@ void ManagerFlags::add_to(CLI::App& command) {
       .add_option_function<std::string>(
           "--idle-unload",
           [this](const std::string& text) {
-            idle_unload = text == "off" ? KeepAlive{} : api::parse_keep_alive(text).value_or(KeepAlive{});
+            idle_unload =
+                text == "off" ? loader::KeepAlive{} : api::parse_keep_alive(text).value_or(loader::KeepAlive{});
           },
           "Unload a model that nobody has asked for so long, e.g. 30m; off: never (default: 5m, of files that are "
           "given here: off)")
@@ -81,32 +84,32 @@ void ManagerFlags::add_to(CLI::App& command) {
       ->group(group);
 }
 
-ModelManagerOptions ManagerFlags::options(bool from_catalog, size_t files) const {
-  ModelManagerOptions options;
+loader::ModelManagerOptions ManagerFlags::options(bool from_catalog, size_t files) const {
+  loader::ModelManagerOptions options;
   options.strict = strict;
   options.defaults = defaults;
   if (memory_bytes > 0) {
     options.memory_bytes = memory_bytes;
   } else if (from_catalog || files > 1) {
-    options.memory_bytes = std::max<int64_t>(0, available_memory_bytes() - kReservedBytes);
+    options.memory_bytes = std::max<int64_t>(0, available_memory_bytes() - loader::kReservedBytes);
   }
-  if (!from_catalog) options.idle_unload = KeepAlive{};
+  if (!from_catalog) options.idle_unload = loader::KeepAlive{};
   if (idle_unload) options.idle_unload = *idle_unload;
   return options;
 }
 
-Result<void> ManagerFlags::pin(std::vector<ServedModel>& models) const {
-  const auto find = [&](const std::string& name, std::string_view flag) -> Result<ServedModel*> {
-    const auto found =
-        std::ranges::find_if(models, [&](const ServedModel& served) { return is_called(names_of(served), name); });
+Result<void> ManagerFlags::pin(std::vector<loader::ServedModel>& models) const {
+  const auto find = [&](const std::string& name, std::string_view flag) -> Result<loader::ServedModel*> {
+    const auto found = std::ranges::find_if(
+        models, [&](const loader::ServedModel& served) { return loader::is_called(names_of(served), name); });
     if (found != models.end()) return &*found;
-    std::vector<ModelNames> all;
-    for (const ServedModel& served : models) all.push_back(names_of(served));
+    std::vector<loader::ModelNames> all;
+    for (const loader::ServedModel& served : models) all.push_back(names_of(served));
     return fail(Code::kNotFound, "{} {}: there is no such model; there is {}", flag, printable(name),
-                all.empty() ? "none" : list_names(all));
+                all.empty() ? "none" : loader::list_names(all));
   };
   for (const std::string& name : pins) {
-    CAIRN_TRY(ServedModel * served, find(name, "--pin"));
+    CAIRN_TRY(loader::ServedModel * served, find(name, "--pin"));
     served->pinned = true;
   }
   for (const std::string& name : defaults) CAIRN_TRY_VOID(find(name, "--default-model"));
@@ -116,16 +119,16 @@ Result<void> ManagerFlags::pin(std::vector<ServedModel>& models) const {
 Result<std::string> listed_file(const std::string& name) {
   std::error_code error;
   if (name.ends_with(".gguf") || std::filesystem::exists(name, error)) return name;
-  const Catalog catalog = CatalogFlags().scan();
-  std::vector<ModelNames> all;
-  for (const CatalogModel& model : catalog.models) all.push_back({model.name, model.aliases, model.kind});
-  CAIRN_TRY(const std::optional<size_t> found, find_by_name(all, name, ModelKind::kChat));
+  const loader::Catalog catalog = CatalogFlags().scan();
+  std::vector<loader::ModelNames> all;
+  for (const loader::CatalogModel& model : catalog.models) all.push_back({model.name, model.aliases, model.kind});
+  CAIRN_TRY(const std::optional<size_t> found, loader::find_by_name(all, name, loader::ModelKind::kChat));
   if (found) return catalog.models[*found].path.string();
   return fail(Code::kNotFound, "there is neither a file nor a model {}; cairn list shows {}", printable(name),
-              all.empty() ? "none" : list_names(all));
+              all.empty() ? "none" : loader::list_names(all));
 }
 
-void log_skipped(const std::vector<SkippedFile>& skipped) {
+void log_skipped(const std::vector<loader::SkippedFile>& skipped) {
   for (size_t i = 0; i < skipped.size() && i < kSkippedNamedMax; ++i)
     log_warning("{} is left out: {}", printable(skipped[i].path.string(), kPathShownMax), skipped[i].reason);
   if (skipped.size() > kSkippedNamedMax)

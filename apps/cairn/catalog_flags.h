@@ -19,24 +19,24 @@ struct CatalogFlags {
   bool own_only = false;
 
   void add_to(CLI::App& command);
-  std::string models_folder() const { return folder.empty() ? default_models_folder().string() : folder; }
+  std::string models_folder() const { return folder.empty() ? loader::default_models_folder().string() : folder; }
   /// Looks through the folders.
-  Catalog scan() const;
+  loader::Catalog scan() const;
 };
 
 /// What a server of several models does.
 struct ManagerFlags {
   int64_t memory_bytes = 0;  ///< 0: what the machine has, or, of one file, no bound but that
-  std::optional<KeepAlive> idle_unload;
+  std::optional<loader::KeepAlive> idle_unload;
   bool strict = false;
   std::vector<std::string> pins;
   std::vector<std::string> defaults;
 
   void add_to(CLI::App& command);
   /// `from_catalog`: models that nobody has named on the command line.
-  ModelManagerOptions options(bool from_catalog, size_t files) const;
+  loader::ModelManagerOptions options(bool from_catalog, size_t files) const;
   /// Pins the models that --pin names. Errors: kNotFound, there is none of that name, or of --default-model.
-  Result<void> pin(std::vector<ServedModel>& models) const;
+  Result<void> pin(std::vector<loader::ServedModel>& models) const;
 };
 
 /// The file of the model that `cairn list` shows under a name; `name` itself if that is a file, or ends in ".gguf".
@@ -44,6 +44,6 @@ struct ManagerFlags {
 Result<std::string> listed_file(const std::string& name);
 
 /// Tells the log of files that are left out.
-void log_skipped(const std::vector<SkippedFile>& skipped);
+void log_skipped(const std::vector<loader::SkippedFile>& skipped);
 
 }  // namespace cairn

@@ -45,7 +45,7 @@ struct ChatFlags {
   int32_t max_tokens = -1;
   int32_t reasoning_budget = -1;  ///< tokens of thinking; -1: no limit
 
-  ReasoningOptions reasoning() const {
+  chat::ReasoningOptions reasoning() const {
     if (reasoning_budget < 0) return {};
     if (reasoning_budget == 0) return {.enabled = false};
     return {.tokens_max = reasoning_budget};
@@ -91,30 +91,31 @@ void warn_of_cut(const FormFlags& form) {
 /// Answers the conversation, showing text as it comes; returns the whole answer. Ends early once `interrupted`.
 using Answer = std::function<Result<std::string>(const ordered_json& messages)>;
 
-Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& flags, const AnswerForm& form,
-                                   grammar::GrammarCache& grammars, const ordered_json& messages) {
-  AnswerRequest request{.input = {.messages = messages}, .reasoning = flags.reasoning(), .form = form};
+Result<std::string> answer_locally(const loader::LoadedModel& model, const ChatFlags& flags,
+                                   const chat::AnswerForm& form, grammar::GrammarCache& grammars,
+                                   const ordered_json& messages) {
+  chat::AnswerRequest request{.input = {.messages = messages}, .reasoning = flags.reasoning(), .form = form};
   request.generate.sampling = flags.sampling.finish();
   request.generate.max_tokens = flags.max_tokens;
-  const ChatModel chat_model = model.chat_model();
-  CAIRN_TRY(const AnswerPlan plan, plan_answer(chat_model, request, {.grammars = &grammars}));
-  request.generate.constraint = make_constraint(chat_model, plan);
+  const chat::ChatModel chat_model = model.chat_model();
+  CAIRN_TRY(const chat::AnswerPlan plan, chat::plan_answer(chat_model, request, {.grammars = &grammars}));
+  request.generate.constraint = chat::make_constraint(chat_model, plan);
   CAIRN_TRY(const auto stream, model.engine->submit(std::move(request.generate)));
-  AnswerReader reader(plan.prompt.output);
+  chat::AnswerReader reader(plan.prompt.output);
   Shown shown;
-  const auto take = [&](std::span<const Part> parts) {
-    for (const Part& part : parts)
-      part.kind == PartKind::kReasoning ? shown.thinking(part.text) : shown.content(part.text);
+  const auto take = [&](std::span<const chat::Part> parts) {
+    for (const chat::Part& part : parts)
+      part.kind == chat::PartKind::kReasoning ? shown.thinking(part.text) : shown.content(part.text);
   };
   take(reader.begin());
   while (true) {
-    const Events events = stream->wait(50ms);
+    const engine::Events events = stream->wait(50ms);
     for (const auto& token : events.tokens) take(reader.token(token));
     if (events.finished) {
       take(reader.finish(events.finish));
-      if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
-      if (events.finish.reason == FinishReason::kLength) warn_of_cut(flags.form);
-      if (events.finish.reason == FinishReason::kRepetition)
+      if (events.finish.reason == engine::FinishReason::kError) return std::unexpected(events.finish.error);
+      if (events.finish.reason == engine::FinishReason::kLength) warn_of_cut(flags.form);
+      if (events.finish.reason == engine::FinishReason::kRepetition)
         log_warning("the answer repeated itself without end and was ended");
       return shown.finish();
     }
@@ -134,9 +135,9 @@ std::string error_text(const std::string& body) {
 
 /// What the flags ask of the thinking, as fields of a request to a server.
 Result<void> add_reasoning(const ChatFlags& flags, ordered_json& body) {
-  CAIRN_TRY(const LoadOptions options, flags.load.load_options());
-  const TemplateDefaults& defaults = options.template_defaults;
-  const ReasoningOptions reasoning = flags.reasoning();
+  CAIRN_TRY(const loader::LoadOptions options, flags.load.load_options());
+  const chat::TemplateDefaults& defaults = options.template_defaults;
+  const chat::ReasoningOptions reasoning = flags.reasoning();
   if (const auto enabled = reasoning.enabled ? reasoning.enabled : defaults.reasoning)
     body["enable_thinking"] = *enabled;
   if (reasoning.tokens_max) body["reasoning_budget_tokens"] = *reasoning.tokens_max;
@@ -266,7 +267,7 @@ void catch_interrupts() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-Result<void> chat(const ChatFlags& flags, int& exit_code) {
+Result<void> run_chat(const ChatFlags& flags, int& exit_code) {
   if (!flags.url.empty() && !flags.load.model.empty())
     return fail(Code::kInvalidArgument, "give either a MODEL file or --url of a server, not both");
   if (!flags.url.empty()) {
@@ -278,7 +279,7 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
     return {};
   }
   grammar::GrammarCache grammars;
-  CAIRN_TRY(const AnswerForm form, flags.form.read());
+  CAIRN_TRY(const chat::AnswerForm form, flags.form.read());
   CAIRN_TRY_VOID(check_form(form, grammars));
   LoadFlags load = flags.load;
   load.options.sequences = 1;
@@ -304,7 +305,7 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
 Result<void> run(const ChatFlags& flags, int& exit_code) {
   ChatFlags found = flags;
   CAIRN_TRY(found.load.model, model_file(flags.load.model, flags.models));
-  return chat(found, exit_code);
+  return run_chat(found, exit_code);
 }
 
 void add_conversation_flags(CLI::App& command, ChatFlags& flags) {
@@ -338,7 +339,7 @@ void add_chat(CLI::App& app, int& exit_code) {
   command->add_option("--api-key", flags->api_key, "Key that the server of --url asks for")->envname("CAIRN_API_KEY");
   add_conversation_flags(*command, *flags);
   command->callback([flags, &exit_code] {
-    if (const auto done = chat(*flags, exit_code); !done) exit_code = report(done.error());
+    if (const auto done = run_chat(*flags, exit_code); !done) exit_code = report(done.error());
   });
 }
 

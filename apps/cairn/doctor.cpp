@@ -77,7 +77,7 @@ std::string cpu_name() {
 }
 
 void check_processor(Findings& findings) {
-  const std::string isa(cpu::usable_isas().front().name);
+  const std::string isa(kernels::cpu::usable_isas().front().name);
   const std::string text = fmt::format("{}; instruction set {}", cpu_name(), isa);
   if (isa == "generic") {
     findings.could_be_better("processor", text + ": without AVX2 or NEON models run many times slower");
@@ -111,12 +111,12 @@ void check_memory(Findings& findings) {
 }
 
 void check_gpus(Findings& findings) {
-  if (!built_with_cuda()) return findings.well("gpu", "none is used: this program was built without CUDA");
-  const Result<int> count = cuda_device_count();
+  if (!kernels::built_with_cuda()) return findings.well("gpu", "none is used: this program was built without CUDA");
+  const Result<int> count = kernels::cuda_device_count();
   if (!count) return findings.could_be_better("gpu", "none can be used: " + count.error().text());
   if (*count == 0) return findings.well("gpu", "none is there");
   for (int number = 0; number < *count; ++number) {
-    const auto gpu = make_cuda_backend({.device = number});
+    const auto gpu = kernels::make_cuda_backend({.device = number});
     if (gpu) {
       findings.well("gpu",
                     fmt::format("{}, {} can be had", (*gpu)->description(), bytes_text((*gpu)->available_bytes())));
@@ -170,7 +170,7 @@ void check_model(Findings& findings, const std::filesystem::path& path) {
   flags.sequences = 1;
   const MemoryReport memory = report_memory(*file, flags);
   if (memory.entries.empty()) return findings.broken("model", fmt::format("{}: {}", name, memory.why_not));
-  const MemoryPlan& plan = memory.entries.front().plan;
+  const loader::MemoryPlan& plan = memory.entries.front().plan;
   const int64_t available = available_memory_bytes();
   const std::string text =
       fmt::format("{}: {} with {} tokens of context", name, bytes_text(plan.bytes()), plan.context_tokens);

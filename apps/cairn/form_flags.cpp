@@ -28,7 +28,7 @@ void FormFlags::add_to(CLI::App& command) {
   grammar->excludes(expression);
 }
 
-Result<AnswerForm> FormFlags::read() const {
+Result<chat::AnswerForm> FormFlags::read() const {
   if (!schema_file.empty()) {
     CAIRN_TRY(const std::string text, file_text(schema_file));
     auto schema = ordered_json::parse(text, nullptr, false);
@@ -44,7 +44,7 @@ Result<AnswerForm> FormFlags::read() const {
   return std::nullopt;
 }
 
-Result<void> check_form(const AnswerForm& form, grammar::GrammarCache& grammars) {
+Result<void> check_form(const chat::AnswerForm& form, grammar::GrammarCache& grammars) {
   if (!form) return {};
   if (const auto made = grammars.get(*form); !made)
     return fail(made.error().code, "{}: {}", form->field, made.error().message);

@@ -19,12 +19,12 @@ struct FormFlags {
   void add_to(CLI::App& command);
   /// What the flags ask for; nothing if there are none. A grammar file is GBNF where it has "::=", else Lark. Errors:
   /// kIo, kInvalidArgument (the file is no JSON).
-  Result<AnswerForm> read() const;
+  Result<chat::AnswerForm> read() const;
 };
 
 /// Compiles the form, if there is one, into `grammars`, before a model is loaded for it. Errors: those of compile(),
 /// with the flag.
-Result<void> check_form(const AnswerForm& form, grammar::GrammarCache& grammars);
+Result<void> check_form(const chat::AnswerForm& form, grammar::GrammarCache& grammars);
 
 /// The form as fields of a request to a server (OpenAI's for a schema, vLLM's for others).
 void add_form(const grammar::GrammarSource& form, nlohmann::ordered_json& request);

@@ -35,7 +35,7 @@ struct GenerateFlags {
 
 using Seconds = std::chrono::duration<double>;
 
-void print_timings(const Usage& usage, Seconds to_first, Seconds rest) {
+void print_timings(const engine::Usage& usage, Seconds to_first, Seconds rest) {
   const auto rate = [](int32_t tokens, Seconds time) { return time.count() > 0 ? tokens / time.count() : 0; };
   std::fprintf(stderr, "prompt: %d tokens, %.2f s (%.1f tokens/s); answer: %d tokens, %.2f s (%.1f tokens/s)\n",
                usage.prompt_tokens, to_first.count(), rate(usage.prompt_tokens, to_first), usage.completion_tokens,
@@ -48,14 +48,14 @@ Result<void> generate(GenerateFlags& flags) {
   if (const size_t valid = utf8_valid_prefix(flags.prompt); valid != flags.prompt.size()) {
     return fail(Code::kInvalidArgument, "the prompt is not valid UTF-8 at byte {}", valid);
   }
-  CAIRN_TRY(const AnswerForm form, flags.form.read());
+  CAIRN_TRY(const chat::AnswerForm form, flags.form.read());
   grammar::GrammarCache grammars;
   CAIRN_TRY_VOID(check_form(form, grammars));
   flags.load.options.sequences = 1;
   CAIRN_TRY(const auto model, flags.load.load());
-  GenerateRequest request;
-  CAIRN_TRY_VOID(hold_to_form(model->chat_model(), form, &grammars, {&request, 1}));
-  CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), flags.prompt));
+  engine::GenerateRequest request;
+  CAIRN_TRY_VOID(chat::hold_to_form(model->chat_model(), form, &grammars, {&request, 1}));
+  CAIRN_TRY(request.prompt, chat::completion_prompt_tokens(model->prompt_context(), flags.prompt));
   request.sampling = flags.sampling.finish();
   request.max_tokens = flags.max_tokens;
   request.stop = flags.stop;
@@ -64,15 +64,15 @@ Result<void> generate(GenerateFlags& flags) {
   CAIRN_TRY(const auto stream, model->engine->submit(std::move(request)));
   auto first = begin;
   while (true) {
-    Events events = stream->wait(1000ms);
+    engine::Events events = stream->wait(1000ms);
     if (first == begin && !events.tokens.empty()) first = std::chrono::steady_clock::now();
     for (const auto& token : events.tokens) std::fwrite(token.text.data(), 1, token.text.size(), stdout);
     if (events.finished) {
       std::fwrite(events.finish.text.data(), 1, events.finish.text.size(), stdout);
       std::fputc('\n', stdout);
       std::fflush(stdout);
-      if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
-      if (form && events.finish.reason == FinishReason::kLength)
+      if (events.finish.reason == engine::FinishReason::kError) return std::unexpected(events.finish.error);
+      if (form && events.finish.reason == engine::FinishReason::kLength)
         log_warning("the text ends at --max-tokens, before what {} asks for is complete", form->field);
       if (!flags.quiet) print_timings(events.finish.usage, first - begin, std::chrono::steady_clock::now() - first);
       return {};

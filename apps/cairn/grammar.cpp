@@ -48,7 +48,7 @@ struct GrammarFlags {
 
 /// What answers need of a model: its vocabulary.
 struct Vocabulary {
-  explicit Vocabulary(std::unique_ptr<Tokenizer> made)
+  explicit Vocabulary(std::unique_ptr<tokenizer::Tokenizer> made)
       : tokenizer(std::move(made)), masks(*tokenizer), cutter(*tokenizer) {
     for (int32_t i = 0; i < tokenizer->size(); ++i) {
       const TokenId token{i};
@@ -58,7 +58,7 @@ struct Vocabulary {
     }
   }
 
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   grammar::TokenMasks masks;
   TokenCutter cutter;
   std::vector<uint64_t> weights;  // of tokens in samples
@@ -186,7 +186,7 @@ ordered_json sample(const Vocabulary& vocabulary, const std::shared_ptr<const Gr
   bool ended = false;
   for (uint64_t i = 0; i < tokens_max && !ended; ++i) {
     vocabulary.masks.compute(matcher, mask);
-    const std::optional<TokenId> token = draw(mask, vocabulary.weights, uniform(seed, i));
+    const std::optional<TokenId> token = draw(mask, vocabulary.weights, sampling::uniform(seed, i));
     if (!token) break;
     ended = vocabulary.masks.ends_generation(*token);
     if (ended) break;
@@ -206,7 +206,7 @@ Result<ordered_json> sample_line(const std::shared_ptr<const Grammar>& made, con
     return fail_at("tokens_max", Code::kTooLarge, "at most {} tokens of a sample", kSampleTokensMax);
   ordered_json samples = ordered_json::array();
   for (uint64_t i = 0; i < count; ++i)
-    samples.push_back(sample(*vocabulary, made, mix_bits(seed + mix_bits(i)), tokens_max));
+    samples.push_back(sample(*vocabulary, made, sampling::mix_bits(seed + sampling::mix_bits(i)), tokens_max));
   return ordered_json{{"samples", std::move(samples)}};
 }
 
@@ -251,7 +251,7 @@ Result<void> run(const GrammarFlags& flags, AnswerLine answer, bool timed) {
   std::optional<Vocabulary> vocabulary;
   if (!flags.model.empty()) {
     CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(flags.model));
-    CAIRN_TRY(std::unique_ptr<Tokenizer> tokenizer, Tokenizer::load(reader.metadata()));
+    CAIRN_TRY(std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::Tokenizer::load(reader.metadata()));
     vocabulary.emplace(std::move(tokenizer));
   }
   return answer_lines(vocabulary ? &*vocabulary : nullptr, answer, timed);

@@ -282,13 +282,13 @@ Result<void> print(const std::string& text) {
   return {};
 }
 
-std::string_view gives(ArchitectureKind kind) {
+std::string_view gives(model::ArchitectureKind kind) {
   switch (kind) {
-    case ArchitectureKind::kDecoder:
+    case model::ArchitectureKind::kDecoder:
       return "text, embeddings";
-    case ArchitectureKind::kEncoder:
+    case model::ArchitectureKind::kEncoder:
       return "embeddings, scores";
-    case ArchitectureKind::kAssistant:
+    case model::ArchitectureKind::kAssistant:
       return "drafts";
   }
   return "";
@@ -297,7 +297,7 @@ std::string_view gives(ArchitectureKind kind) {
 // A table in Markdown, docs/models.md.
 Result<void> print_supported() {
   std::string text = "| architecture | models | gives | runs on |\n|---|---|---|---|\n";
-  for (const Architecture& each : architectures()) {
+  for (const model::Architecture& each : model::architectures()) {
     text += fmt::format("| `{}` | {} | {} | CPU, CUDA |\n", each.name, each.families, gives(each.kind));
   }
   return print(text);

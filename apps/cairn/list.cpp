@@ -27,34 +27,34 @@ struct ListFlags {
   bool json = false;
 };
 
-ordered_json to_json(const CatalogModel& model) {
+ordered_json to_json(const loader::CatalogModel& model) {
   ordered_json value = {{"name", model.name},
                         {"aliases", model.aliases},
-                        {"kind", kind_name(model.kind)},
+                        {"kind", loader::kind_name(model.kind)},
                         {"architecture", model.architecture},
                         {"quantization", model.quantisation},
                         {"parameters", model.parameters},
                         {"context_length", model.context_tokens},
                         {"size_bytes", model.file_bytes},
-                        {"source", source_name(model.source)},
+                        {"source", loader::source_name(model.source)},
                         {"path", model.path.string()},
                         {"runs", model.usable()}};
   if (!model.usable()) value["reason"] = model.unusable;
   return value;
 }
 
-std::string as_json(const Catalog& catalog) {
+std::string as_json(const loader::Catalog& catalog) {
   ordered_json value = {{"models", ordered_json::array()}, {"skipped", ordered_json::array()}};
-  for (const CatalogModel& model : catalog.models) value["models"].push_back(to_json(model));
-  for (const SkippedFile& file : catalog.skipped)
+  for (const loader::CatalogModel& model : catalog.models) value["models"].push_back(to_json(model));
+  for (const loader::SkippedFile& file : catalog.skipped)
     value["skipped"].push_back({{"path", file.path.string()}, {"reason", file.reason}});
   return value.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string as_table(const Catalog& catalog) {
+std::string as_table(const loader::Catalog& catalog) {
   std::vector<std::vector<std::string>> rows = {{"NAME", "KIND", "ARCHITECTURE", "SIZE", "TYPE", "FILE", "WHERE"}};
-  for (const CatalogModel& model : catalog.models) {
-    rows.push_back({printable(model.name, kShownPathMax), std::string(kind_name(model.kind)),
+  for (const loader::CatalogModel& model : catalog.models) {
+    rows.push_back({printable(model.name, kShownPathMax), std::string(loader::kind_name(model.kind)),
                     printable(model.architecture), api::ollama::human_number(model.parameters), model.quantisation,
                     bytes_text(model.file_bytes), printable(model.path.string(), kShownPathMax)});
   }
@@ -73,7 +73,7 @@ std::string as_table(const Catalog& catalog) {
 }
 
 void run_list(const ListFlags& flags) {
-  const Catalog catalog = flags.catalog.scan();
+  const loader::Catalog catalog = flags.catalog.scan();
   if (flags.json) {
     fmt::print(stdout, "{}", as_json(catalog));
     return;
@@ -83,7 +83,7 @@ void run_list(const ListFlags& flags) {
   } else {
     fmt::print(stdout, "There are no models yet: put GGUF files into {}\n", flags.catalog.models_folder());
   }
-  for (const SkippedFile& file : catalog.skipped)
+  for (const loader::SkippedFile& file : catalog.skipped)
     fmt::print(stderr, "left out: {}: {}\n", printable(file.path.string(), kShownPathMax), file.reason);
 }
 

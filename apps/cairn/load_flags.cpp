@@ -23,10 +23,12 @@ CLI::Validator not_zero() {
 
 struct KvTypeName {
   std::string_view name;
-  KvType type;
+  kernels::KvType type;
 };
-constexpr KvTypeName kKvTypes[] = {
-    {"f32", KvType::kF32}, {"f16", KvType::kF16}, {"bf16", KvType::kBF16}, {"q8_0", KvType::kQ8_0}};
+constexpr KvTypeName kKvTypes[] = {{"f32", kernels::KvType::kF32},
+                                   {"f16", kernels::KvType::kF16},
+                                   {"bf16", kernels::KvType::kBF16},
+                                   {"q8_0", kernels::KvType::kQ8_0}};
 
 void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
   constexpr int32_t kLayersMax = 1 << 20;
@@ -34,8 +36,8 @@ void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
       .add_option_function<std::string>(
           "--gpu-layers",
           [&gpu_layers](const std::string& layers) {
-            gpu_layers = layers == "auto"  ? kGpuLayersAuto
-                         : layers == "all" ? kGpuLayersAll
+            gpu_layers = layers == "auto"  ? loader::kGpuLayersAuto
+                         : layers == "all" ? loader::kGpuLayersAll
                                            : static_cast<int32_t>(std::stol(layers));
           },
           "Layers on the GPU, the last ones: a number, all, or auto: as many as fit if there is one (default: auto)")
@@ -43,8 +45,8 @@ void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
 }
 
 // "FILE" or "FILE:SCALE".
-LoraFile lora_file_named(const std::string& text) {
-  LoraFile file{.path = text};
+model::LoraFile lora_file_named(const std::string& text) {
+  model::LoraFile file{.path = text};
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos) return file;
   const char* const end = text.data() + text.size();
@@ -55,7 +57,7 @@ LoraFile lora_file_named(const std::string& text) {
 
 }  // namespace
 
-void add_kv_type_flag(CLI::App& command, KvType& kv_type) {
+void add_kv_type_flag(CLI::App& command, kernels::KvType& kv_type) {
   std::vector<std::string> names;
   for (const auto& [name, type] : kKvTypes) names.emplace_back(name);
   command
@@ -67,7 +69,7 @@ void add_kv_type_flag(CLI::App& command, KvType& kv_type) {
       ->default_str(kv_type_name(kv_type));
 }
 
-std::string kv_type_name(KvType type) {
+std::string kv_type_name(kernels::KvType type) {
   return std::string(std::ranges::find(kKvTypes, type, &KvTypeName::type)->name);
 }
 
@@ -163,8 +165,8 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
       ->capture_default_str();
 }
 
-Result<LoadOptions> LoadFlags::load_options() const {
-  LoadOptions wanted = options;
+Result<loader::LoadOptions> LoadFlags::load_options() const {
+  loader::LoadOptions wanted = options;
   if (!chat_template_file.empty()) {
     std::ifstream file(chat_template_file, std::ios::binary);
     std::ostringstream text;
@@ -181,33 +183,34 @@ Result<LoadOptions> LoadFlags::load_options() const {
   return wanted;
 }
 
-Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
-  CAIRN_TRY(const LoadOptions wanted, load_options());
-  return load_model_file(model, wanted);
+Result<std::unique_ptr<loader::LoadedModel>> LoadFlags::load() const {
+  CAIRN_TRY(const loader::LoadOptions wanted, load_options());
+  return loader::load_model_file(model, wanted);
 }
 
-Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, ModelOptions sizes, int32_t sequences) const {
+Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, model::ModelOptions sizes,
+                                            int32_t sequences) const {
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
-  CAIRN_TRY(const std::vector<LoraAdapter> adapters, open_lora_adapters(options.lora, architecture));
+  CAIRN_TRY(const std::vector<model::LoraAdapter> adapters, model::open_lora_adapters(options.lora, architecture));
   sizes.adapters = adapters;
-  const MemoryRequest request{
+  const loader::MemoryRequest request{
       .context_tokens = sizes.context_tokens, .sequences = sequences, .sequences_running = sequences};
   LoadedRunner loaded;
-  const auto fits = [&](const Device& device) -> Result<bool> {
-    CAIRN_TRY(loaded.plan, plan_device_memory(file, device, sizes, request));
+  const auto fits = [&](const loader::Device& device) -> Result<bool> {
+    CAIRN_TRY(loaded.plan, loader::plan_device_memory(file, device, sizes, request));
     return true;
   };
-  CAIRN_TRY(loaded.device, choose_device(file, options.device, fits));
+  CAIRN_TRY(loaded.device, loader::choose_device(file, options.device, fits));
   sizes.weights_in_place = loaded.plan.weights_in_place();
   if (options.pack_cache && loaded.device.parts.size() == 1) {
-    loaded.pack_cache = std::make_unique<PackCache>(model, file, loaded.device.backend().packed_format_id());
+    loaded.pack_cache = std::make_unique<model::PackCache>(model, file, loaded.device.backend().packed_format_id());
     sizes.pack_cache = loaded.pack_cache.get();
   }
-  CAIRN_TRY(loaded.runner, load_model(file, loaded.device.stages(), sizes));
+  CAIRN_TRY(loaded.runner, model::load_model(file, loaded.device.stages(), sizes));
   return loaded;
 }
 
-void warn_without_template(const LoadedModel& model) {
+void warn_without_template(const loader::LoadedModel& model) {
   if (!model.chat_template.is_fallback() || model.embedder != nullptr) return;
   log_warning(
       "{} has no chat template: conversations are written in ChatML, which it may not know; give it one with "

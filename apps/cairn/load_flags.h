@@ -18,16 +18,16 @@
 namespace cairn {
 
 /// Adds --kv-type, which takes "f32", "f16", "bf16" or "q8_0".
-void add_kv_type_flag(CLI::App& command, KvType& kv_type);
+void add_kv_type_flag(CLI::App& command, kernels::KvType& kv_type);
 /// The name by which --kv-type takes the type.
-std::string kv_type_name(KvType type);
+std::string kv_type_name(kernels::KvType type);
 
 /// A model without an engine. Members are destroyed in reverse order.
 struct LoadedRunner {
-  Device device;
-  MemoryPlan plan;                        ///< the runner has its weights and scratch; the KV cache is the caller's
-  std::unique_ptr<PackCache> pack_cache;  ///< null: none
-  std::unique_ptr<Runner> runner;
+  loader::Device device;
+  loader::MemoryPlan plan;  ///< the runner has its weights and scratch; the KV cache is the caller's
+  std::unique_ptr<model::PackCache> pack_cache;  ///< null: none
+  std::unique_ptr<model::Runner> runner;
 };
 
 struct LoadFlags {
@@ -35,7 +35,7 @@ struct LoadFlags {
   std::string chat_template_file;
   std::string template_variables;
   std::string reasoning = "auto";
-  LoadOptions options;
+  loader::LoadOptions options;
 
   /// Adds the flags of a model, for verbs that write text. A file that is not required has flags besides its place.
   void add_to(CLI::App& command, bool model_required);
@@ -46,19 +46,19 @@ struct LoadFlags {
   /// Adds flags that say where and how exactly a model is computed, for every verb that loads one.
   void add_runner_flags(CLI::App& command);
   /// Errors: --chat-template or --chat-template-kwargs cannot be read.
-  Result<LoadOptions> load_options() const;
-  Result<std::unique_ptr<LoadedModel>> load() const;
+  Result<loader::LoadOptions> load_options() const;
+  Result<std::unique_ptr<loader::LoadedModel>> load() const;
   /// `file` is open as `model`, a decoder, and outlives what is returned. `sizes` are `options.model` with the sizes of
   /// the steps that a verb without an engine runs, for so many sequences. Errors: those of choose_device and
   /// load_model.
-  Result<LoadedRunner> load_runner(const gguf::Reader& file, ModelOptions sizes, int32_t sequences) const;
+  Result<LoadedRunner> load_runner(const gguf::Reader& file, model::ModelOptions sizes, int32_t sequences) const;
 
  private:
   void add_computing_flags(CLI::App& command);
 };
 
 /// Warns if conversations with the model will be rendered with a template that is not its own.
-void warn_without_template(const LoadedModel& model);
+void warn_without_template(const loader::LoadedModel& model);
 
 /// Rejects the empty text, for options whose absence has another meaning.
 CLI::Validator not_empty();
@@ -66,6 +66,6 @@ CLI::Validator not_empty();
 /// Adds --log-level, for commands that log.
 void add_log_flag(CLI::App& command);
 /// Adds --kv-disk and what belongs to it (cache.cpp); `no_cache` is the option that excludes it.
-void add_kv_disk_flags(CLI::App& command, KvDiskOptions& options, CLI::Option* no_cache);
+void add_kv_disk_flags(CLI::App& command, loader::KvDiskOptions& options, CLI::Option* no_cache);
 
 }  // namespace cairn

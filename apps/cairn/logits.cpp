@@ -28,7 +28,7 @@ void print_row(std::span<const float> row) {
   std::fputc(']', stdout);
 }
 
-Result<void> check_tokens(const std::vector<int32_t>& tokens, const Runner& runner) {
+Result<void> check_tokens(const std::vector<int32_t>& tokens, const model::Runner& runner) {
   for (const int32_t token : tokens) {
     if (token < 0 || token >= runner.vocabulary()) {
       return fail(Code::kInvalidArgument, "token {} is not in the vocabulary of 0 .. {}", token,
@@ -43,9 +43,9 @@ Result<void> check_tokens(const std::vector<int32_t>& tokens, const Runner& runn
 }
 
 /// Runs all tokens, one chunk per step, and prints rows as they come.
-Result<void> print_logits(const LogitsFlags& flags, Runner& runner, PagePool& pool) {
+Result<void> print_logits(const LogitsFlags& flags, model::Runner& runner, cache::PagePool& pool) {
   const int32_t count = static_cast<int32_t>(flags.tokens.size());
-  PageTable pages;
+  cache::PageTable pages;
   if (!pool.extend(pages, count)) return fail(Code::kInternal, "the page pool is smaller than the prompt");
   std::vector<TokenId> tokens;
   for (const int32_t token : flags.tokens) tokens.push_back(TokenId{token});
@@ -54,13 +54,15 @@ Result<void> print_logits(const LogitsFlags& flags, Runner& runner, PagePool& po
   for (int32_t i = flags.last ? count - 1 : 0; i < count; ++i) std::printf("%d%s", i, i + 1 < count ? "," : "");
   std::printf("],\"logits\":[");
   for (int32_t begin = 0; begin < count; begin += flags.chunk) {
-    BatchSlice slice;
+    model::BatchSlice slice;
     slice.rows = std::min(flags.chunk, count - begin);
     slice.position_begin = begin;
     slice.pages = &pages;
     const bool is_last = begin + slice.rows == count;
-    slice.logits = !flags.last ? LogitsWanted::kAll : is_last ? LogitsWanted::kLast : LogitsWanted::kNone;
-    CAIRN_TRY(const LogitsView view,
+    slice.logits = !flags.last ? model::LogitsWanted::kAll
+                   : is_last   ? model::LogitsWanted::kLast
+                               : model::LogitsWanted::kNone;
+    CAIRN_TRY(const model::LogitsView view,
               runner.step({std::span(tokens).subspan(begin, slice.rows), std::span(&slice, 1), &pool}));
     for (int64_t row = 0; row < view.rows(); ++row) {
       if (begin + row > 0 && !flags.last) std::fputc(',', stdout);
@@ -73,14 +75,14 @@ Result<void> print_logits(const LogitsFlags& flags, Runner& runner, PagePool& po
 
 Result<void> run_logits(const LogitsFlags& flags) {
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
-  ModelOptions sizes = flags.load.options.model;
+  model::ModelOptions sizes = flags.load.options.model;
   sizes.batch_tokens_max = sizes.logits_max = flags.chunk;
   CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, sizes, 1));
-  Runner& runner = *loaded.runner;
+  model::Runner& runner = *loaded.runner;
   CAIRN_TRY_VOID(check_tokens(flags.tokens, runner));
-  const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kPageTokens - 1) / kPageTokens;
+  const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kernels::kPageTokens - 1) / kernels::kPageTokens;
   const std::vector<int32_t> pages_of_each(runner.kv_layout().groups.size(), pages);
-  CAIRN_TRY(PagePool pool, PagePool::create(loaded.device.memories(), runner.kv_layout(), pages_of_each));
+  CAIRN_TRY(cache::PagePool pool, cache::PagePool::create(loaded.device.memories(), runner.kv_layout(), pages_of_each));
   return print_logits(flags, runner, pool);
 }
 
@@ -89,7 +91,7 @@ Result<void> run_logits(const LogitsFlags& flags) {
 void add_logits(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<LogitsFlags>();
   CLI::App* command = app.add_subcommand("logits", "Print the model's logits after each of some token ids, as JSON");
-  flags->load.options.model.kv_type = KvType::kF32;
+  flags->load.options.model.kv_type = kernels::KvType::kF32;
   command->add_option("MODEL", flags->load.model, "GGUF file (any part of a split one)")->required();
   command->add_option("--tokens", flags->tokens, "token ids: 1,2,3")->required()->delimiter(',');
   command->add_option("--chunk", flags->chunk, "rows of one step; the result does not depend on it")

@@ -20,18 +20,18 @@ constexpr size_t kReasonBytesMax = 1'024;
 constexpr int64_t kEnough = int64_t{1} << 60;
 
 Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const gguf::Reader* mtp_file,
-                       Backend& backend, int32_t context, MemoryReport& report) {
-  ModelOptions options;
+                       kernels::Backend& backend, int32_t context, MemoryReport& report) {
+  model::ModelOptions options;
   options.context_tokens = context;
   options.load_mtp = flags.drafts > 0 || mtp_file != nullptr;
   options.mtp_file = mtp_file;
   options.kv_type = flags.kv_type;
   options.available_bytes = flags.memory_bytes;
-  CAIRN_TRY(const ModelMemory model, model_memory(file, backend, options));
+  CAIRN_TRY(const model::ModelMemory model, model::model_memory(file, backend, options));
   const auto add = [&](int32_t sequences) -> Result<void> {
-    const MemoryRequest request{
+    const loader::MemoryRequest request{
         .context_tokens = model.context_tokens, .sequences = sequences, .sequences_running = flags.sequences_max};
-    CAIRN_TRY(MemoryPlan plan, plan_memory(model, request, kEnough));
+    CAIRN_TRY(loader::MemoryPlan plan, loader::plan_memory(model, request, kEnough));
     report.entries.push_back({sequences, std::move(plan)});
     return {};
   };
@@ -41,10 +41,10 @@ Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const
 }
 
 Result<void> add_all_plans(const gguf::Reader& file, const MemoryFlags& flags, MemoryReport& report) {
-  CAIRN_TRY(const auto backend, make_cpu_backend({flags.threads, ""}));
+  CAIRN_TRY(const auto backend, kernels::make_cpu_backend({flags.threads, ""}));
   std::unique_ptr<gguf::Reader> mtp_file;
   if (!flags.draft.empty()) {
-    CAIRN_TRY(mtp_file, open_mtp_file(flags.draft));
+    CAIRN_TRY(mtp_file, loader::open_mtp_file(flags.draft));
     if (mtp_file == nullptr) {
       return fail(Code::kInvalidArgument,
                   "{} is a model, not a drafting head or an assistant: inspect it by itself and add its memory",
@@ -110,7 +110,7 @@ std::string MemoryReport::text() const {
                    printable(why_not, kReasonBytesMax));
     return text;
   }
-  const StagePlan& first = entries.front().plan.stages.front();
+  const loader::StagePlan& first = entries.front().plan.stages.front();
   fmt::format_to(out, "  weights       {}{}\n", bytes_text(first.weight_bytes),
                  first.weights_in_place
                      ? ", those of two and three bits as the file has them: there is no room to keep them unpacked"
@@ -119,7 +119,7 @@ std::string MemoryReport::text() const {
     fmt::format_to(out, "  tables        {}, read from the file by row: no memory\n",
                    bytes_text(first.file_table_bytes));
   }
-  fmt::format_to(out, "  kept free     {}\n", bytes_text(kReservedBytes));
+  fmt::format_to(out, "  kept free     {}\n", bytes_text(loader::kReservedBytes));
   if (first.kv_pages.empty()) {
     fmt::format_to(out, "  scratch       {}\n  (an encoder: it keeps no keys and values between calls)\n",
                    bytes_text(first.scratch_bytes));
@@ -128,10 +128,10 @@ std::string MemoryReport::text() const {
   fmt::format_to(out, "  {:>10}  {:>13}  {:>16}  {:>10}  {:>10}  {:>12}\n", "context", "conversations",
                  "keys, values " + kv_type, "index", "scratch", "all together");
   for (const auto& [sequences, plan] : entries) {
-    const StagePlan& stage = plan.stages.front();
+    const loader::StagePlan& stage = plan.stages.front();
     fmt::format_to(out, "  {:>10}  {:>13}  {:>16}  {:>10}  {:>10}  {:>12}\n", plan.context_tokens, sequences,
                    bytes_text(stage.kv_bytes), bytes_text(stage.index_bytes), bytes_text(stage.scratch_bytes),
-                   bytes_text(stage.bytes() + kReservedBytes));
+                   bytes_text(stage.bytes() + loader::kReservedBytes));
   }
   return text;
 }
@@ -142,7 +142,7 @@ nlohmann::ordered_json MemoryReport::json() const {
   if (entries.empty()) out["why_not"] = why_not;
   out["plans"] = nlohmann::ordered_json::array();
   for (const auto& [sequences, plan] : entries) {
-    const StagePlan& stage = plan.stages.front();
+    const loader::StagePlan& stage = plan.stages.front();
     out["plans"].push_back({{"context_tokens", plan.context_tokens},
                             {"sequences", sequences},
                             {"kv_type", kv_type},

@@ -17,9 +17,9 @@ namespace cairn {
 
 struct MemoryFlags {
   std::vector<int32_t> contexts;  ///< tokens; empty: the context of the model's training
-  KvType kv_type = LoadOptions{}.model.kv_type;
-  int32_t sequences = MemoryRequest{}.sequences;
-  int32_t sequences_max = MemoryRequest{}.sequences_running;
+  kernels::KvType kv_type = loader::LoadOptions{}.model.kv_type;
+  int32_t sequences = loader::MemoryRequest{}.sequences;
+  int32_t sequences_max = loader::MemoryRequest{}.sequences_running;
   int32_t threads = 0;
   int32_t drafts = 0;        ///< draft tokens; above 0: with the model's MTP module, if it has one
   std::string draft;         ///< file of such a module; empty: the model's own
@@ -35,7 +35,7 @@ struct MemoryReport {
   /// For each context: a plan for one conversation, and one for the requested number.
   struct Entry {
     int32_t sequences = 1;
-    MemoryPlan plan;
+    loader::MemoryPlan plan;
   };
   std::vector<Entry> entries;
 

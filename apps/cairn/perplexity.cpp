@@ -47,10 +47,10 @@ struct PerplexityFlags {
 
 // The computation, determined before the model is loaded.
 struct Job {
-  Windows windows;
+  perplexity::Windows windows;
   int32_t count = 0;  // number of windows
   std::vector<TokenId> tokens;
-  std::optional<LogitsFile> against;
+  std::optional<perplexity::LogitsFile> against;
 };
 
 double seconds_since(steady_clock::time_point begin) {
@@ -72,7 +72,7 @@ Result<std::string> read_texts(const std::vector<std::string>& names) {
   return text;
 }
 
-Result<std::vector<TokenId>> text_tokens(const PerplexityFlags& flags, const Tokenizer& tokenizer) {
+Result<std::vector<TokenId>> text_tokens(const PerplexityFlags& flags, const tokenizer::Tokenizer& tokenizer) {
   CAIRN_TRY(const std::string text, read_texts(flags.texts));
   CAIRN_TRY(std::vector<TokenId> tokens, tokenizer.encode(text, {.add_special = true}));
   // Without its end token, since windows treat the text as continuing.
@@ -81,8 +81,9 @@ Result<std::vector<TokenId>> text_tokens(const PerplexityFlags& flags, const Tok
 }
 
 // Takes the windows from a file of log-probabilities, which also contains the text's tokens.
-Result<void> take_windows_of(const LogitsFile& file, const PerplexityFlags& flags, int64_t vocabulary, Job& job) {
-  const LogitsShape& shape = file.shape();
+Result<void> take_windows_of(const perplexity::LogitsFile& file, const PerplexityFlags& flags, int64_t vocabulary,
+                             Job& job) {
+  const perplexity::LogitsShape& shape = file.shape();
   if (shape.vocabulary != vocabulary) {
     return fail_at(flags.against, Code::kInvalidArgument,
                    "the log-probabilities are of a vocabulary of {} tokens, the model has {}: another tokenizer",
@@ -111,7 +112,7 @@ Result<void> take_windows_of(const LogitsFile& file, const PerplexityFlags& flag
   return {};
 }
 
-Result<Job> plan_job(const PerplexityFlags& flags, const Tokenizer& tokenizer) {
+Result<Job> plan_job(const PerplexityFlags& flags, const tokenizer::Tokenizer& tokenizer) {
   Job job;
   if (!flags.texts.empty()) {
     CAIRN_TRY(job.tokens, text_tokens(flags, tokenizer));
@@ -122,7 +123,7 @@ Result<Job> plan_job(const PerplexityFlags& flags, const Tokenizer& tokenizer) {
   job.windows.stride = flags.stride;
   if (tokenizer.special().add_bos) job.windows.first = tokenizer.special().bos;
   if (!flags.against.empty()) {
-    CAIRN_TRY(job.against, LogitsFile::open(flags.against));
+    CAIRN_TRY(job.against, perplexity::LogitsFile::open(flags.against));
     CAIRN_TRY_VOID(take_windows_of(*job.against, flags, tokenizer.size(), job));
   }
   if (job.windows.stride >= job.windows.tokens) {
@@ -142,46 +143,47 @@ Result<Job> plan_job(const PerplexityFlags& flags, const Tokenizer& tokenizer) {
 // ---- Running ----
 
 struct Outcome {
-  std::vector<PositionScore> scores;
+  std::vector<perplexity::PositionScore> scores;
   std::string backend;
   double seconds = 0;
 };
 
 Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, int64_t vocabulary, const Job& job) {
-  const WindowBatch batch = plan_batch(job.windows, vocabulary);
-  ModelOptions sizes = flags.load.options.model;
+  const perplexity::WindowBatch batch = perplexity::plan_batch(job.windows, vocabulary);
+  model::ModelOptions sizes = flags.load.options.model;
   sizes.context_tokens = job.windows.tokens;
   sizes.batch_tokens_max = batch.batch_tokens_max;
   sizes.logits_max = batch.logits_max;
   CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, sizes, batch.windows));
-  Runner& runner = *loaded.runner;
-  CAIRN_TRY(PagePool pool, PagePool::create(loaded.device.memories(), runner.kv_layout(),
-                                            window_pages(runner.kv_layout(), job.windows, batch.windows)));
+  model::Runner& runner = *loaded.runner;
+  CAIRN_TRY(cache::PagePool pool,
+            cache::PagePool::create(loaded.device.memories(), runner.kv_layout(),
+                                    perplexity::window_pages(runner.kv_layout(), job.windows, batch.windows)));
   const int32_t wanted = flags.load.options.device.cpu.threads;
   ThreadPool threads(wanted == 0 ? usable_cores() : wanted);
 
-  std::optional<LogitsFileWriter> save;
+  std::optional<perplexity::LogitsFileWriter> save;
   if (!flags.save.empty()) {
-    const LogitsShape shape{job.windows.tokens, static_cast<int32_t>(runner.vocabulary()), job.count};
+    const perplexity::LogitsShape shape{job.windows.tokens, static_cast<int32_t>(runner.vocabulary()), job.count};
     const auto tokens = std::span(job.tokens).first(static_cast<size_t>(job.count) * job.windows.tokens);
-    CAIRN_TRY(save, LogitsFileWriter::create(flags.save, shape, tokens));
+    CAIRN_TRY(save, perplexity::LogitsFileWriter::create(flags.save, shape, tokens));
   }
   const auto begin = steady_clock::now();
   ProgressLine line;
-  const auto show = [&](const WindowProgress& now) {
+  const auto show = [&](const perplexity::WindowProgress& now) {
     const double left = seconds_since(begin) * (now.windows - now.windows_done) / now.windows_done;
     const auto minutes = static_cast<int64_t>(left) / 60;
     line.show(fmt::format("{}/{} windows, perplexity {:.4f}, {}:{:02} left", now.windows_done, now.windows,
                           now.perplexity, minutes, static_cast<int64_t>(left) % 60));
   };
   Outcome outcome;
-  CAIRN_TRY(outcome.scores, score_windows(runner, pool, threads, job.tokens,
-                                          {.windows = job.windows,
-                                           .windows_max = job.count,
-                                           .at_once = batch.windows,
-                                           .against = job.against.has_value() ? &*job.against : nullptr,
-                                           .save = save.has_value() ? &*save : nullptr,
-                                           .progress = show}));
+  CAIRN_TRY(outcome.scores, perplexity::score_windows(runner, pool, threads, job.tokens,
+                                                      {.windows = job.windows,
+                                                       .windows_max = job.count,
+                                                       .at_once = batch.windows,
+                                                       .against = job.against.has_value() ? &*job.against : nullptr,
+                                                       .save = save.has_value() ? &*save : nullptr,
+                                                       .progress = show}));
   if (save.has_value()) CAIRN_TRY_VOID(save->finish());
   outcome.seconds = seconds_since(begin);
   outcome.backend = loaded.device.text();
@@ -193,7 +195,7 @@ Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, 
 // A number in JSON; null if it is not finite.
 ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
 
-void put(ordered_json& json, const std::string& name, const Estimate& estimate) {
+void put(ordered_json& json, const std::string& name, const perplexity::Estimate& estimate) {
   json[name] = number(estimate.value);
   json[name + "_error"] = number(estimate.error);
 }
@@ -208,9 +210,9 @@ void print_json(const PerplexityFlags& flags, const Job& job, const Outcome& out
                     {"positions", outcome.scores.size()},
                     {"seconds", outcome.seconds},
                     {"tokens_per_s", job.count * static_cast<double>(job.windows.tokens) / outcome.seconds}};
-  put(json, "perplexity", perplexity_of(outcome.scores));
+  put(json, "perplexity", perplexity::perplexity_of(outcome.scores));
   if (job.against.has_value()) {
-    const ModelComparison compared = compare_models(outcome.scores);
+    const perplexity::ModelComparison compared = perplexity::compare_models(outcome.scores);
     json["against"] = flags.against;
     put(json, "base_perplexity", compared.base_perplexity);
     put(json, "perplexity_ratio", compared.perplexity_ratio);
@@ -229,11 +231,11 @@ void print_json(const PerplexityFlags& flags, const Job& job, const Outcome& out
   fmt::print("{}\n", json.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
 }
 
-void print_comparison(const ModelComparison& compared) {
-  const auto line = [](const char* name, const Estimate& estimate) {
+void print_comparison(const perplexity::ModelComparison& compared) {
+  const auto line = [](const char* name, const perplexity::Estimate& estimate) {
     fmt::print("{:<34} {:>11.6f} ± {:.6f}\n", name, estimate.value, estimate.error);
   };
-  const auto percent = [](const char* name, const Estimate& estimate) {
+  const auto percent = [](const char* name, const perplexity::Estimate& estimate) {
     fmt::print("{:<34} {:>9.3f} % ± {:.3f} %\n", name, 100 * estimate.value, 100 * estimate.error);
   };
   line("perplexity of the base", compared.base_perplexity);
@@ -253,18 +255,18 @@ void print_text(const Job& job, const Outcome& outcome) {
   fmt::print("{} windows of {} tokens, {} positions counted, {:.1f} s, {:.1f} tokens/s, on {}\n", job.count,
              job.windows.tokens, outcome.scores.size(), outcome.seconds,
              job.count * static_cast<double>(job.windows.tokens) / outcome.seconds, outcome.backend);
-  const Estimate perplexity = perplexity_of(outcome.scores);
+  const perplexity::Estimate perplexity = perplexity::perplexity_of(outcome.scores);
   fmt::print("{:<34} {:>11.6f} ± {:.6f}\n", "perplexity", perplexity.value, perplexity.error);
-  if (job.against.has_value()) print_comparison(compare_models(outcome.scores));
+  if (job.against.has_value()) print_comparison(perplexity::compare_models(outcome.scores));
 }
 
 Result<void> run_perplexity(const PerplexityFlags& flags) {
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
-  if (is_encoder(file)) {
+  if (model::is_encoder(file)) {
     return fail_at(flags.load.model, Code::kUnsupported,
                    "the model is an encoder: it predicts no text, so has no perplexity");
   }
-  CAIRN_TRY(const auto tokenizer, Tokenizer::load(file.metadata()));
+  CAIRN_TRY(const auto tokenizer, tokenizer::Tokenizer::load(file.metadata()));
   CAIRN_TRY(const Job job, plan_job(flags, *tokenizer));
   CAIRN_TRY(const Outcome outcome, run_job(flags, file, tokenizer->size(), job));
   if (flags.json) {
@@ -285,12 +287,12 @@ void add_perplexity(CLI::App& app, int& exit_code) {
   command->add_option("TEXT", flags->texts,
                       "Text files, which are joined; - is standard input. Not needed with --against");
   command->add_option("-c,--ctx-size", flags->context, "Tokens of a window (default: 512, or those of --against)")
-      ->check(CLI::Range(kWindowTokensMin, kWindowTokensMax));
+      ->check(CLI::Range(perplexity::kWindowTokensMin, perplexity::kWindowTokensMax));
   auto* stride =
       command->add_option("--stride", flags->stride,
                           "Windows begin so many tokens after each other and their last ones so many count; 0: "
                           "they follow each other and their second halves count");
-  stride->check(CLI::Range(0, kWindowTokensMax))->capture_default_str();
+  stride->check(CLI::Range(0, perplexity::kWindowTokensMax))->capture_default_str();
   command->add_option("--chunks", flags->chunks, "Only the first windows, so many; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

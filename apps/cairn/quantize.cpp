@@ -21,40 +21,43 @@ struct QuantizeFlags {
 
 std::string type_list() {
   std::string list = "Types:\n";
-  for (const QuantizeMixInfo& mix : quantize_mixes()) list += fmt::format("  {:<8} {}\n", mix.name, mix.summary);
+  for (const convert::QuantizeMixInfo& mix : convert::quantize_mixes())
+    list += fmt::format("  {:<8} {}\n", mix.name, mix.summary);
   list += "  Q4_K     the same as Q4_K_M";
   return list;
 }
 
 std::string names() {
   std::string list;
-  for (const QuantizeMixInfo& mix : quantize_mixes()) list += fmt::format("{}{}", list.empty() ? "" : ", ", mix.name);
+  for (const convert::QuantizeMixInfo& mix : convert::quantize_mixes())
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", mix.name);
   return list;
 }
 
 // CLI11's convention: an empty text for a valid value.
 std::string check_type(const std::string& name) {
-  if (quantize_mix_named(name).has_value()) return {};
+  if (convert::quantize_mix_named(name).has_value()) return {};
   return fmt::format("'{}' cannot be written; choose one of {}", name, names());
 }
 
-void show(ProgressLine& line, const QuantizeProgress& now) {
+void show(ProgressLine& line, const convert::QuantizeProgress& now) {
   if (now.bytes_total == 0) return;
   line.show(fmt::format("{:3}%  {}/{}  {}  {} -> {}", 100 * now.bytes_done / now.bytes_total, now.tensor_index + 1,
                         now.tensors, now.tensor, tensor_type_name(now.from), tensor_type_name(now.to)));
 }
 
 Result<void> run_quantize(const QuantizeFlags& flags) {
-  const auto mix = quantize_mix_named(flags.type);
+  const auto mix = convert::quantize_mix_named(flags.type);
   if (!mix.has_value()) return fail(Code::kInvalidArgument, "{}", check_type(flags.type));
   const auto start = std::chrono::steady_clock::now();
-  QuantizeReport done;
+  convert::QuantizeReport done;
   {
     ProgressLine line;
-    CAIRN_TRY(done, quantize_file(flags.in, flags.out,
-                                  {.mix = *mix, .threads = flags.threads, .progress = [&](const QuantizeProgress& now) {
-                                     show(line, now);
-                                   }}));
+    CAIRN_TRY(done, convert::quantize_file(
+                        flags.in, flags.out,
+                        {.mix = *mix, .threads = flags.threads, .progress = [&](const convert::QuantizeProgress& now) {
+                           show(line, now);
+                         }}));
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print("{}: {} -> {}, {:.2f} bits per weight, {} tensors in {:.1f} s\n", flags.out, size_text(done.bytes_in),
@@ -76,7 +79,8 @@ void add_quantize(CLI::App& app, int& exit_code) {
   command->add_option("type", flags->type, "see below")
       ->required()
       ->check(CLI::Validator([](std::string& name) { return check_type(name); }, ""));
-  command->add_option("--threads", flags->threads, "default: one per core")->check(CLI::Range(1, kQuantizeThreadsMax));
+  command->add_option("--threads", flags->threads, "default: one per core")
+      ->check(CLI::Range(1, convert::kQuantizeThreadsMax));
   command->footer(type_list());
   command->callback([flags, &exit_code] {
     if (const auto done = run_quantize(*flags); !done.has_value()) exit_code = report(done.error());

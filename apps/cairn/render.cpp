@@ -33,7 +33,7 @@ struct RenderFlags {
 };
 
 /// Renders one line's variables.
-using Renderer = std::function<Result<Rendering>(ordered_json variables, std::time_t now)>;
+using Renderer = std::function<Result<jinja::Rendering>(ordered_json variables, std::time_t now)>;
 
 /// The text of the token that `key` names by its id; empty if the file names none.
 Result<std::string> token_text(const gguf::Metadata& metadata, std::string_view key) {
@@ -52,14 +52,14 @@ Result<Renderer> model_renderer(const std::string& path) {
   const gguf::Metadata& metadata = file.metadata();
   CAIRN_TRY(std::string_view source, metadata.string_or("tokenizer.chat_template", ""));
   CAIRN_TRY(const std::string_view architecture, metadata.string_or("general.architecture", ""));
-  if (source.empty()) source = builtin_template(architecture);
+  if (source.empty()) source = chat::builtin_template(architecture);
   CAIRN_TRY(std::string bos, token_text(metadata, "tokenizer.ggml.bos_token_id"));
   CAIRN_TRY(std::string eos, token_text(metadata, "tokenizer.ggml.eos_token_id"));
-  CAIRN_TRY(ChatTemplate created, ChatTemplate::create(source, std::move(bos), std::move(eos)));
+  CAIRN_TRY(chat::ChatTemplate created, chat::ChatTemplate::create(source, std::move(bos), std::move(eos)));
   if (created.is_fallback()) std::cerr << "cairn: the model has no chat template; rendering ChatML\n";
-  const auto chat_template = std::make_shared<const ChatTemplate>(std::move(created));
-  return [chat_template](ordered_json variables, std::time_t now) -> Result<Rendering> {
-    ChatInput input;
+  const auto chat_template = std::make_shared<const chat::ChatTemplate>(std::move(created));
+  return [chat_template](ordered_json variables, std::time_t now) -> Result<jinja::Rendering> {
+    chat::ChatInput input;
     const auto take = [&](const char* name, ordered_json& place) {
       const auto found = variables.find(name);
       if (found == variables.end()) return;
@@ -85,12 +85,14 @@ Result<Renderer> template_renderer(const std::string& path) {
   if (!file) return fail(Code::kNotFound, "cannot open the template {}", path);
   std::ostringstream source;
   source << file.rdbuf();
-  CAIRN_TRY(JinjaTemplate parsed, JinjaTemplate::parse(source.str()));
-  const auto jinja = std::make_shared<const JinjaTemplate>(std::move(parsed));
-  return [jinja](const ordered_json& variables, std::time_t now) { return jinja->render(variables, kNothingOwn, now); };
+  CAIRN_TRY(jinja::JinjaTemplate parsed, jinja::JinjaTemplate::parse(source.str()));
+  const auto jinja = std::make_shared<const jinja::JinjaTemplate>(std::move(parsed));
+  return [jinja](const ordered_json& variables, std::time_t now) {
+    return jinja->render(variables, jinja::kNothingOwn, now);
+  };
 }
 
-Result<Rendering> render_line(const Renderer& renderer, const std::string& line, std::time_t now) {
+Result<jinja::Rendering> render_line(const Renderer& renderer, const std::string& line, std::time_t now) {
   if (line.size() > kLineBytesMax)
     return fail(Code::kTooLarge, "the line has {} bytes; the limit is {}", line.size(), kLineBytesMax);
   ordered_json variables = ordered_json::parse(line, nullptr, false);
@@ -105,7 +107,7 @@ Result<void> run_render(const RenderFlags& flags) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;
     const std::time_t now = flags.now.has_value() ? static_cast<std::time_t>(*flags.now) : std::time(nullptr);
-    const Result<Rendering> rendered = render_line(renderer, line, now);
+    const Result<jinja::Rendering> rendered = render_line(renderer, line, now);
     const ordered_json answer = rendered.has_value() ? ordered_json{{"rendered", rendered->text}}
                                                      : ordered_json{{"error", rendered.error().text()}};
     std::cout << answer.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n' << std::flush;

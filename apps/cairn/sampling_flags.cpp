@@ -10,7 +10,7 @@ namespace cairn {
 namespace {
 
 // Takes the values that requests may have, too.
-CLI::Validator range_of(const SamplingParameter& parameter) {
+CLI::Validator range_of(const sampling::SamplingParameter& parameter) {
   const auto check = [&parameter](const std::string& text) {
     using CLI::detail::lexical_cast;
     double value = 0;
@@ -21,16 +21,16 @@ CLI::Validator range_of(const SamplingParameter& parameter) {
   return {check, parameter.range_text()};
 }
 
-std::string help_of(const SamplingParameter& parameter, ShownDefaults defaults) {
+std::string help_of(const sampling::SamplingParameter& parameter, ShownDefaults defaults) {
   std::string help(parameter.text);
   if (parameter.off) help += fmt::format("; {}: off", parameter.off_text());
   if (defaults == ShownDefaults::kSampler)
-    help += fmt::format(" (default: {})", parameter.value_text(parameter.get(SamplingParams())));
+    help += fmt::format(" (default: {})", parameter.value_text(parameter.get(sampling::SamplingParams())));
   return help;
 }
 
-void add_steps_flags(CLI::App& command, GivenParameters& given, const std::string& heading) {
-  using Read = Result<std::vector<SamplerStep>> (*)(std::string_view);
+void add_steps_flags(CLI::App& command, sampling::GivenParameters& given, const std::string& heading) {
+  using Read = Result<std::vector<sampling::SamplerStep>> (*)(std::string_view);
   const auto add = [&](const std::string& names, Read read, const std::string& help) {
     const auto check = [read](const std::string& text) {
       const auto steps = read(text);
@@ -46,16 +46,17 @@ void add_steps_flags(CLI::App& command, GivenParameters& given, const std::strin
         ->check(CLI::Validator(check, ""))
         ->group(heading);
   };
-  auto* names = add("--samplers", sampler_steps_of_names,
+  auto* names = add("--samplers", sampling::sampler_steps_of_names,
                     "The filters in their order, with semicolons between: \"top_k;temperature\"; the others are off");
-  add("--sampler-seq,--sampling-seq", sampler_steps_of_letters, "The same in letters: \"kt\"")->excludes(names);
+  add("--sampler-seq,--sampling-seq", sampling::sampler_steps_of_letters, "The same in letters: \"kt\"")
+      ->excludes(names);
 }
 
 }  // namespace
 
-void add_parameter_flags(CLI::App& command, GivenParameters& given, const std::string& heading,
+void add_parameter_flags(CLI::App& command, sampling::GivenParameters& given, const std::string& heading,
                          ShownDefaults defaults) {
-  for (const SamplingParameter& parameter : sampling_parameters()) {
+  for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters()) {
     const auto take = [&given, &parameter](const double& value) { given.set(parameter, value); };
     command.add_option_function<double>(std::string(parameter.flags), take, help_of(parameter, defaults))
         ->check(range_of(parameter))
@@ -71,8 +72,8 @@ void SamplingFlags::add_to(CLI::App& command, ShownDefaults defaults) {
   command.add_option("--seed", seed, "Same seed, same answer (default: another one each time)")->group(heading);
 }
 
-SamplingParams SamplingFlags::finish() const {
-  SamplingParams sampling;
+sampling::SamplingParams SamplingFlags::finish() const {
+  sampling::SamplingParams sampling;
   given.apply(sampling);
   std::random_device random;
   sampling.seed = seed ? *seed : static_cast<uint64_t>(random()) << 32 | random();
@@ -80,7 +81,7 @@ SamplingParams SamplingFlags::finish() const {
 }
 
 void SamplingFlags::add_to_request(nlohmann::ordered_json& request) const {
-  for (const SamplingParameter& parameter : sampling_parameters()) {
+  for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters()) {
     const auto value = given.get(parameter.name);
     if (!value) continue;
     auto& field = request[std::string(parameter.name)];
@@ -88,7 +89,7 @@ void SamplingFlags::add_to_request(nlohmann::ordered_json& request) const {
   }
   if (given.steps) {
     auto& names = request["samplers"] = nlohmann::ordered_json::array();
-    for (const SamplerStep step : *given.steps) names.push_back(sampler_step_name(step));
+    for (const sampling::SamplerStep step : *given.steps) names.push_back(sampling::sampler_step_name(step));
   }
   if (seed) request["seed"] = static_cast<int64_t>(*seed);  // the server takes the same 64 bits with a sign
 }

@@ -15,16 +15,17 @@ namespace cairn {
 enum class ShownDefaults : uint8_t { kNone, kSampler };
 
 /// Adds them under a heading of the help. `given` outlives the command's parsing.
-void add_parameter_flags(CLI::App& command, GivenParameters& given, const std::string& heading, ShownDefaults defaults);
+void add_parameter_flags(CLI::App& command, sampling::GivenParameters& given, const std::string& heading,
+                         ShownDefaults defaults);
 
 /// The same and a seed, for commands that ask for one answer.
 struct SamplingFlags {
-  GivenParameters given;
+  sampling::GivenParameters given;
   std::optional<uint64_t> seed;
 
   void add_to(CLI::App& command, ShownDefaults defaults);
   /// What a model that is loaded here is asked for, with a random seed if none was given.
-  SamplingParams finish() const;
+  sampling::SamplingParams finish() const;
   /// Adds to the request of a server what was given, and nothing else: the rest is the server's.
   void add_to_request(nlohmann::ordered_json& request) const;
 };

@@ -117,7 +117,7 @@ void tell_addresses(const ServeFlags& flags, const std::string& name, bool encod
 bool serves_one_file(const ServeFlags& flags) { return flags.files.size() == 1; }
 
 /// The names by which the config file may have a table of the model.
-std::vector<std::string> table_names(const CatalogModel& model) {
+std::vector<std::string> table_names(const loader::CatalogModel& model) {
   std::vector<std::string> names = model.aliases;
   for (const std::string& name : {model.name, model.path.filename().string(), model.path.stem().string()})
     if (!name.empty()) names.push_back(name);
@@ -125,36 +125,36 @@ std::vector<std::string> table_names(const CatalogModel& model) {
 }
 
 /// The model as the flags and the config file's table say.
-Result<ServedModel> served_model(CatalogModel model, const ServeFlags& flags, const ConfigFile& config,
-                                 api::Service& service) {
+Result<loader::ServedModel> served_model(loader::CatalogModel model, const ServeFlags& flags, const ConfigFile& config,
+                                         api::Service& service) {
   CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(model), flags));
-  CAIRN_TRY(LoadOptions options, own.load.load_options());
+  CAIRN_TRY(loader::LoadOptions options, own.load.load_options());
   service.set_generation_defaults(model.name, own.defaults);
-  return ServedModel{std::move(model), std::move(options), false};
+  return loader::ServedModel{std::move(model), std::move(options), false};
 }
 
-Result<std::vector<ServedModel>> served_models(const ServeFlags& flags, const ConfigFile& config,
-                                               api::Service& service) {
-  const LoadOptions& options = flags.load.options;
+Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, const ConfigFile& config,
+                                                       api::Service& service) {
+  const loader::LoadOptions& options = flags.load.options;
   if (flags.files.size() != 1 && (!options.name.empty() || !options.aliases.empty()))
     return fail(Code::kInvalidArgument, "--name and --alias are for one file; {} are served",
                 flags.files.empty() ? "those of the catalog" : "several");
-  std::vector<ServedModel> models;
+  std::vector<loader::ServedModel> models;
   for (const std::string& file : flags.files) {
-    CAIRN_TRY(CatalogModel model, describe_file(file));
+    CAIRN_TRY(loader::CatalogModel model, loader::describe_file(file));
     model.aliases = options.aliases;
     if (!options.aliases.empty()) model.name = options.aliases.front();
     if (!options.name.empty()) model.name = options.name;
     if (serves_one_file(flags)) model.unusable.clear();  // loading it says more
-    CAIRN_TRY(ServedModel served, served_model(std::move(model), flags, config, service));
+    CAIRN_TRY(loader::ServedModel served, served_model(std::move(model), flags, config, service));
     served.pinned = serves_one_file(flags);
     models.push_back(std::move(served));
   }
   if (flags.files.empty()) {
-    Catalog catalog = flags.catalog.scan();
+    loader::Catalog catalog = flags.catalog.scan();
     log_skipped(catalog.skipped);
-    for (CatalogModel& model : catalog.models) {
-      CAIRN_TRY(ServedModel served, served_model(std::move(model), flags, config, service));
+    for (loader::CatalogModel& model : catalog.models) {
+      CAIRN_TRY(loader::ServedModel served, served_model(std::move(model), flags, config, service));
       models.push_back(std::move(served));
     }
     if (models.empty())
@@ -167,19 +167,19 @@ Result<std::vector<ServedModel>> served_models(const ServeFlags& flags, const Co
 
 /// Looks through the folders of models again. Errors: as at the start; then nothing changes.
 Result<void> find_models_again(const ServeFlags& flags, const ConfigFile& config, api::Service& service,
-                               ModelManager& manager) {
-  CAIRN_TRY(std::vector<ServedModel> models, served_models(flags, config, service));
+                               loader::ModelManager& manager) {
+  CAIRN_TRY(std::vector<loader::ServedModel> models, served_models(flags, config, service));
   return manager.set_models(std::move(models));
 }
 
 /// Loads what is loaded at the start, on a thread of its own; meanwhile the server answers that it is loading.
-Result<void> load(const ServeFlags& flags, const ConfigFile& config, ModelManager& manager, api::Service& service,
-                  uint16_t port, ServerLife& life) {
-  CAIRN_TRY(const std::vector<ServedModel> models, served_models(flags, config, service));
+Result<void> load(const ServeFlags& flags, const ConfigFile& config, loader::ModelManager& manager,
+                  api::Service& service, uint16_t port, ServerLife& life) {
+  CAIRN_TRY(const std::vector<loader::ServedModel> models, served_models(flags, config, service));
   CAIRN_TRY_VOID(manager.set_models(models));
-  SharedModel only;
-  for (const ServedModel& served : models)
-    if (served.pinned && !serves_one_file(flags)) CAIRN_TRY_VOID(manager.load(served.model.name, kEveryModel));
+  loader::SharedModel only;
+  for (const loader::ServedModel& served : models)
+    if (served.pinned && !serves_one_file(flags)) CAIRN_TRY_VOID(manager.load(served.model.name, loader::kEveryModel));
   if (serves_one_file(flags)) {
     CAIRN_TRY(only, manager.load_and_wait(models.front().model.name));
     warn_without_template(*only);
@@ -205,7 +205,7 @@ void give_back_memory_soon() {
   ::mallopt(M_ARENA_MAX, kArenasMax);
 }
 
-api::ServiceOptions service_options(const ServeFlags& flags, int64_t request_bytes, ModelManager& manager) {
+api::ServiceOptions service_options(const ServeFlags& flags, int64_t request_bytes, loader::ModelManager& manager) {
   return {.request_bytes = request_bytes,
           .models = &manager,
           .defaults = flags.defaults,
@@ -221,13 +221,13 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   give_back_memory_soon();
   install_unwinding_reserve();
   // Listens before loading, so that a port that is taken is noticed before a large model was read.
-  Registry registry;
+  loader::Registry registry;
   const int64_t request_bytes =
       flags.request_bytes > 0
           ? flags.request_bytes
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   std::unique_ptr<api::TraceExporter> traces;  // outlives what it is told of
-  ModelManager manager(registry, flags.manager.options(flags.files.empty(), flags.files.size()));
+  loader::ModelManager manager(registry, flags.manager.options(flags.files.empty(), flags.files.size()));
   api::Service service(registry, service_options(flags, request_bytes, manager));
   if (const OperateFlags& tells = flags.operate; !tells.otlp.empty() || !tells.trace_file.empty()) {
     CAIRN_TRY(traces, api::TraceExporter::open(tells.otlp, tells.trace_file, service.telemetry().traces_dropped()));

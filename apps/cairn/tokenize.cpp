@@ -78,10 +78,10 @@ Result<std::string> text_of(const ordered_json& line) {
   return fail(Code::kInvalidArgument, "expected \"text\", or \"hex\" for bytes that are not UTF-8");
 }
 
-Result<ordered_json> answer(const Tokenizer& tokenizer, const std::string& input, bool detok) {
+Result<ordered_json> answer(const tokenizer::Tokenizer& tokenizer, const std::string& input, bool detok) {
   const ordered_json line = ordered_json::parse(input, nullptr, /*allow_exceptions=*/false);
   if (!line.is_object()) return fail(Code::kInvalidArgument, "the line is not a JSON object");
-  EncodeOptions options;
+  tokenizer::EncodeOptions options;
   CAIRN_TRY(options.add_special, flag_of(line, "add_special"));
   CAIRN_TRY(options.parse_special, flag_of(line, "parse_special"));
   CAIRN_TRY(const std::string text, text_of(line));
@@ -106,7 +106,7 @@ Result<void> write_line(const std::string& line) {
   return {};
 }
 
-Result<void> answer_lines(const Tokenizer& tokenizer, bool detok) {
+Result<void> answer_lines(const tokenizer::Tokenizer& tokenizer, bool detok) {
   for (std::string line; std::getline(std::cin, line);) {
     Result<ordered_json> out = answer(tokenizer, line, detok);
     if (!out) out = ordered_json{{"error", out.error().text()}};
@@ -124,23 +124,23 @@ std::string prompt_of(const TokenizeFlags& flags) {
 
 // Shows a pair as /v1/rerank builds it; each token is marked as part of the query (A) or of the document (B), if the
 // model distinguishes them.
-Result<void> show_pair(const gguf::Metadata& metadata, const Tokenizer& tokenizer, std::string_view query,
+Result<void> show_pair(const gguf::Metadata& metadata, const tokenizer::Tokenizer& tokenizer, std::string_view query,
                        std::string_view document) {
-  CAIRN_TRY(const PairPrompts pairs, PairPrompts::make(metadata, tokenizer, query));
-  CAIRN_TRY(const PairPrompt pair, pairs.with(document, 0));
+  CAIRN_TRY(const chat::PairPrompts pairs, chat::PairPrompts::make(metadata, tokenizer, query));
+  CAIRN_TRY(const chat::PairPrompt pair, pairs.with(document, 0));
   for (size_t i = 0; i < pair.tokens.size(); ++i) {
     const std::string_view piece = tokenizer.piece(pair.tokens[i], /*render_special=*/true);
-    const bool second = pair.second_begin != kNoSecond && std::cmp_greater_equal(i, pair.second_begin);
-    const std::string_view text = pair.second_begin == kNoSecond ? "" : second ? "  B" : "  A";
+    const bool second = pair.second_begin != model::kNoSecond && std::cmp_greater_equal(i, pair.second_begin);
+    const std::string_view text = pair.second_begin == model::kNoSecond ? "" : second ? "  B" : "  A";
     CAIRN_TRY_VOID(
         write_line(fmt::format("{:>7}{}  '{}'", index(pair.tokens[i]), text, printable(piece, piece.size()))));
   }
   return {};
 }
 
-Result<void> show_tokens(const Tokenizer& tokenizer, const TokenizeFlags& flags) {
+Result<void> show_tokens(const tokenizer::Tokenizer& tokenizer, const TokenizeFlags& flags) {
   const std::string text = prompt_of(flags);
-  const EncodeOptions options{.add_special = !flags.no_special, .parse_special = !flags.plain};
+  const tokenizer::EncodeOptions options{.add_special = !flags.no_special, .parse_special = !flags.plain};
   CAIRN_TRY(const std::vector<TokenId> ids, tokenizer.encode(text, options));
   std::string lines;
   for (const TokenId id : ids) {
@@ -153,7 +153,7 @@ Result<void> show_tokens(const Tokenizer& tokenizer, const TokenizeFlags& flags)
 
 Result<void> run(const TokenizeFlags& flags) {
   CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(flags.model));
-  CAIRN_TRY(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::load(reader.metadata()));
+  CAIRN_TRY(const std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::Tokenizer::load(reader.metadata()));
   if (flags.jsonl) return answer_lines(*tokenizer, flags.detok);
   if (flags.pair) return show_pair(reader.metadata(), *tokenizer, prompt_of(flags), *flags.pair);
   return show_tokens(*tokenizer, flags);

@@ -64,7 +64,7 @@ ordered_json with_text(const ordered_json& body, const Place& place, const std::
 struct ProtocolCase {
   const char* name;
   const char* body;
-  std::optional<ChatInput> (*parse)(const ordered_json&);
+  std::optional<chat::ChatInput> (*parse)(const ordered_json&);
   size_t places_min;  ///< so many at least take any text
 };
 
@@ -82,7 +82,7 @@ constexpr ProtocolCase kProtocols[] = {
          "type": "object", "title": "L", "properties": {"where": {"type": "string", "description": "A place.",
          "enum": ["here", "there"], "default": "here"}}, "required": ["where"]}}}],
        "chat_template_kwargs": {"mood": "glad", "notes": {"deep": ["one"]}}})",
-     [](const ordered_json& body) -> std::optional<ChatInput> {
+     [](const ordered_json& body) -> std::optional<chat::ChatInput> {
        RequestContext context;
        auto request = openai::parse_chat(context, body);
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
@@ -99,7 +99,7 @@ constexpr ProtocolCase kProtocols[] = {
          {"role": "user", "content": "Look again."}],
        "tools": [{"type": "function", "name": "look", "description": "Looks.", "parameters": {"type": "object",
          "properties": {"where": {"type": "string", "description": "A place."}}}}]})",
-     [](const ordered_json& body) -> std::optional<ChatInput> {
+     [](const ordered_json& body) -> std::optional<chat::ChatInput> {
        RequestContext context;
        auto request = responses::parse_responses(context, body, {});
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
@@ -115,7 +115,7 @@ constexpr ProtocolCase kProtocols[] = {
            {"type": "text", "text": "Look again."}]}],
        "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object", "properties": {
          "where": {"type": "string", "description": "A place."}}}}]})",
-     [](const ordered_json& body) -> std::optional<ChatInput> {
+     [](const ordered_json& body) -> std::optional<chat::ChatInput> {
        RequestContext context;
        auto request = anthropic::parse_messages(context, body, anthropic::Purpose::kAnswer);
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
@@ -131,14 +131,14 @@ constexpr ProtocolCase kProtocols[] = {
          {"role": "user", "content": "Look again."}],
        "tools": [{"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {
          "type": "object", "properties": {"where": {"type": "string", "description": "A place."}}}}}]})",
-     [](const ordered_json& body) -> std::optional<ChatInput> {
+     [](const ordered_json& body) -> std::optional<chat::ChatInput> {
        RequestContext context;
        auto request = ollama::parse_chat(context, body);
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
      },
      10},
     {"Ollama generate", R"({"model": "m", "system": "Be terse.", "prompt": "Hi"})",
-     [](const ordered_json& body) -> std::optional<ChatInput> {
+     [](const ordered_json& body) -> std::optional<chat::ChatInput> {
        RequestContext context;
        auto request = ollama::parse_generate(context, body);
        return request ? std::optional(std::move(request->chat.input)) : std::nullopt;
@@ -146,7 +146,7 @@ constexpr ProtocolCase kProtocols[] = {
      2},
     {"llama.cpp apply-template", R"({"messages": [{"role": "system", "content": "Be terse."},
        {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "So?"}]})",
-     [](const ordered_json& body) -> std::optional<ChatInput> {
+     [](const ordered_json& body) -> std::optional<chat::ChatInput> {
        RequestContext context;
        auto request = parse_apply_template(context, body);
        return request ? std::optional(std::move(request->input)) : std::nullopt;
@@ -154,7 +154,7 @@ constexpr ProtocolCase kProtocols[] = {
      4},
     {"frames", R"({"id": "a", "messages": [{"role": "system", "content": "Be terse."},
        {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "So?"}]})",
-     [](const ordered_json& body) -> std::optional<ChatInput> {
+     [](const ordered_json& body) -> std::optional<chat::ChatInput> {
        RequestContext context;
        auto message = frames::parse_message(context, body.dump());
        auto* chat = message ? std::get_if<frames::Chat>(&*message) : nullptr;
@@ -192,15 +192,15 @@ endfor %}{% endfor %}{{ mood }}{{ notes }}C)";
 class ControlTokens : public testing::TestWithParam<Vocabulary> {
  protected:
   void SetUp() override {
-    LoadOptions options;
+    loader::LoadOptions options;
     options.device.cpu.threads = 1;
-    auto model = load_model_file(test_data("/models/llama.gguf"), options);
+    auto model = loader::load_model_file(test_data("/models/llama.gguf"), options);
     ASSERT_TRUE(model.has_value()) << model.error().text();
     model_ = std::move(*model);
     // The vocabulary of another model: prompts are made, and nothing is run.
     auto file = gguf::Reader::open(test_data() + "/tokenizers/ggml-vocab-" + GetParam().name + ".gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    auto tokenizer = Tokenizer::load(file->metadata());
+    auto tokenizer = tokenizer::Tokenizer::load(file->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
     models_own_ = std::exchange(model_->tokenizer, std::move(*tokenizer));
     for (int32_t i = 0; i < model_->tokenizer->size(); ++i) {
@@ -214,9 +214,9 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
     if (model_ != nullptr) std::swap(model_->tokenizer, models_own_);  // the engine has a reference to it
   }
   void use_template(std::string_view source) {
-    const SpecialTokens& special = model_->tokenizer->special();
+    const tokenizer::SpecialTokens& special = model_->tokenizer->special();
     const auto text = [&](TokenId id) { return std::string(model_->tokenizer->piece(id, true)); };
-    auto made = ChatTemplate::create(source, text(special.bos), text(special.eos));
+    auto made = chat::ChatTemplate::create(source, text(special.bos), text(special.eos));
     ASSERT_TRUE(made.has_value()) << made.error().text();
     model_->chat_template = std::move(*made);
   }
@@ -234,9 +234,9 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
     use_template(source);
   }
   /// Control tokens of the prompt; nullopt: it cannot be made.
-  std::optional<size_t> control_count(const std::optional<ChatInput>& input) const {
+  std::optional<size_t> control_count(const std::optional<chat::ChatInput>& input) const {
     if (!input) return std::nullopt;
-    const auto prompt = chat_prompt(model_->prompt_context(), *input);
+    const auto prompt = chat::chat_prompt(model_->prompt_context(), *input);
     if (!prompt) return std::nullopt;
     return control_count(prompt->tokens);
   }
@@ -298,8 +298,8 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
     }
   }
 
-  std::unique_ptr<LoadedModel> model_;
-  std::unique_ptr<Tokenizer> models_own_;
+  std::unique_ptr<loader::LoadedModel> model_;
+  std::unique_ptr<tokenizer::Tokenizer> models_own_;
   std::vector<std::string> controls_;
 };
 
@@ -346,15 +346,15 @@ TEST_P(ControlTokens, AreNotMadeOfATextToEmbed) {
 
 TEST_P(ControlTokens, AreNotMadeOfWhatIsRanked) {
   const std::string& own = controls_.front();
-  const test::MetadataBuilder bare;
-  const test::MetadataBuilder with_template =
-      test::MetadataBuilder().set(kRerankTemplateKey, own + "Q: {query}\nD: {document}" + own + "\nA:");
-  for (const test::MetadataBuilder* file : {&with_template, &bare}) {
+  const tokenizer::test::MetadataBuilder bare;
+  const tokenizer::test::MetadataBuilder with_template = tokenizer::test::MetadataBuilder().set(
+      chat::kRerankTemplateKey, own + "Q: {query}\nD: {document}" + own + "\nA:");
+  for (const tokenizer::test::MetadataBuilder* file : {&with_template, &bare}) {
     const gguf::Metadata metadata = file->metadata();
     const auto count = [&](const std::string& query, const std::string& document) {
-      const auto pairs = PairPrompts::make(metadata, *model_->tokenizer, query);
+      const auto pairs = chat::PairPrompts::make(metadata, *model_->tokenizer, query);
       EXPECT_TRUE(pairs.has_value());
-      const auto pair = pairs ? pairs->with(document, 0) : Result<PairPrompt>(PairPrompt{});
+      const auto pair = pairs ? pairs->with(document, 0) : Result<chat::PairPrompt>(chat::PairPrompt{});
       EXPECT_TRUE(pair.has_value());
       return pair ? control_count(pair->tokens) : 0;
     };

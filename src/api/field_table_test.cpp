@@ -336,7 +336,7 @@ TEST(FieldTable, EveryProtocolHonoursEverySamplingParameterByAllItsNames) {
     const std::string path = honours("options.temperature") ? "options." : "";
     if (!honours(path + "temperature")) continue;
     sampling.insert(reader.name);
-    for (const SamplingParameter& parameter : sampling_parameters())
+    for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters())
       for (const std::string_view name : {parameter.name, parameter.alias})
         EXPECT_TRUE(name.empty() || honours(path + std::string(name))) << reader.name << " " << name;
   }

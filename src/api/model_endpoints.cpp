@@ -22,12 +22,12 @@ ordered_json openai_entry(const ListedModel& model) {
                         {"quantization", model.quantisation},
                         {"parameters", model.parameters},
                         {"size_bytes", model.file_bytes},
-                        {"kind", kind_name(model.kind)},
-                        {"state", state_name(model.state)},
-                        {"source", source_name(model.source)},
+                        {"kind", loader::kind_name(model.kind)},
+                        {"state", loader::state_name(model.state)},
+                        {"source", loader::source_name(model.source)},
                         {"pinned", model.pinned},
                         // llama-server's names.
-                        {"status", {{"value", state_name(model.state)}}},
+                        {"status", {{"value", loader::state_name(model.state)}}},
                         {"meta",
                          {{"n_vocab", model.vocabulary},
                           {"n_ctx", model.context()},
@@ -46,8 +46,9 @@ ordered_json openai_entry(const ListedModel& model) {
 ordered_json ollama_entry(const ListedModel& model) {
   ordered_json capabilities = ordered_json::array();
   const bool loaded = model.loaded != nullptr;
-  if (loaded ? model.loaded->runner != nullptr : model.kind == ModelKind::kChat) capabilities.push_back("completion");
-  if (loaded ? model.loaded->embedding.dimensions > 0 : model.kind == ModelKind::kEmbedding)
+  if (loaded ? model.loaded->runner != nullptr : model.kind == loader::ModelKind::kChat)
+    capabilities.push_back("completion");
+  if (loaded ? model.loaded->embedding.dimensions > 0 : model.kind == loader::ModelKind::kEmbedding)
     capabilities.push_back("embedding");
   return {{"name", model.name},
           {"model", model.name},
@@ -74,7 +75,7 @@ Result<void> handle_models(Exchange& exchange) {
     exchange.errors = ErrorFormat::kAnthropic;
     return anthropic::handle_models(exchange);
   }
-  const ModelScope& scope = exchange.context.scope();
+  const loader::ModelScope& scope = exchange.context.scope();
   if (const std::string& id = exchange.context.id(); !id.empty()) {
     CAIRN_TRY(const ListedModel model, find_listed(exchange.service, id, scope));
     return send_json(exchange, openai_entry(model));
@@ -95,23 +96,24 @@ Result<std::string> parse_model_name(RequestContext& context, const ordered_json
   return name;
 }
 
-using Change = Result<void> (ModelManager::*)(std::string_view name, const ModelScope& scope);
+using Change = Result<void> (loader::ModelManager::*)(std::string_view name, const loader::ModelScope& scope);
 
 /// POST /v1/models/load and /v1/models/unload, and llama-server's without the /v1: {"model": NAME}.
 Result<void> change(Exchange& exchange, Change what) {
   CAIRN_TRY(const std::string name, read_body(exchange, parse_model_name));
-  ModelManager* const models = exchange.service.models();
+  loader::ModelManager* const models = exchange.service.models();
   if (models == nullptr) return fail(Code::kUnsupported, "this server's models stay as they are");
   CAIRN_TRY_VOID((models->*what)(name, exchange.context.scope()));
-  CAIRN_TRY(const ModelStatus status, models->find_exactly(name, exchange.context.scope()));
-  return send_json(exchange, {{"success", true}, {"model", status.model().name}, {"state", state_name(status.state)}});
+  CAIRN_TRY(const loader::ModelStatus status, models->find_exactly(name, exchange.context.scope()));
+  return send_json(exchange,
+                   {{"success", true}, {"model", status.model().name}, {"state", loader::state_name(status.state)}});
 }
 
 /// The load is begun and not waited for.
-Result<void> handle_load(Exchange& exchange) { return change(exchange, &ModelManager::load); }
+Result<void> handle_load(Exchange& exchange) { return change(exchange, &loader::ModelManager::load); }
 
 /// The model ends what it answers.
-Result<void> handle_unload(Exchange& exchange) { return change(exchange, &ModelManager::unload); }
+Result<void> handle_unload(Exchange& exchange) { return change(exchange, &loader::ModelManager::unload); }
 
 }  // namespace
 

@@ -11,13 +11,14 @@
 namespace cairn::api {
 namespace {
 
-ListedModel listed(const SharedModel& loaded) {
+ListedModel listed(const loader::SharedModel& loaded) {
   ListedModel model;
   model.name = loaded->name;
   model.aliases = loaded->aliases;
   model.path = loaded->file_name;
-  model.source = ModelSource::kGiven;
-  if (auto described = describe_model(loaded->file)) static_cast<ModelSummary&>(model) = *std::move(described);
+  model.source = loader::ModelSource::kGiven;
+  if (auto described = loader::describe_model(loaded->file))
+    static_cast<loader::ModelSummary&>(model) = *std::move(described);
   model.architecture = loaded->architecture;
   model.modified_unix_s = loaded->created_unix_s;
   model.loaded = loaded;
@@ -25,9 +26,9 @@ ListedModel listed(const SharedModel& loaded) {
   return model;
 }
 
-ListedModel listed(ModelStatus&& status) {
+ListedModel listed(loader::ModelStatus&& status) {
   ListedModel model;
-  static_cast<CatalogModel&>(model) = status.model();
+  static_cast<loader::CatalogModel&>(model) = status.model();
   model.state = status.state;
   model.loaded = std::move(status.loaded);
   model.error = model.usable() ? std::move(status.error) : model.unusable;
@@ -48,30 +49,30 @@ std::string ListedModel::sha256() const {
   return hex;
 }
 
-std::vector<ListedModel> list_models(const Service& service, const ModelScope& scope) {
+std::vector<ListedModel> list_models(const Service& service, const loader::ModelScope& scope) {
   std::vector<ListedModel> list;
   if (service.models() == nullptr) {
-    for (const SharedModel& model : service.registry().list(scope)) list.push_back(listed(model));
+    for (const loader::SharedModel& model : service.registry().list(scope)) list.push_back(listed(model));
   } else {
-    for (ModelStatus& status : service.models()->list(scope)) list.push_back(listed(std::move(status)));
+    for (loader::ModelStatus& status : service.models()->list(scope)) list.push_back(listed(std::move(status)));
   }
   return list;
 }
 
-Result<ListedModel> find_listed(const Service& service, std::string_view name, const ModelScope& scope) {
+Result<ListedModel> find_listed(const Service& service, std::string_view name, const loader::ModelScope& scope) {
   if (service.models() != nullptr) {
-    std::vector<ModelStatus> all = service.models()->list(scope);
+    std::vector<loader::ModelStatus> all = service.models()->list(scope);
     if (name.empty() && all.size() == 1) {
       if (all.front().loaded != nullptr) CAIRN_TRY_VOID(all.front().loaded->files->check());
       return listed(std::move(all.front()));
     }
-    CAIRN_TRY(ModelStatus status, service.models()->find_exactly(name, scope));
+    CAIRN_TRY(loader::ModelStatus status, service.models()->find_exactly(name, scope));
     if (status.loaded != nullptr) CAIRN_TRY_VOID(status.loaded->files->check());
     return listed(std::move(status));
   }
   auto found = service.registry().find_exactly(name, scope);
-  if (!found && name.size() > kLatestTag.size() && name.ends_with(kLatestTag))
-    found = service.registry().find_exactly(name.substr(0, name.size() - kLatestTag.size()), scope);
+  if (!found && name.size() > loader::kLatestTag.size() && name.ends_with(loader::kLatestTag))
+    found = service.registry().find_exactly(name.substr(0, name.size() - loader::kLatestTag.size()), scope);
   if (!found) return std::unexpected(found.error());
   return listed(*found);
 }

@@ -12,10 +12,10 @@
 
 namespace cairn::api {
 
-struct ListedModel : CatalogModel {
-  ModelState state = ModelState::kLoaded;
-  SharedModel loaded;  ///< null unless it is
-  std::string error;   ///< why it could not be loaded the last time, or cannot be; empty: nothing is known
+struct ListedModel : loader::CatalogModel {
+  loader::ModelState state = loader::ModelState::kLoaded;
+  loader::SharedModel loaded;  ///< null unless it is
+  std::string error;           ///< why it could not be loaded the last time, or cannot be; empty: nothing is known
   bool pinned = false;
   std::optional<std::chrono::system_clock::time_point> expires{};  ///< see ModelStatus
 
@@ -26,8 +26,8 @@ struct ListedModel : CatalogModel {
 };
 
 /// The models that the scope shows; no other is found either.
-std::vector<ListedModel> list_models(const Service& service, const ModelScope& scope);
+std::vector<ListedModel> list_models(const Service& service, const loader::ModelScope& scope);
 /// The model of one of its names. Error: kNotFound, listing the names that there are.
-Result<ListedModel> find_listed(const Service& service, std::string_view name, const ModelScope& scope);
+Result<ListedModel> find_listed(const Service& service, std::string_view name, const loader::ModelScope& scope);
 
 }  // namespace cairn::api

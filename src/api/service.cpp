@@ -51,7 +51,7 @@ int64_t working_bytes(std::string_view body) {
          (measure ? static_cast<int64_t>(measure->bytes) : 0);
 }
 
-Service::Service(const Registry& registry, ServiceOptions options)
+Service::Service(const loader::Registry& registry, ServiceOptions options)
     : registry_(registry),
       options_(std::move(options)),
       bytes_(std::make_shared<ByteBudget>(options_.request_bytes)),
@@ -94,7 +94,7 @@ void Service::set_generation_defaults(const std::string& model, const Generation
   model_defaults_[model] = defaults;
 }
 
-GenerationDefaults Service::generation_defaults(const LoadedModel& model) const {
+GenerationDefaults Service::generation_defaults(const loader::LoadedModel& model) const {
   GenerationDefaults defaults = options_.defaults;
   {
     const std::lock_guard lock(model_defaults_mutex_);
@@ -104,7 +104,7 @@ GenerationDefaults Service::generation_defaults(const LoadedModel& model) const 
   return defaults.or_else({.sampling = recommended_by(model.file.metadata())});
 }
 
-void Service::run(Job& job, SharedModel model) {
+void Service::run(Job& job, loader::SharedModel model) {
   Exchange& exchange = job.exchange;
   ByteShare share(bytes_);
   if (!share.grow_to(working_bytes(exchange.request.body)))
@@ -128,10 +128,10 @@ void Service::run_with_model(const std::shared_ptr<Job>& job) {
     if (!answered) return refuse(answered.error());
     if (*answered) return;
   }
-  ModelManager::Waiter waiter;
+  loader::ModelManager::Waiter waiter;
   waiter.gone = [response] { return response->closed(); };
   if (asked->stream && !needs.ollama) waiter.tell = [response] { response->tell_loading(); };
-  with_model(choice->name, asked->keep_alive, std::move(waiter), [this, job](Result<SharedModel> model) {
+  with_model(choice->name, asked->keep_alive, std::move(waiter), [this, job](Result<loader::SharedModel> model) {
     net::HttpResponse& to = *job->exchange.response;
     answer_throws(to, job->errors, [&] {
       if (!model) return send_error(to, model.error(), job->errors);
@@ -140,28 +140,28 @@ void Service::run_with_model(const std::shared_ptr<Job>& job) {
   });
 }
 
-void Service::with_model(const std::string& name, const std::optional<KeepAlive>& keep, ModelManager::Waiter waiter,
-                         std::function<void(Result<SharedModel>)> work) {
-  waiter.ready = [this, work](Result<SharedModel> model) {
+void Service::with_model(const std::string& name, const std::optional<loader::KeepAlive>& keep,
+                         loader::ModelManager::Waiter waiter, std::function<void(Result<loader::SharedModel>)> work) {
+  waiter.ready = [this, work](Result<loader::SharedModel> model) {
     if (!model) return work(std::move(model));
     if (!workers_.submit([work, model] { work(model); }, 0))
       work(fail(Code::kUnavailable, "too many requests wait to be read; try again later"));
   };
-  Result<SharedModel> loaded = models()->use(name, keep, std::move(waiter));
+  Result<loader::SharedModel> loaded = models()->use(name, keep, std::move(waiter));
   if (!loaded || *loaded != nullptr) work(std::move(loaded));
 }
 
-Result<SharedModel> Service::find_model(const RequestContext& context, std::string_view name) const {
+Result<loader::SharedModel> Service::find_model(const RequestContext& context, std::string_view name) const {
   if (context.model() != nullptr) return context.model();
   if (models() == nullptr) return registry_.find(name, context.scope());
-  CAIRN_TRY(const ModelChoice choice, models()->choose(name, ModelKind::kChat, context.scope()));
-  CAIRN_TRY(ModelStatus status, models()->find_exactly(choice.name, context.scope()));
+  CAIRN_TRY(const loader::ModelChoice choice, models()->choose(name, loader::ModelKind::kChat, context.scope()));
+  CAIRN_TRY(loader::ModelStatus status, models()->find_exactly(choice.name, context.scope()));
   if (status.loaded != nullptr) return std::move(status.loaded);
   return fail_at("model", Code::kUnavailable, "{} is not loaded: ask it something, or POST /v1/models/load",
                  choice.name);
 }
 
-void Service::answer_by(RequestContext& context, SharedModel model) const {
+void Service::answer_by(RequestContext& context, loader::SharedModel model) const {
   const GenerationDefaults defaults = model == nullptr ? options_.defaults : generation_defaults(*model);
   context.set_model(std::move(model), defaults);
 }

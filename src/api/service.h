@@ -48,7 +48,7 @@ struct ServiceOptions {
   int64_t request_bytes = std::numeric_limits<int64_t>::max();
   /// The models that requests may ask for, which are loaded then; it outlives the service. Null: requests are answered
   /// by those of the registry.
-  ModelManager* models = nullptr;
+  loader::ModelManager* models = nullptr;
   GenerationDefaults defaults{};  ///< for requests that say nothing, where the model has no defaults of its own
   bool strict_fields = false;     ///< fields that an endpoint does not know are refused
   bool lenient_calls = true;      ///< calls in another dress are read where a request does not say
@@ -62,23 +62,23 @@ struct ServiceOptions {
 class Service {
  public:
   /// `registry` outlives this.
-  explicit Service(const Registry& registry, ServiceOptions options = {});
+  explicit Service(const loader::Registry& registry, ServiceOptions options = {});
 
-  const Registry& registry() const { return registry_; }
+  const loader::Registry& registry() const { return registry_; }
   const ServiceOptions& options() const { return options_; }
-  ModelManager* models() const { return options_.models; }
+  loader::ModelManager* models() const { return options_.models; }
   /// The model that answers a request which names it so: the context's, or where it has none, the one that is loaded
   /// of that name. Errors: those of Registry::find and ModelManager::choose; kUnavailable, it is not loaded.
-  Result<SharedModel> find_model(const RequestContext& context, std::string_view name) const;
+  Result<loader::SharedModel> find_model(const RequestContext& context, std::string_view name) const;
   /// Says in the context that the model answers the request, with the defaults of requests to it. `model` may be null.
-  void answer_by(RequestContext& context, SharedModel model) const;
+  void answer_by(RequestContext& context, loader::SharedModel model) const;
   /// While requests are answered 503: until there is a model, or with a manager of them until `set_started`.
   bool loading() const { return models() == nullptr ? registry_.loading() : !started_.load(); }
   void set_started() { started_ = true; }
   /// Calls `work` with the model of that name: here and now if it is loaded, else on a worker once it is. Errors go to
   /// `work` too, from any thread. Not called if the client is `gone` by then or all stops.
-  void with_model(const std::string& name, const std::optional<KeepAlive>& keep, ModelManager::Waiter waiter,
-                  std::function<void(Result<SharedModel>)> work);
+  void with_model(const std::string& name, const std::optional<loader::KeepAlive>& keep,
+                  loader::ModelManager::Waiter waiter, std::function<void(Result<loader::SharedModel>)> work);
   /// What requests and their answers may take in memory.
   const std::shared_ptr<ByteBudget>& bytes() const { return bytes_; }
   KeptStreams& kept_streams() { return kept_streams_; }
@@ -88,14 +88,14 @@ class Service {
   /// The server ends soon: new requests are refused. Thread-safe.
   void begin_to_stop() { stopping_.store(true, std::memory_order_relaxed); }
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
-  SampledTurnCache& turns() { return turns_; }
+  chat::SampledTurnCache& turns() { return turns_; }
   /// What clients have the server fetch.
   ModelPulls& pulls() { return pulls_; }
   bool lenient_calls() const { return options_.lenient_calls; }
   /// The defaults of requests to one model, by its own name. Thread-safe.
   void set_generation_defaults(const std::string& model, const GenerationDefaults& defaults);
   /// For requests to the model: its own, then the server's, then what its file recommends.
-  GenerationDefaults generation_defaults(const LoadedModel& model) const;
+  GenerationDefaults generation_defaults(const loader::LoadedModel& model) const;
   /// Who may ask. Before serving; null: everybody may.
   void set_access(std::unique_ptr<Access> access) { access_ = std::move(access); }
   Access* access() { return access_.get(); }
@@ -104,7 +104,7 @@ class Service {
   /// Server's thread only.
   RunningRequests& running_requests() { return running_requests_; }
   /// Where a request to the model is listed while it runs. Any thread.
-  Listing listing(const LoadedModel& model) { return {&running_requests_, model.name}; }
+  Listing listing(const loader::LoadedModel& model) { return {&running_requests_, model.name}; }
   web::Monitor& monitor() { return monitor_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
   Result<void> open_store(const std::string& path);
@@ -135,12 +135,12 @@ class Service {
 
  private:
   /// Reads the request by its endpoint. `model` may be null.
-  void run(Job& job, SharedModel model);
+  void run(Job& job, loader::SharedModel model);
   /// The same once its model is loaded.
   void run_with_model(const std::shared_ptr<Job>& job);
   void give_memory_back();
 
-  const Registry& registry_;
+  const loader::Registry& registry_;
   const ServiceOptions options_;
   std::atomic<bool> started_ = false;
   const std::shared_ptr<ByteBudget> bytes_;
@@ -148,7 +148,7 @@ class Service {
   Telemetry telemetry_;
   const std::shared_ptr<net::Traffic> traffic_ = std::make_shared<net::Traffic>();
   std::atomic<bool> stopping_ = false;
-  SampledTurnCache turns_;
+  chat::SampledTurnCache turns_;
   RunningResponses running_responses_;
   RunningRequests running_requests_;
   web::Monitor monitor_;

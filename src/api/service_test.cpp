@@ -61,7 +61,7 @@ net::HttpRequest post(std::string path, std::string body) {
 }
 
 TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
-  const Registry registry;
+  const loader::Registry registry;
   Service service(registry);
   const auto answer = [&](ErrorFormat format, const std::function<void()>& work) {
     auto response = std::make_shared<FakeResponse>();
@@ -87,7 +87,7 @@ TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
 }
 
 TEST(Service, AnErrorOfTheHandlerIsAnsweredAsTheExchangeHasErrors) {
-  const Registry registry;
+  const loader::Registry registry;
   Service service(registry);
   const auto response = std::make_shared<FakeResponse>();
   service.hand_over({.exchange = {service, post("/", "{}"), response, RequestContext(), ErrorFormat::kOllama},
@@ -98,7 +98,7 @@ TEST(Service, AnErrorOfTheHandlerIsAnsweredAsTheExchangeHasErrors) {
 }
 
 TEST(Service, ARequestThatDoesNotFitIntoTheBudgetIsRefusedAndOthersAreNot) {
-  const Registry registry;
+  const loader::Registry registry;
   Service service(registry, {.request_bytes = 8'000});
   const auto ask = [&](const std::string& body) {
     auto response = std::make_shared<FakeResponse>();
@@ -118,7 +118,7 @@ TEST(Service, ARequestThatDoesNotFitIntoTheBudgetIsRefusedAndOthersAreNot) {
 }
 
 TEST(Service, RequestsOfClientsThatHaveLeftAndThoseAfterTheEndAreNotHandled) {
-  const Registry registry;
+  const loader::Registry registry;
   Service service(registry);
   bool handled = false;
   const auto handle = [&](Exchange&) {

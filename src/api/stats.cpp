@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void add(EngineStats& sum, const EngineStats& more) {
+void add(engine::EngineStats& sum, const engine::EngineStats& more) {
   sum.active_requests += more.active_requests;
   sum.waiting_requests += more.waiting_requests;
   sum.total_requests += more.total_requests;
@@ -47,7 +47,7 @@ void add(EngineStats& sum, const EngineStats& more) {
   sum.states_free += more.states_free;
 }
 
-ordered_json disk_json(const EngineStats& stats) {
+ordered_json disk_json(const engine::EngineStats& stats) {
   return {{"hits", stats.disk_hits},
           {"misses", stats.disk_misses},
           {"failures", stats.disk_failures},
@@ -65,7 +65,7 @@ ordered_json disk_json(const EngineStats& stats) {
           {"writing", stats.disk.writing}};
 }
 
-ordered_json stats_json(const EngineStats& stats) {
+ordered_json stats_json(const engine::EngineStats& stats) {
   const int32_t filled = stats.pages_total - stats.pages_free;
   const double seconds = std::chrono::duration<double>(stats.step_time).count();
   return {{"active_requests", stats.active_requests},
@@ -93,30 +93,30 @@ ordered_json stats_json(const EngineStats& stats) {
           {"kv_disk", disk_json(stats)}};
 }
 
-ordered_json token_json(const Tokenizer& tokenizer, TokenId token) {
+ordered_json token_json(const tokenizer::Tokenizer& tokenizer, TokenId token) {
   return {{"id", index(token)}, {"text", utf8_replace_invalid(tokenizer.piece(token, true))}};
 }
 
-std::string text_of(const Tokenizer& tokenizer, std::span<const TokenId> tokens) {
+std::string text_of(const tokenizer::Tokenizer& tokenizer, std::span<const TokenId> tokens) {
   std::string text;
   for (const TokenId token : tokens) text += tokenizer.piece(token, true);
   return utf8_replace_invalid(text);
 }
 
-ordered_json prefix_json(const LoadedModel& model, const PrefixReport& report) {
+ordered_json prefix_json(const loader::LoadedModel& model, const engine::PrefixReport& report) {
   ordered_json value = {{"request", report.id},
                         {"model", model.name},
                         {"prompt_tokens", report.prompt_tokens},
                         {"cached_tokens", report.cached_tokens},
                         {"differs_at", nullptr}};
   if (!report.disk_miss.empty()) value["disk"] = {{"tokens", report.disk_tokens}, {"ends_because", report.disk_miss}};
-  const auto at = static_cast<size_t>(std::clamp(report.mismatch_position, 0, kReportTokensAround));
+  const auto at = static_cast<size_t>(std::clamp(report.mismatch_position, 0, engine::kReportTokensAround));
   if (report.mismatch_position < 0 || report.mismatch_token == kNoToken || at >= report.prompt_around.size()) {
     value["message"] = fmt::format("{} of {} prompt tokens were cached; nothing else was cached after them",
                                    report.cached_tokens, report.prompt_tokens);
     return value;
   }
-  const Tokenizer& tokenizer = *model.tokenizer;
+  const tokenizer::Tokenizer& tokenizer = *model.tokenizer;
   const std::span<const TokenId> around(report.prompt_around);
   const ordered_json token = token_json(tokenizer, around[at]);
   const ordered_json cached = token_json(tokenizer, report.mismatch_token);
@@ -133,13 +133,13 @@ ordered_json prefix_json(const LoadedModel& model, const PrefixReport& report) {
 
 }  // namespace
 
-ordered_json server_stats(const Registry& registry, const ModelScope& scope) {
-  EngineStats sum;
-  for (const SharedModel& model : registry.list(scope)) add(sum, model->engine->stats());
+ordered_json server_stats(const loader::Registry& registry, const loader::ModelScope& scope) {
+  engine::EngineStats sum;
+  for (const loader::SharedModel& model : registry.list(scope)) add(sum, model->engine->stats());
   return stats_json(sum);
 }
 
-ordered_json model_stats(const LoadedModel& model) {
+ordered_json model_stats(const loader::LoadedModel& model) {
   ordered_json item = {{"model", model.name}, {"memory_bytes", model.memory.bytes()}};
   item.update(stats_json(model.engine->stats()));
   return item;
@@ -151,7 +151,7 @@ Result<void> handle_stats(Exchange& exchange) {
 
 Result<void> handle_metrics(Exchange& exchange) {
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
-  for (const SharedModel& model : exchange.service.registry().list(exchange.context.scope()))
+  for (const loader::SharedModel& model : exchange.service.registry().list(exchange.context.scope()))
     list["data"].push_back(model_stats(*model));
   return send_json(exchange, list);
 }
@@ -162,15 +162,15 @@ Result<void> handle_prefix(Exchange& exchange) {
     return fail_at("request", Code::kInvalidArgument,
                    "say which request: /debug/prefix?request=ID, where ID is the `id` of an answer");
   }
-  const Party asker = party_of(exchange.request);
-  for (const SharedModel& model : exchange.service.registry().list(exchange.context.scope())) {
+  const engine::Party asker = party_of(exchange.request);
+  for (const loader::SharedModel& model : exchange.service.registry().list(exchange.context.scope())) {
     const auto report = model->engine->prefix_report(*id, asker);
     if (report) return send_json(exchange, prefix_json(*model, *report));
   }
   return fail_at("request", Code::kNotFound,
                  "no request \"{}\" of yours among the last {} that began to run; the id is that of an answer, with "
                  "-1, -2, ... for its further choices",
-                 cut_text(*id, kQuotedBytesMax), kPrefixReportsMax);
+                 cut_text(*id, kQuotedBytesMax), engine::kPrefixReportsMax);
 }
 
 }  // namespace cairn::api

@@ -7,9 +7,9 @@
 namespace cairn::api {
 
 /// Sums over all models of the scope: {"active_requests", "waiting_requests", "total_requests", "cache_usage", ...}.
-nlohmann::ordered_json server_stats(const Registry& registry, const ModelScope& scope);
+nlohmann::ordered_json server_stats(const loader::Registry& registry, const loader::ModelScope& scope);
 /// The same of one model, as /v1/metrics has it.
-nlohmann::ordered_json model_stats(const LoadedModel& model);
+nlohmann::ordered_json model_stats(const loader::LoadedModel& model);
 Result<void> handle_stats(Exchange& exchange);
 /// The same for every model: {"object": "list", "data": [{"model", ...}]}.
 Result<void> handle_metrics(Exchange& exchange);

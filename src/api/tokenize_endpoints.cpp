@@ -96,7 +96,7 @@ Result<ChatRequest> parse_apply_template(RequestContext& context, const ordered_
 /// The answer is written as text at once: as a document, a token would take twenty times as much.
 Result<void> handle_tokenize(Exchange& exchange) {
   CAIRN_TRY(const TokenizeRequest request, read_body(exchange, parse_tokenize));
-  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  CAIRN_TRY(const loader::SharedModel model, exchange.service.find_model(exchange.context, request.model));
   ByteShare share(exchange.service.bytes());
   if (!share.grow_to(kSymbolBytes * longest_stretch(request.text))) return std::unexpected(no_request_bytes());
   CAIRN_TRY(const auto tokens, model->tokenizer->encode(request.text, request.options));
@@ -125,7 +125,7 @@ Result<void> handle_tokenize(Exchange& exchange) {
 
 Result<void> handle_detokenize(Exchange& exchange) {
   CAIRN_TRY(const DetokenizeRequest request, read_body(exchange, parse_detokenize));
-  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  CAIRN_TRY(const loader::SharedModel model, exchange.service.find_model(exchange.context, request.model));
   int64_t bytes = 0;
   for (const TokenId token : request.tokens) {
     if (index(token) >= model->tokenizer->size()) {
@@ -144,8 +144,8 @@ Result<void> handle_detokenize(Exchange& exchange) {
 
 Result<void> handle_apply_template(Exchange& exchange) {
   CAIRN_TRY(ChatRequest request, read_body(exchange, parse_apply_template));
-  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
-  CAIRN_TRY(std::string text, answer_prompt_text(model->chat_model(), request));
+  CAIRN_TRY(const loader::SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  CAIRN_TRY(std::string text, chat::answer_prompt_text(model->chat_model(), request));
   ByteShare share(exchange.service.bytes());
   if (!share.grow_to((1 + kEscapedByteBytes) * static_cast<int64_t>(text.size())))
     return std::unexpected(no_request_bytes());

@@ -15,7 +15,7 @@ namespace cairn::api {
 struct TokenizeRequest {
   std::string model;
   std::string text;
-  EncodeOptions options;
+  tokenizer::EncodeOptions options;
   bool with_pieces = false;
 };
 /// {"tokens": [ids]}

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 /// A binary heap whose first element is the node of the smallest value; of equal ones, the smallest number.
 class ValueHeap {
@@ -99,4 +99,4 @@ class UseList {
   int32_t size_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::cache

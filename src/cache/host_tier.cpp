@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::cache {
 namespace {
 
 constexpr std::align_val_t kSlotAlignment{64};
@@ -77,4 +77,4 @@ void HostTier::read(int32_t slot, int32_t group, std::span<std::byte> to) const 
   std::memcpy(to.data(), place(slot, group), to.size());
 }
 
-}  // namespace cairn
+}  // namespace cairn::cache

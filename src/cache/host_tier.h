@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "cache/page_pool.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 inline constexpr int32_t kNoSlot = -1;
 
@@ -55,4 +55,4 @@ class HostTier {
   std::vector<int32_t> free_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::cache

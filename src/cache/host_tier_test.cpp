@@ -6,13 +6,13 @@
 
 #include "cache/testing/prefix_cache_fixture.h"
 
-namespace cairn {
+namespace cairn::cache {
 namespace {
 
 class HostTierTest : public testing::Test {
  protected:
   PagePool pool_for(std::vector<KvGroup> groups, std::vector<int32_t> pages) {
-    return PagePool::create(memory_, {KvType::kF32, std::move(groups)}, pages).value();
+    return PagePool::create(memory_, {kernels::KvType::kF32, std::move(groups)}, pages).value();
   }
   LimitedMemory memory_;
 };
@@ -126,4 +126,4 @@ TEST(PrefixCacheHostTier, OnlyThePagesThatFitIntoThePoolAreRestored) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -1,6 +1,6 @@
 #include "cache/kv_layout.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 namespace {
 
@@ -11,9 +11,10 @@ constexpr int64_t aligned(int64_t bytes) { return (bytes + kBlockAlignment - 1) 
 }  // namespace
 
 int64_t KvLayout::layer_bytes(const KvLayer& layer) const {
-  const KvType stored = type_of(layer);
-  const int64_t row = (kv_row_bytes(stored, layer.key_dim) + kv_row_bytes(stored, layer.value_dim)) * layer.kv_heads;
-  return aligned(row * rows_per_kv_page(layer.tokens_per_row));
+  const kernels::KvType stored = type_of(layer);
+  const int64_t row =
+      (kernels::kv_row_bytes(stored, layer.key_dim) + kernels::kv_row_bytes(stored, layer.value_dim)) * layer.kv_heads;
+  return aligned(row * kernels::rows_per_kv_page(layer.tokens_per_row));
 }
 
 int64_t KvLayout::page_bytes(const KvGroup& group) const {
@@ -28,7 +29,7 @@ int64_t KvLayout::token_bytes(std::optional<int32_t> device) const {
   for (const KvGroup& group : groups) {
     if (group.kind != KvKind::kState && group.device == device.value_or(group.device)) bytes += page_bytes(group);
   }
-  return bytes / kPageTokens;
+  return bytes / kernels::kPageTokens;
 }
 
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -7,7 +7,7 @@
 
 #include "kernels/kv.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 enum class KvKind {
   kFull,    ///< every position is kept
@@ -21,8 +21,8 @@ struct KvLayer {
   int32_t kv_heads = 0;
   int32_t key_dim = 0;
   int32_t value_dim = 0;
-  int32_t tokens_per_row = 1;       ///< as in KvView
-  std::optional<KvType> type = {};  ///< the layer's own type; nullopt: the layout's
+  int32_t tokens_per_row = 1;                ///< as in KvView
+  std::optional<kernels::KvType> type = {};  ///< the layer's own type; nullopt: the layout's
 };
 
 struct KvGroup {
@@ -42,10 +42,10 @@ inline constexpr int32_t kKvGroupsMax = 32;
 /// A page of a group holds kPageTokens positions of all its layers, one layer's part after the other; of a kState group
 /// it is one slot.
 struct KvLayout {
-  KvType type = KvType::kF32;
+  kernels::KvType type = kernels::KvType::kF32;
   std::vector<KvGroup> groups;
 
-  KvType type_of(const KvLayer& layer) const { return layer.type.value_or(type); }
+  kernels::KvType type_of(const KvLayer& layer) const { return layer.type.value_or(type); }
   /// Bytes of one layer in a page, a multiple of 64: rows_per_kv_page() rows of keys and of values for every KV head.
   int64_t layer_bytes(const KvLayer& layer) const;
   /// Bytes of a page of the group, a multiple of 64.
@@ -55,6 +55,8 @@ struct KvLayout {
 };
 
 /// Number of pages that hold `tokens` positions.
-constexpr int32_t pages_for(int64_t tokens) { return static_cast<int32_t>((tokens + kPageTokens - 1) / kPageTokens); }
+constexpr int32_t pages_for(int64_t tokens) {
+  return static_cast<int32_t>((tokens + kernels::kPageTokens - 1) / kernels::kPageTokens);
+}
 
-}  // namespace cairn
+}  // namespace cairn::cache

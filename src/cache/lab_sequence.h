@@ -6,7 +6,7 @@
 
 #include "cache/prefix_cache.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 inline KvGroup full_group() { return {KvKind::kFull, 0, {{1, 4, 0}}, 0}; }
 inline KvGroup latent_group() { return {KvKind::kLatent, 0, {{1, 4, 0}}, 0}; }
@@ -53,4 +53,4 @@ inline std::vector<TokenId> operator+(std::vector<TokenId> a, const std::vector<
   return a;
 }
 
-}  // namespace cairn
+}  // namespace cairn::cache

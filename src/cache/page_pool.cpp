@@ -4,9 +4,9 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::cache {
 
-Result<PagePool> PagePool::create(std::span<DeviceMemory* const> devices, const KvLayout& layout,
+Result<PagePool> PagePool::create(std::span<kernels::DeviceMemory* const> devices, const KvLayout& layout,
                                   std::span<const int32_t> pages) {
   CAIRN_CHECK(!layout.groups.empty() && pages.size() == layout.groups.size());
   PagePool pool;
@@ -75,7 +75,7 @@ void PagePool::release_behind(PageTable& table, int32_t position) {
     auto& pages = table.groups[g];
     const int32_t have = static_cast<int32_t>(pages.size());
     // Goes down from the window until it meets a page that was freed before: all pages before that are free as well.
-    for (int32_t i = std::min(have, window_begin(group.window, position) / kPageTokens) - 1; i >= 0; --i) {
+    for (int32_t i = std::min(have, window_begin(group.window, position) / kernels::kPageTokens) - 1; i >= 0; --i) {
       if (pages[i] == kNoPage) break;
       release(g, pages[i]);
       pages[i] = kNoPage;
@@ -151,9 +151,9 @@ void PagePool::write(int32_t group, const std::byte* from, PageId page) {
   devices_[group]->write(from, page_bytes_[group], memory(group, page));
 }
 
-KvView PagePool::view(int32_t group, int32_t layer) const {
+kernels::KvView PagePool::view(int32_t group, int32_t layer) const {
   const KvGroup& kv_group = layout_.groups.at(group);
-  KvView view;
+  kernels::KvView view;
   view.base = static_cast<std::byte*>(memory_[group].data());
   view.page_stride = page_bytes_[group];
   for (int32_t before = 0; before < layer; ++before) view.layer_offset += layout_.layer_bytes(kv_group.layers[before]);
@@ -176,4 +176,4 @@ std::byte* PagePool::memory(int32_t group, PageId page) const {
   return static_cast<std::byte*>(memory_[group].data()) + page_bytes_[group] * index(page);
 }
 
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -15,7 +15,7 @@
 #include "cache/kv_layout.h"
 #include "kernels/device_memory.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 /// Pages of one sequence, one list per group of the layout: groups[g][i] holds positions [i * kPageTokens, ...), or is
 /// kNoPage where a window has left it behind. The list of a kState group is its slot alone. An empty table has no lists
@@ -28,11 +28,12 @@ class PagePool {
  public:
   /// pages[g] of every group; the memory comes from devices[KvGroup::device] at once, and they outlive the pool.
   /// Errors: kOutOfMemory with the bytes asked for.
-  static Result<PagePool> create(std::span<DeviceMemory* const> devices, const KvLayout& layout,
+  static Result<PagePool> create(std::span<kernels::DeviceMemory* const> devices, const KvLayout& layout,
                                  std::span<const int32_t> pages);
   /// Overload for a single device.
-  static Result<PagePool> create(DeviceMemory& device, const KvLayout& layout, std::span<const int32_t> pages) {
-    DeviceMemory* const devices[] = {&device};
+  static Result<PagePool> create(kernels::DeviceMemory& device, const KvLayout& layout,
+                                 std::span<const int32_t> pages) {
+    kernels::DeviceMemory* const devices[] = {&device};
     return create(devices, layout, pages);
   }
   /// Bytes of bookkeeping, besides the pages themselves.
@@ -77,7 +78,7 @@ class PagePool {
   void write(int32_t group, const std::byte* from, PageId page);
 
   /// Memory of a layer of a group, for the backend.
-  KvView view(int32_t group, int32_t layer) const;
+  kernels::KvView view(int32_t group, int32_t layer) const;
   /// Memory of a slot of a kState group.
   std::byte* slot(int32_t group, PageId page) const;
 
@@ -85,9 +86,9 @@ class PagePool {
   std::byte* memory(int32_t group, PageId page) const;
 
   KvLayout layout_;
-  std::vector<DeviceMemory*> devices_;  // per group, as all below
+  std::vector<kernels::DeviceMemory*> devices_;  // per group, as all below
   std::vector<int64_t> page_bytes_;
-  std::vector<Buffer> memory_;
+  std::vector<kernels::Buffer> memory_;
   std::vector<std::vector<PageId>> free_;
   std::vector<std::vector<int32_t>> references_;  // [group][page]
   std::vector<std::vector<bool>> kept_;           // [group][page]: whether one of the references is the prefix cache's
@@ -99,4 +100,4 @@ constexpr int32_t window_begin(int32_t window, int32_t position) {
   return position < window ? 0 : position - window + 1;
 }
 
-}  // namespace cairn
+}  // namespace cairn::cache

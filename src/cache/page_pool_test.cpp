@@ -9,13 +9,13 @@
 
 #include "cache/testing/limited_memory.h"
 
-namespace cairn {
+namespace cairn::cache {
 namespace {
 
 /// Four groups with a page of 2048 bytes, one of 384, a latent one of 640, and a slot of 128.
 KvLayout four_groups() {
   KvLayout layout;
-  layout.type = KvType::kF16;
+  layout.type = kernels::KvType::kF16;
   layout.groups.push_back({KvKind::kFull, 0, {{2, 5, 3}, {1, 8, 8}}, 0});
   layout.groups.push_back({KvKind::kWindow, 40, {{3, 1, 1}}, 0});
   layout.groups.push_back({KvKind::kLatent, 0, {{1, 10, 0}}, 0});
@@ -41,24 +41,25 @@ class PagePoolTest : public testing::Test {
 
 TEST(KvLayoutTest, BytesOfLayersPagesAndTokensAreComputed) {
   KvLayout layout = four_groups();
-  EXPECT_EQ(layout.layer_bytes(layout.groups[kFullGroup].layers[0]), (5 + 3) * 2 * kPageTokens * 2);
-  EXPECT_EQ(layout.page_bytes(layout.groups[kFullGroup]), (16 + 16) * kPageTokens * 2);
-  EXPECT_EQ(layout.page_bytes(layout.groups[kWindowGroup]), 6 * kPageTokens * 2);
-  EXPECT_EQ(layout.page_bytes(layout.groups[kLatentGroup]), 10 * kPageTokens * 2);
+  EXPECT_EQ(layout.layer_bytes(layout.groups[kFullGroup].layers[0]), (5 + 3) * 2 * kernels::kPageTokens * 2);
+  EXPECT_EQ(layout.page_bytes(layout.groups[kFullGroup]), (16 + 16) * kernels::kPageTokens * 2);
+  EXPECT_EQ(layout.page_bytes(layout.groups[kWindowGroup]), 6 * kernels::kPageTokens * 2);
+  EXPECT_EQ(layout.page_bytes(layout.groups[kLatentGroup]), 10 * kernels::kPageTokens * 2);
   EXPECT_EQ(layout.page_bytes(layout.groups[kStateGroup]), 128);
   EXPECT_EQ(layout.token_bytes(), (32 + 6 + 10) * 2);
-  layout.type = KvType::kBF16;
+  layout.type = kernels::KvType::kBF16;
   EXPECT_EQ(layout.token_bytes(), (32 + 6 + 10) * 2);
-  layout.type = KvType::kQ8_0;
-  EXPECT_EQ(layout.layer_bytes(layout.groups[kFullGroup].layers[0]), 2 * 2 * kPageTokens * kKvBlockBytes);
+  layout.type = kernels::KvType::kQ8_0;
+  EXPECT_EQ(layout.layer_bytes(layout.groups[kFullGroup].layers[0]),
+            2 * 2 * kernels::kPageTokens * kernels::kKvBlockBytes);
   EXPECT_EQ(layout.page_bytes(layout.groups[kStateGroup]), 128) << "states are not quantised";
 }
 
 TEST(KvLayoutTest, PagesForTokensAndWindowBeginsAreComputed) {
   EXPECT_EQ(pages_for(0), 0);
   EXPECT_EQ(pages_for(1), 1);
-  EXPECT_EQ(pages_for(kPageTokens), 1);
-  EXPECT_EQ(pages_for(kPageTokens + 1), 2);
+  EXPECT_EQ(pages_for(kernels::kPageTokens), 1);
+  EXPECT_EQ(pages_for(kernels::kPageTokens + 1), 2);
   EXPECT_EQ(window_begin(4, 0), 0);
   EXPECT_EQ(window_begin(4, 3), 0);
   EXPECT_EQ(window_begin(4, 4), 1) << "position 4 sees 1, 2, 3 and itself";
@@ -74,9 +75,9 @@ TEST_F(PagePoolTest, ExtendTakesEachPageOnceAndOneStateSlot) {
   EXPECT_EQ(free_pages(pool), (std::array{4, 5, 6, 2}));
   ASSERT_TRUE(pool.extend(table, 1));
   EXPECT_EQ(free_pages(pool), (std::array{3, 4, 5, 1}));
-  ASSERT_TRUE(pool.extend(table, kPageTokens));
+  ASSERT_TRUE(pool.extend(table, kernels::kPageTokens));
   EXPECT_EQ(free_pages(pool), (std::array{3, 4, 5, 1})) << "the page still had room";
-  ASSERT_TRUE(pool.extend(table, kPageTokens + 1));
+  ASSERT_TRUE(pool.extend(table, kernels::kPageTokens + 1));
   EXPECT_EQ(free_pages(pool), (std::array{2, 3, 4, 1}));
   ASSERT_EQ(table.groups.size(), size_t{kGroups});
   for (const Group g : {kFullGroup, kWindowGroup, kLatentGroup}) {
@@ -91,15 +92,15 @@ TEST_F(PagePoolTest, ExtendTakesEachPageOnceAndOneStateSlot) {
 TEST_F(PagePoolTest, AFailedExtendChangesNothing) {
   PagePool pool = make({9, 3, 9, 1});
   PageTable table;
-  ASSERT_TRUE(pool.extend(table, kPageTokens));
+  ASSERT_TRUE(pool.extend(table, kernels::kPageTokens));
   const PageTable before = table;
-  EXPECT_FALSE(pool.extend(table, 4 * kPageTokens));
+  EXPECT_FALSE(pool.extend(table, 4 * kernels::kPageTokens));
   EXPECT_EQ(table.groups, before.groups);
   EXPECT_EQ(free_pages(pool), (std::array{8, 2, 8, 0}));
   EXPECT_FALSE(pool.extend(table, INT32_MAX));
-  EXPECT_TRUE(pool.extend(table, 3 * kPageTokens));
+  EXPECT_TRUE(pool.extend(table, 3 * kernels::kPageTokens));
   PageTable second;
-  pool.release_behind(table, 3 * kPageTokens);
+  pool.release_behind(table, 3 * kernels::kPageTokens);
   EXPECT_EQ(pool.pages_free(kWindowGroup), 1);
   EXPECT_FALSE(pool.extend(second, 1)) << "no slot is left";
   pool.release(table);
@@ -109,7 +110,7 @@ TEST_F(PagePoolTest, AFailedExtendChangesNothing) {
 TEST_F(PagePoolTest, PagesBeforeTheWindowAreFreedOnceNoRowReadsThem) {
   PagePool pool = make({8, 8, 8, 1});
   PageTable table;
-  ASSERT_TRUE(pool.extend(table, 6 * kPageTokens));
+  ASSERT_TRUE(pool.extend(table, 6 * kernels::kPageTokens));
   const auto gone = [&] { return std::ranges::count(table.groups[kWindowGroup], kNoPage); };
   // A row at p reads p - 39 .. p; page 0 ends with position 31.
   pool.release_behind(table, 31 + 39);
@@ -117,12 +118,12 @@ TEST_F(PagePoolTest, PagesBeforeTheWindowAreFreedOnceNoRowReadsThem) {
   pool.release_behind(table, 31 + 40);
   EXPECT_EQ(gone(), 1);
   EXPECT_EQ(table.groups[kWindowGroup][0], kNoPage);
-  pool.release_behind(table, 3 * kPageTokens + 39);
+  pool.release_behind(table, 3 * kernels::kPageTokens + 39);
   EXPECT_EQ(gone(), 3);
   EXPECT_EQ(free_pages(pool), (std::array{2, 8 - 3, 2, 0})) << "other groups keep theirs";
-  pool.release_behind(table, 3 * kPageTokens);
+  pool.release_behind(table, 3 * kernels::kPageTokens);
   EXPECT_EQ(gone(), 3) << "an earlier position brings nothing back";
-  EXPECT_EQ(pool.missing(table, kWindowGroup, 6 * kPageTokens), 0) << "what was left behind is not missing";
+  EXPECT_EQ(pool.missing(table, kWindowGroup, 6 * kernels::kPageTokens), 0) << "what was left behind is not missing";
   pool.release_behind(table, INT32_MAX);
   EXPECT_EQ(gone(), 6);
   pool.release(table);
@@ -133,14 +134,14 @@ TEST_F(PagePoolTest, ReleaseBeyondFreesPagesAfterAToken) {
   PagePool pool = make({4, 4, 4, 4});
   const auto all = free_pages(pool);
   PageTable table;
-  ASSERT_TRUE(pool.extend(table, 3 * kPageTokens + 1));
-  pool.release_behind(table, 2 * kPageTokens + 10);  // the window is 40: only the first page is behind it
-  pool.release_beyond(table, 3 * kPageTokens + 1);
+  ASSERT_TRUE(pool.extend(table, 3 * kernels::kPageTokens + 1));
+  pool.release_behind(table, 2 * kernels::kPageTokens + 10);  // the window is 40: only the first page is behind it
+  pool.release_beyond(table, 3 * kernels::kPageTokens + 1);
   EXPECT_EQ(free_pages(pool), (std::array<int32_t, kGroups>{0, 1, 0, 3}));
-  pool.release_beyond(table, 2 * kPageTokens);
+  pool.release_beyond(table, 2 * kernels::kPageTokens);
   EXPECT_EQ(free_pages(pool), (std::array<int32_t, kGroups>{2, 3, 2, 3}));
   EXPECT_EQ(table.groups[kFullGroup].size(), 2U);
-  ASSERT_TRUE(pool.extend(table, 2 * kPageTokens + 1));
+  ASSERT_TRUE(pool.extend(table, 2 * kernels::kPageTokens + 1));
   EXPECT_EQ(free_pages(pool), (std::array<int32_t, kGroups>{1, 2, 1, 3}));
   pool.release_beyond(table, 0);
   pool.release(table);
@@ -150,7 +151,7 @@ TEST_F(PagePoolTest, ReleaseBeyondFreesPagesAfterAToken) {
 TEST_F(PagePoolTest, SharedPagesLiveUntilTheLastReference) {
   PagePool pool = make({2, 2, 2, 2});
   PageTable first;
-  ASSERT_TRUE(pool.extend(first, kPageTokens));
+  ASSERT_TRUE(pool.extend(first, kernels::kPageTokens));
   const PageId page = first.groups[kFullGroup][0];
   PageTable second;
   second.groups = {{page}, {}, {}, {}};
@@ -161,7 +162,7 @@ TEST_F(PagePoolTest, SharedPagesLiveUntilTheLastReference) {
   EXPECT_EQ(free_pages(pool), (std::array{1, 2, 2, 2}));
   pool.release(first);
   EXPECT_EQ(pool.references(kFullGroup, page), 1) << "an empty table holds nothing";
-  ASSERT_TRUE(pool.extend(second, 2 * kPageTokens));
+  ASSERT_TRUE(pool.extend(second, 2 * kernels::kPageTokens));
   EXPECT_EQ(second.groups[kFullGroup][0], page);
   pool.release(second);
   EXPECT_EQ(free_pages(pool), (std::array{2, 2, 2, 2}));
@@ -212,7 +213,7 @@ TEST_F(PagePoolTest, ViewsOfLayersAndPagesDoNotOverlap) {
   const KvLayout& layout = pool.layout();
   for (int32_t g = 0; g < kStateGroup; ++g) {
     for (int32_t l = 0; l < static_cast<int32_t>(layout.groups[g].layers.size()); ++l) {
-      const KvView view = pool.view(g, l);
+      const kernels::KvView view = pool.view(g, l);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(view.base + view.layer_offset) % 16, 0u);
       const KvLayer& layer = layout.groups[g].layers[l];
       EXPECT_EQ(view.kv_heads, layer.kv_heads);
@@ -252,11 +253,11 @@ TEST_F(PagePoolTest, RandomOperationsLeakNothing) {
       pool.release(table);
       table = copy;
     } else if (action == 2) {
-      pool.release_behind(table, random() % (10 * kPageTokens));
+      pool.release_behind(table, random() % (10 * kernels::kPageTokens));
     } else {
       const auto before = free_pages(pool);
       const PageTable had = table;
-      if (!pool.extend(table, random() % (10 * kPageTokens))) {
+      if (!pool.extend(table, random() % (10 * kernels::kPageTokens))) {
         EXPECT_EQ(free_pages(pool), before);
         for (size_t g = 0; g < had.groups.size(); ++g) EXPECT_EQ(table.groups[g], had.groups[g]);
       }
@@ -291,7 +292,7 @@ class CountingMemory : public LimitedMemory {
   int64_t allocated = 0;
   int copies = 0, reads = 0, writes = 0;
 
-  Result<Buffer> allocate(int64_t bytes) override {
+  Result<kernels::Buffer> allocate(int64_t bytes) override {
     allocated += bytes;
     return LimitedMemory::allocate(bytes);
   }
@@ -313,7 +314,7 @@ TEST(PagePoolDevices, EachGroupsPagesAreAllocatedOnItsDevice) {
   KvLayout layout = four_groups();
   layout.groups[kWindowGroup].device = 1;
   CountingMemory devices[2];
-  DeviceMemory* const memories[] = {&devices[0], &devices[1]};
+  kernels::DeviceMemory* const memories[] = {&devices[0], &devices[1]};
   auto pool = PagePool::create(memories, layout, std::array{3, 2, 1, 1}).value();
   EXPECT_EQ(devices[0].allocated, 3 * 2048 + 640 + 128);
   EXPECT_EQ(devices[1].allocated, 2 * 384);
@@ -329,4 +330,4 @@ TEST(PagePoolDevices, EachGroupsPagesAreAllocatedOnItsDevice) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "cache/prefix_cache_impl.h"
 
-namespace cairn {
+namespace cairn::cache {
 namespace {
 
 /// Maximum nodes for a layout without a group that has a page for every node.
@@ -58,7 +58,7 @@ PrefixCache::Impl::Impl(PagePool& pool, HostTier host)
 void PrefixCache::Impl::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
                                 PageTable& table, bool checkpoint) {
   CAIRN_CHECK(cursor.tokens <= computed && static_cast<size_t>(computed) <= tokens.size());
-  while (computed - cursor.tokens >= kPageTokens) {
+  while (computed - cursor.tokens >= kernels::kPageTokens) {
     if (!add_page(cursor, tokens, table)) return;
   }
   if (checkpoint && has_state_ && cursor.tokens == computed && cursor.node != kNoNode)
@@ -69,10 +69,10 @@ void PrefixCache::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tok
                               PageTable& table) {
   table.groups.resize(pool_.groups());
   // The sequence's own slots become the checkpoint at its end, without a copy.
-  while (computed - cursor.tokens >= kPageTokens && add_page(cursor, tokens, table)) continue;
+  while (computed - cursor.tokens >= kernels::kPageTokens && add_page(cursor, tokens, table)) continue;
   int32_t end = cursor.node;
   if (computed > cursor.tokens) {
-    end = computed - cursor.tokens < kPageTokens ? keep_end(cursor, tokens.first(computed), table) : kNoNode;
+    end = computed - cursor.tokens < kernels::kPageTokens ? keep_end(cursor, tokens.first(computed), table) : kNoNode;
   }
   if (end != kNoNode) {
     for (int32_t g = 0; g < pool_.groups(); ++g) {
@@ -110,7 +110,7 @@ bool PrefixCache::Impl::add_page(PrefixCursor& cursor, std::span<const TokenId> 
   int32_t parent = cursor.node != kNoNode ? cursor.node : tree_.root(cursor.key);
   if (parent == kNoNode) parent = tree_.add_root(cursor.key);
   const uint64_t key = chain(cursor.key, tokens, cursor.tokens);
-  const auto page = tokens.subspan(cursor.tokens, kPageTokens);
+  const auto page = tokens.subspan(cursor.tokens, kernels::kPageTokens);
   int32_t node = tree_.find(parent, key, page);
   if (node == kNoNode) {
     node = tree_.add(parent, key, page);
@@ -125,7 +125,7 @@ bool PrefixCache::Impl::add_page(PrefixCursor& cursor, std::span<const TokenId> 
   pages_.unpin(cursor.node);
   cursor.node = node;
   cursor.key = key;
-  cursor.tokens += kPageTokens;
+  cursor.tokens += kernels::kPageTokens;
   return true;
 }
 
@@ -156,7 +156,7 @@ int32_t PrefixCache::Impl::keep_end(const PrefixCursor& cursor, std::span<const 
 void PrefixCache::Impl::merge(int32_t node, PageTable& table) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_paged(g)) continue;
-    PageId& ours = table.groups[g].at(tree_.begin(node) / kPageTokens);
+    PageId& ours = table.groups[g].at(tree_.begin(node) / kernels::kPageTokens);
     if (ours == kNoPage) continue;
     if (!pages_.has(node, g)) pages_.give(node, g, ours);
     const PageId theirs = pages_.page(node, g);
@@ -170,7 +170,7 @@ void PrefixCache::Impl::merge(int32_t node, PageTable& table) {
 void PrefixCache::Impl::give_pages(int32_t node, const PageTable& table) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_paged(g)) continue;
-    const PageId page = table.groups[g].at(tree_.begin(node) / kPageTokens);
+    const PageId page = table.groups[g].at(tree_.begin(node) / kernels::kPageTokens);
     if (page != kNoPage) pages_.give(node, g, page);
   }
 }
@@ -179,7 +179,7 @@ void PrefixCache::Impl::give_pages(int32_t node, const PageTable& table) {
 bool PrefixCache::Impl::holds_all(int32_t node, const PageTable& table) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_paged(g)) continue;
-    const PageId page = table.groups[g].at(tree_.begin(node) / kPageTokens);
+    const PageId page = table.groups[g].at(tree_.begin(node) / kernels::kPageTokens);
     if (page != kNoPage && !pages_.has(node, g)) return false;
   }
   return true;
@@ -255,12 +255,12 @@ void PrefixCache::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, i
   impl_->leave(cursor, tokens, computed, table);
 }
 uint64_t PrefixCache::next_key(const PrefixCursor& cursor, std::span<const TokenId> tokens) const {
-  const bool whole = static_cast<int64_t>(tokens.size()) - cursor.tokens >= kPageTokens;
+  const bool whole = static_cast<int64_t>(tokens.size()) - cursor.tokens >= kernels::kPageTokens;
   return whole ? Impl::chain(cursor.key, tokens, cursor.tokens) : 0;
 }
 uint64_t PrefixCache::key_at(const PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t end) {
   uint64_t key = cursor.key;
-  for (int32_t at = cursor.tokens; at < end; at += kPageTokens) key = Impl::chain(key, tokens, at);
+  for (int32_t at = cursor.tokens; at < end; at += kernels::kPageTokens) key = Impl::chain(key, tokens, at);
   return key;
 }
 Result<void> PrefixCache::use_disk(disk::DiskTier& tier) { return impl_->use_disk(tier); }
@@ -291,4 +291,4 @@ int64_t PrefixCache::evicted() const { return impl_->pages().evicted(); }
 int64_t PrefixCache::pages_restored() const { return impl_->pages().restored(); }
 int32_t PrefixCache::host_slots_free() const { return impl_->pages().host().slots_free(); }
 
-}  // namespace cairn
+}  // namespace cairn::cache

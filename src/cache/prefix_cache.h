@@ -29,7 +29,7 @@
 #include "cache/disk/disk_tier.h"
 #include "cache/page_pool.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 /// A sequence's position in the tree: the node of its last whole page. It pins this node, and so all its ancestors.
 struct PrefixCursor {
@@ -142,4 +142,4 @@ class PrefixCache {
 /// How many children of the last match are searched for one that begins as the prompt goes on, the last used first.
 inline constexpr int32_t kSiblingsScannedMax = 64;
 
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -8,12 +8,12 @@
 #include "cache/prefix_cache.h"
 #include "cache/testing/limited_memory.h"
 
-namespace cairn {
+namespace cairn::cache {
 namespace {
 
 struct Bench {
   explicit Bench(int32_t pages, std::vector<KvGroup> groups)
-      : pool(PagePool::create(memory, {KvType::kF32, groups}, std::vector(groups.size(), pages)).value()),
+      : pool(PagePool::create(memory, {kernels::KvType::kF32, groups}, std::vector(groups.size(), pages)).value()),
         index(pool) {}
 
   /// Inserts a prompt as if it had been computed and its sequence had ended.
@@ -69,7 +69,7 @@ BENCHMARK(insert)->Name("Insert")->ArgsProduct({{1'000, 100'000}, {0, 1}})->Unit
 
 /// Prompts that evict each other from a pool of the given number of pages: time per page evicted and inserted.
 void evict(benchmark::State& state) {
-  constexpr int32_t kPromptTokens = 64 * kPageTokens;
+  constexpr int32_t kPromptTokens = 64 * kernels::kPageTokens;
   Bench bench(static_cast<int32_t>(state.range(0)), groups_of(state.range(1)));
   int32_t next = 0;
   const auto insert_another = [&] {
@@ -83,4 +83,4 @@ void evict(benchmark::State& state) {
 BENCHMARK(evict)->Name("EvictAndInsert")->ArgsProduct({{1'000, 30'000}, {0, 1}})->Unit(benchmark::kMicrosecond);
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -10,7 +10,7 @@
 #include "cache/prefix_cache_store.h"
 #include "cache/prefix_tree.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 class PrefixCache::Impl {
  public:
@@ -108,4 +108,4 @@ class PrefixCache::Impl {
   std::vector<int32_t> path_;         // scratch of restore_path and save
 };
 
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -7,7 +7,7 @@
 
 #include "cache/testing/prefix_cache_fixture.h"
 
-namespace cairn {
+namespace cairn::cache {
 namespace {
 
 struct Setting {
@@ -22,7 +22,7 @@ class PrefixCacheRandom : public testing::TestWithParam<Setting> {
  protected:
   static constexpr int kSteps = 1'500;
   static constexpr size_t kSequences = 4;
-  static constexpr int32_t kTokensMax = 12 * kPageTokens;
+  static constexpr int32_t kTokensMax = 12 * kernels::kPageTokens;
 
   PrefixCacheRandom() : lab_(GetParam().groups, GetParam().pages, GetParam().host_slots) {}
 
@@ -34,9 +34,9 @@ class PrefixCacheRandom : public testing::TestWithParam<Setting> {
     if (!histories_.empty() && below(8) != 0) {
       tokens = histories_[below(static_cast<int32_t>(histories_.size()))].second;
       if (below(3) != 0) tokens.resize(below(static_cast<int32_t>(tokens.size()) + 1));
-      if (below(4) == 0) tokens.resize(tokens.size() / kPageTokens * kPageTokens);
+      if (below(4) == 0) tokens.resize(tokens.size() / kernels::kPageTokens * kernels::kPageTokens);
     }
-    for (int32_t more = below(3 * kPageTokens); more > 0; --more) tokens.push_back(TokenId{below(2)});
+    for (int32_t more = below(3 * kernels::kPageTokens); more > 0; --more) tokens.push_back(TokenId{below(2)});
     if (tokens.empty()) tokens.push_back(TokenId{0});
     tokens.resize(std::min<size_t>(tokens.size(), kTokensMax));
     return tokens;
@@ -91,8 +91,8 @@ class PrefixCacheRandom : public testing::TestWithParam<Setting> {
   }
   void compute(LabSequence& sequence) {
     const int32_t left = static_cast<int32_t>(sequence.tokens.size()) - sequence.computed;
-    int32_t rows = std::min(left, 1 + below(below(2) == 0 ? 3 : 3 * kPageTokens));
-    if (below(3) == 0) rows = std::min(left, kPageTokens - sequence.computed % kPageTokens);
+    int32_t rows = std::min(left, 1 + below(below(2) == 0 ? 3 : 3 * kernels::kPageTokens));
+    if (below(3) == 0) rows = std::min(left, kernels::kPageTokens - sequence.computed % kernels::kPageTokens);
     if (rows == 0) return;
     if (!lab_.reserve(sequence, rows)) {
       ASSERT_TRUE(GetParam().evicts);
@@ -202,4 +202,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, PrefixCacheRandom, testing::ValuesIn(kSettings),
                          [](const auto& setting) { return std::string(setting.param.name); });
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/log.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 PrefixCacheStore::PrefixCacheStore(PagePool& pool, PrefixTree& tree, HostTier host)
     : pool_(pool),
@@ -375,4 +375,4 @@ void PrefixCacheStore::save_all(FunctionRef<bool()> may_go_on) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::cache

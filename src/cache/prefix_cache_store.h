@@ -20,7 +20,7 @@
 #include "cache/prefix_cache.h"
 #include "cache/prefix_tree.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 class PrefixCacheStore {
  public:
@@ -138,4 +138,4 @@ class PrefixCacheStore {
   int64_t restored_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::cache

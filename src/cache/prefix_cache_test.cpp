@@ -4,7 +4,7 @@
 
 #include "cache/testing/prefix_cache_fixture.h"
 
-namespace cairn {
+namespace cairn::cache {
 namespace {
 
 TEST(PrefixCache, TheNextTurnFindsAllTokensOfTheLastOne) {
@@ -328,4 +328,4 @@ TEST(PrefixCache, SiblingsAreSearchedUpToALimitTheLastUsedFirst) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "cache/prefix_cache_impl.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 Result<void> PrefixCache::Impl::use_disk(disk::DiskTier& tier) try {
   path_.reserve(tree_.nodes_max());
@@ -59,9 +59,9 @@ int32_t PrefixCache::Impl::find_last(const PrefixCursor& root, std::span<const T
   uint64_t key = root.key;
   const auto count = static_cast<int32_t>(tokens.size());
   int32_t at = 0;
-  for (; node != kNoNode && count - at >= kPageTokens; at += kPageTokens) {
+  for (; node != kNoNode && count - at >= kernels::kPageTokens; at += kernels::kPageTokens) {
     key = chain(key, tokens, at);
-    node = tree_.find(node, key, tokens.subspan(static_cast<size_t>(at), kPageTokens));
+    node = tree_.find(node, key, tokens.subspan(static_cast<size_t>(at), kernels::kPageTokens));
   }
   if (node == kNoNode || at == count) return node;
   int32_t child = tree_.first_child(node);
@@ -124,4 +124,4 @@ bool PrefixCache::Impl::make_places(const PrefixCursor& cursor, const disk::Disk
   return true;
 }
 
-}  // namespace cairn
+}  // namespace cairn::cache

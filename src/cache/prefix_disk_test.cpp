@@ -8,7 +8,7 @@
 #include "cache/disk/testing/memory_files.h"
 #include "cache/testing/prefix_cache_fixture.h"
 
-namespace cairn {
+namespace cairn::cache {
 namespace {
 
 struct Layout {
@@ -239,4 +239,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -5,15 +5,15 @@
 #include "base/hash.h"
 #include "cache/prefix_cache_impl.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 uint64_t PrefixCache::Impl::chain(uint64_t key, std::span<const TokenId> tokens, int32_t begin) {
-  return std::max<uint64_t>(1, hash64(std::as_bytes(tokens.subspan(begin, kPageTokens)), key));
+  return std::max<uint64_t>(1, hash64(std::as_bytes(tokens.subspan(begin, kernels::kPageTokens)), key));
 }
 
 PrefixHit PrefixCache::Impl::resume(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max,
                                     PageTable& table) {
-  CAIRN_CHECK(cursor.tokens % kPageTokens == 0);
+  CAIRN_CHECK(cursor.tokens % kernels::kPageTokens == 0);
   tokens_max = std::min(tokens_max, static_cast<int32_t>(tokens.size()));
   table.groups.resize(pool_.groups());
   Match found = match(cursor, tokens, tokens_max, Where::kOnDevice);
@@ -50,7 +50,7 @@ PrefixHit PrefixCache::Impl::resume(PrefixCursor& cursor, std::span<const TokenI
   pages_.unpin(cursor.node);
   cursor.node = to.node;
   cursor.key = to.key;
-  cursor.tokens = to.tokens / kPageTokens * kPageTokens;
+  cursor.tokens = to.tokens / kernels::kPageTokens * kernels::kPageTokens;
   hit.tokens = to.tokens;
   return hit;
 }
@@ -63,15 +63,15 @@ PrefixCache::Impl::Match PrefixCache::Impl::match(const PrefixCursor& cursor, st
   int32_t node = cursor.node != kNoNode ? cursor.node : tree_.root(cursor.key);
   uint64_t key = cursor.key;
   int32_t end = cursor.tokens;
-  while (node != kNoNode && tokens_max - end >= kPageTokens) {
+  while (node != kNoNode && tokens_max - end >= kernels::kPageTokens) {
     const uint64_t next_key = chain(key, tokens, end);
-    const int32_t next = tree_.find(node, next_key, tokens.subspan(end, kPageTokens));
+    const int32_t next = tree_.find(node, next_key, tokens.subspan(end, kernels::kPageTokens));
     if (next == kNoNode || (where == Where::kOnDevice && !pages_.is_here(next))) break;
     // Beside a path at which no sequence can resume there may be the end of a conversation at which one can.
     if (has_state_ || lacks_window(next, where)) match_children(node, key, end, tokens, tokens_max, where, match);
     node = next;
     key = next_key;
-    end += kPageTokens;
+    end += kernels::kPageTokens;
     for (int32_t g = 0; g < pool_.groups(); ++g) {
       if (is_kind(g, KvKind::kWindow) && !has(node, g, where)) window_from_[g] = end;
     }
@@ -85,7 +85,7 @@ PrefixCache::Impl::Match PrefixCache::Impl::match(const PrefixCursor& cursor, st
 /// page.
 void PrefixCache::Impl::match_children(int32_t node, uint64_t key, int32_t begin, std::span<const TokenId> tokens,
                                        int32_t tokens_max, Where where, Match& match) const {
-  const auto rest = tokens.subspan(begin, std::min<size_t>(kPageTokens, tokens.size() - begin));
+  const auto rest = tokens.subspan(begin, std::min<size_t>(kernels::kPageTokens, tokens.size() - begin));
   match.mismatch_position = -1;
   int32_t longest = -1;
   int32_t child = tree_.first_child(node);
@@ -100,7 +100,7 @@ void PrefixCache::Impl::match_children(int32_t node, uint64_t key, int32_t begin
       match.mismatch_token = differ ? *theirs_end : kNoToken;
     }
     const int32_t boundary = std::min(begin + agree, tokens_max);
-    if (boundary == begin + kPageTokens || boundary <= std::max(begin, match.partial.tokens)) continue;
+    if (boundary == begin + kernels::kPageTokens || boundary <= std::max(begin, match.partial.tokens)) continue;
     if (!can_resume_within(child, begin, boundary, where)) continue;
     match.partial = {.node = tree_.is_root(node) ? kNoNode : node, .partial = child, .tokens = boundary, .key = key};
   }
@@ -163,15 +163,15 @@ void PrefixCache::Impl::restore_path(const PrefixCursor& cursor, const Boundary&
 /// Fills the table from the cursor to to.node; window groups from where a row at `window_position` needs them.
 void PrefixCache::Impl::share_path(const PrefixCursor& cursor, const Boundary& to, int32_t window_position,
                                    PageTable& table) {
-  const int32_t end = to.tokens / kPageTokens;
+  const int32_t end = to.tokens / kernels::kPageTokens;
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (is_paged(g)) table.groups[g].resize(end, kNoPage);
   }
   int32_t node = to.node;
-  for (int32_t i = end - 1; i >= cursor.tokens / kPageTokens; --i, node = tree_.parent(node)) {
+  for (int32_t i = end - 1; i >= cursor.tokens / kernels::kPageTokens; --i, node = tree_.parent(node)) {
     for (int32_t g = 0; g < pool_.groups(); ++g) {
       if (!is_paged(g) || !pages_.has(node, g)) continue;
-      if (is_kind(g, KvKind::kWindow) && i < window_begin(window(g), window_position) / kPageTokens) continue;
+      if (is_kind(g, KvKind::kWindow) && i < window_begin(window(g), window_position) / kernels::kPageTokens) continue;
       const PageId page = pages_.page(node, g);
       pool_.retain(g, page);
       table.groups[g][i] = page;
@@ -237,7 +237,7 @@ void PrefixCache::Impl::truncate(PageTable& table, int32_t tokens) {
 void PrefixCache::Impl::trim_windows(PageTable& table, int32_t position) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_kind(g, KvKind::kWindow)) continue;
-    for (int32_t i = window_begin(window(g), position) / kPageTokens - 1; i >= 0; --i) {
+    for (int32_t i = window_begin(window(g), position) / kernels::kPageTokens - 1; i >= 0; --i) {
       PageId& page = table.groups[g][i];
       if (page != kNoPage) pool_.release(g, page);
       page = kNoPage;
@@ -254,4 +254,4 @@ void PrefixCache::Impl::use_windows(int32_t node, int32_t position) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::cache

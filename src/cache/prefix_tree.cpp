@@ -5,9 +5,9 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::cache {
 
-PrefixTree::PrefixTree(int32_t nodes_max) : nodes_(nodes_max), tokens_(size_t{kPageTokens} * nodes_max) {
+PrefixTree::PrefixTree(int32_t nodes_max) : nodes_(nodes_max), tokens_(size_t{kernels::kPageTokens} * nodes_max) {
   CAIRN_CHECK(nodes_max > 0);
   free_.reserve(nodes_max);
   for (int32_t node = nodes_max - 1; node >= 0; --node) free_.push_back(node);
@@ -17,7 +17,7 @@ PrefixTree::PrefixTree(int32_t nodes_max) : nodes_(nodes_max), tokens_(size_t{kP
 size_t PrefixTree::slots_for(int64_t nodes_max) { return std::bit_ceil(2 * static_cast<size_t>(nodes_max)); }
 
 int64_t PrefixTree::bytes(int64_t nodes_max) {
-  const int64_t of_node = sizeof(Node) + sizeof(TokenId) * kPageTokens + sizeof(int32_t);
+  const int64_t of_node = sizeof(Node) + sizeof(TokenId) * kernels::kPageTokens + sizeof(int32_t);
   return nodes_max * of_node + static_cast<int64_t>(slots_for(nodes_max) * sizeof(int32_t));
 }
 
@@ -45,15 +45,15 @@ int32_t PrefixTree::add_root(uint64_t key) {
 }
 
 int32_t PrefixTree::add(int32_t parent, uint64_t key, std::span<const TokenId> page) {
-  CAIRN_CHECK(page.size() == kPageTokens);
-  const int32_t node = take({.key = key, .parent = parent, .begin = end(parent), .count = kPageTokens}, page);
+  CAIRN_CHECK(page.size() == kernels::kPageTokens);
+  const int32_t node = take({.key = key, .parent = parent, .begin = end(parent), .count = kernels::kPageTokens}, page);
   link(node);
   hash(node);
   return node;
 }
 
 int32_t PrefixTree::add_leaf(int32_t parent, std::span<const TokenId> tokens) {
-  CAIRN_CHECK(!tokens.empty() && tokens.size() < kPageTokens);
+  CAIRN_CHECK(!tokens.empty() && tokens.size() < kernels::kPageTokens);
   const int32_t node =
       take({.parent = parent, .begin = end(parent), .count = static_cast<int32_t>(tokens.size())}, tokens);
   link(node);
@@ -82,7 +82,7 @@ int32_t PrefixTree::take(const Node& node, std::span<const TokenId> tokens) {
   const int32_t id = free_.back();
   free_.pop_back();
   nodes_[id] = node;
-  std::ranges::copy(tokens, tokens_.begin() + int64_t{id} * kPageTokens);
+  std::ranges::copy(tokens, tokens_.begin() + int64_t{id} * kernels::kPageTokens);
   return id;
 }
 
@@ -123,4 +123,4 @@ void PrefixTree::unhash(int32_t node) {
   slots_[hole] = kNoNode;
 }
 
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -15,7 +15,7 @@
 #include "base/ids.h"
 #include "kernels/kv.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 inline constexpr int32_t kNoNode = -1;
 
@@ -48,12 +48,12 @@ class PrefixTree {
   int32_t next_sibling(int32_t node) const { return nodes_[node].next; }
   uint64_t key(int32_t node) const { return nodes_[node].key; }
   bool is_root(int32_t node) const { return nodes_[node].parent == kNoNode; }
-  bool is_whole(int32_t node) const { return nodes_[node].count == kPageTokens; }
+  bool is_whole(int32_t node) const { return nodes_[node].count == kernels::kPageTokens; }
   /// The node's tokens are at positions [begin, end).
   int32_t begin(int32_t node) const { return nodes_[node].begin; }
   int32_t end(int32_t node) const { return nodes_[node].begin + nodes_[node].count; }
   std::span<const TokenId> tokens(int32_t node) const {
-    return {tokens_.data() + int64_t{node} * kPageTokens, static_cast<size_t>(nodes_[node].count)};
+    return {tokens_.data() + int64_t{node} * kernels::kPageTokens, static_cast<size_t>(nodes_[node].count)};
   }
 
  private:
@@ -83,4 +83,4 @@ class PrefixTree {
   int32_t roots_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -8,10 +8,10 @@
 
 #include "cache/eviction_order.h"
 
-namespace cairn {
+namespace cairn::cache {
 namespace {
 
-std::vector<TokenId> page_of(int32_t value) { return std::vector<TokenId>(kPageTokens, TokenId{value}); }
+std::vector<TokenId> page_of(int32_t value) { return std::vector<TokenId>(kernels::kPageTokens, TokenId{value}); }
 
 TEST(PrefixTree, CollidingHashesFindTheirOwnNodes) {
   PrefixTree tree(8);
@@ -54,7 +54,7 @@ TEST(PrefixTree, ChildrenAreListedLastUsedFirst) {
   EXPECT_EQ(children(), (std::vector{a, b, c}));
   tree.remove(b);
   EXPECT_EQ(children(), (std::vector{a, c}));
-  EXPECT_EQ(tree.end(tree.add_leaf(a, std::vector(3, TokenId{7}))), kPageTokens + 3);
+  EXPECT_EQ(tree.end(tree.add_leaf(a, std::vector(3, TokenId{7}))), kernels::kPageTokens + 3);
 }
 
 TEST(PrefixTree, AgreesWithAMapUnderRandomInsertionAndRemovalWithFewHashes) {
@@ -119,4 +119,4 @@ TEST(UseList, ListsNodesInOrderOfUse) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -2,7 +2,7 @@
 // NOTICE.
 #include "chat/builtin_templates.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 constexpr std::string_view kDeepseek4 = R"jinja(
@@ -120,4 +120,4 @@ std::string_view builtin_template(std::string_view architecture) {
   return architecture == "deepseek4" ? kDeepseek4 : std::string_view();
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

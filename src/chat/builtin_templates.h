@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace cairn {
+namespace cairn::chat {
 
 /// The Jinja source of an architecture's template, for ChatTemplate::create; empty if there is none.
 ///
@@ -12,4 +12,4 @@ namespace cairn {
 /// `tools_first` (puts the tools' definitions before the system messages instead of after them).
 std::string_view builtin_template(std::string_view architecture);
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace cairn {
+namespace cairn::chat {
 
 /// The input of a template. `messages` and `tools` are JSON in OpenAI's shape, already validated.
 struct ChatInput {
@@ -62,4 +62,4 @@ struct ChatCapabilities {
   int32_t max_effort_tokens = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -8,7 +8,7 @@
 #include "chat/constraints/constraint_tables.h"
 #include "chat/prompt_context.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// A view; all that it refers to outlives it.
 struct ChatModel : PromptContext {
@@ -18,4 +18,4 @@ struct ChatModel : PromptContext {
   uint64_t fingerprint = 0;  ///< of the model's file
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -12,7 +12,7 @@
 #include "chat/completion_prompt.h"
 #include "chat/output/reasoning.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -91,7 +91,7 @@ std::optional<size_t> begin_of_turn(std::string_view text, size_t end, std::stri
 /// is not continued with a token of their own.
 Result<std::string> added_prompt(const PromptContext& context, ChatInput input, std::string_view with) {
   input.add_generation_prompt = false;
-  CAIRN_TRY(const Rendering without, context.chat_template.render(input, std::time(nullptr)));
+  CAIRN_TRY(const jinja::Rendering without, context.chat_template.render(input, std::time(nullptr)));
   const auto differs = std::ranges::mismatch(with, without.text);
   return std::string(differs.in1, with.end());
 }
@@ -143,7 +143,8 @@ std::optional<std::vector<Piece>> cut(std::string_view text, const std::vector<K
 
 /// Encodes the pieces. Control tokens that the template wrote become tokens; text that came with the request stays
 /// text, whatever it looks like.
-Result<ChatPrompt> encode(const PromptContext& context, const Rendering& rendering, std::span<const Piece> pieces) {
+Result<ChatPrompt> encode(const PromptContext& context, const jinja::Rendering& rendering,
+                          std::span<const Piece> pieces) {
   ChatPrompt prompt;
   std::vector<TokenId>& tokens = prompt.tokens;
   for (const Piece& piece : pieces) {
@@ -154,7 +155,7 @@ Result<ChatPrompt> encode(const PromptContext& context, const Rendering& renderi
     CAIRN_TRY_VOID(append_text(context.tokenizer, text, {.parse_special = true, .foreign = foreign}, tokens));
     prompt.text += text;
   }
-  const SpecialTokens& special = context.tokenizer.special();
+  const tokenizer::SpecialTokens& special = context.tokenizer.special();
   const bool has_bos = !tokens.empty() && tokens.front() == special.bos;
   if (special.add_bos && special.bos != kNoToken && !has_bos) tokens.insert(tokens.begin(), special.bos);
   if (tokens.empty())
@@ -220,10 +221,10 @@ Result<ChatPrompt> chat_prompt(const PromptContext& context, const ChatInput& in
       if (prompt) return std::move(*prompt);
     }
   }
-  CAIRN_TRY(const Rendering rendering, context.chat_template.render(input, std::time(nullptr)));
+  CAIRN_TRY(const jinja::Rendering rendering, context.chat_template.render(input, std::time(nullptr)));
   CAIRN_TRY_VOID(check_length(context, rendering.text, "messages"));
   const Piece whole{{}, {0, rendering.text.size()}};
   return encode(context, rendering, {&whole, 1});
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -10,7 +10,7 @@
 #include "chat/prompt_context.h"
 #include "chat/sampled_turns.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 struct ChatPrompt {
   std::vector<TokenId> tokens;
@@ -23,4 +23,4 @@ struct ChatPrompt {
 Result<ChatPrompt> chat_prompt(const PromptContext& context, const ChatInput& input, SampledTurnCache* turns = nullptr,
                                const CacheScope& scope = {});
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -13,7 +13,7 @@
 #include "chat/tool_calls/dsml_escape.h"
 #include "chat/tool_calls/format.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -160,12 +160,12 @@ std::string description_of(const ChatInput& input) {
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(JinjaTemplate parsed, std::string bos, std::string eos, bool is_fallback)
+ChatTemplate::ChatTemplate(jinja::JinjaTemplate parsed, std::string bos, std::string eos, bool is_fallback)
     : template_(std::move(parsed)), bos_(std::move(bos)), eos_(std::move(eos)), is_fallback_(is_fallback) {}
 
 Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string bos, std::string eos) {
   const bool is_fallback = source.empty();
-  CAIRN_TRY(JinjaTemplate parsed, JinjaTemplate::parse(is_fallback ? kChatMl : source));
+  CAIRN_TRY(jinja::JinjaTemplate parsed, jinja::JinjaTemplate::parse(is_fallback ? kChatMl : source));
   ChatTemplate made(std::move(parsed), std::move(bos), std::move(eos), is_fallback);
   const auto has = [&](std::string_view text) { return source.find(text) != std::string_view::npos; };
   made.is_dsml_ = has(tool_call::kDsmlMark);
@@ -184,9 +184,9 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   return made;
 }
 
-Result<Rendering> ChatTemplate::render_plain(ordered_json messages, const ordered_json& tools,
-                                             bool add_generation_prompt, const ordered_json& variables, std::time_t now,
-                                             const JinjaLimits& limits) const {
+Result<jinja::Rendering> ChatTemplate::render_plain(ordered_json messages, const ordered_json& tools,
+                                                    bool add_generation_prompt, const ordered_json& variables,
+                                                    std::time_t now, const jinja::JinjaLimits& limits) const {
   ordered_json all = {{"messages", std::move(messages)},
                       {"documents", nullptr},
                       {"add_generation_prompt", add_generation_prompt},
@@ -206,11 +206,11 @@ Result<Rendering> ChatTemplate::render_plain(ordered_json messages, const ordere
   return template_.render(all, [&](const ordered_json& string) { return own.contains(&string); }, now, limits);
 }
 
-Result<Rendering> ChatTemplate::render_probe(ordered_json messages, const ordered_json& tools) const {
+Result<jinja::Rendering> ChatTemplate::render_probe(ordered_json messages, const ordered_json& tools) const {
   return render_plain(std::move(messages), tools, false, nullptr, 0, kProbeLimits);
 }
 
-Result<Rendering> ChatTemplate::render(const ChatInput& input, std::time_t now) const {
+Result<jinja::Rendering> ChatTemplate::render(const ChatInput& input, std::time_t now) const {
   if (!input.messages.is_array()) return fail(Code::kInvalidArgument, "messages must be an array");
   ChatInput fitted = input;
   std::map<std::string, bool> roles;  // shown by the template, of those that are in this conversation
@@ -250,4 +250,4 @@ Result<Rendering> ChatTemplate::render(const ChatInput& input, std::time_t now) 
                  error.at, error.at.empty() ? "" : ": ", error.message, given);
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -20,7 +20,7 @@
 #include "chat/tool_calls/format.h"
 #include "jinja/jinja.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// Immutable; thread-safe.
 class ChatTemplate {
@@ -33,21 +33,21 @@ class ChatTemplate {
   /// role if it is a known one; all other strings of the input are foreign. Errors: kInvalidArgument or kTooLarge with
   /// the template's line, its own words (raise_exception) or what failed in it, and what it was given; content parts
   /// that the template does not support, `at` is their place in the messages.
-  Result<Rendering> render(const ChatInput& input, std::time_t now) const;
+  Result<jinja::Rendering> render(const ChatInput& input, std::time_t now) const;
 
   const ChatCapabilities& capabilities() const { return capabilities_; }
   bool is_fallback() const { return is_fallback_; }
 
  private:
-  ChatTemplate(JinjaTemplate parsed, std::string bos, std::string eos, bool is_fallback);
+  ChatTemplate(jinja::JinjaTemplate parsed, std::string bos, std::string eos, bool is_fallback);
   /// Renders the messages as given, without converting them.
-  Result<Rendering> render_plain(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools,
-                                 bool add_generation_prompt, const nlohmann::ordered_json& variables, std::time_t now,
-                                 const JinjaLimits& limits) const;
+  Result<jinja::Rendering> render_plain(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools,
+                                        bool add_generation_prompt, const nlohmann::ordered_json& variables,
+                                        std::time_t now, const jinja::JinjaLimits& limits) const;
   /// Renders a probe's messages (template_probe.h).
-  Result<Rendering> render_probe(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools) const;
+  Result<jinja::Rendering> render_probe(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools) const;
 
-  JinjaTemplate template_;
+  jinja::JinjaTemplate template_;
   std::string bos_;
   std::string eos_;
   bool is_fallback_ = false;
@@ -58,4 +58,4 @@ class ChatTemplate {
   ChatCapabilities capabilities_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

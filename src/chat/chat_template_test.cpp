@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -173,4 +173,4 @@ TEST(ChatTemplate, ErrorsGiveTheTemplatesMessageAndLine) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn {
+namespace cairn::chat {
 
 struct ToolCall {
   std::string id;
@@ -23,4 +23,4 @@ struct ChatTurn {
 /// Index in an answer's tokens if its thinking ends within a token.
 inline constexpr size_t kNoThinkingEnd = SIZE_MAX;
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -2,10 +2,10 @@
 
 #include <ctime>
 
-namespace cairn {
+namespace cairn::chat {
 
 Result<std::string> render_chat(const PromptContext& context, const ChatInput& input) {
-  CAIRN_TRY(Rendering rendering, context.chat_template.render(input, std::time(nullptr)));
+  CAIRN_TRY(jinja::Rendering rendering, context.chat_template.render(input, std::time(nullptr)));
   return std::move(rendering.text);
 }
 
@@ -26,7 +26,7 @@ Result<void> check_length(const PromptContext& context, std::string_view text, c
   return failure;
 }
 
-Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options,
+Result<void> append_text(const tokenizer::Tokenizer& tokenizer, std::string_view text, tokenizer::EncodeOptions options,
                          std::vector<TokenId>& tokens) {
   options.after = tokens.empty() ? kNoToken : tokens.back();
   CAIRN_TRY(const auto encoded, tokenizer.encode(text, options));
@@ -37,7 +37,7 @@ Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, Enco
 Result<std::vector<TokenId>> completion_prompt_tokens(const PromptContext& context, std::string_view text) {
   CAIRN_TRY_VOID(check_length(context, text, "prompt"));
   CAIRN_TRY(auto tokens, context.tokenizer.encode(text, {.add_special = true, .parse_special = true}));
-  const SpecialTokens& special = context.tokenizer.special();
+  const tokenizer::SpecialTokens& special = context.tokenizer.special();
   if (special.add_eos && !tokens.empty() && tokens.back() == special.eos) tokens.pop_back();
   if (tokens.empty() && special.bos != kNoToken) tokens.push_back(special.bos);
   if (tokens.empty())
@@ -46,4 +46,4 @@ Result<std::vector<TokenId>> completion_prompt_tokens(const PromptContext& conte
   return tokens;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "chat/prompt_context.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// Renders the conversation with the model's template at the current time. Errors: the template's.
 Result<std::string> render_chat(const PromptContext& context, const ChatInput& input);
@@ -24,9 +24,9 @@ inline constexpr size_t kCountedTextBytes = 256 << 10;
 /// Error (kContextLengthExceeded): the length of a text alone shows that its tokens do not fit into the context.
 Result<void> check_length(const PromptContext& context, std::string_view text, const std::string& path);
 /// Appends the tokens of a text that follows `tokens`, from which `options.after` is set.
-Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options,
+Result<void> append_text(const tokenizer::Tokenizer& tokenizer, std::string_view text, tokenizer::EncodeOptions options,
                          std::vector<TokenId>& tokens);
 /// Tokens of text to be continued: they begin as the file says, and never end with an end token.
 Result<std::vector<TokenId>> completion_prompt_tokens(const PromptContext& context, std::string_view text);
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -13,7 +13,7 @@
 #include "chat/tool_calls/dsml_escape.h"
 #include "jinja/testing/template_files.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 const std::string kFolder = test_data("/chat-templates/");
@@ -29,8 +29,8 @@ ChatTemplate builtin() {
 
 std::string rendered(const ChatTemplate& chat, const char* messages, ordered_json variables = ordered_json::object(),
                      const ordered_json& tools = nullptr) {
-  const auto text =
-      chat.render({.messages = ordered_json::parse(messages), .tools = tools, .variables = std::move(variables)}, kNow);
+  const auto text = chat.render(
+      {.messages = ordered_json::parse(messages), .tools = tools, .variables = std::move(variables)}, jinja::kNow);
   return text.has_value() ? text->text : "error: " + text.error().text();
 }
 
@@ -49,16 +49,17 @@ TEST(Dsml, TheBuiltInTemplateIsFoundAndItsFormatDetected) {
 
 // Compares all of the fixtures' conversations that the published template supports, character for character.
 TEST(Dsml, TheBuiltInTemplateRendersAsThePublishedOne) {
-  const auto parsed = JinjaTemplate::parse(builtin_template("deepseek4"));
+  const auto parsed = jinja::JinjaTemplate::parse(builtin_template("deepseek4"));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text();
-  const ordered_json contexts = ordered_json::parse(read_file(kFolder + "contexts.json"));
-  std::istringstream cases(read_file(kFolder + "cases.jsonl"));
+  const ordered_json contexts = ordered_json::parse(jinja::read_file(kFolder + "contexts.json"));
+  std::istringstream cases(jinja::read_file(kFolder + "cases.jsonl"));
   int compared = 0;
   for (std::string line; std::getline(cases, line);) {
     if (line.find("deepseek-ai-DeepSeek-V4.jinja") == std::string::npos) continue;
     const ordered_json wanted = ordered_json::parse(line);
     if (!wanted.contains("rendered")) continue;
-    const auto text = parsed->render(contexts.at(wanted["context"].get<std::string>()), kNothingOwn, kNow);
+    const auto text =
+        parsed->render(contexts.at(wanted["context"].get<std::string>()), jinja::kNothingOwn, jinja::kNow);
     ASSERT_TRUE(text.has_value()) << wanted["context"] << text.error().text();
     EXPECT_EQ(text->text, wanted["rendered"].get<std::string>()) << wanted["context"];
     ++compared;
@@ -68,7 +69,8 @@ TEST(Dsml, TheBuiltInTemplateRendersAsThePublishedOne) {
 
 // Compares thinking, effort and the other variables, which the fixtures lack, with the published template itself.
 TEST(Dsml, TheBuiltInTemplateRendersThinkingAsThePublishedOne) {
-  const auto published = ChatTemplate::create(read_file(kFolder + "deepseek-ai-DeepSeek-V4.jinja"), "<|bos|>", "");
+  const auto published =
+      ChatTemplate::create(jinja::read_file(kFolder + "deepseek-ai-DeepSeek-V4.jinja"), "<|bos|>", "");
   ASSERT_TRUE(published.has_value()) << published.error().text();
   const ChatTemplate ours = builtin();
   const char* talk = R"([{"role": "system", "content": "A"}, {"role": "system", "content": "B"},
@@ -257,10 +259,10 @@ class RandomCalls {
 // The text that a template appends to the prompt for a message, without the end of the turn.
 std::string answer_of(const ChatTemplate& chat, const ordered_json& message) {
   ordered_json messages = ordered_json::parse(R"([{"role": "user", "content": "Go."}])");
-  const auto prompt = chat.render({.messages = messages, .variables = {{"thinking", false}}}, kNow);
+  const auto prompt = chat.render({.messages = messages, .variables = {{"thinking", false}}}, jinja::kNow);
   messages.push_back(message);
-  const auto whole =
-      chat.render({.messages = messages, .add_generation_prompt = false, .variables = {{"thinking", false}}}, kNow);
+  const auto whole = chat.render(
+      {.messages = messages, .add_generation_prompt = false, .variables = {{"thinking", false}}}, jinja::kNow);
   if (!prompt.has_value() || !whole.has_value()) {
     ADD_FAILURE() << (prompt.has_value() ? whole : prompt).error().text();
     return {};
@@ -324,11 +326,11 @@ TEST(Dsml, AThousandRandomCallsParseBackWhereverTheyAreCut) { round_trips(builti
 TEST(Dsml, CallsRenderedByThePublishedTemplatesParseBack) {
   for (const auto& [name, tools] : {std::pair("deepseek-ai-DeepSeek-V4.jinja", ToolFormat::kDsmlV4),
                                     std::pair("deepseek-ai-DeepSeek-V3.2.jinja", ToolFormat::kDsmlV32)}) {
-    const auto chat = ChatTemplate::create(read_file(kFolder + name), "<|bos|>", std::string(kEos));
+    const auto chat = ChatTemplate::create(jinja::read_file(kFolder + name), "<|bos|>", std::string(kEos));
     ASSERT_TRUE(chat.has_value()) << chat.error().text();
     round_trips(*chat, tools, 100);
   }
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -58,4 +58,4 @@ ordered_json result_as_text(ordered_json content) {
   return fmt::format("{}{}{}", kOpen, content.is_string() ? content.get_ref<const std::string&>() : "", kClose);
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -8,7 +8,7 @@
 
 #include "chat/tool_calls/format.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// A description of the tools for the system message. `style`: of calls; null: Hermes.
 std::string tools_as_text(const nlohmann::ordered_json& tools, const tool_call::ToolStyle* style);
@@ -20,4 +20,4 @@ nlohmann::ordered_json result_as_text(nlohmann::ordered_json content);
 /// A value as JSON text on one line.
 std::string written_json(const nlohmann::ordered_json& value);
 
-}  // namespace cairn
+}  // namespace cairn::chat

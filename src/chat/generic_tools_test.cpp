@@ -8,7 +8,7 @@
 #include "chat/chat_template.h"
 #include "chat/output/output_parser.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -89,4 +89,4 @@ TEST(GenericTools, AreNotUsedWhereTheTemplateShowsTools) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -11,7 +11,7 @@
 #include "base/text/json.h"
 #include "chat/generic_tools.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -422,4 +422,4 @@ void Fitter::fit_arguments(ordered_json& function) const {
 
 void fit_history(ChatInput& input, const HistoryRules& rules) { Fitter(input, rules).fit(); }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -21,7 +21,7 @@
 #include "chat/chat_input.h"
 #include "chat/tool_calls/format.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// What fit_history goes by.
 struct HistoryRules {
@@ -34,4 +34,4 @@ struct HistoryRules {
 /// Changes `input`, whose messages are an array.
 void fit_history(ChatInput& input, const HistoryRules& rules);
 
-}  // namespace cairn
+}  // namespace cairn::chat

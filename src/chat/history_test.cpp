@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -263,4 +263,4 @@ TEST(History, EveryTemplateShowsAllOfEveryConversation) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -4,7 +4,7 @@
 
 #include "chat/completion_prompt.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 // llama.cpp's server writes them so: names stand only where the vocabulary has a token for them.
@@ -12,8 +12,8 @@ constexpr std::string_view kRepository = "myproject\n";
 constexpr std::string_view kThisFile = "filename\n";
 constexpr std::string_view kSnippet = "\n\n--- snippet ---\n\n";
 
-Result<std::vector<TokenId>> file_tokens(const Tokenizer& tokenizer, const std::vector<InfillFile>& files) {
-  const FillInMiddleTokens& fim = tokenizer.special().fim;
+Result<std::vector<TokenId>> file_tokens(const tokenizer::Tokenizer& tokenizer, const std::vector<InfillFile>& files) {
+  const tokenizer::FillInMiddleTokens& fim = tokenizer.special().fim;
   std::vector<TokenId> tokens;
   if (fim.repository != kNoToken && fim.file != kNoToken) {
     tokens.push_back(fim.repository);
@@ -37,15 +37,15 @@ Result<std::vector<TokenId>> file_tokens(const Tokenizer& tokenizer, const std::
 
 }  // namespace
 
-bool can_fill_in(const Tokenizer& tokenizer) {
-  const FillInMiddleTokens& fim = tokenizer.special().fim;
+bool can_fill_in(const tokenizer::Tokenizer& tokenizer) {
+  const tokenizer::FillInMiddleTokens& fim = tokenizer.special().fim;
   return fim.prefix != kNoToken && fim.suffix != kNoToken && fim.middle != kNoToken;
 }
 
 Result<std::vector<TokenId>> infill_prompt_tokens(const PromptContext& context, const InfillInput& input,
                                                   int32_t answer_tokens) {
-  const SpecialTokens& special = context.tokenizer.special();
-  const FillInMiddleTokens& fim = special.fim;
+  const tokenizer::SpecialTokens& special = context.tokenizer.special();
+  const tokenizer::FillInMiddleTokens& fim = special.fim;
   if (!can_fill_in(context.tokenizer)) {
     return fail_at("model", Code::kUnsupported,
                    "this model cannot fill in the middle: its vocabulary lacks the token for the {}",
@@ -75,4 +75,4 @@ Result<std::vector<TokenId>> infill_prompt_tokens(const PromptContext& context, 
   return tokens;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "chat/prompt_context.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// A part of another file.
 struct InfillFile {
@@ -26,7 +26,7 @@ struct InfillInput {
 };
 
 /// Whether the vocabulary has the tokens for it.
-bool can_fill_in(const Tokenizer& tokenizer);
+bool can_fill_in(const tokenizer::Tokenizer& tokenizer);
 
 /// Tokens of [files] prefix-token prefix prompt suffix-token suffix middle-token, with the beginning token once. No
 /// text becomes a special token. Of files, what does not fit into the context with `answer_tokens` more is left out,
@@ -34,4 +34,4 @@ bool can_fill_in(const Tokenizer& tokenizer);
 Result<std::vector<TokenId>> infill_prompt_tokens(const PromptContext& context, const InfillInput& input,
                                                   int32_t answer_tokens);
 
-}  // namespace cairn
+}  // namespace cairn::chat

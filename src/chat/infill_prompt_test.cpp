@@ -9,17 +9,17 @@
 #include "base/testing/test_data.h"
 #include "chat/completion_prompt.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 /// A vocabulary that takes two of its tokens for those of repositories and files.
-class WithFiles final : public Tokenizer {
+class WithFiles final : public tokenizer::Tokenizer {
  public:
-  explicit WithFiles(const Tokenizer& other) : other_(other), special_(other.special()) {
+  explicit WithFiles(const tokenizer::Tokenizer& other) : other_(other), special_(other.special()) {
     special_.fim.repository = TokenId{100};
     special_.fim.file = TokenId{101};
   }
-  Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const override {
+  Result<std::vector<TokenId>> encode(std::string_view text, tokenizer::EncodeOptions options) const override {
     return other_.encode(text, options);
   }
   std::string_view piece(TokenId id, bool shown) const override {
@@ -32,14 +32,14 @@ class WithFiles final : public Tokenizer {
     return text;
   }
   int32_t size() const override { return other_.size(); }
-  const SpecialTokens& special() const override { return special_; }
+  const tokenizer::SpecialTokens& special() const override { return special_; }
   bool ends_generation(TokenId id) const override { return other_.ends_generation(id); }
   bool is_special(TokenId id) const override { return other_.is_special(id); }
   std::string_view entry(TokenId id) const override { return other_.entry(id); }
 
  private:
-  const Tokenizer& other_;
-  SpecialTokens special_;
+  const tokenizer::Tokenizer& other_;
+  tokenizer::SpecialTokens special_;
 };
 
 class InfillPrompt : public testing::Test {
@@ -50,7 +50,7 @@ class InfillPrompt : public testing::Test {
   void load(const std::string& name) {
     auto file = gguf::Reader::open(test_data("/tokenizers/ggml-vocab-") + name + ".gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    loaded_ = Tokenizer::load(file->metadata()).value();
+    loaded_ = tokenizer::Tokenizer::load(file->metadata()).value();
   }
   Result<std::vector<TokenId>> tokens_of(const InfillInput& input, int32_t context = 1'000, int32_t answer = 10) {
     return infill_prompt_tokens({"m", *loaded_, template_, format_, context}, input, answer);
@@ -61,7 +61,7 @@ class InfillPrompt : public testing::Test {
     return tokens ? loaded_->decode(*tokens, true) : "";
   }
 
-  std::unique_ptr<Tokenizer> loaded_;
+  std::unique_ptr<tokenizer::Tokenizer> loaded_;
   ChatTemplate template_;
   OutputFormat format_;
 };
@@ -111,4 +111,4 @@ TEST_F(InfillPrompt, AVocabularyWithoutTheTokensIsRefused) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -8,24 +8,24 @@
 #include "chat/chat_template.h"
 #include "jinja/jinja.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
 
-Rendering made(std::string_view source, const ordered_json& variables) {
-  const auto parsed = JinjaTemplate::parse(source);
+jinja::Rendering made(std::string_view source, const ordered_json& variables) {
+  const auto parsed = jinja::JinjaTemplate::parse(source);
   if (!parsed) {
     ADD_FAILURE() << source << ": " << parsed.error().text();
     return {};
   }
-  auto rendering = parsed->render(variables, kNothingOwn, 1768480496);
+  auto rendering = parsed->render(variables, jinja::kNothingOwn, 1768480496);
   EXPECT_TRUE(rendering.has_value()) << source << ": " << rendering.error().text();
-  return rendering ? std::move(*rendering) : Rendering{};
+  return rendering ? std::move(*rendering) : jinja::Rendering{};
 }
 
 // The rendering with its foreign ranges in {}.
-std::string marked(const Rendering& rendering) {
+std::string marked(const jinja::Rendering& rendering) {
   std::string out;
   size_t done = 0;
   for (const auto [begin, end] : rendering.foreign) {
@@ -227,7 +227,7 @@ TEST(JinjaOrigin, NoFilterOrMethodLosesTheOrigin) {
                                   {"d", {{{"k", text}}, {{"k", "q"}}}},
                                   {"f", -2.5}};
   for (const std::string use : kUses) {
-    const Rendering rendering =
+    const jinja::Rendering rendering =
         made("<{{ " + use + " }}>{% set s %}{{ " + use + " }}{% endset %}{{ s | trim }}", variables);
     size_t foreign = 0;
     for (size_t i = 0; i < rendering.text.size(); ++i) {
@@ -244,7 +244,7 @@ TEST(JinjaOrigin, NoFilterOrMethodLosesTheOrigin) {
 
 TEST(JinjaOrigin, TheCallerMayMarkAStringAsOwn) {
   const ordered_json variables = {{"a", "x"}, {"b", "x"}};
-  const auto parsed = JinjaTemplate::parse("{{ a }}{{ b }}{{ a == b }}");
+  const auto parsed = jinja::JinjaTemplate::parse("{{ a }}{{ b }}{{ a == b }}");
   ASSERT_TRUE(parsed.has_value());
   const auto rendering =
       parsed->render(variables, [&](const ordered_json& string) { return &string == &variables["b"]; }, 0);
@@ -279,4 +279,4 @@ TEST(JinjaOrigin, RangesAreClippedToAPartOfTheText) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace cairn {
+namespace cairn::chat {
 
 /// Bounds of parsing one answer. Output beyond them becomes text, or a broken call if its header was emitted already.
 inline constexpr int32_t kCallsMax = 128;            ///< calls of one answer
@@ -45,4 +45,4 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -4,11 +4,11 @@
 
 #include "base/text/utf8.h"
 
-namespace cairn {
+namespace cairn::chat {
 
-Rendering fill_rerank_template(std::string_view source, std::string_view query, std::string_view document) {
+jinja::Rendering fill_rerank_template(std::string_view source, std::string_view query, std::string_view document) {
   constexpr std::string_view kQuery = "{query}", kDocument = "{document}";
-  Rendering filled;
+  jinja::Rendering filled;
   std::string& text = filled.text;
   const auto put_foreign = [&](std::string_view part) {
     const size_t begin = text.size();
@@ -39,7 +39,7 @@ Rendering fill_rerank_template(std::string_view source, std::string_view query, 
   return filled;
 }
 
-Result<PairPrompts> PairPrompts::make(const gguf::Metadata& metadata, const Tokenizer& tokenizer,
+Result<PairPrompts> PairPrompts::make(const gguf::Metadata& metadata, const tokenizer::Tokenizer& tokenizer,
                                       std::string_view query) {
   PairPrompts pairs(tokenizer);
   CAIRN_TRY(pairs.template_, metadata.string_or(kRerankTemplateKey, ""));
@@ -64,7 +64,7 @@ Result<PairPrompt> PairPrompts::with(std::string_view document, size_t tokens_ma
   }
   PairPrompt pair;
   if (by_template()) {
-    const Rendering prompt = fill_rerank_template(template_, query_, document);
+    const jinja::Rendering prompt = fill_rerank_template(template_, query_, document);
     CAIRN_TRY(pair.tokens, tokenizer_->encode(prompt.text, {.parse_special = true, .foreign = prompt.foreign}));
     return pair;
   }
@@ -82,4 +82,4 @@ Result<PairPrompt> PairPrompts::with(std::string_view document, size_t tokens_ma
   return pair;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

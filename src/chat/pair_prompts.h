@@ -13,18 +13,18 @@
 #include "jinja/jinja.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// Metadata key of the template for models that get both texts in a written prompt (Qwen3-Reranker).
 inline constexpr std::string_view kRerankTemplateKey = "tokenizer.chat_template.rerank";
 
 /// Fills a template: the query replaces {query} and the document {document}, wherever they are; placeholders within the
 /// two are left alone. Both are foreign text, the rest is the file's own.
-Rendering fill_rerank_template(std::string_view source, std::string_view query, std::string_view document);
+jinja::Rendering fill_rerank_template(std::string_view source, std::string_view query, std::string_view document);
 
 struct PairPrompt {
   std::vector<TokenId> tokens;
-  int32_t second_begin = kNoSecond;  ///< as in EmbedText
+  int32_t second_begin = model::kNoSecond;  ///< as in EmbedText
 };
 
 /// The prompts for one query. The file's metadata and the tokenizer outlive it.
@@ -32,7 +32,8 @@ class PairPrompts {
  public:
   /// Uses the file's template if it has one, else the tokens that SpecialTokens (tokenizer.h) names. Errors:
   /// Tokenizer::encode's.
-  static Result<PairPrompts> make(const gguf::Metadata& metadata, const Tokenizer& tokenizer, std::string_view query);
+  static Result<PairPrompts> make(const gguf::Metadata& metadata, const tokenizer::Tokenizer& tokenizer,
+                                  std::string_view query);
 
   bool by_template() const { return !template_.empty(); }
   /// The prompt with one document, cut to `tokens_max` unless that is 0 or there is a template, and before that the
@@ -43,12 +44,12 @@ class PairPrompts {
  private:
   /// The beginning of the document that has so many tokens.
   Result<std::string> beginning(std::string_view document, size_t tokens_max) const;
-  explicit PairPrompts(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
+  explicit PairPrompts(const tokenizer::Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
-  const Tokenizer* tokenizer_;
+  const tokenizer::Tokenizer* tokenizer_;
   std::string_view template_;
   std::string query_;
   std::vector<TokenId> first_;  // the query's tokens, without a template
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -8,15 +8,15 @@
 #include "chat/output/output_parser.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// A view; all that it refers to outlives it.
 struct PromptContext {
   std::string_view model_name;
-  const Tokenizer& tokenizer;
+  const tokenizer::Tokenizer& tokenizer;
   const ChatTemplate& chat_template;
   const OutputFormat& output_format;  ///< format of the model's answers
   int32_t context_tokens = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

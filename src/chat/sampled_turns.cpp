@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "chat/tool_calls/characters.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -135,4 +135,4 @@ std::shared_ptr<const SampledTurn> SampledTurnCache::find(const CacheScope& scop
   return turn;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -22,7 +22,7 @@
 #include "base/ids.h"
 #include "chat/chat_turn.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 inline constexpr size_t kSampledTurnsMax = 8'192;
 inline constexpr size_t kSampledTokensMax = 8u << 20;  ///< tokens of all turns
@@ -87,4 +87,4 @@ class SampledTurnCache {
   size_t tokens_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

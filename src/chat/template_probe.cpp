@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -34,7 +34,7 @@ constexpr std::string_view kId = "call00001";
 constexpr std::string_view kId2 = "call00002";
 constexpr std::string_view kLongId = "toolu_01_A-long";
 
-bool shows(const Result<Rendering>& rendered, std::string_view word) {
+bool shows(const Result<jinja::Rendering>& rendered, std::string_view word) {
   return rendered.has_value() && rendered->text.find(word) != std::string::npos;
 }
 
@@ -228,4 +228,4 @@ bool probe_role(ProbeRenderer render, const ChatCapabilities& can, const std::st
   return true;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

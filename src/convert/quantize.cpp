@@ -13,7 +13,7 @@
 #include "gguf/writer.h"
 #include "quant/codec.h"
 
-namespace cairn {
+namespace cairn::convert {
 namespace {
 
 // general.quantization_version of the block formats that quant/ writes.
@@ -57,7 +57,7 @@ void copy_metadata(const gguf::Metadata& metadata, QuantizeMix mix, gguf::Writer
 class TensorConverter {
  public:
   TensorConverter(const gguf::Tensor& tensor, TensorType to, ThreadPool& pool, std::vector<std::vector<float>>& scratch)
-      : tensor_(tensor), to_(to), limit_(encodable_max(to)), pool_(pool), scratch_(scratch) {}
+      : tensor_(tensor), to_(to), limit_(quant::encodable_max(to)), pool_(pool), scratch_(scratch) {}
 
   // Elements [begin, end) into `out`, which is resized to their bytes.
   Result<void> convert(int64_t begin, int64_t end, std::vector<std::byte>& out) {
@@ -86,7 +86,7 @@ class TensorConverter {
   int64_t convert_piece(int64_t begin, int64_t end, int64_t slab_begin, std::vector<float>& values,
                         std::vector<std::byte>& out) const {
     values.resize(static_cast<size_t>(end - begin));
-    decode_row(tensor_.type, blocks(begin, end), values);
+    quant::decode_row(tensor_.type, blocks(begin, end), values);
     for (size_t i = 0; i < values.size(); ++i) {
       if (!(std::fabs(values[i]) <= limit_)) return begin + static_cast<int64_t>(i);
     }
@@ -95,7 +95,7 @@ class TensorConverter {
     if (to_ == tensor_.type) {
       std::ranges::copy(blocks(begin, end), to.begin());
     } else {
-      encode_row(to_, values, to);
+      quant::encode_row(to_, values, to);
     }
     return kNone;
   }
@@ -104,7 +104,7 @@ class TensorConverter {
     const int64_t block = tensor_type_info(tensor_.type).block_elements;
     std::vector<float> values(static_cast<size_t>(block));
     const int64_t begin = element / block * block;
-    decode_row(tensor_.type, blocks(begin, begin + block), values);
+    quant::decode_row(tensor_.type, blocks(begin, begin + block), values);
     const float value = values[static_cast<size_t>(element - begin)];
     const int64_t row = element / tensor_.shape[0];
     const int64_t column = element % tensor_.shape[0];
@@ -156,7 +156,7 @@ class Job {
     report_.elements += elements;
     report_.bytes_out += row_bytes(to, elements);
     report_.fallbacks += is_fallback(tensor, to) ? 1 : 0;
-    if (!can_encode(to)) {  // its type is kept, and its values are not checked
+    if (!quant::can_encode(to)) {  // its type is kept, and its values are not checked
       CAIRN_TRY_VOID(writer_.write(tensor.bytes));
       notify(index, static_cast<int64_t>(tensor.bytes.size()));
       return {};
@@ -219,4 +219,4 @@ Result<QuantizeReport> quantize_file(const std::filesystem::path& in, const std:
   return Job(file, options, threads, writer).run();
 }
 
-}  // namespace cairn
+}  // namespace cairn::convert

@@ -17,7 +17,7 @@
 #include "base/tensor_type.h"
 #include "gguf/reader.h"
 
-namespace cairn {
+namespace cairn::convert {
 
 enum class QuantizeMix { kF32, kF16, kBF16, kQ8_0, kQ6_K, kQ4_K_M, kQ4_K_S, kQ4_0 };
 
@@ -79,4 +79,4 @@ inline constexpr int kQuantizeThreadsMax = 512;
 Result<QuantizeReport> quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
                                      const QuantizeOptions& options);
 
-}  // namespace cairn
+}  // namespace cairn::convert

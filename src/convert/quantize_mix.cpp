@@ -10,7 +10,7 @@
 #include "convert/quantize.h"
 #include "quant/codec.h"
 
-namespace cairn {
+namespace cairn::convert {
 namespace {
 
 constexpr std::array kMixes = {
@@ -98,7 +98,7 @@ template <class Wanted>
 std::vector<TensorType> choose(std::span<const gguf::Tensor> tensors, Wanted wanted) {
   std::vector<TensorType> types;
   for (const gguf::Tensor& tensor : tensors) {
-    if (!can_decode(tensor.type)) {
+    if (!quant::can_decode(tensor.type)) {
       types.push_back(tensor.type);
     } else if (const TensorType type = wanted(tensor); type == TensorType::kF32) {
       types.push_back(type);
@@ -153,4 +153,4 @@ std::vector<TensorType> choose_types(std::span<const gguf::Tensor> tensors, Tens
   return choose(tensors, [type](const gguf::Tensor&) { return type; });
 }
 
-}  // namespace cairn
+}  // namespace cairn::convert

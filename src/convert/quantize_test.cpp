@@ -17,7 +17,7 @@
 #include "gguf/writer.h"
 #include "quant/codec.h"
 
-namespace cairn {
+namespace cairn::convert {
 namespace {
 
 using ::testing::AllOf;
@@ -58,7 +58,7 @@ gguf::Reader open(const std::filesystem::path& file) {
 
 std::vector<float> values(const gguf::Tensor& tensor) {
   std::vector<float> out(static_cast<size_t>(tensor.elements()));
-  decode_row(tensor.type, tensor.bytes, out);
+  quant::decode_row(tensor.type, tensor.bytes, out);
   return out;
 }
 
@@ -397,4 +397,4 @@ TEST(QuantizeMixes, AreFoundByTheirNamesIgnoringCase) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::convert

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 std::vector<float> AdapterScales::current() const {
   const std::scoped_lock lock(mutex_);
@@ -49,4 +49,4 @@ uint64_t salt_with(std::span<const float> scales, uint64_t salt) {
   return scales.empty() ? salt : hash64(std::as_bytes(scales), salt);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// An adapter by its number, from 0 on, in the order in which they were loaded.
 struct AdapterScale {
@@ -48,4 +48,4 @@ class AdapterScales {
 /// A salt for pages of the prefix cache that only requests of the same scales share; `salt` where there are none.
 uint64_t salt_with(std::span<const float> scales, uint64_t salt);
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -4,7 +4,7 @@
 #include "base/testing/test_data.h"
 #include "engine/testing/engine_fixture.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 using std::chrono::milliseconds;
@@ -141,4 +141,4 @@ TEST_F(AnswerEnds, ProgressOfThePromptIsToldToWhomAsksForIt) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "engine/output/event_channel.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 class ChannelStream final : public GenerateStream {
  public:
@@ -24,4 +24,4 @@ class ChannelStream final : public GenerateStream {
   std::shared_ptr<EventChannel> channel_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

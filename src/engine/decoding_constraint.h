@@ -12,7 +12,7 @@
 #include "base/ids.h"
 #include "engine/event.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 struct NextTokenRule {
   /// Tokens that come next, in order, whatever the logits are. Each goes through the model like any other.
@@ -45,4 +45,4 @@ class DecodingConstraint {
   virtual void token(TokenId token, std::string_view text, NextTokenRule& next) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

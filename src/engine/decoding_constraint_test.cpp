@@ -6,7 +6,7 @@
 #include "engine/decoding_constraint.h"
 #include "engine/testing/engine_fixture.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 using testing::ElementsAre;
@@ -179,4 +179,4 @@ TEST_F(EngineConstraintTest, SpeculationAndOtherRequestsDoNotChangeAConstrainedA
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

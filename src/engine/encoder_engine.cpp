@@ -20,7 +20,7 @@
 #include "engine/scheduling/tenants.h"
 #include "engine/worker_thread.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -33,7 +33,7 @@ constexpr std::chrono::milliseconds kRetryPoll{10};
 
 class EncoderEngine final : public Engine {
  public:
-  EncoderEngine(Embedder& embedder, const EngineOptions& options)
+  EncoderEngine(model::Embedder& embedder, const EngineOptions& options)
       : model_(options.model),
         embedder_(embedder),
         check_weights_(options.check_weights),
@@ -82,7 +82,7 @@ class EncoderEngine final : public Engine {
               std::chrono::nanoseconds queued = {}) noexcept;
 
   const std::string model_;
-  Embedder& embedder_;
+  model::Embedder& embedder_;
   const std::function<Result<void>()> check_weights_;
   const AdmissionLimits limits_;
   SteadyClock clock_;
@@ -97,7 +97,7 @@ class EncoderEngine final : public Engine {
   std::array<Holdings, kPriorities> had_;  // tokens computed for each client that has texts waiting
   Entry carried_;                          // entry that did not fit into the batch before
   std::vector<Entry> batch_;
-  std::vector<EmbedText> texts_;
+  std::vector<model::EmbedText> texts_;
   std::vector<float> vectors_;
 
   struct Counters {
@@ -260,8 +260,8 @@ void EncoderEngine::count_step(int64_t ns) {
 }
 
 void EncoderEngine::run_batch() {
-  const Pooling pooling = batch_.front()->request.embed->pooling;
-  const size_t width = pooling == Pooling::kRank ? 1 : static_cast<size_t>(limits_.embedding.dimensions);
+  const model::Pooling pooling = batch_.front()->request.embed->pooling;
+  const size_t width = pooling == model::Pooling::kRank ? 1 : static_cast<size_t>(limits_.embedding.dimensions);
   const int64_t begin_ns = clock_.now().count();
   texts_.clear();
   for (const Entry& entry : batch_) {
@@ -317,7 +317,7 @@ void EncoderEngine::finish(Submission& submission, FinishReason reason, std::vec
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> make_encoder_engine(Embedder& embedder, const EngineOptions& options) {
+Result<std::unique_ptr<Engine>> make_encoder_engine(model::Embedder& embedder, const EngineOptions& options) {
   if (options.queue_max < 1) {
     return fail_at("queue_max", Code::kInvalidArgument, "queue_max is {}; it must be at least 1", options.queue_max);
   }
@@ -326,4 +326,4 @@ Result<std::unique_ptr<Engine>> make_encoder_engine(Embedder& embedder, const En
   return engine;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

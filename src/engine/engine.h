@@ -26,7 +26,7 @@
 #include "model/runner.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// The client's side of a request. Destroying it cancels. May outlive the engine. Thread-safe.
 class GenerateStream {
@@ -52,14 +52,14 @@ class Engine {
   /// `runner`, the memory of its `devices` by KvGroup::device, and `tokenizer` outlive the engine. `drafter` null: the
   /// model's own MTP module, or else prompt lookup, if options ask for speculation. Errors: kInvalidArgument (an option
   /// out of its range), kOutOfMemory (KV pages).
-  static Result<std::unique_ptr<Engine>> create(Runner& runner, std::span<DeviceMemory* const> devices,
-                                                const Tokenizer& tokenizer, const EngineOptions& options,
+  static Result<std::unique_ptr<Engine>> create(model::Runner& runner, std::span<kernels::DeviceMemory* const> devices,
+                                                const tokenizer::Tokenizer& tokenizer, const EngineOptions& options,
                                                 std::unique_ptr<Drafter> drafter = nullptr);
   /// Overload for a single device.
-  static Result<std::unique_ptr<Engine>> create(Runner& runner, DeviceMemory& device, const Tokenizer& tokenizer,
-                                                const EngineOptions& options,
+  static Result<std::unique_ptr<Engine>> create(model::Runner& runner, kernels::DeviceMemory& device,
+                                                const tokenizer::Tokenizer& tokenizer, const EngineOptions& options,
                                                 std::unique_ptr<Drafter> drafter = nullptr) {
-    DeviceMemory* const devices[] = {&device};
+    kernels::DeviceMemory* const devices[] = {&device};
     return create(runner, devices, tokenizer, options, std::move(drafter));
   }
   virtual ~Engine() = default;
@@ -93,4 +93,4 @@ class Engine {
   }
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

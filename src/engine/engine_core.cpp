@@ -6,10 +6,10 @@
 
 #include "engine/failures.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
-StepLimits limits_of(const Runner& runner, const EngineOptions& options) {
+StepLimits limits_of(const model::Runner& runner, const EngineOptions& options) {
   return {runner.batch_tokens_max(), runner.logits_max(), options.prefill_chunk_max,
           static_cast<double>(std::chrono::nanoseconds(options.step).count())};
 }
@@ -23,8 +23,8 @@ bool is_loading(const Sequences& running) {
 
 }  // namespace
 
-EngineCore::EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, PagePool&& pool,
-                       std::unique_ptr<Drafter> drafter, const Clock& clock)
+EngineCore::EngineCore(model::Runner& runner, const tokenizer::Tokenizer& tokenizer, const EngineOptions& options,
+                       cache::PagePool&& pool, std::unique_ptr<Drafter> drafter, const Clock& clock)
     : runner_(runner),
       clock_(clock),
       check_weights_(options.check_weights),
@@ -72,7 +72,7 @@ EngineCore::Iteration EngineCore::iterate() {
     }
     result = Iteration::kWorked;
     batch_fails = true;
-    CAIRN_TRY(const LogitsView logits, run());
+    CAIRN_TRY(const model::LogitsView logits, run());
     CAIRN_TRY_VOID(emitter_.sample(running_, batch_));
     const int64_t now_ns = clock_.now().count();
     batch_fails = false;
@@ -119,8 +119,8 @@ void EngineCore::reserve_pages() {
   }
 }
 
-Result<LogitsView> EngineCore::run() {
-  Result<LogitsView> logits = runner_.step({batch_.tokens, batch_.slices, &kv_.pool(), runner_samples_});
+Result<model::LogitsView> EngineCore::run() {
+  Result<model::LogitsView> logits = runner_.step({batch_.tokens, batch_.slices, &kv_.pool(), runner_samples_});
   Result<void> checked;
   if (logits.has_value() && check_weights_) checked = check_weights_();
   ++counters_.steps;
@@ -148,4 +148,4 @@ void EngineCore::end_all() noexcept {
   admission_.end_all();
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -44,7 +44,7 @@
 #include "model/runner.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Steps between two updates of the prefix cache's cost per token.
 inline constexpr int64_t kCostUpdateSteps = 64;
@@ -59,13 +59,13 @@ class EngineCore {
   };
 
   /// All arguments passed by reference outlive the core. `drafter` null: no speculation.
-  EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, PagePool&& pool,
-             std::unique_ptr<Drafter> drafter, const Clock& clock);
+  EngineCore(model::Runner& runner, const tokenizer::Tokenizer& tokenizer, const EngineOptions& options,
+             cache::PagePool&& pool, std::unique_ptr<Drafter> drafter, const Clock& clock);
 
   /// Evicted pages are kept in `bytes` of host memory. Call before the first iteration. Error: kOutOfMemory.
   Result<void> use_host_tier(int64_t bytes) { return kv_.use_host_tier(bytes); }
   /// Pages outlive the process in `tier`. Call after use_host_tier. Error: kOutOfMemory.
-  Result<void> use_disk(std::shared_ptr<disk::DiskTier> tier) { return kv_.use_disk(std::move(tier)); }
+  Result<void> use_disk(std::shared_ptr<cache::disk::DiskTier> tier) { return kv_.use_disk(std::move(tier)); }
 
   // -- From any thread.
   /// Events go to `channel`. Errors: see Engine::submit.
@@ -73,7 +73,7 @@ class EngineCore {
     return admission_.submit(std::move(request), std::move(channel));
   }
   RequestQueue& queue() { return admission_.queue(); }
-  const PagePool& pool() const { return kv_.pool(); }
+  const cache::PagePool& pool() const { return kv_.pool(); }
   int32_t context_tokens() const { return admission_.limits().context_tokens; }
   Slots* slots() { return kv_.slots(); }
   AdapterScales& adapters() { return admission_.adapters(); }
@@ -93,15 +93,15 @@ class EngineCore {
   // For audits between iterations: every page in use is in the table of a running sequence or in the cache.
   std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
   std::span<const std::unique_ptr<Sequence>> pending() const { return admission_.pending(); }
-  PrefixCache& prefix_cache() { return kv_.prefix_cache(); }
+  cache::PrefixCache& prefix_cache() { return kv_.prefix_cache(); }
 
  private:
   void schedule(int64_t now_ns);
   void reserve_pages();
-  Result<LogitsView> run();
+  Result<model::LogitsView> run();
   void learn_cost(int64_t step_ns, int64_t drafting_ns);
 
-  Runner& runner_;
+  model::Runner& runner_;
   const Clock& clock_;
   const std::function<Result<void>()> check_weights_;
   const bool runner_samples_;
@@ -118,4 +118,4 @@ class EngineCore {
   StepBatch batch_;  // of the current iteration; keeps its memory
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace cairn {
+namespace cairn::engine {
 
 EngineStats EngineCounters::stats(int32_t queued) const {
   EngineStats stats;
@@ -61,4 +61,4 @@ void EngineCounters::count_step(int64_t ns, int32_t prompt_rows, int32_t decode_
   step_sequences.add(sequences);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

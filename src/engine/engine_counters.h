@@ -7,7 +7,7 @@
 #include "base/histogram.h"
 #include "engine/engine_stats.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Counters behind EngineStats. Only the engine's thread writes them, except total_requests.
 struct EngineCounters {
@@ -59,4 +59,4 @@ struct EngineCounters {
   EngineHistograms histograms() const;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -10,7 +10,7 @@
 #include "base/testing/test_data.h"
 #include "engine/testing/engine_fixture.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 using std::chrono::milliseconds;
@@ -466,4 +466,4 @@ TEST_F(EngineEnds, AClientWhoseWakeUpFailedIsWokenLater) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -9,11 +9,11 @@
 #include "engine/output/event_channel.h"
 #include "engine/testing/engine_fixture.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 /// Bytes of host memory for one page of each of the fake model's two groups.
-constexpr int64_t kHostSlotBytes = 2 * 8 * kPageTokens;
+constexpr int64_t kHostSlotBytes = 2 * 8 * kernels::kPageTokens;
 
 class EngineMemory : public EngineTest {
  protected:
@@ -108,12 +108,12 @@ TEST_F(EngineHostTier, ANextTurnRestoresPagesThatOtherRequestsEvicted) {
   EXPECT_EQ(roomy.cached_tokens, kHistory);
   EXPECT_EQ(roomy.restored, 0);
   // Sixteen pages hold one context: each of the other conversations needs nearly all of them.
-  const NextTurn without = talk(kContextTokens / kPageTokens, 0);
+  const NextTurn without = talk(kContextTokens / kernels::kPageTokens, 0);
   EXPECT_EQ(without.cached_tokens, 0);
   EXPECT_EQ(without.restored, 0);
-  const NextTurn with = talk(kContextTokens / kPageTokens, 1 << 20);
+  const NextTurn with = talk(kContextTokens / kernels::kPageTokens, 1 << 20);
   EXPECT_EQ(with.cached_tokens, kHistory);
-  EXPECT_EQ(with.restored, 2 * ((kHistory + kPageTokens - 1) / kPageTokens)) << "of two groups";
+  EXPECT_EQ(with.restored, 2 * ((kHistory + kernels::kPageTokens - 1) / kernels::kPageTokens)) << "of two groups";
 }
 
 TEST_F(EngineHostTier, TooLittleHostMemoryIsRefusedNamingTheFlag) {
@@ -334,4 +334,4 @@ TEST_F(EngineMemory, RandomLoadNeverChangesAnAnswer) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -10,11 +10,11 @@
 
 #include "base/error.h"
 
-namespace cairn {
-
-namespace disk {
+namespace cairn::cache::disk {
 class DiskTier;
-}
+}  // namespace cairn::cache::disk
+
+namespace cairn::engine {
 
 struct SpeculationOptions {
   int32_t tokens_max = 0;  ///< maximum draft tokens per sequence and step; 0: no speculation
@@ -25,19 +25,19 @@ struct EngineOptions {
   std::string model{};              ///< name of the model, for whoever is told of the engine
   std::vector<int32_t> kv_pages{};  ///< pages of every KV group
   int32_t queue_max = 256;          ///< maximum waiting requests; more are refused with kQueueFull
-  int32_t sequences_max =
-      64;  ///< maximum sequences in the batch; never more than the runner's batch_tokens_max and logits_max
+  /// Maximum sequences in the batch; never more than the runner's batch_tokens_max and logits_max.
+  int32_t sequences_max = 64;
   int32_t tenant_requests_max = 0;  ///< maximum waiting and running requests of one tenant (see Tenants); 0: no limit
   std::chrono::milliseconds step{30};  ///< time that prompts may add to a step while streams decode
   int32_t prefill_chunk_max = 264;     ///< maximum prompt rows of one step, however fast they are
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< bytes of host memory for pages that are evicted from the pool; 0: none
-  std::shared_ptr<disk::DiskTier> kv_disk{};  ///< where pages outlive the process; null: nowhere
-  std::vector<float> adapter_scales{};        ///< one of each LoRA adapter of the runner
+  std::shared_ptr<cache::disk::DiskTier> kv_disk{};  ///< where pages outlive the process; null: nowhere
+  std::vector<float> adapter_scales{};               ///< one of each LoRA adapter of the runner
   SpeculationOptions speculation{};
   /// Called on the engine's thread after each step: an error (the weights have changed) fails the requests of the step.
   /// Empty: nothing is checked.
   std::function<Result<void>()> check_weights{};
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

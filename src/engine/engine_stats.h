@@ -11,7 +11,7 @@
 #include "base/ids.h"
 #include "cache/disk/page_store.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// When a stream's finish can be seen, its request is not counted as active and its pages are free or cached.
 struct EngineStats {
@@ -47,7 +47,7 @@ struct EngineStats {
   int64_t disk_failures = 0;               ///< prompts that were computed after all, as pages were wrong or late
   std::chrono::nanoseconds disk_time{0};   ///< from asking for pages until the last was there, summed
   std::chrono::nanoseconds disk_saved{0};  ///< estimated time of computing those tokens, less disk_time
-  disk::StoreCounts disk{};                ///< of the folder
+  cache::disk::StoreCounts disk{};         ///< of the folder
   int64_t disk_pages_dropped = 0;          ///< pages not written, as the queue was full or the day's bytes spent
   // Pages of the group that is fullest: total = used by sequences + cached (evictable) + free.
   int32_t pages_total = 0;
@@ -85,4 +85,4 @@ struct PrefixReport {
 inline constexpr size_t kPrefixReportsMax = 256;
 inline constexpr int32_t kReportTokensAround = 8;
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -11,7 +11,7 @@
 #include "base/testing/test_data.h"
 #include "engine/testing/engine_fixture.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 class EngineAnswers : public EngineTest {
@@ -259,4 +259,4 @@ TEST_F(EngineAnswers, ARunnerWithFewLogitRowsServesAllRequestsInTurn) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

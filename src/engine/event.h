@@ -11,7 +11,7 @@
 #include "base/ids.h"
 #include "sampling/sampler.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 enum class FinishReason {
   kStop,        ///< a token that ends generation, or a stop string
@@ -27,7 +27,7 @@ struct TokenEvent {
   TokenId token = kNoToken;
   std::string text;  ///< valid UTF-8; may be empty, may hold text of tokens before
   float logprob = 0;
-  std::vector<TokenLogprob> top;
+  std::vector<sampling::TokenLogprob> top;
 };
 
 struct Usage {
@@ -85,4 +85,4 @@ struct Events {
   Finish finish;  ///< set if finished
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -2,7 +2,7 @@
 
 #include <new>
 
-namespace cairn {
+namespace cairn::engine {
 
 // The message is short enough for the string's inline storage, so that nothing is allocated.
 Error out_of_memory() noexcept { return {Code::kOutOfMemory, "out of memory", {}}; }
@@ -18,4 +18,4 @@ Error thrown(const std::exception& exception) noexcept try {
   return out_of_memory();
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Allocates nothing.
 Error out_of_memory() noexcept;
@@ -24,4 +24,4 @@ auto guarded(Stage&& stage) -> decltype(stage()) try {
   return std::unexpected(thrown(exception));
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

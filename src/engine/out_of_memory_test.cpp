@@ -39,7 +39,7 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 // NOLINTEND(cppcoreguidelines-no-malloc)
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 class EngineOutOfMemory : public EngineTest {
@@ -144,4 +144,4 @@ TEST_F(EngineOutOfMemory, WhileAllAllocationsFailTheEngineGoesOnAndEveryRequestE
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -2,10 +2,10 @@
 
 #include "base/hash.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 Party party_of(std::string_view client, std::string_view tenant) {
   return {.client = hash64(client), .tenant = tenant.empty() ? kNoTenant : hash64(tenant) | 1};
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::engine {
 
 /// The owner of a request: hashes of GenerateRequest's client and tenant.
 struct Party {
@@ -21,4 +21,4 @@ enum class Priority {
 };
 inline constexpr int kPriorities = 2;
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -17,7 +17,7 @@
 #include "model/pooling.h"
 #include "sampling/sampler.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Maximum number of stop strings. A client may name fewer (api/), because the chat template's own end-of-turn strings
 /// join them.
@@ -31,14 +31,14 @@ class UsageListener;
 
 /// How a text is embedded instead of continued.
 struct EmbeddingOptions {
-  Pooling pooling = Pooling::kLast;  ///< not kNone
-  int32_t second_begin = kNoSecond;  ///< as in EmbedText
+  model::Pooling pooling = model::Pooling::kLast;  ///< not kNone
+  int32_t second_begin = model::kNoSecond;         ///< as in EmbedText
 };
 
 /// One prompt and one answer: the choices of a client's request are several of these.
 struct GenerateRequest {
   std::vector<TokenId> prompt;  ///< at least one token
-  SamplingParams sampling;
+  sampling::SamplingParams sampling;
   /// Maximum number of tokens of the answer, at least 1; the end of the context may come first. -1: to the end of the
   /// context, or of the pool.
   int32_t max_tokens = -1;
@@ -79,4 +79,4 @@ struct GenerateRequest {
   std::shared_ptr<UsageListener> usage_listener;   ///< null: nobody is told
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -6,7 +6,7 @@
 
 #include "base/text/utf8.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 // An hour: no client waits longer for a token, and sums of nanoseconds stay far from overflow.
@@ -81,8 +81,8 @@ Result<void> check_prompt(const std::vector<TokenId>& prompt, int32_t vocabulary
 }
 
 Result<void> check_embedding(const GenerateRequest& request, const AdmissionLimits& limits) {
-  const bool ranks = request.embed->pooling == Pooling::kRank;
-  if (limits.embedding.dimensions == 0 || request.embed->pooling == Pooling::kNone ||
+  const bool ranks = request.embed->pooling == model::Pooling::kRank;
+  if (limits.embedding.dimensions == 0 || request.embed->pooling == model::Pooling::kNone ||
       (ranks && !limits.embedding.ranks)) {
     return fail_at("model", Code::kUnsupported, "this model {}",
                    ranks ? "has no head that ranks texts" : "gives no embeddings");
@@ -102,22 +102,22 @@ Result<void> check_embedding(const GenerateRequest& request, const AdmissionLimi
 
 }  // namespace
 
-int32_t pool_tokens_of(const PagePool& pool) {
+int32_t pool_tokens_of(const cache::PagePool& pool) {
   int64_t tokens = std::numeric_limits<int32_t>::max();
   for (int32_t group = 0; group < pool.groups(); ++group) {
-    const KvKind kind = pool.layout().groups[static_cast<size_t>(group)].kind;
-    if (kind == KvKind::kWindow || kind == KvKind::kState) continue;
-    tokens = std::min(tokens, int64_t{pool.pages_total(group)} * kPageTokens);
+    const cache::KvKind kind = pool.layout().groups[static_cast<size_t>(group)].kind;
+    if (kind == cache::KvKind::kWindow || kind == cache::KvKind::kState) continue;
+    tokens = std::min(tokens, int64_t{pool.pages_total(group)} * kernels::kPageTokens);
   }
   return static_cast<int32_t>(tokens);
 }
 
-int32_t pages_needed(const KvGroup& group, int64_t tokens, int32_t rows) {
-  if (group.kind == KvKind::kState) return 1;
-  const int32_t all = pages_for(tokens);
-  if (group.kind != KvKind::kWindow) return all;
+int32_t pages_needed(const cache::KvGroup& group, int64_t tokens, int32_t rows) {
+  if (group.kind == cache::KvKind::kState) return 1;
+  const int32_t all = cache::pages_for(tokens);
+  if (group.kind != cache::KvKind::kWindow) return all;
   // The pages of the first row's window and of the rows themselves, not aligned to pages at either end.
-  return std::min(all, pages_for(int64_t{group.window} + rows) + 1);
+  return std::min(all, cache::pages_for(int64_t{group.window} + rows) + 1);
 }
 
 Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, const AdmissionLimits& limits) {
@@ -160,11 +160,11 @@ Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, con
         Code::kTooLarge,
         "the request may need {} KV pages of {} tokens for its prompt of {} tokens and an answer of up to {}; the "
         "pool has {}: lower max_tokens, shorten the prompt or raise --kv-bytes",
-        pages_for(submission->tokens_max - 1), kPageTokens, prompt, submission->tokens_max - prompt,
-        limits.pool_tokens / kPageTokens);
+        cache::pages_for(submission->tokens_max - 1), kernels::kPageTokens, prompt, submission->tokens_max - prompt,
+        limits.pool_tokens / kernels::kPageTokens);
   }
   submission->request = std::move(request);
   return submission;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -6,9 +6,9 @@
 
 #include "cache/prefix_cache.h"
 
-namespace cairn {
+namespace cairn::engine {
 
-Slots::Slots(std::shared_ptr<disk::DiskTier> tier, int32_t count) : tier_(std::move(tier)), count_(count) {}
+Slots::Slots(std::shared_ptr<cache::disk::DiskTier> tier, int32_t count) : tier_(std::move(tier)), count_(count) {}
 
 std::vector<Slots::Slot>::iterator Slots::at(uint64_t tenant, int32_t id) {
   return std::ranges::find_if(slots_, [&](const Slot& slot) { return slot.tenant == tenant && slot.id == id; });
@@ -82,9 +82,9 @@ std::vector<int32_t> Slots::tokens(uint64_t tenant) const {
 }
 
 OnDisk Slots::on_disk(const Conversation& conversation) const {
-  const disk::PageDigest root = tier_->root(PrefixCache::root(conversation.salt).key);
+  const cache::disk::PageDigest root = tier_->root(cache::PrefixCache::root(conversation.salt).key);
   const auto count = static_cast<int32_t>(conversation.tokens.size());
-  const disk::DiskMatch match = tier_->match(root, 0, conversation.tokens, count);
+  const cache::disk::DiskMatch match = tier_->match(root, 0, conversation.tokens, count);
   return {match.tokens, match.bytes};
 }
 
@@ -98,4 +98,4 @@ Result<Conversation> Slots::load(uint64_t tenant, std::string_view name) const {
   return Conversation{std::move(kept.second), kept.first};
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

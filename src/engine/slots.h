@@ -16,7 +16,7 @@
 #include "base/ids.h"
 #include "cache/disk/disk_tier.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// A request that names no slot takes that of the conversation that it goes on with, if so much of it is the same.
 inline constexpr double kSlotSimilarityMin = 0.1;
@@ -44,7 +44,7 @@ struct OnDisk {
 class Slots {
  public:
   /// Every tenant has slots 0 to count - 1; all tenants together have `count` conversations, the last used.
-  Slots(std::shared_ptr<disk::DiskTier> tier, int32_t count);
+  Slots(std::shared_ptr<cache::disk::DiskTier> tier, int32_t count);
   int32_t count() const { return count_; }
 
   /// Keeps a conversation in the tenant's slot `wanted`, or of -1 in one that is chosen; returns which, or -1 if there
@@ -74,11 +74,11 @@ class Slots {
   std::vector<Slot>::iterator choose(uint64_t tenant, std::span<const TokenId> tokens, uint64_t salt);
   int32_t unused(uint64_t tenant) const;
 
-  const std::shared_ptr<disk::DiskTier> tier_;
+  const std::shared_ptr<cache::disk::DiskTier> tier_;
   const int32_t count_;
   mutable std::mutex mutex_;  // guards the next two
   std::vector<Slot> slots_;
   int64_t clock_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 std::vector<TokenId> tokens_from(int32_t first, int32_t count) {
@@ -39,4 +39,4 @@ TEST(Slots, TenantsSeeNothingOfEachOther) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -12,7 +12,7 @@
 #include "engine/scheduling/request_queue.h"
 #include "engine/worker_thread.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 /// How often to check clients that do not read their events while nothing else can go on.
@@ -22,8 +22,8 @@ constexpr std::chrono::milliseconds kLoadPoll{1};
 
 class ThreadedEngine final : public Engine {
  public:
-  ThreadedEngine(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, PagePool&& pool,
-                 std::unique_ptr<Drafter> drafter)
+  ThreadedEngine(model::Runner& runner, const tokenizer::Tokenizer& tokenizer, const EngineOptions& options,
+                 cache::PagePool&& pool, std::unique_ptr<Drafter> drafter)
       : model_(options.model), core_(runner, tokenizer, options, std::move(pool), std::move(drafter), clock_) {}
   ~ThreadedEngine() override { stop(); }
 
@@ -92,7 +92,7 @@ void ThreadedEngine::run() {
   core_.flush();
 }
 
-Result<void> check_options(const EngineOptions& options, const Runner& runner) {
+Result<void> check_options(const EngineOptions& options, const model::Runner& runner) {
   const std::pair<const char*, int64_t> values[] = {{"queue_max", options.queue_max},
                                                     {"sequences_max", options.sequences_max},
                                                     {"prefill_chunk_max", options.prefill_chunk_max},
@@ -100,15 +100,15 @@ Result<void> check_options(const EngineOptions& options, const Runner& runner) {
   for (const auto& [name, value] : values) {
     if (value < 1) return fail_at(name, Code::kInvalidArgument, "{} is {}; it must be at least 1", name, value);
   }
-  const KvLayout& layout = runner.kv_layout();
+  const cache::KvLayout& layout = runner.kv_layout();
   if (options.kv_pages.size() != layout.groups.size()) {
     return fail_at("kv_pages", Code::kInvalidArgument, "kv_pages has {} counts, but the model has {} KV groups",
                    options.kv_pages.size(), layout.groups.size());
   }
   for (size_t group = 0; group < layout.groups.size(); ++group) {
     // Groups that limit a sequence are checked at submit; a window or a state slot must fit in any case.
-    const KvKind kind = layout.groups[group].kind;
-    const bool paged = kind == KvKind::kFull || kind == KvKind::kLatent;
+    const cache::KvKind kind = layout.groups[group].kind;
+    const bool paged = kind == cache::KvKind::kFull || kind == cache::KvKind::kLatent;
     const int64_t tokens = paged ? 1 : runner.context_tokens();
     const int32_t needed = pages_needed(layout.groups[group], tokens, options.prefill_chunk_max);
     if (options.kv_pages[group] >= needed) continue;
@@ -120,11 +120,11 @@ Result<void> check_options(const EngineOptions& options, const Runner& runner) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(Runner& runner, std::span<DeviceMemory* const> devices,
-                                               const Tokenizer& tokenizer, const EngineOptions& options,
+Result<std::unique_ptr<Engine>> Engine::create(model::Runner& runner, std::span<kernels::DeviceMemory* const> devices,
+                                               const tokenizer::Tokenizer& tokenizer, const EngineOptions& options,
                                                std::unique_ptr<Drafter> drafter) {
   CAIRN_TRY_VOID(check_options(options, runner));
-  CAIRN_TRY(PagePool pool, PagePool::create(devices, runner.kv_layout(), options.kv_pages));
+  CAIRN_TRY(cache::PagePool pool, cache::PagePool::create(devices, runner.kv_layout(), options.kv_pages));
   if (drafter == nullptr && options.speculation.tokens_max > 0) {
     drafter = runner.has_mtp() ? make_mtp_drafter(runner) : make_prompt_lookup(options.speculation.ngram_max);
   }
@@ -133,4 +133,4 @@ Result<std::unique_ptr<Engine>> Engine::create(Runner& runner, std::span<DeviceM
   return engine;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

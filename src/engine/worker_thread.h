@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Started once; its owner makes `run` return and calls join() before it is destroyed.
 class WorkerThread {
@@ -35,4 +35,4 @@ class WorkerThread {
   std::thread thread_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -7,7 +7,7 @@
 #include "jinja/interpret/interpreter.h"
 #include "jinja/parse/parser.h"
 
-namespace cairn {
+namespace cairn::jinja {
 
 struct JinjaTemplate::Program {
   jinja::ParsedTemplate parsed;
@@ -86,4 +86,4 @@ Result<Rendering> JinjaTemplate::render(const nlohmann::ordered_json& variables,
   return interpreter.run();
 }
 
-}  // namespace cairn
+}  // namespace cairn::jinja

@@ -20,7 +20,7 @@
 #include "base/function_ref.h"
 #include "base/text/byte_range.h"
 
-namespace cairn {
+namespace cairn::jinja {
 
 /// Bounds of parsing. Published templates have up to 20 KB and nest 12 deep.
 inline constexpr size_t kJinjaSourceBytesMax = 4u << 20;
@@ -71,4 +71,4 @@ class JinjaTemplate {
   std::unique_ptr<Program> program_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::jinja

@@ -13,7 +13,7 @@
 #include "jinja/jinja.h"
 #include "jinja/testing/template_files.h"
 
-namespace cairn {
+namespace cairn::jinja {
 namespace {
 
 const std::string kFolder = test_data("/chat-templates/");
@@ -102,4 +102,4 @@ TEST_F(JinjaFixtures, SmallTemplatesRenderAsInJinja2) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::jinja

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace cairn {
+namespace cairn::jinja {
 namespace {
 
 using nlohmann::ordered_json;
@@ -379,4 +379,4 @@ TEST(JinjaSemantics, IllFormedTextPassesThrough) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::jinja

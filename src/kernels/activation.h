@@ -1,7 +1,7 @@
 /// The functions between two products of a feed-forward, which every backend has.
 #pragma once
 
-namespace cairn {
+namespace cairn::kernels {
 
 enum class Activation {
   kSilu,
@@ -14,4 +14,4 @@ enum class Activation {
 };
 inline constexpr int kActivations = static_cast<int>(Activation::kClampedSwiglu) + 1;
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -7,7 +7,7 @@
 #include "kernels/kv.h"
 #include "kernels/operation_params.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// Conventions as in Backend.
 class AttentionOperations {
@@ -31,4 +31,4 @@ class AttentionOperations {
                          const float* q, float* out) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -27,7 +27,7 @@
 #include "kernels/weight_store.h"                 // IWYU pragma: export
 #include "kernels/workspace_sizes.h"              // IWYU pragma: export
 
-namespace cairn {
+namespace cairn::kernels {
 
 class Backend : public DeviceMemory,
                 public WeightStore,
@@ -59,4 +59,4 @@ class Backend : public DeviceMemory,
   virtual void begin_step() {}
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -10,7 +10,7 @@
 
 #include "kernels/kv.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 struct CompressorParams {
   int32_t ratio = 0;  ///< positions per row
@@ -46,4 +46,4 @@ class CompressorOperations {
   virtual void hadamard_fp4(float* x, int64_t rows, int32_t dims) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

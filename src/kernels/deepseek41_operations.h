@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// Simulates the rounding that models were trained with: blocks of numbers with a scale.
 enum class SimulatedRounding {
@@ -35,4 +35,4 @@ class Deepseek41Operations {
   virtual void round_rows(SimulatedRounding rounding, float* x, int64_t rows, int32_t dims) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -5,7 +5,7 @@
 
 #include "base/system/machine.h"
 
-namespace cairn {
+namespace cairn::kernels {
 namespace {
 
 std::atomic<int64_t> bytes_of_buffers = 0;
@@ -36,4 +36,4 @@ Buffer::~Buffer() {
   free_(data_, bytes_);
 }
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// Memory of a device; freed when destroyed. Aligned to 64 bytes, zeroed.
 class Buffer {
@@ -53,4 +53,4 @@ class DeviceMemory {
   virtual Result<void> finish() { return {}; }
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace cairn {
+namespace cairn::kernels {
 
 inline constexpr int32_t kStreamsMax = 8;
 
@@ -38,4 +38,4 @@ class HyperConnectionOperations {
                                       int64_t rows, int64_t cols, float* out) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 enum class KvType {
   kF32,
@@ -78,4 +78,4 @@ struct AttentionSlice {
   std::span<const PageId> pages;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

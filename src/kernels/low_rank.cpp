@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "kernels/backend.h"
 
-namespace cairn {
+namespace cairn::kernels {
 namespace {
 
 // Where no row takes the adapter, its product would add zeros.
@@ -135,4 +135,4 @@ void look_up(Backend& backend, const Weight& table, std::span<const LowRank> ada
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -12,7 +12,7 @@
 #include "base/ids.h"
 #include "kernels/weight_store.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 class Backend;
 struct MatmulTarget;
@@ -67,4 +67,4 @@ void add_low_rank_of_experts(Backend& backend, std::span<const MatmulTarget> pro
 void look_up(Backend& backend, const Weight& table, std::span<const LowRank> adapters, std::span<const TokenId> ids,
              float scale, float* out);
 
-}  // namespace cairn
+}  // namespace cairn::kernels

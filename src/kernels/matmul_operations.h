@@ -9,7 +9,7 @@
 #include "kernels/routing.h"
 #include "kernels/weight_store.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// One product of a `matmul`: out [rows of x, weight->rows] = x W^T + bias, and what its adapters add.
 struct MatmulTarget {
@@ -39,4 +39,4 @@ class MatmulOperations {
                            float* out) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -12,7 +12,7 @@
 
 #include "kernels/kv.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// Which rows of a view queries read.
 struct RowSource {
@@ -66,4 +66,4 @@ class MlaOperations {
                            float* out) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

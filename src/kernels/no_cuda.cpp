@@ -1,7 +1,7 @@
 // What stands in place of kernels/cuda in builds without it.
 #include "kernels/cuda/cuda_backend.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 namespace {
 
@@ -18,4 +18,4 @@ Result<int> cuda_device_count() { return built_without(); }
 
 bool built_with_cuda() { return false; }
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -7,7 +7,7 @@
 #include "kernels/activation.h"
 #include "kernels/host_device.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 enum class RopeStyle {
   kInterleaved,  ///< pairs (0,1), (2,3), ... ("normal", llama)
@@ -42,4 +42,4 @@ struct AttentionParams {
   }
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -17,7 +17,7 @@
 #include "kernels/host_device.h"
 #include "kernels/operation_params.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// Rows [row_begin, row_begin + rows) of a batch belong to one sequence, at positions position_begin, +1, ... The
 /// slices of a call follow each other without gaps, from row 0.
@@ -146,4 +146,4 @@ class RecurrentOperations {
   virtual void gated_norm(const GatedNormParams& params, const float* gates, int64_t rows, float* x) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// How a logit becomes an expert's score.
 enum class RouteScore {
@@ -33,4 +33,4 @@ struct RouteParams {
   bool given = false;   ///< the experts are chosen already: `ids` is input, and only weights are found
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

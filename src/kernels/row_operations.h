@@ -6,7 +6,7 @@
 
 #include "kernels/operation_params.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// `out` may be the input. Other conventions as in Backend.
 class RowOperations {
@@ -47,4 +47,4 @@ class RowOperations {
                             int64_t cols) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

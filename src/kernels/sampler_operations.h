@@ -11,7 +11,7 @@
 
 #include "kernels/host_device.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// Most likely tokens that a sample can report.
 inline constexpr int32_t kSampleTopMax = 20;
@@ -86,4 +86,4 @@ class SamplerOperations {
   virtual void mask(float* logits, int64_t vocabulary, std::span<const AllowedTokens> rows) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

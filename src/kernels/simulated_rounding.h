@@ -8,7 +8,7 @@
 #include "kernels/deepseek41_operations.h"
 #include "kernels/host_device.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 struct SimulatedFormat {
   int32_t block;  ///< elements with one scale
@@ -72,4 +72,4 @@ CAIRN_HOST_DEVICE inline float block_scale(const BlockRounding& rounding, float 
   return simulated_rounded(rounding.scales, 1, (largest < numbers.least ? numbers.least : largest) / numbers.top);
 }
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -12,7 +12,7 @@
 #include "base/tensor_type.h"
 #include "kernels/device_memory.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// A weight matrix as a file has it: [experts, rows, cols], rows of blocks of `type`, `experts` 1 for plain ones. y = W
 /// x maps cols to rows. The bytes outlive the backend's use of them.
@@ -58,4 +58,4 @@ class WeightStore {
   virtual Result<Weight> load(const HostMatrix& matrix) = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

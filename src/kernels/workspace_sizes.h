@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// What MlaOperations need. row_dim 0: none is called.
 struct MlaSizes {
@@ -35,4 +35,4 @@ struct WorkspaceSizes {
   MlaSizes mla;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -11,7 +11,7 @@
 #include "loader/layer_division.h"
 #include "model/model.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 bool has_processor(const Device& device) { return !device.parts.front().gpu; }
@@ -31,15 +31,15 @@ void divide(const LayerBytes& bytes, int32_t on_gpu, Device& device) {
   device.parts.back().layers = 0;
 }
 
-Result<void> add_processor(const CpuOptions& cpu, Device& device) {
-  CAIRN_TRY(auto backend, make_cpu_backend(cpu));
+Result<void> add_processor(const kernels::CpuOptions& cpu, Device& device) {
+  CAIRN_TRY(auto backend, kernels::make_cpu_backend(cpu));
   device.parts.insert(device.parts.begin(), DevicePart{std::move(backend), false, 0});
   return {};
 }
 
 /// Puts as many layers as fit on the device's GPUs, or on fewer of them, and the rest on the processor. Errors: those
 /// of `fits` with one layer on one GPU.
-Result<int32_t> fit_layers(Device& device, const LayerBytes& bytes, const CpuOptions& cpu, const Fits& fits) {
+Result<int32_t> fit_layers(Device& device, const LayerBytes& bytes, const kernels::CpuOptions& cpu, const Fits& fits) {
   const auto layers = static_cast<int32_t>(bytes.layers.size());
   CAIRN_TRY_VOID(add_processor(cpu, device));
   while (gpus_of(device) >= layers) device.parts.pop_back();  // each part has one
@@ -73,11 +73,11 @@ Result<void> without_last(const LayerBytes& bytes, int32_t on_gpu, const Fits& f
 /// Puts so many layers on as few GPUs as they fit on with whole contexts, or else on all. With an error `device` has
 /// all that were tried.
 Result<void> on_gpus(const LayerBytes& bytes, int32_t on_gpu, const Fits& fits, Device& device) {
-  CAIRN_TRY(const int32_t there, cuda_device_count());
+  CAIRN_TRY(const int32_t there, kernels::cuda_device_count());
   std::optional<Error> error;  // the first one: others say what comes of dividing
   bool tight = false;          // what is in `device` fits, with shorter contexts
   for (int32_t number = 0; number < there && gpus_of(device) < std::min(kGpusMax, on_gpu); ++number) {
-    auto backend = make_cuda_backend({.device = number});
+    auto backend = kernels::make_cuda_backend({.device = number});
     if (!backend) {
       if (there > 1) log_info("gpu: device {} is not used: {}", number, backend.error().text());
       if (!error) error = std::move(backend).error();
@@ -99,7 +99,7 @@ Result<void> on_gpus(const LayerBytes& bytes, int32_t on_gpu, const Fits& fits, 
 }
 
 /// `wanted` of the model's layers, kGpuLayersAuto or kGpuLayersAll.
-Result<Device> choose_gpus(const gguf::Reader& file, int32_t wanted, const CpuOptions& cpu, const Fits& fits) {
+Result<Device> choose_gpus(const gguf::Reader& file, int32_t wanted, const kernels::CpuOptions& cpu, const Fits& fits) {
   CAIRN_TRY(const LayerBytes bytes, layer_bytes(file));
   const auto layers = static_cast<int32_t>(bytes.layers.size());
   const bool automatic = wanted == kGpuLayersAuto;
@@ -119,14 +119,14 @@ Result<Device> choose_gpus(const gguf::Reader& file, int32_t wanted, const CpuOp
 
 }  // namespace
 
-std::vector<PipelineStage> Device::stages() const {
-  std::vector<PipelineStage> stages;
+std::vector<model::PipelineStage> Device::stages() const {
+  std::vector<model::PipelineStage> stages;
   for (const DevicePart& part : parts) stages.push_back({part.backend.get(), part.layers});
   return stages;
 }
 
-std::vector<DeviceMemory*> Device::memories() const {
-  std::vector<DeviceMemory*> memories;
+std::vector<kernels::DeviceMemory*> Device::memories() const {
+  std::vector<kernels::DeviceMemory*> memories;
   for (const DevicePart& part : parts) memories.push_back(part.backend.get());
   return memories;
 }
@@ -142,7 +142,7 @@ std::string Device::text() const {
 
 Result<Device> choose_device(const gguf::Reader& file, const DeviceRequest& request, const Fits& fits) {
   const bool automatic = request.gpu_layers == kGpuLayersAuto;
-  if (request.gpu_layers != 0 && (built_with_cuda() || !automatic)) {
+  if (request.gpu_layers != 0 && (kernels::built_with_cuda() || !automatic)) {
     auto device = choose_gpus(file, request.gpu_layers, request.cpu, fits);
     if (device || !automatic) return device;
     log_info("gpu: not used: {}", device.error().text());
@@ -153,4 +153,4 @@ Result<Device> choose_device(const gguf::Reader& file, const DeviceRequest& requ
   return device;
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -13,25 +13,27 @@
 #include "kernels/cpu/cpu_options.h"
 #include "model/model_options.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
 class DeviceMemory;
+}  // namespace cairn::kernels
+
+namespace cairn::loader {
 
 /// Layers on GPUs: as many as fit, perhaps none; or all, else an error.
 inline constexpr int32_t kGpuLayersAuto = -1;
 inline constexpr int32_t kGpuLayersAll = std::numeric_limits<int32_t>::max();
 /// GPUs that one model is on at most, beside the processor.
-inline constexpr int32_t kGpusMax = kStagesMax - 1;
+inline constexpr int32_t kGpusMax = model::kStagesMax - 1;
 
 struct DeviceRequest {
   int32_t gpu_layers = kGpuLayersAuto;  ///< one of those, 0, or a number: of the last ones, and the output
-  CpuOptions cpu{};
+  kernels::CpuOptions cpu{};
 };
 
 struct DevicePart {
   /// Its only owner; a shared_ptr, because readers of this header need not know what a Backend is.
-  std::shared_ptr<Backend> backend;
+  std::shared_ptr<kernels::Backend> backend;
   bool gpu = false;    ///< its memory is not the machine's
   int32_t layers = 0;  ///< of those that come next; of the last part, which has the rest, 0
 };
@@ -41,12 +43,12 @@ struct Device {
   std::vector<DevicePart> parts{};
 
   /// The model's own, of the last layers and the output.
-  Backend& backend() const { return *parts.back().backend; }
+  kernels::Backend& backend() const { return *parts.back().backend; }
   bool on_gpu() const { return !parts.empty() && parts.back().gpu; }
   /// The parts as load_model takes them.
-  std::vector<PipelineStage> stages() const;
+  std::vector<model::PipelineStage> stages() const;
   /// Memory of the parts, by KvGroup::device.
-  std::vector<DeviceMemory*> memories() const;
+  std::vector<kernels::DeviceMemory*> memories() const;
   /// "cpu avx2, 2 threads", "cuda NVIDIA H100; before it cpu avx2, 2 threads for 4 layers".
   std::string text() const;
 };
@@ -60,4 +62,4 @@ using Fits = std::function<Result<bool>(const Device&)>;
 /// processor comes after the GPUs. Why is logged. Errors: those of the backends and of `fits`.
 Result<Device> choose_device(const gguf::Reader& file, const DeviceRequest& request, const Fits& fits);
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 class DeviceTest : public testing::Test {
@@ -51,18 +51,18 @@ TEST_F(DeviceTest, WhatWasAskedForOnTheGpuOrNothing) {
   for (const int32_t wanted : {kGpuLayersAll, 99, static_cast<int32_t>(layers), static_cast<int32_t>(layers) - 1}) {
     const auto device = choose(wanted);
     EXPECT_FALSE(asked_cpu_);
-    if (make_cuda_backend({}).has_value()) {
+    if (kernels::make_cuda_backend({}).has_value()) {
       ASSERT_TRUE(device.has_value()) << device.error().text();
       EXPECT_TRUE(device->on_gpu() && asked_gpu_);
       EXPECT_EQ(choose(wanted, fail(Code::kOutOfMemory, "too large")).error().message, "too large");
       continue;
     }
     ASSERT_FALSE(device.has_value());
-    if (!built_with_cuda()) {
+    if (!kernels::built_with_cuda()) {
       EXPECT_NE(device.error().message.find("cmake --preset cuda"), std::string::npos) << device.error().message;
     }
   }
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -13,7 +13,7 @@
 #include "model/model_options.h"
 #include "model/weights/lora.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 constexpr uint64_t kSecondSeed = 0x9e3779b97f4a7c15;
@@ -41,34 +41,34 @@ std::string identity_text(const KvIdentity& identity) {
   }
   if (identity.file.find_tensor("rope_factors_long.weight") != nullptr)
     text += fmt::format("; context {}", identity.context_tokens);
-  if (const ControlVectorOptions& vectors = identity.model.control_vectors; !vectors.file.empty()) {
+  if (const model::ControlVectorOptions& vectors = identity.model.control_vectors; !vectors.file.empty()) {
     text += fmt::format("; steered by {} {} {}", hash_of_file(vectors.file), vectors.attention, vectors.feed_forward);
   }
-  for (const LoraAdapter& adapter : identity.model.adapters)
+  for (const model::LoraAdapter& adapter : identity.model.adapters)
     text += fmt::format("; lora {} {}", hash_of_model(adapter.file), adapter.scale);
   return text;
 }
 
 }  // namespace
 
-std::shared_ptr<disk::DiskTier> open_kv_disk(const KvDiskOptions& options, const KvLayout& layout,
-                                             const KvIdentity& identity, std::string_view about) {
+std::shared_ptr<cache::disk::DiskTier> open_kv_disk(const KvDiskOptions& options, const cache::KvLayout& layout,
+                                                    const KvIdentity& identity, std::string_view about) {
   if (options.folder.empty()) return nullptr;
-  const auto open = [&]() -> Result<std::shared_ptr<disk::DiskTier>> {
+  const auto open = [&]() -> Result<std::shared_ptr<cache::disk::DiskTier>> {
     CAIRN_TRY(auto worker,
-              disk::DiskWorker::open(
+              cache::disk::DiskWorker::open(
                   options.folder, {.bytes_max = options.bytes, .daily_bytes_max = options.daily_bytes, .unix_s = {}}));
-    return disk::DiskTier::create(std::move(worker), layout, identity_text(identity), about);
+    return cache::disk::DiskTier::create(std::move(worker), layout, identity_text(identity), about);
   };
   auto tier = open();
   if (!tier.has_value()) {
     log_warning("no keys and values are kept on disk: {}", tier.error().text());
     return nullptr;
   }
-  const disk::StoreCounts counts = (*tier)->worker().store().counts();
+  const cache::disk::StoreCounts counts = (*tier)->worker().store().counts();
   log_info("keys and values on disk: {} of {} in {}", bytes_text(counts.bytes), bytes_text(options.bytes),
            options.folder);
   return std::move(*tier);
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -8,14 +8,19 @@
 
 #include "gguf/reader.h"
 
-namespace cairn {
-
-namespace disk {
-class DiskTier;
-}
-struct Device;
+namespace cairn::cache {
 struct KvLayout;
+}  // namespace cairn::cache
+namespace cairn::cache::disk {
+class DiskTier;
+}  // namespace cairn::cache::disk
+namespace cairn::model {
 struct ModelOptions;
+}  // namespace cairn::model
+
+namespace cairn::loader {
+
+struct Device;
 
 struct KvDiskOptions {
   std::string folder;                 ///< empty: no disk tier
@@ -26,13 +31,13 @@ struct KvDiskOptions {
 /// Everything that decides about the bytes of pages, besides their tokens and their layout. A view.
 struct KvIdentity {
   const gguf::Reader& file;
-  const ModelOptions& model;
+  const model::ModelOptions& model;
   const Device& device;
   int32_t context_tokens = 0;  ///< counts only where rope's factors depend on it
 };
 
 /// Null without a folder, and if it cannot be used; then a line of the log says why. `about` is JSON for people.
-std::shared_ptr<disk::DiskTier> open_kv_disk(const KvDiskOptions& options, const KvLayout& layout,
-                                             const KvIdentity& identity, std::string_view about);
+std::shared_ptr<cache::disk::DiskTier> open_kv_disk(const KvDiskOptions& options, const cache::KvLayout& layout,
+                                                    const KvIdentity& identity, std::string_view about);
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 /// More than any model has.
@@ -74,4 +74,4 @@ std::vector<int32_t> divide_layers(const LayerBytes& bytes, int32_t layers, std:
   return counts;
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

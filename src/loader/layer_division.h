@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "gguf/reader.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 /// Bytes of a model's weights in its file.
 struct LayerBytes {
@@ -24,4 +24,4 @@ Result<LayerBytes> layer_bytes(const gguf::Reader& file);
 /// `free_bytes`; at most as many devices as layers. If they are all layers, the first device has the embedding too.
 std::vector<int32_t> divide_layers(const LayerBytes& bytes, int32_t layers, std::span<const int64_t> free_bytes);
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -10,7 +10,7 @@
 #include "base/testing/test_data.h"
 #include "gguf/writer.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 using Counts = std::vector<int32_t>;
@@ -88,4 +88,4 @@ TEST(LayerDivision, RefusesANumberOfLayersThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::loader

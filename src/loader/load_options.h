@@ -12,7 +12,7 @@
 #include "model/model_options.h"
 #include "model/weights/lora.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 struct LoadOptions {
   /// Id that clients use; empty: the first alias, or else the file's name without ".gguf".
@@ -20,11 +20,11 @@ struct LoadOptions {
   std::vector<std::string> aliases;  ///< other names for it
   /// What says how the model computes. Its context is bounded by the memory plan; sizes of steps, files and memory are
   /// the loader's to set.
-  ModelOptions model{.kv_type = KvType::kF16};
-  std::vector<LoraFile> lora;  ///< adapters, whose products are added
+  model::ModelOptions model{.kv_type = kernels::KvType::kF16};
+  std::vector<model::LoraFile> lora;  ///< adapters, whose products are added
   DeviceRequest device{};
   /// What says how the engine works. What it has and is told, names, pages and adapters, is the loader's to set.
-  EngineOptions engine{};
+  engine::EngineOptions engine{};
   KvDiskOptions kv_disk{};
   int64_t kv_bytes = 0;   ///< KV budget; 0: enough for `sequences` whole contexts, bounded by memory
   int32_t sequences = 4;  ///< see kv_bytes
@@ -33,7 +33,7 @@ struct LoadOptions {
   std::string draft_model;
   bool pack_cache = false;    ///< weights as the kernels read them are kept in a file beside the model
   std::string chat_template;  ///< replaces the file's; empty: the file's
-  TemplateDefaults template_defaults{};
+  chat::TemplateDefaults template_defaults{};
 };
 
-}  // namespace cairn
+}  // namespace cairn::loader

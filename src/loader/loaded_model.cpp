@@ -6,18 +6,18 @@
 #include "model/runner.h"
 #include "model/weights/pack_cache.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 LoadedModel::~LoadedModel() = default;
 
-PromptContext LoadedModel::prompt_context() const {
+chat::PromptContext LoadedModel::prompt_context() const {
   return {name, *tokenizer, chat_template, output_format, engine->context_tokens()};
 }
 
-ChatModel LoadedModel::chat_model() const {
+chat::ChatModel LoadedModel::chat_model() const {
   return {prompt_context(), template_source, template_defaults, *constraints, fingerprint};
 }
 
-std::shared_ptr<Engine> shared_engine(const SharedModel& model) { return {model, model->engine.get()}; }
+std::shared_ptr<engine::Engine> shared_engine(const SharedModel& model) { return {model, model->engine.get()}; }
 
-}  // namespace cairn
+}  // namespace cairn::loader

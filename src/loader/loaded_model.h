@@ -19,12 +19,15 @@
 #include "model/pooling.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
-
+namespace cairn::model {
 class Embedder;
-class ModelFiles;
 class PackCache;
 class Runner;
+}  // namespace cairn::model
+
+namespace cairn::loader {
+
+class ModelFiles;
 struct DraftModel;
 
 /// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
@@ -43,30 +46,30 @@ struct LoadedModel {
   std::vector<std::string> adapters{};  ///< files of LoRA adapters, without their folders, in order of their numbers
   MemoryPlan plan;
   gguf::Reader file;
-  std::unique_ptr<Tokenizer> tokenizer;
-  ChatTemplate chat_template;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
+  chat::ChatTemplate chat_template;
   std::string template_source;  ///< of chat_template; empty: it has one of its own
-  TemplateDefaults template_defaults;
-  OutputFormat output_format;  ///< how its chat answers are written
-  std::unique_ptr<ConstraintTables> constraints;
+  chat::TemplateDefaults template_defaults;
+  chat::OutputFormat output_format;  ///< how its chat answers are written
+  std::unique_ptr<chat::ConstraintTables> constraints;
   Device device;
-  std::unique_ptr<PackCache> pack_cache;   ///< null: none
-  std::unique_ptr<gguf::Reader> mtp_file;  ///< file of an MTP module; null: none of its own
-  std::unique_ptr<Runner> runner;          ///< null: an encoder
-  std::unique_ptr<Embedder> embedder;      ///< null: no encoder
-  EmbeddingAbility embedding;              ///< of the engine; the pooling is the model's own, and not kNone
-  std::unique_ptr<DraftModel> draft;       ///< null: none
-  std::unique_ptr<ModelFiles> files;       ///< of all that is mapped
-  std::unique_ptr<Engine> engine;
+  std::unique_ptr<model::PackCache> pack_cache;  ///< null: none
+  std::unique_ptr<gguf::Reader> mtp_file;        ///< file of an MTP module; null: none of its own
+  std::unique_ptr<model::Runner> runner;         ///< null: an encoder
+  std::unique_ptr<model::Embedder> embedder;     ///< null: no encoder
+  model::EmbeddingAbility embedding;             ///< of the engine; the pooling is the model's own, and not kNone
+  std::unique_ptr<DraftModel> draft;             ///< null: none
+  std::unique_ptr<ModelFiles> files;             ///< of all that is mapped
+  std::unique_ptr<engine::Engine> engine;
 
   ~LoadedModel();
-  PromptContext prompt_context() const;
-  ChatModel chat_model() const;
+  chat::PromptContext prompt_context() const;
+  chat::ChatModel chat_model() const;
 };
 
 /// Whoever holds one may use it, also after it has left the registry: it is destroyed once nobody does (Unloader).
 using SharedModel = std::shared_ptr<const LoadedModel>;
 /// The model's engine; whoever holds it holds the model.
-std::shared_ptr<Engine> shared_engine(const SharedModel& model);
+std::shared_ptr<engine::Engine> shared_engine(const SharedModel& model);
 
-}  // namespace cairn
+}  // namespace cairn::loader

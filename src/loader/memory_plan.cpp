@@ -9,7 +9,7 @@
 #include "cache/prefix_cache.h"
 #include "kernels/backend.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 /// Far above any machine, far below where sums of pages or their tokens overflow.
@@ -25,12 +25,12 @@ struct Division {
 
 class Divider {
  public:
-  Divider(const KvLayout& layout, const MemoryRequest& request)
+  Divider(const cache::KvLayout& layout, const MemoryRequest& request)
       : layout_(layout), request_(request), sequences_(std::max(1, request.sequences_running)) {
-    for (const KvGroup& group : layout.groups) {
+    for (const cache::KvGroup& group : layout.groups) {
       const auto bytes = static_cast<double>(layout.page_bytes(group));
-      if (group.kind == KvKind::kWindow) window_page_bytes_ += bytes;
-      if (group.kind != KvKind::kWindow && group.kind != KvKind::kState) full_page_bytes_ += bytes;
+      if (group.kind == cache::KvKind::kWindow) window_page_bytes_ += bytes;
+      if (group.kind != cache::KvKind::kWindow && group.kind != cache::KvKind::kState) full_page_bytes_ += bytes;
     }
   }
 
@@ -51,11 +51,11 @@ class Divider {
   /// `budget` bounds the state slots, and nothing else.
   Division divide(int64_t pages, int64_t budget) const {
     Division division;
-    for (const KvGroup& group : layout_.groups) {
+    for (const cache::KvGroup& group : layout_.groups) {
       const int64_t page_bytes = layout_.page_bytes(group);
       int64_t wanted = pages;
-      if (group.kind == KvKind::kWindow) wanted = window_pages(group, pages);
-      if (group.kind == KvKind::kState) wanted = state_slots(page_bytes, budget);
+      if (group.kind == cache::KvKind::kWindow) wanted = window_pages(group, pages);
+      if (group.kind == cache::KvKind::kState) wanted = state_slots(page_bytes, budget);
       division.kv_pages.push_back(static_cast<int32_t>(wanted));
       int64_t bytes = 0;
       if (__builtin_mul_overflow(wanted, page_bytes, &bytes) ||
@@ -65,8 +65,9 @@ class Divider {
     }
     division.bytes = std::min(division.bytes, kBytesMax);
     if (!layout_.groups.empty()) {
-      division.index_bytes = PrefixCache::bytes(layout_, division.kv_pages, request_.kv_host_bytes, request_.kv_disk) +
-                             PagePool::list_bytes(division.kv_pages);
+      division.index_bytes =
+          cache::PrefixCache::bytes(layout_, division.kv_pages, request_.kv_host_bytes, request_.kv_disk) +
+          cache::PagePool::list_bytes(division.kv_pages);
     }
     return division;
   }
@@ -86,9 +87,9 @@ class Divider {
   int64_t needed(const Division& division) const {
     return division.bytes + (request_.kv_bytes == 0 ? division.index_bytes : 0);
   }
-  int64_t window_pages(const KvGroup& group, int64_t pages) const {
-    const int64_t of_sequence = int64_t{pages_for(group.window)} + kWindowPagesExtra;
-    return std::min(pages, of_sequence * sequences_ + pages_for(request_.step_rows) + window_pages_kept(pages));
+  int64_t window_pages(const cache::KvGroup& group, int64_t pages) const {
+    const int64_t of_sequence = int64_t{cache::pages_for(group.window)} + kWindowPagesExtra;
+    return std::min(pages, of_sequence * sequences_ + cache::pages_for(request_.step_rows) + window_pages_kept(pages));
   }
   int64_t window_pages_kept(int64_t pages) const {
     if (!keeps_) return 0;
@@ -99,8 +100,8 @@ class Divider {
   }
   double window_bytes(int64_t pages) const {
     double bytes = 0;
-    for (const KvGroup& group : layout_.groups) {
-      if (group.kind != KvKind::kWindow) continue;
+    for (const cache::KvGroup& group : layout_.groups) {
+      if (group.kind != cache::KvKind::kWindow) continue;
       bytes += static_cast<double>(window_pages(group, pages)) * static_cast<double>(layout_.page_bytes(group));
     }
     return bytes;
@@ -111,9 +112,11 @@ class Divider {
     const int64_t share = slot_bytes == 0 ? wanted : budget / parts / slot_bytes;
     return std::clamp<int64_t>(share, kStateSlotsMin, std::max<int64_t>(wanted, kStateSlotsMin));
   }
-  int64_t state_groups() const { return std::ranges::count(layout_.groups, KvKind::kState, &KvGroup::kind); }
+  int64_t state_groups() const {
+    return std::ranges::count(layout_.groups, cache::KvKind::kState, &cache::KvGroup::kind);
+  }
 
-  const KvLayout& layout_;
+  const cache::KvLayout& layout_;
   const MemoryRequest& request_;
   int32_t sequences_;  // that have windows at the same time
   bool keeps_ = true;
@@ -122,7 +125,7 @@ class Divider {
 };
 
 /// Plans one stage: what it takes, and the layout of its device's groups.
-Result<StagePlan> plan_stage(const StageMemory& memory, const KvLayout& kv_layout, int64_t context_wanted,
+Result<StagePlan> plan_stage(const model::StageMemory& memory, const cache::KvLayout& kv_layout, int64_t context_wanted,
                              const MemoryRequest& request, int64_t available_bytes) {
   Divider divider(kv_layout, request);
   const int64_t fixed = memory.weight_bytes + memory.scratch_bytes + kReservedBytes;
@@ -130,9 +133,10 @@ Result<StagePlan> plan_stage(const StageMemory& memory, const KvLayout& kv_layou
   // Asked for: all of it. Not asked for: what fits, but never a context too short to be of use.
   const int64_t context_least =
       request.context_tokens != 0 ? context_wanted : std::min<int64_t>(kContextTokensMin, context_wanted);
-  const int64_t pages_max = request.kv_tokens_max != 0 ? request.kv_tokens_max / kPageTokens : kPagesMax;
-  const int64_t pages_wanted = std::min(pages_max, int64_t{pages_for(context_wanted)} * std::max(1, request.sequences));
-  const int64_t pages_least = request.kv_bytes != 0 ? 1 : pages_for(context_least);
+  const int64_t pages_max = request.kv_tokens_max != 0 ? request.kv_tokens_max / kernels::kPageTokens : kPagesMax;
+  const int64_t pages_wanted =
+      std::min(pages_max, int64_t{cache::pages_for(context_wanted)} * std::max(1, request.sequences));
+  const int64_t pages_least = request.kv_bytes != 0 ? 1 : cache::pages_for(context_least);
 
   const int64_t budget = request.kv_bytes != 0 ? request.kv_bytes : left;
   // A budget that was asked for is filled, if pages take any memory.
@@ -155,13 +159,13 @@ Result<StagePlan> plan_stage(const StageMemory& memory, const KvLayout& kv_layou
         "not enough memory: weights {} + scratch {} + KV cache {} ({} tokens) and its index {} + {} kept free = "
         "{} needed, {} available; use a smaller model or quantisation, a shorter --ctx or a smaller --kv-bytes",
         bytes_text(memory.weight_bytes), bytes_text(memory.scratch_bytes), bytes_text(division.bytes),
-        pages * kPageTokens, bytes_text(division.index_bytes), bytes_text(kReservedBytes), bytes_text(needed),
+        pages * kernels::kPageTokens, bytes_text(division.index_bytes), bytes_text(kReservedBytes), bytes_text(needed),
         bytes_text(available_bytes));
   }
   StagePlan plan;
-  static_cast<StageMemory&>(plan) = memory;
+  static_cast<model::StageMemory&>(plan) = memory;
   plan.kv_pages = division.kv_pages;
-  plan.kv_tokens = pages * kPageTokens;
+  plan.kv_tokens = pages * kernels::kPageTokens;
   plan.window_sequences = divider.window_sequences();
   plan.kv_bytes = division.bytes;
   plan.index_bytes = division.index_bytes;
@@ -169,14 +173,14 @@ Result<StagePlan> plan_stage(const StageMemory& memory, const KvLayout& kv_layou
   return plan;
 }
 
-KvLayout layout_of_stage(const KvLayout& layout, int32_t stage) {
-  KvLayout own = layout;
-  std::erase_if(own.groups, [&](const KvGroup& group) { return group.device != stage; });
+cache::KvLayout layout_of_stage(const cache::KvLayout& layout, int32_t stage) {
+  cache::KvLayout own = layout;
+  std::erase_if(own.groups, [&](const cache::KvGroup& group) { return group.device != stage; });
   return own;
 }
 
 /// Shares of kv_bytes add up to what was asked for.
-MemoryRequest request_of_stage(const MemoryRequest& request, const KvLayout& layout, int32_t stage) {
+MemoryRequest request_of_stage(const MemoryRequest& request, const cache::KvLayout& layout, int32_t stage) {
   MemoryRequest own = request;
   const int64_t all = layout.token_bytes();
   if (request.kv_bytes == 0 || all == 0) return own;
@@ -190,7 +194,7 @@ MemoryRequest request_of_stage(const MemoryRequest& request, const KvLayout& lay
   return own;
 }
 
-Result<std::vector<StagePlan>> plan_stages(const ModelMemory& model, const MemoryRequest& request,
+Result<std::vector<StagePlan>> plan_stages(const model::ModelMemory& model, const MemoryRequest& request,
                                            std::span<const StageDevice> devices) {
   std::vector<StagePlan> stages;
   for (size_t i = 0; i < devices.size(); ++i) {
@@ -232,7 +236,7 @@ int64_t MemoryPlan::bytes() const {
 
 bool MemoryPlan::weights_in_place() const { return std::ranges::any_of(stages, &StagePlan::weights_in_place); }
 
-Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryRequest& request,
+Result<MemoryPlan> plan_memory(const model::ModelMemory& model, const MemoryRequest& request,
                                std::span<const StageDevice> devices) {
   CAIRN_CHECK(!devices.empty() && devices.size() == model.stages.size());
   MemoryPlan plan;
@@ -249,14 +253,14 @@ Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryRequest& re
   plan.context_tokens = static_cast<int32_t>(std::min<int64_t>(model.context_tokens, plan.kv_tokens));
   plan.whole_context = plan.context_tokens == model.context_tokens;
   std::vector<size_t> next(devices.size(), 0);
-  for (const KvGroup& group : model.kv_layout.groups) {
+  for (const cache::KvGroup& group : model.kv_layout.groups) {
     const auto stage = static_cast<size_t>(group.device);
     plan.kv_pages.push_back(plan.stages[stage].kv_pages[next[stage]++]);
   }
   return plan;
 }
 
-Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryRequest& request, int64_t available_bytes) {
+Result<MemoryPlan> plan_memory(const model::ModelMemory& model, const MemoryRequest& request, int64_t available_bytes) {
   const StageDevice device{available_bytes, ""};
   return plan_memory(model, request, {&device, 1});
 }
@@ -265,10 +269,11 @@ int64_t bounded_host_bytes(int64_t available_bytes, int64_t host_bytes_max) {
   return host_bytes_max > available_bytes - kReservedBytes ? available_bytes : host_bytes_max + kReservedBytes;
 }
 
-Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& device, const ModelOptions& options,
-                                      const MemoryRequest& request, int64_t own_taken) {
-  CAIRN_TRY(const ModelMemory model, model_memory(file, device.stages(), options));
-  const int64_t tiers = request.kv_host_bytes + (request.kv_disk ? disk::DiskTier::memory_bytes() : 0);
+Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& device,
+                                      const model::ModelOptions& options, const MemoryRequest& request,
+                                      int64_t own_taken) {
+  CAIRN_TRY(const model::ModelMemory model, model::model_memory(file, device.stages(), options));
+  const int64_t tiers = request.kv_host_bytes + (request.kv_disk ? cache::disk::DiskTier::memory_bytes() : 0);
   const int64_t there = device.backend().available_bytes();
   const int64_t available = (device.on_gpu() ? there : bounded_host_bytes(there, request.host_bytes_max)) - own_taken;
   if (!device.on_gpu()) return plan_memory(model, request, available - tiers);
@@ -285,4 +290,4 @@ Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& de
   return plan_memory(model, request, devices);
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

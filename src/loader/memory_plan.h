@@ -13,7 +13,7 @@
 #include "loader/device.h"
 #include "model/model.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 /// Left to the operating system, the program and its clients.
 inline constexpr int64_t kReservedBytes = 256ll << 20;
@@ -40,7 +40,7 @@ struct MemoryRequest {
   int64_t kv_bytes = 0;            ///< 0: `sequences` whole contexts, or less if memory is short
   int32_t sequences = 4;           ///< whole contexts, see kv_bytes
   int32_t sequences_running = 64;  ///< in a batch at most, whatever their lengths
-  int32_t step_rows = ModelOptions{}.batch_tokens_max;
+  int32_t step_rows = model::ModelOptions{}.batch_tokens_max;
   int64_t kv_host_bytes = 0;  ///< of a second tier, which is no part of the plan: the cache is larger for it
   bool kv_disk = false;       ///< whether there is a disk tier, whose queues are no part of the plan either
   /// Bytes of the machine's memory, for weights, scratch, cache and all, where it has more.
@@ -49,7 +49,7 @@ struct MemoryRequest {
 };
 
 /// What one stage has of its device's memory.
-struct StagePlan : StageMemory {
+struct StagePlan : model::StageMemory {
   std::vector<int32_t> kv_pages;  ///< of the KV groups on its device
   int64_t kv_tokens = 0;          ///< positions of all sequences together that they hold
   int32_t window_sequences = 0;   ///< whose windows have room beside each other, however long; 0: there are no windows
@@ -86,13 +86,14 @@ int64_t bounded_host_bytes(int64_t available_bytes, int64_t host_bytes_max);
 
 /// Memory of several devices, one for each of the model's stages; they share kv_bytes. Errors: kOutOfMemory with every
 /// figure of a stage, its device and what there is, kInvalidArgument (kv_bytes below one page of every group).
-Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryRequest& request,
+Result<MemoryPlan> plan_memory(const model::ModelMemory& model, const MemoryRequest& request,
                                std::span<const StageDevice> devices);
 /// Overload for a single device.
-Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryRequest& request, int64_t available_bytes);
+Result<MemoryPlan> plan_memory(const model::ModelMemory& model, const MemoryRequest& request, int64_t available_bytes);
 /// What load_model will find on that device, of which `own_taken` bytes of the last stage's backend and kv_host_bytes
 /// of the machine's are spoken for. Errors: model_memory's too.
-Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& device, const ModelOptions& options,
-                                      const MemoryRequest& request, int64_t own_taken = 0);
+Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& device,
+                                      const model::ModelOptions& options, const MemoryRequest& request,
+                                      int64_t own_taken = 0);
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -7,17 +7,17 @@
 #include <utility>
 #include <vector>
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 constexpr int64_t kMib = 1 << 20;
 
 /// 1 MiB per page of 32 tokens.
-ModelMemory model_of(int32_t context_tokens) {
-  ModelMemory model;
+model::ModelMemory model_of(int32_t context_tokens) {
+  model::ModelMemory model;
   model.stages = {{.weight_bytes = 1000 * kMib, .scratch_bytes = 24 * kMib}};
-  model.kv_layout.type = KvType::kF32;
-  model.kv_layout.groups = {{KvKind::kFull, 0, {{8, 512, 512}}, 0}};
+  model.kv_layout.type = kernels::KvType::kF32;
+  model.kv_layout.groups = {{cache::KvKind::kFull, 0, {{8, 512, 512}}, 0}};
   model.context_tokens = context_tokens;
   return model;
 }
@@ -71,10 +71,10 @@ TEST(MemoryPlan, SaysWhatWasPlanned) {
   EXPECT_EQ(plan->bytes(), 1536 * kMib + plan->stages[0].index_bytes);
 }
 
-KvGroup window_of(int32_t window) { return {KvKind::kWindow, window, {{8, 512, 512}}, 0}; }
+cache::KvGroup window_of(int32_t window) { return {cache::KvKind::kWindow, window, {{8, 512, 512}}, 0}; }
 
 TEST(MemoryPlan, WindowGroupsGetWhatWindowsNeed) {
-  ModelMemory model = model_of(8192);
+  model::ModelMemory model = model_of(8192);
   model.kv_layout.groups.push_back(window_of(1000));
   const MemoryRequest request{.kv_bytes = 1200 * kMib, .sequences_running = 2, .step_rows = 100};
   const auto plan = plan_memory(model, request, kFixed + 10'000 * kMib);
@@ -95,9 +95,9 @@ TEST(MemoryPlan, WindowGroupsGetWhatWindowsNeed) {
 }
 
 // Eight times as large a page as a full one, as what compressed rows are made from.
-ModelMemory model_with_large_windows() {
-  ModelMemory model = model_of(8192);
-  model.kv_layout.groups.push_back({KvKind::kWindow, 64, {{64, 512, 512}}, 0});
+model::ModelMemory model_with_large_windows() {
+  model::ModelMemory model = model_of(8192);
+  model.kv_layout.groups.push_back({cache::KvKind::kWindow, 64, {{64, 512, 512}}, 0});
   return model;
 }
 
@@ -109,7 +109,7 @@ TEST(MemoryPlan, WindowsLeftBehindTakeLittleBesideFullPages) {
 }
 
 TEST(MemoryPlan, FewerSequencesHaveWindowsWhereTheyLeaveTooLittle) {
-  const ModelMemory model = model_with_large_windows();
+  const model::ModelMemory model = model_with_large_windows();
   // Half of the memory that there is.
   const auto shared = plan_memory(model, {.step_rows = 32}, kFixed + 1'000 * kMib);
   ASSERT_TRUE(shared.has_value());
@@ -124,8 +124,8 @@ TEST(MemoryPlan, FewerSequencesHaveWindowsWhereTheyLeaveTooLittle) {
 }
 
 TEST(MemoryPlan, StateGroupsGetSlotsToRunAndToResume) {
-  ModelMemory model = model_of(4096);
-  model.kv_layout.groups.push_back({KvKind::kState, 0, {}, 2 * kMib});
+  model::ModelMemory model = model_of(4096);
+  model.kv_layout.groups.push_back({cache::KvKind::kState, 0, {}, 2 * kMib});
   const MemoryRequest request{.sequences_running = 5};
   const auto plan = plan_memory(model, request, kFixed + 10'000 * kMib);
   ASSERT_TRUE(plan.has_value());
@@ -147,10 +147,10 @@ TEST(MemoryPlan, StateGroupsGetSlotsToRunAndToResume) {
 }
 
 /// The model behind a stage with 64 MiB of weights more on another device, where a page is half of one.
-ModelMemory split_model_of(int32_t context_tokens) {
-  ModelMemory model = model_of(context_tokens);
+model::ModelMemory split_model_of(int32_t context_tokens) {
+  model::ModelMemory model = model_of(context_tokens);
   model.stages.insert(model.stages.begin(), {.weight_bytes = 64 * kMib});
-  KvGroup first = model.kv_layout.groups[0];
+  cache::KvGroup first = model.kv_layout.groups[0];
   first.layers[0].kv_heads = 4;
   model.kv_layout.groups[0].device = 1;
   model.kv_layout.groups.insert(model.kv_layout.groups.begin(), first);
@@ -159,8 +159,9 @@ ModelMemory split_model_of(int32_t context_tokens) {
 
 TEST(MemoryPlan, TwoDevicesHoldAsMuchAsTheOneThatHoldsLess) {
   const int64_t first_fixed = 64 * kMib + kReservedBytes + kMib / 2;
-  const ModelMemory model = split_model_of(131'072);
-  const auto planned = [&](const ModelMemory& what, const MemoryRequest& request, int64_t first, int64_t second) {
+  const model::ModelMemory model = split_model_of(131'072);
+  const auto planned = [&](const model::ModelMemory& what, const MemoryRequest& request, int64_t first,
+                           int64_t second) {
     return plan_memory(what, request, std::array<StageDevice, 2>{{{first, "cpu avx2"}, {second, "cuda 0"}}});
   };
   for (const auto& [second, first] : {std::pair{100, 10'000}, {10'000, 50}}) {
@@ -195,14 +196,14 @@ TEST(MemoryPlan, TwoDevicesHoldAsMuchAsTheOneThatHoldsLess) {
 
 TEST(MemoryPlan, ThreeDevicesTooAndEachGroupGetsItsOwnPages) {
   const int64_t fixed = 64 * kMib + kReservedBytes + kMib / 2;
-  ModelMemory model = split_model_of(131'072);
+  model::ModelMemory model = split_model_of(131'072);
   model.stages.insert(model.stages.begin() + 1, {.weight_bytes = 32 * kMib});
   model.kv_layout.groups[1].device = 2;
-  KvGroup window = model.kv_layout.groups[0];  // between the two of the others
-  window.kind = KvKind::kWindow;
+  cache::KvGroup window = model.kv_layout.groups[0];  // between the two of the others
+  window.kind = cache::KvKind::kWindow;
   window.window = 64;
   window.device = 1;
-  KvGroup second = model.kv_layout.groups[0];
+  cache::KvGroup second = model.kv_layout.groups[0];
   second.device = 1;
   model.kv_layout.groups.insert(model.kv_layout.groups.begin() + 1, {window, second});
   const MemoryRequest request{.sequences_running = 1};
@@ -215,7 +216,7 @@ TEST(MemoryPlan, ThreeDevicesTooAndEachGroupGetsItsOwnPages) {
   EXPECT_LT(plan->kv_pages[1], 80) << "of windows";
   EXPECT_EQ(plan->kv_pages[2], 80);
   EXPECT_EQ(plan->kv_pages[3], 80);
-  EXPECT_EQ(plan->kv_tokens, 80 * kPageTokens);
+  EXPECT_EQ(plan->kv_tokens, 80 * kernels::kPageTokens);
   EXPECT_EQ(plan->stages[1].weight_bytes, 32 * kMib);
   const auto refused = plan_memory(model, request, std::array{more, StageDevice{1000, "cuda 7"}, last});
   ASSERT_FALSE(refused.has_value());
@@ -223,7 +224,7 @@ TEST(MemoryPlan, ThreeDevicesTooAndEachGroupGetsItsOwnPages) {
 }
 
 TEST(MemoryPlan, ALayerBeyondAnyMemoryIsRefused) {
-  ModelMemory model = model_of(4096);
+  model::ModelMemory model = model_of(4096);
   model.kv_layout.groups[0].layers.assign(2'000, {1 << 20, 1 << 20, 1 << 20});
   const auto plan = plan_memory(model, {}, kFixed + 100 * kMib);
   ASSERT_FALSE(plan.has_value());
@@ -231,4 +232,4 @@ TEST(MemoryPlan, ALayerBeyondAnyMemoryIsRefused) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::loader

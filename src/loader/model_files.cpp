@@ -6,7 +6,7 @@
 #include "base/text/utf8.h"
 #include "gguf/fingerprint.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 void ModelFiles::watch(const gguf::Reader& reader) {
   reader.survive_cuts();
@@ -49,4 +49,4 @@ Result<void> ModelFiles::check() {
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "gguf/reader.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 /// Sizes and times of files are looked at this often at most.
 inline constexpr std::chrono::milliseconds kFileCheckInterval{1'000};
@@ -42,4 +42,4 @@ class ModelFiles {
   std::optional<Error> changed_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::loader

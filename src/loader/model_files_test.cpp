@@ -9,7 +9,7 @@
 #include <fstream>
 #include <optional>
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 using testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST_F(ModelFilesTest, AFileThatIsCutShortIsNamedAndItsNamesStayWhatTheyWere) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -22,7 +22,7 @@
 #include "model/runner.h"
 #include "model/weights/pack_cache.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 // Drafts per step when a draft model is given and no number of them.
@@ -33,22 +33,22 @@ int64_t modified_unix_s(const std::filesystem::path& path) {
   return ::stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_mtime) : 0;
 }
 
-Result<ChatTemplate> make_template(std::string_view source, const Tokenizer& tokenizer) {
+Result<chat::ChatTemplate> make_template(std::string_view source, const tokenizer::Tokenizer& tokenizer) {
   const auto text_of = [&](TokenId id) { return id == kNoToken ? std::string() : std::string(tokenizer.entry(id)); };
-  return ChatTemplate::create(source, text_of(tokenizer.special().bos), text_of(tokenizer.special().eos));
+  return chat::ChatTemplate::create(source, text_of(tokenizer.special().bos), text_of(tokenizer.special().eos));
 }
 
 struct TemplateChoice {
-  ChatTemplate made;
+  chat::ChatTemplate made;
   std::string_view source;
 };
 
 // The options' template, or else the file's, or else one that is known for the architecture. All outlive the choice.
 Result<TemplateChoice> choose_template(const std::filesystem::path& path, const gguf::Reader& file,
-                                       std::string_view architecture, const Tokenizer& tokenizer,
+                                       std::string_view architecture, const tokenizer::Tokenizer& tokenizer,
                                        const LoadOptions& options) {
   CAIRN_TRY(std::string_view source, file.metadata().string_or("tokenizer.chat_template", ""));
-  if (source.empty()) source = builtin_template(architecture);
+  if (source.empty()) source = chat::builtin_template(architecture);
   const bool own = options.chat_template.empty();
   if (!own) source = options.chat_template;
   auto made = make_template(source, tokenizer);
@@ -60,7 +60,7 @@ Result<TemplateChoice> choose_template(const std::filesystem::path& path, const 
       "the chat template of {} cannot be read: {}. Conversations are written in ChatML, which the model may not know: "
       "give it another template with --chat-template FILE",
       name, error.text());
-  CAIRN_TRY(ChatTemplate fallback, make_template("", tokenizer));
+  CAIRN_TRY(chat::ChatTemplate fallback, make_template("", tokenizer));
   return TemplateChoice{std::move(fallback), ""};
 }
 
@@ -69,9 +69,9 @@ std::string name_of(const std::filesystem::path& path, const LoadOptions& option
   return options.aliases.empty() ? model_name_of(path) : options.aliases.front();
 }
 
-ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mtp_file,
-                              std::span<const LoraAdapter> adapters) {
-  ModelOptions model_options = options.model;
+model::ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mtp_file,
+                                     std::span<const model::LoraAdapter> adapters) {
+  model::ModelOptions model_options = options.model;
   model_options.adapters = adapters;
   // A model that drafts leaves the block that could nothing to do.
   const bool drafts = !options.draft_model.empty() && mtp_file == nullptr;
@@ -90,14 +90,18 @@ constexpr int32_t kGpuLogitRows = 128;
 bool all_on_gpus(const Device& device) {
   return device.on_gpu() && std::ranges::all_of(device.parts, &DevicePart::gpu);
 }
-int32_t step_rows(const Device& device) { return all_on_gpus(device) ? kGpuStepRows : ModelOptions{}.batch_tokens_max; }
+int32_t step_rows(const Device& device) {
+  return all_on_gpus(device) ? kGpuStepRows : model::ModelOptions{}.batch_tokens_max;
+}
 
-int32_t logit_rows(const Device& device) { return all_on_gpus(device) ? kGpuLogitRows : ModelOptions{}.logits_max; }
+int32_t logit_rows(const Device& device) {
+  return all_on_gpus(device) ? kGpuLogitRows : model::ModelOptions{}.logits_max;
+}
 
 // What is known before weights are read.
 struct Preparation {
   std::unique_ptr<DraftModel> draft;  // null: none
-  ModelOptions model{};               // for the device
+  model::ModelOptions model{};        // for the device
   MemoryPlan plan;
   int64_t host_bytes = 0;  // of the machine's memory
 };
@@ -110,8 +114,9 @@ int64_t host_bytes_of(const Preparation& prepared, const Device& device, const L
   return bytes;
 }
 
-Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
-                            const LoadOptions& options, const ModelOptions& model_options, int64_t host_bytes_max) {
+Result<Preparation> prepare(const gguf::Reader& file, const tokenizer::Tokenizer& tokenizer, const Device& device,
+                            const LoadOptions& options, const model::ModelOptions& model_options,
+                            int64_t host_bytes_max) {
   Preparation made;
   made.model = model_options;
   made.model.batch_tokens_max = step_rows(device);
@@ -151,9 +156,9 @@ Result<void> check_vocabulary(const LoadedModel& model, int64_t vocabulary) {
               vocabulary);
 }
 
-void set_embedding(LoadedModel& model, const EmbeddingAbility& ability, Pooling usual) {
+void set_embedding(LoadedModel& model, const model::EmbeddingAbility& ability, model::Pooling usual) {
   model.embedding = ability;
-  if (ability.pooling == Pooling::kNone) model.embedding.pooling = usual;
+  if (ability.pooling == model::Pooling::kNone) model.embedding.pooling = usual;
 }
 
 // What is returned is the engine's to ask: the model outlives it.
@@ -168,7 +173,7 @@ std::function<Result<void>()> watch_files(LoadedModel& model) {
 // Sets the names of the model's adapters, and returns their scales.
 std::vector<float> name_adapters(const LoadOptions& options, LoadedModel& model) {
   std::vector<float> scales;
-  for (const LoraFile& adapter : options.lora) {
+  for (const model::LoraFile& adapter : options.lora) {
     scales.push_back(adapter.scale);
     model.adapters.push_back(std::filesystem::path(adapter.path).filename().string());
   }
@@ -176,30 +181,30 @@ std::vector<float> name_adapters(const LoadOptions& options, LoadedModel& model)
 }
 
 // Once everything else is loaded. Names the model's adapters, too.
-EngineOptions engine_options_of(const LoadOptions& options, LoadedModel& model) {
-  EngineOptions engine_options = options.engine;
+engine::EngineOptions engine_options_of(const LoadOptions& options, LoadedModel& model) {
+  engine::EngineOptions engine_options = options.engine;
   engine_options.model = model.name;
   engine_options.adapter_scales = name_adapters(options, model);
   engine_options.check_weights = watch_files(model);
   return engine_options;
 }
 
-Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options, const LoadOptions& options) {
+Result<void> start_encoder(LoadedModel& model, const model::ModelOptions& model_options, const LoadOptions& options) {
   if (model.draft != nullptr) {
     return fail_at("draft", Code::kInvalidArgument, "{} writes no text, for which a draft model could draft",
                    model.name);
   }
-  CAIRN_TRY(model.embedder, load_embedder(model.file, model.device.backend(), model_options));
+  CAIRN_TRY(model.embedder, model::load_embedder(model.file, model.device.backend(), model_options));
   CAIRN_TRY_VOID(check_vocabulary(model, model.embedder->vocabulary()));
-  set_embedding(model, model.embedder->ability(), Pooling::kMean);
-  CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, engine_options_of(options, model)));
+  set_embedding(model, model.embedder->ability(), model::Pooling::kMean);
+  CAIRN_TRY(model.engine, engine::make_encoder_engine(*model.embedder, engine_options_of(options, model)));
   log_info("an encoder: vectors of {} numbers for texts of up to {} tokens", model.embedding.dimensions,
            model.engine->context_tokens());
   return {};
 }
 
-std::shared_ptr<disk::DiskTier> kv_disk_of(const LoadOptions& options, const ModelOptions& model_options,
-                                           const LoadedModel& model) {
+std::shared_ptr<cache::disk::DiskTier> kv_disk_of(const LoadOptions& options, const model::ModelOptions& model_options,
+                                                  const LoadedModel& model) {
   const nlohmann::json about{{"model", model.name},
                              {"file", model.file_name},
                              {"architecture", model.architecture},
@@ -213,7 +218,7 @@ std::shared_ptr<disk::DiskTier> kv_disk_of(const LoadOptions& options, const Mod
 }
 
 // What the model drafts with besides itself; null: nothing.
-Result<std::unique_ptr<Drafter>> load_drafter(LoadedModel& model, const LoadOptions& options) {
+Result<std::unique_ptr<engine::Drafter>> load_drafter(LoadedModel& model, const LoadOptions& options) {
   if (model.runner->has_mtp())
     log_info("drafts with {}", options.draft_model.empty() ? "its own drafting head" : options.draft_model);
   if (model.draft == nullptr) return nullptr;
@@ -222,13 +227,13 @@ Result<std::unique_ptr<Drafter>> load_drafter(LoadedModel& model, const LoadOpti
   return load_draft(*model.draft, model.device.backend(), vocabulary);
 }
 
-Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options, const MemoryPlan& plan,
+Result<void> start_decoder(LoadedModel& model, const model::ModelOptions& model_options, const MemoryPlan& plan,
                            const LoadOptions& options) {
-  CAIRN_TRY(model.runner, load_model(model.file, model.device.stages(), model_options));
-  set_embedding(model, model.runner->embedding(), Pooling::kLast);
+  CAIRN_TRY(model.runner, model::load_model(model.file, model.device.stages(), model_options));
+  set_embedding(model, model.runner->embedding(), model::Pooling::kLast);
   CAIRN_TRY_VOID(check_vocabulary(model, model.runner->vocabulary()));
-  CAIRN_TRY(std::unique_ptr<Drafter> drafter, load_drafter(model, options));
-  EngineOptions engine_options = engine_options_of(options, model);
+  CAIRN_TRY(std::unique_ptr<engine::Drafter> drafter, load_drafter(model, options));
+  engine::EngineOptions engine_options = engine_options_of(options, model);
   engine_options.kv_pages = plan.kv_pages;
   if (const int32_t most = model.runner->logits_max(); engine_options.sequences_max > most)
     log_warning("{}: at most {} requests run at once on {}, not {}", model.name, most, model.device.text(),
@@ -237,8 +242,8 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   if (engine_options.prefix_cache) engine_options.kv_disk = kv_disk_of(options, model_options, model);
   if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
     engine_options.speculation.tokens_max = kDraftTokens;
-  CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.memories(), *model.tokenizer, engine_options,
-                                         std::move(drafter)));
+  CAIRN_TRY(model.engine, engine::Engine::create(*model.runner, model.device.memories(), *model.tokenizer,
+                                                 engine_options, std::move(drafter)));
   log_info("context: {} tokens per conversation", model.engine->context_tokens());
   return {};
 }
@@ -250,10 +255,10 @@ struct ModelLoad::State {
   LoadOptions options;
   gguf::Reader file;
   std::string architecture;
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   std::unique_ptr<gguf::Reader> mtp_file;
-  std::vector<LoraAdapter> adapters;
-  ModelOptions model_options;
+  std::vector<model::LoraAdapter> adapters;
+  model::ModelOptions model_options;
   Device device;
   Preparation prepared;
 };
@@ -265,13 +270,14 @@ ModelLoad::~ModelLoad() = default;
 Result<ModelLoad> ModelLoad::open(const std::filesystem::path& path, const LoadOptions& options) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
-  CAIRN_TRY(auto tokenizer, Tokenizer::load(file.metadata()));
+  CAIRN_TRY(auto tokenizer, tokenizer::Tokenizer::load(file.metadata()));
   std::unique_ptr<gguf::Reader> mtp_file;
   if (!options.draft_model.empty()) {
     CAIRN_TRY(mtp_file, open_mtp_file(options.draft_model));
   }
-  CAIRN_TRY(std::vector<LoraAdapter> adapters, open_lora_adapters(options.lora, architecture));
-  for (const LoraFile& adapter : options.lora) log_info("LoRA adapter {}, scale {:g}", adapter.path, adapter.scale);
+  CAIRN_TRY(std::vector<model::LoraAdapter> adapters, model::open_lora_adapters(options.lora, architecture));
+  for (const model::LoraFile& adapter : options.lora)
+    log_info("LoRA adapter {}, scale {:g}", adapter.path, adapter.scale);
   auto state = std::unique_ptr<State>(new State{.path = path,
                                                 .options = options,
                                                 .file = std::move(file),
@@ -310,7 +316,7 @@ Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
   const std::filesystem::path& path = s.path;
   const LoadOptions& options = s.options;
   gguf::Reader& file = s.file;
-  ModelOptions& model_options = s.prepared.model;
+  model::ModelOptions& model_options = s.prepared.model;
   const MemoryPlan& plan = s.prepared.plan;
   CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, s.architecture, *s.tokenizer, options));
 
@@ -332,7 +338,7 @@ Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
       .chat_template = std::move(chat_template.made),
       .template_source = std::string(chat_template.source),
       .template_defaults = options.template_defaults,
-      .output_format = detect_output_format(chat_template.source),
+      .output_format = chat::detect_output_format(chat_template.source),
       .constraints = nullptr,
       .device = std::move(s.device),
       .pack_cache = nullptr,
@@ -344,7 +350,7 @@ Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
       .files = std::make_unique<ModelFiles>(),
       .engine = nullptr,
   });
-  model->constraints = std::make_unique<ConstraintTables>(*model->tokenizer, model->output_format.tools);
+  model->constraints = std::make_unique<chat::ConstraintTables>(*model->tokenizer, model->output_format.tools);
   for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();
   log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
            static_cast<double>(model->parameters) * 1e-9, model->device.text());
@@ -355,10 +361,11 @@ Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
   model_options.context_tokens = plan.context_tokens;
   model_options.weights_in_place = plan.weights_in_place();
   if (options.pack_cache && model->device.parts.size() == 1) {
-    model->pack_cache = std::make_unique<PackCache>(path, model->file, model->device.backend().packed_format_id());
+    model->pack_cache =
+        std::make_unique<model::PackCache>(path, model->file, model->device.backend().packed_format_id());
     model_options.pack_cache = model->pack_cache.get();
   }
-  if (is_encoder(model->file)) {
+  if (model::is_encoder(model->file)) {
     CAIRN_TRY_VOID(start_encoder(*model, model_options, options));
     return model;
   }
@@ -366,4 +373,4 @@ Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
   return model;
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

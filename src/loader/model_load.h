@@ -9,7 +9,7 @@
 #include "loader/load_options.h"
 #include "loader/loaded_model.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 /// A model's file on its way to being loaded.
 class ModelLoad {
@@ -37,4 +37,4 @@ class ModelLoad {
 /// parts; kOutOfMemory says how much is needed and how much there is.
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options);
 
-}  // namespace cairn
+}  // namespace cairn::loader

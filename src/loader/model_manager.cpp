@@ -18,7 +18,7 @@
 #include "loader/model_load.h"
 #include "loader/registry.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 using namespace std::chrono_literals;
@@ -484,4 +484,4 @@ void ModelManager::run_keeper() {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -24,7 +24,7 @@
 #include "loader/loaded_model.h"
 #include "loader/model_scope.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 class ModelLoad;
 class Registry;
@@ -186,4 +186,4 @@ class ModelManager {
   std::thread loader_, keeper_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -11,7 +11,7 @@
 #include "loader/model_load.h"
 #include "loader/registry.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 using namespace std::chrono_literals;
@@ -172,4 +172,4 @@ TEST_F(ModelManagerTest, TwoModelsOfOneNameAreRefusedAndAModelThatLeavesTheListI
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::loader

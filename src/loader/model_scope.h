@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace cairn {
+namespace cairn::loader {
 
 /// Whether a model of that name, with these other names, is shown.
 using ModelFilter = std::function<bool(std::string_view name, const std::vector<std::string>& aliases)>;
@@ -30,4 +30,4 @@ class ModelScope {
 /// For the server itself.
 inline const ModelScope kEveryModel{};
 
-}  // namespace cairn
+}  // namespace cairn::loader

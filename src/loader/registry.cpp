@@ -8,7 +8,7 @@
 #include "loader/model_files.h"
 #include "loader/unloader.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 constexpr size_t kNameShownMax = 100;
@@ -124,4 +124,4 @@ void Registry::clear() {
   for (const SharedModel& model : gone) model->engine->stop();
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -13,7 +13,7 @@
 #include "loader/loaded_model.h"
 #include "loader/model_scope.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 class Unloader;
 
@@ -62,4 +62,4 @@ class Registry {
   mutable std::set<std::string, std::less<>> foreign_names_;  // that the log has a line of
 };
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -14,7 +14,7 @@
 #include "loader/model_load.h"
 #include "loader/unloader.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 using namespace std::chrono_literals;
@@ -31,15 +31,15 @@ std::unique_ptr<LoadedModel> load_llama(std::string name) {
   return std::move(*model);
 }
 
-GenerateRequest request_of_tokens() {
-  GenerateRequest request;
+engine::GenerateRequest request_of_tokens() {
+  engine::GenerateRequest request;
   request.prompt = {TokenId{5}, TokenId{6}, TokenId{7}};
   request.max_tokens = kAnswerTokens;
   request.ignore_eos = true;
   return request;
 }
 
-std::unique_ptr<GenerateStream> begin_answer(Engine& engine) {
+std::unique_ptr<engine::GenerateStream> begin_answer(engine::Engine& engine) {
   auto stream = engine.submit(request_of_tokens());
   EXPECT_TRUE(stream.has_value()) << stream.error().text();
   return std::move(*stream);
@@ -48,13 +48,13 @@ std::unique_ptr<GenerateStream> begin_answer(Engine& engine) {
 struct Ended {
   std::string text;
   int tokens = 0;
-  FinishReason reason = FinishReason::kError;
+  engine::FinishReason reason = engine::FinishReason::kError;
 };
-Ended read_answer(GenerateStream& stream) {
+Ended read_answer(engine::GenerateStream& stream) {
   Ended ended;
   for (auto until = std::chrono::steady_clock::now() + 60s; std::chrono::steady_clock::now() < until;) {
-    Events events = stream.wait(1'000ms);
-    for (const TokenEvent& token : events.tokens) {
+    engine::Events events = stream.wait(1'000ms);
+    for (const engine::TokenEvent& token : events.tokens) {
       ended.text += token.text;
       ++ended.tokens;
     }
@@ -76,7 +76,7 @@ TEST(Registry, AModelThatIsRemovedWhileItAnswersEndsItsAnswerAndIsDestroyedThen)
   const Ended alone = read_answer(*begin_answer(*(*registry.find("llama", kEveryModel))->engine));
   ASSERT_EQ(alone.tokens, kAnswerTokens);
 
-  std::shared_ptr<Engine> engine = shared_engine(*registry.find("llama", kEveryModel));
+  std::shared_ptr<engine::Engine> engine = shared_engine(*registry.find("llama", kEveryModel));
   const std::weak_ptr<const LoadedModel> model = *registry.find("llama", kEveryModel);
   auto stream = begin_answer(*engine);
   ASSERT_TRUE(registry.remove(model.lock()));
@@ -88,7 +88,7 @@ TEST(Registry, AModelThatIsRemovedWhileItAnswersEndsItsAnswerAndIsDestroyedThen)
   EXPECT_NE(*registry.find("llama", kEveryModel), model.lock());
 
   const Ended ended = read_answer(*stream);
-  EXPECT_EQ(ended.reason, FinishReason::kLength);
+  EXPECT_EQ(ended.reason, engine::FinishReason::kLength);
   EXPECT_EQ(ended.text, alone.text);
   EXPECT_FALSE(model.expired());
   stream.reset();
@@ -99,7 +99,7 @@ TEST(Registry, AModelThatIsRemovedWhileItAnswersEndsItsAnswerAndIsDestroyedThen)
 TEST(Registry, TheEndCutsOffWhatRemovedModelsStillAnswer) {
   Registry registry;
   ASSERT_TRUE(registry.add(load_llama("llama")).has_value());
-  const std::shared_ptr<Engine> engine = shared_engine(*registry.find("llama", kEveryModel));
+  const std::shared_ptr<engine::Engine> engine = shared_engine(*registry.find("llama", kEveryModel));
   ASSERT_TRUE(registry.remove(*registry.find("llama", kEveryModel)));
   registry.clear();
   EXPECT_EQ(engine->submit(request_of_tokens()).error().code, Code::kUnavailable);
@@ -117,4 +117,4 @@ TEST(Unloader, DestroysOnItsOwnThreadAndCountsWhatIsAlive) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -4,7 +4,7 @@
 
 #include "loader/loaded_model.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 Unloader::~Unloader() {
   {
@@ -54,4 +54,4 @@ void Unloader::run() {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

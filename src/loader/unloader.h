@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace cairn {
+namespace cairn::loader {
 
 struct LoadedModel;
 
@@ -39,4 +39,4 @@ class Unloader : public std::enable_shared_from_this<Unloader> {
   std::thread thread_;  // started under mutex_
 };
 
-}  // namespace cairn
+}  // namespace cairn::loader

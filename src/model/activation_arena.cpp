@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::model {
 
 void ActivationArena::add_array(Pointer pointer, int64_t elements) {
   static_assert(sizeof(float) == sizeof(int32_t));
@@ -13,7 +13,7 @@ void ActivationArena::add_array(Pointer pointer, int64_t elements) {
   bytes_ += (elements * int64_t{sizeof(float)} + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-Result<void> ActivationArena::allocate(DeviceMemory& device) {
+Result<void> ActivationArena::allocate(kernels::DeviceMemory& device) {
   CAIRN_TRY(memory_, device.allocate(bytes_));
   auto* const begin = static_cast<std::byte*>(memory_.data());
   for (const Array& array : arrays_) {
@@ -23,4 +23,4 @@ Result<void> ActivationArena::allocate(DeviceMemory& device) {
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

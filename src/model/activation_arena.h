@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "kernels/device_memory.h"
 
-namespace cairn {
+namespace cairn::model {
 
 class ActivationArena {
  public:
@@ -29,7 +29,7 @@ class ActivationArena {
   /// Bytes of all arrays.
   int64_t bytes() const { return bytes_; }
   /// Makes all arrays, zeroed, in memory of `device`; called once. Errors: kOutOfMemory.
-  Result<void> allocate(DeviceMemory& device);
+  Result<void> allocate(kernels::DeviceMemory& device);
   /// The first array, once they are made.
   float* floats() const { return memory_.floats(); }
 
@@ -43,7 +43,7 @@ class ActivationArena {
 
   std::vector<Array> arrays_;  // none once they are made
   int64_t bytes_ = 0;
-  Buffer memory_;
+  kernels::Buffer memory_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -8,7 +8,7 @@
 
 #include "cache/testing/limited_memory.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 struct Arrays {
@@ -35,13 +35,13 @@ TEST(ActivationArenaTest, BytesAreKnownWithoutMemory) {
 }
 
 TEST(ActivationArenaTest, ArraysLieInTheOrderOfTheListAndBeginAtMultiplesOf64Bytes) {
-  LimitedMemory memory;
+  cache::LimitedMemory memory;
   ActivationArena arena;
   Arrays arrays;
   arrays.add_to(arena);
-  const int64_t before = Buffer::bytes_in_all();
+  const int64_t before = kernels::Buffer::bytes_in_all();
   ASSERT_TRUE(arena.allocate(memory).has_value());
-  EXPECT_EQ(Buffer::bytes_in_all() - before, arena.bytes());
+  EXPECT_EQ(kernels::Buffer::bytes_in_all() - before, arena.bytes());
   const auto offset = [&](const void* array) {
     return static_cast<const std::byte*>(array) - reinterpret_cast<const std::byte*>(arrays.first);
   };
@@ -52,7 +52,7 @@ TEST(ActivationArenaTest, ArraysLieInTheOrderOfTheListAndBeginAtMultiplesOf64Byt
 }
 
 TEST(ActivationArenaTest, ArraysStayWhereTheyAreWhenTheArenaMoves) {
-  LimitedMemory memory;
+  cache::LimitedMemory memory;
   ActivationArena arena;
   Arrays arrays;
   arrays.add_to(arena);
@@ -64,7 +64,7 @@ TEST(ActivationArenaTest, ArraysStayWhereTheyAreWhenTheArenaMoves) {
 }
 
 TEST(ActivationArenaTest, TooLittleMemoryIsAnError) {
-  LimitedMemory memory;
+  cache::LimitedMemory memory;
   memory.bytes_max = 255;
   ActivationArena arena;
   Arrays arrays;
@@ -75,4 +75,4 @@ TEST(ActivationArenaTest, TooLittleMemoryIsAnError) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::model

@@ -3,9 +3,9 @@
 #include "base/check.h"
 #include "kernels/row_operations.h"
 
-namespace cairn {
+namespace cairn::model {
 
-void gather_chosen(RowOperations& operations, const float* x, std::span<const int32_t> first,
+void gather_chosen(kernels::RowOperations& operations, const float* x, std::span<const int32_t> first,
                    std::span<const int32_t> then, int64_t width, float* out) {
   if (!first.empty()) operations.gather_rows(x, first, width, out);
   if (!then.empty()) operations.gather_rows(x, then, width, out + std::ssize(first) * width);
@@ -40,8 +40,8 @@ void BatchRows::plan_slice(const Batch& batch, const BatchSlice& slice) {
   const int32_t end = slice.position_begin + slice.rows;
   for (size_t group = 0; group < limits_.groups; ++group) {
     const std::vector<PageId>& pages = slice.pages->groups[group];
-    const bool state = batch.pool->layout().groups[group].kind == KvKind::kState;
-    CAIRN_CHECK(state ? pages.size() == 1 : static_cast<int64_t>(pages.size()) * kPageTokens >= end);
+    const bool state = batch.pool->layout().groups[group].kind == cache::KvKind::kState;
+    CAIRN_CHECK(state ? pages.size() == 1 : static_cast<int64_t>(pages.size()) * kernels::kPageTokens >= end);
     slices_[group].push_back({slice.row_begin, slice.rows, slice.position_begin, pages});
   }
   for (int32_t position = slice.position_begin; position < end; ++position) positions_.push_back(position);
@@ -56,4 +56,4 @@ void BatchRows::plan_slice(const Batch& batch, const BatchSlice& slice) {
   for (int32_t row = first; row < rows(); ++row) wanted.push_back(row);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

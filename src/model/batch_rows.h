@@ -8,9 +8,11 @@
 #include "kernels/kv.h"
 #include "model/runner.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class RowOperations;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
 
 struct BatchLimits {
   int32_t rows = 0;
@@ -22,7 +24,7 @@ struct BatchLimits {
 };
 
 /// out [first.size() + then.size(), width] = these rows of x, in this order.
-void gather_chosen(RowOperations& operations, const float* x, std::span<const int32_t> first,
+void gather_chosen(kernels::RowOperations& operations, const float* x, std::span<const int32_t> first,
                    std::span<const int32_t> then, int64_t width, float* out);
 
 class BatchRows {
@@ -33,7 +35,7 @@ class BatchRows {
 
   int32_t rows() const { return static_cast<int32_t>(positions_.size()); }
   std::span<const int32_t> positions() const { return positions_; }
-  std::span<const AttentionSlice> slices(int32_t group) const { return slices_[group]; }
+  std::span<const kernels::AttentionSlice> slices(int32_t group) const { return slices_[group]; }
   /// Numbers of the rows that logits, or hidden rows, are wanted of; ascending.
   std::span<const int32_t> logit_rows() const { return logit_rows_; }
   std::span<const int32_t> hidden_rows() const { return hidden_rows_; }
@@ -43,9 +45,9 @@ class BatchRows {
 
   BatchLimits limits_;
   std::vector<int32_t> positions_;
-  std::vector<std::vector<AttentionSlice>> slices_;  // per KV group
+  std::vector<std::vector<kernels::AttentionSlice>> slices_;  // per KV group
   std::vector<int32_t> logit_rows_;
   std::vector<int32_t> hidden_rows_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

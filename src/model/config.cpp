@@ -7,7 +7,7 @@
 #include "kernels/backend.h"
 #include "model/model_options.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -361,11 +361,13 @@ int32_t stage_of_layer(int64_t layer, std::span<const PipelineStage> stages) {
 
 KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> stages, const ModelOptions& options) {
   KvPlan plan;
-  KvLayout& layout = plan.layout;
+  cache::KvLayout& layout = plan.layout;
   layout.type = options.kv_type;
   const auto add_kv = [&](const LayerConfig& layer, int32_t device) -> KvPlace {
-    const KvKind kind = config.mla ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
-    KvLayer kv{.kv_heads = layer.kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim};
+    const cache::KvKind kind = config.mla         ? cache::KvKind::kLatent
+                               : layer.window > 0 ? cache::KvKind::kWindow
+                                                  : cache::KvKind::kFull;
+    cache::KvLayer kv{.kv_heads = layer.kv_heads, .key_dim = layer.key_dim, .value_dim = layer.value_dim};
     if (config.mla) {
       kv.value_dim = 0;
     } else {
@@ -386,7 +388,7 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
     StatePlace& state = plan.states.emplace_back();
     if (config.compressed) add_compressed(layer, config.compressed->window, device);
     if (layer.recurs()) {
-      state.group = kv_group_of(KvKind::kState, 0, device, layout);
+      state.group = kv_group_of(cache::KvKind::kState, 0, device, layout);
       int64_t& bytes = layout.groups[state.group].state_bytes;
       state.offset = bytes;
       bytes += config.recurrent->layer_bytes();
@@ -410,23 +412,23 @@ KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> st
   for (const int32_t layer : config.engram.layers) {
     const int32_t its_device = stage_of_layer(layer, stages);
     // A row of a position has all that the next one's hashes look back at.
-    const KvLayer classes{.kv_heads = 1, .key_dim = config.engram.order - 1, .type = KvType::kF32};
+    const cache::KvLayer classes{.kv_heads = 1, .key_dim = config.engram.order - 1, .type = kernels::KvType::kF32};
     plan.engram_classes.push_back(its_device == last_device
                                       ? plan.engram_classes.back()
-                                      : add_kv_layer(KvKind::kWindow, 2, its_device, classes, layout));
+                                      : add_kv_layer(cache::KvKind::kWindow, 2, its_device, classes, layout));
     last_device = its_device;
   }
   if (config.keeps_rows) {
     // A row reads that of the position before it.
     const auto width = static_cast<int32_t>(config.residual.streams() * config.embedding);
     plan.mtp_rows = {static_cast<int32_t>(layout.groups.size()), 0};
-    layout.groups.push_back({.kind = KvKind::kWindow,
+    layout.groups.push_back({.kind = cache::KvKind::kWindow,
                              .window = 2,
-                             .layers = {{.kv_heads = 1, .key_dim = width, .type = KvType::kF32}},
+                             .layers = {{.kv_heads = 1, .key_dim = width, .type = kernels::KvType::kF32}},
                              .device = device,
                              .optional = true});
   }
   return plan;
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

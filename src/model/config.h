@@ -29,7 +29,7 @@
 #include "model/parts/rope.h"
 #include "model/pooling.h"
 
-namespace cairn {
+namespace cairn::model {
 
 struct ModelOptions;
 struct PipelineStage;
@@ -261,7 +261,7 @@ struct StatePlace {
 /// Where keys, values and states of all layers lie. A layer without keys, or without a state, has a place that is not
 /// to be used.
 struct KvPlan {
-  KvLayout layout;
+  cache::KvLayout layout;
   std::vector<KvPlace> places;               ///< per layer of the model; behind them those of layers that draft
   std::vector<CompressedPlaces> compressed;  ///< the same of layers over compressed rows; none in other models
   std::vector<StatePlace> states;            ///< per layer of the model
@@ -284,4 +284,4 @@ struct LayerRange {
   bool is_last(const DecoderConfig& config) const { return end == std::ssize(config.layers); }
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -9,10 +9,10 @@
 #include "base/system/mapped_file.h"
 #include "kernels/backend.h"
 
-namespace cairn {
+namespace cairn::model {
 
 Result<ControlVectors> ControlVectors::load(const ControlVectorOptions& options, int64_t layers, int64_t embedding,
-                                            Backend& backend) {
+                                            kernels::Backend& backend) {
   ControlVectors found;
   if (options.file.empty()) return found;
   CAIRN_TRY(const MappedFile file, MappedFile::open(options.file));
@@ -38,9 +38,9 @@ Result<ControlVectors> ControlVectors::load(const ControlVectorOptions& options,
   return found;
 }
 
-void ControlVectors::apply(Backend& backend, float scale, size_t layer, float* block, int64_t rows) const {
+void ControlVectors::apply(kernels::Backend& backend, float scale, size_t layer, float* block, int64_t rows) const {
   if (scale == 0 || layer >= layers_) return;
   backend.steer(block, control_vectors_.floats() + static_cast<int64_t>(layer) * embedding_, scale, rows, embedding_);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -9,9 +9,11 @@
 #include "base/error.h"
 #include "kernels/device_memory.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
 
 struct ControlVectorOptions {
   std::string file;        ///< empty: none
@@ -25,24 +27,24 @@ class ControlVectors {
   ControlVectors() = default;
   /// Errors: kNotFound, kIo, kInvalidArgument (a file of another size: both are named; numbers that are none).
   static Result<ControlVectors> load(const ControlVectorOptions& options, int64_t layers, int64_t embedding,
-                                     Backend& backend);
+                                     kernels::Backend& backend);
 
   /// Layers beyond those of the file have none.
-  void after_attention(Backend& backend, size_t layer, float* block, int64_t rows) const {
+  void after_attention(kernels::Backend& backend, size_t layer, float* block, int64_t rows) const {
     apply(backend, attention_, layer, block, rows);
   }
-  void after_feed_forward(Backend& backend, size_t layer, float* block, int64_t rows) const {
+  void after_feed_forward(kernels::Backend& backend, size_t layer, float* block, int64_t rows) const {
     apply(backend, feed_forward_, layer, block, rows);
   }
 
  private:
-  void apply(Backend& backend, float scale, size_t layer, float* block, int64_t rows) const;
+  void apply(kernels::Backend& backend, float scale, size_t layer, float* block, int64_t rows) const;
 
-  Buffer control_vectors_;  // [layers, embedding]; empty: none
+  kernels::Buffer control_vectors_;  // [layers, embedding]; empty: none
   size_t layers_ = 0;
   int64_t embedding_ = 0;
   float attention_ = 0;
   float feed_forward_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -15,7 +15,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 constexpr int64_t kLayers = 3, kEmbedding = 37;
@@ -47,7 +47,7 @@ class DirectionsTest : public testing::Test {
   const std::string path_ =
       std::filesystem::temp_directory_path() /
       ("cairn_directions_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-  const std::unique_ptr<Backend> backend_ = make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const std::unique_ptr<kernels::Backend> backend_ = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
 };
 
 TEST_F(DirectionsTest, WhatIsLeftHasNothingOfTheLayersDirection) {
@@ -98,10 +98,10 @@ TEST_F(DirectionsTest, ModelsAreSteered) {
       const auto runner =
           load_model(file, *backend_, {.context_tokens = 64, .batch_tokens_max = 8, .control_vectors = options})
               .value();
-      PagePool pool =
-          PagePool::create(*backend_, runner->kv_layout(), std::vector<int32_t>(runner->kv_layout().groups.size(), 1))
-              .value();
-      PageTable pages;
+      cache::PagePool pool = cache::PagePool::create(*backend_, runner->kv_layout(),
+                                                     std::vector<int32_t>(runner->kv_layout().groups.size(), 1))
+                                 .value();
+      cache::PageTable pages;
       EXPECT_TRUE(pool.extend(pages, 5));
       const std::vector<TokenId> tokens(5, TokenId{7});
       const BatchSlice slice{SequenceId{}, 0, 5, 0, &pages, LogitsWanted::kLast};
@@ -120,4 +120,4 @@ TEST_F(DirectionsTest, ModelsAreSteered) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::model

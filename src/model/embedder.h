@@ -12,9 +12,12 @@
 #include "gguf/reader.h"
 #include "model/pooling.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 struct ModelOptions;
 
 /// One text to embed, or a pair to judge.
@@ -45,6 +48,6 @@ class Embedder {
 /// Whether the file's architecture is one that load_embedder knows.
 bool is_encoder(const gguf::Reader& file);
 /// The same as load_model, with model_memory beside it, for encoders.
-Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
+Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, kernels::Backend& backend,
                                                 const ModelOptions& options);
-}  // namespace cairn
+}  // namespace cairn::model

@@ -2,7 +2,7 @@
 
 #include "model/config.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -50,7 +50,7 @@ Result<void> read_hybrid_heads(const MetadataReader& keys, DecoderConfig& config
 
 Result<void> read_state_config(const MetadataReader& keys, DecoderConfig& config) {
   RecurrentConfig state;
-  CAIRN_TRY(state.taps, keys.integer("ssm.conv_kernel", 1, kConvolutionTapsMax));
+  CAIRN_TRY(state.taps, keys.integer("ssm.conv_kernel", 1, kernels::kConvolutionTapsMax));
   CAIRN_TRY(state.state_dim, keys.integer("ssm.state_size", 1, kHeadDimMax));
   CAIRN_TRY(state.heads, keys.integer("ssm.time_step_rank", 1, kHeadsMax));
   CAIRN_TRY(state.groups, keys.integer("ssm.group_count", 1, state.heads));
@@ -75,4 +75,4 @@ void mix_otherwise_by(Mixer mixer, DecoderConfig& config) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::model {
 
-int32_t kv_group_of(KvKind kind, int32_t window, int32_t device, KvLayout& layout) {
-  const auto same = [&](const KvGroup& group) {
+int32_t kv_group_of(cache::KvKind kind, int32_t window, int32_t device, cache::KvLayout& layout) {
+  const auto same = [&](const cache::KvGroup& group) {
     return group.kind == kind && group.window == window && group.device == device;
   };
   const auto found = std::ranges::find_if(layout.groups, same);
@@ -16,10 +16,11 @@ int32_t kv_group_of(KvKind kind, int32_t window, int32_t device, KvLayout& layou
   return number;
 }
 
-KvPlace add_kv_layer(KvKind kind, int32_t window, int32_t device, const KvLayer& layer, KvLayout& layout) {
+KvPlace add_kv_layer(cache::KvKind kind, int32_t window, int32_t device, const cache::KvLayer& layer,
+                     cache::KvLayout& layout) {
   const int32_t group = kv_group_of(kind, window, device, layout);
   layout.groups[group].layers.push_back(layer);
   return {group, static_cast<int32_t>(layout.groups[group].layers.size()) - 1};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -5,7 +5,7 @@
 
 #include "cache/kv_layout.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// The keys of an indexer are in the layer behind.
 struct KvPlace {
@@ -14,8 +14,9 @@ struct KvPlace {
 };
 
 /// The group of a kind, a window and a device, which is added if it is not there.
-int32_t kv_group_of(KvKind kind, int32_t window, int32_t device, KvLayout& layout);
+int32_t kv_group_of(cache::KvKind kind, int32_t window, int32_t device, cache::KvLayout& layout);
 /// Adds a layer to such a group.
-KvPlace add_kv_layer(KvKind kind, int32_t window, int32_t device, const KvLayer& layer, KvLayout& layout);
+KvPlace add_kv_layer(cache::KvKind kind, int32_t window, int32_t device, const cache::KvLayer& layer,
+                     cache::KvLayout& layout);
 
-}  // namespace cairn
+}  // namespace cairn::model

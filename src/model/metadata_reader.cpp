@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 constexpr double kNumberMax = 1e30;
@@ -129,4 +129,4 @@ std::vector<std::string> MetadataReader::unread() const {
   return names;
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "gguf/reader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// Bounds that hostile files meet; published models stay far below.
 inline constexpr int64_t kLayersMax = 1'024;
@@ -72,4 +72,4 @@ class MetadataReader {
   mutable std::set<std::string, std::less<>> asked_;  ///< whole names
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

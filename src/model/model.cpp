@@ -22,14 +22,14 @@
 #include "model/pipeline.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
 // The most that weights take of the memory there is when a copy of them is larger than the file.
 constexpr double kLargerCopiesShare = 0.75;
 
-int64_t available_bytes(const Backend& backend, const ModelOptions& options) {
+int64_t available_bytes(const kernels::Backend& backend, const ModelOptions& options) {
   return options.available_bytes > 0 ? options.available_bytes : backend.available_bytes();
 }
 
@@ -40,7 +40,7 @@ int64_t control_vector_bytes(const ModelOptions& options, size_t layers, int64_t
 
 /// `load` binds all weights of the model.
 template <class Load>
-Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const ModelOptions& options, Load load,
+Result<void> plan_weights(const gguf::Reader& file, kernels::Backend& backend, const ModelOptions& options, Load load,
                           StageMemory& plan, int64_t experts_used = 1) {
   const auto count = [&](bool in_place) -> Result<int64_t> {
     WeightLoader loader(file, backend,
@@ -62,14 +62,14 @@ Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const Mode
   return {};
 }
 
-std::unexpected<Error> lacks(const Backend& backend, std::string_view what) {
+std::unexpected<Error> lacks(const kernels::Backend& backend, std::string_view what) {
   return fail(Code::kUnsupported,
               "{} has no {}, which this model needs; models like it run on the CPU (--gpu-layers 0)",
               backend.description(), what);
 }
 
 // It is told before a large file is read for nothing.
-Result<void> check_operations(Backend& backend, const DecoderConfig& config) {
+Result<void> check_operations(kernels::Backend& backend, const DecoderConfig& config) {
   if (config.recurrent && backend.recurrent() == nullptr) return lacks(backend, "recurrent layers");
   if (config.mla && backend.mla() == nullptr) return lacks(backend, "attention over latent rows");
   if (!config.compressed) return {};
@@ -189,7 +189,7 @@ const gguf::Reader* drafting_file(const ModelOptions& options) {
   return options.mtp_file == nullptr || is_assistant_file(*options.mtp_file) ? nullptr : options.mtp_file;
 }
 
-Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
+Result<StageMemory> memory_of_stage(const gguf::Reader& file, kernels::Backend& backend, const DecoderConfig& config,
                                     const ModelOptions& options, LayerRange range) {
   CAIRN_TRY_VOID(check_operations(backend, config));
   StageMemory memory;
@@ -206,7 +206,7 @@ Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, 
   return memory;
 }
 
-Result<void> add_assistant(const gguf::Reader& file, Backend& backend, const DecoderConfig& model,
+Result<void> add_assistant(const gguf::Reader& file, kernels::Backend& backend, const DecoderConfig& model,
                            const ModelOptions& options, StageMemory& stage) {
   CAIRN_TRY(const DecoderConfig config, read_assistant_config(file, model));
   WeightLoader loader(file, backend, {.in_place = stage.weights_in_place, .counts_only = true});
@@ -246,7 +246,7 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   if (stages.size() > 1) {
     return fail(Code::kUnsupported, "an encoder cannot be split between devices; use --gpu-layers all, auto or 0");
   }
-  Backend& backend = *stages[0].backend;
+  kernels::Backend& backend = *stages[0].backend;
   ModelMemory memory;
   StageMemory& stage = memory.stages.emplace_back();
   const auto load = [&](WeightLoader& loader) { return load_encoder_weights(loader, backend, config); };
@@ -256,7 +256,8 @@ Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const Pipeline
   return memory;
 }
 
-Result<void> check_memory(const StageMemory& plan, int64_t page, const Backend& backend, const ModelOptions& options) {
+Result<void> check_memory(const StageMemory& plan, int64_t page, const kernels::Backend& backend,
+                          const ModelOptions& options) {
   const int64_t needed = plan.weight_bytes + plan.scratch_bytes + page;
   const int64_t available = available_bytes(backend, options);
   if (needed <= available) return {};
@@ -267,10 +268,10 @@ Result<void> check_memory(const StageMemory& plan, int64_t page, const Backend& 
 }
 
 /// Begins with one stage.
-Result<WeightLoader> begin_loading(const gguf::Reader& file, Backend& backend, const ModelMemory& memory, size_t stage,
-                                   const ModelOptions& options, int64_t experts_used = 1) {
+Result<WeightLoader> begin_loading(const gguf::Reader& file, kernels::Backend& backend, const ModelMemory& memory,
+                                   size_t stage, const ModelOptions& options, int64_t experts_used = 1) {
   const StageMemory& plan = memory.stages[stage];
-  const int64_t page = memory.kv_layout.token_bytes(static_cast<int32_t>(stage)) * kPageTokens;
+  const int64_t page = memory.kv_layout.token_bytes(static_cast<int32_t>(stage)) * kernels::kPageTokens;
   CAIRN_TRY_VOID(check_memory(plan, page, backend, options));
   if (plan.weights_in_place) {
     log_warning(
@@ -326,7 +327,7 @@ Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const Deco
                                             const KvPlan& kv, const ModelOptions& all_options, size_t stage,
                                             WeightLoader& last_loader) {
   const ModelOptions options = options_of(all_options, stages, stage);
-  Backend& backend = *stages[stage].backend;
+  kernels::Backend& backend = *stages[stage].backend;
   CAIRN_TRY(WeightLoader loader, begin_loading(file, backend, memory, stage, options, experts_used_of(config)));
   const LayerRange range = range_of(config, stages, stage);
   DecoderConfig own = config_of(config, range);
@@ -397,7 +398,7 @@ Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Arc
   CAIRN_TRY(DecoderConfig config, read_decoder(file, architecture, stages, options));
   CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
   const size_t last = stages.size() - 1;
-  Backend& backend = *stages[last].backend;
+  kernels::Backend& backend = *stages[last].backend;
   CAIRN_TRY(WeightLoader loader, begin_loading(file, backend, memory, last, options, experts_used_of(config)));
   KvPlan kv = kv_plan_of(config, stages, options);
   std::vector<std::unique_ptr<Decoder>> earlier;
@@ -466,12 +467,12 @@ Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const Pipel
   CAIRN_CHECK(false);
 }
 
-Result<ModelMemory> model_memory(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
+Result<ModelMemory> model_memory(const gguf::Reader& file, kernels::Backend& backend, const ModelOptions& options) {
   const PipelineStage stage{.backend = &backend};
   return model_memory(file, {&stage, 1}, options);
 }
 
-Result<WantedTensors> wanted_tensors(const gguf::Reader& file, Backend& backend) {
+Result<WantedTensors> wanted_tensors(const gguf::Reader& file, kernels::Backend& backend) {
   CAIRN_TRY(const Architecture* architecture, architecture_of_model(file));
   const ModelOptions options{.load_mtp = true};
   WantedTensors wanted;
@@ -502,12 +503,13 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<c
               architecture->name);
 }
 
-Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
+Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, kernels::Backend& backend,
+                                           const ModelOptions& options) {
   const PipelineStage stage{.backend = &backend};
   return load_model(file, {&stage, 1}, options);
 }
 
-Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
+Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, kernels::Backend& backend,
                                                 const ModelOptions& options) {
   CAIRN_CHECK(options.batch_tokens_max > 0);
   if (!options.control_vectors.file.empty()) {
@@ -539,4 +541,4 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
   return Encoder::create(std::move(config), std::move(weights), backend, options.batch_tokens_max);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

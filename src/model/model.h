@@ -15,9 +15,11 @@
 #include "model/runner.h"
 #include "model/weights/wanted_tensors.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
 
 /// Whether the file is no model, but an MTP module, a drafting head or an assistant for one: ModelOptions::mtp_file.
 bool is_mtp_file(const gguf::Reader& file);
@@ -33,7 +35,7 @@ struct StageMemory {
 /// What a model takes of memory, known before anything is loaded.
 struct ModelMemory {
   std::vector<StageMemory> stages;
-  KvLayout kv_layout;          ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
+  cache::KvLayout kv_layout;   ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
   int32_t context_tokens = 0;  ///< positions per sequence, as load_model would have them
 };
 
@@ -41,12 +43,12 @@ struct ModelMemory {
 Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                  const ModelOptions& options);
 /// Overload for a single device.
-Result<ModelMemory> model_memory(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
+Result<ModelMemory> model_memory(const gguf::Reader& file, kernels::Backend& backend, const ModelOptions& options);
 
 /// The tensors that the file of a model must hold, by its metadata and its own tensors: these say which of those that
 /// models may lack it has, whatever their shapes. An MTP module or a drafting head of the file belongs to them. Errors:
 /// load_model's; kUnsupported for encoders.
-Result<WantedTensors> wanted_tensors(const gguf::Reader& file, Backend& backend);
+Result<WantedTensors> wanted_tensors(const gguf::Reader& file, kernels::Backend& backend);
 
 /// `file` and the stages' backends outlive the runner. Errors: kUnsupported (architecture or tensor type: the message
 /// lists what there is; several stages of a model that cannot be split), kCorruptFile (a tensor missing or of the wrong
@@ -56,6 +58,7 @@ Result<WantedTensors> wanted_tensors(const gguf::Reader& file, Backend& backend)
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                            const ModelOptions& options);
 /// Overload for a single device.
-Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
+Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, kernels::Backend& backend,
+                                           const ModelOptions& options);
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -9,23 +9,26 @@
 #include "model/control_vectors.h"
 #include "model/weights/pack_cache.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 struct LoraAdapter;  // weights/lora.h
 
 /// Some layers of a model, on one device. Stages follow each other in the order of the layers: the first has the
 /// embedding of tokens too, the last the output. KvGroup::device is the number of a stage, from 0.
 struct PipelineStage {
-  Backend* backend = nullptr;  ///< outlives the runner
-  int32_t layers = 0;          ///< at least one; not read of the last stage, which has those that are left
+  kernels::Backend* backend = nullptr;  ///< outlives the runner
+  int32_t layers = 0;                   ///< at least one; not read of the last stage, which has those that are left
 };
 inline constexpr int32_t kStagesMax = 9;
 
 struct ModelOptions {
   /// Positions per sequence; 0: what the file says the model was trained for.
   int32_t context_tokens = 0;
-  KvType kv_type = KvType::kF32;
+  kernels::KvType kv_type = kernels::KvType::kF32;
   int32_t batch_tokens_max = 512;  ///< rows of one step
   int32_t logits_max = 64;         ///< rows of logits of one step
   /// DeepSeek V4: what its cache holds is rounded as it was in training (to 8 and 4 bits), and kept as it then is.
@@ -47,4 +50,4 @@ struct ModelOptions {
   PackCache* pack_cache = nullptr;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

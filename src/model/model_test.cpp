@@ -19,7 +19,7 @@
 #include "model/embedder.h"
 #include "model/testing/broken_backend.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 class EditedFile {
@@ -96,7 +96,7 @@ std::vector<int32_t> pages_of_each(const Runner& runner, int32_t pages) {
 
 class ModelTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { backend_ = make_cpu_backend({.threads = 1, .isa = ""}).value().release(); }
+  static void SetUpTestSuite() { backend_ = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value().release(); }
   static void TearDownTestSuite() { delete backend_; }
 
   /// Loads and drops the model; what is left is the error.
@@ -116,9 +116,9 @@ class ModelTest : public testing::Test {
     }
   }
 
-  static Backend* backend_;
+  static kernels::Backend* backend_;
 };
-Backend* ModelTest::backend_ = nullptr;
+kernels::Backend* ModelTest::backend_ = nullptr;
 
 TEST_F(ModelTest, ArchitecturesAreSortedAndTheGoodFileLoads) {
   const auto all = architectures();
@@ -440,9 +440,9 @@ TEST_F(ModelTest, NanWeightsGiveNanLogits) {
   ASSERT_TRUE(reader.has_value());
   const auto runner = load_model(*reader, *backend_, {.context_tokens = 64});
   ASSERT_TRUE(runner.has_value());
-  auto pool = PagePool::create(*backend_, (*runner)->kv_layout(), pages_of_each(**runner, 2));
+  auto pool = cache::PagePool::create(*backend_, (*runner)->kv_layout(), pages_of_each(**runner, 2));
   ASSERT_TRUE(pool.has_value());
-  PageTable pages;
+  cache::PageTable pages;
   ASSERT_TRUE(pool->extend(pages, 5));
   const std::vector<TokenId> tokens(5, TokenId{7});
   const BatchSlice slice{SequenceId{}, 0, 5, 0, &pages, LogitsWanted::kLast};
@@ -457,9 +457,9 @@ TEST_F(ModelTest, BatchesBeyondTheLimitsAreProgrammerErrors) {
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   const auto runner = load_model(*reader, *backend_, {.context_tokens = 40, .batch_tokens_max = 4, .logits_max = 2});
   ASSERT_TRUE(runner.has_value());
-  auto pool = PagePool::create(*backend_, (*runner)->kv_layout(), pages_of_each(**runner, 2));
+  auto pool = cache::PagePool::create(*backend_, (*runner)->kv_layout(), pages_of_each(**runner, 2));
   ASSERT_TRUE(pool.has_value());
-  PageTable pages;
+  cache::PageTable pages;
   ASSERT_TRUE(pool->extend(pages, 32));
   const auto step = [&](std::vector<TokenId> tokens, BatchSlice slice) {
     slice.pages = &pages;
@@ -483,17 +483,17 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   const EditedFile file("gemma2.gguf");
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   ASSERT_TRUE(reader.has_value());
-  const auto plan =
-      model_memory(*reader, *backend_, {.context_tokens = 100, .kv_type = KvType::kF16, .batch_tokens_max = 8});
+  const auto plan = model_memory(*reader, *backend_,
+                                 {.context_tokens = 100, .kv_type = kernels::KvType::kF16, .batch_tokens_max = 8});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->context_tokens, 100);
   // 4 layers, 2 heads of 32 + 32, 2 bytes; where they are int16, scales besides.
-  const bool int16 = backend_->stored_kv_type(KvType::kF16) == KvType::kI16;
+  const bool int16 = backend_->stored_kv_type(kernels::KvType::kF16) == kernels::KvType::kI16;
   EXPECT_EQ(plan->kv_layout.token_bytes(), 4 * 2 * 2 * (32 * 2 + (int16 ? 4 : 0)));
   ASSERT_EQ(plan->kv_layout.groups.size(), 2u);
-  EXPECT_EQ(plan->kv_layout.groups[0].kind, KvKind::kWindow);
+  EXPECT_EQ(plan->kv_layout.groups[0].kind, cache::KvKind::kWindow);
   EXPECT_EQ(plan->kv_layout.groups[0].window, 16);
-  EXPECT_EQ(plan->kv_layout.groups[1].kind, KvKind::kFull);
+  EXPECT_EQ(plan->kv_layout.groups[1].kind, cache::KvKind::kFull);
   EXPECT_GT(plan->stages[0].weight_bytes, 700'000);
   EXPECT_LT(plan->stages[0].weight_bytes, static_cast<int64_t>(file.bytes().size()));
   const auto more_rows = model_memory(*reader, *backend_, {.context_tokens = 100, .batch_tokens_max = 16});
@@ -506,19 +506,19 @@ TEST_F(ModelTest, MemoryPlanOfDeepSeekV4) {
   const EditedFile file("deepseek4.gguf");  // ratios 0, 0, 4, 128; rows of 64, of the index, too
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   ASSERT_TRUE(reader.has_value());
-  const ModelOptions options{.context_tokens = 256, .kv_type = KvType::kF16, .batch_tokens_max = 8};
+  const ModelOptions options{.context_tokens = 256, .kv_type = kernels::KvType::kF16, .batch_tokens_max = 8};
   const auto plan = model_memory(*reader, *backend_, options);
   ASSERT_TRUE(plan.has_value()) << plan.error().text();
   const auto runner = load_model(*reader, *backend_, options);
   ASSERT_TRUE(runner.has_value()) << runner.error().text();
-  const KvLayout& layout = (*runner)->kv_layout();
+  const cache::KvLayout& layout = (*runner)->kv_layout();
   ASSERT_EQ(layout.groups.size(), plan->kv_layout.groups.size());
   int32_t seen = 0;
   for (size_t i = 0; i < layout.groups.size(); ++i) {
-    const KvGroup& group = layout.groups[i];
+    const cache::KvGroup& group = layout.groups[i];
     const int64_t bytes = layout.page_bytes(group);
     EXPECT_EQ(bytes, plan->kv_layout.page_bytes(plan->kv_layout.groups[i]));
-    if (group.kind == KvKind::kFull) {
+    if (group.kind == cache::KvKind::kFull) {
       EXPECT_EQ(bytes, 8 * 64 * 2 + 8 * 64 * 2 + 64 * 2) << "eight rows, eight of the index, one";
     } else if (group.window == 32) {
       EXPECT_EQ(bytes, int64_t{4} * 32 * 64 * 2);
@@ -547,8 +547,8 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
   const auto file = gguf::Reader::open(path).value();
   BrokenBackend backend;
   const auto runner = load_model(file, backend, {.context_tokens = 64, .batch_tokens_max = 8}).value();
-  PagePool pool = PagePool::create(backend, runner->kv_layout(), pages_of_each(*runner, 1)).value();
-  PageTable pages;
+  cache::PagePool pool = cache::PagePool::create(backend, runner->kv_layout(), pages_of_each(*runner, 1)).value();
+  cache::PageTable pages;
   ASSERT_TRUE(pool.extend(pages, 2));
   const TokenId tokens[] = {TokenId{1}, TokenId{2}};
   for (const LogitsWanted wanted : {LogitsWanted::kNone, LogitsWanted::kLast, LogitsWanted::kHiddenAll}) {
@@ -559,13 +559,14 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
   }
   // One of two devices is enough.
   for (const bool first : {false, true}) {
-    Backend& before = first ? backend : *backend_;
-    Backend& last = first ? *backend_ : backend;
+    kernels::Backend& before = first ? backend : *backend_;
+    kernels::Backend& last = first ? *backend_ : backend;
     const PipelineStage stages[] = {{&before, 1}, {&last, 0}};
     const auto split = load_model(file, stages, {.context_tokens = 64, .batch_tokens_max = 8}).value();
-    DeviceMemory* const devices[] = {&before, &last};
-    PagePool pages_of_both = PagePool::create(devices, split->kv_layout(), pages_of_each(*split, 1)).value();
-    PageTable table;
+    kernels::DeviceMemory* const devices[] = {&before, &last};
+    cache::PagePool pages_of_both =
+        cache::PagePool::create(devices, split->kv_layout(), pages_of_each(*split, 1)).value();
+    cache::PageTable table;
     ASSERT_TRUE(pages_of_both.extend(table, 2));
     const BatchSlice slice{SequenceId{}, 0, 2, 0, &table, LogitsWanted::kLast};
     const auto view = split->step({tokens, {&slice, 1}, &pages_of_both});
@@ -593,4 +594,4 @@ TEST_F(ModelTest, ModelsAreRefusedWhereTheirOperationsAreMissing) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::model

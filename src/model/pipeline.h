@@ -10,7 +10,7 @@
 #include "model/decoder/decoder.h"
 #include "model/runner.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// The rows that a stage leaves go through host memory to the next one; the last one does all else. Which device a
 /// layer is on is settled at load and never depends on a batch (docs/architecture.md, "Same bytes").
@@ -26,20 +26,21 @@ class Pipeline final : public Runner {
     for (const auto& stage : std::span(earlier_).subspan(1)) CAIRN_TRY_VOID(stage->middle_step(batch, rows));
     return last_->last_step(batch, rows);
   }
-  Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override {
+  Result<void> keep_drafts(const cache::PagePool& pool, const BatchSlice& slice, int32_t count) override {
     for (const auto& stage : earlier_) CAIRN_TRY_VOID(stage->keep_drafts(pool, slice, count));
     return last_->keep_drafts(pool, slice, count);
   }
   bool has_mtp() const override { return last_->has_mtp(); }
   Result<LogitsView> mtp_step(const Batch& batch) override { return last_->mtp_step(batch); }
-  const KvLayout& kv_layout() const override { return last_->kv_layout(); }
+  const cache::KvLayout& kv_layout() const override { return last_->kv_layout(); }
   int64_t vocabulary() const override { return last_->vocabulary(); }
   int32_t context_tokens() const override { return last_->context_tokens(); }
   int32_t batch_tokens_max() const override { return last_->batch_tokens_max(); }
   int32_t logits_max() const override { return last_->logits_max(); }
   bool samples_on_device() const override { return last_->samples_on_device(); }
-  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
-                      std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) override {
+  Result<void> sample(std::span<const kernels::SampleRequest> samples, std::span<const kernels::LogitChange> changes,
+                      std::span<const kernels::AllowedTokens> allowed,
+                      std::span<kernels::SampleResult> sampled) override {
     return last_->sample(samples, changes, allowed, sampled);
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return last_->logits_row(row); }
@@ -53,4 +54,4 @@ class Pipeline final : public Runner {
   std::vector<float> rows_;  // [batch_tokens_max(), columns_]
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

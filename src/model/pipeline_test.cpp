@@ -17,14 +17,14 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 gguf::Reader open_model(const std::string& name) {
   return gguf::Reader::open(std::filesystem::path(test_data()) / "models" / (name + ".gguf")).value();
 }
 
-std::unique_ptr<Backend> processor() { return make_cpu_backend({.threads = 1, .isa = ""}).value(); }
+std::unique_ptr<kernels::Backend> processor() { return kernels::make_cpu_backend({.threads = 1, .isa = ""}).value(); }
 
 int32_t layers_of(const gguf::Reader& file) {
   const std::string architecture(file.metadata().string("general.architecture").value());
@@ -33,7 +33,7 @@ int32_t layers_of(const gguf::Reader& file) {
 
 class PipelineTest : public testing::Test {
  protected:
-  static ModelOptions options(KvType kv_type = KvType::kF32) {
+  static ModelOptions options(kernels::KvType kv_type = kernels::KvType::kF32) {
     return {.context_tokens = 64, .kv_type = kv_type, .batch_tokens_max = 16, .logits_max = 16};
   }
   /// Each on a backend of its own. `layers`: of each stage before the last.
@@ -49,10 +49,10 @@ class PipelineTest : public testing::Test {
   /// Logits, or hidden rows, of all positions: several rows at once, then single ones.
   std::vector<float> run(Runner& runner, LogitsWanted wanted) {
     const std::vector<int32_t> counts(runner.kv_layout().groups.size(), 2);
-    std::vector<DeviceMemory*> devices;
+    std::vector<kernels::DeviceMemory*> devices;
     for (const auto& backend : backends_) devices.push_back(backend.get());
-    PagePool pool = PagePool::create(devices, runner.kv_layout(), counts).value();
-    PageTable pages;
+    cache::PagePool pool = cache::PagePool::create(devices, runner.kv_layout(), counts).value();
+    cache::PageTable pages;
     EXPECT_TRUE(pool.extend(pages, kTokens));
     std::vector<TokenId> tokens;
     for (int32_t i = 0; i < kTokens; ++i) tokens.push_back(TokenId{3 + i * 7 % 40});
@@ -72,10 +72,10 @@ class PipelineTest : public testing::Test {
   /// Logits of steps, and of two drafts behind each.
   std::vector<float> run_with_drafts(Runner& runner) {
     const std::vector<int32_t> counts(runner.kv_layout().groups.size(), 2);
-    std::vector<DeviceMemory*> devices;
+    std::vector<kernels::DeviceMemory*> devices;
     for (const auto& backend : backends_) devices.push_back(backend.get());
-    PagePool pool = PagePool::create(devices, runner.kv_layout(), counts).value();
-    PageTable pages;
+    cache::PagePool pool = cache::PagePool::create(devices, runner.kv_layout(), counts).value();
+    cache::PageTable pages;
     EXPECT_TRUE(pool.extend(pages, kTokens + 2));
     std::vector<float> all;
     const auto take = [&](const Result<LogitsView>& view) {
@@ -99,7 +99,7 @@ class PipelineTest : public testing::Test {
   }
 
   static constexpr int32_t kTokens = 26;
-  std::vector<std::unique_ptr<Backend>> backends_;
+  std::vector<std::unique_ptr<kernels::Backend>> backends_;
 };
 
 TEST_F(PipelineTest, LogitsAreThoseOfOneBackendWhereverItIsCut) {
@@ -107,7 +107,7 @@ TEST_F(PipelineTest, LogitsAreThoseOfOneBackendWhereverItIsCut) {
                            "mistral3", "deepseek2", "deepseek32", "gpt2", "falcon-40b", "cohere2", "quant-llama-q4_k_m",
                            "gpt-oss", "gemma4-dense", "gemma4-moe", "deepseek4", "deepseek4-hash"}) {
     const gguf::Reader file = open_model(name);
-    for (const KvType kv_type : {KvType::kF32, KvType::kF16}) {
+    for (const kernels::KvType kv_type : {kernels::KvType::kF32, kernels::KvType::kF16}) {
       const auto whole = load_model(file, stages({}), options(kv_type)).value();
       const std::vector<float> expected = run(*whole, LogitsWanted::kAll);
       ASSERT_EQ(std::ssize(expected), kTokens * whole->vocabulary());
@@ -163,12 +163,12 @@ TEST_F(PipelineTest, LogitsOfManyStagesAreThoseOfOneBackendToo) {
   for (const char* name : {"gemma3", "deepseek32"}) {  // with windows and without; with an index
     const gguf::Reader file = open_model(name);
     const int32_t layers = layers_of(file);
-    const auto whole = load_model(file, stages({}), options(KvType::kF16)).value();
+    const auto whole = load_model(file, stages({}), options(kernels::KvType::kF16)).value();
     const std::vector<float> expected = run(*whole, LogitsWanted::kAll);
     const std::vector<int32_t> single(static_cast<size_t>(layers) - 1, 1);  // a backend for each layer
     for (const std::vector<int32_t>& parts : {single, {1, layers - 2}, {layers - 2, 1}}) {
       SCOPED_TRACE(fmt::format("{}, {} stages before the last", name, parts.size()));
-      const auto split = load_model(file, stages(parts), options(KvType::kF16));
+      const auto split = load_model(file, stages(parts), options(kernels::KvType::kF16));
       ASSERT_TRUE(split.has_value()) << split.error().text();
       EXPECT_EQ(run(**split, LogitsWanted::kAll), expected);
     }
@@ -248,4 +248,4 @@ TEST_F(PipelineTest, WhatCannotBeCutIsRefused) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::model

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "model/metadata_reader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 Result<Pooling> read_pooling(const gguf::Reader& file, Pooling missing) {
   CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
@@ -36,4 +36,4 @@ std::vector<float> PoolingAccumulator::vector() const {
   return result;
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "gguf/reader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// The numbers are those of "<architecture>.pooling_type".
 enum class Pooling {
@@ -52,4 +52,4 @@ class PoolingAccumulator {
   std::vector<double> sums_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -11,7 +11,7 @@
 #include "kernels/sampler_operations.h"
 #include "model/pooling.h"
 
-namespace cairn {
+namespace cairn::model {
 
 enum class LogitsWanted {
   kNone,  ///< more of this prompt follows
@@ -29,7 +29,7 @@ struct BatchSlice {
   int32_t row_begin = 0;
   int32_t rows = 0;
   int32_t position_begin = 0;
-  const PageTable* pages = nullptr;
+  const cache::PageTable* pages = nullptr;
   LogitsWanted logits = LogitsWanted::kLast;
   /// Number of draft rows at the end: recurrent states stay as they are before them until keep_drafts().
   int32_t drafts = 0;
@@ -42,8 +42,8 @@ struct BatchSlice {
 struct Batch {
   std::span<const TokenId> tokens;  ///< all rows of all slices, flat
   std::span<const BatchSlice> slices;
-  const PagePool* pool = nullptr;  ///< whose pages the slices' tables name
-  bool keep_logits = false;        ///< rows of logits are not read, but left for sample() and logits_row()
+  const cache::PagePool* pool = nullptr;  ///< whose pages the slices' tables name
+  bool keep_logits = false;               ///< rows of logits are not read, but left for sample() and logits_row()
 };
 
 /// Logits [rows wanted, vocabulary], in order of the slices; valid until the next step.
@@ -68,10 +68,10 @@ class Runner {
   virtual Result<LogitsView> step(const Batch& batch) = 0;
   /// The first `count` drafts of a slice of the last step are right: recurrent states become those behind them. At most
   /// once for each slice, before the next step. Errors: those of step().
-  virtual Result<void> keep_drafts(const PagePool& /*pool*/, const BatchSlice& /*slice*/, int32_t /*count*/) {
+  virtual Result<void> keep_drafts(const cache::PagePool& /*pool*/, const BatchSlice& /*slice*/, int32_t /*count*/) {
     return {};
   }
-  virtual const KvLayout& kv_layout() const = 0;
+  virtual const cache::KvLayout& kv_layout() const = 0;
   virtual int64_t vocabulary() const = 0;
   /// Positions that a sequence may have.
   virtual int32_t context_tokens() const = 0;
@@ -83,8 +83,10 @@ class Runner {
   virtual bool samples_on_device() const { return false; }
   /// Samples from rows of the last step, which kept its logits; those come back as they were, but for tokens that may
   /// not be sampled where `allowed` has the row. `sampled` has a place for each of `samples`. Errors: those of step().
-  virtual Result<void> sample(std::span<const SampleRequest> /*samples*/, std::span<const LogitChange> /*changes*/,
-                              std::span<const AllowedTokens> /*allowed*/, std::span<SampleResult> /*sampled*/) {
+  virtual Result<void> sample(std::span<const kernels::SampleRequest> /*samples*/,
+                              std::span<const kernels::LogitChange> /*changes*/,
+                              std::span<const kernels::AllowedTokens> /*allowed*/,
+                              std::span<kernels::SampleResult> /*sampled*/) {
     return fail(Code::kUnsupported, "the model's logits are not kept");
   }
   /// One of those rows, valid until the next step. Errors: those of step().
@@ -109,4 +111,4 @@ class Runner {
   virtual float rank(std::span<const float> /*hidden*/) const { return 0; }
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

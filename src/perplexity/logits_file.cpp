@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::perplexity {
 namespace {
 
 constexpr std::string_view kMagic = "_logits_";
@@ -194,4 +194,4 @@ Result<void> LogitsFileWriter::finish() {
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::perplexity

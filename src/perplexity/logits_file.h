@@ -21,7 +21,7 @@
 #include "base/ids.h"
 #include "base/system/mapped_file.h"
 
-namespace cairn {
+namespace cairn::perplexity {
 
 /// Windows of fewer tokens have no position that counts.
 inline constexpr int32_t kWindowTokensMin = 3;
@@ -102,4 +102,4 @@ class LogitsFileWriter {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::perplexity

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn {
+namespace cairn::perplexity {
 namespace {
 
 template <class T>
@@ -110,4 +110,4 @@ TEST(LogitsFile, AWrittenFileReadsBackTheSame) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::perplexity

@@ -7,7 +7,7 @@
 #include "sampling/block_loops.h"
 #include "sampling/logit_scan.h"
 
-namespace cairn {
+namespace cairn::perplexity {
 namespace {
 
 // Entries processed at a time: their intermediate results stay in the first-level cache.
@@ -39,7 +39,7 @@ double divergence_of(const float* log_p, const float* p, const float* logits, si
 }  // namespace
 
 LogSum log_sum(std::span<const float> logits) {
-  const BlockLoops& loops = usable_block_loops().front();
+  const sampling::BlockLoops& loops = sampling::usable_block_loops().front();
   LogSum result{.largest = loops.largest(logits.data(), logits.size())};
   double total = 0;
   float weights[kBlockLogits];
@@ -60,7 +60,7 @@ double negative_log_probability(std::span<const float> logits, const LogSum& sum
 
 void compare_row(std::span<const float> logits, const LogSum& sum, const LogitsRecord& base, TokenId token,
                  std::vector<float>& block_max, PositionScore& score) {
-  const BlockLoops& loops = usable_block_loops().front();
+  const sampling::BlockLoops& loops = sampling::usable_block_loops().front();
   uint16_t codes[kBlockLogits];
   float log_p[kBlockLogits];
   float p[kBlockLogits];
@@ -81,8 +81,8 @@ void compare_row(std::span<const float> logits, const LogSum& sum, const LogitsR
   }
   score.base_nll = -static_cast<double>(base.log_probability(index(token)));
   score.divergence = divergence;
-  const float largest = scan_maxima(logits, block_max);
-  score.same_first = index(scan_first(logits, block_max, largest)) == static_cast<int32_t>(largest_at);
+  const float largest = sampling::scan_maxima(logits, block_max);
+  score.same_first = index(sampling::scan_first(logits, block_max, largest)) == static_cast<int32_t>(largest_at);
 }
 
-}  // namespace cairn
+}  // namespace cairn::perplexity

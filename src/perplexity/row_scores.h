@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "perplexity/logits_file.h"
 
-namespace cairn {
+namespace cairn::perplexity {
 
 /// The normaliser of a row of logits: entry i has the log-probability (logits[i] - largest) - log_sum.
 struct LogSum {
@@ -38,4 +38,4 @@ double negative_log_probability(std::span<const float> logits, const LogSum& sum
 void compare_row(std::span<const float> logits, const LogSum& sum, const LogitsRecord& base, TokenId token,
                  std::vector<float>& block_max, PositionScore& score);
 
-}  // namespace cairn
+}  // namespace cairn::perplexity

@@ -9,7 +9,7 @@
 
 #include "perplexity/statistics.h"
 
-namespace cairn {
+namespace cairn::perplexity {
 namespace {
 
 struct Comparison {
@@ -114,4 +114,4 @@ TEST(PerplexityStatistics, PerplexityErrorAndComparisonFollowTheirFormulas) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::perplexity

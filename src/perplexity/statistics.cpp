@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-namespace cairn {
+namespace cairn::perplexity {
 namespace {
 
 // Mean of value(score) and its standard error, in two passes: squaring the differences from the mean loses no digits.
@@ -84,4 +84,4 @@ ModelComparison compare_models(std::span<const PositionScore> scores) {
   return result;
 }
 
-}  // namespace cairn
+}  // namespace cairn::perplexity

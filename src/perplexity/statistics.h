@@ -8,7 +8,7 @@
 
 #include "perplexity/row_scores.h"
 
-namespace cairn {
+namespace cairn::perplexity {
 
 struct Estimate {
   double value = 0;
@@ -39,4 +39,4 @@ struct ModelComparison {
 /// `scores` is not empty and has a base's scores.
 ModelComparison compare_models(std::span<const PositionScore> scores);
 
-}  // namespace cairn
+}  // namespace cairn::perplexity

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::perplexity {
 namespace {
 
 // Rows per step beyond which steps get no faster per row.
@@ -21,7 +21,7 @@ int32_t even_part(int32_t rows, int32_t part_max) {
 
 class Scorer {
  public:
-  Scorer(Runner& runner, PagePool& pool, ThreadPool& threads, std::span<const TokenId> tokens,
+  Scorer(model::Runner& runner, cache::PagePool& pool, ThreadPool& threads, std::span<const TokenId> tokens,
          const ScoreOptions& options)
       : runner_(runner), pool_(pool), threads_(threads), tokens_(tokens), options_(options), windows_(options.windows) {
     total_ = std::min(windows_.of(std::ssize(tokens)), options.windows_max);
@@ -33,7 +33,7 @@ class Scorer {
     for (int32_t begin = 0; begin < total_; begin += options_.at_once) {
       const int32_t end = std::min(begin + options_.at_once, total_);
       auto done = run_group(begin, end);
-      for (PageTable& pages : pages_) pool_.release(pages);
+      for (cache::PageTable& pages : pages_) pool_.release(pages);
       CAIRN_TRY_VOID(std::move(done));
       report(end);
     }
@@ -44,7 +44,7 @@ class Scorer {
   // Runs windows [begin, end) side by side.
   Result<void> run_group(int32_t begin, int32_t end) {
     pages_.resize(static_cast<size_t>(end - begin));
-    for (PageTable& pages : pages_) {
+    for (cache::PageTable& pages : pages_) {
       if (!pool_.extend(pages, windows_.tokens - 1)) return fail(Code::kInternal, "the page pool is too small");
     }
     const int32_t counted_begin = windows_.counted_begin();
@@ -52,13 +52,13 @@ class Scorer {
     const int32_t batch_tokens_max = runner_.batch_tokens_max() / at_once;
     for (int32_t position = 0; position < counted_begin;) {
       const int32_t rows = even_part(counted_begin - position, batch_tokens_max);
-      CAIRN_TRY_VOID(step(begin, position, rows, LogitsWanted::kNone));
+      CAIRN_TRY_VOID(step(begin, position, rows, model::LogitsWanted::kNone));
       position += rows;
     }
     const int32_t logits_max = std::min(runner_.batch_tokens_max(), runner_.logits_max()) / at_once;
     for (int32_t position = counted_begin; position < windows_.tokens - 1;) {
       const int32_t rows = even_part(windows_.tokens - 1 - position, logits_max);
-      CAIRN_TRY(const LogitsView logits, step(begin, position, rows, LogitsWanted::kAll));
+      CAIRN_TRY(const model::LogitsView logits, step(begin, position, rows, model::LogitsWanted::kAll));
       CAIRN_TRY_VOID(score(logits, begin, position, rows));
       position += rows;
     }
@@ -66,7 +66,7 @@ class Scorer {
   }
 
   // Runs the next `rows` rows of every window of the group that begins with window `begin`.
-  Result<LogitsView> step(int32_t begin, int32_t position, int32_t rows, LogitsWanted wanted) {
+  Result<model::LogitsView> step(int32_t begin, int32_t position, int32_t rows, model::LogitsWanted wanted) {
     batch_tokens_.clear();
     slices_.clear();
     for (size_t i = 0; i < pages_.size(); ++i) {
@@ -82,7 +82,7 @@ class Scorer {
   }
 
   // Scores logits of `rows` rows from `position` on, of every window of the group.
-  Result<void> score(const LogitsView& logits, int32_t begin, int32_t position, int32_t rows) {
+  Result<void> score(const model::LogitsView& logits, int32_t begin, int32_t position, int32_t rows) {
     CAIRN_CHECK(logits.rows() == static_cast<int64_t>(pages_.size()) * rows);
     const int32_t counted = windows_.counted();
     const auto place_of = [&](int64_t row) {  // index among all scores
@@ -129,8 +129,8 @@ class Scorer {
     options_.progress({done, total_, std::exp(nll_sum_ / (static_cast<double>(done) * windows_.counted()))});
   }
 
-  Runner& runner_;
-  PagePool& pool_;
+  model::Runner& runner_;
+  cache::PagePool& pool_;
   ThreadPool& threads_;
   std::span<const TokenId> tokens_;
   const ScoreOptions& options_;
@@ -139,9 +139,9 @@ class Scorer {
   double nll_sum_ = 0;
   std::vector<PositionScore> scores_;
   // Page tables of the group that runs.
-  std::vector<PageTable> pages_;
+  std::vector<cache::PageTable> pages_;
   std::vector<TokenId> batch_tokens_;
-  std::vector<BatchSlice> slices_;
+  std::vector<model::BatchSlice> slices_;
   std::vector<LogitsRecord> bases_;
   std::vector<std::byte> records_;
   std::vector<std::vector<float>> block_max_;  // per member of the pool
@@ -165,17 +165,17 @@ WindowBatch plan_batch(const Windows& windows, int64_t vocabulary) {
   return {kStepRows, std::min(logit_rows, windows.counted() * at_once), at_once};
 }
 
-std::vector<int32_t> window_pages(const KvLayout& layout, const Windows& windows, int32_t at_once) {
+std::vector<int32_t> window_pages(const cache::KvLayout& layout, const Windows& windows, int32_t at_once) {
   std::vector<int32_t> pages;
-  for (const KvGroup& group : layout.groups) {
-    pages.push_back(at_once * (group.kind == KvKind::kState ? 1 : pages_for(windows.tokens)));
+  for (const cache::KvGroup& group : layout.groups) {
+    pages.push_back(at_once * (group.kind == cache::KvKind::kState ? 1 : cache::pages_for(windows.tokens)));
   }
   return pages;
 }
 
-Result<std::vector<PositionScore>> score_windows(Runner& runner, PagePool& pool, ThreadPool& threads,
+Result<std::vector<PositionScore>> score_windows(model::Runner& runner, cache::PagePool& pool, ThreadPool& threads,
                                                  std::span<const TokenId> tokens, const ScoreOptions& options) {
   return Scorer(runner, pool, threads, tokens, options).run();
 }
 
-}  // namespace cairn
+}  // namespace cairn::perplexity

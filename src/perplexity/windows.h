@@ -19,7 +19,7 @@
 #include "perplexity/logits_file.h"
 #include "perplexity/row_scores.h"
 
-namespace cairn {
+namespace cairn::perplexity {
 
 /// How a text is cut into windows.
 struct Windows {
@@ -44,7 +44,7 @@ struct WindowBatch {
 };
 WindowBatch plan_batch(const Windows& windows, int64_t vocabulary);
 /// Pages of every KV group for that many windows at the same time, for PagePool::create.
-std::vector<int32_t> window_pages(const KvLayout& layout, const Windows& windows, int32_t at_once);
+std::vector<int32_t> window_pages(const cache::KvLayout& layout, const Windows& windows, int32_t at_once);
 
 struct WindowProgress {
   int32_t windows_done = 0;
@@ -63,7 +63,7 @@ struct ScoreOptions {
 
 /// Scores of every window's counted positions, one window after the other. `tokens` has at least one window. Errors:
 /// those of the runner and of the files; kCorruptFile (a logit is NaN or infinite).
-Result<std::vector<PositionScore>> score_windows(Runner& runner, PagePool& pool, ThreadPool& threads,
+Result<std::vector<PositionScore>> score_windows(model::Runner& runner, cache::PagePool& pool, ThreadPool& threads,
                                                  std::span<const TokenId> tokens, const ScoreOptions& options);
 
-}  // namespace cairn
+}  // namespace cairn::perplexity

@@ -10,7 +10,7 @@
 
 #include "quant/float_formats.h"  // IWYU pragma: export
 
-namespace cairn {
+namespace cairn::quant {
 
 #pragma pack(push, 1)
 
@@ -199,4 +199,4 @@ struct BlockQ2_0 {
 
 #pragma pack(pop)
 
-}  // namespace cairn
+}  // namespace cairn::quant

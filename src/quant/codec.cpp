@@ -8,7 +8,7 @@
 #include "quant/decode.h"
 #include "quant/encode.h"
 
-namespace cairn {
+namespace cairn::quant {
 namespace {
 
 // The blocks of a file follow each other without padding.
@@ -100,4 +100,4 @@ void encode_row(TensorType type, std::span<const float> in, std::span<std::byte>
   encoder->encode(in, blocks.data());
 }
 
-}  // namespace cairn
+}  // namespace cairn::quant

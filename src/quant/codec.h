@@ -8,7 +8,7 @@
 
 #include "base/tensor_type.h"
 
-namespace cairn {
+namespace cairn::quant {
 
 /// Whether decode_row supports the type: all of tensor_types() but the integer types and F64.
 bool can_decode(TensorType type);
@@ -27,4 +27,4 @@ float encodable_max(TensorType type);
 /// elements.
 void encode_row(TensorType type, std::span<const float> in, std::span<std::byte> blocks);
 
-}  // namespace cairn
+}  // namespace cairn::quant

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn {
+namespace cairn::quant {
 namespace {
 
 constexpr int64_t kElements = 1 << 18;
@@ -50,4 +50,4 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::quant

@@ -11,7 +11,7 @@
 #include "quant/blocks.h"
 #include "quant/test_data.h"
 
-namespace cairn {
+namespace cairn::quant {
 namespace {
 
 const std::string kCodecFixtures = test_data("/quants/");
@@ -133,4 +133,4 @@ TEST(Codec, DecodesAnyBytesAtAnyAlignment) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::quant

@@ -10,7 +10,7 @@
 #include "quant/codec.h"
 #include "quant/test_data.h"
 
-namespace cairn {
+namespace cairn::quant {
 namespace {
 
 const std::string kFolder = test_data("/quants/");
@@ -170,4 +170,4 @@ TEST(Encode, TheBytesOfABlockDependOnItsElementsOnly) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::quant

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace cairn {
+namespace cairn::quant {
 
 /// Converts IEEE binary16 to binary32 exactly; NaN payloads are kept.
 static inline float half_to_float(uint16_t half) {
@@ -95,4 +95,4 @@ static inline uint8_t even_signs(uint32_t set) {
   return static_cast<uint8_t>(set | static_cast<uint32_t>(__builtin_parity(set)) << 7);
 }
 
-}  // namespace cairn
+}  // namespace cairn::quant

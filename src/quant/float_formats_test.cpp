@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-namespace cairn {
+namespace cairn::quant {
 namespace {
 
 // The value by definition, in double precision: sign, 5 bits of exponent, 10 of fraction.
@@ -109,4 +109,4 @@ TEST(FloatFormats, SignSetsHaveEvenParity) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::quant

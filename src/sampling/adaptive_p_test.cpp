@@ -10,7 +10,7 @@
 #include "sampling/random.h"
 #include "sampling/sampler.h"
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 struct WeighedToken {
@@ -138,4 +138,4 @@ TEST(AdaptiveP, LeavesOutWhatIsBannedAndReportsWhatItSampledFrom) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 // Independent maxima and sums, so that loops over them are vectorised.
@@ -113,4 +113,4 @@ std::span<const BlockLoops> usable_block_loops() {
   return usable;
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

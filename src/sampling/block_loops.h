@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::sampling {
 
 struct BlockLoops {
   std::string_view name;
@@ -19,4 +19,4 @@ struct BlockLoops {
 /// The versions that this processor can run, the widest first.
 std::span<const BlockLoops> usable_block_loops();
 
-}  // namespace cairn
+}  // namespace cairn::sampling

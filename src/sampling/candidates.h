@@ -6,7 +6,7 @@
 
 #include "base/ids.h"
 
-namespace cairn {
+namespace cairn::sampling {
 
 struct Candidate {
   TokenId token = kNoToken;
@@ -30,4 +30,4 @@ struct SamplerScratch {
   void reserve(int32_t vocabulary);
 };
 
-}  // namespace cairn
+}  // namespace cairn::sampling

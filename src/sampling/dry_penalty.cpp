@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 // common[i]: how many tokens the end of `tokens` and the end of what is i shorter have in common; [0] is not set. The Z
@@ -27,7 +27,7 @@ void common_suffixes(std::span<const TokenId> tokens, std::vector<int32_t>& comm
 
 }  // namespace
 
-DryPenalty::DryPenalty(const DryParams& params, int32_t vocabulary, const Tokenizer* tokenizer,
+DryPenalty::DryPenalty(const DryParams& params, int32_t vocabulary, const tokenizer::Tokenizer* tokenizer,
                        std::span<const TokenId> prompt)
     : params_(params),
       tokenizer_(tokenizer),
@@ -114,4 +114,4 @@ float DryPenalty::penalty(int32_t length) const {
   return static_cast<float>(std::min(kMost, params_.multiplier * grown));
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

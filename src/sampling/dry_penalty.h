@@ -12,7 +12,7 @@
 #include "sampling/sampling_params.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::sampling {
 
 /// State of one request; it follows from the request's tokens alone. Not thread-safe.
 class DryPenalty {
@@ -24,7 +24,8 @@ class DryPenalty {
 
   /// `tokenizer` gives the text of tokens, for breakers; null: nothing breaks a sequence. It outlives this. Allocates
   /// all that is needed later.
-  DryPenalty(const DryParams& params, int32_t vocabulary, const Tokenizer* tokenizer, std::span<const TokenId> prompt);
+  DryPenalty(const DryParams& params, int32_t vocabulary, const tokenizer::Tokenizer* tokenizer,
+             std::span<const TokenId> prompt);
 
   void remember(TokenId token);
   /// The tokens to penalise next, each once. Valid until the next call.
@@ -44,7 +45,7 @@ class DryPenalty {
   void find_last_break(std::span<const TokenId> prompt);
 
   DryParams params_;
-  const Tokenizer* tokenizer_;
+  const tokenizer::Tokenizer* tokenizer_;
   size_t window_;
   size_t breaker_bytes_ = 0;      // of the longest breaker
   std::vector<TokenId> tokens_;   // the last window_ of them count; twice as many fit before they are moved
@@ -55,4 +56,4 @@ class DryPenalty {
   std::vector<Match> matches_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::sampling

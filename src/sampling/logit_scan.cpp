@@ -6,7 +6,7 @@
 
 #include "sampling/block_loops.h"
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
@@ -97,4 +97,4 @@ void select_at_least(std::span<const float> logits, std::span<const float> block
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -10,7 +10,7 @@
 #include "base/ids.h"
 #include "sampling/candidates.h"
 
-namespace cairn {
+namespace cairn::sampling {
 
 /// Logits per block: a block's part of a row stays in the first-level cache, and its maximum costs 1/256 more memory.
 inline constexpr size_t kScanBlock = 256;
@@ -35,4 +35,4 @@ void select_top_k(std::span<const float> logits, std::span<const float> block_ma
 void select_at_least(std::span<const float> logits, std::span<const float> block_max, double threshold,
                      std::vector<Candidate>& out);
 
-}  // namespace cairn
+}  // namespace cairn::sampling

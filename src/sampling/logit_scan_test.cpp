@@ -10,7 +10,7 @@
 #include "sampling/block_loops.h"
 #include "sampling/random.h"
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 TEST(Random, MatchesThePublishedSplitMix64) {
@@ -140,4 +140,4 @@ TEST(LogitScan, SelectionsAgreeWithSorting) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::sampling

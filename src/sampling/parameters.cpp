@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 constexpr double kMost = SamplingParameter::kNoHigh;
@@ -295,4 +295,4 @@ void GivenParameters::apply(SamplingParams& sampling) const {
   if (steps) sampling.steps = *steps;
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "sampling/sampling_params.h"
 
-namespace cairn {
+namespace cairn::sampling {
 
 struct SamplingParameter {
   using Member =
@@ -93,4 +93,4 @@ class GivenParameters {
   std::map<std::string_view, double> values_;  // by the names of rows
 };
 
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -15,7 +15,7 @@
 #include "base/testing/test_data.h"
 #include "sampling/sampler.h"
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 const SamplingParameter& row_named(std::string_view name) {
@@ -251,4 +251,4 @@ TEST(SamplingParameters, AreOfferedByTheServersPage) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cairn {
+namespace cairn::sampling {
 
 /// A bijection of 64 bits whose every output bit depends on every input bit (the finaliser of SplitMix64, Steele, Lea
 /// and Flood 2014).
@@ -20,4 +20,4 @@ constexpr double uniform(uint64_t seed, uint64_t i) {
   return static_cast<double>(mix_bits(state) >> 11) * 0x1p-53;
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -12,10 +12,10 @@
 #include "sampling/random.h"
 #include "sampling/truncation.h"
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
-static_assert(kTopLogprobsMax <= kSampleTopMax);
+static_assert(kTopLogprobsMax <= kernels::kSampleTopMax);
 
 constexpr double kLeastMass = 1e-9;  // of which the most likely token has more
 constexpr float kLogitMost = 1e30f;  // of what a step changes: it stays finite
@@ -84,7 +84,7 @@ double log_sum_exp(std::span<const float> logits, float largest, SamplerScratch&
 }  // namespace
 
 Sampler::Sampler(const SamplingParams& params, int32_t vocabulary, std::span<const TokenId> prompt,
-                 SamplerScratch* scratch, const Tokenizer* tokenizer)
+                 SamplerScratch* scratch, const tokenizer::Tokenizer* tokenizer)
     : params_(params),
       vocabulary_(vocabulary),
       tokenizer_(tokenizer),
@@ -531,13 +531,13 @@ Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> 
 
 bool Sampler::can_sample_on_device(std::span<const TokenId> banned) const {
   if (!default_order_ || params_.typical_p < 1 || dry_ || (reports() && params_.filtered_logprobs)) return false;
-  return params_.logit_bias.size() + recent_.size() + banned.size() <= kSampleChangesMax;
+  return params_.logit_bias.size() + recent_.size() + banned.size() <= kernels::kSampleChangesMax;
 }
 
-SampleRequest Sampler::request_for(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
-                                   std::vector<LogitChange>& changes) {
+kernels::SampleRequest Sampler::request_for(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
+                                            std::vector<kernels::LogitChange>& changes) {
   CAIRN_DCHECK(can_sample_on_device(banned) && (ahead == 0 || knows_later_requests()));
-  SampleRequest request;
+  kernels::SampleRequest request;
   request.row = row;
   request.changes = static_cast<int32_t>(changes.size());
   for (const auto& [token, bias] : params_.logit_bias) changes.push_back({index(token), bias});
@@ -556,8 +556,9 @@ SampleRequest Sampler::request_for(int32_t row, int32_t ahead, std::span<const T
   return request;
 }
 
-SampleRequest Sampler::request_for_forced(int32_t row, TokenId token, const std::vector<LogitChange>& changes) const {
-  SampleRequest request;
+kernels::SampleRequest Sampler::request_for_forced(int32_t row, TokenId token,
+                                                   const std::vector<kernels::LogitChange>& changes) const {
+  kernels::SampleRequest request;
   request.row = row;
   request.changes = static_cast<int32_t>(changes.size());
   request.forced = index(token);
@@ -565,17 +566,16 @@ SampleRequest Sampler::request_for_forced(int32_t row, TokenId token, const std:
   return request;
 }
 
-Sampled Sampler::take(const SampleResult& result) {
-  CAIRN_DCHECK(result.token != SampleResult::kNeedsHost);
-  if (result.token == SampleResult::kNoCandidate) return {};
+Sampled Sampler::take(const kernels::SampleResult& result) {
+  CAIRN_DCHECK(result.token != kernels::SampleResult::kNeedsHost);
+  if (result.token == kernels::SampleResult::kNoCandidate) return {};
   Sampled sampled;
   sampled.token = TokenId{result.token};
   if (reports()) {
     const double total = result.largest + std::log(result.sum);
     sampled.logprob = static_cast<float>(result.logit - total);
-    for (const SampleResult::TopToken& each : std::span(result.top).first(static_cast<size_t>(result.top_logprobs))) {
+    for (const auto& each : std::span(result.top).first(static_cast<size_t>(result.top_logprobs)))
       sampled.top.push_back({TokenId{each.token}, static_cast<float>(each.logit - total)});
-    }
   }
   count_sampled(sampled.token);
   return sampled;
@@ -597,4 +597,4 @@ std::vector<std::pair<TokenId, float>> Sampler::distribution(std::span<const flo
   return result;
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -21,7 +21,7 @@
 #include "sampling/dry_penalty.h"
 #include "sampling/sampling_params.h"  // IWYU pragma: export
 
-namespace cairn {
+namespace cairn::sampling {
 
 struct TokenLogprob {
   TokenId token = kNoToken;
@@ -44,7 +44,7 @@ class Sampler {
   /// samplers on one thread, which outlives this; null: the sampler has its own. `tokenizer` outlives this; null: no
   /// text breaks DRY's sequences. Afterwards only reported log-probabilities allocate.
   Sampler(const SamplingParams& params, int32_t vocabulary, std::span<const TokenId> prompt,
-          SamplerScratch* scratch = nullptr, const Tokenizer* tokenizer = nullptr);
+          SamplerScratch* scratch = nullptr, const tokenizer::Tokenizer* tokenizer = nullptr);
 
   /// logits [vocabulary] are not changed. NaN logits count as -infinity; if any are +infinity, only those are
   /// candidates, with equal probability. `banned` tokens are masked, and those whose bit
@@ -65,11 +65,12 @@ class Sampler {
   bool reports() const { return params_.logprobs || params_.top_logprobs > 0; }
   /// The request for the sample `ahead` tokens after the next one, from row number `row`. Its changes are added to
   /// `changes`.
-  SampleRequest request_for(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
-                            std::vector<LogitChange>& changes);
-  SampleRequest request_for_forced(int32_t row, TokenId token, const std::vector<LogitChange>& changes) const;
+  kernels::SampleRequest request_for(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
+                                     std::vector<kernels::LogitChange>& changes);
+  kernels::SampleRequest request_for_forced(int32_t row, TokenId token,
+                                            const std::vector<kernels::LogitChange>& changes) const;
   /// Continues with the result of a request; it is not SampleResult::kNeedsHost.
-  Sampled take(const SampleResult& result);
+  Sampled take(const kernels::SampleResult& result);
 
   /// The candidates and probabilities from which sample() would choose next, most likely first. For tests and
   /// inspection.
@@ -102,7 +103,7 @@ class Sampler {
 
   SamplingParams params_;
   int32_t vocabulary_;
-  const Tokenizer* tokenizer_;
+  const tokenizer::Tokenizer* tokenizer_;
   std::vector<TokenId> recent_;  // ring buffer of the last penalty_last tokens
   size_t recent_max_ = 0;        // 0: no penalties
   size_t recent_next_ = 0;
@@ -127,4 +128,4 @@ class Sampler {
   double temperature_ = 1;                    // at which the candidates that are left are weighed
 };
 
-}  // namespace cairn
+}  // namespace cairn::sampling

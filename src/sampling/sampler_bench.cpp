@@ -8,7 +8,7 @@
 
 #include "sampling/random.h"
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 constexpr int32_t kVocabulary = 151'936;  // Qwen 2 and 3
@@ -52,4 +52,4 @@ BENCHMARK_CAPTURE(run, mirostat_2, with([](SamplingParams& p) { p.mirostat = 2; 
 BENCHMARK_CAPTURE(run, logprobs_20, with([](SamplingParams& p) { p.logprobs = true, p.top_logprobs = 20; }));
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -12,29 +12,29 @@
 #include "sampling/random.h"
 #include "sampling/sampler.h"
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 // A vocabulary of given texts.
-class Pieces final : public Tokenizer {
+class Pieces final : public tokenizer::Tokenizer {
  public:
   explicit Pieces(std::vector<std::string> pieces, TokenId end = kNoToken) : pieces_(std::move(pieces)) {
     special_.eot = end;
   }
-  Result<std::vector<TokenId>> encode(std::string_view, EncodeOptions) const override {
+  Result<std::vector<TokenId>> encode(std::string_view, tokenizer::EncodeOptions) const override {
     return fail(Code::kUnsupported, "not needed here");
   }
   std::string_view piece(TokenId id, bool) const override { return pieces_[static_cast<size_t>(index(id))]; }
   std::string decode(std::span<const TokenId>, bool) const override { return {}; }
   int32_t size() const override { return static_cast<int32_t>(pieces_.size()); }
-  const SpecialTokens& special() const override { return special_; }
+  const tokenizer::SpecialTokens& special() const override { return special_; }
   bool ends_generation(TokenId id) const override { return id == special_.eot; }
   bool is_special(TokenId) const override { return false; }
   std::string_view entry(TokenId id) const override { return piece(id, true); }
 
  private:
   std::vector<std::string> pieces_;
-  SpecialTokens special_;
+  tokenizer::SpecialTokens special_;
 };
 
 struct Entry {
@@ -509,4 +509,4 @@ TEST(SamplerSteps, NamesAndLettersAreThoseOfLlamaCpp) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -549,4 +549,4 @@ TEST(Sampler, MasksTokensBehindTheLastWordOfTheMask) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 struct StepName {
@@ -86,4 +86,4 @@ std::string no_sampler_step(std::string_view shown) {
   return fmt::format("has no step {}; there are {}or letters of \"{}\"", shown, names, kStepLetters);
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

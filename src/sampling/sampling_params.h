@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 
-namespace cairn {
+namespace cairn::sampling {
 
 inline constexpr int32_t kTopLogprobsMax = 20;
 inline constexpr size_t kLogitBiasMax = 1'024;
@@ -99,4 +99,4 @@ struct SamplingParams {
   Result<void> validate(int32_t vocabulary) const;
 };
 
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -4,9 +4,9 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::sampling {
 
-TextBan::TextBan(const Tokenizer& tokenizer, std::span<const std::string_view> texts) {
+TextBan::TextBan(const tokenizer::Tokenizer& tokenizer, std::span<const std::string_view> texts) {
   for (const std::string_view text : texts) {
     CAIRN_CHECK(!text.empty() && text.size() <= kBannedTextBytesMax);
     texts_.push_back({std::string(text), std::vector<std::vector<TokenId>>(text.size())});
@@ -37,4 +37,4 @@ void TextBan::next(std::string_view tail, std::vector<TokenId>& banned) const {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -9,7 +9,7 @@
 #include "base/ids.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::sampling {
 
 inline constexpr size_t kBannedTextBytesMax = 256;
 
@@ -17,7 +17,7 @@ inline constexpr size_t kBannedTextBytesMax = 256;
 class TextBan {
  public:
   /// `texts`: each of 1 to kBannedTextBytesMax bytes.
-  TextBan(const Tokenizer& tokenizer, std::span<const std::string_view> texts);
+  TextBan(const tokenizer::Tokenizer& tokenizer, std::span<const std::string_view> texts);
 
   /// Number of bytes at the answer's end that next() needs.
   size_t tail_bytes() const { return tail_bytes_; }
@@ -36,4 +36,4 @@ class TextBan {
   size_t tail_bytes_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::sampling

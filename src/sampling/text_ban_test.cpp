@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 class TextBanTest : public testing::Test {
@@ -14,11 +14,11 @@ class TextBanTest : public testing::Test {
   void SetUp() override {
     auto file = gguf::Reader::open(test_data("/trained/stories260K-f32.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    auto tokenizer = Tokenizer::load(file->metadata());
+    auto tokenizer = tokenizer::Tokenizer::load(file->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
     tokenizer_ = std::move(*tokenizer);
   }
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
 };
 
 // Random walks over the vocabulary that prefer tokens which continue the text: with the ban it never appears, and only
@@ -55,4 +55,4 @@ TEST_F(TextBanTest, TheBanKeepsEveryTokenSequenceFromSpellingTheText) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::sampling

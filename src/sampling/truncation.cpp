@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 float largest_logit(const std::vector<Candidate>& candidates) {
@@ -59,7 +59,7 @@ void keep_mass(std::vector<Candidate>& candidates, double mass, size_t min_keep,
 }
 
 // Gives the probability of a candidate to a likelier one where the text of one begins that of the other.
-void merge_beginnings(std::vector<Candidate>& candidates, const Tokenizer& tokenizer) {
+void merge_beginnings(std::vector<Candidate>& candidates, const tokenizer::Tokenizer& tokenizer) {
   const auto takes_part = [&](const Candidate& candidate) {
     return candidate.probability > 0 && !tokenizer.ends_generation(candidate.token);
   };
@@ -146,7 +146,7 @@ void drop_top_choices(std::vector<Candidate>& candidates, double threshold, size
   std::erase_if(candidates, [&](const Candidate& candidate) { return is_top(candidate) && candidate.token != kept; });
 }
 
-void keep_infill(std::vector<Candidate>& candidates, const Tokenizer& tokenizer) {
+void keep_infill(std::vector<Candidate>& candidates, const tokenizer::Tokenizer& tokenizer) {
   constexpr double kLeast = 0.2;
   constexpr double kEndWeight = 3;      // how much likelier than its share an end must be
   constexpr size_t kComparedMax = 256;  // without top-k before it, the rest is left out
@@ -166,7 +166,7 @@ void keep_infill(std::vector<Candidate>& candidates, const Tokenizer& tokenizer)
   const TokenId most_likely = candidates.front().token;
   merge_beginnings(candidates, tokenizer);
   drop(kLeast);
-  const SpecialTokens& special = tokenizer.special();
+  const tokenizer::SpecialTokens& special = tokenizer.special();
   const auto others = std::ranges::count_if(candidates, [&](const Candidate& candidate) { return !ends(candidate); });
   if (others == 0) {
     const TokenId end = special.eot != kNoToken ? special.eot : special.eos;
@@ -220,4 +220,4 @@ void keep_mirostat2(std::vector<Candidate>& candidates, double limit, double tem
   if (candidates.empty()) candidates.push_back(most_likely);
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

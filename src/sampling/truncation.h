@@ -9,7 +9,7 @@
 #include "sampling/candidates.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::sampling {
 
 /// Tolerance for reaching a bound: absolute for sums of probabilities, relative for ratios. A probability computed from
 /// a float logit is only accurate to about 1e-7: without this, rounding would decide cases like top_p 0.75 over 0.5,
@@ -49,7 +49,7 @@ void drop_top_choices(std::vector<Candidate>& candidates, double threshold, size
 /// end are kept; else of two tokens of which one begins the other's text, the likelier has the probability of both, and
 /// of what then has less than 0.2, or less than an even share, only tokens that end are kept. Probabilities become
 /// logits.
-void keep_infill(std::vector<Candidate>& candidates, const Tokenizer& tokenizer);
+void keep_infill(std::vector<Candidate>& candidates, const tokenizer::Tokenizer& tokenizer);
 
 /// A temperature within `range` of the given one, never below 0: the more even the probabilities, the higher. Sets
 /// probabilities.
@@ -61,4 +61,4 @@ double dynamic_temperature(std::vector<Candidate>& candidates, double temperatur
 void keep_mirostat1(std::vector<Candidate>& candidates, double limit, double temperature, int32_t vocabulary);
 void keep_mirostat2(std::vector<Candidate>& candidates, double limit, double temperature);
 
-}  // namespace cairn
+}  // namespace cairn::sampling

@@ -4,7 +4,7 @@
 #include "sampling/parameters.h"
 #include "sampling/sampling_params.h"
 
-namespace cairn {
+namespace cairn::sampling {
 namespace {
 
 Result<void> check_bias(const std::vector<std::pair<TokenId, float>>& logit_bias, int32_t vocabulary) {
@@ -52,4 +52,4 @@ Result<void> SamplingParams::validate(int32_t vocabulary) const {
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::sampling

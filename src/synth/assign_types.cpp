@@ -15,7 +15,7 @@ namespace {
 std::string type_list() {
   std::string list;
   for (const TensorTypeInfo& info : tensor_types()) {
-    if (can_decode(info.type)) list += fmt::format("{}{}", list.empty() ? "" : ", ", info.name);
+    if (quant::can_decode(info.type)) list += fmt::format("{}{}", list.empty() ? "" : ", ", info.name);
   }
   return list;
 }
@@ -24,7 +24,7 @@ bool has_weights(const TensorPlan& tensor) { return tensor.role == Role::kMatrix
 
 Result<TensorType> type_named(std::string_view name, bool of_table) {
   const auto type = tensor_type_named(name);
-  if (type.has_value() && (can_decode(*type) || (of_table && *type == TensorType::kI8))) return *type;
+  if (type.has_value() && (quant::can_decode(*type) || (of_table && *type == TensorType::kI8))) return *type;
   return fail(Code::kInvalidArgument, "'{}' is no type of weights; choose one of {}", name, type_list());
 }
 
@@ -68,12 +68,12 @@ Result<int64_t> assign_types(std::span<TensorPlan> tensors, std::string_view typ
   for (const TensorPlan& tensor : tensors) shapes.push_back({tensor.name, tensor.type, tensor.shape, {}});
   std::vector<TensorType> chosen;
   int32_t block = 1;
-  if (const auto mix = quantize_mix_named(type)) {
-    chosen = choose_types(shapes, *mix);
-    block = tensor_type_info(file_type_main(quantize_mix_info(*mix).name).value()).block_elements;
+  if (const auto mix = convert::quantize_mix_named(type)) {
+    chosen = convert::choose_types(shapes, *mix);
+    block = tensor_type_info(file_type_main(convert::quantize_mix_info(*mix).name).value()).block_elements;
   } else {
     CAIRN_TRY(const TensorType one, type_named(type, false));
-    chosen = choose_types(shapes, one);
+    chosen = convert::choose_types(shapes, one);
     block = tensor_type_info(one).block_elements;
   }
   for (size_t i = 0; i < tensors.size(); ++i) {

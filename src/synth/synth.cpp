@@ -58,8 +58,9 @@ void write_keys(const Shape& shape, std::string_view type, gguf::Writer& writer)
   writer.set("general.architecture", shape.architecture());
   writer.set("general.type", "model");
   writer.set("general.name", shape.name());
-  if (const auto mix = quantize_mix_named(type)) {
-    writer.set_integer("general.file_type", ValueType::kU32, file_type_id(quantize_mix_info(*mix).name).value());
+  if (const auto mix = convert::quantize_mix_named(type)) {
+    writer.set_integer("general.file_type", ValueType::kU32,
+                       file_type_id(convert::quantize_mix_info(*mix).name).value());
   }
   writer.set_integer("general.quantization_version", ValueType::kU32, kQuantizationVersion);
   const ShapeMetadata metadata = shape.metadata();

@@ -115,14 +115,14 @@ Error error_of(const Shape& shape, const Options& options = {}) {
 TEST(SynthWeights, EveryTypeDecodesToItsStandardDeviation) {
   constexpr int64_t kElements = 1 << 20;
   for (const TensorTypeInfo& info : tensor_types()) {
-    if (!can_decode(info.type)) continue;
+    if (!quant::can_decode(info.type)) continue;
     for (const float deviation : {1.0f, 1 / 16.0f, 1 / 64.0f, 1 / 128.0f}) {
       SCOPED_TRACE(fmt::format("{} {}", info.name, deviation));
       Random random(7);
       std::vector<std::byte> blocks(static_cast<size_t>(row_bytes(info.type, kElements)));
       WeightMaker(info.type, deviation).fill(blocks, random);
       std::vector<float> values(kElements);
-      decode_row(info.type, blocks, values);
+      quant::decode_row(info.type, blocks, values);
       const Moments found = moments_of(values);
       EXPECT_TRUE(found.finite);
       EXPECT_NEAR(found.deviation, deviation, 0.03 * deviation);
@@ -165,23 +165,23 @@ TEST(SynthWeights, ExpertIdsOfATokenDiffer) {
 
 // Runs a text through the model and takes a few greedy steps; returns the tokens.
 std::vector<int32_t> run(const gguf::Reader& file, std::string_view text) {
-  const auto tokenizer = Tokenizer::load(file.metadata());
+  const auto tokenizer = tokenizer::Tokenizer::load(file.metadata());
   EXPECT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
   std::vector<TokenId> tokens = (*tokenizer)->encode(text, {}).value();
   EXPECT_EQ((*tokenizer)->decode(tokens, false), text);
-  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  const auto runner = load_model(file, *backend, {.context_tokens = 64, .batch_tokens_max = 32});
+  const auto backend = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const auto runner = model::load_model(file, *backend, {.context_tokens = 64, .batch_tokens_max = 32});
   EXPECT_TRUE(runner.has_value()) << runner.error().text();
   if (!runner.has_value()) return {};
   const std::vector<int32_t> pages_each((*runner)->kv_layout().groups.size(), 8);
-  auto pool = PagePool::create(*backend, (*runner)->kv_layout(), pages_each).value();
-  PageTable pages;
+  auto pool = cache::PagePool::create(*backend, (*runner)->kv_layout(), pages_each).value();
+  cache::PageTable pages;
   std::vector<int32_t> chosen;
   int32_t position = 0;
   for (int i = 0; i < 4; ++i) {
     const auto rows = static_cast<int32_t>(tokens.size());
     EXPECT_TRUE(pool.extend(pages, position + rows));
-    const BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &pages};
+    const model::BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &pages};
     const auto logits = (*runner)->step({.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool});
     EXPECT_TRUE(logits.has_value()) << logits.error().text();
     if (!logits.has_value()) return {};
@@ -393,7 +393,7 @@ TEST_F(Synth, TablesOfV41MayBeRowsOfBytesWithScales) {
   std::vector<int64_t> rows(1824);
   std::iota(rows.begin(), rows.end(), 0);
   std::vector<float> values(rows.size() * 256);
-  read_engram_rows(*table, 256, rows, values);
+  model::read_engram_rows(*table, 256, rows, values);
   const Moments found = moments_of(values);
   EXPECT_NEAR(found.mean, 0, 0.001);
   EXPECT_NEAR(found.deviation, 1 / 16.0, 0.002);

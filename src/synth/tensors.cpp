@@ -99,8 +99,8 @@ Result<std::vector<TensorPlan>> tensors_of(const Shape& shape) {
   std::vector<gguf::Tensor> there;
   for (const auto& [name, dimensions] : known) there.push_back({name, TensorType::kF32, dimensions, {}});
   const auto file = gguf::Reader::planned(gguf::Metadata(std::move(values)), std::move(there));
-  CAIRN_TRY(const auto backend, make_cpu_backend({.threads = 1, .isa = ""}));
-  const auto wanted = wanted_tensors(file, *backend);
+  CAIRN_TRY(const auto backend, kernels::make_cpu_backend({.threads = 1, .isa = ""}));
+  const auto wanted = model::wanted_tensors(file, *backend);
   if (!wanted.has_value()) {
     return fail_at(wanted.error().at, Code::kInvalidArgument, "{}", wanted.error().message);
   }

@@ -15,13 +15,13 @@ using gguf::ValueType;
 
 struct Special {
   std::string_view text;
-  TokenType type;
+  tokenizer::TokenType type;
 };
 
 constexpr Special kChatMlSpecials[] = {
-    {"<|endoftext|>", TokenType::kControl},
-    {"<|im_start|>", TokenType::kControl},
-    {"<|im_end|>", TokenType::kControl},
+    {"<|endoftext|>", tokenizer::TokenType::kControl},
+    {"<|im_start|>", tokenizer::TokenType::kControl},
+    {"<|im_end|>", tokenizer::TokenType::kControl},
 };
 constexpr std::string_view kChatMl = R"({%- for message in messages -%}
 {{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}
@@ -30,13 +30,13 @@ constexpr std::string_view kChatMl = R"({%- for message in messages -%}
 
 // Special tokens that are shown as text, since the reader's program parses them: thinking and calls.
 constexpr Special kDeepseekSpecials[] = {
-    {"<｜begin▁of▁sentence｜>", TokenType::kControl},
-    {"<｜end▁of▁sentence｜>", TokenType::kControl},
-    {"<｜User｜>", TokenType::kControl},
-    {"<｜Assistant｜>", TokenType::kControl},
-    {"<think>", TokenType::kUserDefined},
-    {"</think>", TokenType::kUserDefined},
-    {"｜DSML｜", TokenType::kUserDefined},
+    {"<｜begin▁of▁sentence｜>", tokenizer::TokenType::kControl},
+    {"<｜end▁of▁sentence｜>", tokenizer::TokenType::kControl},
+    {"<｜User｜>", tokenizer::TokenType::kControl},
+    {"<｜Assistant｜>", tokenizer::TokenType::kControl},
+    {"<think>", tokenizer::TokenType::kUserDefined},
+    {"</think>", tokenizer::TokenType::kUserDefined},
+    {"｜DSML｜", tokenizer::TokenType::kUserDefined},
 };
 constexpr std::string_view kDeepseek2Template = R"({{- bos_token -}}
 {%- for message in messages -%}
@@ -53,7 +53,7 @@ class Fillers {
   Fillers(Vocabulary& vocabulary, size_t wanted) : vocabulary_(vocabulary), wanted_(wanted) {
     std::vector<std::string> letters;
     for (char letter = 'a'; letter <= 'z'; ++letter) letters.emplace_back(1, letter);
-    add_all({std::string(byte_level_char(' '))}, letters);
+    add_all({std::string(tokenizer::byte_level_char(' '))}, letters);
     std::vector<std::string> pairs;
     for (const auto& left : letters) {
       for (const auto& right : letters) pairs.push_back(left + right);
@@ -95,10 +95,10 @@ Result<Vocabulary> make_vocabulary(std::string_view architecture, int64_t size) 
   }
   Vocabulary made;
   for (int byte = 0; byte < kBytes; ++byte) {
-    made.tokens.emplace_back(byte_level_char(static_cast<unsigned char>(byte)));
+    made.tokens.emplace_back(tokenizer::byte_level_char(static_cast<unsigned char>(byte)));
   }
   Fillers(made, static_cast<size_t>(size) - specials.size());
-  made.types.assign(made.tokens.size(), static_cast<int32_t>(TokenType::kNormal));
+  made.types.assign(made.tokens.size(), static_cast<int32_t>(tokenizer::TokenType::kNormal));
   made.bos = static_cast<int64_t>(made.tokens.size());
   made.eos = made.bos + (is_deepseek ? 1 : 2);
   for (const Special& special : specials) {

@@ -105,8 +105,8 @@ void make_base3(uint8_t (&bytes)[kBytes]) {
 }
 
 float code_value(TensorType type, int code) {
-  return type == TensorType::kMXFP4 ? e8m0_half_to_float(static_cast<uint8_t>(code))
-                                    : ue4m3_half_to_float(static_cast<uint8_t>(code));
+  return type == TensorType::kMXFP4 ? quant::e8m0_half_to_float(static_cast<uint8_t>(code))
+                                    : quant::ue4m3_half_to_float(static_cast<uint8_t>(code));
 }
 
 bool has_byte_scale(TensorType type) { return type == TensorType::kMXFP4 || type == TensorType::kNVFP4; }
@@ -128,43 +128,43 @@ template <class ScaleOf>
 bool finish_plain(TensorType type, const ScaleOf& scale_of, std::span<std::byte> blocks) {
   switch (type) {
     case TensorType::kQ4_0:
-      each_block<BlockQ4_0>(blocks, scale_of);
+      each_block<quant::BlockQ4_0>(blocks, scale_of);
       return true;
     case TensorType::kQ5_0:
-      each_block<BlockQ5_0>(blocks, scale_of);
+      each_block<quant::BlockQ5_0>(blocks, scale_of);
       return true;
     case TensorType::kQ3_K:
-      each_block<BlockQ3_K>(blocks, scale_of);
+      each_block<quant::BlockQ3_K>(blocks, scale_of);
       return true;
     case TensorType::kQ6_K:
-      each_block<BlockQ6_K>(blocks, scale_of);
+      each_block<quant::BlockQ6_K>(blocks, scale_of);
       return true;
     case TensorType::kIQ1_S:
-      each_block<BlockIQ1_S>(blocks, scale_of);
+      each_block<quant::BlockIQ1_S>(blocks, scale_of);
       return true;
     case TensorType::kIQ2_XXS:
-      each_block<BlockIQ2_XXS>(blocks, scale_of);
+      each_block<quant::BlockIQ2_XXS>(blocks, scale_of);
       return true;
     case TensorType::kIQ2_XS:
-      each_block<BlockIQ2_XS>(blocks, scale_of);
+      each_block<quant::BlockIQ2_XS>(blocks, scale_of);
       return true;
     case TensorType::kIQ2_S:
-      each_block<BlockIQ2_S>(blocks, scale_of);
+      each_block<quant::BlockIQ2_S>(blocks, scale_of);
       return true;
     case TensorType::kIQ3_XXS:
-      each_block<BlockIQ3_XXS>(blocks, scale_of);
+      each_block<quant::BlockIQ3_XXS>(blocks, scale_of);
       return true;
     case TensorType::kIQ3_S:
-      each_block<BlockIQ3_S>(blocks, scale_of);
+      each_block<quant::BlockIQ3_S>(blocks, scale_of);
       return true;
     case TensorType::kIQ4_NL:
-      each_block<BlockIQ4_NL>(blocks, scale_of);
+      each_block<quant::BlockIQ4_NL>(blocks, scale_of);
       return true;
     case TensorType::kIQ4_XS:
-      each_block<BlockIQ4_XS>(blocks, scale_of);
+      each_block<quant::BlockIQ4_XS>(blocks, scale_of);
       return true;
     case TensorType::kQ1_0:
-      each_block<BlockQ1_0>(blocks, scale_of);
+      each_block<quant::BlockQ1_0>(blocks, scale_of);
       return true;
     default:
       return false;
@@ -178,8 +178,8 @@ WeightMaker::Scales WeightMaker::scales_for(TensorType type, float scale, float 
   for (size_t i = 0; i < scales.d.size(); ++i) {
     float d = scale * (1 + spread * (static_cast<float>(i % 128) / 63.5f - 1));
     if (has_signed_scale(type) && i >= 128) d = -d;
-    scales.d[i] = float_to_half(d);
-    scales.offset[i] = float_to_half(middle(type) * half_to_float(scales.d[i]));
+    scales.d[i] = quant::float_to_half(d);
+    scales.offset[i] = quant::float_to_half(middle(type) * quant::half_to_float(scales.d[i]));
   }
   if (has_byte_scale(type)) choose_codes(type, scale, scales.code);
   return scales;
@@ -199,51 +199,51 @@ void WeightMaker::finish(TensorType type, const Scales& scales, std::span<std::b
   if (finish_plain(type, scale_of, blocks)) return;
   switch (type) {
     case TensorType::kQ4_1:
-      return each_block<BlockQ4_1>(blocks, scale_and_minimum);
+      return each_block<quant::BlockQ4_1>(blocks, scale_and_minimum);
     case TensorType::kQ5_1:
-      return each_block<BlockQ5_1>(blocks, scale_and_minimum);
+      return each_block<quant::BlockQ5_1>(blocks, scale_and_minimum);
     case TensorType::kQ8_0:
-      return each_block<BlockQ8_0>(blocks, [&](BlockQ8_0& block) {
+      return each_block<quant::BlockQ8_0>(blocks, [&](quant::BlockQ8_0& block) {
         scale_of(block);
         for (int8_t& q : block.qs) q = std::max<int8_t>(q, -127);  // encoders do not write -128
       });
     case TensorType::kQ2_K:
-      return each_block<BlockQ2_K>(blocks, [&](BlockQ2_K& block) {
+      return each_block<quant::BlockQ2_K>(blocks, [&](quant::BlockQ2_K& block) {
         block.dmin = scales.offset[block.d & 255];
         scale_of(block);
         for (uint8_t& both : block.scales) both = static_cast<uint8_t>((both & 15) * 17);
       });
     case TensorType::kQ4_K:
-      return each_block<BlockQ4_K>(blocks, k4_scales);
+      return each_block<quant::BlockQ4_K>(blocks, k4_scales);
     case TensorType::kQ5_K:
-      return each_block<BlockQ5_K>(blocks, k4_scales);
+      return each_block<quant::BlockQ5_K>(blocks, k4_scales);
     case TensorType::kIQ1_M:
-      return each_block<BlockIQ1_M>(blocks, [&](BlockIQ1_M& block) {
+      return each_block<quant::BlockIQ1_M>(blocks, [&](quant::BlockIQ1_M& block) {
         const uint32_t d = scales.d[(block.scales[0] >> 12) | (block.scales[1] >> 12) << 4];
         for (int i = 0; i < 4; ++i) {
           block.scales[i] = static_cast<uint16_t>((block.scales[i] & 0xfffu) | ((d >> (4 * i)) & 15u) << 12);
         }
       });
     case TensorType::kTQ1_0:
-      return each_block<BlockTQ1_0>(blocks, [&](BlockTQ1_0& block) {
+      return each_block<quant::BlockTQ1_0>(blocks, [&](quant::BlockTQ1_0& block) {
         scale_of(block);
         make_base3(block.qs);
         make_base3(block.qh);
       });
     case TensorType::kTQ2_0:
-      return each_block<BlockTQ2_0>(blocks, [&](BlockTQ2_0& block) {
+      return each_block<quant::BlockTQ2_0>(blocks, [&](quant::BlockTQ2_0& block) {
         scale_of(block);
         make_ternary(block.qs);
       });
     case TensorType::kQ2_0:
-      return each_block<BlockQ2_0>(blocks, [&](BlockQ2_0& block) {
+      return each_block<quant::BlockQ2_0>(blocks, [&](quant::BlockQ2_0& block) {
         scale_of(block);
         make_ternary(block.qs);
       });
     case TensorType::kMXFP4:
-      return each_block<BlockMXFP4>(blocks, [&](BlockMXFP4& block) { block.e = scales.code[block.e]; });
+      return each_block<quant::BlockMXFP4>(blocks, [&](quant::BlockMXFP4& block) { block.e = scales.code[block.e]; });
     case TensorType::kNVFP4:
-      return each_block<BlockNVFP4>(blocks, [&](BlockNVFP4& block) {
+      return each_block<quant::BlockNVFP4>(blocks, [&](quant::BlockNVFP4& block) {
         for (uint8_t& code : block.d) code = scales.code[code];
       });
     default:
@@ -259,7 +259,7 @@ float WeightMaker::deviation_of_one(TensorType type) {
   Random random(1);
   fill_bits(blocks, random);
   finish(type, scales_for(type, 1, 0), blocks);
-  decode_row(type, blocks, values);
+  quant::decode_row(type, blocks, values);
   double squares = 0;
   for (const float value : values) squares += static_cast<double>(value) * value;
   return static_cast<float>(std::sqrt(squares / kElements));
@@ -284,8 +284,8 @@ void WeightMaker::fill_floats(std::span<std::byte> out, Random& random) const {
       std::memcpy(out.data() + i * sizeof(Number), &number, sizeof(Number));
     }
   };
-  if (type_ == TensorType::kF16) return each(+[](float value) { return float_to_half(value); });
-  if (type_ == TensorType::kBF16) return each(+[](float value) { return float_to_bf16(value); });
+  if (type_ == TensorType::kF16) return each(+[](float value) { return quant::float_to_half(value); });
+  if (type_ == TensorType::kBF16) return each(+[](float value) { return quant::float_to_bf16(value); });
   each(+[](float value) { return value; });
 }
 

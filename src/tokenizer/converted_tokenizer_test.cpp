@@ -16,7 +16,7 @@
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 using nlohmann::json;
@@ -133,4 +133,4 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, ConvertedTokenizer, testing::ValuesIn(voc
 });
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

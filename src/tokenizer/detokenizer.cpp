@@ -6,7 +6,7 @@
 #include "base/text/utf8.h"
 #include "tokenizer/text/tidy_spaces.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool at_start, bool render_special)
     : tokenizer_(tokenizer),
@@ -36,4 +36,4 @@ std::string Detokenizer::release(size_t bytes) {
   return utf8_replace_invalid(out);
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -7,7 +7,7 @@
 #include "base/ids.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 /// Detokenizes one stream. With `at_start`, the text of all pushes and the flush together is decode() of all tokens
 /// with every ill-formed part replaced by U+FFFD; without, it is all pieces joined, with the same replacement. Each
@@ -36,4 +36,4 @@ class Detokenizer {
   std::string held_;  // bytes of an incomplete character, or spaces that may have to be removed
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/test_support.h"
 #include "tokenizer/text/tidy_spaces.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 // A tokenizer with freely chosen pieces.
@@ -123,4 +123,4 @@ TEST(TidySpaces, GivesTheSameTextInAStreamAsForTheWhole) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -11,7 +11,7 @@
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 class ForeignText : public testing::TestWithParam<const char*> {
@@ -167,4 +167,4 @@ TEST(ForeignTextOfSentencePiece, IsTrackedAfterWhiteSpaceThatATokenStrips) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

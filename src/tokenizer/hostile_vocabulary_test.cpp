@@ -10,7 +10,7 @@
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 using test::MetadataBuilder;
@@ -238,4 +238,4 @@ TEST(HostileText, BytesAboveTheLastCodePointAreRefused) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -7,7 +7,7 @@
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -223,4 +223,4 @@ TEST(Kinds, AMegabyteOfOneLetterTakesLinearTime) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

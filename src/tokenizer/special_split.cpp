@@ -7,7 +7,7 @@
 #include "tokenizer/text/lenient_utf8.h"
 #include "tokenizer/text/white_space.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 bool is_language(const Vocabulary& vocabulary, TokenId id) {
@@ -156,4 +156,4 @@ std::string_view stripped_after(const Vocabulary& vocabulary, TokenId before, st
   return text.substr(leading_space(text));
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

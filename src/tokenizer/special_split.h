@@ -11,7 +11,7 @@
 #include "tokenizer/models/trie.h"
 #include "tokenizer/vocabulary.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 /// A special token, or plain text between two of them (token == kNoToken, text not empty).
 struct Fragment {
@@ -47,4 +47,4 @@ class SpecialSplitter {
 /// `text` without the white space at its start that is stripped by `before`, the token before it.
 std::string_view stripped_after(const Vocabulary& vocabulary, TokenId before, std::string_view text);
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

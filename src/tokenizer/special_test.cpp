@@ -8,7 +8,7 @@
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 // A vocabulary with these entries and types.
@@ -152,4 +152,4 @@ TEST(SpecialTokens, ControlTokensAreHiddenAndUserDefinedOnesAreNot) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

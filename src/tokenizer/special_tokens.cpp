@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 using Texts = std::initializer_list<std::string_view>;
@@ -252,4 +252,4 @@ Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const 
   return out;
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

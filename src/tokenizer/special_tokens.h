@@ -7,7 +7,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 /// Defaults of a kind of vocabulary, which the file may override.
 struct SpecialDefaults {
@@ -30,4 +30,4 @@ struct SpecialDefaults {
 Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const SpecialDefaults& defaults,
                                           Vocabulary& vocabulary);
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

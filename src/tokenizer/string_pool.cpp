@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 size_t StringPool::slot_of(std::string_view text, uint32_t hash) const {
   const size_t mask = slots_.size() - 1;
@@ -43,4 +43,4 @@ void StringPool::grow() {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

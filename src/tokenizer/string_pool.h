@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 class StringPool {
  public:
@@ -38,4 +38,4 @@ class StringPool {
   std::vector<Slot> slots_;         // open addressing; the size is a power of two, at most half full
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

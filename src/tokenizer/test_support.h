@@ -18,7 +18,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary.h"
 
-namespace cairn::test {
+namespace cairn::tokenizer::test {
 
 /// Metadata that owns its values. They may be replaced or removed until metadata() is called.
 class MetadataBuilder {
@@ -162,4 +162,4 @@ inline std::filesystem::path vocabulary_file(std::string_view test_data, std::st
   return std::filesystem::path(test_data) / "tokenizers" / ("ggml-vocab-" + std::string(name) + ".gguf");
 }
 
-}  // namespace cairn::test
+}  // namespace cairn::tokenizer::test

@@ -13,7 +13,7 @@
 #include "tokenizer/text/pre_tokenizer.h"
 #include "tokenizer/vocabulary.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 using Loaded = Result<std::unique_ptr<Tokenizer>>;
@@ -130,4 +130,4 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadat
                  printable(model), known);
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -16,7 +16,7 @@
 #include "base/text/byte_range.h"
 #include "gguf/reader.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 struct EncodeOptions {
   bool add_special = false;    ///< add BOS and EOS as the file says
@@ -114,4 +114,4 @@ class Tokenizer {
   virtual bool tidies_spaces() const { return false; }
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

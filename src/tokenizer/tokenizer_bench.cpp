@@ -12,7 +12,7 @@
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 const Tokenizer& vocabulary(const std::string& name) {
@@ -63,4 +63,4 @@ const int kRegistered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

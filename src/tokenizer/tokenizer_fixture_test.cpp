@@ -17,7 +17,7 @@
 #include "tokenizer/text/tidy_spaces.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 using nlohmann::json;
@@ -153,4 +153,4 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, Reference,
                          });
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -5,7 +5,7 @@
 
 #include "tokenizer/models/byte_level.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
@@ -119,4 +119,4 @@ void Vocabulary::set_pieces(PieceStyle style) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -13,7 +13,7 @@
 #include "gguf/reader.h"
 #include "tokenizer/string_pool.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 inline constexpr size_t kVocabularyTokensMax = 1 << 24;
 
@@ -114,4 +114,4 @@ void append_unescaped(std::string& out, std::string_view entry);
 /// "<0x0A>" -> 10; -1 for any other text.
 int byte_of_entry(std::string_view entry);
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -5,7 +5,7 @@
 
 #include "tokenizer/text/tidy_spaces.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 // The ranges of a text after append_unescaped() has rewritten it.
@@ -139,4 +139,4 @@ void append_escaped_spaces(std::string& out, std::string_view text) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 /// Maximum bytes of text for encode(). Positions are 32 bits wide, and a space becomes the three bytes of "▁".
 inline constexpr size_t kTextBytesMax = 256u << 20;
@@ -66,4 +66,4 @@ class VocabularyTokenizer : public Tokenizer {
 /// `text` with every space written as "▁", appended to `out`.
 void append_escaped_spaces(std::string& out, std::string_view text);
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -30,31 +30,32 @@ class Session {
  public:
   explicit Session(const std::string& isa, const ModelFile& file, const ModelFile* head = nullptr, bool load = true,
                    bool rounding = false)
-      : file_(gguf::Reader::open(file.path()).value()), backend_(make_cpu_backend({.threads = 2, .isa = isa}).value()) {
+      : file_(gguf::Reader::open(file.path()).value()),
+        backend_(kernels::make_cpu_backend({.threads = 2, .isa = isa}).value()) {
     if (head != nullptr) head_ = std::make_unique<gguf::Reader>(gguf::Reader::open(head->path()).value());
-    auto runner = load_model(file_, *backend_,
-                             {.context_tokens = kContextTokens,
-                              .batch_tokens_max = 128,
-                              .logits_max = 64,
-                              .simulate_rounding = rounding,
-                              .load_mtp = load,
-                              .mtp_file = head_.get()});
+    auto runner = model::load_model(file_, *backend_,
+                                    {.context_tokens = kContextTokens,
+                                     .batch_tokens_max = 128,
+                                     .logits_max = 64,
+                                     .simulate_rounding = rounding,
+                                     .load_mtp = load,
+                                     .mtp_file = head_.get()});
     EXPECT_TRUE(runner.has_value()) << runner.error().text();
     runner_ = std::move(*runner);
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), 64);
-    pool_ = PagePool::create(*backend_, runner_->kv_layout(), pages).value();
+    pool_ = cache::PagePool::create(*backend_, runner_->kv_layout(), pages).value();
   }
 
-  Runner& runner() { return *runner_; }
+  model::Runner& runner() { return *runner_; }
   const gguf::Reader& file() const { return file_; }
-  const PagePool& pool() const { return pool_; }
-  PageTable& table(size_t sequence) { return tables_[sequence]; }
+  const cache::PagePool& pool() const { return pool_; }
+  cache::PageTable& table(size_t sequence) { return tables_[sequence]; }
 
   std::vector<float> step(std::span<const TokenId> tokens, int32_t position, size_t sequence = 0) {
     const auto rows = static_cast<int32_t>(tokens.size());
     EXPECT_TRUE(pool_.extend(tables_[sequence], position + rows + kBlock));
-    const BatchSlice slice{
-        SequenceId{static_cast<int32_t>(sequence)}, 0, rows, position, &tables_[sequence], LogitsWanted::kAll};
+    const model::BatchSlice slice{
+        SequenceId{static_cast<int32_t>(sequence)}, 0, rows, position, &tables_[sequence], model::LogitsWanted::kAll};
     const auto logits = runner_->step({tokens, std::span(&slice, 1), &pool_});
     EXPECT_TRUE(logits.has_value()) << logits.error().text();
     // As the engine does: pages that no later row reads are others' then.
@@ -66,11 +67,11 @@ class Session {
   std::vector<Drafted> drafts(TokenId last, int32_t position, size_t sequence = 0) {
     std::vector<Drafted> all;
     for (int32_t ahead = 0; ahead < kBlock; ++ahead) {
-      const BatchSlice slice{.sequence = SequenceId{static_cast<int32_t>(sequence)},
-                             .rows = 1,
-                             .position_begin = position + ahead,
-                             .pages = &tables_[sequence],
-                             .drafts_before = ahead};
+      const model::BatchSlice slice{.sequence = SequenceId{static_cast<int32_t>(sequence)},
+                                    .rows = 1,
+                                    .position_begin = position + ahead,
+                                    .pages = &tables_[sequence],
+                                    .drafts_before = ahead};
       const auto view = runner_->mtp_step({std::span(&last, 1), std::span(&slice, 1), &pool_});
       EXPECT_TRUE(view.has_value()) << view.error().text();
       Drafted& each = all.emplace_back();
@@ -84,10 +85,10 @@ class Session {
  private:
   gguf::Reader file_;
   std::unique_ptr<gguf::Reader> head_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Runner> runner_;
-  PagePool pool_;
-  std::array<PageTable, 2> tables_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<model::Runner> runner_;
+  cache::PagePool pool_;
+  std::array<cache::PageTable, 2> tables_;
 };
 
 void expect_same(const std::vector<Drafted>& actual, const std::vector<Drafted>& expected) {
@@ -102,8 +103,8 @@ void expect_same(const std::vector<Drafted>& actual, const std::vector<Drafted>&
 std::string error_with_head(const FileOptions& model, const FileOptions* head) {
   const ModelFile made(model);
   const auto file = gguf::Reader::open(made.path());
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""});
-  ModelOptions options{.context_tokens = kContextTokens, .load_mtp = true};
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""});
+  model::ModelOptions options{.context_tokens = kContextTokens, .load_mtp = true};
   std::unique_ptr<ModelFile> head_made;
   std::unique_ptr<gguf::Reader> head_file;
   if (head != nullptr) {
@@ -111,7 +112,7 @@ std::string error_with_head(const FileOptions& model, const FileOptions* head) {
     head_file = std::make_unique<gguf::Reader>(gguf::Reader::open(head_made->path()).value());
     options.mtp_file = head_file.get();
   }
-  const auto runner = load_model(*file, **backend, options);
+  const auto runner = model::load_model(*file, **backend, options);
   return runner.has_value() ? "it loaded" : runner.error().text();
 }
 
@@ -153,7 +154,7 @@ TEST_P(DsparkOnIsas, DraftsAreThoseOfTheFormulas) {
 // At the end the window's first row is the last one of its page.
 TEST_P(DsparkOnIsas, DraftsLeaveNothing) {
   const ModelFile made({.head = Head::kBeside}), bare;
-  constexpr int32_t kLength = kWindowTokens + kPageTokens - 1;
+  constexpr int32_t kLength = kWindowTokens + kernels::kPageTokens - 1;
   const std::vector<TokenId> tokens = text_of(kLength + 1);
   Session drafting(GetParam(), made, nullptr, true, true), whole(GetParam(), made, nullptr, true, true);
   Session without(GetParam(), bare, nullptr, false, true);
@@ -174,9 +175,9 @@ INSTANTIATE_TEST_SUITE_P(Isas, DsparkOnIsas, testing::ValuesIn(isas()),
 
 TEST(Dspark, HeadsOfAllKindsOfFilesDraftTheSame) {
   const ModelFile bare, beside({.head = Head::kBeside}), alone({.head = Head::kAlone}), dflash({.head = Head::kDflash});
-  EXPECT_TRUE(is_mtp_file(gguf::Reader::open(alone.path()).value()));
-  EXPECT_TRUE(is_mtp_file(gguf::Reader::open(dflash.path()).value()));
-  EXPECT_FALSE(is_mtp_file(gguf::Reader::open(beside.path()).value()));
+  EXPECT_TRUE(model::is_mtp_file(gguf::Reader::open(alone.path()).value()));
+  EXPECT_TRUE(model::is_mtp_file(gguf::Reader::open(dflash.path()).value()));
+  EXPECT_FALSE(model::is_mtp_file(gguf::Reader::open(beside.path()).value()));
   const std::string by_itself = error_with_head({.head = Head::kAlone}, nullptr);
   EXPECT_NE(by_itself.find("no model by itself"), std::string::npos) << by_itself;
   const std::vector<TokenId> tokens = text_of(20);
@@ -212,7 +213,7 @@ TEST(Dspark, TargetsOfTheFieldsConverterAreThoseOfTheModel) {
 TEST(Dspark, ADrafterProposesBlocksOfSeveralSequences) {
   const ModelFile made({.head = Head::kBeside});
   Session session("", made);
-  const auto drafter = make_mtp_drafter(session.runner());
+  const auto drafter = engine::make_mtp_drafter(session.runner());
   EXPECT_EQ(drafter->rows_written(1), kBlock);
   EXPECT_EQ(drafter->rows_written(9), kBlock);
   const std::vector<TokenId> first = text_of(20), second = text_of(13, 99);
@@ -223,15 +224,15 @@ TEST(Dspark, ADrafterProposesBlocksOfSeveralSequences) {
   for (const Drafted& each : session.drafts(second[12], 12, 1)) expected[1].push_back(each.token);
   std::vector<TokenId> proposed[2];
   const auto request = [&](size_t i, std::span<const TokenId> tokens, int32_t most, double least) {
-    return DraftRequest{.sequence = SequenceId{static_cast<int32_t>(i)},
-                        .tokens = tokens,
-                        .tokens_max = most,
-                        .proposed = &proposed[i],
-                        .pages = &session.table(i),
-                        .pool = &session.pool(),
-                        .probability_min = least};
+    return engine::DraftRequest{.sequence = SequenceId{static_cast<int32_t>(i)},
+                                .tokens = tokens,
+                                .tokens_max = most,
+                                .proposed = &proposed[i],
+                                .pages = &session.table(i),
+                                .pool = &session.pool(),
+                                .probability_min = least};
   };
-  const DraftRequest both[] = {request(0, first, 2, 0), request(1, second, 9, 0)};
+  const engine::DraftRequest both[] = {request(0, first, 2, 0), request(1, second, 9, 0)};
   drafter->propose(both);
   EXPECT_EQ(proposed[0], std::vector(expected[0].begin(), expected[0].begin() + 2));
   EXPECT_EQ(proposed[1], expected[1]);
@@ -239,7 +240,7 @@ TEST(Dspark, ADrafterProposesBlocksOfSeveralSequences) {
   // A draft that is hardly right ends the proposal; the first is always made.
   proposed[0].clear();
   proposed[1].clear();
-  const DraftRequest unlikely[] = {request(0, first, 4, 1.1), request(1, second, 4, 0)};
+  const engine::DraftRequest unlikely[] = {request(0, first, 4, 1.1), request(1, second, 4, 0)};
   drafter->propose(unlikely);
   EXPECT_EQ(proposed[0], std::vector(expected[0].begin(), expected[0].begin() + 1));
   EXPECT_EQ(proposed[1], expected[1]);
@@ -307,10 +308,10 @@ TEST(Dspark, KeysOfAHeadOutOfRangeAreNamed) {
 
 TEST(Dspark, WithoutDraftsAHeadBesideTheModelTakesNoMemory) {
   const ModelFile bare, beside({.head = Head::kBeside});
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
   const auto memory = [&](const ModelFile& made, bool load) {
     const auto file = gguf::Reader::open(made.path()).value();
-    return model_memory(file, *backend, {.context_tokens = kContextTokens, .load_mtp = load}).value().stages[0];
+    return model::model_memory(file, *backend, {.context_tokens = kContextTokens, .load_mtp = load}).value().stages[0];
   };
   EXPECT_EQ(memory(beside, false).weight_bytes, memory(bare, false).weight_bytes);
   EXPECT_GT(memory(beside, true).weight_bytes, memory(bare, true).weight_bytes);

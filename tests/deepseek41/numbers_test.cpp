@@ -22,7 +22,7 @@ std::vector<double> errors_of(Model& model, std::span<const TokenId> tokens, boo
 }
 
 Model loaded(const ModelFile& file, const std::string& isa, int threads, bool rounding = false,
-             KvType type = KvType::kF32) {
+             kernels::KvType type = kernels::KvType::kF32) {
   return Model(file.path().string(), kContextTokens, isa, threads, type, rounding);
 }
 
@@ -30,8 +30,8 @@ Model loaded(const ModelFile& file, const std::string& isa, int threads, bool ro
 std::string error_of(const FileOptions& options, bool load_mtp = false) {
   const ModelFile made(options);
   const auto file = gguf::Reader::open(made.path());
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""});
-  const auto runner = load_model(*file, **backend, {.context_tokens = kContextTokens, .load_mtp = load_mtp});
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""});
+  const auto runner = model::load_model(*file, **backend, {.context_tokens = kContextTokens, .load_mtp = load_mtp});
   return runner.has_value() ? "it loaded" : runner.error().text();
 }
 
@@ -86,13 +86,14 @@ INSTANTIATE_TEST_SUITE_P(Isas, Deepseek41OnIsas, testing::ValuesIn(isas()),
                          [](const auto& isa) { return test_name(isa.param); });
 
 TEST(Deepseek41, RowsAreRoundedToTheNearestNumberOfTheirFormat) {
-  const auto backend = make_cpu_backend({.threads = 2, .isa = ""});
+  const auto backend = kernels::make_cpu_backend({.threads = 2, .isa = ""});
   constexpr int32_t kDims = 96;
   constexpr int64_t kRows = 40;
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0, 1);
-  for (const SimulatedRounding rounding :
-       {SimulatedRounding::kFp8Blocks32, SimulatedRounding::kFp4Blocks32, SimulatedRounding::kFp4Blocks16}) {
+  for (const kernels::SimulatedRounding rounding :
+       {kernels::SimulatedRounding::kFp8Blocks32, kernels::SimulatedRounding::kFp4Blocks32,
+        kernels::SimulatedRounding::kFp4Blocks16}) {
     std::vector<float> x(kRows * kDims);
     // Rows from the tiniest to large ones, one of zeros, and one of numbers in the middle between two.
     for (size_t i = 0; i < x.size(); ++i) {
@@ -120,10 +121,11 @@ TEST(Deepseek41, DraftsThatAreTakenBackLeaveNothing) {
   Model model = loaded(file, "generic", 1);
   const std::vector<float> whole = logits_of(model, tokens, kRowsMax);
   constexpr int32_t kBegin = 21;  // amid a pair
-  PageTable pages;
+  cache::PageTable pages;
   ASSERT_TRUE(model.pool().extend(pages, kContextTokens));
   const auto step = [&](std::span<const TokenId> rows, int32_t position) {
-    const BatchSlice slice{SequenceId{}, 0, static_cast<int32_t>(rows.size()), position, &pages, LogitsWanted::kAll};
+    const model::BatchSlice slice{SequenceId{}, 0,      static_cast<int32_t>(rows.size()),
+                                  position,     &pages, model::LogitsWanted::kAll};
     const auto view = model.runner().step({rows, std::span(&slice, 1), &model.pool()});
     return std::vector<float>(view->values.begin(), view->values.end());
   };
@@ -148,35 +150,35 @@ TEST(Deepseek41, LogitsOnTwoDevicesAreThoseOfOne) {
   const ModelFile made({.fp8_tables = true});
   const auto file = gguf::Reader::open(made.path()).value();
   const std::vector<TokenId> tokens = text_of(60);
-  const auto first = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  const auto last = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto first = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto last = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
   Model whole = loaded(made, "", 1);
   const std::vector<float> expected = logits_of(whole, tokens, kRowsMax);
   const auto layers = static_cast<int32_t>(file.metadata().integer("deepseek41.block_count").value());
   int32_t split = 0;
   for (int32_t count = 1; count < layers; ++count) {
-    const PipelineStage stages[] = {{.backend = first.get(), .layers = count}, {.backend = last.get()}};
-    const auto runner = load_model(file, stages,
-                                   {.context_tokens = kContextTokens,
-                                    .kv_type = KvType::kF32,
-                                    .batch_tokens_max = kRowsMax,
-                                    .logits_max = kRowsMax,
-                                    .simulate_rounding = false});
+    const model::PipelineStage stages[] = {{.backend = first.get(), .layers = count}, {.backend = last.get()}};
+    const auto runner = model::load_model(file, stages,
+                                          {.context_tokens = kContextTokens,
+                                           .kv_type = kernels::KvType::kF32,
+                                           .batch_tokens_max = kRowsMax,
+                                           .logits_max = kRowsMax,
+                                           .simulate_rounding = false});
     if (!runner.has_value()) {
       EXPECT_NE(runner.error().text().find("reads the compressed rows of layer"), std::string::npos)
           << runner.error().text();
       continue;
     }
     ++split;
-    DeviceMemory* const devices[] = {first.get(), last.get()};
+    kernels::DeviceMemory* const devices[] = {first.get(), last.get()};
     const std::vector<int32_t> counts((*runner)->kv_layout().groups.size(), 4);
-    PagePool pool = PagePool::create(devices, (*runner)->kv_layout(), counts).value();
-    PageTable pages;
+    cache::PagePool pool = cache::PagePool::create(devices, (*runner)->kv_layout(), counts).value();
+    cache::PageTable pages;
     ASSERT_TRUE(pool.extend(pages, static_cast<int32_t>(tokens.size())));
     std::vector<float> logits;
     for (int32_t at = 0; at < std::ssize(tokens);) {
       const int32_t rows = at < 40 ? 8 : 1;
-      const BatchSlice slice{SequenceId{}, 0, rows, at, &pages, LogitsWanted::kAll};
+      const model::BatchSlice slice{SequenceId{}, 0, rows, at, &pages, model::LogitsWanted::kAll};
       const auto view = (*runner)->step({std::span(tokens).subspan(at, rows), std::span(&slice, 1), &pool});
       ASSERT_TRUE(view.has_value()) << view.error().text();
       logits.insert(logits.end(), view->values.begin(), view->values.end());
@@ -213,8 +215,8 @@ TEST(Deepseek41, TablesTakeNoMemory) {
   for (const gguf::Tensor& tensor : file->tensors()) {
     (tensor.name.find("engram_embd") != std::string_view::npos ? tables : others) += std::ssize(tensor.bytes);
   }
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""});
-  const auto memory = model_memory(*file, **backend, {.context_tokens = kContextTokens});
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""});
+  const auto memory = model::model_memory(*file, **backend, {.context_tokens = kContextTokens});
   ASSERT_TRUE(memory.has_value());
   EXPECT_GT(tables, 100'000);
   EXPECT_LE(memory->stages[0].weight_bytes, others);
@@ -224,12 +226,12 @@ TEST(Deepseek41, TablesTakeNoMemory) {
 TEST(Deepseek41, CompressedRowsAreKeptOnceForTheLayersThatShareThem) {
   const ModelFile made;
   const auto file = gguf::Reader::open(made.path());
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""});
-  const auto memory = model_memory(*file, **backend, {.context_tokens = kContextTokens});
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""});
+  const auto memory = model::model_memory(*file, **backend, {.context_tokens = kContextTokens});
   ASSERT_TRUE(memory.has_value());
   size_t kept = 0;
-  for (const KvGroup& group : memory->kv_layout.groups) {
-    if (group.kind == KvKind::kFull) kept += group.layers.size();
+  for (const cache::KvGroup& group : memory->kv_layout.groups) {
+    if (group.kind == cache::KvKind::kFull) kept += group.layers.size();
   }
   EXPECT_EQ(kept, 4) << "rows and an index, of layers 2 and 4";
 }

@@ -97,15 +97,15 @@ double e4m3_number(uint8_t code) {
 
 }  // namespace
 
-Vector rounded(Vector x, SimulatedRounding rounding) {
+Vector rounded(Vector x, kernels::SimulatedRounding rounding) {
   switch (rounding) {
-    case SimulatedRounding::kFp8Blocks32:
+    case kernels::SimulatedRounding::kFp8Blocks32:
       round(kE4m3, 32, Scale::kPowerOfTwo, 1e-4, x);
       break;
-    case SimulatedRounding::kFp4Blocks32:
+    case kernels::SimulatedRounding::kFp4Blocks32:
       round(kE2m1, 32, Scale::kPowerOfTwo, 6 * 0x1p-126, x);
       break;
-    case SimulatedRounding::kFp4Blocks16:
+    case kernels::SimulatedRounding::kFp4Blocks16:
       round(kE2m1, 16, Scale::kNumber, 6 * 0x1p-9, x);
       break;
   }
@@ -146,7 +146,7 @@ const Vector& Reference::tensor(const std::string& name) {
     return values;
   }
   std::vector<float> floats(static_cast<size_t>(found.elements()));
-  decode_row(found.type, found.bytes, floats);
+  quant::decode_row(found.type, found.bytes, floats);
   values.assign(floats.begin(), floats.end());
   return values;
 }
@@ -359,8 +359,8 @@ void Reference::make_rows(Layer& layer, const std::string& blk, const Vector& x)
   turn(key, first, true);
   turn(row, first, true);
   if (rounding_) {
-    key = rounded(key, SimulatedRounding::kFp4Blocks32);
-    row = rounded(row, SimulatedRounding::kFp4Blocks16);
+    key = rounded(key, kernels::SimulatedRounding::kFp4Blocks32);
+    row = rounded(row, kernels::SimulatedRounding::kFp4Blocks16);
   }
   layer.rows.push_back(row);
   layer.index.push_back(key);
@@ -379,7 +379,7 @@ void Reference::choose(int64_t number_of_layer, const Vector& low, const Vector&
   for (int64_t h = 0; h < heads; ++h) {
     Vector query = part_of(q, h, dim);
     turn(query, static_cast<int64_t>(classes_.size()) - 1, true);
-    if (rounding_) query = rounded(query, SimulatedRounding::kFp4Blocks32);
+    if (rounding_) query = rounded(query, kernels::SimulatedRounding::kFp4Blocks32);
     for (size_t row = 0; row < scores.size(); ++row) {
       scores[row] += w[h] / std::sqrt(static_cast<double>(heads)) * std::max(0.0, dot(query, source.index[row])) /
                      std::sqrt(static_cast<double>(dim));
@@ -405,7 +405,7 @@ void Reference::choose(int64_t number_of_layer, const Vector& low, const Vector&
 Vector Reference::key(const std::string& blk, const Vector& x, int64_t position, bool compressed) {
   Vector kv = norm(product(blk + "attn_kv.weight", x), tensor(blk + "attn_kv_a_norm.weight"));
   turn(kv, position, compressed);
-  return rounding_ ? rounded(kv, SimulatedRounding::kFp8Blocks32) : kv;
+  return rounding_ ? rounded(kv, kernels::SimulatedRounding::kFp8Blocks32) : kv;
 }
 
 Vector Reference::attention(int64_t number_of_layer, const Vector& x) {

@@ -16,7 +16,7 @@ namespace cairn::deepseek41 {
 using Vector = std::vector<double>;
 
 /// What rows are rounded to: numbers of FP8 or FP4, so many with one scale.
-Vector rounded(Vector x, SimulatedRounding rounding);
+Vector rounded(Vector x, kernels::SimulatedRounding rounding);
 
 class Reference {
  public:

@@ -16,7 +16,7 @@ struct AttentionShape {
   int32_t group = 3;
   int32_t key_dim = 64;
   int32_t value_dim = 64;
-  KvType type = KvType::kF32;
+  kernels::KvType type = kernels::KvType::kF32;
   float soft_cap = 0;
   int32_t window = 0;
   bool chunked = false;
@@ -31,11 +31,11 @@ struct AttentionShape {
 /// Sequences with their queries, keys and values, and their pages on one backend.
 class AttentionLab {
  public:
-  AttentionLab(Backend& backend, const AttentionShape& shape, std::vector<int32_t> lengths, uint32_t seed)
+  AttentionLab(kernels::Backend& backend, const AttentionShape& shape, std::vector<int32_t> lengths, uint32_t seed)
       : backend_(backend), shape_(shape), memory_(backend) {
     Random random(seed);
     int32_t pages = 3;  // unused pages
-    for (const int32_t tokens : lengths) pages += (tokens + kPageTokens - 1) / kPageTokens;
+    for (const int32_t tokens : lengths) pages += (tokens + kernels::kPageTokens - 1) / kernels::kPageTokens;
     std::vector<int32_t> order(static_cast<size_t>(pages));
     std::iota(order.begin(), order.end(), 0);
     for (size_t i = order.size() - 1; i > 0; --i)
@@ -45,9 +45,9 @@ class AttentionLab {
       made.q = random.normals(int64_t{tokens} * shape.heads() * shape.key_dim, shape.query_size);
       made.k = random.normals(int64_t{tokens} * shape.kv_heads * shape.key_dim);
       made.v = random.normals(int64_t{tokens} * shape.kv_heads * shape.value_dim);
-      cpu::round_rows(shape.type, shape.key_dim, made.k);
-      cpu::round_rows(shape.type, shape.value_dim, made.v);
-      for (int32_t page = 0; page * kPageTokens < tokens; ++page) {
+      kernels::cpu::round_rows(shape.type, shape.key_dim, made.k);
+      kernels::cpu::round_rows(shape.type, shape.value_dim, made.v);
+      for (int32_t page = 0; page * kernels::kPageTokens < tokens; ++page) {
         made.pages.push_back(PageId{order.back()});
         order.pop_back();
       }
@@ -56,8 +56,9 @@ class AttentionLab {
     view_.kv_heads = shape.kv_heads;
     view_.key_dim = shape.key_dim;
     view_.value_dim = shape.value_dim;
-    const int64_t layer = int64_t{kPageTokens} * shape.kv_heads *
-                          (kv_row_bytes(shape.type, shape.key_dim) + kv_row_bytes(shape.type, shape.value_dim));
+    const int64_t layer =
+        int64_t{kernels::kPageTokens} * shape.kv_heads *
+        (kernels::kv_row_bytes(shape.type, shape.key_dim) + kernels::kv_row_bytes(shape.type, shape.value_dim));
     view_.layer_offset = 128;
     view_.page_stride = (layer + 63) / 64 * 64 + 192;
     // Memory that is not written yet is NaN in all types, so that reading it is noticed.
@@ -108,7 +109,7 @@ class AttentionLab {
   std::array<std::vector<float>, 2> attend_in_a_step(std::span<const Part> first, std::span<const Part> second) {
     Arrays arrays(backend_);
     std::array<float*, 2> out{};
-    std::array<std::vector<AttentionSlice>, 2> slices = {slices_of(first), slices_of(second)};
+    std::array<std::vector<kernels::AttentionSlice>, 2> slices = {slices_of(first), slices_of(second)};
     std::array<const float*, 2> queries{};
     for (size_t i = 0; i < 2; ++i) {
       std::vector<float> q;
@@ -134,8 +135,8 @@ class AttentionLab {
     const auto rows = rows_of(from, cols, part.begin, part.rows);
     to.insert(to.end(), rows.begin(), rows.end());
   }
-  std::vector<AttentionSlice> slices_of(std::span<const Part> parts) const {
-    std::vector<AttentionSlice> slices;
+  std::vector<kernels::AttentionSlice> slices_of(std::span<const Part> parts) const {
+    std::vector<kernels::AttentionSlice> slices;
     int32_t rows = 0;
     for (const Part& part : parts) {
       slices.push_back({rows, part.rows, part.begin, sequences_[part.sequence].pages});
@@ -144,11 +145,11 @@ class AttentionLab {
     return slices;
   }
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   const AttentionShape shape_;
   Arrays memory_;
-  AttentionParams params_;
-  KvView view_;
+  kernels::AttentionParams params_;
+  kernels::KvView view_;
   std::vector<Sequence> sequences_;
 };
 
@@ -158,9 +159,9 @@ constexpr int32_t kStep = kEmulated ? 60 : 200;
 class GpuAttention : public GpuTest {
  protected:
   /// Queries and weights are rounded as keys and values are, to 11 bits or to 8.
-  static double bound(KvType type) {
-    if (type == KvType::kF32) return 1e-5;
-    return type == KvType::kBF16 ? 1.6e-2 : 2e-3;
+  static double bound(kernels::KvType type) {
+    if (type == kernels::KvType::kF32) return 1e-5;
+    return type == kernels::KvType::kBF16 ? 1.6e-2 : 2e-3;
   }
 };
 
@@ -172,21 +173,27 @@ const AttentionShape kAttentionShapes[] = {
     {.group = 1, .key_dim = 192, .value_dim = 128},
     {.kv_heads = 1, .group = 4, .key_dim = 256, .value_dim = 256},
     {.key_dim = 20, .value_dim = 36},
-    {.type = KvType::kF16},
-    {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = KvType::kF16, .window = 40},
-    {.type = KvType::kQ8_0},
-    {.kv_heads = 1, .group = 1, .key_dim = 20, .value_dim = 36, .type = KvType::kF16, .sinks = true},
-    {.kv_heads = 1, .group = 4, .key_dim = 256, .value_dim = 256, .type = KvType::kF16, .soft_cap = 20},
-    {.kv_heads = 1, .group = 40, .key_dim = 192, .value_dim = 128, .type = KvType::kQ8_0},
-    {.type = KvType::kF16, .query_size = 1e7f},  // outside the range of float16
-    {.key_dim = 80, .value_dim = 48, .type = KvType::kQ8_0},
-    {.type = KvType::kBF16, .sinks = true},
-    {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = KvType::kBF16, .window = 40},
-    {.kv_heads = 1, .group = 1, .key_dim = 18, .value_dim = 35, .type = KvType::kBF16, .soft_cap = 20},
+    {.type = kernels::KvType::kF16},
+    {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = kernels::KvType::kF16, .window = 40},
+    {.type = kernels::KvType::kQ8_0},
+    {.kv_heads = 1, .group = 1, .key_dim = 20, .value_dim = 36, .type = kernels::KvType::kF16, .sinks = true},
+    {.kv_heads = 1, .group = 4, .key_dim = 256, .value_dim = 256, .type = kernels::KvType::kF16, .soft_cap = 20},
+    {.kv_heads = 1, .group = 40, .key_dim = 192, .value_dim = 128, .type = kernels::KvType::kQ8_0},
+    {.type = kernels::KvType::kF16, .query_size = 1e7f},  // outside the range of float16
+    {.key_dim = 80, .value_dim = 48, .type = kernels::KvType::kQ8_0},
+    {.type = kernels::KvType::kBF16, .sinks = true},
+    {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = kernels::KvType::kBF16, .window = 40},
+    {.kv_heads = 1, .group = 1, .key_dim = 18, .value_dim = 35, .type = kernels::KvType::kBF16, .soft_cap = 20},
     {.soft_cap = 20, .window = 100},
     {.window = 33, .sinks = true},
     {.window = 33, .chunked = true},
-    {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = KvType::kBF16, .window = 40, .chunked = true},
+    {.kv_heads = 3,
+     .group = 5,
+     .key_dim = 128,
+     .value_dim = 128,
+     .type = kernels::KvType::kBF16,
+     .window = 40,
+     .chunked = true},
     {.sinks = true},
 };
 
@@ -220,8 +227,8 @@ TEST_F(GpuAttention, SlicesOfAStepAreTakenForThoseBeforeOnlyIfTheyAreTheSame) {
   const Part one[] = {{0, 40, 2}};
   for (const Part& other : {Part{0, 41, 2}, Part{1, 40, 2}, Part{0, 40, 3}, Part{0, 40, 2}}) {
     const auto [first, second] = lab.attend_in_a_step(one, {&other, 1});
-    EXPECT_TRUE(cpu::same_bits(first, lab.attend(one)));
-    EXPECT_TRUE(cpu::same_bits(second, lab.attend({&other, 1}))) << other.sequence << ", " << other.begin;
+    EXPECT_TRUE(kernels::cpu::same_bits(first, lab.attend(one)));
+    EXPECT_TRUE(kernels::cpu::same_bits(second, lab.attend({&other, 1}))) << other.sequence << ", " << other.begin;
   }
 }
 
@@ -239,20 +246,20 @@ TEST_F(GpuAttention, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
 // With few rows of a sequence another kernel is used than with many.
 TEST_F(GpuAttention, FewRowsOfLongSequencesHaveTheBitsOfMany) {
   const AttentionShape shapes[] = {
-      {.kv_heads = 2, .group = 4, .key_dim = 128, .value_dim = 128, .type = KvType::kF16},
-      {.kv_heads = 1, .group = 16, .key_dim = 64, .value_dim = 64, .type = KvType::kF16, .soft_cap = 5},
-      {.kv_heads = 1, .group = 1, .key_dim = 256, .value_dim = 256, .type = KvType::kF16, .window = 4100},
+      {.kv_heads = 2, .group = 4, .key_dim = 128, .value_dim = 128, .type = kernels::KvType::kF16},
+      {.kv_heads = 1, .group = 16, .key_dim = 64, .value_dim = 64, .type = kernels::KvType::kF16, .soft_cap = 5},
+      {.kv_heads = 1, .group = 1, .key_dim = 256, .value_dim = 256, .type = kernels::KvType::kF16, .window = 4100},
       {.kv_heads = 1,
        .group = 2,
        .key_dim = 64,
        .value_dim = 64,
-       .type = KvType::kF16,
+       .type = kernels::KvType::kF16,
        .window = 4250,
        .chunked = true},
-      {.kv_heads = 1, .group = 8, .key_dim = 128, .value_dim = 128, .type = KvType::kQ8_0, .sinks = true},
-      {.kv_heads = 1, .group = 4, .key_dim = 80, .value_dim = 80, .type = KvType::kBF16, .window = 3000},
+      {.kv_heads = 1, .group = 8, .key_dim = 128, .value_dim = 128, .type = kernels::KvType::kQ8_0, .sinks = true},
+      {.kv_heads = 1, .group = 4, .key_dim = 80, .value_dim = 80, .type = kernels::KvType::kBF16, .window = 3000},
       // More queries than are split.
-      {.kv_heads = 64, .group = 4, .key_dim = 16, .value_dim = 24, .type = KvType::kF16, .sinks = true},
+      {.kv_heads = 64, .group = 4, .key_dim = 16, .value_dim = 24, .type = kernels::KvType::kF16, .sinks = true},
   };
   uint32_t seed = 300;
   for (const AttentionShape& shape : shapes) {
@@ -272,7 +279,7 @@ TEST_F(GpuAttention, FewRowsOfLongSequencesHaveTheBitsOfMany) {
         const Part parts[] = {{1, begin, count}, {0, begin + at, count}};
         const std::vector<float> out = lab.attend(parts);
         const auto among = rows_of(many, lab.width(), at, count), alone = rows_of(out, lab.width(), count, count);
-        EXPECT_TRUE(cpu::same_bits(alone, among)) << count << " rows from " << begin + at;
+        EXPECT_TRUE(kernels::cpu::same_bits(alone, among)) << count << " rows from " << begin + at;
       }
     }
   }
@@ -285,20 +292,27 @@ struct ManyRows {
 };
 constexpr int32_t kManyHeads = 24;  // whose chunks are merged by the blocks that compute them
 const ManyRows kManyRows[] = {
-    {3'937, {.kv_heads = 1, .group = 3, .key_dim = 128, .value_dim = 128, .type = KvType::kF16}},
-    {3'937, {.kv_heads = 1, .group = 3, .type = KvType::kQ8_0, .sinks = true}},
-    {3'937, {.kv_heads = 1, .group = 2, .key_dim = 96, .value_dim = 80, .type = KvType::kBF16, .window = 150}},
-    {3'937, {.kv_heads = 1, .group = 3, .type = KvType::kF16, .window = 4'000, .chunked = true}},
-    {93, {.kv_heads = 1, .group = kManyHeads, .key_dim = 128, .value_dim = 128, .type = KvType::kF16, .sinks = true}},
-    {241, {.kv_heads = 2, .group = 12, .key_dim = 128, .value_dim = 128, .type = KvType::kQ8_0}},
-    {241, {.kv_heads = 3, .group = 8, .key_dim = 128, .value_dim = 128, .type = KvType::kBF16, .window = 150}},
-    {231, {.kv_heads = 1, .group = kManyHeads, .type = KvType::kF16, .window = 33}},
-    {231, {.kv_heads = 1, .group = kManyHeads, .type = KvType::kF16, .window = 250, .chunked = true}},
-    {231, {.kv_heads = 6, .group = 4, .type = KvType::kBF16, .slopes = true}},
-    {241, {.kv_heads = 6, .group = 4, .key_dim = 80, .value_dim = 80, .type = KvType::kQ8_0}},
-    {101, {.kv_heads = 2, .group = 12, .key_dim = 256, .value_dim = 256, .type = KvType::kF16, .soft_cap = 20}},
-    {101, {.kv_heads = 2, .group = 12, .key_dim = 192, .value_dim = 128, .type = KvType::kQ8_0, .window = 90}},
-    {101, {.kv_heads = 2, .group = 12, .key_dim = 18, .value_dim = 35, .type = KvType::kBF16}},
+    {3'937, {.kv_heads = 1, .group = 3, .key_dim = 128, .value_dim = 128, .type = kernels::KvType::kF16}},
+    {3'937, {.kv_heads = 1, .group = 3, .type = kernels::KvType::kQ8_0, .sinks = true}},
+    {3'937, {.kv_heads = 1, .group = 2, .key_dim = 96, .value_dim = 80, .type = kernels::KvType::kBF16, .window = 150}},
+    {3'937, {.kv_heads = 1, .group = 3, .type = kernels::KvType::kF16, .window = 4'000, .chunked = true}},
+    {93,
+     {.kv_heads = 1,
+      .group = kManyHeads,
+      .key_dim = 128,
+      .value_dim = 128,
+      .type = kernels::KvType::kF16,
+      .sinks = true}},
+    {241, {.kv_heads = 2, .group = 12, .key_dim = 128, .value_dim = 128, .type = kernels::KvType::kQ8_0}},
+    {241, {.kv_heads = 3, .group = 8, .key_dim = 128, .value_dim = 128, .type = kernels::KvType::kBF16, .window = 150}},
+    {231, {.kv_heads = 1, .group = kManyHeads, .type = kernels::KvType::kF16, .window = 33}},
+    {231, {.kv_heads = 1, .group = kManyHeads, .type = kernels::KvType::kF16, .window = 250, .chunked = true}},
+    {231, {.kv_heads = 6, .group = 4, .type = kernels::KvType::kBF16, .slopes = true}},
+    {241, {.kv_heads = 6, .group = 4, .key_dim = 80, .value_dim = 80, .type = kernels::KvType::kQ8_0}},
+    {101,
+     {.kv_heads = 2, .group = 12, .key_dim = 256, .value_dim = 256, .type = kernels::KvType::kF16, .soft_cap = 20}},
+    {101, {.kv_heads = 2, .group = 12, .key_dim = 192, .value_dim = 128, .type = kernels::KvType::kQ8_0, .window = 90}},
+    {101, {.kv_heads = 2, .group = 12, .key_dim = 18, .value_dim = 35, .type = kernels::KvType::kBF16}},
 };
 
 TEST_F(GpuAttention, ManyRowsHaveTheBitsOfFew) {
@@ -321,7 +335,7 @@ TEST_F(GpuAttention, ManyRowsHaveTheBitsOfFew) {
         rows = std::min(piece, part.rows - at);
         const Part few{part.sequence, part.begin + at, rows};
         const std::vector<float> alone = in_pieces.attend({&few, 1});
-        EXPECT_TRUE(cpu::same_bits(alone, rows_of(together, on_gpu.width(), row, rows)))
+        EXPECT_TRUE(kernels::cpu::same_bits(alone, rows_of(together, on_gpu.width(), row, rows)))
             << "sequence " << part.sequence << ", position " << few.begin;
       }
     }
@@ -336,19 +350,19 @@ TEST_F(GpuAttention, Bfloat16IsStoredRoundedToNearest) {
     x.push_back(std::bit_cast<float>(bits));
   }
   const auto dim = static_cast<int32_t>(x.size());
-  KvView view{.type = KvType::kBF16, .kv_heads = 1, .key_dim = dim, .value_dim = dim};
-  const int64_t part = kPageTokens * kv_row_bytes(view.type, dim);
+  kernels::KvView view{.type = kernels::KvType::kBF16, .kv_heads = 1, .key_dim = dim, .value_dim = dim};
+  const int64_t part = kernels::kPageTokens * kernels::kv_row_bytes(view.type, dim);
   view.page_stride = 2 * part;
   Arrays arrays(gpu());
   auto* page = arrays.make<uint16_t>(part);
   view.base = reinterpret_cast<std::byte*>(page);
   const std::vector<PageId> pages = {PageId{0}};
-  const AttentionSlice slice{0, 1, 0, pages};
+  const kernels::AttentionSlice slice{0, 1, 0, pages};
   gpu().store_kv(view, {&slice, 1}, arrays.put(x), arrays.put(x));
   const std::vector<uint16_t> stored = arrays.get(page, part);
   for (size_t i = 0; i < x.size(); ++i) {
-    EXPECT_EQ(stored[i], float_to_bf16(x[i])) << "key " << i;
-    EXPECT_EQ(stored[static_cast<size_t>(part) / 2 + i], float_to_bf16(x[i])) << "value " << i;
+    EXPECT_EQ(stored[i], quant::float_to_bf16(x[i])) << "key " << i;
+    EXPECT_EQ(stored[static_cast<size_t>(part) / 2 + i], quant::float_to_bf16(x[i])) << "value " << i;
   }
 }
 
@@ -358,8 +372,8 @@ TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
   const AttentionShape of_texts{.kv_heads = 4, .group = 1, .key_dim = 32, .value_dim = 32, .causal = false};
   AttentionShape with_slopes = of_texts, in_halves = of_texts, wide = of_texts;
   with_slopes.slopes = true;
-  in_halves.type = KvType::kF16;
-  wide.type = KvType::kBF16;
+  in_halves.type = kernels::KvType::kF16;
+  wide.type = kernels::KvType::kBF16;
   wide.key_dim = wide.value_dim = 64;
   std::vector<AttentionShape> shapes = {of_texts, with_slopes, in_halves, wide};
   for (const AttentionShape& each : {of_texts, in_halves, wide}) {
@@ -380,7 +394,8 @@ TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
     int64_t row = 0;
     for (const Part& part : parts) {
       const std::vector<float> alone = again.attend({&part, 1});
-      EXPECT_TRUE(cpu::same_bits(alone, rows_of(together, on_gpu.width(), row, part.rows))) << part.rows << " rows";
+      EXPECT_TRUE(kernels::cpu::same_bits(alone, rows_of(together, on_gpu.width(), row, part.rows)))
+          << part.rows << " rows";
       row += part.rows;
     }
   }
@@ -389,7 +404,7 @@ TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
 // Rows see more and more positions, then fewer and fewer again, and the size of their chunks follows.
 TEST_F(GpuAttention, LongSymmetricWindowsAgreeWithTheCpu) {
   constexpr int32_t kText = 4'400, kWindow = 4'100;
-  for (const KvType type : {KvType::kF32, KvType::kF16}) {
+  for (const kernels::KvType type : {kernels::KvType::kF32, kernels::KvType::kF16}) {
     const AttentionShape shape{
         .kv_heads = 1, .group = 1, .key_dim = 16, .value_dim = 16, .type = type, .window = kWindow, .causal = false};
     AttentionLab on_gpu(gpu(), shape, {33, kText}, 210), on_cpu(cpu(), shape, {33, kText}, 210);

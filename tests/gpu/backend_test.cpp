@@ -11,8 +11,8 @@ class GpuBackend : public GpuTest {};
 TEST_F(GpuBackend, DescribesItsDevice) {
   EXPECT_TRUE(gpu().description().starts_with("cuda ")) << gpu().description();
   EXPECT_GT(gpu().available_bytes(), 0);
-  EXPECT_TRUE(built_with_cuda());
-  const auto none = make_cuda_backend({.device = 99});
+  EXPECT_TRUE(kernels::built_with_cuda());
+  const auto none = kernels::make_cuda_backend({.device = 99});
   ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().code, Code::kNotFound);
   EXPECT_NE(none.error().message.find("99"), std::string::npos) << none.error().message;
@@ -45,19 +45,19 @@ TEST_F(GpuBackend, LargeWeightsAreUploadedCompletely) {
   constexpr int64_t kRows = 12'345, kCols = 1'027;
   Random random(2);
   const std::vector<float> values = random.normals(kRows * kCols);
-  const HostMatrix matrix{.type = TensorType::kF32,
-                          .rows = kRows,
-                          .cols = kCols,
-                          .data = reinterpret_cast<const std::byte*>(values.data())};
+  const kernels::HostMatrix matrix{.type = TensorType::kF32,
+                                   .rows = kRows,
+                                   .cols = kCols,
+                                   .data = reinterpret_cast<const std::byte*>(values.data())};
   ASSERT_TRUE(gpu().reserve({}).has_value()) << "what earlier tests' weights went through";
-  const int64_t before = Buffer::bytes_in_all();
-  const Weight weight = gpu().load(matrix).value();
+  const int64_t before = kernels::Buffer::bytes_in_all();
+  const kernels::Weight weight = gpu().load(matrix).value();
   EXPECT_EQ(static_cast<int64_t>(weight.memory->bytes()), gpu().load_bytes(matrix));
   std::vector<float> back(values.size());
   gpu().read(weight.data, std::ssize(back) * 4, back.data());
-  EXPECT_TRUE(cpu::same_bits(back, values));
+  EXPECT_TRUE(kernels::cpu::same_bits(back, values));
   ASSERT_TRUE(gpu().reserve({}).has_value());
-  EXPECT_EQ(Buffer::bytes_in_all() - before, gpu().load_bytes(matrix)) << "what it went through is given back";
+  EXPECT_EQ(kernels::Buffer::bytes_in_all() - before, gpu().load_bytes(matrix)) << "what it went through is given back";
 }
 
 TEST_F(GpuBackend, UnknownTypesAreRefused) {
@@ -69,19 +69,19 @@ TEST_F(GpuBackend, UnknownTypesAreRefused) {
 
 TEST_F(GpuBackend, ScalesOfAMatrixFollowItsBlocks) {
   const std::vector<float> values(15, 1.0f), x(3, 2.0f);
-  const HostMatrix matrix{.type = TensorType::kF32,
-                          .rows = 5,
-                          .cols = 3,
-                          .data = reinterpret_cast<const std::byte*>(values.data()),
-                          .scales = {-0.5f}};
+  const kernels::HostMatrix matrix{.type = TensorType::kF32,
+                                   .rows = 5,
+                                   .cols = 3,
+                                   .data = reinterpret_cast<const std::byte*>(values.data()),
+                                   .scales = {-0.5f}};
   ASSERT_TRUE(gpu().reserve({}).has_value()) << "what earlier tests' weights went through";
-  const int64_t before = Buffer::bytes_in_all();
-  const Weight weight = gpu().load(matrix).value();
+  const int64_t before = kernels::Buffer::bytes_in_all();
+  const kernels::Weight weight = gpu().load(matrix).value();
   ASSERT_TRUE(gpu().reserve({}).has_value());
-  EXPECT_EQ(Buffer::bytes_in_all() - before, gpu().load_bytes(matrix));
+  EXPECT_EQ(kernels::Buffer::bytes_in_all() - before, gpu().load_bytes(matrix));
   Arrays arrays(gpu());
   float* out = arrays.make(5);
-  const MatmulTarget projection{&weight, arrays.put(std::vector<float>{0, 1, 2, 3, 4}), out};
+  const kernels::MatmulTarget projection{&weight, arrays.put(std::vector<float>{0, 1, 2, 3, 4}), out};
   gpu().matmul({&projection, 1}, arrays.put(x), 1);
   EXPECT_EQ(arrays.get(out, 5), (std::vector<float>{-3, -2, -1, 0, 1})) << "the bias is not scaled";
 }
@@ -107,20 +107,20 @@ TEST_F(GpuBackend, ArgumentsAreCopiedBeforeACallReturns) {
 }
 
 TEST_F(GpuBackend, ReservesTheBytesThatItPlans) {
-  auto fresh = make_cuda_backend({}).value();
-  const WorkspaceSizes sizes = sizes_of_tests();
-  const int64_t before = Buffer::bytes_in_all();
+  auto fresh = kernels::make_cuda_backend({}).value();
+  const kernels::WorkspaceSizes sizes = sizes_of_tests();
+  const int64_t before = kernels::Buffer::bytes_in_all();
   ASSERT_TRUE(fresh->reserve(sizes).has_value());
-  const int64_t taken = Buffer::bytes_in_all() - before;
+  const int64_t taken = kernels::Buffer::bytes_in_all() - before;
   // Places and pages are also kept on the host's heap.
   EXPECT_LE(taken, fresh->workspace_bytes(sizes));
   EXPECT_GE(taken, fresh->workspace_bytes(sizes) * 3 / 4);
   ASSERT_TRUE(fresh->reserve(sizes).has_value());
-  EXPECT_EQ(Buffer::bytes_in_all() - before, taken) << "once";
+  EXPECT_EQ(kernels::Buffer::bytes_in_all() - before, taken) << "once";
 }
 
 TEST_F(GpuBackend, HeadsThatDoNotFitAreRefused) {
-  WorkspaceSizes sizes = sizes_of_tests();
+  kernels::WorkspaceSizes sizes = sizes_of_tests();
   sizes.head_dim = 1'024;
   const auto reserved = gpu().reserve(sizes);
   ASSERT_FALSE(reserved.has_value());

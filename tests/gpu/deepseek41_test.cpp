@@ -21,7 +21,9 @@ class GpuDeepseek41 : public GpuTest {
     Random random(41);
     for (size_t i = 0; i < kTokens; ++i) tokens_.push_back(TokenId{random.integer(0, 95)});
   }
-  static ModelOptions options(bool rounding) { return {.context_tokens = kContext, .simulate_rounding = rounding}; }
+  static model::ModelOptions options(bool rounding) {
+    return {.context_tokens = kContext, .simulate_rounding = rounding};
+  }
   static gguf::Reader open(const deepseek41::ModelFile& made) { return gguf::Reader::open(made.path()).value(); }
 
   /// NMSE of each position's logits from those of the formulas.
@@ -56,9 +58,9 @@ TEST_F(GpuDeepseek41, WhatEngramsAddAgreesWithTheCpu) {
       x[static_cast<size_t>(width) + i] =
           i < 2 ? (i == 0 ? query_norm[1] * key_norm[1] : -query_norm[0] * key_norm[0]) : 0;
     }
-    check_rows(gpu(), cpu(), 1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+    check_rows(gpu(), cpu(), 1e-6, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
-      const EngramParams params{streams, 1e-6F, arrays.put(query_norm), arrays.put(key_norm)};
+      const kernels::EngramParams params{streams, 1e-6F, arrays.put(query_norm), arrays.put(key_norm)};
       float* there = arrays.put(rows_of(x, width, first, rows));
       backend.deepseek41()->add_engram(params, arrays.put(rows_of(keys_value, width + cols, first, rows)), rows, cols,
                                        there);
@@ -70,8 +72,9 @@ TEST_F(GpuDeepseek41, WhatEngramsAddAgreesWithTheCpu) {
 // Exact on both: all bits are equal.
 TEST_F(GpuDeepseek41, RoundedRowsHaveTheBitsOfTheCpu) {
   constexpr int64_t kRows = 40;
-  for (const SimulatedRounding rounding :
-       {SimulatedRounding::kFp8Blocks32, SimulatedRounding::kFp4Blocks32, SimulatedRounding::kFp4Blocks16}) {
+  for (const kernels::SimulatedRounding rounding :
+       {kernels::SimulatedRounding::kFp8Blocks32, kernels::SimulatedRounding::kFp4Blocks32,
+        kernels::SimulatedRounding::kFp4Blocks16}) {
     for (const int32_t dims : {512, 100, 64, 23, 7}) {
       SCOPED_TRACE(testing::Message() << "rounding " << static_cast<int>(rounding) << " of " << dims);
       Random random(2);
@@ -83,17 +86,17 @@ TEST_F(GpuDeepseek41, RoundedRowsHaveTheBitsOfTheCpu) {
         if (row == 5) x[i] = i % 2 == 0 ? 0.0F : -0.0F;
         if (row == 6) x[i] = 0.25F * static_cast<float>(i % 25);
       }
-      const auto rounded = [&](Backend& backend, int64_t first, int64_t rows) {
+      const auto rounded = [&](kernels::Backend& backend, int64_t first, int64_t rows) {
         Arrays arrays(backend);
         float* there = arrays.put(rows_of(x, dims, first, rows));
         backend.deepseek41()->round_rows(rounding, there, rows, dims);
         return arrays.get(there, rows * dims);
       };
       const std::vector<float> on_gpu = rounded(gpu(), 0, kRows);
-      EXPECT_TRUE(cpu::same_bits(on_gpu, rounded(cpu(), 0, kRows)));
-      EXPECT_FALSE(cpu::same_bits(on_gpu, x));
+      EXPECT_TRUE(kernels::cpu::same_bits(on_gpu, rounded(cpu(), 0, kRows)));
+      EXPECT_FALSE(kernels::cpu::same_bits(on_gpu, x));
       for (const int64_t row : {0, 17}) {
-        EXPECT_TRUE(cpu::same_bits(rounded(gpu(), row, 1), rows_of(on_gpu, dims, row, 1))) << row << " alone";
+        EXPECT_TRUE(kernels::cpu::same_bits(rounded(gpu(), row, 1), rows_of(on_gpu, dims, row, 1))) << row << " alone";
       }
     }
   }
@@ -139,7 +142,7 @@ TEST_F(GpuDeepseek41, CandidatesChangeLaterLogits) {
   const std::vector<float> logits = logits_of(model, tokens, kStepRows);
   const std::vector<float> unbounded = logits_of(free, tokens, kStepRows);
   const auto early = rows_of(logits, model.vocabulary(), 0, 6);  // six rows are candidates
-  EXPECT_TRUE(cpu::same_bits(early, rows_of(unbounded, model.vocabulary(), 0, 6)));
+  EXPECT_TRUE(kernels::cpu::same_bits(early, rows_of(unbounded, model.vocabulary(), 0, 6)));
   EXPECT_GT(difference(logits, unbounded), 1e-2);
 }
 
@@ -150,29 +153,29 @@ TEST_F(GpuDeepseek41, EveryDivisionIntoStepsGivesTheSameBytes) {
   const std::span<const TokenId> tokens = std::span(tokens_).first(45);
   const std::vector<float> whole = logits_of(model, tokens, kStepRows);
   for (const size_t chunk : {size_t{5}, size_t{33}}) {
-    EXPECT_TRUE(cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;
+    EXPECT_TRUE(kernels::cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;
   }
-  EXPECT_TRUE(cpu::same_bits(whole, logits_among_others(model, tokens))) << "among others";
+  EXPECT_TRUE(kernels::cpu::same_bits(whole, logits_among_others(model, tokens))) << "among others";
 }
 
 // The head's rows stand at the last position of their block, whose keys lie behind those of the text.
 TEST_F(GpuDeepseek41, DraftsOfItsHeadAreThoseOfTheFormulas) {
   const deepseek41::ModelFile made({.head = deepseek41::Head::kBeside});
   const gguf::Reader file = open(made);
-  ModelOptions with_head = options(false);
+  model::ModelOptions with_head = options(false);
   with_head.load_mtp = true;
   Model model(file, gpu(), with_head);
   deepseek41::Reference reference(file, false);
   TestSequence sequence(model);
   constexpr size_t kText = 39;  // the window begins at the last row of a page
-  sequence.step(std::span(tokens_).first(7), LogitsWanted::kLast);
-  sequence.step(std::span(tokens_).subspan(7, kText - 7), LogitsWanted::kLast);
+  sequence.step(std::span(tokens_).first(7), model::LogitsWanted::kLast);
+  sequence.step(std::span(tokens_).subspan(7, kText - 7), model::LogitsWanted::kLast);
   for (size_t i = 0; i < kText; ++i) reference.next(tokens_[i]);
   TokenId last = tokens_[kText];
   const std::vector<deepseek41::Reference::Draft> expected = reference.drafts(last);
-  const BatchSlice first = sequence.slice(0, deepseek41::kBlock, LogitsWanted::kLast);
+  const model::BatchSlice first = sequence.slice(0, deepseek41::kBlock, model::LogitsWanted::kLast);
   for (int32_t ahead = 0; ahead < deepseek41::kBlock; ++ahead) {
-    BatchSlice slice = first;
+    model::BatchSlice slice = first;
     slice.rows = 1;
     slice.position_begin += ahead;
     slice.drafts_before = ahead;
@@ -195,12 +198,12 @@ TEST_F(GpuDeepseek41, DecodeStepsBecomeGraphs) {
   TestSequence sequence(model);
   const std::span<const TokenId> tokens = tokens_;
   sequence.steps(tokens.first(20));
-  const int64_t before = cuda::emulated::graphs_launched();
+  const int64_t before = kernels::cuda::emulated::graphs_launched();
   constexpr size_t kSteps = 12;
   for (size_t i = 0; i < kSteps; ++i) sequence.step(tokens.subspan(20 + i, 1));
   // Steps of two kinds, since every second position completes a row of two, and each step is two graphs.
-  constexpr auto kAlike = static_cast<int64_t>(kSteps) - 2 * cuda::LaunchQueue::kAlikeMin;
-  EXPECT_EQ(cuda::emulated::graphs_launched() - before, 2 * kAlike);
+  constexpr auto kAlike = static_cast<int64_t>(kSteps) - 2 * kernels::cuda::LaunchQueue::kAlikeMin;
+  EXPECT_EQ(kernels::cuda::emulated::graphs_launched() - before, 2 * kAlike);
 }
 #endif
 

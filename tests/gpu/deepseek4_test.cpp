@@ -19,7 +19,7 @@ class GpuDeepseek4 : public GpuTest {
     for (int32_t i = 0; i < kPrompt + 8; ++i) tokens_.push_back(TokenId{random.integer(0, 500)});
   }
   std::span<const TokenId> prompt() const { return std::span(tokens_).first(kPrompt); }
-  static ModelOptions options(bool rounding, bool load_mtp) {
+  static model::ModelOptions options(bool rounding, bool load_mtp) {
     return {.context_tokens = kContext, .simulate_rounding = rounding, .load_mtp = load_mtp};
   }
 
@@ -41,24 +41,24 @@ TEST_F(GpuDeepseek4, SelectedRowsAndSimulatedRoundingAgreeWithTheCpu) {
     Model on_gpu(file_, gpu(), options(rounding, false)), on_cpu(file_, cpu(), options(rounding, false));
     const std::vector<float> logits = logits_of(on_gpu, prompt(), kStepRows);
     EXPECT_LE(difference(logits, logits_of(on_cpu, prompt(), kStepRows)), kBoundF32) << rounding;
-    EXPECT_TRUE(cpu::same_bits(logits, logits_of(on_gpu, prompt(), 33))) << rounding;
+    EXPECT_TRUE(kernels::cpu::same_bits(logits, logits_of(on_gpu, prompt(), 33))) << rounding;
     of_both.push_back(logits);
   }
   EXPECT_GT(difference(of_both[0], of_both[1]), kBoundF32);
 }
 
 /// Logits of three drafts after a prompt.
-std::vector<float> drafts_of(const gguf::Reader& file, Backend& backend, const ModelOptions& options,
+std::vector<float> drafts_of(const gguf::Reader& file, kernels::Backend& backend, const model::ModelOptions& options,
                              std::span<const TokenId> tokens, size_t prompt) {
   Model model(file, backend, options);
   EXPECT_TRUE(model.runner().has_mtp());
   TestSequence sequence(model);
   // In two steps, so that the MTP module reads rows of an earlier step.
-  sequence.step(tokens.first(7), LogitsWanted::kLast);
-  sequence.step(tokens.subspan(7, prompt - 7), LogitsWanted::kLast);
+  sequence.step(tokens.first(7), model::LogitsWanted::kLast);
+  sequence.step(tokens.subspan(7, prompt - 7), model::LogitsWanted::kLast);
   std::vector<float> all;
   for (size_t i = 0; i < 3; ++i) {
-    const BatchSlice one = sequence.slice(0, 1, LogitsWanted::kLast);
+    const model::BatchSlice one = sequence.slice(0, 1, model::LogitsWanted::kLast);
     const auto view = model.runner().mtp_step({tokens.subspan(prompt + i, 1), {&one, 1}, &model.pool()});
     EXPECT_TRUE(view.has_value()) << view.error().text();
     all.insert(all.end(), view->values.begin(), view->values.end());
@@ -67,14 +67,18 @@ std::vector<float> drafts_of(const gguf::Reader& file, Backend& backend, const M
 }
 
 TEST_F(GpuDeepseek4, DraftsOfTheMtpModuleAgreeWithTheCpu) {
-  const auto of = [&](Backend& backend) { return drafts_of(file_, backend, options(false, true), tokens_, kPrompt); };
+  const auto of = [&](kernels::Backend& backend) {
+    return drafts_of(file_, backend, options(false, true), tokens_, kPrompt);
+  };
   EXPECT_LE(difference(of(gpu()), of(cpu())), kBoundF32);
 }
 
 TEST_F(GpuDeepseek4, DraftsOfADecodersMtpModuleAgreeWithTheCpu) {
   const auto file = gguf::Reader::open(test_data("/models/glm4moe-mtp.gguf")).value();
   for (TokenId& token : tokens_) token = TokenId{index(token) % 300};
-  const auto of = [&](Backend& backend) { return drafts_of(file, backend, options(false, true), tokens_, kPrompt); };
+  const auto of = [&](kernels::Backend& backend) {
+    return drafts_of(file, backend, options(false, true), tokens_, kPrompt);
+  };
   EXPECT_LE(difference(of(gpu()), of(cpu())), kBoundF32);
 }
 
@@ -96,7 +100,7 @@ TEST_F(GpuDeepseek4, TwoBitExpertsAgreeWithTheCpu) {
   const std::span<const TokenId> tokens = prompt().first(40);
   const std::vector<float> logits = logits_of(on_gpu, tokens, kStepRows);
   EXPECT_LE(difference(logits, logits_of(on_cpu, tokens, kStepRows)), kBoundInt8);
-  EXPECT_TRUE(cpu::same_bits(logits, logits_of(on_gpu, tokens, 33)));
+  EXPECT_TRUE(kernels::cpu::same_bits(logits, logits_of(on_gpu, tokens, 33)));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ struct ChoiceShape {
   int32_t heads = 4;
   int32_t dim = 64;
   int32_t most = 8;
-  KvType type = KvType::kF32;
+  kernels::KvType type = kernels::KvType::kF32;
   int32_t tokens_per_row = 1;
   bool ties = false;  // all numbers are small integers: sums are exact, and many are equal
 };
@@ -19,7 +19,7 @@ struct ChoiceShape {
 /// Sequences with their index queries.
 class Chooser {
  public:
-  Chooser(Backend& backend, const ChoiceShape& shape, const std::vector<int32_t>& lengths, uint32_t seed)
+  Chooser(kernels::Backend& backend, const ChoiceShape& shape, const std::vector<int32_t>& lengths, uint32_t seed)
       : backend_(backend),
         shape_(shape),
         random_(seed),
@@ -40,7 +40,8 @@ class Chooser {
     return choose(parts, {}, no_blocks);
   }
   /// The same with candidates, whose blocks are written or read in `blocks`, candidates.most for each position.
-  std::vector<int32_t> choose(std::span<const Part> parts, CandidateBlocks candidates, std::vector<int32_t>& blocks) {
+  std::vector<int32_t> choose(std::span<const Part> parts, kernels::CandidateBlocks candidates,
+                              std::vector<int32_t>& blocks) {
     std::vector<float> q, weights;
     int64_t rows = 0;
     for (const Part& part : parts) {
@@ -63,7 +64,7 @@ class Chooser {
   /// The sums of all rows that a position sees; exact with `ties`.
   std::vector<double> scores(size_t sequence, int32_t position) {
     std::vector<double> scores;
-    for (int32_t row = 0; row < kv_rows(position + 1, shape_.tokens_per_row); ++row) {
+    for (int32_t row = 0; row < kernels::kv_rows(position + 1, shape_.tokens_per_row); ++row) {
       double sum = 0;
       for (int32_t h = 0; h < shape_.heads; ++h) {
         double product = 0;
@@ -81,7 +82,7 @@ class Chooser {
   std::vector<float>& weights(size_t sequence) { return weights_[sequence]; }
 
  private:
-  Backend& backend_;
+  kernels::Backend& backend_;
   const ChoiceShape shape_;
   Random random_;
   Pages pages_;
@@ -102,9 +103,9 @@ std::vector<int32_t> first_largest(const std::vector<double>& scores, int32_t mo
 TEST_F(GpuIndexer, ChoosesTheLargestSums) {
   const ChoiceShape shapes[] = {
       {.heads = 64, .dim = 128, .most = 20},
-      {.heads = 3, .dim = 5, .most = 1, .type = KvType::kF16},
-      {.heads = 33, .dim = 40, .most = 33, .type = KvType::kQ8_0},
-      {.heads = 5, .dim = 24, .most = 9, .type = KvType::kBF16},
+      {.heads = 3, .dim = 5, .most = 1, .type = kernels::KvType::kF16},
+      {.heads = 33, .dim = 40, .most = 33, .type = kernels::KvType::kQ8_0},
+      {.heads = 5, .dim = 24, .most = 9, .type = kernels::KvType::kBF16},
       {.heads = 8, .dim = 32, .most = 7, .tokens_per_row = 4},
   };
   uint32_t seed = 200;
@@ -165,7 +166,7 @@ TEST_F(GpuIndexer, OfEqualSumsTheFirstIsSelected) {
 
 TEST_F(GpuIndexer, ASelectionDoesNotDependOnItsNeighbours) {
   constexpr int32_t kTokens = 150;
-  const ChoiceShape shape{.heads = 33, .dim = 8, .most = 30, .type = KvType::kF16};
+  const ChoiceShape shape{.heads = 33, .dim = 8, .most = 30, .type = kernels::KvType::kF16};
   Chooser chooser(gpu(), shape, {kTokens, 40}, 400);
   const Part all[] = {{0, 0, kTokens}, {1, 0, 40}};
   chooser.pages().store(all);
@@ -199,7 +200,7 @@ TEST_F(GpuIndexer, SelectsFromMoreScoresThanAreHeldAtOnce) {
 double compared(double score) { return std::isnan(score) ? -std::numeric_limits<double>::infinity() : score; }
 
 /// The best blocks of rows with these scores.
-std::vector<int32_t> best_blocks(const std::vector<double>& scores, const CandidateBlocks& candidates) {
+std::vector<int32_t> best_blocks(const std::vector<double>& scores, const kernels::CandidateBlocks& candidates) {
   const auto rows = static_cast<size_t>(candidates.rows);
   std::vector<double> best;
   for (size_t begin = 0; begin + rows <= scores.size(); begin += rows) {
@@ -242,7 +243,7 @@ struct CandidateShape {
 const CandidateShape kCandidateShapes[] = {
     {{.heads = 2, .dim = 4, .most = 12, .ties = true}, 8, 4, 150},
     {{.heads = 2, .dim = 4, .most = 9, .ties = true}, 1, 10, 150},
-    {{.heads = 2, .dim = 4, .most = 5, .type = KvType::kF16, .ties = true}, 7, 3, 150},
+    {{.heads = 2, .dim = 4, .most = 5, .type = kernels::KvType::kF16, .ties = true}, 7, 3, 150},
     {{.heads = 2, .dim = 4, .most = 4, .tokens_per_row = 2, .ties = true}, 3, 5, 150},
     {{.heads = 2, .dim = 4, .most = 33, .ties = true}, 2, 40, 1'300},
     {{.heads = 2, .dim = 4, .most = 33, .ties = true}, 3, 100, 150},
@@ -267,8 +268,8 @@ TEST_F(GpuIndexer, FindsTheBestBlocksAndChoosesOnlyTheirRows) {
       }
     }
     const Part parts[] = {{0, tokens - 20, 20}, {0, 0, 1}, {0, 40, 9}, {0, tokens / 2, 6}};
-    const CandidateBlocks found{.rows = shape.rows, .most = shape.blocks, .find = true};
-    const CandidateBlocks read{.rows = shape.rows, .most = shape.blocks};
+    const kernels::CandidateBlocks found{.rows = shape.rows, .most = shape.blocks, .find = true};
+    const kernels::CandidateBlocks read{.rows = shape.rows, .most = shape.blocks};
     std::vector<int32_t> blocks;
     const std::vector<int32_t> chosen = finder.choose(parts, found, blocks);
     const std::vector<int32_t> among = reader.choose(parts, read, blocks), freely = reader.choose(parts);
@@ -293,7 +294,7 @@ TEST_F(GpuIndexer, FindsTheBestBlocksAndChoosesOnlyTheirRows) {
       }
     }
     // With more blocks than are candidates the blocks matter.
-    const bool bounded = kv_rows(tokens, shape.choice.tokens_per_row) > shape.blocks * shape.rows;
+    const bool bounded = kernels::kv_rows(tokens, shape.choice.tokens_per_row) > shape.blocks * shape.rows;
     EXPECT_EQ(among != freely, bounded);
   }
 }
@@ -303,7 +304,7 @@ TEST_F(GpuIndexer, CandidatesAgreeWithTheCpu) {
   const ChoiceShape shape{.heads = 40, .dim = 32, .most = 10};
   constexpr int32_t kTokens = 150, kBlockRows = 4, kBlocks = 6;
   const Part all[] = {{0, 0, kTokens}, {1, 0, 60}};
-  const auto choices = [&](Backend& backend) {
+  const auto choices = [&](kernels::Backend& backend) {
     Chooser finder(backend, shape, {kTokens, 60}, 700), reader(backend, shape, {kTokens, 60}, 701);
     std::vector<std::vector<int32_t>> lists(3);
     for (Chooser* each : {&finder, &reader}) each->pages().store(all);
@@ -316,9 +317,9 @@ TEST_F(GpuIndexer, CandidatesAgreeWithTheCpu) {
 
 TEST_F(GpuIndexer, CandidatesDoNotDependOnTheirNeighbours) {
   constexpr int32_t kTokens = kEmulated ? 150 : 300, kBlockRows = 3, kBlocks = 12;
-  const ChoiceShape shape{.heads = 33, .dim = 8, .most = 30, .type = KvType::kF16};
+  const ChoiceShape shape{.heads = 33, .dim = 8, .most = 30, .type = kernels::KvType::kF16};
   // Of its own, since a run of gpu() is as long as the longest step of any test before.
-  const auto backend = reserved(make_cuda_backend({})).value();
+  const auto backend = reserved(kernels::make_cuda_backend({})).value();
   Chooser finder(*backend, shape, {kTokens, 40}, 800), reader(*backend, shape, {kTokens, 40}, 801);
   const Part all[] = {{0, 0, kTokens}, {1, 0, 40}};
   for (Chooser* each : {&finder, &reader}) each->pages().store(all);

@@ -23,7 +23,7 @@
 
 namespace cairn::gpu {
 
-using cpu::Random;
+using kernels::cpu::Random;
 
 /// Whether the GPU is emulated (tests/emulation/cuda). It is slow, so tests use sizes that are just large enough for
 /// all cases of the kernels.
@@ -41,8 +41,8 @@ inline constexpr int32_t kAllRowCounts[] = {1, 3, 8, 9, 33, 200};
 inline constexpr std::span kRowCounts = std::span(kAllRowCounts).first(kEmulated ? 5 : 6);
 
 /// Workspace sizes that are enough for all tests of operations.
-inline WorkspaceSizes sizes_of_tests() {
-  WorkspaceSizes sizes;
+inline kernels::WorkspaceSizes sizes_of_tests() {
+  kernels::WorkspaceSizes sizes;
   sizes.inputs = {{1'024, 8'192}};
   sizes.expert_choices = 1'024;
   sizes.experts = 64;
@@ -61,15 +61,15 @@ inline WorkspaceSizes sizes_of_tests() {
   return sizes;
 }
 
-inline Result<std::unique_ptr<Backend>> reserved(Result<std::unique_ptr<Backend>> made) {
+inline Result<std::unique_ptr<kernels::Backend>> reserved(Result<std::unique_ptr<kernels::Backend>> made) {
   if (!made) return made;
   CAIRN_TRY_VOID((*made)->reserve(sizes_of_tests()));
   return made;
 }
 
 /// Created once and never destroyed: the driver may be unloaded before static objects are destroyed.
-inline Result<std::unique_ptr<Backend>>& gpu_or_why_not() {
-  static auto* made = new Result<std::unique_ptr<Backend>>(reserved(make_cuda_backend({})));
+inline Result<std::unique_ptr<kernels::Backend>>& gpu_or_why_not() {
+  static auto* made = new Result<std::unique_ptr<kernels::Backend>>(reserved(kernels::make_cuda_backend({})));
   return *made;
 }
 
@@ -87,13 +87,13 @@ class GpuTest : public testing::Test {
     const auto finished = gpu().finish();
     EXPECT_TRUE(finished.has_value()) << finished.error().text();
   }
-  static Backend& gpu() { return **gpu_or_why_not(); }
+  static kernels::Backend& gpu() { return **gpu_or_why_not(); }
   /// Uses float32 activations for BF16 weights, because the GPU does.
-  static Backend& cpu() {
+  static kernels::Backend& cpu() {
     static const auto made = [] {
-      const auto exact = std::ranges::find_if(cpu::usable_isas(),
-                                              [](const cpu::Isa& isa) { return isa.matmul->round_row == nullptr; });
-      return reserved(make_cpu_backend({.threads = 2, .isa = std::string(exact->name)})).value();
+      const auto exact = std::ranges::find_if(
+          kernels::cpu::usable_isas(), [](const kernels::cpu::Isa& isa) { return isa.matmul->round_row == nullptr; });
+      return reserved(kernels::make_cpu_backend({.threads = 2, .isa = std::string(exact->name)})).value();
     }();
     return *made;
   }
@@ -102,7 +102,7 @@ class GpuTest : public testing::Test {
 /// Arrays in a backend's memory, which are freed with this object.
 class Arrays {
  public:
-  explicit Arrays(Backend& backend) : backend_(backend) {}
+  explicit Arrays(kernels::Backend& backend) : backend_(backend) {}
 
   template <class T>
   T* put(std::span<const T> values) {
@@ -128,8 +128,8 @@ class Arrays {
   }
 
  private:
-  Backend& backend_;
-  std::vector<Buffer> buffers_;
+  kernels::Backend& backend_;
+  std::vector<kernels::Buffer> buffers_;
 };
 
 inline double largest_magnitude(std::span<const float> values) {
@@ -149,10 +149,10 @@ inline double difference(std::span<const float> a, std::span<const float> b) {
 }
 
 /// The result of a backend for rows [first, first + rows) of an operation's input, in one call for them alone.
-using RowOperation = std::function<std::vector<float>(Backend&, int64_t first, int64_t rows)>;
+using RowOperation = std::function<std::vector<float>(kernels::Backend&, int64_t first, int64_t rows)>;
 
 /// Compares the GPU with the CPU for every row count, and single rows with the same among others, bit by bit.
-inline void check_rows(Backend& gpu, Backend& cpu, double bound, const RowOperation& operation) {
+inline void check_rows(kernels::Backend& gpu, kernels::Backend& cpu, double bound, const RowOperation& operation) {
   for (const int32_t rows : kRowCounts) {
     SCOPED_TRACE(std::to_string(rows) + " rows");
     const std::vector<float> together = operation(gpu, 0, rows);
@@ -163,7 +163,7 @@ inline void check_rows(Backend& gpu, Backend& cpu, double bound, const RowOperat
     for (const int64_t row : {int64_t{0}, int64_t{rows} / 2, int64_t{rows} - 1}) {
       const std::vector<float> alone = operation(gpu, row, 1);
       const auto among = std::span(together).subspan(static_cast<size_t>(row * width), static_cast<size_t>(width));
-      EXPECT_TRUE(cpu::same_bits(alone, among)) << "row " << row << " alone";
+      EXPECT_TRUE(kernels::cpu::same_bits(alone, among)) << "row " << row << " alone";
     }
   }
 }

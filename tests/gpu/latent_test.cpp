@@ -19,7 +19,7 @@ struct LatentShape {
 
 class LatentLab {
  public:
-  LatentLab(Backend& backend, const LatentShape& shape, std::vector<int32_t> lengths, uint32_t seed)
+  LatentLab(kernels::Backend& backend, const LatentShape& shape, std::vector<int32_t> lengths, uint32_t seed)
       : backend_(backend), shape_(shape), memory_(backend) {
     Random random(seed);
     for (const SourceShape& source : shape.sources) {
@@ -50,12 +50,12 @@ class LatentLab {
       append(q_[part.sequence], int64_t{shape_.heads} * shape_.dim, part, q);
       rows += part.rows;
     }
-    std::vector<std::vector<AttentionSlice>> slices;
-    std::vector<RowSource> sources;
+    std::vector<std::vector<kernels::AttentionSlice>> slices;
+    std::vector<kernels::RowSource> sources;
     for (const auto& source : sources_) slices.push_back(source->slices(parts));
     for (size_t s = 0; s < sources_.size(); ++s) {
       const SourceShape& shape = shape_.sources[s];
-      RowSource source{.kv = sources_[s]->view, .slices = slices[s], .window = shape.window};
+      kernels::RowSource source{.kv = sources_[s]->view, .slices = slices[s], .window = shape.window};
       if (shape.chosen_max > 0) {
         std::vector<int32_t> chosen;
         for (const Part& part : parts) append(chosen_[part.sequence][s], shape.chosen_max, part, chosen);
@@ -80,7 +80,7 @@ class LatentLab {
   static std::vector<int32_t> choose(const SourceShape& source, int32_t tokens, Random& random) {
     std::vector<int32_t> chosen(static_cast<size_t>(tokens) * source.chosen_max, -1'000'000);
     for (int32_t position = 0; position < tokens && source.chosen_max > 0; ++position) {
-      const int32_t seen = kv_rows(position + 1, source.tokens_per_row);
+      const int32_t seen = kernels::kv_rows(position + 1, source.tokens_per_row);
       std::set<int32_t> rows;
       while (static_cast<int32_t>(rows.size()) < std::min(seen, source.chosen_max)) {
         rows.insert(random.integer(0, seen - 1));
@@ -90,10 +90,10 @@ class LatentLab {
     return chosen;
   }
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   const LatentShape shape_;
   Arrays memory_;
-  RowAttentionParams params_;
+  kernels::RowAttentionParams params_;
   std::vector<std::unique_ptr<Pages>> sources_;
   std::vector<std::vector<float>> q_;
   std::vector<std::vector<std::vector<int32_t>>> chosen_;  // [sequence][source]
@@ -105,31 +105,32 @@ constexpr int32_t kLatentStep = kEmulated ? 50 : 200;
 const LatentShape kLatentShapes[] = {
     {},
     {.heads = 1, .dim = 20, .value_dim = 20},
-    {.heads = 4, .dim = 576, .value_dim = 512, .sources = {{.type = KvType::kF16}}},
+    {.heads = 4, .dim = 576, .value_dim = 512, .sources = {{.type = kernels::KvType::kF16}}},
     // More than one tile, and more heads than a split call has.
     {.heads = 45, .dim = 24, .value_dim = 16, .sinks = true},
-    {.dim = 33, .value_dim = 9, .sources = {{.type = KvType::kF16}}},
-    {.dim = 80, .value_dim = 64, .sources = {{.type = KvType::kQ8_0, .window = 40}}},
-    {.heads = 9, .dim = 72, .value_dim = 72, .sources = {{.type = KvType::kQ8_0}}},
+    {.dim = 33, .value_dim = 9, .sources = {{.type = kernels::KvType::kF16}}},
+    {.dim = 80, .value_dim = 64, .sources = {{.type = kernels::KvType::kQ8_0, .window = 40}}},
+    {.heads = 9, .dim = 72, .value_dim = 72, .sources = {{.type = kernels::KvType::kQ8_0}}},
     {.sinks = true, .sources = {{.window = 33}, {.tokens_per_row = 4}}},
-    {.sources = {{.type = KvType::kF16, .window = 100}, {.type = KvType::kQ8_0, .tokens_per_row = 32}}},
+    {.sources = {{.type = kernels::KvType::kF16, .window = 100},
+                 {.type = kernels::KvType::kQ8_0, .tokens_per_row = 32}}},
     {.sources = {{.window = 1}, {.tokens_per_row = 128}}},
     {.sources = {{.chosen_max = 40}}},
-    {.sinks = true, .sources = {{.window = 70}, {.type = KvType::kF16, .tokens_per_row = 4, .chosen_max = 7}}},
-    {.dim = 33, .value_dim = 9, .sources = {{.type = KvType::kBF16}}},
-    {.sources = {{.type = KvType::kBF16, .window = 100},
-                 {.type = KvType::kBF16, .tokens_per_row = 4, .chosen_max = 7}}},
+    {.sinks = true, .sources = {{.window = 70}, {.type = kernels::KvType::kF16, .tokens_per_row = 4, .chosen_max = 7}}},
+    {.dim = 33, .value_dim = 9, .sources = {{.type = kernels::KvType::kBF16}}},
+    {.sources = {{.type = kernels::KvType::kBF16, .window = 100},
+                 {.type = kernels::KvType::kBF16, .tokens_per_row = 4, .chosen_max = 7}}},
 };
 
 class GpuMla : public GpuTest {
  protected:
   /// Queries and weights are rounded as the rows are, to 11 bits or to 8, unless a source is float32.
   static double bound(const LatentShape& shape) {
-    const auto all = [&](KvType type) {
+    const auto all = [&](kernels::KvType type) {
       return std::ranges::all_of(shape.sources, [&](const SourceShape& source) { return source.type == type; });
     };
-    if (all(KvType::kF32)) return 1e-5;
-    return all(KvType::kBF16) ? 1.6e-2 : 2e-3;
+    if (all(kernels::KvType::kF32)) return 1e-5;
+    return all(kernels::KvType::kBF16) ? 1.6e-2 : 2e-3;
   }
 };
 
@@ -169,7 +170,7 @@ TEST_F(GpuMla, CallsWithMoreRowsThanARunAgreeWithTheCpu) {
 TEST_F(GpuMla, ModelsMayShareTheBackend) {
   const LatentShape shape{.heads = 2, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
   constexpr int32_t kMany = 300;
-  WorkspaceSizes of_another;
+  kernels::WorkspaceSizes of_another;
   of_another.attention_rows = 5'000;
   of_another.attention_heads = 1;
   of_another.head_dim = 8;
@@ -178,8 +179,9 @@ TEST_F(GpuMla, ModelsMayShareTheBackend) {
   const Part all{0, 0, kMany};
   const std::vector<float> expected = on_cpu.attend({&all, 1});
   for (const bool before : {false, true}) {
-    const auto backend = make_cuda_backend({}).value();
-    for (const WorkspaceSizes& sizes : {before ? of_another : sizes_of_tests(), before ? sizes_of_tests() : of_another})
+    const auto backend = kernels::make_cuda_backend({}).value();
+    for (const kernels::WorkspaceSizes& sizes :
+         {before ? of_another : sizes_of_tests(), before ? sizes_of_tests() : of_another})
       ASSERT_TRUE(backend->reserve(sizes).has_value());
     LatentLab on_gpu(*backend, shape, {kMany}, 41);
     EXPECT_LE(difference(on_gpu.attend({&all, 1}), expected), 1e-5) << before;
@@ -193,7 +195,7 @@ TEST_F(GpuMla, LongContextsAgreeWithTheCpu) {
                           .dim = 24,
                           .value_dim = 16,
                           .sinks = true,
-                          .sources = {{}, {.type = KvType::kF16, .tokens_per_row = 4}}};
+                          .sources = {{}, {.type = kernels::KvType::kF16, .tokens_per_row = 4}}};
   LatentLab on_gpu(gpu(), shape, {kLong}, 50), on_cpu(cpu(), shape, {kLong}, 50);
   const Part all{0, 0, kLong}, last{0, kLong - kLast, kLast};
   for (LatentLab* lab : {&on_gpu, &on_cpu}) {
@@ -215,7 +217,7 @@ TEST_F(GpuMla, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
 
 TEST_F(GpuMla, PagesBeforeTheWindowAreNotRead) {
   constexpr int32_t kTokens = 150, kWindow = 40;
-  const LatentShape shape{.sources = {{.type = KvType::kQ8_0, .window = kWindow}}};
+  const LatentShape shape{.sources = {{.type = kernels::KvType::kQ8_0, .window = kWindow}}};
   LatentLab lab(gpu(), shape, {kTokens}, 60);
   for (int32_t at = 0; at < kTokens; at += kTokens / 3) {
     const Part part{0, at, kTokens / 3};
@@ -224,7 +226,7 @@ TEST_F(GpuMla, PagesBeforeTheWindowAreNotRead) {
   const Part last{0, kTokens - 1, 1};
   const std::vector<float> before = lab.attend_stored({&last, 1});
   lab.source(0).forget_before(0, kTokens - kWindow);
-  EXPECT_TRUE(cpu::same_bits(before, lab.attend_stored({&last, 1})));
+  EXPECT_TRUE(kernels::cpu::same_bits(before, lab.attend_stored({&last, 1})));
 }
 
 TEST_F(GpuMla, PreviousRowsAreZerosBeforeTheFirstPosition) {
@@ -255,7 +257,7 @@ TEST_F(GpuMla, PreviousRowsAreZerosBeforeTheFirstPosition) {
 }
 
 TEST_F(GpuMla, RowsThatAreTooLargeAreRefused) {
-  WorkspaceSizes sizes = sizes_of_tests();
+  kernels::WorkspaceSizes sizes = sizes_of_tests();
   sizes.mla.row_dim = 1'024;
   EXPECT_EQ(gpu().reserve(sizes).error().code, Code::kUnsupported);
   sizes = sizes_of_tests();

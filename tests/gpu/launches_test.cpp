@@ -12,7 +12,7 @@
 namespace cairn::gpu {
 namespace {
 
-using cuda::LaunchQueue;
+using kernels::cuda::LaunchQueue;
 
 constexpr int64_t kNumbers = 1'000;
 
@@ -21,24 +21,24 @@ class GpuLaunches : public GpuTest {
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    stream_ = cuda::open_device(0).value();
-    for (Buffer& array : arrays_) array = cuda::allocate(*stream_, kNumbers * 4).value();
+    stream_ = kernels::cuda::open_device(0).value();
+    for (kernels::Buffer& array : arrays_) array = kernels::cuda::allocate(*stream_, kNumbers * 4).value();
   }
   /// A step with that many kernels: x *= factor, then x += y repeatedly.
   void step(float factor, size_t kernels) {
     LaunchQueue& launches = stream_->launches();
     launches.gather();
-    cuda::scale_and_softcap(launches, arrays_[0].floats(), kNumbers, factor, 0);
+    kernels::cuda::scale_and_softcap(launches, arrays_[0].floats(), kNumbers, factor, 0);
     for (size_t i = 1; i < kernels; ++i) {
-      cuda::add(launches, arrays_[0].floats(), arrays_[1].floats(), kNumbers, static_cast<float>(i));
+      kernels::cuda::add(launches, arrays_[0].floats(), arrays_[1].floats(), kNumbers, static_cast<float>(i));
     }
   }
-  void put(const Buffer& to, float value) {
+  void put(const kernels::Buffer& to, float value) {
     const std::vector<float> values(kNumbers, value);
     cudaMemcpyAsync(to.data(), values.data(), kNumbers * 4, cudaMemcpyHostToDevice, stream_->get());
     ASSERT_TRUE(stream_->finish().has_value());
   }
-  std::vector<float> get(const Buffer& from) {
+  std::vector<float> get(const kernels::Buffer& from) {
     std::vector<float> values(kNumbers);
     cudaMemcpyAsync(values.data(), from.data(), kNumbers * 4, cudaMemcpyDeviceToHost, stream_->get());
     EXPECT_TRUE(stream_->finish().has_value());
@@ -58,8 +58,8 @@ class GpuLaunches : public GpuTest {
     }
   }
 
-  std::unique_ptr<cuda::Stream> stream_;
-  Buffer arrays_[2];
+  std::unique_ptr<kernels::cuda::Stream> stream_;
+  kernels::Buffer arrays_[2];
 };
 
 TEST_F(GpuLaunches, SimilarStepsBecomeAGraph) {
@@ -98,12 +98,12 @@ TEST_F(GpuLaunches, TheFirstPartOfAStepRunsWhileTheRestIsListed) {
     step(1, LaunchQueue::kFirstPart - 1);
     stream_->launched("add");
     const int64_t before = graph_launches();
-    cuda::add(stream_->launches(), arrays_[0].floats(), arrays_[1].floats(), kNumbers, 1);
+    kernels::cuda::add(stream_->launches(), arrays_[0].floats(), arrays_[1].floats(), kNumbers, 1);
     stream_->launched("add");
     EXPECT_TRUE(stream_->launches().gathers());
     EXPECT_EQ(graph_launches() - before, round < 3 ? 0 : 1);
     for (size_t i = 0; i < kRest; ++i) {
-      cuda::add(stream_->launches(), arrays_[0].floats(), arrays_[1].floats(), kNumbers, 1);
+      kernels::cuda::add(stream_->launches(), arrays_[0].floats(), arrays_[1].floats(), kNumbers, 1);
       stream_->launched("add");
     }
     for (size_t i = 1; i + 1 < LaunchQueue::kFirstPart; ++i) expected += 2 * static_cast<float>(i);
@@ -120,7 +120,7 @@ TEST_F(GpuLaunches, RuntimeCallsRunAfterWaitingLaunches) {
   cudaMemcpyAsync(arrays_[1].data(), arrays_[0].data(), kNumbers * 4, cudaMemcpyDeviceToDevice, stream_->get());
   EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 5));
   // The kernel launched now is enqueued at once.
-  cuda::scale_and_softcap(stream_->launches(), arrays_[1].floats(), kNumbers, 2, 0);
+  kernels::cuda::scale_and_softcap(stream_->launches(), arrays_[1].floats(), kNumbers, 2, 0);
   cudaStreamSynchronize(stream_->ahead());
   EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 10));
 }
@@ -141,12 +141,12 @@ TEST_F(GpuLaunches, DecodeStepsBecomeGraphs) {
     Model model(file, gpu(), 256);
     TestSequence sequence(model);
     sequence.steps(std::vector<TokenId>(20, TokenId{7}));
-    const int64_t before = cuda::emulated::graphs_launched();
+    const int64_t before = kernels::cuda::emulated::graphs_launched();
     for (int32_t i = 0; i < kTokens; ++i) {
       const TokenId token{i};
       sequence.step({&token, 1});
     }
-    EXPECT_EQ(cuda::emulated::graphs_launched() - before, graphs);
+    EXPECT_EQ(kernels::cuda::emulated::graphs_launched() - before, graphs);
   }
 }
 #endif

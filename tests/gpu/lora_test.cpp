@@ -31,29 +31,29 @@ TEST_F(GpuLora, LogitsAgreeWithTheCpu) {
   for (const char* name : {"llama-moe", "deepseek2", "deepseek2-nomla", "deepseek4"}) {
     const gguf::Reader file = gguf::Reader::open(model_path(name)).value();
     const AdapterFile four = adapter_of(file, 4), one = adapter_of(file, 1);
-    const std::vector<LoraFile> files = {{four.path(), 0.02f}, {one.path(), -0.05f}};
-    const auto adapters = open_lora_adapters(files, architecture(file)).value();
-    const ModelOptions options{.context_tokens = kContext, .simulate_rounding = false, .adapters = adapters};
+    const std::vector<model::LoraFile> files = {{four.path(), 0.02f}, {one.path(), -0.05f}};
+    const auto adapters = model::open_lora_adapters(files, architecture(file)).value();
+    const model::ModelOptions options{.context_tokens = kContext, .simulate_rounding = false, .adapters = adapters};
     Model on_gpu(file, gpu(), options), on_cpu(file, cpu(), options), plain(file, cpu(), kContext);
     const std::vector<float> logits = logits_of(on_gpu, tokens(), kStepRows);
     EXPECT_LE(difference(logits, logits_of(on_cpu, tokens(), kStepRows)), kBoundF32) << name;
     EXPECT_GE(difference(logits, logits_of(plain, tokens(), kStepRows)), 1e-2) << name;
-    EXPECT_TRUE(cpu::same_bits(logits, logits_of(on_gpu, tokens(), 7))) << name;
+    EXPECT_TRUE(kernels::cpu::same_bits(logits, logits_of(on_gpu, tokens(), 7))) << name;
   }
 }
 
 TEST_F(GpuLora, EachSequenceTakesTheAdapterByItsOwnScale) {
   const gguf::Reader file = gguf::Reader::open(model_path("deepseek2")).value();
   const AdapterFile own = adapter_of(file, 2);
-  const std::vector<LoraFile> files = {{own.path(), 0.02f}};
-  const auto adapters = open_lora_adapters(files, architecture(file)).value();
+  const std::vector<model::LoraFile> files = {{own.path(), 0.02f}};
+  const auto adapters = model::open_lora_adapters(files, architecture(file)).value();
   Model model(file, gpu(), {.context_tokens = kContext, .simulate_rounding = false, .adapters = adapters});
   const std::vector<TokenId> text = tokens();
   const auto rows = static_cast<int32_t>(text.size());
   const float scales[] = {0.01f, 0, 0.02f};
   std::vector<TokenId> all;
   std::vector<std::unique_ptr<TestSequence>> sequences;
-  std::vector<BatchSlice> slices;
+  std::vector<model::BatchSlice> slices;
   for (const float& scale : scales) {
     sequences.push_back(std::make_unique<TestSequence>(model));
     slices.push_back(sequences.back()->slice(static_cast<int32_t>(all.size()), rows));
@@ -64,11 +64,11 @@ TEST_F(GpuLora, EachSequenceTakesTheAdapterByItsOwnScale) {
   const std::vector<float> together(view.values.begin(), view.values.end());
   for (size_t i = 0; i < std::size(scales); ++i) {
     TestSequence alone(model);
-    BatchSlice slice = alone.slice(0, rows);
+    model::BatchSlice slice = alone.slice(0, rows);
     slice.adapter_scales = {&scales[i], 1};
     const auto expected = model.runner().step({text, {&slice, 1}, &model.pool()}).value();
     const auto part = rows_of(together, model.vocabulary(), static_cast<int64_t>(i) * rows, rows);
-    EXPECT_TRUE(cpu::same_bits(part, expected.values)) << i;
+    EXPECT_TRUE(kernels::cpu::same_bits(part, expected.values)) << i;
   }
 }
 

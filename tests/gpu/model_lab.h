@@ -33,29 +33,30 @@ inline std::filesystem::path reference_path(const std::string& name) { return fi
 class Model {
  public:
   /// `earlier`: stages on other backends, before that of `backend`.
-  Model(const gguf::Reader& file, Backend& backend, int32_t context, KvType kv_type = KvType::kF32,
-        const std::vector<PipelineStage>& earlier = {})
+  Model(const gguf::Reader& file, kernels::Backend& backend, int32_t context,
+        kernels::KvType kv_type = kernels::KvType::kF32, const std::vector<model::PipelineStage>& earlier = {})
       : Model(file, backend,
               // The references were made without the rounding.
               {.context_tokens = context, .kv_type = kv_type, .simulate_rounding = false}, earlier) {}
   /// With as many rows as all tests here need.
-  Model(const gguf::Reader& file, Backend& backend, ModelOptions options, std::vector<PipelineStage> stages = {}) {
+  Model(const gguf::Reader& file, kernels::Backend& backend, model::ModelOptions options,
+        std::vector<model::PipelineStage> stages = {}) {
     options.batch_tokens_max = options.logits_max = kStepRows;
     stages.push_back({&backend, 0});
-    runner_ = load_model(file, stages, options).value();
+    runner_ = model::load_model(file, stages, options).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
-    std::vector<DeviceMemory*> devices;
-    for (const PipelineStage& stage : stages) devices.push_back(stage.backend);
-    pool_ = std::make_unique<PagePool>(PagePool::create(devices, runner_->kv_layout(), pages).value());
+    std::vector<kernels::DeviceMemory*> devices;
+    for (const model::PipelineStage& stage : stages) devices.push_back(stage.backend);
+    pool_ = std::make_unique<cache::PagePool>(cache::PagePool::create(devices, runner_->kv_layout(), pages).value());
   }
 
-  Runner& runner() { return *runner_; }
-  PagePool& pool() { return *pool_; }
+  model::Runner& runner() { return *runner_; }
+  cache::PagePool& pool() { return *pool_; }
   int64_t vocabulary() const { return runner_->vocabulary(); }
 
  private:
-  std::unique_ptr<Runner> runner_;
-  std::unique_ptr<PagePool> pool_;
+  std::unique_ptr<model::Runner> runner_;
+  std::unique_ptr<cache::PagePool> pool_;
 };
 
 /// Logits of all rows.
@@ -79,7 +80,7 @@ inline std::vector<float> logits_among_others(Model& model, std::span<const Toke
   for (size_t at = 0; at < tokens.size();) {
     const size_t count = std::min(1 + at % 11, tokens.size() - at);
     std::vector<TokenId> rows;
-    std::vector<BatchSlice> slices;
+    std::vector<model::BatchSlice> slices;
     for (size_t i = 0; i < others.size(); ++i) {
       slices.push_back(others[i]->slice(static_cast<int32_t>(rows.size()), 1));
       rows.push_back(tokens[(at + i) % tokens.size()]);

@@ -196,8 +196,9 @@ TEST_F(GpuModel, QuantizedLogitsAreNearThoseOfTheCpu) {
 }
 
 TEST_F(GpuModel, LogitsWithRoundedKeysAndValuesAgreeWithTheCpu) {
-  for (const auto& [type, bound] :
-       {std::pair{KvType::kF16, kBoundHalves}, {KvType::kQ8_0, kBoundQ8}, {KvType::kBF16, kBoundBfloat}}) {
+  for (const auto& [type, bound] : {std::pair{kernels::KvType::kF16, kBoundHalves},
+                                    {kernels::KvType::kQ8_0, kBoundQ8},
+                                    {kernels::KvType::kBF16, kBoundBfloat}}) {
     for (const char* name : {"llama", "gemma3", "deepseek2", "deepseek32", "deepseek4"}) {
       SCOPED_TRACE(name);
       const Reference reference = reference_of(name);
@@ -228,9 +229,9 @@ TEST_F(GpuModel, SameBytesForAnyChunksAndNeighbours) {
     const std::vector<float> whole = logits_of(model, tokens, kStepRows);
     for (const size_t chunk : {size_t{1}, size_t{7}, size_t{9}, size_t{33}}) {
       if (kEmulated && chunk > tokens.size()) continue;  // the whole again
-      EXPECT_TRUE(cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;
+      EXPECT_TRUE(kernels::cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;
     }
-    EXPECT_TRUE(cpu::same_bits(whole, logits_among_others(model, tokens))) << "among others";
+    EXPECT_TRUE(kernels::cpu::same_bits(whole, logits_among_others(model, tokens))) << "among others";
   }
 }
 
@@ -240,8 +241,8 @@ TEST_F(GpuModel, VectorsOfEncodersAgreeWithTheCpu) {
     SCOPED_TRACE(name);
     const std::filesystem::path folder = test_data();
     const auto file = gguf::Reader::open(folder / (std::string(name) + ".gguf")).value();
-    const auto on_gpu = load_embedder(file, gpu(), {.batch_tokens_max = 64}).value();
-    const auto on_cpu = load_embedder(file, cpu(), {}).value();
+    const auto on_gpu = model::load_embedder(file, gpu(), {.batch_tokens_max = 64}).value();
+    const auto on_cpu = model::load_embedder(file, cpu(), {}).value();
     Random random(9);
     std::vector<std::vector<TokenId>> texts;
     for (const int32_t count : {1, 5, 200, 33}) {
@@ -250,17 +251,17 @@ TEST_F(GpuModel, VectorsOfEncodersAgreeWithTheCpu) {
       for (int32_t i = 0; i < count; ++i) text.push_back(TokenId{random.integer(0, last)});
     }
     const auto width = static_cast<size_t>(on_gpu->ability().dimensions);
-    const auto embedded = [&](Embedder& embedder, size_t first, size_t count) {
-      std::vector<EmbedText> wanted;
+    const auto embedded = [&](model::Embedder& embedder, size_t first, size_t count) {
+      std::vector<model::EmbedText> wanted;
       for (size_t i = first; i < first + count; ++i) wanted.push_back({texts[i]});
       std::vector<float> out(count * width);
-      EXPECT_TRUE(embedder.embed(wanted, Pooling::kMean, out).has_value());
+      EXPECT_TRUE(embedder.embed(wanted, model::Pooling::kMean, out).has_value());
       return out;
     };
     const std::vector<float> together = embedded(*on_gpu, 0, texts.size());
     EXPECT_LE(difference(together, embedded(*on_cpu, 0, texts.size())), kBoundF32);
     for (size_t i = 0; i < texts.size(); ++i) {
-      EXPECT_TRUE(cpu::same_bits(embedded(*on_gpu, i, 1), std::span(together).subspan(i * width, width)));
+      EXPECT_TRUE(kernels::cpu::same_bits(embedded(*on_gpu, i, 1), std::span(together).subspan(i * width, width)));
     }
   }
 }

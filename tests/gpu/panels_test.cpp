@@ -16,7 +16,7 @@ class GpuPanels : public GpuTest {
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
     return bytes;
   }
-  static std::vector<uint8_t> back(const Weight& weight, size_t count) {
+  static std::vector<uint8_t> back(const kernels::Weight& weight, size_t count) {
     std::vector<uint8_t> bytes(count);
     gpu().read(weight.data, std::ssize(bytes), bytes.data());
     return bytes;
@@ -26,23 +26,23 @@ class GpuPanels : public GpuTest {
 TEST_F(GpuPanels, PackedBytesAreWhereTheFormulaSays) {
   constexpr size_t kExperts = 3;
   for (const TensorTypeInfo& info : tensor_types()) {
-    cuda::visit_format(cuda::AllFormats(), info.type, [&]<class F>() {
+    kernels::cuda::visit_format(kernels::cuda::AllFormats(), info.type, [&]<class F>() {
       for (const auto& [rows, blocks] : {std::pair<size_t, size_t>{1, 4}, {16, 1}, {45, 3}}) {
         SCOPED_TRACE(fmt::format("{}, {} rows of {} blocks", info.name, rows, blocks));
         const size_t file_bytes = rows * blocks * F::kBytes;
         const std::vector<uint8_t> bytes = random_bytes(kExperts * file_bytes);
-        const HostMatrix matrix{.type = F::kType,
-                                .rows = static_cast<int64_t>(rows),
-                                .cols = static_cast<int64_t>(blocks) * info.block_elements,
-                                .experts = kExperts,
-                                .data = reinterpret_cast<const std::byte*>(bytes.data())};
+        const kernels::HostMatrix matrix{.type = F::kType,
+                                         .rows = static_cast<int64_t>(rows),
+                                         .cols = static_cast<int64_t>(blocks) * info.block_elements,
+                                         .experts = kExperts,
+                                         .data = reinterpret_cast<const std::byte*>(bytes.data())};
         std::vector<uint8_t> expected;
         for (size_t expert = 0; expert < kExperts; ++expert) {
           const auto own = std::span(bytes).subspan(expert * file_bytes, file_bytes);
-          const std::vector<uint8_t> panels = cuda::panels_of<F>(own, rows, blocks);
+          const std::vector<uint8_t> panels = kernels::cuda::panels_of<F>(own, rows, blocks);
           expected.insert(expected.end(), panels.begin(), panels.end());
         }
-        const Weight weight = gpu().load(matrix).value();
+        const kernels::Weight weight = gpu().load(matrix).value();
         EXPECT_EQ(back(weight, expected.size()), expected);
         EXPECT_EQ(static_cast<int64_t>(weight.memory->bytes()), gpu().load_bytes(matrix));
         EXPECT_GE(weight.memory->bytes(), expected.size());
@@ -54,44 +54,45 @@ TEST_F(GpuPanels, PackedBytesAreWhereTheFormulaSays) {
 // Larger than the staging buffer, and not a multiple of it; as one matrix and as experts, with whole and with
 // incomplete panels.
 TEST_F(GpuPanels, LargeMatricesArePackedInPieces) {
-  constexpr size_t kBlocks = 256, kRowBytes = kBlocks * cuda::FormatQ8_0::kBytes, kRows = 2'000;
+  constexpr size_t kBlocks = 256, kRowBytes = kBlocks * kernels::cuda::FormatQ8_0::kBytes, kRows = 2'000;
   ASSERT_GT(kRows * kRowBytes, size_t{16} << 20);
   const std::vector<uint8_t> bytes = random_bytes(kRows * kRowBytes);
   ASSERT_TRUE(gpu().reserve({}).has_value()) << "what earlier tests' weights went through";
   for (const size_t experts : {size_t{1}, size_t{2}, size_t{125}}) {
     SCOPED_TRACE(experts);
     const size_t rows = kRows / experts;
-    const HostMatrix matrix{.type = TensorType::kQ8_0,
-                            .rows = static_cast<int64_t>(rows),
-                            .cols = int64_t{kBlocks} * 32,
-                            .experts = static_cast<int64_t>(experts),
-                            .data = reinterpret_cast<const std::byte*>(bytes.data())};
-    const int64_t before = Buffer::bytes_in_all();
-    const Weight weight = gpu().load(matrix).value();
+    const kernels::HostMatrix matrix{.type = TensorType::kQ8_0,
+                                     .rows = static_cast<int64_t>(rows),
+                                     .cols = int64_t{kBlocks} * 32,
+                                     .experts = static_cast<int64_t>(experts),
+                                     .data = reinterpret_cast<const std::byte*>(bytes.data())};
+    const int64_t before = kernels::Buffer::bytes_in_all();
+    const kernels::Weight weight = gpu().load(matrix).value();
     std::vector<uint8_t> expected;
     for (size_t expert = 0; expert < experts; ++expert) {
       const auto own = std::span(bytes).subspan(expert * rows * kRowBytes, rows * kRowBytes);
-      const std::vector<uint8_t> panels = cuda::panels_of<cuda::FormatQ8_0>(own, rows, kBlocks);
+      const std::vector<uint8_t> panels = kernels::cuda::panels_of<kernels::cuda::FormatQ8_0>(own, rows, kBlocks);
       expected.insert(expected.end(), panels.begin(), panels.end());
     }
     EXPECT_EQ(back(weight, expected.size()), expected);
     ASSERT_TRUE(gpu().reserve({}).has_value());
-    EXPECT_EQ(Buffer::bytes_in_all() - before, gpu().load_bytes(matrix)) << "what it went through is given back";
+    EXPECT_EQ(kernels::Buffer::bytes_in_all() - before, gpu().load_bytes(matrix))
+        << "what it went through is given back";
   }
 }
 
 // A panel larger than the staging buffer, after a matrix that used the smaller buffer.
 TEST_F(GpuPanels, TheStagingBufferGrowsForLongRows) {
   constexpr size_t kRows = 18, kBlocks = 66'000;
-  const std::vector<uint8_t> bytes = random_bytes(kRows * kBlocks * cuda::FormatQ4_0::kBytes);
-  HostMatrix matrix{
+  const std::vector<uint8_t> bytes = random_bytes(kRows * kBlocks * kernels::cuda::FormatQ4_0::kBytes);
+  kernels::HostMatrix matrix{
       .type = TensorType::kQ4_0, .rows = 2, .cols = 32, .data = reinterpret_cast<const std::byte*>(bytes.data())};
-  const Weight small = gpu().load(matrix).value();
+  const kernels::Weight small = gpu().load(matrix).value();
   matrix.rows = kRows;
   matrix.cols = int64_t{kBlocks} * 32;
-  const Weight large = gpu().load(matrix).value();
-  const auto check = [&](const Weight& weight, size_t rows, size_t blocks) {
-    const auto expected = cuda::panels_of<cuda::FormatQ4_0>(bytes, rows, blocks);
+  const kernels::Weight large = gpu().load(matrix).value();
+  const auto check = [&](const kernels::Weight& weight, size_t rows, size_t blocks) {
+    const auto expected = kernels::cuda::panels_of<kernels::cuda::FormatQ4_0>(bytes, rows, blocks);
     EXPECT_EQ(back(weight, expected.size()), expected) << rows << " rows";
   };
   check(small, 2, 1);

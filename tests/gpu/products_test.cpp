@@ -47,7 +47,7 @@ struct Blocks {
     for (int64_t r = 0; r < rows * experts; ++r) {
       const std::span<std::byte> row(bytes.data() + static_cast<size_t>(r) * row_size, row_size);
       if (is_float(type)) {
-        encode_row(type, random.normals(cols), row);
+        quant::encode_row(type, random.normals(cols), row);
       } else {
         EXPECT_FALSE(reference.empty()) << name;
         // Each row begins at another block of the reference.
@@ -55,12 +55,13 @@ struct Blocks {
         const size_t begin = static_cast<size_t>(random.integer(0, 1'000)) * block;
         for (size_t i = 0; i < row_size; ++i) row[i] = reference[(begin + i) % reference.size()];
       }
-      decode_row(type, row, std::span(decoded).subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols)));
+      quant::decode_row(type, row,
+                        std::span(decoded).subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols)));
     }
     matrix.data = bytes.data();
   }
 
-  HostMatrix matrix;
+  kernels::HostMatrix matrix;
   std::vector<std::byte> bytes;
   std::vector<float> decoded;
 };
@@ -107,11 +108,11 @@ TEST_F(GpuProducts, AgreeWithDoublePrecision) {
       const Blocks blocks(type, rows, cols, 1, 11);
       Random random(12);
       const std::vector<float> x = random.normals(kRowsMax * cols), bias = random.normals(rows);
-      const Weight weight = gpu().load(blocks.matrix).value();
+      const kernels::Weight weight = gpu().load(blocks.matrix).value();
       for (const int32_t tokens : kRowCounts) {
         Arrays arrays(gpu());
         float* out = arrays.make(tokens * rows);
-        const MatmulTarget projection{&weight, arrays.put(bias), out};
+        const kernels::MatmulTarget projection{&weight, arrays.put(bias), out};
         gpu().matmul({&projection, 1}, arrays.put(rows_of(x, cols, 0, tokens)), tokens);
         const double error = squared_error(blocks, x, bias, arrays.get(out, tokens * rows), tokens);
         EXPECT_LT(error, squared_bound(type)) << tokens << " rows";
@@ -129,16 +130,17 @@ TEST_F(GpuProducts, AgreeWithTheCpuAndDoNotDependOnNeighbours) {
     const Blocks blocks(type, rows, cols, 1, 21);
     Random random(22);
     const std::vector<float> x = random.normals(kRowsMax * cols);
-    const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
+    const kernels::Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
     // The CPU rounds activations to 8 bits if weights are quantised.
-    check_rows(
-        gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 2e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
-          Arrays arrays(backend);
-          float* out = arrays.make(tokens * rows);
-          const MatmulTarget projection{&backend == &gpu() ? &on_gpu : &on_cpu, nullptr, out};
-          backend.matmul({&projection, 1}, arrays.put(rows_of(x, cols, first, tokens)), static_cast<int32_t>(tokens));
-          return arrays.get(out, tokens * rows);
-        });
+    check_rows(gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 2e-2,
+               [&](kernels::Backend& backend, int64_t first, int64_t tokens) {
+                 Arrays arrays(backend);
+                 float* out = arrays.make(tokens * rows);
+                 const kernels::MatmulTarget projection{&backend == &gpu() ? &on_gpu : &on_cpu, nullptr, out};
+                 backend.matmul({&projection, 1}, arrays.put(rows_of(x, cols, first, tokens)),
+                                static_cast<int32_t>(tokens));
+                 return arrays.get(out, tokens * rows);
+               });
   }
 }
 
@@ -156,7 +158,7 @@ TEST_F(GpuProducts, RoundedInputsAreThoseWrittenLast) {
                                       {28'672, 1},
                                       {36'864, 1e6f}}) {
     const Blocks blocks(TensorType::kQ8_0, 33, cols, 1, 51);
-    const Weight weight = gpu().load(blocks.matrix).value();
+    const kernels::Weight weight = gpu().load(blocks.matrix).value();
     Random random(52);
     Arrays arrays(gpu());
     const std::vector<float> values = random.normals(kRows * cols, 3);
@@ -166,7 +168,7 @@ TEST_F(GpuProducts, RoundedInputsAreThoseWrittenLast) {
     float* const out = arrays.make(kRows * cols);
     float* const copy = arrays.make(kRows * cols);
     float* const products = arrays.make(kRows * 33);
-    const MatmulTarget projection{&weight, nullptr, products};
+    const kernels::MatmulTarget projection{&weight, nullptr, products};
     const auto product_of = [&](const float* input) {
       gpu().matmul({&projection, 1}, input, kRows);
       return arrays.get(products, kRows * 33);
@@ -174,15 +176,15 @@ TEST_F(GpuProducts, RoundedInputsAreThoseWrittenLast) {
     // A copy has no rounded result.
     const auto check = [&](const char* what) {
       const std::vector<float> found = product_of(out);
-      EXPECT_TRUE(cpu::same_bits(found, product_of(out))) << what << ", " << cols << " columns, again";
+      EXPECT_TRUE(kernels::cpu::same_bits(found, product_of(out))) << what << ", " << cols << " columns, again";
       gpu().copy(out, kRows * cols * 4, copy);
-      EXPECT_TRUE(cpu::same_bits(found, product_of(copy))) << what << ", " << cols << " columns";
+      EXPECT_TRUE(kernels::cpu::same_bits(found, product_of(copy))) << what << ", " << cols << " columns";
     };
     gpu().rms_norm(x, norm, 1e-6f, kRows, cols, out);
     check("norm");
     gpu().add_rms_norm(x, y, 0.5f, norm, 1e-6f, kRows, cols, out);
     check("sum and norm");
-    gpu().gate(Activation::kSilu, x, y, kRows, cols, out);
+    gpu().gate(kernels::Activation::kSilu, x, y, kRows, cols, out);
     check("gate");
     gpu().rms_norm(x, norm, 1e-6f, kRows, cols, out);
     gpu().add(out, y, kRows * cols, 2);
@@ -222,19 +224,20 @@ TEST_F(GpuProducts, ProductsOfManyRowsAgreeWithDoublePrecision) {
       const Blocks blocks(type, rows, cols, 1, 61);
       Random random(62);
       const std::vector<float> x = random.normals(tokens * cols);
-      const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
-      const auto product = [&](Backend& backend, const Weight& weight, int64_t first, int32_t count) {
+      const kernels::Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
+      const auto product = [&](kernels::Backend& backend, const kernels::Weight& weight, int64_t first, int32_t count) {
         Arrays arrays(backend);
-        const MatmulTarget projection{&weight, nullptr, arrays.make(count * rows)};
+        const kernels::MatmulTarget projection{&weight, nullptr, arrays.make(count * rows)};
         backend.matmul({&projection, 1}, arrays.put(rows_of(x, cols, first, count)), count);
         return arrays.get(projection.out, count * rows);
       };
       const std::vector<float> together = product(gpu(), on_gpu, 0, tokens);
       EXPECT_LE(difference(together, product(cpu(), on_cpu, 0, tokens)), 2e-2);
       for (const int64_t row : {int64_t{0}, int64_t{tokens} / 2, int64_t{tokens} - 1}) {
-        EXPECT_TRUE(cpu::same_bits(product(gpu(), on_gpu, row, 1), rows_of(together, rows, row, 1))) << "row " << row;
+        EXPECT_TRUE(kernels::cpu::same_bits(product(gpu(), on_gpu, row, 1), rows_of(together, rows, row, 1)))
+            << "row " << row;
       }
-      EXPECT_TRUE(cpu::same_bits(product(gpu(), on_gpu, 1, 20), rows_of(together, rows, 1, 20)));
+      EXPECT_TRUE(kernels::cpu::same_bits(product(gpu(), on_gpu, 1, 20), rows_of(together, rows, 1, 20)));
     }
   }
 }
@@ -244,16 +247,16 @@ TEST_F(GpuProducts, ActivationsBeyondFloat16AreScaled) {
   constexpr int64_t kRows = 40, kCols = 512;
   for (const TensorType type : {TensorType::kF16, TensorType::kBF16, TensorType::kQ8_0, TensorType::kQ4_K}) {
     const Blocks blocks(type, kRows, kCols, 1, 71);
-    const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
+    const kernels::Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
     Random random(72);
     std::vector<float> x;
     for (const float largest : {1.0f, 3e4f, 4e4f, 1e5f, 1e9f, 1e30f}) {
       for (const float normal : random.normals(kCols)) x.push_back(normal * largest);
     }
     const auto tokens = static_cast<int32_t>(std::ssize(x) / kCols);
-    const auto product = [&](Backend& backend, const Weight& weight) {
+    const auto product = [&](kernels::Backend& backend, const kernels::Weight& weight) {
       Arrays arrays(backend);
-      const MatmulTarget projection{&weight, nullptr, arrays.make(tokens * kRows)};
+      const kernels::MatmulTarget projection{&weight, nullptr, arrays.make(tokens * kRows)};
       backend.matmul({&projection, 1}, arrays.put(x), tokens);
       return arrays.get(projection.out, tokens * kRows);
     };
@@ -271,7 +274,7 @@ TEST_F(GpuProducts, ProjectionsOfOneInputGiveTheBitsOfEachAlone) {
   constexpr int64_t kExperts = 5;
   constexpr int32_t kUsed = 2, kTokensMax = 9;
   std::vector<std::unique_ptr<Blocks>> blocks;
-  std::vector<Weight> weights;
+  std::vector<kernels::Weight> weights;
   for (const auto& [type, rows] : {std::pair{TensorType::kF16, 33},
                                    {TensorType::kF16, 9},
                                    {TensorType::kQ8_0, 64},
@@ -294,14 +297,14 @@ TEST_F(GpuProducts, ProjectionsOfOneInputGiveTheBitsOfEachAlone) {
       const float* in = arrays.put(x);
       const int32_t* ids = arrays.put(chosen);
       const int64_t outputs = experts ? tokens * kUsed : tokens;
-      std::vector<Weight> used = weights;
-      std::vector<MatmulTarget> together;
-      for (Weight& weight : used) {
+      std::vector<kernels::Weight> used = weights;
+      std::vector<kernels::MatmulTarget> together;
+      for (kernels::Weight& weight : used) {
         if (!experts) weight.experts = 1;
         const float* bias = arrays.put(random.normals(weight.rows * kExperts));
         together.push_back({&weight, bias, arrays.make(outputs * weight.rows)});
       }
-      const auto multiply = [&](std::span<const MatmulTarget> projections) {
+      const auto multiply = [&](std::span<const kernels::MatmulTarget> projections) {
         if (experts) {
           gpu().grouped_matmul(projections, in, tokens, ids, kUsed, false);
         } else {
@@ -309,11 +312,11 @@ TEST_F(GpuProducts, ProjectionsOfOneInputGiveTheBitsOfEachAlone) {
         }
       };
       multiply(together);
-      for (const MatmulTarget& each : together) {
+      for (const kernels::MatmulTarget& each : together) {
         const int64_t count = outputs * each.weight->rows;
-        const MatmulTarget alone{each.weight, each.bias, arrays.make(count)};
+        const kernels::MatmulTarget alone{each.weight, each.bias, arrays.make(count)};
         multiply({&alone, 1});
-        EXPECT_TRUE(cpu::same_bits(arrays.get(alone.out, count), arrays.get(each.out, count)))
+        EXPECT_TRUE(kernels::cpu::same_bits(arrays.get(alone.out, count), arrays.get(each.out, count)))
             << tensor_type_name(each.weight->type) << ", " << each.weight->rows;
       }
     }
@@ -335,14 +338,15 @@ TEST_F(GpuProducts, ProductsOfExpertsAgreeWithTheCpu) {
     for (const bool per_choice : {false, true}) {
       SCOPED_TRACE(fmt::format("{}{}", tensor_type_name(type), per_choice ? ", an input for each choice, scaled" : ""));
       if (per_choice) blocks.matrix.scales = random.normals(kExperts);
-      const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
+      const kernels::Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
       const int64_t inputs = per_choice ? kUsed : 1;
       const std::vector<float> x = random.normals(kRowsMax * inputs * cols);
       check_rows(gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 3e-2,
-                 [&](Backend& backend, int64_t first, int64_t tokens) {
+                 [&](kernels::Backend& backend, int64_t first, int64_t tokens) {
                    Arrays arrays(backend);
                    float* out = arrays.make(tokens * kUsed * rows);
-                   const MatmulTarget projection{&backend == &gpu() ? &on_gpu : &on_cpu, arrays.put(bias), out};
+                   const kernels::MatmulTarget projection{&backend == &gpu() ? &on_gpu : &on_cpu, arrays.put(bias),
+                                                          out};
                    backend.grouped_matmul({&projection, 1}, arrays.put(rows_of(x, inputs * cols, first, tokens)),
                                           static_cast<int32_t>(tokens), arrays.put(rows_of(ids, kUsed, first, tokens)),
                                           kUsed, per_choice);
@@ -362,17 +366,17 @@ TEST_F(GpuProducts, ProductsOfAnExpertThatMostRowsChoose) {
     std::vector<int32_t> ids;
     for (int32_t i = 0; i < kTokens; ++i) ids.push_back(i % 7 == 3 ? 2 * random.integer(0, 1) : 1);
     const std::vector<float> x = random.normals(kTokens * kCols);
-    const Weight weight = gpu().load(blocks.matrix).value();
+    const kernels::Weight weight = gpu().load(blocks.matrix).value();
     const auto product = [&](int64_t first, int32_t count) {
       Arrays arrays(gpu());
-      const MatmulTarget projection{&weight, nullptr, arrays.make(count * kRows)};
+      const kernels::MatmulTarget projection{&weight, nullptr, arrays.make(count * kRows)};
       gpu().grouped_matmul({&projection, 1}, arrays.put(rows_of(x, kCols, first, count)), count,
                            arrays.put(rows_of(ids, 1, first, count)), 1, false);
       return arrays.get(projection.out, count * kRows);
     };
     const std::vector<float> together = product(0, kTokens);
     for (int64_t row = 0; row < kTokens; ++row) {
-      EXPECT_TRUE(cpu::same_bits(product(row, 1), rows_of(together, kRows, row, 1)))
+      EXPECT_TRUE(kernels::cpu::same_bits(product(row, 1), rows_of(together, kRows, row, 1)))
           << tensor_type_name(type) << " row " << row;
     }
   }
@@ -390,7 +394,7 @@ TEST_F(GpuProducts, EmbeddingsAreTheDecodedRows) {
     for (int32_t i = 0; i < kMore; ++i) ids.push_back(TokenId{random.integer(0, kTableRows - 1)});
     for (const auto& [scale, own] : {std::pair{1.0f, 1.0f}, {7.5f, 0.25f}}) {
       if (own != 1) blocks.matrix.scales = {own};
-      const Weight table = gpu().load(blocks.matrix).value();
+      const kernels::Weight table = gpu().load(blocks.matrix).value();
       Arrays arrays(gpu());
       float* out = arrays.make(kCount * cols);
       gpu().embed(table, ids, scale, out);

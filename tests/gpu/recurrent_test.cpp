@@ -10,15 +10,15 @@ constexpr int32_t kRowsEach = 100;
 /// Three sequences of `width` inputs a row, with a state each in the backend's memory, which begins as garbage.
 class States {
  public:
-  States(Backend& backend, int64_t state_bytes) : memory_(backend) {
+  States(kernels::Backend& backend, int64_t state_bytes) : memory_(backend) {
     for (std::byte*& state : states_) {
       const std::vector<uint8_t> ones(static_cast<size_t>(state_bytes), 0xff);
       state = reinterpret_cast<std::byte*>(memory_.put(ones));
     }
   }
   Arrays& memory() { return memory_; }
-  std::vector<StateSlice> slices(std::span<const Part> parts, int32_t drafts) const {
-    std::vector<StateSlice> list;
+  std::vector<kernels::StateSlice> slices(std::span<const Part> parts, int32_t drafts) const {
+    std::vector<kernels::StateSlice> list;
     int32_t row = 0;
     for (const Part& part : parts) {
       list.push_back({row, part.rows, part.begin, states_[part.sequence]});
@@ -63,7 +63,7 @@ class GpuRecurrent : public GpuTest {
     // Drafts leave no state: the same rows give the same once more.
     const Part drafted[] = {{2, 5, 2}, {1, 33, 9}}, right[] = {{1, 38, 4}};
     const std::vector<float> out = on_gpu.attend(drafted, 4);
-    EXPECT_TRUE(cpu::same_bits(std::span(out).last(static_cast<size_t>(4 * width)), on_gpu.attend(right)));
+    EXPECT_TRUE(kernels::cpu::same_bits(std::span(out).last(static_cast<size_t>(4 * width)), on_gpu.attend(right)));
     expect_same_rows([&] { return Operation(gpu(), shape); }, three_lengths(kRowsEach, 50), width);
   }
 };
@@ -78,7 +78,7 @@ struct ConvolutionShape {
 
 class Convolution {
  public:
-  Convolution(Backend& backend, const ConvolutionShape& shape)
+  Convolution(kernels::Backend& backend, const ConvolutionShape& shape)
       : backend_(backend), shape_(shape), states_(backend, 4096 + 64 + 4 * shape.taps * shape.channels) {
     Random random(3);
     params_ = {.taps = shape.taps, .channels = shape.channels, .silu = shape.silu, .state_offset = 64};
@@ -101,10 +101,10 @@ class Convolution {
   }
 
  private:
-  Backend& backend_;
+  kernels::Backend& backend_;
   ConvolutionShape shape_;
   States states_;
-  ConvolutionParams params_;
+  kernels::ConvolutionParams params_;
   std::vector<float> x_, in_, out_;
 };
 
@@ -120,7 +120,7 @@ TEST_F(GpuRecurrent, ConvolutionsAgreeWithTheCpuHoweverTheirRowsAreCut) {
 
 class DeltaRule {
  public:
-  DeltaRule(Backend& backend, const DeltaRuleParams& shape)
+  DeltaRule(kernels::Backend& backend, const kernels::DeltaRuleParams& shape)
       : backend_(backend),
         params_(shape),
         states_(backend, shape.state_offset + int64_t{4} * shape.heads * shape.value_dim * shape.key_dim) {
@@ -146,8 +146,8 @@ class DeltaRule {
   }
 
  private:
-  Backend& backend_;
-  DeltaRuleParams params_;
+  kernels::Backend& backend_;
+  kernels::DeltaRuleParams params_;
   States states_;
   std::vector<float> mixed_, alpha_, beta_;
 };
@@ -156,13 +156,13 @@ TEST_F(GpuRecurrent, TheDeltaRuleAgreesWithTheCpuHoweverItsRowsAreCut) {
   for (const bool strided : {false, true}) {
     for (const int32_t key_dim : {128, 20, 64}) {
       SCOPED_TRACE(key_dim);
-      const DeltaRuleParams shape{.key_heads = 2,
-                                  .heads = 4,
-                                  .key_dim = key_dim,
-                                  .value_dim = key_dim == 20 ? 11 : 24,
-                                  .strided_heads = strided,
-                                  .epsilon = 1e-6F,
-                                  .state_offset = 128};
+      const kernels::DeltaRuleParams shape{.key_heads = 2,
+                                           .heads = 4,
+                                           .key_dim = key_dim,
+                                           .value_dim = key_dim == 20 ? 11 : 24,
+                                           .strided_heads = strided,
+                                           .epsilon = 1e-6F,
+                                           .state_offset = 128};
       check<DeltaRule>(shape, int64_t{shape.heads} * shape.value_dim, 1e-5);
     }
   }
@@ -171,20 +171,20 @@ TEST_F(GpuRecurrent, TheDeltaRuleAgreesWithTheCpuHoweverItsRowsAreCut) {
 TEST_F(GpuRecurrent, TheDeltaRuleWithADecayForEachChannelAgreesWithTheCpu) {
   for (const int32_t key_dim : {128, 20}) {
     SCOPED_TRACE(key_dim);
-    const DeltaRuleParams shape{.key_heads = 2,
-                                .heads = 2,
-                                .key_dim = key_dim,
-                                .value_dim = key_dim,
-                                .channel_decay = true,
-                                .epsilon = 1e-6F,
-                                .state_offset = 128};
+    const kernels::DeltaRuleParams shape{.key_heads = 2,
+                                         .heads = 2,
+                                         .key_dim = key_dim,
+                                         .value_dim = key_dim,
+                                         .channel_decay = true,
+                                         .epsilon = 1e-6F,
+                                         .state_offset = 128};
     check<DeltaRule>(shape, int64_t{shape.heads} * shape.value_dim, 1e-5);
   }
 }
 
 class Scan {
  public:
-  Scan(Backend& backend, const ScanParams& shape)
+  Scan(kernels::Backend& backend, const kernels::ScanParams& shape)
       : backend_(backend),
         params_(shape),
         states_(backend, shape.state_offset + int64_t{4} * shape.heads * shape.head_dim * shape.state_dim) {
@@ -210,8 +210,8 @@ class Scan {
   }
 
  private:
-  Backend& backend_;
-  ScanParams params_;
+  kernels::Backend& backend_;
+  kernels::ScanParams params_;
   States states_;
   std::vector<float> mixed_, steps_;
 };
@@ -219,26 +219,27 @@ class Scan {
 TEST_F(GpuRecurrent, TheScanAgreesWithTheCpuHoweverItsRowsAreCut) {
   for (const int32_t state_dim : {128, 256, 16, 300}) {
     SCOPED_TRACE(state_dim);
-    const ScanParams shape{.heads = 4, .groups = 2, .head_dim = 10, .state_dim = state_dim, .state_offset = 64};
+    const kernels::ScanParams shape{
+        .heads = 4, .groups = 2, .head_dim = 10, .state_dim = state_dim, .state_offset = 64};
     check<Scan>(shape, int64_t{shape.heads} * shape.head_dim, 1e-5);
   }
 }
 
 TEST_F(GpuRecurrent, GatedNormsAgreeWithTheCpu) {
   struct Kind {
-    GateOrder order;
-    Activation activation;
+    kernels::GateOrder order;
+    kernels::Activation activation;
   };
-  for (const auto& [order, activation] :
-       {Kind{GateOrder::kNormFirst, Activation::kSilu}, Kind{GateOrder::kGateFirst, Activation::kSilu},
-        Kind{GateOrder::kNormFirst, Activation::kSigmoid}}) {
+  for (const auto& [order, activation] : {Kind{kernels::GateOrder::kNormFirst, kernels::Activation::kSilu},
+                                          Kind{kernels::GateOrder::kGateFirst, kernels::Activation::kSilu},
+                                          Kind{kernels::GateOrder::kNormFirst, kernels::Activation::kSigmoid}}) {
     for (const auto& [cols, groups] : {std::pair{128, 1}, {37, 3}, {600, 2}}) {
       SCOPED_TRACE(cols);
       Random random(8);
       const int64_t width = int64_t{cols} * groups;
       const std::vector<float> weight = random.normals(width), x = random.normals(kRowsMax * width),
                                gates = random.normals(kRowsMax * width);
-      check_rows(gpu(), cpu(), 1e-5, [&](Backend& backend, int64_t first, int64_t rows) {
+      check_rows(gpu(), cpu(), 1e-5, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
         Arrays arrays(backend);
         float* values = arrays.put(rows_of(x, width, first, rows));
         const float* by = arrays.put(rows_of(gates, width, first, rows));

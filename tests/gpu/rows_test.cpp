@@ -15,13 +15,13 @@ class GpuRows : public GpuTest {
   void check(double bound, const RowOperation& operation) { check_rows(gpu(), cpu(), bound, operation); }
   /// For operations of one input and one output of the same width.
   void check_map(double bound,
-                 const std::function<void(Backend&, Arrays&, const float*, int64_t, int64_t, float*)>& map) {
+                 const std::function<void(kernels::Backend&, Arrays&, const float*, int64_t, int64_t, float*)>& map) {
     for (const int64_t cols : kWidths) {
       SCOPED_TRACE(std::to_string(cols) + " columns");
       Random random(static_cast<uint32_t>(cols));
       const std::vector<float> x = random.normals(kRowsMax * cols, 3);
       for (const bool in_place : {false, true}) {
-        check(bound, [&](Backend& backend, int64_t first, int64_t rows) {
+        check(bound, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
           Arrays arrays(backend);
           float* in = arrays.put(rows_of(x, cols, first, rows));
           float* out = in_place ? in : arrays.make(rows * cols);
@@ -37,14 +37,16 @@ TEST_F(GpuRows, NormsAgreeWithTheCpu) {
   Random random(1);
   const std::vector<float> weight = random.normals(kWidths[5]), bias = random.normals(kWidths[5]);
   for (const bool weighted : {false, true}) {
-    check_map(1e-6, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
-      backend.rms_norm(x, weighted ? arrays.put(weight) : nullptr, 1e-6f, rows, cols, out);
-    });
+    check_map(1e-6,
+              [&](kernels::Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+                backend.rms_norm(x, weighted ? arrays.put(weight) : nullptr, 1e-6f, rows, cols, out);
+              });
   }
   for (const bool biased : {false, true}) {
-    check_map(1e-5, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
-      backend.layer_norm(x, arrays.put(weight), biased ? arrays.put(bias) : nullptr, 1e-5f, rows, cols, out);
-    });
+    check_map(1e-5,
+              [&](kernels::Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+                backend.layer_norm(x, arrays.put(weight), biased ? arrays.put(bias) : nullptr, 1e-5f, rows, cols, out);
+              });
   }
 }
 
@@ -54,7 +56,7 @@ TEST_F(GpuRows, LayerNormsOfHeadsAgreeWithTheCpu) {
     SCOPED_TRACE(std::to_string(cols) + " columns");
     Random random(static_cast<uint32_t>(cols));
     const std::vector<float> weight = random.normals(kHeads * cols), x = random.normals(7 * kHeads * cols, 3);
-    const auto normed = [&](Backend& backend) {
+    const auto normed = [&](kernels::Backend& backend) {
       Arrays arrays(backend);
       float* const rows = arrays.put(x);
       backend.layer_norm_heads(rows, arrays.put(weight), 1e-5f, 7, kHeads, cols, rows);
@@ -72,7 +74,7 @@ TEST_F(GpuRows, LongRowsAgreeWithTheCpuWhateverTheirAddress) {
     Random random(static_cast<uint32_t>(cols));
     const std::vector<float> x = random.normals(kRows * cols, 3), y = random.normals(kRows * cols),
                              weight = random.normals(cols);
-    const auto all_of = [&](Backend& backend, int64_t first, int64_t rows, int64_t offset) {
+    const auto all_of = [&](kernels::Backend& backend, int64_t first, int64_t rows, int64_t offset) {
       Arrays arrays(backend);
       const auto put = [&](std::span<const float> values) {
         float* const at = arrays.make(std::ssize(values) + offset) + offset;
@@ -89,7 +91,7 @@ TEST_F(GpuRows, LongRowsAgreeWithTheCpuWhateverTheirAddress) {
       backend.add_rms_norm(sum, added, 0.5f, by, 1e-6f, rows, cols, outs[2]);
       backend.steer(steered, by, 0.001f, rows, cols);
       backend.layer_norm(in, by, by, 1e-5f, rows, cols, outs[3]);
-      backend.gate(Activation::kSilu, in, added, rows, cols, outs[4]);
+      backend.gate(kernels::Activation::kSilu, in, added, rows, cols, outs[4]);
       std::vector<float> all;
       for (const float* out : outs) {
         const std::vector<float> values = arrays.get(out, rows * cols);
@@ -99,10 +101,10 @@ TEST_F(GpuRows, LongRowsAgreeWithTheCpuWhateverTheirAddress) {
     };
     const std::vector<float> together = all_of(gpu(), 0, kRows, 0);
     EXPECT_LE(difference(together, all_of(cpu(), 0, kRows, 0)), 1e-5);
-    EXPECT_TRUE(cpu::same_bits(together, all_of(gpu(), 0, kRows, 1)));
+    EXPECT_TRUE(kernels::cpu::same_bits(together, all_of(gpu(), 0, kRows, 1)));
     const std::vector<float> alone = all_of(gpu(), 1, 1, 0);
     for (int64_t i = 0; i < 5; ++i) {
-      EXPECT_TRUE(cpu::same_bits(rows_of(alone, cols, i, 1), rows_of(together, cols, i * kRows + 1, 1))) << i;
+      EXPECT_TRUE(kernels::cpu::same_bits(rows_of(alone, cols, i, 1), rows_of(together, cols, i * kRows + 1, 1))) << i;
     }
   }
 }
@@ -114,7 +116,7 @@ TEST_F(GpuRows, FusedAddAndNormGivesTheBitsOfBothOperations) {
     const std::vector<float> x = random.normals(kRowsMax * cols, 3), y = random.normals(kRowsMax * cols),
                              weight = random.normals(cols);
     // Both outputs, and the bits of the two operations alone.
-    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+    check(1e-6, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
       float* sum = arrays.put(rows_of(x, cols, first, rows));
       float* apart = arrays.put(rows_of(x, cols, first, rows));
@@ -132,35 +134,38 @@ TEST_F(GpuRows, FusedAddAndNormGivesTheBitsOfBothOperations) {
           both.insert(both.end(), row.begin(), row.end());
         }
       }
-      EXPECT_TRUE(cpu::same_bits(arrays.get(sum, rows * cols), arrays.get(apart, rows * cols)));
-      EXPECT_TRUE(cpu::same_bits(arrays.get(out, rows * cols), arrays.get(out_apart, rows * cols)));
+      EXPECT_TRUE(kernels::cpu::same_bits(arrays.get(sum, rows * cols), arrays.get(apart, rows * cols)));
+      EXPECT_TRUE(kernels::cpu::same_bits(arrays.get(out, rows * cols), arrays.get(out_apart, rows * cols)));
       return both;
     });
   }
 }
 
 TEST_F(GpuRows, GatesAgreeWithTheCpu) {
-  for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu,
-                                      Activation::kReluSquared, Activation::kSigmoid, Activation::kClampedSwiglu}) {
+  for (const kernels::Activation activation :
+       {kernels::Activation::kSilu, kernels::Activation::kGeluTanh, kernels::Activation::kGeluErf,
+        kernels::Activation::kRelu, kernels::Activation::kReluSquared, kernels::Activation::kSigmoid,
+        kernels::Activation::kClampedSwiglu}) {
     SCOPED_TRACE(static_cast<int>(activation));
     Random random(2);
     const std::vector<float> up = random.normals(kRowsMax * kWidths[5]);
-    check_map(1e-5, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
+    check_map(1e-5, [&](kernels::Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
       backend.gate(activation, x, nullptr, rows, cols, out);
     });
-    check_map(1e-5, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
-      // The result of each row is the same wherever it is in the batch.
-      std::vector<float> same;
-      for (int64_t r = 0; r < rows; ++r) same.insert(same.end(), up.begin(), up.begin() + cols);
-      backend.gate(activation, x, arrays.put(same), rows, cols, out);
-    });
+    check_map(1e-5,
+              [&](kernels::Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+                // The result of each row is the same wherever it is in the batch.
+                std::vector<float> same;
+                for (int64_t r = 0; r < rows; ++r) same.insert(same.end(), up.begin(), up.begin() + cols);
+                backend.gate(activation, x, arrays.put(same), rows, cols, out);
+              });
   }
 }
 
 TEST_F(GpuRows, GatesOfExtremeNumbersAreFinite) {
   const std::vector<float> x = {-1e30f, -100, -88.8f, -20, -0.0f, 0, 1e-30f, 20, 88.8f, 100, 1e15f};
-  for (const Activation activation :
-       {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kClampedSwiglu}) {
+  for (const kernels::Activation activation : {kernels::Activation::kSilu, kernels::Activation::kGeluTanh,
+                                               kernels::Activation::kGeluErf, kernels::Activation::kClampedSwiglu}) {
     Arrays on_gpu(gpu()), on_cpu(cpu());
     const auto n = std::ssize(x);
     float* out = on_gpu.make(n);
@@ -181,29 +186,31 @@ TEST_F(GpuRows, SumsAndScalesAgreeWithTheCpu) {
     return all;
   };
   // The operation works in place only, so the input is copied.
-  const auto copied = [](Backend& backend, const float* x, int64_t n, float* out) {
+  const auto copied = [](kernels::Backend& backend, const float* x, int64_t n, float* out) {
     if (x != out) backend.copy(x, n * static_cast<int64_t>(sizeof(float)), out);
   };
-  check_map(1e-6, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
-    copied(backend, x, rows * cols, out);
-    backend.add(out, arrays.put(repeated(y, rows, cols)), rows * cols, 0.7f);
-  });
-  check_map(1e-6, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
+  check_map(1e-6,
+            [&](kernels::Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+              copied(backend, x, rows * cols, out);
+              backend.add(out, arrays.put(repeated(y, rows, cols)), rows * cols, 0.7f);
+            });
+  check_map(1e-6, [&](kernels::Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
     copied(backend, x, rows * cols, out);
     backend.scale_and_softcap(out, rows * cols, 0.3f, 0);
   });
-  check_map(1e-5, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
+  check_map(1e-5, [&](kernels::Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
     copied(backend, x, rows * cols, out);
     backend.scale_and_softcap(out, rows * cols, 2, 5);
   });
-  check_map(0, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
+  check_map(0, [&](kernels::Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
     copied(backend, x, rows * cols, out);
     backend.clamp(out, rows * cols, -1, 2.5f);
   });
-  check_map(1e-5, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
-    copied(backend, x, rows * cols, out);
-    backend.steer(out, arrays.put(y), 0.01f, rows, cols);
-  });
+  check_map(1e-5,
+            [&](kernels::Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+              copied(backend, x, rows * cols, out);
+              backend.steer(out, arrays.put(y), 0.01f, rows, cols);
+            });
 }
 
 TEST_F(GpuRows, RowsWithSeparateFactorsAgreeWithTheCpu) {
@@ -212,13 +219,13 @@ TEST_F(GpuRows, RowsWithSeparateFactorsAgreeWithTheCpu) {
   for (const int64_t cols : kWidths) {
     SCOPED_TRACE(cols);
     const std::vector<float> x = random.normals(kRowsMax * cols);
-    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+    check(1e-6, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
       float* at = arrays.put(rows_of(x, cols, first, rows));
       backend.scale_rows(at, rows_of(factors, 1, first, rows), cols);
       return arrays.get(at, rows * cols);
     });
-    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+    check(1e-6, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
       float* at = arrays.put(rows_of(x, cols, first, rows));
       backend.sigmoid_scale_rows(at, arrays.put(rows_of(factors, 1, first, rows)), rows, cols);
@@ -234,7 +241,7 @@ TEST_F(GpuRows, RowsAndColumnsAreCopiedUnchanged) {
     const std::vector<float> x = random.normals(kRowsMax * cols);
     std::vector<int32_t> numbers;
     for (int64_t i = 0; i < kRowsMax; ++i) numbers.push_back(random.integer(0, kRowsMax - 1));
-    check(0, [&](Backend& backend, int64_t first, int64_t rows) {
+    check(0, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
       float* out = arrays.make(rows * cols);
       backend.gather_rows(arrays.put(x), rows_of(numbers, 1, first, rows), cols, out);
@@ -245,7 +252,7 @@ TEST_F(GpuRows, RowsAndColumnsAreCopiedUnchanged) {
   for (const auto& [from, to, cols] : {std::array<int64_t, 3>{57, 91, 41}, {64, 96, 40}}) {
     SCOPED_TRACE(cols);
     const std::vector<float> x = random.normals(kRowsMax * from);
-    check(0, [&](Backend& backend, int64_t first, int64_t rows) {
+    check(0, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
       float* out = arrays.make(rows * to);
       backend.copy_columns(arrays.put(rows_of(x, from, first, rows)) + 3, from, out + 7, to, rows, cols);
@@ -263,24 +270,24 @@ TEST_F(GpuRows, RopeAgreesWithTheCpu) {
     SCOPED_TRACE(dims);
     std::vector<double> frequencies;
     for (int32_t i = 0; i < dims / 2; ++i) frequencies.push_back(std::pow(10'000.0, -2.0 * i / dims));
-    const auto table_of = [&](Backend& backend, Arrays& arrays, int64_t first, int64_t rows) {
+    const auto table_of = [&](kernels::Backend& backend, Arrays& arrays, int64_t first, int64_t rows) {
       float* table = arrays.make(rows * dims);
       backend.rope_table(rows_of(positions, 1, first, rows), frequencies, 1.5f, table);
       return table;
     };
-    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+    check(1e-6, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
       return arrays.get(table_of(backend, arrays, first, rows), rows * dims);
     });
-    for (const RopeStyle style : {RopeStyle::kInterleaved, RopeStyle::kNeoX}) {
+    for (const kernels::RopeStyle style : {kernels::RopeStyle::kInterleaved, kernels::RopeStyle::kNeoX}) {
       constexpr int32_t kHeads = 3;
       const int32_t head_dim = dims + 6;  // the elements after them are not rotated
       const int64_t cols = int64_t{kHeads} * head_dim;
       const std::vector<float> x = random.normals(kRowsMax * cols);
-      check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+      check(1e-6, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
         Arrays arrays(backend);
         // Three arrays with 3, 2 and 1 heads a row.
-        std::vector<RopeHeads> rotated;
+        std::vector<kernels::RopeHeads> rotated;
         for (int32_t heads = kHeads; heads > 0; --heads) {
           std::vector<float> part;
           for (int64_t row = first; row < first + rows; ++row) {
@@ -304,7 +311,7 @@ TEST_F(GpuRows, RopeAgreesWithTheCpu) {
 }
 
 struct RouteCase {
-  RouteParams params;
+  kernels::RouteParams params;
   bool biased = false;
 };
 
@@ -313,22 +320,27 @@ TEST_F(GpuRows, RoutesChooseTheSameExperts) {
   const RouteCase cases[] = {
       {{.experts = 8, .used = 2, .renormalise = true}},
       {{.experts = 60, .used = 4, .scale = 2.5f}},
-      {{.experts = 33, .used = 5, .renormalise = true, .score = RouteScore::kSigmoid}, true},
-      {{.experts = 256, .used = 8, .renormalise = true, .score = RouteScore::kSigmoid, .groups = 8, .groups_used = 4},
+      {{.experts = 33, .used = 5, .renormalise = true, .score = kernels::RouteScore::kSigmoid}, true},
+      {{.experts = 256,
+        .used = 8,
+        .renormalise = true,
+        .score = kernels::RouteScore::kSigmoid,
+        .groups = 8,
+        .groups_used = 4},
        true},
       {{.experts = 160, .used = 6, .scale = 16, .groups = 8, .groups_used = 3, .groups_by_best = true}},
-      {{.experts = 40, .used = 6, .renormalise = true, .score = RouteScore::kSqrtSoftplus}},
-      {{.experts = 16, .used = 2, .score = RouteScore::kSparseMixer, .jitter = 0.01f}},
-      {{.experts = 48, .used = 2, .score = RouteScore::kSparseMixer, .jitter = 0.2f}},
+      {{.experts = 40, .used = 6, .renormalise = true, .score = kernels::RouteScore::kSqrtSoftplus}},
+      {{.experts = 16, .used = 2, .score = kernels::RouteScore::kSparseMixer, .jitter = 0.01f}},
+      {{.experts = 48, .used = 2, .score = kernels::RouteScore::kSparseMixer, .jitter = 0.2f}},
   };
   for (const RouteCase& each : cases) {
     SCOPED_TRACE(each.params.experts);
     Random random(7);
     const int32_t experts = each.params.experts, used = each.params.used;
     const std::vector<float> logits = random.normals(kRowsMax * experts, 2), bias = random.normals(experts, 0.1f);
-    check(1e-5, [&](Backend& backend, int64_t first, int64_t rows) {
+    check(1e-5, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
-      RouteParams params = each.params;
+      kernels::RouteParams params = each.params;
       if (each.biased) params.bias = arrays.put(bias);
       auto* ids = arrays.make<int32_t>(rows * used);
       float* weights = arrays.make(rows * used);
@@ -360,7 +372,7 @@ TEST_F(GpuRows, MoeCombineAgreesWithTheCpu) {
   constexpr int32_t kUsed = 5;
   for (const int64_t cols : {7, 256, 333}) {
     const std::vector<float> y = random.normals(kRowsMax * kUsed * cols), weights = random.normals(kRowsMax * kUsed);
-    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+    check(1e-6, [&](kernels::Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
       float* out = arrays.make(rows * cols);
       backend.moe_combine(arrays.put(rows_of(y, kUsed * cols, first, rows)),

@@ -40,7 +40,7 @@ void expect_same_rows(const Make& make, const std::array<int32_t, 3>& lengths, i
     const std::vector<float> out = second.attend({&part, 1});
     cut.insert(cut.end(), out.begin(), out.end());
   }
-  EXPECT_TRUE(cpu::same_bits(alone, cut));
+  EXPECT_TRUE(kernels::cpu::same_bits(alone, cut));
   constexpr int32_t kRows = 50;
   auto third = make();
   for (int32_t at = 0; at < tokens; at += kRows) {
@@ -52,7 +52,7 @@ void expect_same_rows(const Make& make, const std::array<int32_t, 3>& lengths, i
     const auto begin = out.begin() + (at < others ? kRows : 0) * width;
     among.insert(among.end(), begin, begin + kRows * width);
   }
-  EXPECT_TRUE(cpu::same_bits(alone, among));
+  EXPECT_TRUE(kernels::cpu::same_bits(alone, among));
 }
 
 }  // namespace cairn::gpu

@@ -24,19 +24,19 @@ class GpuSample : public GpuTest {
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    WorkspaceSizes sizes = sizes_of_tests();
+    kernels::WorkspaceSizes sizes = sizes_of_tests();
     sizes.sample_rows = 64;
     ASSERT_TRUE(gpu().reserve(sizes).has_value());
   }
   /// Takes the samples in one call; the rows of logits must be unchanged afterwards.
-  static std::vector<SampleResult> sample(const std::vector<float>& logits, int64_t vocabulary,
-                                          std::span<const SampleRequest> samples,
-                                          std::span<const LogitChange> changes = {}) {
+  static std::vector<kernels::SampleResult> sample(const std::vector<float>& logits, int64_t vocabulary,
+                                                   std::span<const kernels::SampleRequest> samples,
+                                                   std::span<const kernels::LogitChange> changes = {}) {
     Arrays arrays(gpu());
     float* const there = arrays.put(logits);
-    std::vector<SampleResult> sampled(samples.size());
+    std::vector<kernels::SampleResult> sampled(samples.size());
     gpu().sampler()->sample(there, vocabulary, samples, changes, sampled);
-    EXPECT_TRUE(cpu::same_bits(arrays.get(there, std::ssize(logits)), logits)) << "logits have changed";
+    EXPECT_TRUE(kernels::cpu::same_bits(arrays.get(there, std::ssize(logits)), logits)) << "logits have changed";
     return sampled;
   }
 };
@@ -65,7 +65,7 @@ std::vector<std::vector<float>> rows_of_all_kinds(int32_t vocabulary) {
 
 struct Wish {
   std::string name;
-  SamplingParams params;
+  sampling::SamplingParams params;
   std::vector<TokenId> banned;
   bool greedy = false;
 };
@@ -78,48 +78,49 @@ std::vector<Wish> wishes() {
     set(wish.params);
     all.push_back(std::move(wish));
   };
-  add("plain", [](SamplingParams&) {});
-  add("greedy", [](SamplingParams& params) { params.temperature = 0; });
-  add("cold", [](SamplingParams& params) { params.temperature = 0.05f; });
-  add("hot", [](SamplingParams& params) { params.temperature = 2; });
+  add("plain", [](sampling::SamplingParams&) {});
+  add("greedy", [](sampling::SamplingParams& params) { params.temperature = 0; });
+  add("cold", [](sampling::SamplingParams& params) { params.temperature = 0.05f; });
+  add("hot", [](sampling::SamplingParams& params) { params.temperature = 2; });
   for (const int32_t k : {1, 2, 40, 1'000, 4'500}) {
-    add("top_k " + std::to_string(k), [k](SamplingParams& params) { params.top_k = k; });
+    add("top_k " + std::to_string(k), [k](sampling::SamplingParams& params) { params.top_k = k; });
   }
-  add("top_k of all", [](SamplingParams& params) { params.top_k = 1 << 30; });
+  add("top_k of all", [](sampling::SamplingParams& params) { params.top_k = 1 << 30; });
   for (const float p : {0.05f, 0.5f, 0.95f}) {
-    add("top_p " + std::to_string(p), [p](SamplingParams& params) { params.top_p = p; });
+    add("top_p " + std::to_string(p), [p](sampling::SamplingParams& params) { params.top_p = p; });
   }
   for (const float p : {0.05f, 0.9f}) {
-    add("min_p " + std::to_string(p), [p](SamplingParams& params) { params.min_p = p; });
+    add("min_p " + std::to_string(p), [p](sampling::SamplingParams& params) { params.min_p = p; });
   }
-  add("all filters", [](SamplingParams& params) {
+  add("all filters", [](sampling::SamplingParams& params) {
     params.top_k = 40, params.top_p = 0.95f, params.min_p = 0.05f, params.temperature = 0.8f;
   });
-  add("top_p and min_p", [](SamplingParams& params) { params.top_p = 0.9f, params.min_p = 0.1f; });
-  add("penalties", [](SamplingParams& params) {
+  add("top_p and min_p", [](sampling::SamplingParams& params) { params.top_p = 0.9f, params.min_p = 0.1f; });
+  add("penalties", [](sampling::SamplingParams& params) {
     params.repetition_penalty = 1.3f, params.frequency_penalty = 0.4f, params.presence_penalty = 0.5f;
     params.top_k = 20;
   });
-  add("penalties that raise", [](SamplingParams& params) {
+  add("penalties that raise", [](sampling::SamplingParams& params) {
     params.repetition_penalty = 0.5f, params.frequency_penalty = -2, params.presence_penalty = -1;
   });
-  add("biases", [](SamplingParams& params) {
+  add("biases", [](sampling::SamplingParams& params) {
     params.logit_bias = {{TokenId{17}, 6.0f}, {TokenId{4'000}, 3.0f}, {TokenId{17}, 2.0f}, {TokenId{5}, -100.0f}};
     params.repetition_penalty = 1.1f;
   });
-  add("log-probabilities", [](SamplingParams& params) { params.logprobs = true; });
-  add("log-probabilities of 20", [](SamplingParams& params) {
-    params.logprobs = true, params.top_logprobs = kTopLogprobsMax, params.top_k = 3, params.presence_penalty = 1;
+  add("log-probabilities", [](sampling::SamplingParams& params) { params.logprobs = true; });
+  add("log-probabilities of 20", [](sampling::SamplingParams& params) {
+    params.logprobs = true, params.top_logprobs = sampling::kTopLogprobsMax, params.top_k = 3,
+    params.presence_penalty = 1;
   });
   all.push_back({"banned", {.repetition_penalty = 1.2f}, {TokenId{3}, TokenId{17}, TokenId{3}}, false});
   all.push_back({"all but three banned", {}, {}, false});
-  for (int32_t i = 3; i < kSampleChangesMax; ++i) all.back().banned.push_back(TokenId{i % kVocabulary});
+  for (int32_t i = 3; i < kernels::kSampleChangesMax; ++i) all.back().banned.push_back(TokenId{i % kVocabulary});
   all.push_back({"greedy for once", {.top_k = 5}, {}, true});
   for (Wish& wish : all) wish.params.seed = std::hash<std::string>{}(wish.name);
   return all;
 }
 
-void expect_same(const Sampled& a, const Sampled& b) {
+void expect_same(const sampling::Sampled& a, const sampling::Sampled& b) {
   EXPECT_EQ(index(a.token), index(b.token));
   EXPECT_NEAR(a.logprob, b.logprob, 1e-5);
   ASSERT_EQ(a.top.size(), b.top.size());
@@ -138,24 +139,24 @@ TEST_F(GpuSample, TokensAreThoseOfTheSampler) {
   int64_t left = 0, drawn_here = 0;
   for (const Wish& wish : wishes()) {
     SCOPED_TRACE(wish.name);
-    std::vector<Sampler> samplers, on_gpu;
+    std::vector<sampling::Sampler> samplers, on_gpu;
     for (size_t row = 0; row < rows.size(); ++row) {
       samplers.emplace_back(wish.params, kVocabulary, prompt);
       on_gpu.emplace_back(wish.params, kVocabulary, prompt);
     }
     // Each request samples several tokens in turn, to which penalties apply.
     for (int32_t turn = 0; turn < (kEmulated ? 2 : 20); ++turn) {
-      std::vector<SampleRequest> samples;
-      std::vector<LogitChange> changes;
+      std::vector<kernels::SampleRequest> samples;
+      std::vector<kernels::LogitChange> changes;
       for (size_t row = 0; row < rows.size(); ++row) {
         ASSERT_TRUE(on_gpu[row].can_sample_on_device(wish.banned));
         samples.push_back(on_gpu[row].request_for(static_cast<int32_t>(row), 0, wish.banned, wish.greedy, changes));
       }
-      const std::vector<SampleResult> sampled = sample(logits, kVocabulary, samples, changes);
+      const std::vector<kernels::SampleResult> sampled = sample(logits, kVocabulary, samples, changes);
       for (size_t row = 0; row < rows.size(); ++row) {
         SCOPED_TRACE("row " + std::to_string(row));
-        const Sampled expected = samplers[row].sample(rows[row], wish.banned, wish.greedy);
-        const bool not_here = sampled[row].token == SampleResult::kNeedsHost;
+        const sampling::Sampled expected = samplers[row].sample(rows[row], wish.banned, wish.greedy);
+        const bool not_here = sampled[row].token == kernels::SampleResult::kNeedsHost;
         (not_here ? left : drawn_here) += 1;
         expect_same(not_here ? on_gpu[row].sample(rows[row], wish.banned, wish.greedy) : on_gpu[row].take(sampled[row]),
                     expected);
@@ -180,7 +181,7 @@ TEST_F(GpuSample, MaskedTokensAreNotSampled) {
       mask[word] = masks.size() % 3 == 0 ? 1ull << (word % 64) : masks.size() % 3 == 1 ? ~(1ull << (word % 64)) : 0;
     if (masks.size() % 3 == 2) mask[7] = 0x30;
   }
-  std::vector<AllowedTokens> allowed;
+  std::vector<kernels::AllowedTokens> allowed;
   for (size_t row = 1; row < rows.size(); ++row) allowed.push_back({static_cast<int32_t>(row), masks[row]});
   Arrays arrays(gpu());
   float* const there = arrays.put(logits);
@@ -196,19 +197,19 @@ TEST_F(GpuSample, MaskedTokensAreNotSampled) {
   for (const Wish& wish : wishes()) {
     if (wish.params.logprobs || wish.params.top_logprobs > 0) continue;
     SCOPED_TRACE(wish.name);
-    std::vector<Sampler> samplers, on_gpu;
-    std::vector<SampleRequest> samples;
-    std::vector<LogitChange> changes;
+    std::vector<sampling::Sampler> samplers, on_gpu;
+    std::vector<kernels::SampleRequest> samples;
+    std::vector<kernels::LogitChange> changes;
     for (size_t row = 0; row < rows.size(); ++row) {
       samplers.emplace_back(wish.params, kVocabulary, std::vector<TokenId>{});
       on_gpu.emplace_back(wish.params, kVocabulary, std::vector<TokenId>{});
       samples.push_back(on_gpu[row].request_for(static_cast<int32_t>(row), 0, wish.banned, wish.greedy, changes));
     }
-    const std::vector<SampleResult> sampled = sample(masked, kVocabulary, samples, changes);
+    const std::vector<kernels::SampleResult> sampled = sample(masked, kVocabulary, samples, changes);
     for (size_t row = 1; row < rows.size(); ++row) {
       SCOPED_TRACE("row " + std::to_string(row));
-      const Sampled expected = samplers[row].sample(rows[row], wish.banned, wish.greedy, masks[row]);
-      if (sampled[row].token == SampleResult::kNeedsHost) continue;
+      const sampling::Sampled expected = samplers[row].sample(rows[row], wish.banned, wish.greedy, masks[row]);
+      if (sampled[row].token == kernels::SampleResult::kNeedsHost) continue;
       EXPECT_EQ(index(on_gpu[row].take(sampled[row]).token), index(expected.token));
     }
   }
@@ -216,21 +217,21 @@ TEST_F(GpuSample, MaskedTokensAreNotSampled) {
 
 TEST_F(GpuSample, ARowGivesTheSameTokenAloneAndAmongOthers) {
   const std::vector<std::vector<float>> rows = rows_of_all_kinds(kVocabulary);
-  SamplingParams params{.top_k = 50, .presence_penalty = 0.5f, .seed = 3, .top_logprobs = 5};
+  sampling::SamplingParams params{.top_k = 50, .presence_penalty = 0.5f, .seed = 3, .top_logprobs = 5};
   const std::vector<TokenId> prompt = {TokenId{1}, TokenId{17}, TokenId{400}};
-  Sampler sampler(params, kVocabulary, prompt);
+  sampling::Sampler sampler(params, kVocabulary, prompt);
   std::vector<float> logits;
-  std::vector<SampleRequest> samples;
-  std::vector<LogitChange> changes;
+  std::vector<kernels::SampleRequest> samples;
+  std::vector<kernels::LogitChange> changes;
   for (const std::vector<float>& row : rows) {
     samples.push_back(sampler.request_for(static_cast<int32_t>(samples.size()), 0, {}, false, changes));
     logits.insert(logits.end(), row.begin(), row.end());
   }
-  const std::vector<SampleResult> together = sample(logits, kVocabulary, samples, changes);
+  const std::vector<kernels::SampleResult> together = sample(logits, kVocabulary, samples, changes);
   for (size_t row = 0; row < rows.size(); ++row) {
-    std::vector<LogitChange> own;
-    const SampleRequest one = sampler.request_for(0, 0, {}, false, own);
-    const SampleResult alone = sample(rows[row], kVocabulary, {&one, 1}, own).front();
+    std::vector<kernels::LogitChange> own;
+    const kernels::SampleRequest one = sampler.request_for(0, 0, {}, false, own);
+    const kernels::SampleResult alone = sample(rows[row], kVocabulary, {&one, 1}, own).front();
     ASSERT_EQ(alone.token, together[row].token) << row;
     if (alone.token < 0) continue;
     EXPECT_EQ(alone.sum, together[row].sum) << row;
@@ -251,13 +252,13 @@ TEST_F(GpuSample, FrequenciesOfTokensAreTheirProbabilities) {
   for (const int32_t top_k : {0, 4}) {
     std::vector<double> found(row.size());
     for (int32_t turn = 0; turn < kTurns; ++turn) {
-      std::vector<SampleRequest> samples(kRows);
+      std::vector<kernels::SampleRequest> samples(kRows);
       for (int32_t i = 0; i < kRows; ++i) {
         samples[i].row = i;
         samples[i].top_k = top_k;
         samples[i].random = (turn * kRows + i + 0.5) / (kTurns * kRows);
       }
-      for (const SampleResult& sampled : sample(logits, std::ssize(row), samples))
+      for (const kernels::SampleResult& sampled : sample(logits, std::ssize(row), samples))
         found[sampled.token] += 1.0 / (kTurns * kRows);
     }
     for (size_t i = 0; i < row.size(); ++i) {
@@ -268,18 +269,20 @@ TEST_F(GpuSample, FrequenciesOfTokensAreTheirProbabilities) {
 
 // Parameters that the device does not support.
 TEST_F(GpuSample, UnsupportedSamplesAreLeftToTheHost) {
-  const std::vector<TokenId> prompt(kSampleChangesMax + 1, TokenId{1}), banned(kSampleChangesMax + 1, TokenId{1});
-  EXPECT_FALSE(Sampler({.typical_p = 0.9f}, kVocabulary, {}).can_sample_on_device({}));
-  EXPECT_FALSE(Sampler({}, kVocabulary, {}).can_sample_on_device(banned));
-  EXPECT_FALSE(Sampler({.presence_penalty = 1, .penalty_last = -1}, kVocabulary, prompt).can_sample_on_device({}));
-  EXPECT_TRUE(Sampler({.presence_penalty = 1}, kVocabulary, prompt).can_sample_on_device({}));
+  const std::vector<TokenId> prompt(kernels::kSampleChangesMax + 1, TokenId{1}),
+      banned(kernels::kSampleChangesMax + 1, TokenId{1});
+  EXPECT_FALSE(sampling::Sampler({.typical_p = 0.9f}, kVocabulary, {}).can_sample_on_device({}));
+  EXPECT_FALSE(sampling::Sampler({}, kVocabulary, {}).can_sample_on_device(banned));
+  EXPECT_FALSE(
+      sampling::Sampler({.presence_penalty = 1, .penalty_last = -1}, kVocabulary, prompt).can_sample_on_device({}));
+  EXPECT_TRUE(sampling::Sampler({.presence_penalty = 1}, kVocabulary, prompt).can_sample_on_device({}));
 }
 
 // Forces tokens, bans the last one, is greedy, and allows few tokens, in turn.
-class Meddling final : public DecodingConstraint {
+class Meddling final : public engine::DecodingConstraint {
  public:
-  void begin(NextTokenRule& next) override { next.forced = {TokenId{65}, TokenId{66}}; }
-  void token(TokenId token, std::string_view, NextTokenRule& next) override {
+  void begin(engine::NextTokenRule& next) override { next.forced = {TokenId{65}, TokenId{66}}; }
+  void token(TokenId token, std::string_view, engine::NextTokenRule& next) override {
     next.greedy = ++seen_ % 3 == 0;
     next.banned = {token};
     next.allowed = {};
@@ -295,11 +298,11 @@ class Meddling final : public DecodingConstraint {
   std::vector<TokenId> likely_ = {TokenId{65}, TokenId{41}};
 };
 
-std::vector<GenerateRequest> requests(int32_t vocabulary) {
-  std::vector<GenerateRequest> all;
+std::vector<engine::GenerateRequest> requests(int32_t vocabulary) {
+  std::vector<engine::GenerateRequest> all;
   for (const Wish& wish : wishes()) {
     if (!wish.banned.empty() || wish.greedy) continue;
-    GenerateRequest& request = all.emplace_back();
+    engine::GenerateRequest& request = all.emplace_back();
     request.sampling = wish.params;
     for (auto& [token, bias] : request.sampling.logit_bias) token = TokenId{index(token) % vocabulary};
     request.ignore_eos = true;
@@ -309,7 +312,7 @@ std::vector<GenerateRequest> requests(int32_t vocabulary) {
   }
   for (const float temperature : {0.0f, 0.8f}) {
     for (const bool logprobs : {false, true}) {
-      GenerateRequest request = all[1];
+      engine::GenerateRequest request = all[1];
       request.sampling.temperature = temperature;
       request.sampling.logprobs = logprobs;
       request.constraint = std::make_shared<Meddling>();
@@ -322,33 +325,33 @@ std::vector<GenerateRequest> requests(int32_t vocabulary) {
 }
 
 // A runner that hands every row to the host instead of sampling from it.
-class Reading final : public Runner {
+class Reading final : public model::Runner {
  public:
-  explicit Reading(Runner& runner) : runner_(runner) {}
-  Result<LogitsView> step(const Batch& batch) override { return runner_.step(batch); }
-  const KvLayout& kv_layout() const override { return runner_.kv_layout(); }
+  explicit Reading(model::Runner& runner) : runner_(runner) {}
+  Result<model::LogitsView> step(const model::Batch& batch) override { return runner_.step(batch); }
+  const cache::KvLayout& kv_layout() const override { return runner_.kv_layout(); }
   int64_t vocabulary() const override { return runner_.vocabulary(); }
   int32_t context_tokens() const override { return runner_.context_tokens(); }
   int32_t batch_tokens_max() const override { return runner_.batch_tokens_max(); }
   int32_t logits_max() const override { return runner_.logits_max(); }
 
  private:
-  Runner& runner_;
+  model::Runner& runner_;
 };
 
 TEST_F(GpuSample, DraftModelsProposeTheSameTokensAsWithRowsReadBack) {
   const auto file = gguf::Reader::open(model_path("llama")).value();
-  ModelOptions model_options{.context_tokens = 128, .kv_type = KvType::kF32};
+  model::ModelOptions model_options{.context_tokens = 128, .kv_type = kernels::KvType::kF32};
   model_options.batch_tokens_max = model_options.logits_max = 48;
-  const auto runner = load_model(file, gpu(), model_options).value();
+  const auto runner = model::load_model(file, gpu(), model_options).value();
   Reading reading(*runner);
   const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 16);
   const std::vector<TokenId> first = {TokenId{40}, TokenId{90}, TokenId{7}}, second(20, TokenId{65});
-  const auto proposals_of = [&](Runner& from, int32_t vocabulary) {
-    const auto drafter = make_draft_model(from, gpu(), {pages, vocabulary}).value();
+  const auto proposals_of = [&](model::Runner& from, int32_t vocabulary) {
+    const auto drafter = engine::make_draft_model(from, gpu(), {pages, vocabulary}).value();
     std::vector<std::vector<TokenId>> proposed(2);
-    const DraftRequest requests[] = {{SequenceId{1}, first, 5, &proposed[0], nullptr, nullptr},
-                                     {SequenceId{2}, second, 3, &proposed[1], nullptr, nullptr}};
+    const engine::DraftRequest requests[] = {{SequenceId{1}, first, 5, &proposed[0], nullptr, nullptr},
+                                             {SequenceId{2}, second, 3, &proposed[1], nullptr, nullptr}};
     drafter->propose(requests);
     return proposed;
   };
@@ -364,33 +367,33 @@ TEST_F(GpuSample, DraftModelsProposeTheSameTokensAsWithRowsReadBack) {
 // Compares sampling, reading rows, and sampling without drafts.
 TEST_F(GpuSample, AnswersAreTheSameAsWithRowsReadBack) {
   const auto file = gguf::Reader::open(model_path("llama")).value();
-  const auto tokenizer = Tokenizer::load(file.metadata()).value();
-  ModelOptions model_options{.context_tokens = 128, .kv_type = KvType::kF32};
+  const auto tokenizer = tokenizer::Tokenizer::load(file.metadata()).value();
+  model::ModelOptions model_options{.context_tokens = 128, .kv_type = kernels::KvType::kF32};
   model_options.batch_tokens_max = model_options.logits_max = 48;
-  const auto runner = load_model(file, gpu(), model_options).value();
+  const auto runner = model::load_model(file, gpu(), model_options).value();
   ASSERT_TRUE(runner->samples_on_device());
   Reading reading(*runner);
   const std::vector<int32_t> pages(runner->kv_layout().groups.size(), kPoolPages);
-  EngineOptions options{.kv_pages = pages, .sequences_max = 32, .speculation = {.tokens_max = 3}};
-  const auto answers_of = [&](Runner& from, bool together) {
-    const auto engine = Engine::create(from, gpu(), *tokenizer, options).value();
-    std::vector<Answer> answers;
-    std::vector<std::unique_ptr<GenerateStream>> streams;
-    for (GenerateRequest& request : requests(static_cast<int32_t>(runner->vocabulary()))) {
+  engine::EngineOptions options{.kv_pages = pages, .sequences_max = 32, .speculation = {.tokens_max = 3}};
+  const auto answers_of = [&](model::Runner& from, bool together) {
+    const auto engine = engine::Engine::create(from, gpu(), *tokenizer, options).value();
+    std::vector<engine::Answer> answers;
+    std::vector<std::unique_ptr<engine::GenerateStream>> streams;
+    for (engine::GenerateRequest& request : requests(static_cast<int32_t>(runner->vocabulary()))) {
       streams.push_back(engine->submit(std::move(request)).value());
-      if (!together) answers.push_back(collect(*streams.back()));
+      if (!together) answers.push_back(engine::collect(*streams.back()));
     }
     for (const auto& stream : streams)
-      if (together) answers.push_back(collect(*stream));
+      if (together) answers.push_back(engine::collect(*stream));
     EXPECT_EQ(engine->stats().accepted_tokens > 0, options.speculation.tokens_max > 0);
     return answers;
   };
-  const std::vector<Answer> sampled = answers_of(*runner, true), read = answers_of(reading, true);
+  const std::vector<engine::Answer> sampled = answers_of(*runner, true), read = answers_of(reading, true);
   options.speculation.tokens_max = 0;
-  const std::vector<Answer> alone = answers_of(*runner, false);
+  const std::vector<engine::Answer> alone = answers_of(*runner, false);
   for (size_t i = 0; i < sampled.size(); ++i) {
     SCOPED_TRACE("request " + std::to_string(i));
-    EXPECT_EQ(sampled[i].finish.reason, FinishReason::kLength) << sampled[i].finish.error.text();
+    EXPECT_EQ(sampled[i].finish.reason, engine::FinishReason::kLength) << sampled[i].finish.error.text();
     EXPECT_EQ(sampled[i].tokens, read[i].tokens);
     EXPECT_EQ(sampled[i].tokens, alone[i].tokens);
   }

@@ -41,26 +41,26 @@ double distance(std::span<const float> got, const std::vector<double>& expected)
 class Assisted {
  public:
   explicit Assisted(bool assisted) {
-    const ModelOptions options{.context_tokens = 256,
-                               .batch_tokens_max = 128,
-                               .load_mtp = assisted,
-                               .mtp_file = assisted ? &assistant_ : nullptr};
-    auto loaded = load_model(file_, *backend_, options);
+    const model::ModelOptions options{.context_tokens = 256,
+                                      .batch_tokens_max = 128,
+                                      .load_mtp = assisted,
+                                      .mtp_file = assisted ? &assistant_ : nullptr};
+    auto loaded = model::load_model(file_, *backend_, options);
     EXPECT_TRUE(loaded.has_value()) << loaded.error().text();
     runner_ = std::move(*loaded);
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), 8);
-    pool_ = PagePool::create(*backend_, runner_->kv_layout(), pages).value();
+    pool_ = cache::PagePool::create(*backend_, runner_->kv_layout(), pages).value();
   }
 
-  Runner& runner() { return *runner_; }
-  PagePool& pool() { return pool_; }
+  model::Runner& runner() { return *runner_; }
+  cache::PagePool& pool() { return pool_; }
 
  private:
   const gguf::Reader file_ = gguf::Reader::open(converted("gemma4.gguf")).value();
   const gguf::Reader assistant_ = gguf::Reader::open(converted("gemma4-assistant.gguf")).value();
-  std::unique_ptr<Backend> backend_ = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  std::unique_ptr<Runner> runner_;
-  PagePool pool_;
+  std::unique_ptr<kernels::Backend> backend_ = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+  std::unique_ptr<model::Runner> runner_;
+  cache::PagePool pool_;
 };
 
 std::vector<TokenId> ids_of(const nlohmann::json& numbers) {
@@ -80,13 +80,13 @@ TEST(Gemma4Assistant, DraftsAreThoseOfTransformers) {
     TestSequence sequence(model);
     const std::vector<TokenId> tokens = ids_of(run.at("tokens"));
     // In two steps, and the first draft begins with a row of the last.
-    sequence.step(std::span(tokens).first(17), LogitsWanted::kNone);
-    sequence.step(std::span(tokens).subspan(17), LogitsWanted::kLast);
+    sequence.step(std::span(tokens).first(17), model::LogitsWanted::kNone);
+    sequence.step(std::span(tokens).subspan(17), model::LogitsWanted::kLast);
     int32_t before = 0;
     double nmse_max = kAssistantNmseMax;
     for (const auto& draft : run.at("drafts")) {
       const TokenId token{draft.at("token").get<int32_t>()};
-      BatchSlice slice = sequence.slice(0, 1, LogitsWanted::kLast);
+      model::BatchSlice slice = sequence.slice(0, 1, model::LogitsWanted::kLast);
       slice.drafts_before = before++;
       const auto view = model.runner().mtp_step({{&token, 1}, {&slice, 1}, &model.pool()});
       ASSERT_TRUE(view.has_value()) << view.error().text();
@@ -106,18 +106,18 @@ TEST(Gemma4Assistant, TheModelsLogitsAreThoseWithoutIt) {
   {
     TestSequence drafts(assisted);
     drafts.step(std::span(tokens).first(static_cast<size_t>(position)));
-    const BatchSlice slice = drafts.slice(0, 1, LogitsWanted::kLast);
+    const model::BatchSlice slice = drafts.slice(0, 1, model::LogitsWanted::kLast);
     EXPECT_TRUE(assisted.runner().mtp_step({{&tokens[60], 1}, {&slice, 1}, &assisted.pool()}).has_value());
   }
   EXPECT_EQ(of_plain.step(std::span(tokens).subspan(60)), of_assisted.step(std::span(tokens).subspan(60)));
 }
 
 TEST(Gemma4Assistant, WhatDoesNotFitIsNamed) {
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
   const auto assistant = gguf::Reader::open(converted("gemma4-assistant.gguf")).value();
-  EXPECT_TRUE(is_mtp_file(assistant));
+  EXPECT_TRUE(model::is_mtp_file(assistant));
   const auto error_of = [&](const gguf::Reader& model, const gguf::Reader* drafts) {
-    const auto loaded = load_model(model, *backend, {.load_mtp = drafts != nullptr, .mtp_file = drafts});
+    const auto loaded = model::load_model(model, *backend, {.load_mtp = drafts != nullptr, .mtp_file = drafts});
     return loaded.has_value() ? std::string("it loaded") : loaded.error().text();
   };
   EXPECT_NE(error_of(assistant, nullptr).find("\"gemma4-assistant\" is no model by itself"), std::string::npos)

@@ -63,26 +63,27 @@ TokenId best_of(std::span<const float> logits) {
 class Conversation {
  public:
   Conversation(const std::filesystem::path& path, bool load_mtp) : file_(gguf::Reader::open(path).value()) {
-    backend_ = make_cpu_backend({.threads = 2, .isa = ""}).value();
-    auto loaded = load_model(file_, *backend_, {.context_tokens = 64, .batch_tokens_max = 64, .load_mtp = load_mtp});
+    backend_ = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+    auto loaded =
+        model::load_model(file_, *backend_, {.context_tokens = 64, .batch_tokens_max = 64, .load_mtp = load_mtp});
     EXPECT_TRUE(loaded.has_value()) << loaded.error().text();
     runner_ = std::move(*loaded);
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), 4);
-    pool_ = PagePool::create(*backend_, runner_->kv_layout(), pages).value();
+    pool_ = cache::PagePool::create(*backend_, runner_->kv_layout(), pages).value();
   }
 
   const gguf::Reader& file() const { return file_; }
-  Runner& runner() { return *runner_; }
+  model::Runner& runner() { return *runner_; }
   std::vector<float> step(std::span<const TokenId> tokens, int32_t position) { return run(tokens, position, false); }
   std::vector<float> mtp_step(TokenId token, int32_t position) { return run({&token, 1}, position, true); }
   /// What the model or its module has left at a position for the next.
   std::vector<float> row_at(int32_t position) const {
     const auto& groups = runner_->kv_layout().groups;
-    const auto g = std::ranges::find_if(groups, &KvGroup::optional) - groups.begin();
-    const KvView view = pool_.view(static_cast<int32_t>(g), 0);
-    const PageId page = table_.groups[static_cast<size_t>(g)][static_cast<size_t>(position / kPageTokens)];
+    const auto g = std::ranges::find_if(groups, &cache::KvGroup::optional) - groups.begin();
+    const kernels::KvView view = pool_.view(static_cast<int32_t>(g), 0);
+    const PageId page = table_.groups[static_cast<size_t>(g)][static_cast<size_t>(position / kernels::kPageTokens)];
     const std::byte* row = view.base + index(page) * view.page_stride + view.layer_offset +
-                           position % kPageTokens * kv_row_bytes(view.type, view.key_dim);
+                           position % kernels::kPageTokens * kernels::kv_row_bytes(view.type, view.key_dim);
     std::vector<float> values(static_cast<size_t>(view.key_dim));
     std::memcpy(values.data(), row, values.size() * sizeof(float));
     return values;
@@ -92,21 +93,21 @@ class Conversation {
   std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool mtp) {
     const auto rows = static_cast<int32_t>(tokens.size());
     EXPECT_TRUE(pool_.extend(table_, position + rows));
-    const BatchSlice slice{.rows = rows,
-                           .position_begin = position,
-                           .pages = &table_,
-                           .logits = mtp ? LogitsWanted::kLast : LogitsWanted::kAll};
-    const Batch batch{.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool_};
+    const model::BatchSlice slice{.rows = rows,
+                                  .position_begin = position,
+                                  .pages = &table_,
+                                  .logits = mtp ? model::LogitsWanted::kLast : model::LogitsWanted::kAll};
+    const model::Batch batch{.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool_};
     const auto logits = mtp ? runner_->mtp_step(batch) : runner_->step(batch);
     EXPECT_TRUE(logits.has_value()) << logits.error().text();
     return {logits->values.begin(), logits->values.end()};
   }
 
   gguf::Reader file_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Runner> runner_;
-  PagePool pool_;
-  PageTable table_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<model::Runner> runner_;
+  cache::PagePool pool_;
+  cache::PageTable table_;
 };
 
 std::vector<double> rms_norm(std::span<const float> x, std::span<const float> weight) {
@@ -244,13 +245,13 @@ TEST_P(DecoderMtp, AModuleThatLacksATensorIsNamedAndLeftOutWhenNobodyAsksForIt) 
   const std::string name = prefix() + "hnorm.weight";
   const EditedModel edited(path_of(GetParam()), "lacking", {}, [](gguf::Writer&) {}, {name});
   const auto file = gguf::Reader::open(edited.path()).value();
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  const auto loaded = load_model(file, *backend, {.load_mtp = true});
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto loaded = model::load_model(file, *backend, {.load_mtp = true});
   ASSERT_FALSE(loaded.has_value());
   for (const std::string& part : {"tensor " + name, std::string("leave out --speculate")}) {
     EXPECT_NE(loaded.error().text().find(part), std::string::npos) << loaded.error().text();
   }
-  EXPECT_TRUE(load_model(file, *backend, {}).has_value());
+  EXPECT_TRUE(model::load_model(file, *backend, {}).has_value());
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, DecoderMtp,

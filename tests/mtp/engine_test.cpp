@@ -39,7 +39,7 @@ class MtpEngine : public testing::TestWithParam<const char*> {
   MtpEngine()
       : model_(gguf::Reader::open(model_path()).value()),
         file_(gguf::Reader::open(make_talker(model_, 2, folder_ / "talker.gguf")).value()),
-        tokenizer_(Tokenizer::load(file_.metadata()).value()) {
+        tokenizer_(tokenizer::Tokenizer::load(file_.metadata()).value()) {
     if (GetParam() != kAssisted) return;
     const auto assistant = gguf::Reader::open(data() / "converted" / "gemma4-assistant.gguf").value();
     assistant_ = gguf::Reader::open(make_talker(assistant, 2, folder_ / "assistant.gguf")).value();
@@ -56,31 +56,31 @@ class MtpEngine : public testing::TestWithParam<const char*> {
 
   /// Members are destroyed in the right order.
   struct Served {
-    std::unique_ptr<Backend> backend;
-    std::unique_ptr<Runner> runner;
-    std::unique_ptr<EngineCore> core;
+    std::unique_ptr<kernels::Backend> backend;
+    std::unique_ptr<model::Runner> runner;
+    std::unique_ptr<engine::EngineCore> core;
   };
-  Served serve(EngineOptions options, int32_t pages, const gguf::Reader* mtp_file = nullptr) {
+  Served serve(engine::EngineOptions options, int32_t pages, const gguf::Reader* mtp_file = nullptr) {
     Served served;
-    served.backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-    ModelOptions model_options;
+    served.backend = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+    model::ModelOptions model_options;
     model_options.context_tokens = 256;
     model_options.batch_tokens_max = 64;
-    model_options.kv_type = KvType::kF16;
+    model_options.kv_type = kernels::KvType::kF16;
     model_options.load_mtp = options.speculation.tokens_max > 0;
     model_options.mtp_file = model_options.load_mtp && assistant_ ? &*assistant_ : mtp_file;
-    served.runner = load_model(file_, *served.backend, model_options).value();
+    served.runner = model::load_model(file_, *served.backend, model_options).value();
     EXPECT_EQ(served.runner->has_mtp(), model_options.load_mtp);
     options.kv_pages.assign(served.runner->kv_layout().groups.size(), pages);
-    served.core = std::make_unique<EngineCore>(
+    served.core = std::make_unique<engine::EngineCore>(
         *served.runner, *tokenizer_, options,
-        PagePool::create(*served.backend, served.runner->kv_layout(), options.kv_pages).value(),
-        model_options.load_mtp ? make_mtp_drafter(*served.runner) : nullptr, clock_);
+        cache::PagePool::create(*served.backend, served.runner->kv_layout(), options.kv_pages).value(),
+        model_options.load_mtp ? engine::make_mtp_drafter(*served.runner) : nullptr, clock_);
     return served;
   }
 
   // Requests of which some begin with the same tokens; half of them are sampled.
-  static std::vector<GenerateRequest> requests() {
+  static std::vector<engine::GenerateRequest> requests() {
     std::mt19937 random(7);
     const auto ids = [&](size_t count) {
       std::vector<TokenId> tokens(count);
@@ -88,9 +88,9 @@ class MtpEngine : public testing::TestWithParam<const char*> {
       return tokens;
     };
     const std::vector<TokenId> system = ids(40);
-    std::vector<GenerateRequest> requests;
+    std::vector<engine::GenerateRequest> requests;
     for (int i = 0; i < kRequests; ++i) {
-      GenerateRequest request;
+      engine::GenerateRequest request;
       if (i % 3 == 0) request.prompt = system;
       const std::vector<TokenId> own = ids(1 + random() % 40);
       request.prompt.insert(request.prompt.end(), own.begin(), own.end());
@@ -102,14 +102,15 @@ class MtpEngine : public testing::TestWithParam<const char*> {
     }
     return requests;
   }
-  static std::vector<Answer> ask(EngineCore& core, const std::vector<GenerateRequest>& requests) {
-    std::vector<std::shared_ptr<EventChannel>> channels;
-    for (const GenerateRequest& request : requests) {
-      channels.push_back(std::make_shared<EventChannel>());
-      EXPECT_TRUE(core.submit(GenerateRequest(request), channels.back()).has_value());
+  static std::vector<engine::Answer> ask(engine::EngineCore& core,
+                                         const std::vector<engine::GenerateRequest>& requests) {
+    std::vector<std::shared_ptr<engine::EventChannel>> channels;
+    for (const engine::GenerateRequest& request : requests) {
+      channels.push_back(std::make_shared<engine::EventChannel>());
+      EXPECT_TRUE(core.submit(engine::GenerateRequest(request), channels.back()).has_value());
     }
-    std::vector<Answer> answers(requests.size());
-    for (int turns = 0; turns < kTurnsMax && core.iterate() != EngineCore::Iteration::kIdle; ++turns) {
+    std::vector<engine::Answer> answers(requests.size());
+    for (int turns = 0; turns < kTurnsMax && core.iterate() != engine::EngineCore::Iteration::kIdle; ++turns) {
       for (size_t i = 0; i < answers.size(); ++i) answers[i].add(channels[i]->drain());
     }
     for (size_t i = 0; i < answers.size(); ++i) {
@@ -118,28 +119,28 @@ class MtpEngine : public testing::TestWithParam<const char*> {
     }
     return answers;
   }
-  static void expect_same(const std::vector<Answer>& actual, const std::vector<Answer>& expected) {
+  static void expect_same(const std::vector<engine::Answer>& actual, const std::vector<engine::Answer>& expected) {
     ASSERT_EQ(actual.size(), expected.size());
     for (size_t i = 0; i < actual.size(); ++i) EXPECT_EQ(actual[i].tokens, expected[i].tokens) << i;
   }
 
-  TickingClock clock_;
+  engine::TickingClock clock_;
   Folder folder_;
   gguf::Reader model_, file_;
   std::optional<gguf::Reader> assistant_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
 };
 
 TEST_P(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
   const auto asked = requests();
-  std::vector<Answer> plain;
+  std::vector<engine::Answer> plain;
   {
-    EngineOptions options;
+    engine::EngineOptions options;
     options.sequences_max = 1;
     options.prefix_cache = false;
     plain = ask(*serve(options, 32).core, asked);
   }
-  EngineOptions alone, crowded;
+  engine::EngineOptions alone, crowded;
   alone.speculation.tokens_max = crowded.speculation.tokens_max = 4;
   alone.sequences_max = 1;
   crowded.sequences_max = kRequests;
@@ -156,7 +157,7 @@ TEST_P(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
     for (const Served& each : served) expect_same(ask(*each.core, asked), plain);
   }
   for (const Served& each : served) {
-    const EngineStats stats = each.core->stats();
+    const engine::EngineStats stats = each.core->stats();
     // Some drafts are right and some are not.
     EXPECT_GT(stats.accepted_tokens, 0);
     EXPECT_GT(stats.drafted_tokens, stats.accepted_tokens);

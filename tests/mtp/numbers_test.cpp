@@ -39,21 +39,21 @@ TokenId first_choice(std::span<const float> logits) {
 class Session {
  public:
   Session(const gguf::Reader& file, bool load_mtp, const gguf::Reader* mtp_file = nullptr) {
-    backend_ = make_cpu_backend({.threads = 2, .isa = ""}).value();
-    ModelOptions options;
+    backend_ = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+    model::ModelOptions options;
     options.context_tokens = 64;
     options.batch_tokens_max = 64;
     options.simulate_rounding = false;
     options.load_mtp = load_mtp;
     options.mtp_file = mtp_file;
-    auto loaded = load_model(file, *backend_, options);
+    auto loaded = model::load_model(file, *backend_, options);
     EXPECT_TRUE(loaded.has_value()) << loaded.error().text();
     runner_ = std::move(*loaded);
     const std::vector<int32_t> each(runner_->kv_layout().groups.size(), 4);
-    pool_ = PagePool::create(*backend_, runner_->kv_layout(), each).value();
+    pool_ = cache::PagePool::create(*backend_, runner_->kv_layout(), each).value();
   }
 
-  Runner& runner() { return *runner_; }
+  model::Runner& runner() { return *runner_; }
   std::vector<float> step(std::span<const TokenId> tokens, int32_t position, size_t sequence = 0) {
     return run(tokens, position, false, tables_[sequence]);
   }
@@ -70,8 +70,8 @@ class Session {
     return all;
   }
   /// A request for drafts after all of `tokens`.
-  DraftRequest request(size_t sequence, std::span<const TokenId> tokens, int32_t tokens_max,
-                       std::vector<TokenId>& proposed) {
+  engine::DraftRequest request(size_t sequence, std::span<const TokenId> tokens, int32_t tokens_max,
+                               std::vector<TokenId>& proposed) {
     EXPECT_TRUE(pool_.extend(tables_[sequence], static_cast<int32_t>(tokens.size()) + tokens_max));
     return {SequenceId(static_cast<int32_t>(sequence)), tokens, tokens_max, &proposed, &tables_[sequence], &pool_};
   }
@@ -81,10 +81,10 @@ class Session {
     const auto& groups = runner_->kv_layout().groups;
     for (size_t g = 0; g < groups.size(); ++g) {
       if (groups[g].window != 2) continue;
-      const KvView view = pool_.view(static_cast<int32_t>(g), 0);
-      const PageId page = tables_[0].groups[g][static_cast<size_t>(position / kPageTokens)];
+      const kernels::KvView view = pool_.view(static_cast<int32_t>(g), 0);
+      const PageId page = tables_[0].groups[g][static_cast<size_t>(position / kernels::kPageTokens)];
       const std::byte* row = view.base + index(page) * view.page_stride + view.layer_offset +
-                             position % kPageTokens * kv_row_bytes(view.type, view.key_dim);
+                             position % kernels::kPageTokens * kernels::kv_row_bytes(view.type, view.key_dim);
       std::vector<float> values(static_cast<size_t>(view.key_dim));
       std::memcpy(values.data(), row, values.size() * sizeof(float));
       return {values.begin(), values.end()};
@@ -94,23 +94,23 @@ class Session {
   }
 
  private:
-  std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool mtp, PageTable& table,
+  std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool mtp, cache::PageTable& table,
                          int32_t ahead = 0) {
     const auto rows = static_cast<int32_t>(tokens.size());
     EXPECT_TRUE(pool_.extend(table, position + rows));
-    BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &table};
-    slice.logits = mtp ? LogitsWanted::kLast : LogitsWanted::kAll;
+    model::BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &table};
+    slice.logits = mtp ? model::LogitsWanted::kLast : model::LogitsWanted::kAll;
     slice.drafts_before = ahead;
-    const Batch batch{.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool_};
+    const model::Batch batch{.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool_};
     const auto logits = mtp ? runner_->mtp_step(batch) : runner_->step(batch);
     EXPECT_TRUE(logits.has_value()) << logits.error().text();
     return {logits->values.begin(), logits->values.end()};
   }
 
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Runner> runner_;
-  PagePool pool_;
-  std::array<PageTable, 2> tables_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<model::Runner> runner_;
+  cache::PagePool pool_;
+  std::array<cache::PageTable, 2> tables_;
 };
 
 class MtpModule : public testing::Test {
@@ -235,7 +235,7 @@ TEST_F(MtpModule, TheDrafterProposesTheModulesTokensOfEachSequenceAlone) {
   constexpr int32_t kDepth = 4;
   const std::array<std::span<const TokenId>, 2> histories = {tokens(0, kPrompt + 1), tokens(20, 30)};
   Session both(file_, true);
-  std::vector<DraftRequest> requests;
+  std::vector<engine::DraftRequest> requests;
   std::array<std::vector<TokenId>, 2> proposed, expected;
   for (size_t i = 0; i < histories.size(); ++i) {
     const std::span<const TokenId> seen = histories[i].first(histories[i].size() - 1);
@@ -251,14 +251,14 @@ TEST_F(MtpModule, TheDrafterProposesTheModulesTokensOfEachSequenceAlone) {
     requests.push_back(both.request(i, histories[i], kDepth, proposed[i]));
   }
   EXPECT_NE(expected[0], expected[1]);
-  make_mtp_drafter(both.runner())->propose(requests);
+  engine::make_mtp_drafter(both.runner())->propose(requests);
   EXPECT_EQ(proposed, expected);
 }
 
 TEST_F(MtpModule, TheModuleMayBeInASeparateFile) {
   const auto own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
-  EXPECT_TRUE(is_mtp_file(own));
-  EXPECT_FALSE(is_mtp_file(file_));
+  EXPECT_TRUE(model::is_mtp_file(own));
+  EXPECT_FALSE(model::is_mtp_file(file_));
   Session joint(file_, true), separate(file_, true, &own);
   ASSERT_TRUE(separate.runner().has_mtp());
   joint.step(tokens(0, kPrompt), 0);
@@ -271,11 +271,11 @@ TEST_F(MtpModule, TheModuleMayBeInASeparateFile) {
 }
 
 TEST_F(MtpModule, ErrorsNameMissingAndUnusableTensors) {
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  ModelOptions options;
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
+  model::ModelOptions options;
   options.load_mtp = true;
   const auto error_of = [&](const gguf::Reader& model) {
-    const auto loaded = load_model(model, *backend, options);
+    const auto loaded = model::load_model(model, *backend, options);
     return loaded.has_value() ? std::string("loaded") : loaded.error().text();
   };
   // A file with a single tensor, of the wrong shape.
@@ -303,7 +303,7 @@ TEST_F(MtpModule, ErrorsNameMissingAndUnusableTensors) {
   // Requested but missing: the model loads without it.
   options.mtp_file = nullptr;
   const auto v4 = gguf::Reader::open(test_data("/models/deepseek4.gguf")).value();
-  const auto loaded = load_model(v4, *backend, options);
+  const auto loaded = model::load_model(v4, *backend, options);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
   EXPECT_FALSE((*loaded)->has_mtp());
   // Incomplete: the model loads without it if it is not requested.
@@ -317,10 +317,10 @@ TEST_F(MtpModule, ErrorsNameMissingAndUnusableTensors) {
 }
 
 TEST_F(MtpModule, TensorsAfterTheLastBlockCauseAWarning) {
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
   const auto warnings_of = [&](const gguf::Reader& model) {
     testing::internal::CaptureStderr();
-    EXPECT_TRUE(load_model(model, *backend, {}).has_value());
+    EXPECT_TRUE(model::load_model(model, *backend, {}).has_value());
     return testing::internal::GetCapturedStderr();
   };
   EXPECT_EQ(warnings_of(file_).find("not used"), std::string::npos);

@@ -46,7 +46,7 @@ int64_t Reference::number(const std::string& key) const { return file_.metadata(
 Vector Reference::tensor(const std::string& name) const {
   const gguf::Tensor& found = *file_.find_tensor(name);
   std::vector<float> values(static_cast<size_t>(found.elements()));
-  decode_row(found.type, found.bytes, values);
+  quant::decode_row(found.type, found.bytes, values);
   return {values.begin(), values.end()};
 }
 

@@ -13,7 +13,7 @@ using SimCancel = SimTest;
 
 // Little memory, so that sequences are preempted; shared beginnings; answers that repeat themselves, so that drafts are
 // right.
-SimulationOptions options_of(std::vector<KvGroup> groups, std::vector<int32_t> pages, bool prefix_cache) {
+SimulationOptions options_of(std::vector<cache::KvGroup> groups, std::vector<int32_t> pages, bool prefix_cache) {
   SimulationOptions options;
   options.model.layout.groups = std::move(groups);
   options.engine.kv_pages = std::move(pages);
@@ -31,7 +31,8 @@ std::vector<Planned> five_requests() {
     const std::vector<TokenId> own = random_prompt(10, 10 + i);
     prompt.insert(prompt.end(), own.begin(), own.end());
     Planned one;
-    one.request = request_of(std::move(prompt), 36, i % 2 == 0 ? Priority::kInteractive : Priority::kBatch);
+    one.request =
+        request_of(std::move(prompt), 36, i % 2 == 0 ? engine::Priority::kInteractive : engine::Priority::kBatch);
     one.arrival = std::chrono::milliseconds(i * 30);
     planned.push_back(std::move(one));
   }
@@ -51,7 +52,7 @@ TEST_F(SimCancel, CancellingAtAnyPointLeavesNothingBehind) {
     undisturbed.plan(five_requests());
     undisturbed.run();
     ASSERT_EQ(undisturbed.problem(), "");
-    const EngineStats stats = undisturbed.core().stats();
+    const engine::EngineStats stats = undisturbed.core().stats();
     EXPECT_GT(stats.preemptions, 0);
     EXPECT_GT(stats.accepted_tokens, 0);
     std::vector<int32_t> cancelled(6);

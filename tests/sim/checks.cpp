@@ -10,17 +10,17 @@ namespace cairn::sim {
 
 using std::chrono::nanoseconds;
 
-void Simulation::check_iteration(EngineCore::Iteration iteration) {
+void Simulation::check_iteration(engine::EngineCore::Iteration iteration) {
   const auto running = core_->running();
   const auto ready = core_->pending();
   switch (iteration) {
-    case EngineCore::Iteration::kIdle:
+    case engine::EngineCore::Iteration::kIdle:
       if (!running.empty() || !ready.empty() || core_->queue().size() > 0) {
         wrong("idle with {} running, {} put back, {} in the queue", running.size(), ready.size(),
               core_->queue().size());
       }
       break;
-    case EngineCore::Iteration::kStalled:
+    case engine::EngineCore::Iteration::kStalled:
       // If some client reads, something can be computed: the first sequence always has memory.
       for (const auto& sequence : running) {
         if (!sequence->channel().stalled()) wrong("nothing is computed though a client listens");
@@ -31,11 +31,11 @@ void Simulation::check_iteration(EngineCore::Iteration iteration) {
         }
       }
       break;
-    case EngineCore::Iteration::kLoading:
+    case engine::EngineCore::Iteration::kLoading:
       if (!std::ranges::any_of(running, [](const auto& s) { return s->memory().disk.load != nullptr; }))
         wrong("nothing is computed, and nothing comes from the disk");
       break;
-    case EngineCore::Iteration::kWorked:
+    case engine::EngineCore::Iteration::kWorked:
       if (step_.ns <= 0) wrong("a iteration without a step");
       break;
   }
@@ -50,7 +50,7 @@ void Simulation::check_pages() {
   }
   std::vector<uint64_t> salts;
   for (int32_t group = 0; group < core_->pool().groups(); ++group) check_group(group, salts);
-  const EngineStats stats = core_->stats();
+  const engine::EngineStats stats = core_->stats();
   int32_t used_most = -1;
   for (int32_t group = 0; group < core_->pool().groups(); ++group) {
     if (core_->pool().pages_total(group) != stats.pages_total) continue;
@@ -63,18 +63,18 @@ void Simulation::check_pages() {
 
 // Every page is free, used by running sequences, or the cache's alone; and its reference count is its number of uses.
 void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
-  const PagePool& pool = core_->pool();
-  const bool state = pool.layout().groups[static_cast<size_t>(group)].kind == KvKind::kState;
+  const cache::PagePool& pool = core_->pool();
+  const bool state = pool.layout().groups[static_cast<size_t>(group)].kind == cache::KvKind::kState;
   held_.assign(static_cast<size_t>(pool.pages_total(group)), 0);
   salts.assign(held_.size(), std::numeric_limits<uint64_t>::max());
   for (const auto& sequence : core_->running()) {
-    const SequenceMemory& memory = sequence->memory();
+    const engine::SequenceMemory& memory = sequence->memory();
     if (memory.table.groups.empty()) continue;
     const std::vector<PageId>& pages = memory.table.groups.at(static_cast<size_t>(group));
     const auto size = static_cast<int32_t>(pages.size());
-    const int32_t size_min = state ? std::min(memory.computed, 1) : pages_for(memory.computed);
+    const int32_t size_min = state ? std::min(memory.computed, 1) : cache::pages_for(memory.computed);
     // No pages are kept for drafts.
-    const int32_t size_max = state ? 1 : pages_for(static_cast<int32_t>(sequence->tokens().size()));
+    const int32_t size_max = state ? 1 : cache::pages_for(static_cast<int32_t>(sequence->tokens().size()));
     if (size < size_min || size > size_max) {
       wrong("group {}: {} pages, but {} tokens were computed of {}", group, size, memory.computed,
             sequence->tokens().size());
@@ -106,11 +106,12 @@ void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
 
 void Simulation::check_counts() {
   const auto running = core_->running();
-  const EngineStats stats = core_->stats();
+  const engine::EngineStats stats = core_->stats();
   const auto active = static_cast<int32_t>(running.size());
   const auto waiting = static_cast<int32_t>(core_->pending().size()) + core_->queue().size();
   if (active > sequences_max_) wrong("{} sequences run, {} may", active, sequences_max_);
-  const auto batch = std::ranges::count(running, Priority::kBatch, [](const auto& s) { return s->order().priority(); });
+  const auto batch =
+      std::ranges::count(running, engine::Priority::kBatch, [](const auto& s) { return s->order().priority(); });
   if (batch > std::max(1, sequences_max_ * 3 / 4)) wrong("{} of {} sequences are batch", batch, sequences_max_);
   if (stats.active_requests != active) wrong("{} active, {} said", active, stats.active_requests);
   if (stats.waiting_requests != waiting) wrong("{} waiting, {} said", waiting, stats.waiting_requests);
@@ -122,7 +123,7 @@ void Simulation::check_counts() {
 
 // The request of a client that has gone leaves nothing behind after the next iteration.
 void Simulation::check_cancelled() {
-  const auto check = [this](const Sequence& sequence) {
+  const auto check = [this](const engine::Sequence& sequence) {
     const Visitor& visitor = visitor_of(sequence);
     if (visitor.gone_by_iteration >= 0 && visitor.gone_by_iteration <= iterations_) {
       wrong("request {} was cancelled and is still there", &visitor - visitors_.data());
@@ -141,16 +142,16 @@ void Simulation::check_cancelled() {
 // planned, only after all batch requests.
 void Simulation::check_victims() {
   for (const auto& victim : core_->pending()) {
-    if (victim->order().priority() != Priority::kInteractive ||
-        victim->order().preempt_reason() == PreemptReason::kUnread)
+    if (victim->order().priority() != engine::Priority::kInteractive ||
+        victim->order().preempt_reason() == engine::PreemptReason::kUnread)
       continue;
     if (std::ranges::find(ran_, victim->id()) == ran_.end()) continue;
     bool first = true;
     for (const auto& sequence : core_->running()) {
       if (sequence == nullptr) continue;
       first = first && !sequence->order().precedes(victim->order());
-      if (sequence->order().priority() == Priority::kBatch &&
-          victim->order().preempt_reason() == PreemptReason::kPages) {
+      if (sequence->order().priority() == engine::Priority::kBatch &&
+          victim->order().preempt_reason() == engine::PreemptReason::kPages) {
         wrong("an interactive request is put back and a batch one is not");
       }
     }
@@ -160,17 +161,18 @@ void Simulation::check_victims() {
 
 std::unordered_map<uint64_t, int32_t> Simulation::queued_by_client() const {
   std::unordered_map<uint64_t, int32_t> queued;
-  for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
-    core_->queue().visit(priority, [&](const Submission& submission) { ++queued[submission.party.client]; });
+  for (const engine::Priority priority : {engine::Priority::kInteractive, engine::Priority::kBatch}) {
+    core_->queue().visit(priority, [&](const engine::Submission& submission) { ++queued[submission.party.client]; });
   }
   return queued;
 }
 
 // A request that entered the full queue took the place of one of the party that had most, and its party has no more
 // than that now.
-void Simulation::check_displaced(const GenerateRequest& request, const std::unordered_map<uint64_t, int32_t>& before) {
+void Simulation::check_displaced(const engine::GenerateRequest& request,
+                                 const std::unordered_map<uint64_t, int32_t>& before) {
   ++displacements_;
-  const uint64_t own = party_of(request.client, request.tenant).client;
+  const uint64_t own = engine::party_of(request.client, request.tenant).client;
   const auto after = queued_by_client();
   for (const auto& [client, queued] : before) {
     const auto now = after.contains(client) ? after.at(client) : 0;
@@ -205,43 +207,43 @@ void Simulation::check_yielded() {
   for (const auto& sequence : core_->running()) {
     const Visitor& visitor = visitor_of(*sequence);
     waits[static_cast<size_t>(&visitor - visitors_.data())] = false;
-    const bool is_batch = sequence->order().priority() == Priority::kBatch;
+    const bool is_batch = sequence->order().priority() == engine::Priority::kBatch;
     batch += is_batch ? 1 : 0;
     if (visitor.stalled_since < nanoseconds(0) || !sequence->channel().stalled()) continue;
     unread = true;
     unread_batch = unread_batch || is_batch;
   }
   if (!unread) return;
-  const auto check = [&](const EventChannel* channel, Priority priority) {
+  const auto check = [&](const engine::EventChannel* channel, engine::Priority priority) {
     const bool batch_is_full = batch >= std::max(1, sequences_max_ * 3 / 4) && !unread_batch;
     const size_t i = by_channel_.at(channel);
-    if (waits[i] && !(priority == Priority::kBatch && batch_is_full)) {
+    if (waits[i] && !(priority == engine::Priority::kBatch && batch_is_full)) {
       wrong("request {} waits beside one whose client does not read", i);
     }
   };
   for (const auto& sequence : core_->pending()) check(&sequence->channel(), sequence->order().priority());
-  for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
-    core_->queue().visit(priority, [&](const Submission& s) { check(s.channel.get(), priority); });
+  for (const engine::Priority priority : {engine::Priority::kInteractive, engine::Priority::kBatch}) {
+    core_->queue().visit(priority, [&](const engine::Submission& s) { check(s.channel.get(), priority); });
   }
 }
 
 // In a step no request waits while another client runs so many more that it would still have as many after giving one
 // away. (A request that waits for memory may keep the other class from being considered.)
 void Simulation::check_shares() {
-  Holdings running;
+  engine::Holdings running;
   for (const auto& sequence : core_->running()) {
-    if (sequence != nullptr && sequence->order().priority() == Priority::kInteractive)
+    if (sequence != nullptr && sequence->order().priority() == engine::Priority::kInteractive)
       running.add(sequence->party(), 1);
   }
   bool batch_waits = false;
-  std::vector<Party> waiting;
+  std::vector<engine::Party> waiting;
   for (const auto& sequence : core_->pending()) {
     if (std::ranges::find(waited_, by_channel_.at(&sequence->channel())) == waited_.end()) continue;
-    batch_waits = batch_waits || sequence->order().priority() == Priority::kBatch;
-    if (sequence->order().priority() == Priority::kInteractive) waiting.push_back(sequence->party());
+    batch_waits = batch_waits || sequence->order().priority() == engine::Priority::kBatch;
+    if (sequence->order().priority() == engine::Priority::kInteractive) waiting.push_back(sequence->party());
   }
-  core_->queue().visit(Priority::kBatch, [&](const Submission&) { batch_waits = true; });
-  core_->queue().visit(Priority::kInteractive, [&](const Submission& submission) {
+  core_->queue().visit(engine::Priority::kBatch, [&](const engine::Submission&) { batch_waits = true; });
+  core_->queue().visit(engine::Priority::kInteractive, [&](const engine::Submission& submission) {
     const bool waited = std::ranges::find(waited_, by_channel_.at(submission.channel.get())) != waited_.end();
     if (waited) waiting.push_back(submission.party);
   });
@@ -249,16 +251,17 @@ void Simulation::check_shares() {
   const auto runs = std::ranges::count_if(core_->running(), [](const auto& sequence) { return sequence != nullptr; });
   const bool full = runs == sequences_max_;
   // A party that lost an unread sequence to a step's need for pages had its share when others were admitted.
-  const auto lost_unread = [&](const Party& party) {
+  const auto lost_unread = [&](const engine::Party& party) {
     return std::ranges::any_of(core_->pending(), [&](const auto& sequence) {
-      return sequence->party().client == party.client && sequence->order().preempt_reason() == PreemptReason::kUnread &&
+      return sequence->party().client == party.client &&
+             sequence->order().preempt_reason() == engine::PreemptReason::kUnread &&
              std::ranges::find(ran_, sequence->id()) != ran_.end();
     });
   };
-  for (const Party& party : waiting) {
+  for (const engine::Party& party : waiting) {
     if (lost_unread(party)) continue;
     for (const auto& sequence : core_->running()) {
-      if (sequence == nullptr || sequence->order().priority() != Priority::kInteractive) continue;
+      if (sequence == nullptr || sequence->order().priority() != engine::Priority::kInteractive) continue;
       if (!running.yields(sequence->party(), party)) continue;
       // Tenants of one client may have to wait until another client's request has memory.
       if (sequence->party().client == party.client && !full) continue;
@@ -280,7 +283,7 @@ void Simulation::note_stalled() {
 void Simulation::check_stalled(nanoseconds begin) {
   for (const auto& sequence : core_->running()) {
     const Visitor& visitor = visitor_of(*sequence);
-    if (visitor.stalled_since >= nanoseconds(0) && begin - visitor.stalled_since > kStallMax) {
+    if (visitor.stalled_since >= nanoseconds(0) && begin - visitor.stalled_since > engine::kStallMax) {
       wrong("request {} keeps its pages though its client takes nothing", &visitor - visitors_.data());
     }
   }
@@ -288,29 +291,29 @@ void Simulation::check_stalled(nanoseconds begin) {
 
 void Simulation::check_finish(size_t i) {
   const Visitor& visitor = visitors_[i];
-  const Answer& expected = visitor.expected;
-  const Answer& answer = visitor.answer;
-  const Finish& finish = answer.finish;
+  const engine::Answer& expected = visitor.expected;
+  const engine::Answer& answer = visitor.answer;
+  const engine::Finish& finish = answer.finish;
   const bool prefix = answer.tokens.size() <= expected.tokens.size() &&
                       std::equal(answer.tokens.begin(), answer.tokens.end(), expected.tokens.begin());
   if (!prefix || !expected.text.starts_with(answer.text)) {
     wrong("request {} answered {} tokens \"{}\" where the plain loop gives {} \"{}\"", i, answer.tokens.size(),
           answer.text, expected.tokens.size(), expected.text);
   }
-  const Usage& usage = finish.usage;
+  const engine::Usage& usage = finish.usage;
   const auto prompt = static_cast<int32_t>(visitor.plan.request.prompt.size());
-  if (usage.prompt_tokens != prompt && finish.reason != FinishReason::kError) {
+  if (usage.prompt_tokens != prompt && finish.reason != engine::FinishReason::kError) {
     wrong("request {}: usage has {} prompt tokens of {}", i, usage.prompt_tokens, prompt);
   }
   if (usage.cached_tokens >= prompt || (usage.cached_tokens > 0 && !options_.engine.prefix_cache)) {
     wrong("request {}: {} of {} prompt tokens were cached", i, usage.cached_tokens, prompt);
   }
   switch (finish.reason) {
-    case FinishReason::kCancelled:
+    case engine::FinishReason::kCancelled:
       ++cancelled_;
       if (visitor.gone_by_iteration < 0 && !stopped_) wrong("request {} was cancelled by nobody", i);
       return;
-    case FinishReason::kError:
+    case engine::FinishReason::kError:
       if (finish.error.code == Code::kQueueFull) {
         if (visitor.admitted_iteration < 0) return void(++displaced_);
         if (visitor.plan.client.silence == nanoseconds(0)) wrong("request {} ended though its client reads", i);
@@ -318,9 +321,9 @@ void Simulation::check_finish(size_t i) {
       }
       if (failures_ == 0) wrong("request {} failed: {}", i, finish.error.text());
       return;
-    case FinishReason::kStop:
-    case FinishReason::kLength:
-    case FinishReason::kRepetition:
+    case engine::FinishReason::kStop:
+    case engine::FinishReason::kLength:
+    case engine::FinishReason::kRepetition:
       break;
   }
   if (answer.tokens != expected.tokens || answer.text != expected.text || finish.reason != expected.finish.reason ||
@@ -328,7 +331,7 @@ void Simulation::check_finish(size_t i) {
     wrong("request {} answered \"{}\" ({}) where the plain loop gives \"{}\" ({})", i, answer.text,
           static_cast<int>(finish.reason), expected.text, static_cast<int>(expected.finish.reason));
   }
-  const Timings& timings = finish.timings;
+  const engine::Timings& timings = finish.timings;
   if (timings.max_inter_token_latency > timings.decode || timings.accepted > timings.drafted)
     wrong("request {}: odd timings", i);
   const nanoseconds sum = timings.queue + timings.prefill + timings.decode;
@@ -340,22 +343,23 @@ void Simulation::check_finish(size_t i) {
 }
 
 void Simulation::check_end() {
-  const EngineStats stats = core_->stats();
+  const engine::EngineStats stats = core_->stats();
   if (stats.active_requests != 0 || stats.waiting_requests != 0) wrong("something is left");
   if (!someone_left_) {
-    Usage usage;
-    Timings timings;
+    engine::Usage usage;
+    engine::Timings timings;
     bool whole = true;  // whether every prompt was computed exactly once, except for cached parts
     for (const Visitor& visitor : visitors_) {
       if (visitor.refused) continue;
-      const Finish& finish = visitor.answer.finish;
+      const engine::Finish& finish = visitor.answer.finish;
       usage.prompt_tokens += finish.usage.prompt_tokens;
       usage.completion_tokens += finish.usage.completion_tokens;
       usage.cached_tokens += finish.usage.cached_tokens;
       timings.preemptions += finish.timings.preemptions;
       timings.drafted += finish.timings.drafted;
       timings.accepted += finish.timings.accepted;
-      whole = whole && finish.reason != FinishReason::kCancelled && finish.reason != FinishReason::kError;
+      whole =
+          whole && finish.reason != engine::FinishReason::kCancelled && finish.reason != engine::FinishReason::kError;
     }
     if (!stopped_ && stats.cancelled_requests != cancelled_) {
       wrong("{} finishes say cancelled, {} are counted", cancelled_, stats.cancelled_requests);

@@ -15,7 +15,7 @@ using SimDisk = SimTest;
 TEST_F(SimDisk, AllInvariantsHoldWhileProcessesComeAndGo) {
   int64_t hits = 0, tokens = 0, failures = 0, preemptions = 0;
   for (uint64_t seed = 1; seed <= kDiskTraces; ++seed) {
-    disk::MemoryDisk files;
+    cache::disk::MemoryDisk files;
     for (int process = 0; process < 3; ++process) {
       Trace trace = random_trace(tokenizer(), seed);
       if (!trace.options.engine.prefix_cache) break;
@@ -25,7 +25,7 @@ TEST_F(SimDisk, AllInvariantsHoldWhileProcessesComeAndGo) {
       simulation.plan(std::move(trace.planned));
       simulation.run();
       ASSERT_EQ(simulation.problem(), "") << "seed " << seed << ", process " << process;
-      const EngineStats stats = simulation.core().stats();
+      const engine::EngineStats stats = simulation.core().stats();
       hits += stats.disk_hits;
       tokens += stats.disk_tokens;
       failures += stats.disk_failures;
@@ -41,8 +41,8 @@ TEST_F(SimDisk, AllInvariantsHoldWhileProcessesComeAndGo) {
 }
 
 /// A conversation of 30 turns, each in a process of its own.
-void expect_only_new_tokens(const Tokenizer& tokenizer, std::vector<KvGroup> groups) {
-  disk::MemoryDisk files;
+void expect_only_new_tokens(const tokenizer::Tokenizer& tokenizer, std::vector<cache::KvGroup> groups) {
+  cache::disk::MemoryDisk files;
   SimulationOptions options;
   options.model.layout.groups = std::move(groups);
   options.model.context_tokens = 4'096;
@@ -59,7 +59,7 @@ void expect_only_new_tokens(const Tokenizer& tokenizer, std::vector<KvGroup> gro
     ASSERT_TRUE(simulation.submit(std::move(one)));
     simulation.settle();
     ASSERT_EQ(simulation.problem(), "");
-    const Answer& answer = simulation.visitors().back().answer;
+    const engine::Answer& answer = simulation.visitors().back().answer;
     if (turn > 0) {
       // The last sampled token, which was never computed, and the next question.
       EXPECT_EQ(answer.finish.usage.prompt_tokens - answer.finish.usage.cached_tokens, 1 + 70) << "turn " << turn;
@@ -73,19 +73,19 @@ void expect_only_new_tokens(const Tokenizer& tokenizer, std::vector<KvGroup> gro
 }
 
 TEST_F(SimDisk, AfterEveryRestartAConversationComputesItsNewTokensOnly) {
-  for (const auto& groups : std::vector<std::vector<KvGroup>>{{full_group()},
-                                                              {latent_group()},
-                                                              {full_group(), window_group(50)},
-                                                              {window_group(70), latent_group()},
-                                                              {full_group(), state_group()},
-                                                              {full_group(), window_group(40), state_group()}}) {
+  for (const auto& groups : std::vector<std::vector<cache::KvGroup>>{{full_group()},
+                                                                     {latent_group()},
+                                                                     {full_group(), window_group(50)},
+                                                                     {window_group(70), latent_group()},
+                                                                     {full_group(), state_group()},
+                                                                     {full_group(), window_group(40), state_group()}}) {
     expect_only_new_tokens(tokenizer(), groups);
   }
 }
 
 /// A process that answers one prompt: with all checks of the simulation, of which one is the answer itself.
-Answer answer_of(const Tokenizer& tokenizer, const SimulationOptions& options, const GenerateRequest& request,
-                 bool ends_well) {
+engine::Answer answer_of(const tokenizer::Tokenizer& tokenizer, const SimulationOptions& options,
+                         const engine::GenerateRequest& request, bool ends_well) {
   Simulation simulation(tokenizer, options);
   Planned one;
   one.request = request;
@@ -103,7 +103,7 @@ TEST_F(SimDisk, WhereverAProcessIsKilledTheNextAnswersTheSameFromWhatIsThere) {
   std::mt19937_64 random(1);
   int32_t found = 0;
   for (int32_t point = 0; point < kPoints; ++point) {
-    disk::MemoryDisk files;
+    cache::disk::MemoryDisk files;
     SimulationOptions options;
     options.model.layout.groups = {full_group()};
     if (point % 3 == 1) options.model.layout.groups.push_back(window_group(50));
@@ -112,26 +112,26 @@ TEST_F(SimDisk, WhereverAProcessIsKilledTheNextAnswersTheSameFromWhatIsThere) {
     options.engine.kv_pages.assign(options.model.layout.groups.size(), 40);
     options.disk = &files;
     options.seed = static_cast<uint64_t>(point);
-    const GenerateRequest request = request_of(random_prompt(600, static_cast<uint64_t>(point)), 20);
+    const engine::GenerateRequest request = request_of(random_prompt(600, static_cast<uint64_t>(point)), 20);
     options.disk_calls = static_cast<int64_t>(random() % kCalls);
-    const Answer first = answer_of(tokenizer(), options, request, true);
+    const engine::Answer first = answer_of(tokenizer(), options, request, true);
     files.lose_power(random);
     options.disk_calls = -1;
     int64_t pages = 0;
     {
-      disk::MemoryFiles looking(files);
-      const auto store = disk::PageStore::open(looking, "/kv", {.unix_s = [] { return int64_t{1}; }});
+      cache::disk::MemoryFiles looking(files);
+      const auto store = cache::disk::PageStore::open(looking, "/kv", {.unix_s = [] { return int64_t{1}; }});
       ASSERT_TRUE(store.has_value()) << point << ": " << store.error().text();
       pages = (*store)->counts().pages;
     }
-    const Answer second = answer_of(tokenizer(), options, request, true);
+    const engine::Answer second = answer_of(tokenizer(), options, request, true);
     EXPECT_EQ(second.tokens, first.tokens) << point;
     if (options.model.layout.groups.size() == 1) {
       EXPECT_EQ(second.finish.usage.disk_tokens > 0, pages > 0) << point << ": " << pages;
     }
     found += second.finish.usage.disk_tokens > 0 ? 1 : 0;
     // Nothing that the first left behind fails for ever.
-    const Answer third = answer_of(tokenizer(), options, request, false);
+    const engine::Answer third = answer_of(tokenizer(), options, request, false);
     EXPECT_EQ(third.tokens, first.tokens) << point;
     EXPECT_GE(third.finish.usage.disk_tokens, 512) << point;
   }
@@ -142,7 +142,7 @@ TEST_F(SimDisk, WhereverAProcessIsKilledTheNextAnswersTheSameFromWhatIsThere) {
 
 TEST_F(SimDisk, TheKilledProcesssPromptIsFoundAsFarAsItWasWritten) {
   for (const bool state : {false, true}) {
-    disk::MemoryDisk files;
+    cache::disk::MemoryDisk files;
     SimulationOptions options;
     options.model.layout.groups = {full_group()};
     if (state) options.model.layout.groups.push_back(state_group());
@@ -159,8 +159,8 @@ TEST_F(SimDisk, TheKilledProcesssPromptIsFoundAsFarAsItWasWritten) {
       EXPECT_EQ(simulation.problem(), "");
       return simulation.visitors().back().answer;
     };
-    const Answer first = ask();
-    const Answer second = ask();
+    const engine::Answer first = ask();
+    const engine::Answer second = ask();
     EXPECT_EQ(second.tokens, first.tokens);
     EXPECT_GE(second.finish.usage.disk_tokens, 1'024) << state;
   }

@@ -20,8 +20,8 @@ constexpr int64_t kStrideMax = 4 + 1;
 /// How many requests of the other class may pass a class that waits for memory; then they must wait as well.
 constexpr int64_t kBypassMax = 16;
 
-constexpr auto kInteractive = static_cast<size_t>(Priority::kInteractive);
-constexpr auto kBatch = static_cast<size_t>(Priority::kBatch);
+constexpr auto kInteractive = static_cast<size_t>(engine::Priority::kInteractive);
+constexpr auto kBatch = static_cast<size_t>(engine::Priority::kBatch);
 
 class SimFairness : public SimTest {
  protected:
@@ -39,7 +39,7 @@ class SimFairness : public SimTest {
   }
 
   /// Keeps `waiting` requests of the class waiting.
-  void keep_waiting(Simulation& simulation, Priority priority, int64_t waiting, int32_t prompt, int32_t answer,
+  void keep_waiting(Simulation& simulation, engine::Priority priority, int64_t waiting, int32_t prompt, int32_t answer,
                     milliseconds target) {
     int64_t& submitted = submitted_[static_cast<size_t>(priority)];
     while (submitted - simulation.admissions()[static_cast<size_t>(priority)] < waiting) {
@@ -51,7 +51,8 @@ class SimFairness : public SimTest {
     }
   }
   /// Submits a request that is watched; returns its index in visitors().
-  size_t submit_one(Simulation& simulation, Priority priority, int32_t prompt, int32_t answer, milliseconds target) {
+  size_t submit_one(Simulation& simulation, engine::Priority priority, int32_t prompt, int32_t answer,
+                    milliseconds target) {
     Planned one;
     one.request = request_of(random_prompt(prompt, ++seed_), answer, priority);
     one.request.target_ttft = target;
@@ -60,15 +61,15 @@ class SimFairness : public SimTest {
     return simulation.visitors().size() - 1;
   }
 
-  std::array<int64_t, kPriorities> submitted_{};
+  std::array<int64_t, engine::kPriorities> submitted_{};
   uint64_t seed_ = 0;
 };
 
 TEST_F(SimFairness, AdmissionsAndPromptRowsAreFourToOne) {
   Simulation simulation(tokenizer(), options_of(400));
   while (simulation.iterations() < 1'500) {
-    keep_waiting(simulation, Priority::kInteractive, 6, 40, 2, milliseconds(0));
-    keep_waiting(simulation, Priority::kBatch, 6, 40, 2, milliseconds(0));
+    keep_waiting(simulation, engine::Priority::kInteractive, 6, 40, 2, milliseconds(0));
+    keep_waiting(simulation, engine::Priority::kBatch, 6, 40, 2, milliseconds(0));
     simulation.iterate();
     ASSERT_EQ(simulation.problem(), "");
   }
@@ -87,8 +88,8 @@ TEST_F(SimFairness, LongPromptsDoNotGiveAClassMoreRows) {
     submitted_ = {};
     Simulation simulation(tokenizer(), options_of(400));
     while (simulation.iterations() < 1'500) {
-      keep_waiting(simulation, Priority::kInteractive, 6, interactive, 1, milliseconds(0));
-      keep_waiting(simulation, Priority::kBatch, 6, batch, 1, milliseconds(0));
+      keep_waiting(simulation, engine::Priority::kInteractive, 6, interactive, 1, milliseconds(0));
+      keep_waiting(simulation, engine::Priority::kBatch, 6, batch, 1, milliseconds(0));
       simulation.iterate();
       ASSERT_EQ(simulation.problem(), "");
     }
@@ -102,8 +103,8 @@ TEST_F(SimFairness, LongPromptsDoNotGiveAClassMoreRows) {
 // pass it if it waits for memory, and it may be preempted once more if others grow.
 TEST_F(SimFairness, ARequestIsServedDespiteAConstantStreamOfTheOtherClass) {
   constexpr milliseconds kTarget(2'000);
-  for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
-    const auto other = priority == Priority::kBatch ? Priority::kInteractive : Priority::kBatch;
+  for (const engine::Priority priority : {engine::Priority::kInteractive, engine::Priority::kBatch}) {
+    const auto other = priority == engine::Priority::kBatch ? engine::Priority::kInteractive : engine::Priority::kBatch;
     for (const int32_t pages : {400, 40, 14}) {
       const bool memory = pages == 400;
       SCOPED_TRACE(testing::Message() << "class " << static_cast<int>(priority) << ", " << pages << " pages");
@@ -135,7 +136,7 @@ TEST_F(SimFairness, ARequestIsServedDespiteAConstantStreamOfTheOtherClass) {
 // A fixed deadline is served in the end, however near those of newcomers of the same class are.
 TEST_F(SimFairness, ARequestIsServedDespiteEarlierDeadlinesOfItsClass) {
   constexpr int64_t kWaiting = 12;  // more than one iteration admits
-  for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
+  for (const engine::Priority priority : {engine::Priority::kInteractive, engine::Priority::kBatch}) {
     submitted_ = {};
     Simulation simulation(tokenizer(), options_of(400));
     for (int round = 0; round < 20; ++round) {
@@ -227,7 +228,7 @@ TEST_F(SimFairness, ARequestFinishesDespiteAConstantStreamOfNewClients) {
     size_t present = 0;
     for (int round = 0; round < 10; ++round) {
       const int64_t begin = simulation.iterations();
-      const size_t watched = submit_one(simulation, Priority::kInteractive, 900, 20, milliseconds(2'000));
+      const size_t watched = submit_one(simulation, engine::Priority::kInteractive, 900, 20, milliseconds(2'000));
       while (simulation.visitors()[watched].ended_iteration < 0) {
         const auto& visitors = simulation.visitors();
         present = static_cast<size_t>(

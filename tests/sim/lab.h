@@ -17,14 +17,14 @@ class SimTest : public testing::Test {
   static void SetUpTestSuite() {
     auto file = gguf::Reader::open(test_data() + "/models/llama.gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    auto loaded = Tokenizer::load(file->metadata());
+    auto loaded = tokenizer::Tokenizer::load(file->metadata());
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
     shared_tokenizer = std::move(*loaded);
   }
   static void TearDownTestSuite() { shared_tokenizer.reset(); }
-  static const Tokenizer& tokenizer() { return *shared_tokenizer; }
+  static const tokenizer::Tokenizer& tokenizer() { return *shared_tokenizer; }
 
-  inline static std::unique_ptr<Tokenizer> shared_tokenizer;
+  inline static std::unique_ptr<tokenizer::Tokenizer> shared_tokenizer;
 };
 
 }  // namespace cairn::sim

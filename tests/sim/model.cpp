@@ -15,25 +15,25 @@ namespace {
 constexpr uint64_t kNoHistory = 0x5EED;
 
 uint64_t chain(uint64_t before, TokenId token) {
-  return mix_bits(before * 31 + static_cast<uint64_t>(index(token)) + 1);
+  return sampling::mix_bits(before * 31 + static_cast<uint64_t>(index(token)) + 1);
 }
 
 /// Mostly the answer continues a short cycle, so that prompt lookup is often right; sometimes it jumps, or ends.
 void write_logits(uint64_t hash, TokenId last, std::span<float> logits) {
   for (size_t i = 0; i < logits.size(); ++i) {
-    logits[i] = static_cast<float>(mix_bits(hash + i * 0x9E37) >> 40) * 0x1p-22f;  // 0 .. 4
+    logits[i] = static_cast<float>(sampling::mix_bits(hash + i * 0x9E37) >> 40) * 0x1p-22f;  // 0 .. 4
   }
   if (hash % 8 != 0) logits[static_cast<size_t>(5 + (index(last) * 3 + 1) % 11)] += 8;
   if (hash / 8 % 64 == 0) logits[2] += 16;
 }
 
 /// Cuts the text at the stop string, if it contains it.
-bool cut_at_stop(Answer& answer, const GenerateRequest& request) {
+bool cut_at_stop(engine::Answer& answer, const engine::GenerateRequest& request) {
   if (request.stop.empty()) return false;
   const size_t at = answer.text.find(request.stop[0]);
   if (at == std::string::npos) return false;
   answer.text.resize(at);
-  answer.finish.reason = FinishReason::kStop;
+  answer.finish.reason = engine::FinishReason::kStop;
   answer.finish.stop = request.stop[0];
   return true;
 }
@@ -44,21 +44,22 @@ double StepCost::quiet_ns(int32_t rows, int64_t attended) const {
   return flat_ns + row_ns * std::max(rows - flat_rows, 0) + attended_ns * static_cast<double>(attended);
 }
 
-Answer plain_answer(const Tokenizer& tokenizer, const GenerateRequest& request, int32_t tokens_max) {
-  Answer answer;
-  Sampler sampler(request.sampling, kVocabulary, request.prompt);
-  Detokenizer detokenizer(tokenizer, request.text_at_start, request.render_special);
+engine::Answer plain_answer(const tokenizer::Tokenizer& tokenizer, const engine::GenerateRequest& request,
+                            int32_t tokens_max) {
+  engine::Answer answer;
+  sampling::Sampler sampler(request.sampling, kVocabulary, request.prompt);
+  tokenizer::Detokenizer detokenizer(tokenizer, request.text_at_start, request.render_special);
   std::vector<float> logits(kVocabulary);
   uint64_t hash = kNoHistory;
   for (const TokenId token : request.prompt) hash = chain(hash, token);
   TokenId last = request.prompt.back();
-  answer.finish.reason = FinishReason::kLength;
+  answer.finish.reason = engine::FinishReason::kLength;
   while (request.prompt.size() + answer.tokens.size() < static_cast<size_t>(tokens_max)) {
     write_logits(hash, last, logits);
     last = sampler.sample(logits).token;
     ++answer.finish.usage.completion_tokens;
     if (!request.ignore_eos && tokenizer.ends_generation(last)) {
-      answer.finish.reason = FinishReason::kStop;
+      answer.finish.reason = engine::FinishReason::kStop;
       break;
     }
     hash = chain(hash, last);
@@ -75,14 +76,14 @@ Model::Model(const ModelOptions& options, VirtualClock& clock) : options_(option
   logits_.resize(static_cast<size_t>(kVocabulary) * static_cast<size_t>(options.logits_max));
 }
 
-Result<LogitsView> Model::step(const Batch& batch) {
+Result<model::LogitsView> Model::step(const model::Batch& batch) {
   const auto half = std::chrono::nanoseconds(static_cast<int64_t>(step_ns(batch) / 2));
   clock_.advance(half);
   if (hook_) hook_(batch);
   int32_t rows = 0;
   size_t logit_rows = 0;
   rows_.resize(batch.tokens.size());
-  for (const BatchSlice& slice : batch.slices) {
+  for (const model::BatchSlice& slice : batch.slices) {
     if (slice.row_begin != rows || slice.rows < 1) wrong(slice, "slices do not follow each other");
     rows += slice.rows;
     uint64_t hash = read_history(batch, slice);
@@ -93,7 +94,7 @@ Result<LogitsView> Model::step(const Batch& batch) {
       const Cell& cell = rows_[static_cast<size_t>(slice.row_begin + i)] = {hash, index(token), position};
       write(batch, slice, position, cell);
       const bool last = i == slice.rows - 1;
-      if (slice.logits == LogitsWanted::kNone || (slice.logits == LogitsWanted::kLast && !last)) continue;
+      if (slice.logits == model::LogitsWanted::kNone || (slice.logits == model::LogitsWanted::kLast && !last)) continue;
       if (logit_rows == static_cast<size_t>(options_.logits_max)) {
         wrong(slice, "more rows of logits than there may be");
         break;
@@ -114,27 +115,27 @@ Result<LogitsView> Model::step(const Batch& batch) {
     case Failure::kNoMemory:
       throw std::bad_alloc();
   }
-  return LogitsView{std::span<const float>(logits_).first(logit_rows * kVocabulary), kVocabulary};
+  return model::LogitsView{std::span<const float>(logits_).first(logit_rows * kVocabulary), kVocabulary};
 }
 
-double Model::step_ns(const Batch& batch) {
+double Model::step_ns(const model::Batch& batch) {
   const StepCost& cost = options_.cost;
   int64_t attended = 0;
-  for (const BatchSlice& slice : batch.slices) {
+  for (const model::BatchSlice& slice : batch.slices) {
     attended += int64_t{slice.rows} * slice.position_begin + int64_t{slice.rows} * (slice.rows - 1) / 2;
   }
   ++steps_;
   if (slow_left_ > 0) --slow_left_;
-  if (cost.slow_one_in > 0 && slow_left_ == 0 && uniform(options_.seed, 2 * steps_) * cost.slow_one_in < 1) {
+  if (cost.slow_one_in > 0 && slow_left_ == 0 && sampling::uniform(options_.seed, 2 * steps_) * cost.slow_one_in < 1) {
     slow_left_ = cost.slow_steps;
   }
-  const double noise = 1 + cost.noise * (2 * uniform(options_.seed, 2 * steps_ + 1) - 1);
+  const double noise = 1 + cost.noise * (2 * sampling::uniform(options_.seed, 2 * steps_ + 1) - 1);
   return cost.quiet_ns(static_cast<int32_t>(batch.tokens.size()), attended) * noise *
          (slow_left_ > 0 ? cost.slow_factor : 1);
 }
 
 // Reads the hash of all tokens before the slice's first row, which every group must hold.
-uint64_t Model::read_history(const Batch& batch, const BatchSlice& slice) {
+uint64_t Model::read_history(const model::Batch& batch, const model::BatchSlice& slice) {
   if (slice.position_begin < 0 || slice.position_begin + slice.rows > options_.context_tokens) {
     wrong(slice, "outside of the context");
   }
@@ -146,12 +147,12 @@ uint64_t Model::read_history(const Batch& batch, const BatchSlice& slice) {
   return hash;
 }
 
-uint64_t Model::read_group(const Batch& batch, const BatchSlice& slice, int32_t group) {
-  const KvGroup& kv_group = options_.layout.groups[static_cast<size_t>(group)];
+uint64_t Model::read_group(const model::Batch& batch, const model::BatchSlice& slice, int32_t group) {
+  const cache::KvGroup& kv_group = options_.layout.groups[static_cast<size_t>(group)];
   const int32_t end = slice.position_begin;
   int32_t begin = 0;
-  if (kv_group.kind == KvKind::kState) begin = end - 1;
-  if (kv_group.kind == KvKind::kWindow) begin = window_begin(kv_group.window, end);
+  if (kv_group.kind == cache::KvKind::kState) begin = end - 1;
+  if (kv_group.kind == cache::KvKind::kWindow) begin = cache::window_begin(kv_group.window, end);
   Cell cell;
   uint64_t before = kNoHistory;
   for (int32_t position = begin; position < end; ++position) {
@@ -168,14 +169,14 @@ uint64_t Model::read_group(const Batch& batch, const BatchSlice& slice, int32_t 
   return before;
 }
 
-void Model::write(const Batch& batch, const BatchSlice& slice, int32_t position, const Cell& cell) {
+void Model::write(const model::Batch& batch, const model::BatchSlice& slice, int32_t position, const Cell& cell) {
   for (int32_t group = 0; group < batch.pool->groups(); ++group) {
     std::byte* to = place(batch, slice, group, position);
     if (to == nullptr) return;
     const bool state = is_state(group);
     // A state is that before the drafts until it is known which of them are right.
     if (state && position >= slice.position_begin + slice.rows - slice.drafts) continue;
-    const PageId page = slice.pages->groups[static_cast<size_t>(group)][state ? 0 : position / kPageTokens];
+    const PageId page = slice.pages->groups[static_cast<size_t>(group)][state ? 0 : position / kernels::kPageTokens];
     if (batch.pool->references(group, page) != 1) {
       wrong(slice, "group {}: the page of position {} is written to though others see it", group, position);
     }
@@ -183,7 +184,7 @@ void Model::write(const Batch& batch, const BatchSlice& slice, int32_t position,
   }
 }
 
-Result<void> Model::keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) {
+Result<void> Model::keep_drafts(const cache::PagePool& pool, const model::BatchSlice& slice, int32_t count) {
   if (count < 1 || count > slice.drafts) wrong(slice, "{} of {} drafts are kept", count, slice.drafts);
   const Cell& cell = rows_[static_cast<size_t>(slice.row_begin + slice.rows - slice.drafts + count - 1)];
   for (int32_t group = 0; group < pool.groups(); ++group) {
@@ -194,22 +195,22 @@ Result<void> Model::keep_drafts(const PagePool& pool, const BatchSlice& slice, i
 }
 
 bool Model::is_state(int32_t group) const {
-  return options_.layout.groups[static_cast<size_t>(group)].kind == KvKind::kState;
+  return options_.layout.groups[static_cast<size_t>(group)].kind == cache::KvKind::kState;
 }
 
 // Address of a position's cell; null, with a problem recorded, if the table has no page there.
-std::byte* Model::place(const Batch& batch, const BatchSlice& slice, int32_t group, int32_t position) {
+std::byte* Model::place(const model::Batch& batch, const model::BatchSlice& slice, int32_t group, int32_t position) {
   const bool state = is_state(group);
   const std::vector<PageId>& pages = slice.pages->groups.at(static_cast<size_t>(group));
-  const size_t at = state ? 0 : static_cast<size_t>(position / kPageTokens);
+  const size_t at = state ? 0 : static_cast<size_t>(position / kernels::kPageTokens);
   if (at >= pages.size() || pages[at] == kNoPage || batch.pool->references(group, pages[at]) < 1) {
     wrong(slice, "group {} has no page for position {}", group, position);
     return nullptr;
   }
   if (state) return batch.pool->slot(group, pages[at]);
-  const KvView view = batch.pool->view(group, 0);
+  const kernels::KvView view = batch.pool->view(group, 0);
   return view.base + view.page_stride * index(pages[at]) + view.layer_offset +
-         position % kPageTokens * static_cast<int64_t>(sizeof(Cell));
+         position % kernels::kPageTokens * static_cast<int64_t>(sizeof(Cell));
 }
 
 }  // namespace cairn::sim

@@ -49,7 +49,7 @@ struct StepCost {
 };
 
 struct ModelOptions {
-  KvLayout layout;
+  cache::KvLayout layout;
   int32_t context_tokens = 256;
   int32_t batch_tokens_max = 64;
   int32_t logits_max = 16;
@@ -63,22 +63,23 @@ struct Cell {
   int32_t token = 0;
   int32_t position = 0;
 };
-inline KvGroup full_group() { return {KvKind::kFull, 0, {{1, 4, 0}}, 0}; }
-inline KvGroup latent_group() { return {KvKind::kLatent, 0, {{1, 4, 0}}, 0}; }
+inline cache::KvGroup full_group() { return {cache::KvKind::kFull, 0, {{1, 4, 0}}, 0}; }
+inline cache::KvGroup latent_group() { return {cache::KvKind::kLatent, 0, {{1, 4, 0}}, 0}; }
 /// `window` is at least 2, as a row reads the one before it.
-inline KvGroup window_group(int32_t window) { return {KvKind::kWindow, window, {{1, 4, 0}}, 0}; }
-inline KvGroup state_group() { return {KvKind::kState, 0, {}, sizeof(Cell)}; }
+inline cache::KvGroup window_group(int32_t window) { return {cache::KvKind::kWindow, window, {{1, 4, 0}}, 0}; }
+inline cache::KvGroup state_group() { return {cache::KvKind::kState, 0, {}, sizeof(Cell)}; }
 
 /// The answer of a plain loop without engine, batch or pages, up to `tokens_max` tokens of prompt and answer. At most
 /// one stop string.
-Answer plain_answer(const Tokenizer& tokenizer, const GenerateRequest& request, int32_t tokens_max);
+engine::Answer plain_answer(const tokenizer::Tokenizer& tokenizer, const engine::GenerateRequest& request,
+                            int32_t tokens_max);
 
-class Model final : public Runner {
+class Model final : public model::Runner {
  public:
   Model(const ModelOptions& options, VirtualClock& clock);
 
   /// Sets a function that is called in the middle of every step.
-  void on_step(std::function<void(const Batch&)> hook) { hook_ = std::move(hook); }
+  void on_step(std::function<void(const model::Batch&)> hook) { hook_ = std::move(hook); }
   /// Makes the next step fail after it has written its cells.
   enum class Failure { kNone, kError, kNoMemory };
   void fail_next(Failure failure) { failure_ = failure; }
@@ -87,23 +88,23 @@ class Model final : public Runner {
   /// Number of steps, including the last one, for which another process has been running; 0: there is none.
   int32_t slow_for() const { return slow_left_ > 0 ? options_.cost.slow_steps - slow_left_ + 1 : 0; }
 
-  Result<LogitsView> step(const Batch& batch) override;
-  Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override;
-  const KvLayout& kv_layout() const override { return options_.layout; }
+  Result<model::LogitsView> step(const model::Batch& batch) override;
+  Result<void> keep_drafts(const cache::PagePool& pool, const model::BatchSlice& slice, int32_t count) override;
+  const cache::KvLayout& kv_layout() const override { return options_.layout; }
   int64_t vocabulary() const override { return kVocabulary; }
   int32_t context_tokens() const override { return options_.context_tokens; }
   int32_t batch_tokens_max() const override { return options_.batch_tokens_max; }
   int32_t logits_max() const override { return options_.logits_max; }
 
  private:
-  double step_ns(const Batch& batch);
-  uint64_t read_history(const Batch& batch, const BatchSlice& slice);
-  uint64_t read_group(const Batch& batch, const BatchSlice& slice, int32_t group);
-  void write(const Batch& batch, const BatchSlice& slice, int32_t position, const Cell& cell);
+  double step_ns(const model::Batch& batch);
+  uint64_t read_history(const model::Batch& batch, const model::BatchSlice& slice);
+  uint64_t read_group(const model::Batch& batch, const model::BatchSlice& slice, int32_t group);
+  void write(const model::Batch& batch, const model::BatchSlice& slice, int32_t position, const Cell& cell);
   bool is_state(int32_t group) const;
-  std::byte* place(const Batch& batch, const BatchSlice& slice, int32_t group, int32_t position);
+  std::byte* place(const model::Batch& batch, const model::BatchSlice& slice, int32_t group, int32_t position);
   template <typename... Args>
-  void wrong(const BatchSlice& slice, fmt::format_string<Args...> format, Args&&... args) {
+  void wrong(const model::BatchSlice& slice, fmt::format_string<Args...> format, Args&&... args) {
     if (!problem_.empty()) return;
     problem_ =
         fmt::format("sequence {}, {} rows at position {}: ", index(slice.sequence), slice.rows, slice.position_begin);
@@ -112,7 +113,7 @@ class Model final : public Runner {
 
   const ModelOptions options_;
   VirtualClock& clock_;
-  std::function<void(const Batch&)> hook_;
+  std::function<void(const model::Batch&)> hook_;
   Failure failure_ = Failure::kNone;
   std::string problem_;
   std::vector<float> logits_;

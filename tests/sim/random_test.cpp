@@ -32,7 +32,7 @@ TEST_F(SimRandom, AllInvariantsHoldAfterEveryIterationOfRandomTraces) {
     simulation.plan(std::move(trace.planned));
     simulation.run();
     ASSERT_EQ(simulation.problem(), "") << "seed " << seed;
-    const EngineStats stats = simulation.core().stats();
+    const engine::EngineStats stats = simulation.core().stats();
     preemptions += stats.preemptions;
     cached += stats.cached_tokens;
     accepted += stats.accepted_tokens;

@@ -18,19 +18,19 @@ constexpr int64_t kTurnsMax = 200'000;
 /// Idle turns after which a request that still waits has been forgotten.
 constexpr int64_t kIdleTurnsMax = 100;
 
-PagePool make_pool(DeviceMemory& memory, const SimulationOptions& options) {
-  return PagePool::create(memory, options.model.layout, options.engine.kv_pages).value();
+cache::PagePool make_pool(kernels::DeviceMemory& memory, const SimulationOptions& options) {
+  return cache::PagePool::create(memory, options.model.layout, options.engine.kv_pages).value();
 }
 
 }  // namespace
 
-int64_t host_slot_bytes(const KvLayout& layout) {
+int64_t host_slot_bytes(const cache::KvLayout& layout) {
   int64_t bytes = 0;
-  for (const KvGroup& group : layout.groups) bytes += layout.page_bytes(group);
+  for (const cache::KvGroup& group : layout.groups) bytes += layout.page_bytes(group);
   return bytes;
 }
 
-Simulation::Simulation(const Tokenizer& tokenizer, const SimulationOptions& options)
+Simulation::Simulation(const tokenizer::Tokenizer& tokenizer, const SimulationOptions& options)
     : tokenizer_(tokenizer),
       options_(options),
       sequences_max_(
@@ -38,26 +38,26 @@ Simulation::Simulation(const Tokenizer& tokenizer, const SimulationOptions& opti
       start_(clock_.now()),
       model_(options.model, clock_),
       random_(options.seed) {
-  const SpeculationOptions& speculation = options_.engine.speculation;
-  core_ = std::make_unique<EngineCore>(model_, tokenizer_, options_.engine, make_pool(memory_, options_),
-                                       speculation.tokens_max > 0 ? make_prompt_lookup(speculation.ngram_max) : nullptr,
-                                       clock_);
+  const engine::SpeculationOptions& speculation = options_.engine.speculation;
+  core_ = std::make_unique<engine::EngineCore>(
+      model_, tokenizer_, options_.engine, make_pool(memory_, options_),
+      speculation.tokens_max > 0 ? engine::make_prompt_lookup(speculation.ngram_max) : nullptr, clock_);
   if (options_.engine.kv_host_bytes > 0 && !core_->use_host_tier(options_.engine.kv_host_bytes).has_value()) {
     wrong("no memory for the second tier");
   }
   if (options_.disk != nullptr) open_disk();
-  model_.on_step([this](const Batch& batch) { in_step(batch); });
+  model_.on_step([this](const model::Batch& batch) { in_step(batch); });
 }
 
 void Simulation::open_disk() {
-  auto files = std::make_unique<disk::MemoryFiles>(*options_.disk);
+  auto files = std::make_unique<cache::disk::MemoryFiles>(*options_.disk);
   files->calls_left = options_.disk_calls;
-  auto store = disk::PageStore::open(*files, "/kv", {.unix_s = [] { return int64_t{1}; }});
+  auto store = cache::disk::PageStore::open(*files, "/kv", {.unix_s = [] { return int64_t{1}; }});
   // Killed before it has opened the folder.
   if (!store.has_value() && options_.disk_calls >= 0) return;
   if (!store.has_value()) return wrong("no disk: {}", store.error().text());
-  disk_ = std::make_shared<disk::DiskWorker>(std::move(files), std::move(*store));
-  auto tier = disk::DiskTier::create(disk_, options_.model.layout, "the simulated model", "{}", {1, 1});
+  disk_ = std::make_shared<cache::disk::DiskWorker>(std::move(files), std::move(*store));
+  auto tier = cache::disk::DiskTier::create(disk_, options_.model.layout, "the simulated model", "{}", {1, 1});
   if (!tier.has_value() && options_.disk_calls >= 0) return;
   if (!tier.has_value() || !core_->use_disk(std::move(*tier)).has_value()) wrong("no disk tier");
 }
@@ -74,15 +74,15 @@ void Simulation::flush() {
   while (disk_ != nullptr && disk_->write_step()) continue;
 }
 
-int32_t Simulation::tokens_max(const GenerateRequest& request) const {
+int32_t Simulation::tokens_max(const engine::GenerateRequest& request) const {
   const int32_t context = options_.model.context_tokens;
   if (request.max_tokens > 0)
     return std::min(context, static_cast<int32_t>(request.prompt.size()) + request.max_tokens);
   int32_t tokens = context;
   for (size_t group = 0; group < options_.model.layout.groups.size(); ++group) {
-    const KvKind kind = options_.model.layout.groups[group].kind;
-    if (kind != KvKind::kFull && kind != KvKind::kLatent) continue;
-    tokens = std::min(tokens, options_.engine.kv_pages[group] * kPageTokens + 1);
+    const cache::KvKind kind = options_.model.layout.groups[group].kind;
+    if (kind != cache::KvKind::kFull && kind != cache::KvKind::kLatent) continue;
+    tokens = std::min(tokens, options_.engine.kv_pages[group] * kernels::kPageTokens + 1);
   }
   return tokens;
 }
@@ -94,11 +94,11 @@ void Simulation::plan(std::vector<Planned> planned) {
 
 bool Simulation::submit(Planned planned) {
   Visitor visitor;
-  visitor.channel = std::make_shared<EventChannel>();
+  visitor.channel = std::make_shared<engine::EventChannel>();
   visitor.arrived = clock_.now();
   const bool full = core_->queue().size() >= options_.engine.queue_max;
   const auto queued = queued_by_client();
-  const Result<void> result = core_->submit(GenerateRequest(planned.request), visitor.channel);
+  const Result<void> result = core_->submit(engine::GenerateRequest(planned.request), visitor.channel);
   if (!result.has_value()) {
     ++refusals_;
     visitor.refused = true;
@@ -130,7 +130,7 @@ void Simulation::arrive() {
 }
 
 // Calls from other threads also come in the middle of steps.
-void Simulation::in_step(const Batch& batch) {
+void Simulation::in_step(const model::Batch& batch) {
   in_step_ = true;
   arrive();
   in_step_ = false;
@@ -138,15 +138,15 @@ void Simulation::in_step(const Batch& batch) {
   check_shares();
   int32_t decoding = 0;
   int64_t attended = 0;
-  for (const BatchSlice& slice : batch.slices) {
+  for (const model::BatchSlice& slice : batch.slices) {
     const auto running = core_->running();
     const auto found = std::ranges::find_if(
         running, [&](const auto& sequence) { return sequence != nullptr && sequence->id() == slice.sequence; });
     if (found == running.end()) return wrong("a sequence is in the batch and does not run");
-    Sequence& sequence = **found;
+    engine::Sequence& sequence = **found;
     mark_admitted(sequence);
     Visitor& visitor = visitor_of(sequence);
-    if (slice.logits == LogitsWanted::kAll) {
+    if (slice.logits == model::LogitsWanted::kAll) {
       ++decoding;
       step_.decode_rows += slice.rows;
       attended += int64_t{slice.rows} * slice.position_begin;
@@ -154,7 +154,7 @@ void Simulation::in_step(const Batch& batch) {
       step_.prompt_rows += slice.rows;
       prompt_rows_[static_cast<size_t>(sequence.order().priority())] += slice.rows;
     }
-    const bool prompt = slice.logits != LogitsWanted::kAll;
+    const bool prompt = slice.logits != model::LogitsWanted::kAll;
     see(visitor, prompt ? Phase::kPrefill : slice.rows > 1 ? Phase::kSpeculation : Phase::kDecode, true);
     if (sequence.channel().stalled()) wrong("a stalled sequence is in the batch");
   }
@@ -170,7 +170,7 @@ void Simulation::in_step(const Batch& batch) {
   model_.fail_next(draw < options_.failing_steps / 2 ? Model::Failure::kError : Model::Failure::kNoMemory);
 }
 
-void Simulation::mark_admitted(const Sequence& sequence) {
+void Simulation::mark_admitted(const engine::Sequence& sequence) {
   Visitor& visitor = visitor_of(sequence);
   if (visitor.admitted_iteration >= 0) return;
   visitor.admitted_iteration = iterations_;
@@ -225,7 +225,7 @@ void Simulation::iterate() {
   ran_.clear();
   for (const auto& sequence : core_->running()) ran_.push_back(sequence->id());
   work_on_disk();
-  const EngineCore::Iteration result = core_->iterate();
+  const engine::EngineCore::Iteration result = core_->iterate();
   step_.ns = static_cast<double>((clock_.now() - begin).count());
   step_.slow_for = model_.slow_for();
   ++iterations_;
@@ -247,9 +247,9 @@ void Simulation::stop() {
   stopped_ = true;
   core_->queue().stop();
   core_->end_all();
-  GenerateRequest late;
+  engine::GenerateRequest late;
   late.prompt = {TokenId{5}};
-  if (core_->submit(std::move(late), std::make_shared<EventChannel>()).has_value()) {
+  if (core_->submit(std::move(late), std::make_shared<engine::EventChannel>()).has_value()) {
     wrong("a stopped engine lets a request in");
   }
   check_pages();
@@ -265,7 +265,7 @@ void Simulation::take_events() {
     const bool asked_to_stop = visitor.gone_by_iteration >= 0 || stopped_;
     if (!asked_to_stop && (clock_.now() < visitor.arrived + client.silence || iterations_ % client.takes_every != 0))
       continue;
-    Events events = visitor.channel->drain();
+    engine::Events events = visitor.channel->drain();
     if (visitor.answer.finished && (events.finished || !events.tokens.empty())) wrong("request {} goes on", i);
     visitor.answer.add(std::move(events));
     if (!visitor.answer.finished) continue;
@@ -275,13 +275,13 @@ void Simulation::take_events() {
   }
 }
 
-void Simulation::wait(EngineCore::Iteration iteration) {
-  if (iteration == EngineCore::Iteration::kWorked) {
+void Simulation::wait(engine::EngineCore::Iteration iteration) {
+  if (iteration == engine::EngineCore::Iteration::kWorked) {
     idle_turns_ = 0;
     return;
   }
-  if (iteration == EngineCore::Iteration::kStalled) return clock_.advance(kStallPoll);
-  if (iteration == EngineCore::Iteration::kLoading) return clock_.advance(std::chrono::milliseconds(1));
+  if (iteration == engine::EngineCore::Iteration::kStalled) return clock_.advance(kStallPoll);
+  if (iteration == engine::EngineCore::Iteration::kLoading) return clock_.advance(std::chrono::milliseconds(1));
   nanoseconds next = nanoseconds::max();
   if (arrived_ < planned_.size()) next = start_ + planned_[arrived_].arrival;
   for (const size_t i : present_) {

@@ -34,35 +34,35 @@ struct Client {
 };
 
 struct Planned {
-  GenerateRequest request;
+  engine::GenerateRequest request;
   std::chrono::nanoseconds arrival{0};  ///< time since the start of the simulation
   Client client;
 };
 
 struct SimulationOptions {
-  EngineOptions engine;
+  engine::EngineOptions engine;
   ModelOptions model;
-  double failing_steps = 0;          ///< as a share of all steps
-  int64_t stops_after_turn = -1;     ///< stops the engine after it; -1: never
-  uint64_t seed = 0;                 ///< seed of the failures
-  disk::MemoryDisk* disk = nullptr;  ///< of a disk tier, whose pages outlive the simulation; null: no tier
+  double failing_steps = 0;                 ///< as a share of all steps
+  int64_t stops_after_turn = -1;            ///< stops the engine after it; -1: never
+  uint64_t seed = 0;                        ///< seed of the failures
+  cache::disk::MemoryDisk* disk = nullptr;  ///< of a disk tier, whose pages outlive the simulation; null: no tier
   int64_t disk_calls = -1;  ///< changing calls until the disk hears nothing more of this process; -1: any number
 };
 
 /// A request in the simulation.
 struct Visitor {
   Planned plan;
-  Answer expected;  ///< by the plain loop
-  std::shared_ptr<EventChannel> channel;
-  Answer answer;  ///< as far as the client has read it
+  engine::Answer expected;  ///< by the plain loop
+  std::shared_ptr<engine::EventChannel> channel;
+  engine::Answer answer;  ///< as far as the client has read it
   std::chrono::nanoseconds arrived{0};
   bool refused = false;
   bool gone = false;  ///< whether the client left
   /// Iteration after which a cancelled request must have left nothing behind; -1: not cancelled.
   int64_t gone_by_iteration = -1;
   int32_t seen_in_phase = 0;
-  std::array<int64_t, kPriorities> others{};   ///< [class]: admissions between its arrival and its own
-  std::chrono::nanoseconds stalled_since{-1};  ///< at the beginning of an iteration; -1: not stalled
+  std::array<int64_t, engine::kPriorities> others{};  ///< [class]: admissions between its arrival and its own
+  std::chrono::nanoseconds stalled_since{-1};         ///< at the beginning of an iteration; -1: not stalled
   int64_t admitted_iteration = -1;
   int64_t ended_iteration = -1;
 };
@@ -77,12 +77,12 @@ struct StepLog {
 };
 
 /// Bytes of host memory for a page of every group.
-int64_t host_slot_bytes(const KvLayout& layout);
+int64_t host_slot_bytes(const cache::KvLayout& layout);
 
 class Simulation {
  public:
   /// `tokenizer` outlives it.
-  Simulation(const Tokenizer& tokenizer, const SimulationOptions& options);
+  Simulation(const tokenizer::Tokenizer& tokenizer, const SimulationOptions& options);
   /// Writes what is cached to the disk, as the end of a process does.
   void flush();
 
@@ -100,17 +100,17 @@ class Simulation {
   const std::string& problem() const { return problem_; }
 
   const std::vector<Visitor>& visitors() const { return visitors_; }
-  EngineCore& core() { return *core_; }
+  engine::EngineCore& core() { return *core_; }
   VirtualClock& clock() { return clock_; }
   const StepLog& last_step() const { return step_; }
   int64_t iterations() const { return iterations_; }
-  const std::array<int64_t, kPriorities>& admissions() const { return admissions_; }
-  const std::array<int64_t, kPriorities>& prompt_rows() const { return prompt_rows_; }
+  const std::array<int64_t, engine::kPriorities>& admissions() const { return admissions_; }
+  const std::array<int64_t, engine::kPriorities>& prompt_rows() const { return prompt_rows_; }
   int32_t phases_cancelled_in(Phase phase) const { return cancelled_in_[static_cast<size_t>(phase)]; }
   int64_t refusals() const { return refusals_; }
   int64_t displacements() const { return displacements_; }
   /// Maximum tokens of prompt and answer of the request.
-  int32_t tokens_max(const GenerateRequest& request) const;
+  int32_t tokens_max(const engine::GenerateRequest& request) const;
 
  private:
   template <typename... Args>
@@ -123,19 +123,19 @@ class Simulation {
   void open_disk();
   void work_on_disk();
   void arrive();
-  void in_step(const Batch& batch);
+  void in_step(const model::Batch& batch);
   void see(Visitor& visitor, Phase phase, bool within_step);
   void cancel(Visitor& visitor, Phase phase, bool within_step);
   void see_phases();
-  void mark_admitted(const Sequence& sequence);
+  void mark_admitted(const engine::Sequence& sequence);
   void take_events();
-  void wait(EngineCore::Iteration iteration);
+  void wait(engine::EngineCore::Iteration iteration);
   void stop();
   bool done() const;
-  Visitor& visitor_of(const Sequence& sequence) { return visitors_[by_channel_.at(&sequence.channel())]; }
+  Visitor& visitor_of(const engine::Sequence& sequence) { return visitors_[by_channel_.at(&sequence.channel())]; }
 
   // Checks.
-  void check_iteration(EngineCore::Iteration iteration);
+  void check_iteration(engine::EngineCore::Iteration iteration);
   void check_pages();
   void check_group(int32_t group, std::vector<uint64_t>& salts);
   void check_counts();
@@ -145,27 +145,27 @@ class Simulation {
   void note_waiting();
   void check_yielded();
   void check_shares();
-  void check_displaced(const GenerateRequest& request, const std::unordered_map<uint64_t, int32_t>& before);
+  void check_displaced(const engine::GenerateRequest& request, const std::unordered_map<uint64_t, int32_t>& before);
   std::unordered_map<uint64_t, int32_t> queued_by_client() const;
   void check_victims();
   void check_finish(size_t i);
   void check_end();
 
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   const SimulationOptions options_;
   int32_t sequences_max_;
   VirtualClock clock_;
   std::chrono::nanoseconds start_;
-  LimitedMemory memory_;
+  cache::LimitedMemory memory_;
   Model model_;
-  std::shared_ptr<disk::DiskWorker> disk_;  // its work is done between iterations; null: no tier
-  std::unique_ptr<EngineCore> core_;
+  std::shared_ptr<cache::disk::DiskWorker> disk_;  // its work is done between iterations; null: no tier
+  std::unique_ptr<engine::EngineCore> core_;
   std::mt19937_64 random_;
   std::vector<Planned> planned_;
   size_t arrived_ = 0;  // number of elements of planned_ that have arrived
   std::vector<Visitor> visitors_;
   std::vector<size_t> present_;  // visitors that have not read their finish
-  std::unordered_map<const EventChannel*, size_t> by_channel_;
+  std::unordered_map<const engine::EventChannel*, size_t> by_channel_;
   std::string problem_;
   int64_t iterations_ = 0;
   int64_t idle_turns_ = 0;  // consecutive ones
@@ -183,8 +183,8 @@ class Simulation {
   int64_t displaced_ = 0;      // finishes that report it
   int64_t cancelled_ = 0;      // finishes with kCancelled
   bool someone_left_ = false;
-  std::array<int64_t, kPriorities> admissions_{};
-  std::array<int64_t, kPriorities> prompt_rows_{};
+  std::array<int64_t, engine::kPriorities> admissions_{};
+  std::array<int64_t, engine::kPriorities> prompt_rows_{};
   std::array<int32_t, 6> cancelled_in_{};
 };
 

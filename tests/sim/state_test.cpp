@@ -68,7 +68,7 @@ TEST_F(SimState, EachTurnOfAConversationComputesWhatIsNew) {
     const std::vector<TokenId> other = random_prompt(9, 200 + turn);
     without.insert(without.end(), other.begin(), other.end());
     ask(simulation, without, 5);
-    EXPECT_LE(rows_of(simulation) - between, 9 + 2 * kPageTokens) << turn;
+    EXPECT_LE(rows_of(simulation) - between, 9 + 2 * kernels::kPageTokens) << turn;
     text.insert(text.end(), answer.begin(), answer.end());
   }
 }

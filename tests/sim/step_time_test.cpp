@@ -46,7 +46,7 @@ class SimStepTime : public SimTest {
   Result run(const StepCost& cost, uint64_t seed, const Prompts& prompts = {}) {
     std::mt19937_64 random(seed);
     SimulationOptions options;
-    options.model = {.layout = {KvType::kF32, {full_group()}},
+    options.model = {.layout = {kernels::KvType::kF32, {full_group()}},
                      .context_tokens = 4'096,
                      .batch_tokens_max = 256,
                      .logits_max = 16,
@@ -79,7 +79,7 @@ class SimStepTime : public SimTest {
       result.worst = std::max(result.worst, step.ns / noise / slow / (step.decode_ns + 2 * kStepNs));
       result.most_added = std::max(result.most_added, (step.ns / noise / slow - step.decode_ns) / kStepNs);
       result.worst_late =
-          std::max(result.worst_late, step.ns / noise / slow / (step.decode_ns + kLateStepFactor * kStepNs));
+          std::max(result.worst_late, step.ns / noise / slow / (step.decode_ns + engine::kLateStepFactor * kStepNs));
       if (step.slow_for > kNoticed) {
         result.worst_noticed = std::max(result.worst_noticed, step.ns / noise / (slow * step.decode_ns + 2 * kStepNs));
       }
@@ -149,7 +149,7 @@ TEST_F(SimStepTime, ShortPromptsThatWouldBeLateMayAddMoreTime) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     // The deadlines are after the end of the trace, and before the prompts can be read.
-    Prompts prompts{.tokens_min = 400, .tokens_max = kLateRowsMax, .target = std::chrono::milliseconds(3500)};
+    Prompts prompts{.tokens_min = 400, .tokens_max = engine::kLateRowsMax, .target = std::chrono::milliseconds(3500)};
     prompts.turns_between = 1;
     prompts.together = 8;
     prompts.iterations = kWarmTurns + 8;
@@ -164,7 +164,7 @@ TEST_F(SimStepTime, ShortPromptsThatAreLateMayAddMoreTime) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prompts prompts{
-        .tokens_min = 40, .tokens_max = kLateRowsMax, .target = std::chrono::milliseconds(1), .together = 4};
+        .tokens_min = 40, .tokens_max = engine::kLateRowsMax, .target = std::chrono::milliseconds(1), .together = 4};
     const Result late = run(slow_machine(seed), seed, prompts);
     EXPECT_GT(late.most_added, 2.5) << "which is more than those in time may add";
     EXPECT_LE(late.worst_late, kOff);
@@ -176,7 +176,7 @@ TEST_F(SimStepTime, ShortPromptsThatAreLateMayAddMoreTime) {
 TEST_F(SimStepTime, ALatePromptThatIsLongAddsAtMostStepMs) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Prompts prompts{.tokens_min = kLateRowsMax + 1,
+    const Prompts prompts{.tokens_min = engine::kLateRowsMax + 1,
                           .tokens_max = 2'200,
                           .target = std::chrono::milliseconds(1),
                           .turns_between = 20};

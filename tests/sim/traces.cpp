@@ -17,7 +17,7 @@ using std::chrono::nanoseconds;
 
 class Generator {
  public:
-  Generator(const Tokenizer& tokenizer, uint64_t seed) : tokenizer_(tokenizer), seed_(seed), random_(seed) {}
+  Generator(const tokenizer::Tokenizer& tokenizer, uint64_t seed) : tokenizer_(tokenizer), seed_(seed), random_(seed) {}
 
   Trace trace() {
     make_options();
@@ -43,7 +43,7 @@ class Generator {
   std::vector<TokenId> prompt();
   void set_client(Client& client);
 
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   const uint64_t seed_;
   std::mt19937_64 random_;
   Trace trace_;
@@ -57,8 +57,8 @@ class Generator {
 
 void Generator::make_layout() {
   ModelOptions& model = trace_.options.model;
-  EngineOptions& engine = trace_.options.engine;
-  std::vector<KvGroup>& groups = model.layout.groups;
+  engine::EngineOptions& engine = trace_.options.engine;
+  std::vector<cache::KvGroup>& groups = model.layout.groups;
   switch (pick(0, 6)) {
     case 0:
     case 1:
@@ -79,9 +79,9 @@ void Generator::make_layout() {
     default:
       groups = {full_group(), latent_group()};
   }
-  for (const KvGroup& group : groups) {
-    const bool paged = group.kind == KvKind::kFull || group.kind == KvKind::kLatent;
-    const int32_t least = pages_needed(group, paged ? 1 : model.context_tokens, engine.prefill_chunk_max);
+  for (const cache::KvGroup& group : groups) {
+    const bool paged = group.kind == cache::KvKind::kFull || group.kind == cache::KvKind::kLatent;
+    const int32_t least = engine::pages_needed(group, paged ? 1 : model.context_tokens, engine.prefill_chunk_max);
     int32_t pages = log_pick(least, 60);
     if (paged) pages = tight_ ? pick(8, 16) : log_pick(long_answers_ ? 50 : 8, 200);
     engine.kv_pages.push_back(std::max(least, pages));
@@ -104,7 +104,7 @@ void Generator::make_options() {
   model.cost.attended_ns = log_uniform(1, 2'000);
   model.cost.noise = pick(0, 3) * 0.05;
   model.cost.slow_one_in = one_in(3) ? pick(20, 200) : 0;
-  EngineOptions& engine = options.engine;
+  engine::EngineOptions& engine = options.engine;
   engine.queue_max = one_in(4) ? pick(1, 6) : 64;
   engine.sequences_max = tight_ ? pick(4, 24) : log_pick(1, 24);
   engine.tenant_requests_max = one_in(4) ? pick(1, 6) : 0;
@@ -114,7 +114,7 @@ void Generator::make_options() {
   if (one_in(2)) engine.speculation = {pick(1, 6), pick(2, 5)};
   make_layout();
   // Half of the caches have a second tier, chosen by a random number of its own.
-  const auto slots = static_cast<int64_t>(mix_bits(seed_) % 80);
+  const auto slots = static_cast<int64_t>(sampling::mix_bits(seed_) % 80);
   if (engine.prefix_cache && slots <= 40) engine.kv_host_bytes = slots * host_slot_bytes(model.layout);
   if (one_in(10)) options.failing_steps = log_uniform(0.002, 0.1);
   if (one_in(25)) options.stops_after_turn = pick(1, 100);
@@ -131,11 +131,12 @@ std::vector<TokenId> Generator::prompt() {
   const int32_t context = trace_.options.model.context_tokens;
   std::vector<TokenId> prompt;
   if (!trace_.planned.empty() && one_in(3)) {
-    const GenerateRequest& before =
+    const engine::GenerateRequest& before =
         trace_.planned[static_cast<size_t>(pick(0, static_cast<int32_t>(trace_.planned.size()) - 1))].request;
     const int32_t answer_max = std::min(40, context - static_cast<int32_t>(before.prompt.size()));
     prompt = before.prompt;
-    const Answer answer = plain_answer(tokenizer_, before, static_cast<int32_t>(prompt.size()) + pick(0, answer_max));
+    const engine::Answer answer =
+        plain_answer(tokenizer_, before, static_cast<int32_t>(prompt.size()) + pick(0, answer_max));
     prompt.insert(prompt.end(), answer.tokens.begin(), answer.tokens.end());
   } else if (!one_in(3)) {
     prompt = random_prompt(log_pick(1, context / 2), static_cast<uint64_t>(pick(0, 3)));
@@ -149,7 +150,7 @@ std::vector<TokenId> Generator::prompt() {
 
 Planned Generator::planned() {
   Planned planned;
-  GenerateRequest& request = planned.request;
+  engine::GenerateRequest& request = planned.request;
   request.prompt = prompt();
   request.max_tokens = one_in(8) || tight_ ? log_pick(1, 200) : log_pick(1, 40);
   request.ignore_eos = one_in(2);
@@ -165,7 +166,7 @@ Planned Generator::planned() {
   request.salt = static_cast<uint64_t>(one_in(4) ? pick(1, 2) : 0);
   request.tenant = std::string(1, static_cast<char>('a' + pick(0, 2)));
   request.client = std::string(1, static_cast<char>('x' + pick(0, clients_ - 1)));
-  request.priority = one_in(3) ? Priority::kBatch : Priority::kInteractive;
+  request.priority = one_in(3) ? engine::Priority::kBatch : engine::Priority::kInteractive;
   if (one_in(3)) request.target_ttft = milliseconds(log_pick(1, 60'000));
   if (one_in(3)) request.target_tbt = milliseconds(log_pick(1, 200));
   request.speculate = !one_in(5);
@@ -195,13 +196,13 @@ void Generator::set_client(Client& client) {
 std::vector<TokenId> random_prompt(int32_t tokens, uint64_t seed) {
   std::vector<TokenId> prompt(static_cast<size_t>(tokens));
   for (size_t i = 0; i < prompt.size(); ++i) {
-    prompt[i] = TokenId{3 + static_cast<int32_t>(mix_bits(mix_bits(seed) + i) % (kVocabulary - 3))};
+    prompt[i] = TokenId{3 + static_cast<int32_t>(sampling::mix_bits(sampling::mix_bits(seed) + i) % (kVocabulary - 3))};
   }
   return prompt;
 }
 
-GenerateRequest request_of(std::vector<TokenId> prompt, int32_t max_tokens, Priority priority) {
-  GenerateRequest request;
+engine::GenerateRequest request_of(std::vector<TokenId> prompt, int32_t max_tokens, engine::Priority priority) {
+  engine::GenerateRequest request;
   request.prompt = std::move(prompt);
   request.max_tokens = max_tokens;
   request.ignore_eos = true;
@@ -210,6 +211,6 @@ GenerateRequest request_of(std::vector<TokenId> prompt, int32_t max_tokens, Prio
   return request;
 }
 
-Trace random_trace(const Tokenizer& tokenizer, uint64_t seed) { return Generator(tokenizer, seed).trace(); }
+Trace random_trace(const tokenizer::Tokenizer& tokenizer, uint64_t seed) { return Generator(tokenizer, seed).trace(); }
 
 }  // namespace cairn::sim

@@ -13,10 +13,11 @@ struct Trace {
   std::vector<Planned> planned;
 };
 
-Trace random_trace(const Tokenizer& tokenizer, uint64_t seed);
+Trace random_trace(const tokenizer::Tokenizer& tokenizer, uint64_t seed);
 
 /// Random tokens from a seed, none of them special.
 std::vector<TokenId> random_prompt(int32_t tokens, uint64_t seed);
-GenerateRequest request_of(std::vector<TokenId> prompt, int32_t max_tokens, Priority priority = Priority::kInteractive);
+engine::GenerateRequest request_of(std::vector<TokenId> prompt, int32_t max_tokens,
+                                   engine::Priority priority = engine::Priority::kInteractive);
 
 }  // namespace cairn::sim

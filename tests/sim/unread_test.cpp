@@ -31,7 +31,7 @@ class SimUnread : public SimTest {
     options.engine.prefill_chunk_max = 64;
     return options;
   }
-  static size_t submit(Simulation& simulation, GenerateRequest request, nanoseconds silence = nanoseconds(0)) {
+  static size_t submit(Simulation& simulation, engine::GenerateRequest request, nanoseconds silence = nanoseconds(0)) {
     Planned one;
     one.request = std::move(request);
     one.client.silence = silence;
@@ -50,7 +50,7 @@ class SimUnread : public SimTest {
     ASSERT_EQ(simulation.problem(), "");
   }
   /// Time from submit to the request's first token.
-  static nanoseconds first_token(Simulation& simulation, GenerateRequest request) {
+  static nanoseconds first_token(Simulation& simulation, engine::GenerateRequest request) {
     const nanoseconds begin = simulation.clock().now();
     const size_t honest = submit(simulation, std::move(request));
     while (simulation.problem().empty() && simulation.visitors()[honest].answer.tokens.empty()) simulation.iterate();
@@ -65,7 +65,7 @@ class SimUnread : public SimTest {
 };
 
 TEST_F(SimUnread, ARequestBeside250UnreadOnesIsServedAboutAsSoonAsAlone) {
-  const GenerateRequest honest = request_of(random_prompt(300, 1'000), 20);
+  const engine::GenerateRequest honest = request_of(random_prompt(300, 1'000), 20);
   Simulation quiet(tokenizer(), options_of());
   const nanoseconds alone = first_token(quiet, honest);
   Simulation simulation(tokenizer(), options_of());
@@ -82,7 +82,7 @@ TEST_F(SimUnread, UnreadRequestsYieldToTheSameClientsNextOneAfterAFewTokens) {
   Simulation simulation(tokenizer(), options_of());
   submit_unread(simulation, 250);
   first_token(simulation, request_of(random_prompt(300, 1'000), 20));
-  EXPECT_LE(simulation.core().stats().tokens_generated, 250 * static_cast<int64_t>(kUnreadTokens + 2));
+  EXPECT_LE(simulation.core().stats().tokens_generated, 250 * static_cast<int64_t>(engine::kUnreadTokens + 2));
 }
 
 // While their token buffers are still filling, the machine is busy with them: another address gets its share of it.
@@ -91,7 +91,7 @@ TEST_F(SimUnread, AnotherClientIsAdmittedInTheNextIterationWhileUnreadOnesRun) {
   submit_unread(simulation, 250);
   for (int i = 0; i < 40; ++i) simulation.iterate();
   for (uint64_t i = 0; i < 30; ++i) {
-    GenerateRequest honest = request_of(random_prompt(60, 2'000 + i), 5);
+    engine::GenerateRequest honest = request_of(random_prompt(60, 2'000 + i), 5);
     honest.client = "honest";
     const int64_t iteration = simulation.iterations();
     const size_t visitor = submit(simulation, std::move(honest));
@@ -144,7 +144,7 @@ TEST_F(SimUnread, AtMostAsManyUnreadRequestsAreKeptAsMayWait) {
     ASSERT_LE(simulation.core().pending().size(), 5u) << "with one that was put back in the last iteration";
     ASSERT_EQ(simulation.problem(), "");
   }
-  const GenerateRequest honest = request_of(random_prompt(20, 1'000), 20);
+  const engine::GenerateRequest honest = request_of(random_prompt(20, 1'000), 20);
   EXPECT_LT(first_token(simulation, honest), std::chrono::seconds(1));
 }
 

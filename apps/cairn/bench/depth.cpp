@@ -35,7 +35,7 @@ int64_t peak_resident_bytes() {
 /// A conversation of random tokens.
 class DeepSequence {
  public:
-  DeepSequence(Runner& runner, PagePool& pool) : runner_(runner), pool_(pool) {}
+  DeepSequence(model::Runner& runner, cache::PagePool& pool) : runner_(runner), pool_(pool) {}
 
   int32_t position() const { return position_; }
 
@@ -45,8 +45,8 @@ class DeepSequence {
     std::uniform_int_distribution<int32_t> any(0, static_cast<int32_t>(runner_.vocabulary()) - 1);
     tokens_.resize(static_cast<size_t>(rows));
     for (TokenId& token : tokens_) token = TokenId{any(random_)};
-    const BatchSlice slice{SequenceId{}, 0, rows, position_, &table_, LogitsWanted::kLast};
-    CAIRN_TRY([[maybe_unused]] const LogitsView logits, runner_.step({tokens_, std::span(&slice, 1), &pool_}));
+    const model::BatchSlice slice{SequenceId{}, 0, rows, position_, &table_, model::LogitsWanted::kLast};
+    CAIRN_TRY([[maybe_unused]] const model::LogitsView logits, runner_.step({tokens_, std::span(&slice, 1), &pool_}));
     move_by(rows);
     return {};
   }
@@ -54,15 +54,15 @@ class DeepSequence {
   /// Appends a page that is a copy of an earlier one; the position is a multiple of kPageTokens. It is the page
   /// `period` pages back or, if a window has left that behind, the first one that is left.
   Result<void> copy_page(int32_t period) {
-    const auto page = static_cast<size_t>(position_ / kPageTokens);
-    CAIRN_TRY_VOID(extend(kPageTokens));
+    const auto page = static_cast<size_t>(position_ / kernels::kPageTokens);
+    CAIRN_TRY_VOID(extend(kernels::kPageTokens));
     for (int32_t group = 0; group < pool_.groups(); ++group) {
       const std::vector<PageId>& pages = table_.groups[static_cast<size_t>(group)];
       const auto begin = pages.begin() + static_cast<ptrdiff_t>(page) - period;
       const auto from = std::find_if(begin, pages.end(), [](PageId id) { return id != kNoPage; });
       pool_.copy(group, *from, pages[page]);
     }
-    move_by(kPageTokens);
+    move_by(kernels::kPageTokens);
     return {};
   }
 
@@ -76,9 +76,9 @@ class DeepSequence {
     pool_.release_behind(table_, position_);
   }
 
-  Runner& runner_;
-  PagePool& pool_;
-  PageTable table_;
+  model::Runner& runner_;
+  cache::PagePool& pool_;
+  cache::PageTable table_;
   int32_t position_ = 0;
   std::mt19937 random_{1};
   std::vector<TokenId> tokens_;
@@ -97,24 +97,24 @@ Result<int32_t> compute_to(DeepSequence& sequence, int32_t batch_tokens_max, int
 /// the pages between are copied. Returns the number of computed tokens.
 Result<int32_t> fill(DeepSequence& sequence, int32_t batch_tokens_max, int32_t depth) {
   CAIRN_TRY(const int32_t first, compute_to(sequence, batch_tokens_max, std::min(depth, kComputedTokens)));
-  while (depth - sequence.position() >= kPageTokens) {
-    CAIRN_TRY_VOID(sequence.copy_page(kComputedTokens / kPageTokens));
+  while (depth - sequence.position() >= kernels::kPageTokens) {
+    CAIRN_TRY_VOID(sequence.copy_page(kComputedTokens / kernels::kPageTokens));
   }
   CAIRN_TRY(const int32_t last, compute_to(sequence, batch_tokens_max, depth));
   return first + last;
 }
 
-Result<void> check_layout(const KvLayout& layout) {
-  const bool states =
-      std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; });
+Result<void> check_layout(const cache::KvLayout& layout) {
+  const bool states = std::ranges::any_of(
+      layout.groups, [](const cache::KvGroup& group) { return group.kind == cache::KvKind::kState; });
   if (!states) return {};
   return fail(Code::kUnsupported, "--depth is not for models with recurrent layers, whose state cannot be made up");
 }
 
 /// Bytes of all devices.
-nlohmann::ordered_json planned_bytes(const MemoryPlan& plan) {
+nlohmann::ordered_json planned_bytes(const loader::MemoryPlan& plan) {
   int64_t weights = 0, scratch = 0, kv = 0;
-  for (const StagePlan& stage : plan.stages) {
+  for (const loader::StagePlan& stage : plan.stages) {
     weights += stage.weight_bytes;
     scratch += stage.scratch_bytes;
     kv += stage.kv_bytes;
@@ -125,7 +125,7 @@ nlohmann::ordered_json planned_bytes(const MemoryPlan& plan) {
 }  // namespace
 
 Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) {
-  const LoadOptions& wanted = flags.options;
+  const loader::LoadOptions& wanted = flags.options;
   if (!wanted.draft_model.empty() || wanted.engine.speculation.tokens_max > 0 || wanted.kv_bytes > 0 ||
       wanted.model.context_tokens > 0) {
     return fail(
@@ -134,13 +134,13 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
         "and --speculate");
   }
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
-  ModelOptions sizes = wanted.model;
+  model::ModelOptions sizes = wanted.model;
   sizes.context_tokens = depth + kWarmupTokens + answer;
   CAIRN_TRY(const LoadedRunner loaded, flags.load_runner(file, sizes, 1));
   const auto& [device, plan, pack_cache, runner] = loaded;
   log_info("memory: {}", plan.stages.back().text());
   CAIRN_TRY_VOID(check_layout(runner->kv_layout()));
-  CAIRN_TRY(PagePool pool, PagePool::create(device.memories(), runner->kv_layout(), plan.kv_pages));
+  CAIRN_TRY(cache::PagePool pool, cache::PagePool::create(device.memories(), runner->kv_layout(), plan.kv_pages));
   DeepSequence sequence(*runner, pool);
   const auto begin = steady_clock::now();
   CAIRN_TRY(const int32_t computed, fill(sequence, runner->batch_tokens_max(), depth));
@@ -166,7 +166,7 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
       {"median_ms_per_token", median * 1e3},
       {"decode_tokens_per_s", 1 / median},
       {"planned_bytes", planned_bytes(plan)},
-      {"buffer_bytes", Buffer::bytes_in_all()},
+      {"buffer_bytes", kernels::Buffer::bytes_in_all()},
       {"resident_bytes_most", peak_resident_bytes()},
   };
   std::puts(result.dump().c_str());

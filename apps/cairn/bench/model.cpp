@@ -22,15 +22,16 @@ using std::chrono::steady_clock;
 
 /// An answer in progress.
 struct Sequence {
-  std::unique_ptr<GenerateStream> stream;
+  std::unique_ptr<engine::GenerateStream> stream;
   int32_t tokens = 0;  ///< Taken so far.
   int32_t enough = 0;  ///< Number of tokens to wait for.
   bool ended = false;
 
-  Result<void> take(const Events& events) {
+  Result<void> take(const engine::Events& events) {
     tokens += static_cast<int32_t>(events.tokens.size());
     ended |= events.finished;
-    if (events.finished && events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
+    if (events.finished && events.finish.reason == engine::FinishReason::kError)
+      return std::unexpected(events.finish.error);
     return {};
   }
 };
@@ -53,12 +54,12 @@ constexpr int32_t kContextExtra = 128;
 constexpr int32_t kContextExtraOfSeveral = 512;
 
 /// Starts one sequence for each prompt of random tokens, none of which is in the cache.
-Result<Sequences> begin_sequences(LoadedModel& model, int32_t sequences, int32_t tokens, uint32_t seed) {
+Result<Sequences> begin_sequences(loader::LoadedModel& model, int32_t sequences, int32_t tokens, uint32_t seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(model.runner->vocabulary()) - 1);
   Sequences all;
   for (int32_t i = 0; i < sequences; ++i) {
-    GenerateRequest request;
+    engine::GenerateRequest request;
     for (int32_t t = 0; t < tokens; ++t) request.prompt.push_back(TokenId{token(random)});
     request.sampling.temperature = 0;
     request.ignore_eos = true;
@@ -86,7 +87,7 @@ Result<void> wait_for_all(Sequences& sequences, int32_t tokens) {
 }
 
 Result<void> bench_model(ModelBenchFlags& flags) {
-  LoadOptions& options = flags.load.options;
+  loader::LoadOptions& options = flags.load.options;
   if (options.model.context_tokens == 0) {
     const int32_t extra = flags.sequences > 1 ? kContextExtraOfSeveral : kContextExtra;
     options.model.context_tokens = flags.prompt + flags.answer + extra;

@@ -10,7 +10,7 @@
 
 namespace cairn {
 
-TokenCutter::TokenCutter(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {
+TokenCutter::TokenCutter(const tokenizer::Tokenizer& tokenizer) : tokenizer_(tokenizer) {
   std::set<size_t> lengths;
   for (int32_t i = 0; i < tokenizer.size(); ++i) {
     const TokenId token{i};
@@ -56,7 +56,7 @@ Result<std::vector<TokenId>> TokenCutter::cut(std::string_view text, const Token
       const int64_t rest = after(at, length);
       if (rest >= 0 && (how.way == TokenCut::Way::kRandom || rest + 1 == most[at])) usable.push_back(length);
     }
-    const double draw = how.way == TokenCut::Way::kRandom ? uniform(how.seed, tokens.size()) : 0;
+    const double draw = how.way == TokenCut::Way::kRandom ? sampling::uniform(how.seed, tokens.size()) : 0;
     const size_t length = usable[static_cast<size_t>(draw * static_cast<double>(usable.size()))];
     tokens.push_back(by_bytes_.at(text.substr(at, length)));
     at += length;

@@ -24,7 +24,7 @@ struct TokenCut {
 /// Knows the tokens of a vocabulary by their bytes. The tokenizer must outlive it.
 class TokenCutter {
  public:
-  explicit TokenCutter(const Tokenizer& tokenizer);
+  explicit TokenCutter(const tokenizer::Tokenizer& tokenizer);
 
   /// Tokens whose bytes are the text; none of them is special. Errors: kInvalidArgument (no tokens give the text),
   /// those of Tokenizer::encode.
@@ -33,7 +33,7 @@ class TokenCutter {
  private:
   Result<std::vector<TokenId>> canonical(std::string_view text) const;
 
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   std::unordered_map<std::string_view, TokenId> by_bytes_;
   std::vector<size_t> lengths_;  // that tokens have, in order
   TokenId ordinary_ = kNoToken;  // some token that is not special

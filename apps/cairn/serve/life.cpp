@@ -46,8 +46,8 @@ void Reloads::run() const {
   }
 }
 
-ServerLife::ServerLife(net::HttpServer& server, api::Service& service, const Registry& registry, const Reloads& reloads,
-                       std::chrono::seconds drain)
+ServerLife::ServerLife(net::HttpServer& server, api::Service& service, const loader::Registry& registry,
+                       const Reloads& reloads, std::chrono::seconds drain)
     : server_(server),
       service_(service),
       registry_(registry),
@@ -129,7 +129,7 @@ void ServerLife::end_answers() {
   log_warning("stopping: {} answers in progress are ended after {} s; --drain-seconds gives them more time",
               service_.telemetry().in_progress(), drain_.count());
   std::atomic<bool> stopped = false;
-  const auto models = registry_.list(kEveryModel);
+  const auto models = registry_.list(loader::kEveryModel);
   std::thread stopper([&] {
     for (const auto& model : models) model->engine->stop();
     stopped = true;

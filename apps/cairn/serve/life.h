@@ -39,7 +39,7 @@ class ServerLife {
   /// Called before any thread is started, so that the signals come to the one that waits for them.
   static void block_signals();
   /// References outlive this.
-  ServerLife(net::HttpServer& server, api::Service& service, const Registry& registry, const Reloads& reloads,
+  ServerLife(net::HttpServer& server, api::Service& service, const loader::Registry& registry, const Reloads& reloads,
              std::chrono::seconds drain);
 
   /// Starts the thread that waits for signals.
@@ -63,7 +63,7 @@ class ServerLife {
 
   net::HttpServer& server_;
   api::Service& service_;
-  const Registry& registry_;
+  const loader::Registry& registry_;
   const Reloads& reloads_;
   const std::chrono::seconds drain_;
   const bool had_terminal_;

@@ -31,7 +31,7 @@ void ModelFlags::add_to(CLI::App& command) {
 }
 
 void ModelFlags::add_limits_to(CLI::App& command) {
-  LoadOptions& options = load.options;
+  loader::LoadOptions& options = load.options;
   command.add_option("--queue-max", options.engine.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

@@ -12,12 +12,13 @@ namespace cairn::api {
 Principal::Principal(KeyRules rules, std::shared_ptr<RateMeter> meter)
     : rules_(std::move(rules)), meter_(std::move(meter)) {
   if (rules_.models.empty()) return;
-  models_ = ModelScope([patterns = rules_.models](std::string_view name, const std::vector<std::string>& aliases) {
-    return std::ranges::any_of(patterns, [&](const std::string& pattern) {
-      return glob_matches(pattern, name) ||
-             std::ranges::any_of(aliases, [&](const std::string& alias) { return glob_matches(pattern, alias); });
-    });
-  });
+  models_ =
+      loader::ModelScope([patterns = rules_.models](std::string_view name, const std::vector<std::string>& aliases) {
+        return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+          return glob_matches(pattern, name) ||
+                 std::ranges::any_of(aliases, [&](const std::string& alias) { return glob_matches(pattern, alias); });
+        });
+      });
 }
 
 const Principal& principal_of(const net::HttpRequest& request) {

@@ -182,11 +182,11 @@ TEST_F(AccessTest, TheEngineKnowsAKeyByItsName) {
   net::HttpRequest request = asking({{"x-api-key", "carol-0123456789abcdef"}});
   auto outcome = access->admit(request, AccessRule::kAnyKey);
   request.owner = std::get<AccessTicket>(outcome).principal();
-  GenerateRequest generate;
+  engine::GenerateRequest generate;
   name_owner(request, generate);
   EXPECT_EQ(generate.tenant, "carol");
   EXPECT_EQ(generate.client, "key carol");
-  EXPECT_EQ(generate.priority, Priority::kBatch);
+  EXPECT_EQ(generate.priority, engine::Priority::kBatch);
   ASSERT_NE(generate.usage_listener, nullptr);
   generate.usage_listener->request_ended({.prompt_tokens = 10, .completion_tokens = 0, .cached_tokens = 0});
   EXPECT_EQ(refused(*access, asking({{"x-api-key", "carol-0123456789abcdef"}})), RefusalReason::kOverLimit);

@@ -74,9 +74,9 @@ Result<void> read_word(std::string_view word, KeyRules& rules) {
   } else if (word == "manage") {
     rules.manages = true;
   } else if (word == "priority=batch") {
-    rules.priority = Priority::kBatch;
+    rules.priority = engine::Priority::kBatch;
   } else if (word == "priority=interactive") {
-    rules.priority = Priority::kInteractive;
+    rules.priority = engine::Priority::kInteractive;
   } else {
     return fail(Code::kInvalidArgument,
                 "\"{}\" is none of models=PATTERN,..., priority=interactive, priority=batch, rpm=N, tpm=N, "

@@ -22,9 +22,10 @@ inline constexpr size_t kKeyTextBytesMin = 16;
 
 /// What a key may do.
 struct KeyRules {
-  std::string name{};                          ///< who logs, limits and stored answers say it is
-  std::vector<std::string> models{};           ///< patterns of names (base/text/glob.h); empty: all models
-  Priority priority = Priority::kInteractive;  ///< kBatch: its requests never go before interactive ones
+  std::string name{};                 ///< who logs, limits and stored answers say it is
+  std::vector<std::string> models{};  ///< patterns of names (base/text/glob.h); empty: all models
+  engine::Priority priority =
+      engine::Priority::kInteractive;  ///< kBatch: its requests never go before interactive ones
   RateLimits limits{};
   bool no_disk = false;  ///< nothing of its requests is written to a disk
   bool manages = false;  ///< may fetch, delete, load and unload models

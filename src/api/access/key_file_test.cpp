@@ -34,14 +34,14 @@ TEST(KeyFile, HasAKeyALineWithItsNameAndWhatItMayDo) {
   EXPECT_EQ((*keys)[0].digest, net::sha256(kSecret));
   EXPECT_EQ(alice.name, "alice");
   EXPECT_TRUE(alice.models.empty() && !alice.limits.any() && !alice.no_disk && !alice.manages);
-  EXPECT_EQ(alice.priority, Priority::kInteractive);
+  EXPECT_EQ(alice.priority, engine::Priority::kInteractive);
   const KeyRules& bob = (*keys)[1].rules;
   EXPECT_EQ((*keys)[1].digest, net::sha256("other"));
   EXPECT_EQ(bob.name, "bob@home");
   EXPECT_THAT(bob.models, ElementsAre("qwen*", "llama-3"));
   EXPECT_EQ(bob.limits, (RateLimits{60, 20'000, 2}));
   EXPECT_TRUE(bob.no_disk && bob.manages);
-  EXPECT_EQ(bob.priority, Priority::kBatch);
+  EXPECT_EQ(bob.priority, engine::Priority::kBatch);
 }
 
 TEST(KeyFile, AKeyAloneOnItsLineIsNamedByItsHash) {

@@ -22,7 +22,7 @@ class Principal final : public net::RequestOwner {
 
   /// The key's name; empty without one.
   const std::string& name() const { return rules_.name; }
-  const ModelScope& models() const { return models_; }
+  const loader::ModelScope& models() const { return models_; }
   bool may_use(std::string_view model, const std::vector<std::string>& aliases = {}) const {
     return models_.shows(model, aliases);
   }
@@ -31,13 +31,13 @@ class Principal final : public net::RequestOwner {
   /// Nothing of its requests may be written to a disk.
   bool no_disk() const { return rules_.no_disk; }
   /// Whether its requests go behind interactive ones, whatever they say.
-  bool only_batch() const { return rules_.priority == Priority::kBatch; }
+  bool only_batch() const { return rules_.priority == engine::Priority::kBatch; }
   /// Null: nothing is counted.
   const std::shared_ptr<RateMeter>& meter() const { return meter_; }
 
  private:
   KeyRules rules_{.manages = true};
-  ModelScope models_;
+  loader::ModelScope models_;
   std::shared_ptr<RateMeter> meter_;
 };
 

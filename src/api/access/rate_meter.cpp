@@ -104,7 +104,7 @@ void RateMeter::leave() {
   --running_;
 }
 
-void RateMeter::request_ended(const Usage& usage) noexcept {
+void RateMeter::request_ended(const engine::Usage& usage) noexcept {
   const int64_t computed = std::max(0, usage.prompt_tokens - usage.cached_tokens);
   take_tokens(computed + usage.completion_tokens, Clock::now());
 }

@@ -71,7 +71,7 @@ struct RateRefusal {
 };
 
 /// Thread-safe.
-class RateMeter final : public UsageListener {
+class RateMeter final : public engine::UsageListener {
  public:
   using Clock = TokenBucket::Clock;
   explicit RateMeter(const RateLimits& limits, Clock::time_point now = Clock::now());
@@ -81,7 +81,7 @@ class RateMeter final : public UsageListener {
   void leave();
   /// Takes the tokens of the prompt that were not cached, and those of the answer. A request that was let in may take
   /// more than are left: then the next one waits.
-  void request_ended(const Usage& usage) noexcept override;
+  void request_ended(const engine::Usage& usage) noexcept override;
   void take_tokens(int64_t tokens, Clock::time_point now);
   void set_limits(const RateLimits& limits, Clock::time_point now);
   RateState state(Clock::time_point now) const;

@@ -23,9 +23,9 @@ void read_stop_sequences(RequestFields& fields, std::vector<std::string>& stop) 
     return fields.reject("stop_sequences", fmt::format("must be an array of at most {} strings", kStopsMax));
   for (size_t i = 0; i < value->size(); ++i) {
     const auto& text = (*value)[i];
-    if (!text.is_string() || text.get_ref<const std::string&>().size() > kStopBytesMax)
+    if (!text.is_string() || text.get_ref<const std::string&>().size() > engine::kStopBytesMax)
       return fields.reject(fmt::format("stop_sequences[{}]", i),
-                           fmt::format("must be a string of at most {} bytes", kStopBytesMax));
+                           fmt::format("must be a string of at most {} bytes", engine::kStopBytesMax));
     if (!text.get_ref<const std::string&>().empty()) stop.push_back(text);  // an empty one asks for nothing
   }
 }
@@ -95,19 +95,19 @@ Result<void> read_tool_choice(RequestContext& context, const ordered_json* choic
   chat.parallel_calls = !fields.boolean("disable_parallel_tool_use", false);
   const bool has_tools = !chat.input.tools.is_null();
   if (type == "tool") {
-    chat.tool_use = ToolUse::kRequired;
+    chat.tool_use = chat::ToolUse::kRequired;
     chat.tool_name = fields.string("name", "");
     const bool known = has_tools && std::ranges::any_of(chat.input.tools, [&](const auto& tool) {
                          return tool["function"]["name"] == chat.tool_name;
                        });
     if (!known) fields.reject("name", fmt::format("{} is none of the tools", quoted_value(chat.tool_name)));
   } else if (type == "any") {
-    chat.tool_use = ToolUse::kRequired;
+    chat.tool_use = chat::ToolUse::kRequired;
     if (!has_tools) fields.reject("type", "is \"any\", but there are no tools");
     // The only one there is: its name need not be left to the model.
     if (has_tools && chat.input.tools.size() == 1) chat.tool_name = chat.input.tools[0]["function"]["name"];
   } else if (type == "none") {
-    chat.tool_use = ToolUse::kNone;
+    chat.tool_use = chat::ToolUse::kNone;
   } else if (type != "auto") {
     fields.reject("type", fmt::format("must be \"auto\", \"any\", \"tool\" or \"none\", not {}", quoted_value(type)));
   }
@@ -120,7 +120,7 @@ Result<void> read_thinking(RequestContext& context, const ordered_json* thinking
     return invalid_field("thinking", fmt::format("must be an object, not {}", json_kind(*thinking)));
   RequestFields fields(context, *thinking, "thinking.");
   const std::string type = fields.string("type", "");
-  ReasoningOptions& options = request.chat.reasoning;
+  chat::ReasoningOptions& options = request.chat.reasoning;
   if (type == "enabled") {
     options.enabled = true;
     const auto budget = fields.optional_integer("budget_tokens", 1, kTokensMax);
@@ -142,8 +142,8 @@ Result<void> read_thinking(RequestContext& context, const ordered_json* thinking
   return fields.finish();
 }
 
-Result<void> read_output_config(RequestContext& context, const ordered_json* config, ReasoningOptions& options,
-                                AnswerForm& form) {
+Result<void> read_output_config(RequestContext& context, const ordered_json* config, chat::ReasoningOptions& options,
+                                chat::AnswerForm& form) {
   if (config == nullptr) return {};
   if (!config->is_object())
     return invalid_field("output_config", fmt::format("must be an object, not {}", json_kind(*config)));
@@ -262,7 +262,7 @@ Result<MessagesRequest> parse_messages(RequestContext& context, const ordered_js
   CAIRN_TRY(Conversation conversation, read_conversation(fields.get("system"), *messages));
   CAIRN_TRY(chat.input.tools, read_tools(context, fields.get("tools")));
   CAIRN_TRY_VOID(read_tool_choice(context, fields.get("tool_choice"), chat));
-  if (!conversation.prefill.empty() && chat.tool_use == ToolUse::kRequired)
+  if (!conversation.prefill.empty() && chat.tool_use == chat::ToolUse::kRequired)
     return invalid_field("tool_choice",
                          "wants an answer that begins with a call, but the last message has begun it with text");
   request.marks_cache = marks_cache(body);

@@ -205,16 +205,16 @@ TEST(MessagesRequest, ToolsOfAnthropicsServersAreLeftOutBesideOthers) {
 
 TEST(MessagesRequest, ToolChoiceIsAutoAnyToolOrNone) {
   const auto chat = [&](std::string_view choice) { return request_of(with_tools(choice)).chat; };
-  EXPECT_EQ(chat(R"({"type": "auto"})").tool_use, ToolUse::kAuto);
+  EXPECT_EQ(chat(R"({"type": "auto"})").tool_use, chat::ToolUse::kAuto);
   EXPECT_TRUE(chat(R"({"type": "auto"})").parallel_calls);
   EXPECT_FALSE(chat(R"({"type": "auto", "disable_parallel_tool_use": true})").parallel_calls);
-  EXPECT_EQ(chat(R"({"type": "none"})").tool_use, ToolUse::kNone);
-  EXPECT_EQ(chat(R"({"type": "any"})").tool_use, ToolUse::kRequired);
+  EXPECT_EQ(chat(R"({"type": "none"})").tool_use, chat::ToolUse::kNone);
+  EXPECT_EQ(chat(R"({"type": "any"})").tool_use, chat::ToolUse::kRequired);
   EXPECT_EQ(chat(R"({"type": "any"})").tool_name, "");
   EXPECT_EQ(
       request_of(R"({"tools": [{"name": "f", "input_schema": {}}], "tool_choice": {"type": "any"}})").chat.tool_name,
       "f");
-  EXPECT_EQ(chat(R"({"type": "tool", "name": "time"})").tool_use, ToolUse::kRequired);
+  EXPECT_EQ(chat(R"({"type": "tool", "name": "time"})").tool_use, chat::ToolUse::kRequired);
   EXPECT_EQ(chat(R"({"type": "tool", "name": "time"})").tool_name, "time");
   expect_request_refused(with_tools("\"any\""), "tool_choice", "must be an object, not a string");
   expect_request_refused(with_tools("{}"), "tool_choice.type", "must be");

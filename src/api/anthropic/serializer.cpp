@@ -22,26 +22,26 @@ std::string signature(const std::string& thinking) {
   return fmt::format("{:016x}{:016x}", hash64(thinking, kSeed), hash64(thinking, kSeed + 1));
 }
 
-std::string_view stop_reason(const ChatFinish& finish, const ResponseOptions& options) {
+std::string_view stop_reason(const chat::ChatFinish& finish, const ResponseOptions& options) {
   switch (finish.reason) {
-    case ChatFinishReason::kStop:
+    case chat::ChatFinishReason::kStop:
       return "end_turn";
-    case ChatFinishReason::kStopString:
+    case chat::ChatFinishReason::kStopString:
       return "stop_sequence";
-    case ChatFinishReason::kToolCalls:
+    case chat::ChatFinishReason::kToolCalls:
       return "tool_use";
-    case ChatFinishReason::kLength:
+    case chat::ChatFinishReason::kLength:
       if (finish.usage.completion_tokens < options.max_tokens) return "model_context_window_exceeded";
       break;
-    case ChatFinishReason::kCutCall:
-    case ChatFinishReason::kRepetition:
-    case ChatFinishReason::kCancelled:
+    case chat::ChatFinishReason::kCutCall:
+    case chat::ChatFinishReason::kRepetition:
+    case chat::ChatFinishReason::kCancelled:
       break;
   }
   return "max_tokens";
 }
 
-ordered_json usage_json(const Usage& usage, int32_t reasoning_tokens) {
+ordered_json usage_json(const engine::Usage& usage, int32_t reasoning_tokens) {
   return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens - usage.cache_write_tokens},
           {"cache_creation_input_tokens", usage.cache_write_tokens},
           {"cache_read_input_tokens", usage.cached_tokens},
@@ -73,9 +73,9 @@ std::string MessagesSerializer::begin_block(Block block) {
   open_ = std::move(block);
   if (!options_.stream) return bytes;
   ordered_json shown;
-  if (open_->kind == PartKind::kContent) {
+  if (open_->kind == chat::PartKind::kContent) {
     shown = {{"type", "text"}, {"text", ""}};
-  } else if (open_->kind == PartKind::kReasoning) {
+  } else if (open_->kind == chat::PartKind::kReasoning) {
     shown = {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}};
   } else {
     shown = {{"type", "tool_use"}, {"id", open_->id}, {"name", open_->name}, {"input", ordered_json::object()}};
@@ -83,16 +83,16 @@ std::string MessagesSerializer::begin_block(Block block) {
   return bytes + event_text({{"type", "content_block_start"}, {"index", index_}, {"content_block", std::move(shown)}});
 }
 
-std::string MessagesSerializer::add(PartKind kind, const std::string& text) {
+std::string MessagesSerializer::add(chat::PartKind kind, const std::string& text) {
   if (text.empty()) return {};
   std::string bytes;
   if (!open_ || open_->kind != kind) bytes = begin_block({.kind = kind, .text = {}, .id = {}, .name = {}});
   open_->text += text;
-  if (!options_.stream || (kind == PartKind::kReasoning && !options_.shows_thinking)) return bytes;
+  if (!options_.stream || (kind == chat::PartKind::kReasoning && !options_.shows_thinking)) return bytes;
   ordered_json delta;
-  if (kind == PartKind::kContent) {
+  if (kind == chat::PartKind::kContent) {
     delta = {{"type", "text_delta"}, {"text", text}};
-  } else if (kind == PartKind::kReasoning) {
+  } else if (kind == chat::PartKind::kReasoning) {
     delta = {{"type", "thinking_delta"}, {"thinking", text}};
   } else {
     delta = {{"type", "input_json_delta"}, {"partial_json", text}};
@@ -105,15 +105,15 @@ std::string MessagesSerializer::end_block() {
   const Block block = *std::exchange(open_, std::nullopt);
   std::string bytes;
   if (options_.stream) {
-    if (block.kind == PartKind::kReasoning) {
+    if (block.kind == chat::PartKind::kReasoning) {
       bytes = event_text({{"type", "content_block_delta"},
                           {"index", index_},
                           {"delta", {{"type", "signature_delta"}, {"signature", signature(block.text)}}}});
     }
     bytes += event_text({{"type", "content_block_stop"}, {"index", index_}});
-  } else if (block.kind == PartKind::kContent) {
+  } else if (block.kind == chat::PartKind::kContent) {
     content_.push_back({{"type", "text"}, {"text", block.text}});
-  } else if (block.kind == PartKind::kReasoning) {
+  } else if (block.kind == chat::PartKind::kReasoning) {
     content_.push_back({{"type", "thinking"},
                         {"thinking", options_.shows_thinking ? block.text : ""},
                         {"signature", signature(block.text)}});
@@ -126,23 +126,23 @@ std::string MessagesSerializer::end_block() {
   return bytes;
 }
 
-std::string MessagesSerializer::parts(int, std::span<const Part> parts, const TokenEvent*) {
+std::string MessagesSerializer::parts(int, std::span<const chat::Part> parts, const engine::TokenEvent*) {
   std::string bytes;
   if (!options_.answers) return bytes;
-  for (const Part& part : parts) {
+  for (const chat::Part& part : parts) {
     switch (part.kind) {
-      case PartKind::kContent:
-      case PartKind::kReasoning:
+      case chat::PartKind::kContent:
+      case chat::PartKind::kReasoning:
         bytes += add(part.kind, part.text);
         break;
-      case PartKind::kCallBegin:
-        bytes += begin_block({.kind = PartKind::kCallBegin, .text = {}, .id = part.id, .name = part.text});
+      case chat::PartKind::kCallBegin:
+        bytes += begin_block({.kind = chat::PartKind::kCallBegin, .text = {}, .id = part.id, .name = part.text});
         break;
-      case PartKind::kArguments:
-        bytes += add(PartKind::kCallBegin, part.text);
+      case chat::PartKind::kArguments:
+        bytes += add(chat::PartKind::kCallBegin, part.text);
         break;
-      case PartKind::kCallEnd:
-        if (part.state != CallState::kWhole && !options_.stream) open_->become_text(part.text);
+      case chat::PartKind::kCallEnd:
+        if (part.state != chat::CallState::kWhole && !options_.stream) open_->become_text(part.text);
         bytes += end_block();
         break;
     }
@@ -150,9 +150,9 @@ std::string MessagesSerializer::parts(int, std::span<const Part> parts, const To
   return bytes;
 }
 
-std::string MessagesSerializer::finish(int, ChatFinish&& finish) {
+std::string MessagesSerializer::finish(int, chat::ChatFinish&& finish) {
   stop_["stop_reason"] = options_.answers ? stop_reason(finish, options_) : "max_tokens";
-  if (options_.answers && finish.reason == ChatFinishReason::kStopString) stop_["stop_sequence"] = finish.stop;
+  if (options_.answers && finish.reason == chat::ChatFinishReason::kStopString) stop_["stop_sequence"] = finish.stop;
   if (!options_.answers) finish.usage.completion_tokens = finish.reasoning_tokens = 0;
   if (!options_.marks_cache) finish.usage.cache_write_tokens = 0;
   usage_ = usage_json(finish.usage, finish.reasoning_tokens);

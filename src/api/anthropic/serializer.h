@@ -33,26 +33,26 @@ class MessagesSerializer final : public ChatSerializer {
   bool streams() const override { return options_.stream; }
   net::StreamFormat stream_format() const override;
   std::string begin() override;
-  std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
-  std::string finish(int choice, ChatFinish&& finish) override;
+  std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) override;
+  std::string finish(int choice, chat::ChatFinish&& finish) override;
   std::string done() override;
   std::string failure(const Error& error) override;
 
  private:
   struct Block {
-    PartKind kind;     // kContent, kReasoning or kCallBegin
-    std::string text;  // or the call's arguments
+    chat::PartKind kind;  // kContent, kReasoning or kCallBegin
+    std::string text;     // or the call's arguments
     std::string id;
     std::string name;
 
     void become_text(std::string text_of_call) {
-      kind = PartKind::kContent;
+      kind = chat::PartKind::kContent;
       text = std::move(text_of_call);
     }
   };
   nlohmann::ordered_json message(nlohmann::ordered_json content, nlohmann::ordered_json usage) const;
   /// What goes on with `kind`; begins a block if another kind is open.
-  std::string add(PartKind kind, const std::string& text);
+  std::string add(chat::PartKind kind, const std::string& text);
   std::string begin_block(Block block);
   std::string end_block();
 

@@ -15,12 +15,13 @@ class Script {
     bytes_ = serializer_.begin();
   }
 
-  Script& say(const std::vector<Part>& parts) {
+  Script& say(const std::vector<chat::Part>& parts) {
     bytes_ += serializer_.parts(0, parts, nullptr);
     return *this;
   }
-  Script& finish(ChatFinishReason end, std::string stop = "", Usage usage = {10, 4, 3}, int32_t reasoning_tokens = 0) {
-    ChatFinish finish;
+  Script& finish(chat::ChatFinishReason end, std::string stop = "", engine::Usage usage = {10, 4, 3},
+                 int32_t reasoning_tokens = 0) {
+    chat::ChatFinish finish;
     finish.reason = end;
     finish.stop = std::move(stop);
     finish.usage = usage;
@@ -68,14 +69,14 @@ class Script {
   std::string bytes_;
 };
 
-Part part(PartKind kind, std::string_view said, std::string_view id = "") {
-  return {kind, std::string(said), 0, std::string(id), CallState::kWhole};
+chat::Part part(chat::PartKind kind, std::string_view said, std::string_view id = "") {
+  return {kind, std::string(said), 0, std::string(id), chat::CallState::kWhole};
 }
-Part text(std::string_view said) { return part(PartKind::kContent, said); }
-Part thought(std::string_view said) { return part(PartKind::kReasoning, said); }
-Part call(std::string_view name, std::string_view id) { return part(PartKind::kCallBegin, name, id); }
-Part arguments(std::string_view said) { return part(PartKind::kArguments, said); }
-Part call_end() { return part(PartKind::kCallEnd, ""); }
+chat::Part text(std::string_view said) { return part(chat::PartKind::kContent, said); }
+chat::Part thought(std::string_view said) { return part(chat::PartKind::kReasoning, said); }
+chat::Part call(std::string_view name, std::string_view id) { return part(chat::PartKind::kCallBegin, name, id); }
+chat::Part arguments(std::string_view said) { return part(chat::PartKind::kArguments, said); }
+chat::Part call_end() { return part(chat::PartKind::kCallEnd, ""); }
 
 const std::string kStart =
     R"(message_start {"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,)"
@@ -90,7 +91,7 @@ std::string delta_event(std::string_view reason, int thinking = 0) {
 
 TEST(MessagesSerializer, StreamsTextAsOneBlock) {
   Script script({.stream = true});
-  script.say({text("Hel")}).say({}).say({text("lo")}).finish(ChatFinishReason::kStop);
+  script.say({text("Hel")}).say({}).say({text("lo")}).finish(chat::ChatFinishReason::kStop);
   EXPECT_THAT(script.events(),
               testing::ElementsAre(kStart, "ping", R"(content_block_start 0 {"type":"text","text":""})",
                                    R"(content_block_delta 0 {"type":"text_delta","text":"Hel"})",
@@ -102,7 +103,7 @@ TEST(MessagesSerializer, StreamsThinkingTextAndCallsAsBlocksInTurn) {
   Script script({.stream = true});
   script.say({thought("Hm"), thought(".")}).say({text("I look."), call("weather", "t1"), arguments("{\"city\":")});
   script.say({arguments("\"Oslo\"}"), call_end(), call("time", "t2"), arguments("{}"), call_end()});
-  script.finish(ChatFinishReason::kToolCalls, "", {10, 4, 3}, 2);
+  script.finish(chat::ChatFinishReason::kToolCalls, "", {10, 4, 3}, 2);
   const auto events = script.events();
   ASSERT_EQ(events.size(), 19u);
   EXPECT_THAT(events[5],
@@ -125,17 +126,17 @@ TEST(MessagesSerializer, StreamsThinkingTextAndCallsAsBlocksInTurn) {
 }
 
 TEST(MessagesSerializer, ACallThatIsNotWholeIsATextInAWholeAnswerAndRawInAStream) {
-  const Part cut{PartKind::kCallEnd, "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Os", 0, "",
-                 CallState::kCut};
-  const std::vector<Part> parts = {text("I look."), call("weather", "t1"), arguments("{\"city\": \"Os"), cut};
+  const chat::Part cut{chat::PartKind::kCallEnd, "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Os", 0,
+                       "", chat::CallState::kCut};
+  const std::vector<chat::Part> parts = {text("I look."), call("weather", "t1"), arguments("{\"city\": \"Os"), cut};
   Script whole({});
-  whole.say(parts).finish(ChatFinishReason::kCutCall);
+  whole.say(parts).finish(chat::ChatFinishReason::kCutCall);
   EXPECT_EQ(whole.body()["content"],
             ordered_json::array({{{"type", "text"}, {"text", "I look."}}, {{"type", "text"}, {"text", cut.text}}}));
   EXPECT_EQ(whole.body()["stop_reason"], "max_tokens");
 
   Script streamed({.stream = true});
-  streamed.say(parts).finish(ChatFinishReason::kCutCall);
+  streamed.say(parts).finish(chat::ChatFinishReason::kCutCall);
   const auto events = streamed.events();
   EXPECT_THAT(
       std::vector(events.begin() + 5, events.end()),
@@ -145,16 +146,16 @@ TEST(MessagesSerializer, ACallThatIsNotWholeIsATextInAWholeAnswerAndRawInAStream
 
   // Arguments that are whole, and no object.
   Script list({});
-  list.say({call("weather", "t1"), arguments("[1]"), call_end()}).finish(ChatFinishReason::kToolCalls);
+  list.say({call("weather", "t1"), arguments("[1]"), call_end()}).finish(chat::ChatFinishReason::kToolCalls);
   EXPECT_EQ(list.body()["content"][0], ordered_json({{"type", "text"}, {"text", "weather [1]"}}));
 }
 
 TEST(MessagesSerializer, EmptyAnswersHaveNoBlocks) {
   Script streamed({.stream = true});
-  streamed.say({}).say({text("")}).finish(ChatFinishReason::kStop);
+  streamed.say({}).say({text("")}).finish(chat::ChatFinishReason::kStop);
   EXPECT_THAT(streamed.events(), testing::ElementsAre(kStart, "ping", delta_event("end_turn"), "message_stop"));
   Script whole({});
-  whole.finish(ChatFinishReason::kStop);
+  whole.finish(chat::ChatFinishReason::kStop);
   EXPECT_EQ(whole.body()["content"], ordered_json::array());
 }
 
@@ -162,7 +163,7 @@ TEST(MessagesSerializer, AWholeAnswerHasTheSameBlocks) {
   Script script({});
   script.say({thought("Hm"), text("I "), text("look."), call("weather", "t1"), arguments("{\"city\": "),
               arguments("\"Oslo\"}"), call_end()});
-  script.finish(ChatFinishReason::kToolCalls, "", {10, 4, 3}, 1);
+  script.finish(chat::ChatFinishReason::kToolCalls, "", {10, 4, 3}, 1);
   ordered_json body = script.body();
   const auto signature = body["content"][0]["signature"].get<std::string>();
   EXPECT_EQ(signature.size(), 32u);
@@ -175,44 +176,44 @@ TEST(MessagesSerializer, AWholeAnswerHasTheSameBlocks) {
     "usage": {"input_tokens": 7, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 3, "output_tokens": 4,
               "output_tokens_details": {"thinking_tokens": 1}}})"));
   Script again({});
-  again.say({thought("Hm")}).finish(ChatFinishReason::kStop);
+  again.say({thought("Hm")}).finish(chat::ChatFinishReason::kStop);
   EXPECT_EQ(again.body()["content"][0]["signature"], signature);
   Script other({});
-  other.say({thought("Hm!")}).finish(ChatFinishReason::kStop);
+  other.say({thought("Hm!")}).finish(chat::ChatFinishReason::kStop);
   EXPECT_NE(other.body()["content"][0]["signature"], signature);
 }
 
 TEST(MessagesSerializer, ThinkingMayBeOmittedButForItsSignature) {
   Script streamed({.stream = true, .shows_thinking = false});
-  streamed.say({thought("Hm"), thought("."), text("Yes")}).finish(ChatFinishReason::kStop);
+  streamed.say({thought("Hm"), thought("."), text("Yes")}).finish(chat::ChatFinishReason::kStop);
   const auto events = streamed.events();
   ASSERT_EQ(events.size(), 10u);
   EXPECT_THAT(events[2], testing::StartsWith("content_block_start 0"));
   EXPECT_THAT(events[3], testing::HasSubstr("signature_delta"));
   EXPECT_EQ(events[4], "content_block_stop 0");
   Script whole({.shows_thinking = false});
-  whole.say({thought("Hm."), text("Yes")}).finish(ChatFinishReason::kStop);
+  whole.say({thought("Hm."), text("Yes")}).finish(chat::ChatFinishReason::kStop);
   EXPECT_EQ(whole.body()["content"][0]["thinking"], "");
   EXPECT_EQ(whole.body()["content"].size(), 2u);
 }
 
 TEST(MessagesSerializer, SaysWhyItStopped) {
-  const auto stopped = [](ChatFinishReason end, int tokens = 4, const std::string& stop = "") {
+  const auto stopped = [](chat::ChatFinishReason end, int tokens = 4, const std::string& stop = "") {
     Script script({});
     const ordered_json body = script.finish(end, stop, {10, tokens, 0}).body();
     return ordered_json{body["stop_reason"], body["stop_sequence"]};
   };
-  EXPECT_EQ(stopped(ChatFinishReason::kStop), (ordered_json{"end_turn", nullptr}));
-  EXPECT_EQ(stopped(ChatFinishReason::kStopString, 4, "END"), (ordered_json{"stop_sequence", "END"}));
-  EXPECT_EQ(stopped(ChatFinishReason::kToolCalls), (ordered_json{"tool_use", nullptr}));
-  EXPECT_EQ(stopped(ChatFinishReason::kLength, 8), (ordered_json{"max_tokens", nullptr}));
-  EXPECT_EQ(stopped(ChatFinishReason::kLength, 7), (ordered_json{"model_context_window_exceeded", nullptr}));
-  EXPECT_EQ(stopped(ChatFinishReason::kRepetition), (ordered_json{"max_tokens", nullptr}));
+  EXPECT_EQ(stopped(chat::ChatFinishReason::kStop), (ordered_json{"end_turn", nullptr}));
+  EXPECT_EQ(stopped(chat::ChatFinishReason::kStopString, 4, "END"), (ordered_json{"stop_sequence", "END"}));
+  EXPECT_EQ(stopped(chat::ChatFinishReason::kToolCalls), (ordered_json{"tool_use", nullptr}));
+  EXPECT_EQ(stopped(chat::ChatFinishReason::kLength, 8), (ordered_json{"max_tokens", nullptr}));
+  EXPECT_EQ(stopped(chat::ChatFinishReason::kLength, 7), (ordered_json{"model_context_window_exceeded", nullptr}));
+  EXPECT_EQ(stopped(chat::ChatFinishReason::kRepetition), (ordered_json{"max_tokens", nullptr}));
 }
 
 TEST(MessagesSerializer, NoAnswerIsWantedWithMaxTokensNought) {
   Script script({.answers = false});
-  const ordered_json body = script.say({text("x")}).finish(ChatFinishReason::kStop).body();
+  const ordered_json body = script.say({text("x")}).finish(chat::ChatFinishReason::kStop).body();
   EXPECT_EQ(body["content"], ordered_json::array());
   EXPECT_EQ(body["stop_reason"], "max_tokens");
   EXPECT_EQ(body["usage"]["output_tokens"], 0);
@@ -220,7 +221,7 @@ TEST(MessagesSerializer, NoAnswerIsWantedWithMaxTokensNought) {
 
 TEST(MessagesSerializer, BadArgumentsOfACallAreNoReasonToFail) {
   Script script({});
-  script.say({call("f", "t1"), arguments("{\"a\": \"\xff")}).finish(ChatFinishReason::kLength);
+  script.say({call("f", "t1"), arguments("{\"a\": \"\xff")}).finish(chat::ChatFinishReason::kLength);
   EXPECT_EQ(script.body()["content"][0], ordered_json({{"type", "text"}, {"text", "f {\"a\": \"\xEF\xBF\xBD"}}));
 }
 

@@ -6,7 +6,7 @@
 
 namespace cairn::api {
 
-ChatOutput::ChatOutput(std::unique_ptr<ChatSerializer> serializer, const OutputContext& context, int choices,
+ChatOutput::ChatOutput(std::unique_ptr<ChatSerializer> serializer, const chat::OutputContext& context, int choices,
                        TurnRecorder keep, StoreRunner store_runner)
     : serializer_(std::move(serializer)), recorder_(std::move(keep)), store_runner_(std::move(store_runner)) {
   readers_.reserve(static_cast<size_t>(choices));
@@ -16,22 +16,22 @@ ChatOutput::ChatOutput(std::unique_ptr<ChatSerializer> serializer, const OutputC
 std::string ChatOutput::begin() {
   std::string bytes = serializer_->begin();
   for (size_t i = 0; i < readers_.size(); ++i) {
-    const std::span<const Part> parts = readers_[i].begin();
+    const std::span<const chat::Part> parts = readers_[i].begin();
     if (!parts.empty()) bytes += serializer_->parts(static_cast<int>(i), parts, nullptr);
   }
   return bytes;
 }
 
-std::string ChatOutput::token(int index, TokenEvent&& event) {
+std::string ChatOutput::token(int index, engine::TokenEvent&& event) {
   return serializer_->parts(index, readers_[static_cast<size_t>(index)].token(event), &event);
 }
 
-std::string ChatOutput::finish(int index, Finish&& finish) {
-  AnswerReader& reader = readers_[static_cast<size_t>(index)];
+std::string ChatOutput::finish(int index, engine::Finish&& finish) {
+  chat::AnswerReader& reader = readers_[static_cast<size_t>(index)];
   std::string bytes;
-  if (const std::span<const Part> parts = reader.finish(finish); !parts.empty())
+  if (const std::span<const chat::Part> parts = reader.finish(finish); !parts.empty())
     bytes = serializer_->parts(index, parts, nullptr);
-  ChatFinish chat = reader.result(std::move(finish));
+  chat::ChatFinish chat = reader.result(std::move(finish));
   if (recorder_ && reader.ended_by_itself(chat)) {
     if (auto work = recorder_(reader, chat.turn)) to_store_.push_back(std::move(work));
   }

@@ -23,12 +23,12 @@ class ChatSerializer {
   virtual void on_start(std::function<void()> /*cancel*/) {}
   virtual bool finishes_cancelled() const { return false; }
   virtual std::string begin() = 0;
-  virtual std::string prefill(int /*choice*/, const PrefillProgress& /*progress*/) { return {}; }
+  virtual std::string prefill(int /*choice*/, const engine::PrefillProgress& /*progress*/) { return {}; }
   /// What became certain with `event`; null: at the beginning, for what was forced, and at the end. Every call's begin
   /// has an id. Called for every token, also with no parts.
-  virtual std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) = 0;
+  virtual std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) = 0;
   /// `finish.turn` holds all parts of the choice again.
-  virtual std::string finish(int choice, ChatFinish&& finish) = 0;
+  virtual std::string finish(int choice, chat::ChatFinish&& finish) = 0;
   /// Like ResponseSerializer::settle, but returns the work instead of doing it; empty: there is none. The caller may
   /// run it on any thread.
   virtual std::function<void()> settle(const Error* /*error*/) { return {}; }
@@ -38,15 +38,15 @@ class ChatSerializer {
 
 /// Told once per choice that ended by itself, for exact replay. Gives what is still to be done where it may wait for a
 /// disk; empty: nothing.
-using TurnRecorder = std::function<std::function<void()>(const AnswerReader& reader, const ChatTurn& turn)>;
+using TurnRecorder = std::function<std::function<void()>(const chat::AnswerReader& reader, const chat::ChatTurn& turn)>;
 /// Runs what may wait for a disk, later and elsewhere.
 using StoreRunner = std::function<void(std::function<void()> work)>;
 
 class ChatOutput final : public ResponseSerializer {
  public:
   /// Without a `store_runner`, what is to be stored is stored at once.
-  ChatOutput(std::unique_ptr<ChatSerializer> serializer, const OutputContext& context, int choices, TurnRecorder keep,
-             StoreRunner store_runner = {});
+  ChatOutput(std::unique_ptr<ChatSerializer> serializer, const chat::OutputContext& context, int choices,
+             TurnRecorder keep, StoreRunner store_runner = {});
 
   bool streams() const override { return serializer_->streams(); }
   net::StreamFormat stream_format() const override { return serializer_->stream_format(); }
@@ -54,11 +54,11 @@ class ChatOutput final : public ResponseSerializer {
   void on_start(std::function<void()> cancel) override { serializer_->on_start(std::move(cancel)); }
   bool finishes_cancelled() const override { return serializer_->finishes_cancelled(); }
   std::string begin() override;
-  std::string prefill(int choice, const PrefillProgress& progress) override {
+  std::string prefill(int choice, const engine::PrefillProgress& progress) override {
     return serializer_->prefill(choice, progress);
   }
-  std::string token(int choice, TokenEvent&& event) override;
-  std::string finish(int choice, Finish&& finish) override;
+  std::string token(int choice, engine::TokenEvent&& event) override;
+  std::string finish(int choice, engine::Finish&& finish) override;
   bool settle(const Error* error, std::function<void()> ready) override;
   std::string done() override { return serializer_->done(); }
   std::string failure(const Error& error) override { return serializer_->failure(error); }
@@ -68,7 +68,7 @@ class ChatOutput final : public ResponseSerializer {
   TurnRecorder recorder_;
   StoreRunner store_runner_;
   std::vector<std::function<void()>> to_store_;
-  std::vector<AnswerReader> readers_;  // of the choices
+  std::vector<chat::AnswerReader> readers_;  // of the choices
 };
 
 }  // namespace cairn::api

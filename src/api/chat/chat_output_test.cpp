@@ -15,13 +15,13 @@ class SerializerLog final : public ChatSerializer {
   explicit SerializerLog(std::vector<std::string>& told) : told_(told) {}
   bool streams() const override { return true; }
   std::string begin() override { return "begin "; }
-  std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override {
+  std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) override {
     std::string text = std::to_string(choice) + (event == nullptr ? " without a token:" : ":");
-    for (const Part& part : parts) text += " " + part.text;
+    for (const chat::Part& part : parts) text += " " + part.text;
     told_.push_back(text);
     return "parts ";
   }
-  std::string finish(int choice, ChatFinish&& finish) override {
+  std::string finish(int choice, chat::ChatFinish&& finish) override {
     told_.push_back(std::to_string(choice) + " ends: " + finish.turn.content);
     return "finish ";
   }
@@ -34,20 +34,20 @@ class SerializerLog final : public ChatSerializer {
 
 TEST(ChatOutput, TellsTheSerializerOfEveryTokenAndStoresWholeTurnsAtTheEnd) {
   std::vector<std::string> told, stored;
-  const TurnRecorder recorder = [&](const AnswerReader&, const ChatTurn& turn) {
+  const TurnRecorder recorder = [&](const chat::AnswerReader&, const chat::ChatTurn& turn) {
     return [&stored, content = turn.content] { stored.push_back(content); };
   };
-  OutputContext context;
-  context.format = {ToolFormat::kHermes, ReasoningFormat::kThink};
+  chat::OutputContext context;
+  context.format = {chat::ToolFormat::kHermes, chat::ReasoningFormat::kThink};
   ChatOutput output(std::make_unique<SerializerLog>(told), context, 2, recorder);
   EXPECT_EQ(output.begin(), "begin ");
   for (const int choice : {0, 1}) {
-    TokenEvent event;
+    engine::TokenEvent event;
     event.token = TokenId{1};
     event.text = choice == 0 ? "Yes" : "No";
     EXPECT_EQ(output.token(choice, std::move(event)), "parts ");
-    Finish finish;
-    finish.reason = choice == 0 ? FinishReason::kStop : FinishReason::kLength;
+    engine::Finish finish;
+    finish.reason = choice == 0 ? engine::FinishReason::kStop : engine::FinishReason::kLength;
     finish.text = ".";
     EXPECT_EQ(output.finish(choice, std::move(finish)), "parts finish ");
   }
@@ -60,8 +60,8 @@ TEST(ChatOutput, TellsTheSerializerOfEveryTokenAndStoresWholeTurnsAtTheEnd) {
 
 TEST(ChatOutput, BeginsWithWhatIsForcedOnTheModel) {
   std::vector<std::string> told;
-  OutputContext context;
-  context.format = {ToolFormat::kHermes, ReasoningFormat::kThink};
+  chat::OutputContext context;
+  context.format = {chat::ToolFormat::kHermes, chat::ReasoningFormat::kThink};
   context.tools = nlohmann::ordered_json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
   context.forced_prefix = "<tool_call>\n{\"name\": \"f\", \"arguments\":";
   ChatOutput output(std::make_unique<SerializerLog>(told), context, 1, {});

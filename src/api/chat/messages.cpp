@@ -299,12 +299,12 @@ void read_function_call(RequestFields& fields, bool has_functions, ChatRequest& 
     return;
   }
   if (*choice == "none") {
-    request.tool_use = ToolUse::kNone;
+    request.tool_use = chat::ToolUse::kNone;
     return;
   }
   if (!choice->is_object() || !is_nonempty_string(*choice, "name"))
     return fields.reject("function_call", "must be \"none\", \"auto\" or {\"name\": ...}");
-  request.tool_use = ToolUse::kRequired;
+  request.tool_use = chat::ToolUse::kRequired;
   request.tool_name = (*choice)["name"];
   const bool known =
       std::ranges::any_of(tools, [&](const auto& tool) { return tool["function"]["name"] == request.tool_name; });
@@ -360,7 +360,7 @@ void read_tool_choice(RequestFields& fields, ChatRequest& request) {
     if (function == choice->end() || !function->is_object() || !function->contains("name") ||
         !(*function)["name"].is_string())
       return fields.reject("tool_choice.function.name", "is missing or not a string");
-    request.tool_use = ToolUse::kRequired;
+    request.tool_use = chat::ToolUse::kRequired;
     request.tool_name = (*function)["name"];
     const bool known =
         std::ranges::any_of(tools, [&](const auto& tool) { return tool["function"]["name"] == request.tool_name; });
@@ -368,9 +368,9 @@ void read_tool_choice(RequestFields& fields, ChatRequest& request) {
       fields.reject("tool_choice.function.name",
                     fmt::format("{} is none of the tools", quoted_value((*function)["name"])));
   } else if (*choice == "none") {
-    request.tool_use = ToolUse::kNone;
+    request.tool_use = chat::ToolUse::kNone;
   } else if (*choice == "required") {
-    request.tool_use = ToolUse::kRequired;
+    request.tool_use = chat::ToolUse::kRequired;
     if (tools.is_null()) fields.reject("tool_choice", "is \"required\", but there are no tools");
   } else if (*choice != "auto") {
     fields.reject("tool_choice",
@@ -402,8 +402,8 @@ void take_prefill(ordered_json& messages, std::string& prefill) {
 
 }  // namespace
 
-ChatInput read_chat_input(RequestFields& fields, std::string& prefill, ordered_json functions) {
-  ChatInput input;
+chat::ChatInput read_chat_input(RequestFields& fields, std::string& prefill, ordered_json functions) {
+  chat::ChatInput input;
   input.messages = read_messages(fields);
   input.tools = read_tools(fields);
   if (!functions.is_null()) {
@@ -426,7 +426,7 @@ ChatInput read_chat_input(RequestFields& fields, std::string& prefill, ordered_j
   return input;
 }
 
-bool set_effort(std::string_view effort, ReasoningOptions& reasoning) {
+bool set_effort(std::string_view effort, chat::ReasoningOptions& reasoning) {
   static constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", "medium",
                                                                "high", "xhigh",   "max"};
   if (std::ranges::find(kEfforts, effort) == kEfforts.end()) return false;
@@ -440,7 +440,7 @@ namespace {
 constexpr std::string_view kEffortNames = "must be one of none, minimal, low, medium, high, xhigh, max, not {}";
 
 // OpenRouter's {"effort", "enabled", "max_tokens"}; Responses has an object of this name, too.
-void read_reasoning_object(RequestFields& fields, const ordered_json& object, ReasoningOptions& reasoning) {
+void read_reasoning_object(RequestFields& fields, const ordered_json& object, chat::ReasoningOptions& reasoning) {
   if (const auto effort = object.find("effort"); effort != object.end() && !effort->is_null()) {
     if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning))
       fields.reject("reasoning.effort", fmt::format(kEffortNames, quoted_value(*effort)));
@@ -453,7 +453,7 @@ void read_reasoning_object(RequestFields& fields, const ordered_json& object, Re
 
 }  // namespace
 
-void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning) {
+void read_thinking_objects(RequestFields& fields, chat::ReasoningOptions& reasoning) {
   // An object of the field, or null; a switch and an effort are read here.
   const auto object_of = [&](std::string_view name) -> const ordered_json* {
     const ordered_json* value = fields.get(name);
@@ -481,7 +481,7 @@ void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning) {
 namespace {
 
 // `reasoning_format`, which llama.cpp has: where an answer's thinking stands.
-void read_reasoning_format(RequestFields& fields, ReasoningOptions& reasoning) {
+void read_reasoning_format(RequestFields& fields, chat::ReasoningOptions& reasoning) {
   const std::string format = fields.string("reasoning_format", "auto");
   reasoning.as_content = format == "none";
   if (format == "deepseek-legacy") {
@@ -494,7 +494,7 @@ void read_reasoning_format(RequestFields& fields, ReasoningOptions& reasoning) {
 
 }  // namespace
 
-void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning) {
+void read_reasoning(RequestFields& fields, chat::ReasoningOptions& reasoning) {
   if (const ordered_json* effort = fields.get("reasoning_effort")) {
     if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning)) {
       fields.reject("reasoning_effort", fmt::format(kEffortNames, quoted_value(*effort)));

@@ -40,7 +40,8 @@ void read_template_variables(RequestFields& fields, nlohmann::ordered_json& vari
 /// messages, unless `continue_final_message` is false, or, where it is not said, `add_generation_prompt` is false or
 /// there are tools.
 /// `functions`, if not null, are the tools.
-ChatInput read_chat_input(RequestFields& fields, std::string& prefill, nlohmann::ordered_json functions = nullptr);
+chat::ChatInput read_chat_input(RequestFields& fields, std::string& prefill,
+                                nlohmann::ordered_json functions = nullptr);
 /// `tool_choice`, also in other forms (tool_forms.h), and `parallel_tool_calls`; "allowed_tools" leaves only those.
 void read_tool_choice(RequestFields& fields, ChatRequest& request);
 /// `function_call`, which is tool_choice for `functions`: "none", "auto" or {"name"}.
@@ -48,11 +49,11 @@ void read_function_call(RequestFields& fields, bool has_functions, ChatRequest& 
 /// `tool_call_parsing`: "strict" or "lenient". Done by read_tool_choice.
 void read_tool_call_parsing(RequestFields& fields, ChatRequest& request);
 /// `reasoning_effort`, `thinking_budget` (and llama.cpp's names for it), `enable_thinking` and `reasoning_format`.
-void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning);
+void read_reasoning(RequestFields& fields, chat::ReasoningOptions& reasoning);
 /// `reasoning` ({"effort", "enabled"}) and `thinking` ({"type", "budget_tokens"}), as other servers have them on chat;
 /// each may be true, false or an effort as well.
-void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning);
+void read_thinking_objects(RequestFields& fields, chat::ReasoningOptions& reasoning);
 /// "none" switches thinking off; false: no such effort.
-bool set_effort(std::string_view effort, ReasoningOptions& reasoning);
+bool set_effort(std::string_view effort, chat::ReasoningOptions& reasoning);
 
 }  // namespace cairn::api

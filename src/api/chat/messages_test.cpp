@@ -149,7 +149,7 @@ TEST(ReadChatInput, ALastAnswerIsTheBeginningOfTheNext) {
   const auto read_input = [](ordered_json body) {
     RequestContext context;
     RequestFields fields(context, body);
-    std::pair<ChatInput, std::string> made;
+    std::pair<chat::ChatInput, std::string> made;
     made.first = read_chat_input(fields, made.second);
     const auto done = fields.finish();
     EXPECT_TRUE(done.has_value()) << done.error().text();
@@ -247,15 +247,15 @@ TEST(ReadTools, AreFunctionsWithNames) {
 TEST(ReadTools, TheChoiceIsAWordOrAName) {
   const ordered_json tools = {function("a"), function("b")};
   const auto with = [&](const ordered_json& choice) { return ordered_json{{"tools", tools}, {"tool_choice", choice}}; };
-  EXPECT_EQ(choose(with("auto")).request.tool_use, ToolUse::kAuto);
-  EXPECT_EQ(choose(with("none")).request.tool_use, ToolUse::kNone);
-  EXPECT_EQ(choose(with("required")).request.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(choose(with("auto")).request.tool_use, chat::ToolUse::kAuto);
+  EXPECT_EQ(choose(with("none")).request.tool_use, chat::ToolUse::kNone);
+  EXPECT_EQ(choose(with("required")).request.tool_use, chat::ToolUse::kRequired);
   const auto named = choose(with({{"type", "function"}, {"function", {{"name", "b"}}}}));
-  EXPECT_EQ(named.request.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(named.request.tool_use, chat::ToolUse::kRequired);
   EXPECT_EQ(named.request.tool_name, "b");
   EXPECT_EQ(refused_at(with({{"type", "function"}, {"function", {{"name", "c"}}}})), "tool_choice.function.name");
   EXPECT_EQ(refused_at(with({{"type", 5}})), "tool_choice");
-  EXPECT_EQ(choose(with("any")).request.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(choose(with("any")).request.tool_use, chat::ToolUse::kRequired);
   EXPECT_EQ(choose(with({{"type", "function"}, {"name", "b"}})).request.tool_name, "b");
   EXPECT_EQ(refused_at(with("some")), "tool_choice");
   EXPECT_EQ(refused_at({{"tool_choice", "required"}}), "tool_choice");
@@ -266,7 +266,7 @@ TEST(ReadReasoning, EffortsAndBudgets) {
   const auto read = [](const ordered_json& body) {
     RequestContext context;
     RequestFields fields(context, body);
-    ReasoningOptions options;
+    chat::ReasoningOptions options;
     read_reasoning(fields, options);
     EXPECT_EQ(fields.finish().has_value(), !body.contains("bad"));
     return options;

@@ -57,19 +57,20 @@ ordered_json conversation() {
 }
 
 struct Model {
-  std::unique_ptr<Tokenizer> tokenizer;
-  ChatTemplate chat_template;
-  OutputFormat format;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
+  chat::ChatTemplate chat_template;
+  chat::OutputFormat format;
 
   explicit Model(const std::string& template_name)
-      : tokenizer(Tokenizer::load(gguf::Reader::open(test_data("/tokenizers/ggml-vocab-qwen2.gguf")).value().metadata())
+      : tokenizer(tokenizer::Tokenizer::load(
+                      gguf::Reader::open(test_data("/tokenizers/ggml-vocab-qwen2.gguf")).value().metadata())
                       .value()),
-        chat_template(ChatTemplate::create(source_of(template_name), "", "<|im_end|>").value()) {}
+        chat_template(chat::ChatTemplate::create(source_of(template_name), "", "<|im_end|>").value()) {}
 
-  PromptContext context() const { return {"bench", *tokenizer, chat_template, format, 1 << 24}; }
+  chat::PromptContext context() const { return {"bench", *tokenizer, chat_template, format, 1 << 24}; }
 };
 
-ChatInput read(const ordered_json& body) {
+chat::ChatInput read(const ordered_json& body) {
   RequestContext context;
   RequestFields fields(context, body);
   std::string prefill;
@@ -78,7 +79,7 @@ ChatInput read(const ordered_json& body) {
 
 // The template's own work, which no request can do without. The messages already have the form that it takes.
 void render_alone(benchmark::State& state, const std::string& name) {
-  const JinjaTemplate parsed = JinjaTemplate::parse(source_of(name)).value();
+  const jinja::JinjaTemplate parsed = jinja::JinjaTemplate::parse(source_of(name)).value();
   ordered_json messages = conversation();
   for (ordered_json& message : messages) {
     if (message["content"].is_null()) message["content"] = "";
@@ -86,7 +87,8 @@ void render_alone(benchmark::State& state, const std::string& name) {
       message["tool_calls"][0]["function"]["arguments"] = {{"path", "src/parser.cpp"}};
   }
   const ordered_json variables = {{"messages", messages}, {"tools", tools()}, {"add_generation_prompt", true}};
-  for (auto _ : state) benchmark::DoNotOptimize(parsed.render(variables, kNothingOwn, std::time(nullptr)).value().text);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(parsed.render(variables, jinja::kNothingOwn, std::time(nullptr)).value().text);
 }
 
 void whole(benchmark::State& state, const std::string& name) {
@@ -95,7 +97,7 @@ void whole(benchmark::State& state, const std::string& name) {
   size_t tokens = 0;
   for (auto _ : state) {
     const ordered_json parsed = parse_object(body).value();
-    tokens = chat_prompt(model.context(), read(parsed)).value().tokens.size();
+    tokens = chat::chat_prompt(model.context(), read(parsed)).value().tokens.size();
   }
   state.counters["tokens"] = static_cast<double>(tokens);
 }
@@ -108,7 +110,7 @@ void read_request(benchmark::State& state) {
 void render_fitted(benchmark::State& state, const std::string& name) {
   const Model model(name);
   const ordered_json body = {{"messages", conversation()}, {"tools", tools()}};
-  const ChatInput input = read(body);
+  const chat::ChatInput input = read(body);
   for (auto _ : state) benchmark::DoNotOptimize(model.chat_template.render(input, std::time(nullptr)).value().text);
 }
 

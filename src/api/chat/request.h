@@ -8,7 +8,7 @@
 
 namespace cairn::api {
 
-struct ChatRequest : AnswerRequest {
+struct ChatRequest : chat::AnswerRequest {
   std::string model;
   int choices = 1;
   bool stream = false;

@@ -13,26 +13,27 @@
 namespace cairn::api {
 namespace {
 
-TurnRecorder turn_recorder(Service& service, const LoadedModel& model, const ChatRequest& request) {
+TurnRecorder turn_recorder(Service& service, const loader::LoadedModel& model, const ChatRequest& request) {
   return [&turns = service.turns(), &tokenizer = *model.tokenizer, stored = request.stored,
-          scope = turn_scope(model.chat_model(), request.generate)](const AnswerReader& reader, const ChatTurn& turn) {
+          scope = chat::turn_scope(model.chat_model(), request.generate)](const chat::AnswerReader& reader,
+                                                                          const chat::ChatTurn& turn) {
     return turns.keep(scope, reader.sampled_turn(turn, tokenizer), stored);
   };
 }
 
 /// One request for every choice, each with a constraint of its own.
-std::vector<GenerateRequest> constrained_requests(ChatRequest& request, const std::string& id, const ChatModel& model,
-                                                  const AnswerPlan& plan) {
+std::vector<engine::GenerateRequest> constrained_requests(ChatRequest& request, const std::string& id,
+                                                          const chat::ChatModel& model, const chat::AnswerPlan& plan) {
   std::vector<std::vector<TokenId>> prompts;
   prompts.push_back(std::move(request.generate.prompt));
   auto requests = choice_requests(request.generate, id, std::move(prompts), request.choices);
-  for (GenerateRequest& generate : requests) generate.constraint = make_constraint(model, plan);
+  for (engine::GenerateRequest& generate : requests) generate.constraint = chat::make_constraint(model, plan);
   return requests;
 }
 
-Answer answer_of(Service& service, const SharedModel& model, std::vector<GenerateRequest> requests,
+Answer answer_of(Service& service, const loader::SharedModel& model, std::vector<engine::GenerateRequest> requests,
                  std::unique_ptr<ResponseSerializer> serializer) {
-  return {.engine = shared_engine(model),
+  return {.engine = loader::shared_engine(model),
           .requests = std::move(requests),
           .serializer = std::move(serializer),
           .share = ByteShare(service.bytes()),
@@ -43,11 +44,11 @@ Answer answer_of(Service& service, const SharedModel& model, std::vector<Generat
 
 Result<Answer> prepare_chat(Service& service, const RequestContext& context, ChatRequest request, const std::string& id,
                             const MakeChatSerializer& make_serializer) {
-  CAIRN_TRY(const SharedModel model, service.find_model(context, request.model));
-  const ChatModel chat_model = model->chat_model();
+  CAIRN_TRY(const loader::SharedModel model, service.find_model(context, request.model));
+  const chat::ChatModel chat_model = model->chat_model();
   if (!request.lenient_calls) request.lenient_calls = service.lenient_calls();
-  CAIRN_TRY(const AnswerPlan plan,
-            plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}));
+  CAIRN_TRY(const chat::AnswerPlan plan,
+            chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}));
   const auto prompt_tokens = static_cast<int32_t>(plan.prompt.tokens.size());
   auto requests = constrained_requests(request, id, chat_model, plan);
   auto serializer = make_serializer({id, *model, request.choices, request.stream, prompt_tokens});
@@ -59,9 +60,10 @@ Result<Answer> prepare_chat(Service& service, const RequestContext& context, Cha
   return answer;
 }
 
-Result<Answer> prepare_completion(Service& service, const SharedModel& model, std::vector<GenerateRequest> requests,
-                                  const AnswerForm& form, std::unique_ptr<ResponseSerializer> serializer) {
-  CAIRN_TRY_VOID(hold_to_form(model->chat_model(), form, &service.grammars(), requests));
+Result<Answer> prepare_completion(Service& service, const loader::SharedModel& model,
+                                  std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
+                                  std::unique_ptr<ResponseSerializer> serializer) {
+  CAIRN_TRY_VOID(chat::hold_to_form(model->chat_model(), form, &service.grammars(), requests));
   return answer_of(service, model, std::move(requests), std::move(serializer));
 }
 
@@ -75,8 +77,9 @@ Result<void> run_chat(Exchange& exchange, ChatRequest request, std::string_view 
   return {};
 }
 
-Result<void> run_completion(Exchange& exchange, const SharedModel& model, std::vector<GenerateRequest> requests,
-                            const AnswerForm& form, std::unique_ptr<ResponseSerializer> serializer) {
+Result<void> run_completion(Exchange& exchange, const loader::SharedModel& model,
+                            std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
+                            std::unique_ptr<ResponseSerializer> serializer) {
   CAIRN_TRY(Answer answer,
             prepare_completion(exchange.service, model, std::move(requests), form, std::move(serializer)));
   Generation::start(exchange, std::move(answer));
@@ -85,9 +88,9 @@ Result<void> run_completion(Exchange& exchange, const SharedModel& model, std::v
 
 Result<int32_t> count_chat_tokens(Exchange& exchange, ChatRequest request) {
   Service& service = exchange.service;
-  CAIRN_TRY(const SharedModel model, service.find_model(exchange.context, request.model));
+  CAIRN_TRY(const loader::SharedModel model, service.find_model(exchange.context, request.model));
   set_tenant(exchange.request, request.generate);
-  CAIRN_TRY(const AnswerPrompt prompt, answer_prompt(model->chat_model(), request, &service.turns()));
+  CAIRN_TRY(const chat::AnswerPrompt prompt, chat::answer_prompt(model->chat_model(), request, &service.turns()));
   return static_cast<int32_t>(prompt.tokens.size());
 }
 

@@ -16,7 +16,7 @@ namespace cairn::api {
 /// What a serializer may want to say before the first token.
 struct ChatStart {
   std::string id;  ///< of the answer, as GET /debug/prefix takes it
-  const LoadedModel& model;
+  const loader::LoadedModel& model;
   int choices = 1;
   bool stream = false;
   int32_t prompt_tokens = 0;
@@ -29,16 +29,18 @@ using MakeChatSerializer = std::function<std::unique_ptr<ChatSerializer>(const C
 Result<Answer> prepare_chat(Service& service, const RequestContext& context, ChatRequest request, const std::string& id,
                             const MakeChatSerializer& make_serializer);
 /// The same for prompts, of which each has a request; `form` is what their answers are held to.
-Result<Answer> prepare_completion(Service& service, const SharedModel& model, std::vector<GenerateRequest> requests,
-                                  const AnswerForm& form, std::unique_ptr<ResponseSerializer> serializer);
+Result<Answer> prepare_completion(Service& service, const loader::SharedModel& model,
+                                  std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
+                                  std::unique_ptr<ResponseSerializer> serializer);
 
 /// Prepares the conversation's answer and begins it. On an error nothing has been sent yet. `id_prefix`: of the
 /// answer's id, "chatcmpl-". Called on a worker.
 Result<void> run_chat(Exchange& exchange, ChatRequest request, std::string_view id_prefix,
                       const MakeChatSerializer& make_serializer);
 /// The same for prompts.
-Result<void> run_completion(Exchange& exchange, const SharedModel& model, std::vector<GenerateRequest> requests,
-                            const AnswerForm& form, std::unique_ptr<ResponseSerializer> serializer);
+Result<void> run_completion(Exchange& exchange, const loader::SharedModel& model,
+                            std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
+                            std::unique_ptr<ResponseSerializer> serializer);
 
 /// Tokens of the prompt that the request would have, for endpoints that only count.
 Result<int32_t> count_chat_tokens(Exchange& exchange, ChatRequest request);

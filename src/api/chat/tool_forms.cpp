@@ -94,8 +94,8 @@ Result<grammar::CallInput> custom_call_input(const ordered_json& tool, const std
                             .definition = std::move(definition)};
 }
 
-Result<CustomInputs> custom_call_inputs(const ordered_json& tools) {
-  CustomInputs inputs;
+Result<chat::CustomInputs> custom_call_inputs(const ordered_json& tools) {
+  chat::CustomInputs inputs;
   if (!tools.is_array()) return inputs;
   for (size_t i = 0; i < tools.size(); ++i) {
     if (text_of(tools[i], "type") != "custom") continue;

@@ -29,7 +29,7 @@ std::string tool_name_of(const nlohmann::ordered_json& tool);
 /// none, at `path`.
 Result<grammar::CallInput> custom_call_input(const nlohmann::ordered_json& tool, const std::string& path);
 /// The inputs of all tools of type custom, by name.
-Result<CustomInputs> custom_call_inputs(const nlohmann::ordered_json& tools);
+Result<chat::CustomInputs> custom_call_inputs(const nlohmann::ordered_json& tools);
 /// Names of the tools of type custom.
 std::set<std::string, std::less<>> custom_tool_names(const nlohmann::ordered_json& tools);
 /// Turns custom calls of a conversation into calls of the functions that `function_tool` makes.

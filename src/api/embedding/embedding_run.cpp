@@ -8,8 +8,8 @@
 
 namespace cairn::api {
 
-EmbeddingRun::EmbeddingRun(const Exchange& exchange, std::shared_ptr<Engine> engine, GenerateRequest common,
-                           std::unique_ptr<EmbedTask> task)
+EmbeddingRun::EmbeddingRun(const Exchange& exchange, std::shared_ptr<engine::Engine> engine,
+                           engine::GenerateRequest common, std::unique_ptr<EmbedTask> task)
     : engine_(std::move(engine)),
       common_(std::move(common)),
       warnings_(exchange.context.wanted_warnings()),
@@ -19,8 +19,8 @@ EmbeddingRun::EmbeddingRun(const Exchange& exchange, std::shared_ptr<Engine> eng
       errors_(exchange.errors),
       share_(exchange.service.bytes()) {}
 
-Result<void> EmbeddingRun::start(const Exchange& exchange, std::shared_ptr<Engine> engine, GenerateRequest common,
-                                 std::unique_ptr<EmbedTask> task) {
+Result<void> EmbeddingRun::start(const Exchange& exchange, std::shared_ptr<engine::Engine> engine,
+                                 engine::GenerateRequest common, std::unique_ptr<EmbedTask> task) {
   auto run = std::make_shared<EmbeddingRun>(exchange, std::move(engine), std::move(common), std::move(task));
   CAIRN_TRY_VOID(run->prepare());
   ResponseStream::start(exchange.response, std::move(run));
@@ -55,7 +55,7 @@ void EmbeddingRun::abandon() noexcept {
 
 Result<void> EmbeddingRun::prepare() {
   while (prepared_.size() < task_->texts() && !response_->closed()) {
-    GenerateRequest request = common_;
+    engine::GenerateRequest request = common_;
     const size_t text = prepared_.size();
     CAIRN_TRY_VOID(task_->prepare(text, request));
     const auto tokens = static_cast<int64_t>(request.prompt.size());
@@ -66,7 +66,8 @@ Result<void> EmbeddingRun::prepare() {
           task_->path(text), tokens, engine_->context_tokens());
     }
     tokens_ += tokens;
-    const auto bytes = static_cast<int64_t>(sizeof(GenerateRequest)) + tokens * static_cast<int64_t>(sizeof(TokenId));
+    const auto bytes =
+        static_cast<int64_t>(sizeof(engine::GenerateRequest)) + tokens * static_cast<int64_t>(sizeof(TokenId));
     if (!share_.grow_to(share_.bytes() + bytes)) return std::unexpected(no_request_bytes());
     prepared_.push_back(std::move(request));
   }
@@ -82,7 +83,7 @@ Result<Progress> EmbeddingRun::collect_some(const Slice& slice) {
       break;
     }
     while (slot.events.next() != nullptr) slot.events.take();
-    Finish* finish = slot.events.finish();
+    engine::Finish* finish = slot.events.finish();
     if (finish == nullptr) continue;
     CAIRN_TRY_VOID(take(slot.text, std::move(*finish)));
     slot.over = true;
@@ -91,13 +92,13 @@ Result<Progress> EmbeddingRun::collect_some(const Slice& slice) {
   return progress;
 }
 
-Result<void> EmbeddingRun::take(size_t text, Finish&& finish) {
-  if (finish.reason == FinishReason::kError && finish.error.code == Code::kQueueFull && slots_.size() > 1) {
+Result<void> EmbeddingRun::take(size_t text, engine::Finish&& finish) {
+  if (finish.reason == engine::FinishReason::kError && finish.error.code == Code::kQueueFull && slots_.size() > 1) {
     again_.push_back(text);  // it made room in the queue for somebody else's
     return {};
   }
-  if (finish.reason == FinishReason::kError) return std::unexpected(std::move(finish.error));
-  if (finish.reason == FinishReason::kCancelled) return std::unexpected(server_stops());
+  if (finish.reason == engine::FinishReason::kError) return std::unexpected(std::move(finish.error));
+  if (finish.reason == engine::FinishReason::kCancelled) return std::unexpected(server_stops());
   prepared_[text] = {};
   record_->embedded(finish.timings);
   // A number is kept as text, and once more in the whole of it.
@@ -112,7 +113,7 @@ Result<void> EmbeddingRun::take(size_t text, Finish&& finish) {
 Result<void> EmbeddingRun::submit_some() {
   while ((submitted_ < prepared_.size() || !again_.empty()) && slots_.size() < kEmbedInFlightMax) {
     const size_t text = again_.empty() ? submitted_ : again_.back();
-    GenerateRequest request = prepared_[text];
+    engine::GenerateRequest request = prepared_[text];
     auto stream = engine_->submit(std::move(request));
     if (!stream) {
       // Others fill the queue: the next one goes when one of ours comes back.

@@ -36,7 +36,7 @@ class EmbedTask {
   virtual size_t texts() const = 0;
   /// Fills the prompt of the i-th text, and what EmbeddingOptions needs of it. Called in order, before anything is
   /// computed.
-  virtual Result<void> prepare(size_t i, GenerateRequest& request) = 0;
+  virtual Result<void> prepare(size_t i, engine::GenerateRequest& request) = 0;
   /// In whatever order they come.
   virtual Result<void> take(size_t i, std::vector<float> embedding) = 0;
   /// Once all are taken. `tokens` of all prompts.
@@ -50,10 +50,10 @@ class EmbeddingRun final : public ResponseTask {
   /// Prepares the texts here, on a worker, where the request was read; `common` is what all share. Answers later.
   /// Errors: those of a text, and kOutOfMemory, as prompts and vectors count as the service's bytes. `engine` holds its
   /// model until the answer's end.
-  static Result<void> start(const Exchange& exchange, std::shared_ptr<Engine> engine, GenerateRequest common,
-                            std::unique_ptr<EmbedTask> task);
+  static Result<void> start(const Exchange& exchange, std::shared_ptr<engine::Engine> engine,
+                            engine::GenerateRequest common, std::unique_ptr<EmbedTask> task);
 
-  EmbeddingRun(const Exchange& exchange, std::shared_ptr<Engine> engine, GenerateRequest common,
+  EmbeddingRun(const Exchange& exchange, std::shared_ptr<engine::Engine> engine, engine::GenerateRequest common,
                std::unique_ptr<EmbedTask> task);
 
   Progress begin(std::function<void()> wake) override;
@@ -71,12 +71,12 @@ class EmbeddingRun final : public ResponseTask {
   /// Takes what has come, as far as there is time for it; kNoTime: there is more.
   Result<Progress> collect_some(const Slice& slice);
   /// What the engine has ended of a text.
-  Result<void> take(size_t text, Finish&& finish);
+  Result<void> take(size_t text, engine::Finish&& finish);
   Result<void> submit_some();
   void finish(const Result<void>& result);
 
-  const std::shared_ptr<Engine> engine_;  // first, so that its model goes last
-  const GenerateRequest common_;
+  const std::shared_ptr<engine::Engine> engine_;  // first, so that its model goes last
+  const engine::GenerateRequest common_;
   const std::string warnings_;  // for the answer
   const std::shared_ptr<RequestRecord> record_;
   std::unique_ptr<EmbedTask> task_;
@@ -84,7 +84,7 @@ class EmbeddingRun final : public ResponseTask {
   const ErrorFormat errors_;
   ByteShare share_;
   std::function<void()> wake_;
-  std::vector<GenerateRequest> prepared_;  // each until its vector is there
+  std::vector<engine::GenerateRequest> prepared_;  // each until its vector is there
   std::vector<Slot> slots_;
   std::vector<size_t> again_;  // texts to be submitted once more
   size_t submitted_ = 0;       // besides those

@@ -45,41 +45,41 @@ class Response final : public net::HttpResponse {
   std::string body_;
 };
 
-class Stream final : public GenerateStream {
+class Stream final : public engine::GenerateStream {
  public:
-  explicit Stream(Finish finish) : finish_(std::move(finish)) {}
-  Events drain() override {
-    Events events;
+  explicit Stream(engine::Finish finish) : finish_(std::move(finish)) {}
+  engine::Events drain() override {
+    engine::Events events;
     events.finished = true;
     events.finish = finish_;
     return events;
   }
-  Events wait(std::chrono::milliseconds) override { return drain(); }
+  engine::Events wait(std::chrono::milliseconds) override { return drain(); }
   void on_events(std::function<void()> notify) override { notify(); }
   void cancel() override {}
 
  private:
-  Finish finish_;
+  engine::Finish finish_;
 };
 
 /// Its vectors are the prompts. Those of `displaced` lose their place in the queue when they come for the first time.
-class Displacing final : public Engine {
+class Displacing final : public engine::Engine {
  public:
   explicit Displacing(std::vector<int32_t> displaced) : displaced_(std::move(displaced)) {}
-  Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override {
+  Result<std::unique_ptr<engine::GenerateStream>> submit(engine::GenerateRequest request) override {
     ++submitted;
-    Finish finish;
+    engine::Finish finish;
     const int32_t token = index(request.prompt.front());
     if (std::erase(displaced_, token) > 0) {
-      finish.reason = FinishReason::kError;
+      finish.reason = engine::FinishReason::kError;
       finish.error = {Code::kQueueFull, "others wait", {}};
     }
     finish.embedding = {static_cast<float>(token)};
     return std::make_unique<Stream>(std::move(finish));
   }
   void stop() override {}
-  EngineStats stats() const override { return {}; }
-  Result<PrefixReport> prefix_report(std::string_view, const Party&) const override {
+  engine::EngineStats stats() const override { return {}; }
+  Result<engine::PrefixReport> prefix_report(std::string_view, const engine::Party&) const override {
     return fail(Code::kNotFound, "none");
   }
   int32_t context_tokens() const override { return 8; }
@@ -94,7 +94,7 @@ class Task final : public EmbedTask {
  public:
   explicit Task(size_t texts) : values_(texts, -1) {}
   size_t texts() const override { return values_.size(); }
-  Result<void> prepare(size_t i, GenerateRequest& request) override {
+  Result<void> prepare(size_t i, engine::GenerateRequest& request) override {
     request.prompt = {TokenId{static_cast<int32_t>(i)}};
     return {};
   }
@@ -114,11 +114,11 @@ class Task final : public EmbedTask {
 };
 
 void start(Displacing& engine, size_t texts, const std::shared_ptr<Response>& response) {
-  const Registry registry;
+  const loader::Registry registry;
   Service service(registry);
-  const auto started =
-      EmbeddingRun::start({service, {}, response, RequestContext()},
-                          std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine), {}, std::make_unique<Task>(texts));
+  const auto started = EmbeddingRun::start({service, {}, response, RequestContext()},
+                                           std::shared_ptr<engine::Engine>(std::shared_ptr<void>(), &engine), {},
+                                           std::make_unique<Task>(texts));
   EXPECT_TRUE(started.has_value());
 }
 

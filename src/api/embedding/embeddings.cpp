@@ -12,17 +12,17 @@ namespace cairn::api {
 namespace {
 
 // A token that closes texts stays at the end.
-void truncate_prompt(const LoadedModel& model, std::vector<TokenId>& tokens) {
+void truncate_prompt(const loader::LoadedModel& model, std::vector<TokenId>& tokens) {
   const auto most = static_cast<size_t>(model.engine->context_tokens());
   if (tokens.size() <= most) return;
   const TokenId last = tokens.back();
   tokens.resize(most);
-  const SpecialTokens& special = model.tokenizer->special();
+  const tokenizer::SpecialTokens& special = model.tokenizer->special();
   if (special.add_eos && last == special.eos) tokens.back() = last;
 }
 
 // The first piece begins as a text does, if it is one; ids are taken as they are.
-Result<std::vector<TokenId>> pieces_prompt(const LoadedModel& model, const EmbeddingPieces& pieces,
+Result<std::vector<TokenId>> pieces_prompt(const loader::LoadedModel& model, const EmbeddingPieces& pieces,
                                            const std::string& path) {
   std::vector<TokenId> prompt;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -31,11 +31,11 @@ Result<std::vector<TokenId>> pieces_prompt(const LoadedModel& model, const Embed
       continue;
     }
     const auto& text = std::get<std::string>(pieces[i]);
-    CAIRN_TRY_VOID(check_length(model.prompt_context(), text, path));
+    CAIRN_TRY_VOID(chat::check_length(model.prompt_context(), text, path));
     if (i == 0) {
-      CAIRN_TRY(prompt, completion_prompt_tokens(model.prompt_context(), text));
+      CAIRN_TRY(prompt, chat::completion_prompt_tokens(model.prompt_context(), text));
     } else {
-      CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {}, prompt));
+      CAIRN_TRY_VOID(chat::append_text(*model.tokenizer, text, {}, prompt));
     }
   }
   return prompt;
@@ -43,11 +43,11 @@ Result<std::vector<TokenId>> pieces_prompt(const LoadedModel& model, const Embed
 
 }  // namespace
 
-Result<void> check_embeddings(const LoadedModel& model, const EmbeddingsRequest& request) {
+Result<void> check_embeddings(const loader::LoadedModel& model, const EmbeddingsRequest& request) {
   if (model.embedding.dimensions == 0) {
     return fail_at("model", Code::kUnsupported, "{} gives no embeddings", model.name);
   }
-  if (model.embedding.pooling == Pooling::kRank) {
+  if (model.embedding.pooling == model::Pooling::kRank) {
     return fail_at("model", Code::kUnsupported, "{} ranks texts and gives no embeddings: use /v1/rerank", model.name);
   }
   if (request.dimensions > model.embedding.dimensions) {
@@ -62,7 +62,7 @@ Result<void> check_embeddings(const LoadedModel& model, const EmbeddingsRequest&
                  request.inputs.size(), each, values, kEmbedValuesMax);
 }
 
-Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, EmbeddingInput input, bool truncate,
+Result<std::vector<TokenId>> embedding_prompt(const loader::LoadedModel& model, EmbeddingInput input, bool truncate,
                                               const std::string& path) {
   std::vector<TokenId> prompt;
   if (auto* tokens = std::get_if<std::vector<TokenId>>(&input)) {
@@ -70,7 +70,7 @@ Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, Embeddin
   } else if (const auto* pieces = std::get_if<EmbeddingPieces>(&input)) {
     CAIRN_TRY(prompt, pieces_prompt(model, *pieces, path));
   } else {
-    if (!truncate) CAIRN_TRY_VOID(check_length(model.prompt_context(), std::get<std::string>(input), path));
+    if (!truncate) CAIRN_TRY_VOID(chat::check_length(model.prompt_context(), std::get<std::string>(input), path));
     auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true});
     if (!encoded) return fail_at(path, encoded.error().code, "{}: {}", path, encoded.error().message);
     prompt = std::move(*encoded);
@@ -92,10 +92,11 @@ Result<std::vector<float>> normalised(std::vector<float> embedding, int32_t dime
   return embedding;
 }
 
-GenerateRequest embedding_request(const LoadedModel& model, const net::HttpRequest& http, size_t texts) {
-  GenerateRequest request;
-  request.embed = EmbeddingOptions{.pooling = model.embedding.pooling};
-  request.priority = texts > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+engine::GenerateRequest embedding_request(const loader::LoadedModel& model, const net::HttpRequest& http,
+                                          size_t texts) {
+  engine::GenerateRequest request;
+  request.embed = engine::EmbeddingOptions{.pooling = model.embedding.pooling};
+  request.priority = texts > kEmbedInteractiveTexts ? engine::Priority::kBatch : engine::Priority::kInteractive;
   name_owner(http, request);
   return request;
 }

@@ -36,13 +36,13 @@ struct EmbeddingsRequest {
 };
 
 /// Whether the model gives such vectors, and not too many of them.
-Result<void> check_embeddings(const LoadedModel& model, const EmbeddingsRequest& request);
+Result<void> check_embeddings(const loader::LoadedModel& model, const EmbeddingsRequest& request);
 /// The tokens of an input that is called `path`.
-Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, EmbeddingInput input, bool truncate,
+Result<std::vector<TokenId>> embedding_prompt(const loader::LoadedModel& model, EmbeddingInput input, bool truncate,
                                               const std::string& path);
 /// What the requests to the engine have in common: whose they are, the pooling, and the priority, which is lower for
 /// many texts.
-GenerateRequest embedding_request(const LoadedModel& model, const net::HttpRequest& http, size_t texts);
+engine::GenerateRequest embedding_request(const loader::LoadedModel& model, const net::HttpRequest& http, size_t texts);
 /// The first `dimensions` of the vector (0: all), brought to length 1. Error: kInternal (there is no such vector).
 Result<std::vector<float>> normalised(std::vector<float> embedding, int32_t dimensions);
 /// "[0.5,-0.25]": each number as the shortest text that is read back as the same float.

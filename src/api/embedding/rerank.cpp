@@ -46,19 +46,19 @@ void read_documents(RequestFields& fields, std::string_view name, std::vector<st
 
 class RerankTask final : public EmbedTask {
  public:
-  RerankTask(const LoadedModel& model, PairPrompts pairs, RerankRequest request)
+  RerankTask(const loader::LoadedModel& model, chat::PairPrompts pairs, RerankRequest request)
       : model_(model), pairs_(std::move(pairs)), request_(std::move(request)), scores_(request_.documents.size()) {}
 
   size_t texts() const override { return request_.documents.size(); }
   std::string path(size_t i) const override { return fmt::format("{}[{}]", request_.tei ? "texts" : "documents", i); }
 
   // The document is written down, too, so that the end has little left to do.
-  Result<void> prepare(size_t i, GenerateRequest& request) override {
+  Result<void> prepare(size_t i, engine::GenerateRequest& request) override {
     const size_t most = request_.truncate ? static_cast<size_t>(model_.engine->context_tokens()) : 0;
-    Result<PairPrompt> pair = pairs_.with(request_.documents[i], most, request_.document_tokens_max);
+    Result<chat::PairPrompt> pair = pairs_.with(request_.documents[i], most, request_.document_tokens_max);
     if (!pair) return fail_at(path(i), pair.error().code, "{}: {}", path(i), pair.error().message);
     request.prompt = std::move(pair->tokens);
-    request.embed = EmbeddingOptions{.pooling = Pooling::kRank, .second_begin = pair->second_begin};
+    request.embed = engine::EmbeddingOptions{.pooling = model::Pooling::kRank, .second_begin = pair->second_begin};
     std::string& document = request_.documents[i];
     document = request_.return_documents ? dump(document) : std::string();
     return {};
@@ -98,8 +98,8 @@ class RerankTask final : public EmbedTask {
     double relevance = 0;
     size_t document = 0;
   };
-  const LoadedModel& model_;
-  PairPrompts pairs_;
+  const loader::LoadedModel& model_;
+  chat::PairPrompts pairs_;
   RerankRequest request_;
   std::vector<Score> scores_;
 };
@@ -151,7 +151,7 @@ Result<RerankRequest> parse_rerank(RequestContext& context, const ordered_json& 
 
 Result<void> handle_rerank(Exchange& exchange) {
   CAIRN_TRY(RerankRequest request, read_body(exchange, parse_rerank));
-  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  CAIRN_TRY(const loader::SharedModel model, exchange.service.find_model(exchange.context, request.model));
   if (!model->embedding.ranks) {
     CAIRN_TRY(const std::string labels, label_names(model->file.metadata()));
     return fail_at("model", Code::kUnsupported,
@@ -159,19 +159,20 @@ Result<void> handle_rerank(Exchange& exchange) {
                    labels.empty() ? " (cls.output.weight)" : ", but one for " + labels);
   }
   CAIRN_TRY_VOID(check_size(request));
-  CAIRN_TRY(PairPrompts pairs, PairPrompts::make(model->file.metadata(), *model->tokenizer, request.query));
+  CAIRN_TRY(chat::PairPrompts pairs, chat::PairPrompts::make(model->file.metadata(), *model->tokenizer, request.query));
   if (model->embedder == nullptr && !pairs.by_template()) {
     return fail_at("model", Code::kUnsupported, "{} has a head that ranks, but no template ({}) to use it with",
-                   model->name, kRerankTemplateKey);
+                   model->name, chat::kRerankTemplateKey);
   }
   if (request.truncate && pairs.by_template()) {
     return fail_at("truncate", Code::kUnsupported, "{} gets its texts in a template, which cannot be cut: shorten them",
                    model->name);
   }
-  GenerateRequest common;
-  common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  engine::GenerateRequest common;
+  common.priority =
+      request.documents.size() > kEmbedInteractiveTexts ? engine::Priority::kBatch : engine::Priority::kInteractive;
   name_owner(exchange.request, common);
-  return EmbeddingRun::start(exchange, shared_engine(model), std::move(common),
+  return EmbeddingRun::start(exchange, loader::shared_engine(model), std::move(common),
                              std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)));
 }
 

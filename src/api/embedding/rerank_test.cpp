@@ -68,19 +68,19 @@ TEST(RerankRequest, WhatIsWrongIsNamed) {
 }
 
 TEST(RerankTemplate, TextsStandWhereTheirNamesDo) {
-  EXPECT_EQ(fill_rerank_template("Q: {query} D: {document}.", "x", "y").text, "Q: x D: y.");
-  EXPECT_EQ(fill_rerank_template("{document}{query}{query}", "x", "y").text, "yxx");
-  EXPECT_EQ(fill_rerank_template("{query}|{document}", "{document}", "{query}").text, "{document}|{query}");
-  EXPECT_EQ(fill_rerank_template("{ {quer {other}", "x", "y").text, "{ {quer {other}");
-  EXPECT_EQ(fill_rerank_template("", "x", "y").text, "");
+  EXPECT_EQ(chat::fill_rerank_template("Q: {query} D: {document}.", "x", "y").text, "Q: x D: y.");
+  EXPECT_EQ(chat::fill_rerank_template("{document}{query}{query}", "x", "y").text, "yxx");
+  EXPECT_EQ(chat::fill_rerank_template("{query}|{document}", "{document}", "{query}").text, "{document}|{query}");
+  EXPECT_EQ(chat::fill_rerank_template("{ {quer {other}", "x", "y").text, "{ {quer {other}");
+  EXPECT_EQ(chat::fill_rerank_template("", "x", "y").text, "");
 }
 
 TEST(RerankTemplate, TextsAreForeignAndTheRestIsNot) {
-  const auto ranges = [](std::string_view source) { return fill_rerank_template(source, "ab", "cde").foreign; };
+  const auto ranges = [](std::string_view source) { return chat::fill_rerank_template(source, "ab", "cde").foreign; };
   EXPECT_EQ(ranges("Q: {query} D: {document}."), (std::vector<ByteRange>{{3, 5}, {9, 12}}));
   EXPECT_EQ(ranges("{document}{query}!"), (std::vector<ByteRange>{{0, 5}}));
   EXPECT_TRUE(ranges("{quer").empty());
-  EXPECT_TRUE(fill_rerank_template("{query}", "", "").foreign.empty());
+  EXPECT_TRUE(chat::fill_rerank_template("{query}", "", "").foreign.empty());
 }
 
 }  // namespace

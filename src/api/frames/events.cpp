@@ -60,7 +60,7 @@ std::string eos_event(std::string_view id, const Eos& eos) {
   value["reason"] = eos.reason;
   value["text"] = eos.text;
   if (!eos.reasoning.empty()) value["reasoning"] = eos.reasoning;
-  for (const ToolCall& call : eos.calls)
+  for (const chat::ToolCall& call : eos.calls)
     value["tool_calls"].push_back({{"call_id", call.id}, {"name", call.name}, {"arguments", call.arguments}});
   if (!eos.stop.empty()) value["stop"] = eos.stop;
   value["usage"] = {{"prompt_tokens", eos.usage.prompt_tokens},
@@ -83,9 +83,9 @@ std::string error_event(std::string_view id, const Error& error) {
   return dump(value);
 }
 
-std::string metrics_event(std::string_view id, const Registry& registry) {
+std::string metrics_event(std::string_view id, const loader::Registry& registry) {
   ordered_json value = begin(id, "metrics");
-  value.update(server_stats(registry, kEveryModel));
+  value.update(server_stats(registry, loader::kEveryModel));
   return dump(value);
 }
 

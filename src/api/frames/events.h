@@ -28,18 +28,18 @@ std::string arguments_event(std::string_view id, int32_t index, std::string_view
 struct Eos {
   std::string_view reason{};
   std::string_view text{};
-  std::string_view reasoning{};       ///< empty: there is none
-  std::span<const ToolCall> calls{};  ///< empty: there are none
-  std::string_view stop{};            ///< the stop string that came; empty: none
-  Usage usage{};
+  std::string_view reasoning{};             ///< empty: there is none
+  std::span<const chat::ToolCall> calls{};  ///< empty: there are none
+  std::string_view stop{};                  ///< the stop string that came; empty: none
+  engine::Usage usage{};
   std::optional<int32_t> reasoning_tokens{};  ///< of a conversation
-  Timings timings{};
+  engine::Timings timings{};
 };
 /// {"id", "event": "eos", "reason", "text", "reasoning", "tool_calls", "stop", "usage", "timings"}
 std::string eos_event(std::string_view id, const Eos& eos);
 /// {"id", "event": "error", "code", "message", "at"}; without an empty id and an empty `at`. Far shorter than a frame.
 std::string error_event(std::string_view id, const Error& error);
 /// {"id", "event": "metrics", ...} with the numbers of GET /stats.
-std::string metrics_event(std::string_view id, const Registry& registry);
+std::string metrics_event(std::string_view id, const loader::Registry& registry);
 
 }  // namespace cairn::api::frames

@@ -30,7 +30,7 @@ std::string read_id(RequestFields& fields, bool required) {
   return id;
 }
 
-void read_generate(RequestFields& fields, std::string_view id, GenerateRequest& request) {
+void read_generate(RequestFields& fields, std::string_view id, engine::GenerateRequest& request) {
   read_generation_params(fields, request);
   request.max_tokens = read_answer_limit(fields, {"max_tokens", "n_predict"}, -1);
   fields.only("n", 1, "ask again for another answer");

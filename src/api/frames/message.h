@@ -24,9 +24,9 @@ struct Generate {
   std::string id;
   std::string model;  ///< empty: the first one
   bool stream = true;
-  std::string prompt;       ///< text to continue
-  AnswerForm form;          ///< what the answer is held to
-  GenerateRequest request;  ///< everything but the prompt
+  std::string prompt;               ///< text to continue
+  chat::AnswerForm form;            ///< what the answer is held to
+  engine::GenerateRequest request;  ///< everything but the prompt
 };
 /// {"id", "messages", ...}
 struct Chat {

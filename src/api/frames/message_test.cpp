@@ -49,7 +49,7 @@ TEST(FramesMessage, APromptWithItsFields) {
   EXPECT_FLOAT_EQ(all.request.sampling.min_p, 0.125F);
   EXPECT_EQ(all.request.sampling.seed, 9u);
   EXPECT_THAT(all.request.stop, ElementsAre("x", "y"));
-  EXPECT_EQ(all.request.priority, Priority::kBatch);
+  EXPECT_EQ(all.request.priority, engine::Priority::kBatch);
   EXPECT_EQ(all.request.target_ttft, 250ms);
   EXPECT_TRUE(all.request.ignore_eos);
   EXPECT_NE(all.request.salt, 0u);
@@ -74,7 +74,7 @@ TEST(FramesMessage, AConversation) {
   EXPECT_EQ(chat.model, "m");
   EXPECT_TRUE(chat.stream);
   EXPECT_TRUE(chat.stored);
-  EXPECT_EQ(chat.tool_use, ToolUse::kAuto);
+  EXPECT_EQ(chat.tool_use, chat::ToolUse::kAuto);
   EXPECT_EQ(chat.generate.id, "a");
   EXPECT_EQ(chat.generate.max_tokens, 7);
   EXPECT_EQ(chat.generate.sampling.seed, 9u);
@@ -87,7 +87,7 @@ TEST(FramesMessage, AConversationHasToolsAndThinkingAsOverHttp) {
           "tool_choice": {"type": "function", "function": {"name": "read"}}, "thinking_budget": 5})")
                         .request;
   EXPECT_EQ(chat.input.tools.size(), 1u);
-  EXPECT_EQ(chat.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(chat.tool_use, chat::ToolUse::kRequired);
   EXPECT_EQ(chat.tool_name, "read");
   EXPECT_FALSE(chat.parallel_calls);
   EXPECT_EQ(chat.reasoning.tokens_max, 5);

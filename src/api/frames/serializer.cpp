@@ -8,19 +8,19 @@
 namespace cairn::api::frames {
 namespace {
 
-std::string_view reason_name(ChatFinishReason end) {
+std::string_view reason_name(chat::ChatFinishReason end) {
   switch (end) {
-    case ChatFinishReason::kStop:
-    case ChatFinishReason::kStopString:
+    case chat::ChatFinishReason::kStop:
+    case chat::ChatFinishReason::kStopString:
       return "stop";
-    case ChatFinishReason::kLength:
-    case ChatFinishReason::kCutCall:
+    case chat::ChatFinishReason::kLength:
+    case chat::ChatFinishReason::kCutCall:
       return "length";
-    case ChatFinishReason::kToolCalls:
+    case chat::ChatFinishReason::kToolCalls:
       return "tool_calls";
-    case ChatFinishReason::kRepetition:
+    case chat::ChatFinishReason::kRepetition:
       return "repetition";
-    case ChatFinishReason::kCancelled:
+    case chat::ChatFinishReason::kCancelled:
       break;
   }
   return "cancelled";
@@ -31,13 +31,13 @@ std::string_view reason_name(ChatFinishReason end) {
 FramesTextSerializer::FramesTextSerializer(std::string id, bool stream)
     : id_(std::move(id)), stream_(stream), token_begin_(token_event_begin(id_)) {}
 
-std::string FramesTextSerializer::token(int, TokenEvent&& event) {
+std::string FramesTextSerializer::token(int, engine::TokenEvent&& event) {
   if (stream_) return token_event(token_begin_, event.token, event.text) + '\n';
   text_ += event.text;
   return {};
 }
 
-std::string FramesTextSerializer::finish(int, Finish&& finish) {
+std::string FramesTextSerializer::finish(int, engine::Finish&& finish) {
   text_ += finish.text;
   std::string event = eos_event(id_, {.reason = finish_name(finish.reason),
                                       .text = text_,
@@ -54,24 +54,24 @@ std::string FramesTextSerializer::failure(const Error& error) { return error_eve
 FramesChatSerializer::FramesChatSerializer(const ChatStart& start)
     : id_(start.id), stream_(start.stream), token_begin_(token_event_begin(id_)) {}
 
-std::string FramesChatSerializer::parts(int, std::span<const Part> parts, const TokenEvent* event) {
+std::string FramesChatSerializer::parts(int, std::span<const chat::Part> parts, const engine::TokenEvent* event) {
   if (!stream_) return {};  // the finish has it all
   std::string calls;
-  for (const Part& part : parts) {
+  for (const chat::Part& part : parts) {
     switch (part.kind) {
-      case PartKind::kContent:
+      case chat::PartKind::kContent:
         content_ += part.text;
         break;
-      case PartKind::kReasoning:
+      case chat::PartKind::kReasoning:
         reasoning_ += part.text;
         break;
-      case PartKind::kCallBegin:
+      case chat::PartKind::kCallBegin:
         calls += call_event(id_, part.call, part.id, part.text) + '\n';
         break;
-      case PartKind::kArguments:
+      case chat::PartKind::kArguments:
         calls += arguments_event(id_, part.call, part.text) + '\n';
         break;
-      case PartKind::kCallEnd:
+      case chat::PartKind::kCallEnd:
         break;
     }
   }
@@ -83,7 +83,7 @@ std::string FramesChatSerializer::parts(int, std::span<const Part> parts, const 
   return lines;
 }
 
-std::string FramesChatSerializer::finish(int, ChatFinish&& finish) {
+std::string FramesChatSerializer::finish(int, chat::ChatFinish&& finish) {
   Eos eos{.reason = reason_name(finish.reason),
           .text = content_,
           .reasoning = reasoning_,

@@ -17,8 +17,8 @@ class FramesTextSerializer final : public ResponseSerializer {
   int64_t kept_logprob_bytes() const override { return 0; }
   bool finishes_cancelled() const override { return true; }
   std::string begin() override { return {}; }
-  std::string token(int choice, TokenEvent&& event) override;
-  std::string finish(int choice, Finish&& finish) override;
+  std::string token(int choice, engine::TokenEvent&& event) override;
+  std::string finish(int choice, engine::Finish&& finish) override;
   std::string done() override { return std::move(whole_); }
   std::string failure(const Error& error) override;
 
@@ -39,8 +39,8 @@ class FramesChatSerializer final : public ChatSerializer {
   int64_t kept_logprob_bytes() const override { return 0; }
   bool finishes_cancelled() const override { return true; }
   std::string begin() override { return {}; }
-  std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
-  std::string finish(int choice, ChatFinish&& finish) override;
+  std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) override;
+  std::string finish(int choice, chat::ChatFinish&& finish) override;
   std::string done() override { return std::move(whole_); }
   std::string failure(const Error& error) override;
 

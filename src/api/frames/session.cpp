@@ -86,10 +86,10 @@ struct Incoming {
 };
 
 Result<Answer> answer_of(Service& service, RequestContext& context, Generate&& generate) {
-  CAIRN_TRY(const SharedModel model, service.find_model(context, generate.model));
-  CAIRN_TRY(generate.request.prompt, completion_prompt_tokens(model->prompt_context(), generate.prompt));
+  CAIRN_TRY(const loader::SharedModel model, service.find_model(context, generate.model));
+  CAIRN_TRY(generate.request.prompt, chat::completion_prompt_tokens(model->prompt_context(), generate.prompt));
   generate.request.client = kClient;
-  std::vector<GenerateRequest> requests;
+  std::vector<engine::GenerateRequest> requests;
   requests.push_back(std::move(generate.request));
   return prepare_completion(service, model, std::move(requests), generate.form,
                             std::make_unique<FramesTextSerializer>(generate.id, generate.stream));
@@ -104,7 +104,7 @@ Result<Answer> answer_of(Service& service, RequestContext& context, Chat&& chat)
 Incoming refused(Error error) { return {std::unexpected(Refusal{{}, std::move(error)}), {}}; }
 
 /// `model`: that answers, null: it is found by its name; or why none does.
-Incoming read(Service& service, std::string_view text, const Result<SharedModel>& model) {
+Incoming read(Service& service, std::string_view text, const Result<loader::SharedModel>& model) {
   try {
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
@@ -130,13 +130,13 @@ Incoming read(Service& service, std::string_view text, const Result<SharedModel>
 /// Calls `work` once the message's model is there, if it asks for one: with none where the service has but those of its
 /// registry. Errors go to `work`. On a worker.
 void when_loaded(Service& service, std::string_view text, std::function<bool()> gone,
-                 std::function<void(Result<SharedModel>)> work) {
-  if (service.models() == nullptr) return work(SharedModel());
+                 std::function<void(Result<loader::SharedModel>)> work) {
+  if (service.models() == nullptr) return work(loader::SharedModel());
   if (service.loading())
     return work(fail(Code::kUnavailable, "the model is still being loaded; try again in a moment"));
   const auto asked = read_model_request(text, false);
-  if (!asked || asked->asks_nothing) return work(SharedModel());
-  const auto choice = service.models()->choose(asked->model, ModelKind::kChat, kEveryModel);
+  if (!asked || asked->asks_nothing) return work(loader::SharedModel());
+  const auto choice = service.models()->choose(asked->model, loader::ModelKind::kChat, loader::kEveryModel);
   if (!choice) return work(std::unexpected(choice.error()));
   service.with_model(choice->name, std::nullopt, {.gone = std::move(gone), .tell = {}, .ready = {}}, std::move(work));
 }
@@ -234,7 +234,7 @@ void Session::read_next() {
     auto job = [&service = service_, weak = weak_from_this(), sender = sender_, next] {
       when_loaded(
           service, next->text, [weak] { return weak.expired(); },
-          [=, &service](Result<SharedModel> model) {
+          [=, &service](Result<loader::SharedModel> model) {
             auto incoming = std::make_shared<Incoming>(read(service, next->text, model));
             sender->post([weak, next, incoming = std::move(incoming)] {
               const auto self = weak.lock();

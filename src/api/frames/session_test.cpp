@@ -21,20 +21,20 @@ using testing::HasSubstr;
 
 /// A request as the test plays the engine for it.
 struct Script {
-  GenerateRequest request;
-  Events pending;
+  engine::GenerateRequest request;
+  engine::Events pending;
   std::function<void()> notify;
   int drains = 0;
   bool cancelled = false;
   bool alive = true;
 
   void say(std::string_view text, int32_t token = 1) {
-    TokenEvent event;
+    engine::TokenEvent event;
     event.text = text;
     event.token = TokenId{token};
     pending.tokens.push_back(std::move(event));
   }
-  void finish(FinishReason reason, std::string text = {}) {
+  void finish(engine::FinishReason reason, std::string text = {}) {
     pending.finished = true;
     pending.finish.reason = reason;
     pending.finish.text = std::move(text);
@@ -43,15 +43,15 @@ struct Script {
   }
 };
 
-class FakeStream final : public GenerateStream {
+class FakeStream final : public engine::GenerateStream {
  public:
   explicit FakeStream(std::shared_ptr<Script> script) : script_(std::move(script)) {}
   ~FakeStream() override { script_->alive = false; }
-  Events drain() override {
+  engine::Events drain() override {
     ++script_->drains;
     return std::exchange(script_->pending, {});
   }
-  Events wait(std::chrono::milliseconds) override { return drain(); }
+  engine::Events wait(std::chrono::milliseconds) override { return drain(); }
   void on_events(std::function<void()> notify) override { script_->notify = std::move(notify); }
   void cancel() override { script_->cancelled = true; }
 
@@ -59,22 +59,22 @@ class FakeStream final : public GenerateStream {
   std::shared_ptr<Script> script_;
 };
 
-class FakeEngine final : public Engine {
+class FakeEngine final : public engine::Engine {
  public:
   explicit FakeEngine(std::map<std::string, std::shared_ptr<Script>>& scripts) : scripts_(scripts) {}
-  Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override {
+  Result<std::unique_ptr<engine::GenerateStream>> submit(engine::GenerateRequest request) override {
     auto script = std::make_shared<Script>();
     script->request = std::move(request);
     scripts_[script->request.id] = script;
     return std::make_unique<FakeStream>(script);
   }
   void stop() override {}
-  EngineStats stats() const override {
-    EngineStats stats;
+  engine::EngineStats stats() const override {
+    engine::EngineStats stats;
     stats.active_requests = 42;
     return stats;
   }
-  Result<PrefixReport> prefix_report(std::string_view, const Party&) const override {
+  Result<engine::PrefixReport> prefix_report(std::string_view, const engine::Party&) const override {
     return fail(Code::kNotFound, "none");
   }
   int32_t context_tokens() const override { return 1; }
@@ -124,10 +124,10 @@ class FakeSender final : public net::FrameSender {
 class FramesSessionTest : public testing::Test {
  protected:
   FramesSessionTest() {
-    LoadOptions options;
+    loader::LoadOptions options;
     options.model.context_tokens = 64;
     options.device.cpu.threads = 1;
-    auto model = load_model_file(test_data("/models/llama.gguf"), options);
+    auto model = loader::load_model_file(test_data("/models/llama.gguf"), options);
     EXPECT_TRUE(model.has_value()) << model.error().text();
     (*model)->engine = std::make_unique<FakeEngine>(scripts_);
     EXPECT_TRUE(registry_.add(std::move(*model)).has_value());
@@ -186,7 +186,7 @@ class FramesSessionTest : public testing::Test {
   }
 
   std::map<std::string, std::shared_ptr<Script>> scripts_;
-  Registry registry_;
+  loader::Registry registry_;
   Service service_{registry_};
   std::shared_ptr<FakeSender> sender_ = std::make_shared<FakeSender>();
   std::shared_ptr<net::FrameSession> session_;
@@ -204,14 +204,14 @@ TEST_F(FramesSessionTest, RequestsOfAConnectionRunSideBySide) {
   EXPECT_EQ(sender_->sent[0]["token_id"], 7);
   EXPECT_THAT(said(), ElementsAre("a token A1", "b token B1"));
   b.say("B2");
-  b.finish(FinishReason::kStop, "B3");
+  b.finish(engine::FinishReason::kStop, "B3");
   wake(b);
   EXPECT_EQ(sender_->sent[1]["usage"],
             ordered_json::parse(R"({"prompt_tokens":5,"completion_tokens":2,"cached_tokens":3})"));
   EXPECT_EQ(sender_->sent[1]["timings"]["prompt_n"], 2);
   EXPECT_THAT(said(), ElementsAre("b token B2", "b eos stop B3"));
   EXPECT_FALSE(b.alive);
-  a.finish(FinishReason::kLength);
+  a.finish(engine::FinishReason::kLength);
   wake(a);
   EXPECT_THAT(said(), ElementsAre("a eos length "));
   EXPECT_FALSE(sender_->ended);
@@ -223,7 +223,7 @@ TEST_F(FramesSessionTest, WithoutStreamTheTextComesAtOnce) {
   wake(a);
   a.say("two ");
   a.pending.finish.stop = "STOP";
-  a.finish(FinishReason::kStop, "three");
+  a.finish(engine::FinishReason::kStop, "three");
   wake(a);
   EXPECT_EQ(sender_->sent[0]["stop"], "STOP");
   EXPECT_THAT(said(), ElementsAre("a eos stop one two three"));
@@ -240,7 +240,7 @@ TEST_F(FramesSessionTest, AnAnswerLongerThanAFrameIsRefusedAndNotCut) {
   EXPECT_FALSE(a.alive);
   Script& b = start("b", false);
   b.say(std::string(net::kFrameBytesMax / 2, '\n'));  // two bytes each, as JSON
-  b.finish(FinishReason::kStop);
+  b.finish(engine::FinishReason::kStop);
   wake(b);
   EXPECT_THAT(said(), ElementsAre("b error too_large"));
 }
@@ -251,13 +251,13 @@ TEST_F(FramesSessionTest, CancelEndsARequest) {
   wake(a);
   message({{"id", "a"}, {"event", "cancel"}});
   EXPECT_TRUE(a.cancelled);
-  a.finish(FinishReason::kCancelled);
+  a.finish(engine::FinishReason::kCancelled);
   wake(a);
   EXPECT_THAT(said(), ElementsAre("a token A", "a eos cancelled "));
   message({{"id", "a"}, {"event", "cancel"}});
   EXPECT_THAT(said(), ElementsAre("a error not_found"));
   Script& again = start("a");
-  again.finish(FinishReason::kCancelled);  // not by the client
+  again.finish(engine::FinishReason::kCancelled);  // not by the client
   wake(again);
   EXPECT_THAT(said(), ElementsAre("a error unavailable"));
 }
@@ -272,7 +272,7 @@ TEST_F(FramesSessionTest, ARunningIdIsNotTakenTwice) {
   EXPECT_EQ(sender_->sent[1]["at"], "prompt");
   EXPECT_THAT(said(), ElementsAre("- error invalid_value", "- error invalid_value"));
   a.say("A");
-  a.finish(FinishReason::kStop);
+  a.finish(engine::FinishReason::kStop);
   wake(a);
   EXPECT_THAT(said(), ElementsAre("a token A", "a eos stop "));
 }
@@ -282,7 +282,7 @@ TEST_F(FramesSessionTest, RequestsOfAConnectionAreBounded) {
   EXPECT_THAT(said(), ElementsAre());
   message({{"id", "more"}, {"prompt", "x"}});
   EXPECT_THAT(said(), ElementsAre("more error queue_full"));
-  scripts_["r3"]->finish(FinishReason::kStop);
+  scripts_["r3"]->finish(engine::FinishReason::kStop);
   wake(*scripts_["r3"]);
   EXPECT_THAT(said(), ElementsAre("r3 eos stop "));
   start("more");
@@ -292,7 +292,7 @@ TEST_F(FramesSessionTest, RequestsOfAConnectionAreBounded) {
 TEST_F(FramesSessionTest, WhatFailsIsSaid) {
   Script& a = start("a");
   a.say("A");
-  a.finish(FinishReason::kError);
+  a.finish(engine::FinishReason::kError);
   wake(a);
   EXPECT_THAT(said(), ElementsAre("a token A", "a error internal_error"));
   message("{", "frame 7");
@@ -310,7 +310,7 @@ TEST_F(FramesSessionTest, WhatFailsIsSaid) {
 
 TEST_F(FramesSessionTest, AConversationGoesThroughTheTemplate) {
   message({{"id", "a"}, {"messages", {{{"role", "user"}, {"content", "Hi"}}}}, {"stop", "x"}});
-  const GenerateRequest& request = scripts_["a"]->request;
+  const engine::GenerateRequest& request = scripts_["a"]->request;
   EXPECT_FALSE(request.prompt.empty());
   EXPECT_TRUE(request.text_at_start);
   EXPECT_THAT(request.stop, testing::Contains("x"));
@@ -322,7 +322,7 @@ TEST_F(FramesSessionTest, ThinkingAndCallsOfAConversationHaveEventsOfTheirOwn) {
                            "ments\": {\"a\": 1", "}}\n</tool_call>"}) {
     a.say(text);
   }
-  a.finish(FinishReason::kStop);
+  a.finish(engine::FinishReason::kStop);
   wake(a);
   std::string text, reasoning, arguments;
   int tokens = 0;
@@ -356,7 +356,7 @@ TEST_F(FramesSessionTest, WithoutStreamAConversationsAnswerComesAtOnce) {
   a.say("<tool_call>\n{\"name\": \"read\", \"arguments\": {\"a\": 1}}\n</tool_call>");
   wake(a);
   EXPECT_TRUE(sender_->sent.empty());
-  a.finish(FinishReason::kStop);
+  a.finish(engine::FinishReason::kStop);
   wake(a);
   ASSERT_EQ(sender_->sent.size(), 1u);
   const ordered_json& end = sender_->sent[0];
@@ -383,7 +383,7 @@ TEST_F(FramesSessionTest, ACancelledConversationEndsWithWhatItHasSaid) {
   wake(a);
   message({{"id", "a"}, {"event", "cancel"}});
   EXPECT_TRUE(a.cancelled);
-  a.finish(FinishReason::kCancelled);
+  a.finish(engine::FinishReason::kCancelled);
   wake(a);
   EXPECT_EQ(sender_->sent[0]["usage"]["completion_tokens"], 2);
   EXPECT_THAT(said(), ElementsAre("a eos cancelled Hel"));
@@ -393,7 +393,7 @@ TEST_F(FramesSessionTest, ASampledTurnOfAConversationIsFoundAgain) {
   Script& a = start_chat("a", {{"stream", false}});
   a.say("Hello", 7);
   a.say(" you", 9);
-  a.finish(FinishReason::kStop);
+  a.finish(engine::FinishReason::kStop);
   wake(a);
   EXPECT_THAT(said(), ElementsAre("a eos stop Hello you"));
   const std::vector<TokenId> before = a.request.prompt;
@@ -429,7 +429,7 @@ TEST_F(FramesSessionTest, TokensWaitInTheEngineForAClientThatDoesNotRead) {
   EXPECT_EQ(a.drains + b.drains + whole.drains, drains);  // nothing is taken while nothing can be said
   sender_->drain_to(kUnsentBytesMax - 1);                 // room for one event
   EXPECT_THAT(said(), ElementsAre("a token 1"));
-  whole.finish(FinishReason::kStop);
+  whole.finish(engine::FinishReason::kStop);
   sender_->drain_to(0);
   wake(whole);
   const auto rest = said();
@@ -445,7 +445,7 @@ TEST_F(FramesSessionTest, ThatTheClientSaysNoMoreEndsTheConnectionAfterTheLastAn
   a.say("A");
   wake(a);
   EXPECT_FALSE(sender_->ended);
-  a.finish(FinishReason::kStop);
+  a.finish(engine::FinishReason::kStop);
   wake(a);
   EXPECT_TRUE(sender_->ended);
   const auto other = std::make_shared<FakeSender>();

@@ -25,20 +25,22 @@ std::string tenant_of(const net::HttpRequest& request) {
   return first == keys.end() ? std::string() : fmt::format("{:016x}", hash64(*first));
 }
 
-void name_owner(const net::HttpRequest& http, GenerateRequest& request) {
+void name_owner(const net::HttpRequest& http, engine::GenerateRequest& request) {
   const Principal& principal = principal_of(http);
   request.client = sharer_of(http);
   request.tenant = tenant_of(http);
   request.usage_listener = principal.meter();
-  if (principal.only_batch()) request.priority = Priority::kBatch;
+  if (principal.only_batch()) request.priority = engine::Priority::kBatch;
   if (principal.no_disk()) request.keep_on_disk = false;
 }
 
-void set_tenant(const net::HttpRequest& http, GenerateRequest& request) {
+void set_tenant(const net::HttpRequest& http, engine::GenerateRequest& request) {
   name_owner(http, request);
   if (!request.tenant.empty()) request.salt = hash64(request.tenant, request.salt) | 1;
 }
 
-Party party_of(const net::HttpRequest& request) { return cairn::party_of(sharer_of(request), tenant_of(request)); }
+engine::Party party_of(const net::HttpRequest& request) {
+  return engine::party_of(sharer_of(request), tenant_of(request));
+}
 
 }  // namespace cairn::api

@@ -13,11 +13,11 @@ namespace cairn::api {
 std::string tenant_of(const net::HttpRequest& request);
 /// Fills what the engine is told of whose request it is: tenant and client, who counts its tokens, and the priority of
 /// a key whose requests are all batch.
-void name_owner(const net::HttpRequest& http, GenerateRequest& request);
+void name_owner(const net::HttpRequest& http, engine::GenerateRequest& request);
 /// The same, and parts the tenant's prefix cache from others': who has another key does not learn from the time an
 /// answer takes what others asked.
-void set_tenant(const net::HttpRequest& http, GenerateRequest& request);
+void set_tenant(const net::HttpRequest& http, engine::GenerateRequest& request);
 /// Whom the engine counts the request for.
-Party party_of(const net::HttpRequest& request);
+engine::Party party_of(const net::HttpRequest& request);
 
 }  // namespace cairn::api

@@ -26,7 +26,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // Only a prompt that begins with text gets the beginning token: who sends ids has put it there.
-Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const MixedPrompt& prompt) {
+Result<std::vector<TokenId>> prompt_tokens(const loader::LoadedModel& model, const MixedPrompt& prompt) {
   std::vector<TokenId> tokens;
   for (size_t i = 0; i < prompt.size(); ++i) {
     if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt[i])) {
@@ -35,21 +35,21 @@ Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const Mixed
     }
     const auto& text = std::get<std::string>(prompt[i]);
     if (i == 0) {
-      CAIRN_TRY(tokens, completion_prompt_tokens(model.prompt_context(), text));
+      CAIRN_TRY(tokens, chat::completion_prompt_tokens(model.prompt_context(), text));
     } else {
-      CAIRN_TRY_VOID(check_length(model.prompt_context(), text, "prompt"));
-      CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {.parse_special = true}, tokens));
+      CAIRN_TRY_VOID(chat::check_length(model.prompt_context(), text, "prompt"));
+      CAIRN_TRY_VOID(chat::append_text(*model.tokenizer, text, {.parse_special = true}, tokens));
     }
   }
   return tokens;
 }
 
-Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(const LoadedModel& model,
+Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(const loader::LoadedModel& model,
                                                             const CompletionRequest& request) {
   std::vector<std::vector<TokenId>> all;
   if (request.infill) {
     const int32_t answer = request.only_prompt ? 1 : request.generate.max_tokens;
-    CAIRN_TRY(auto tokens, infill_prompt_tokens(model.prompt_context(), *request.infill, answer));
+    CAIRN_TRY(auto tokens, chat::infill_prompt_tokens(model.prompt_context(), *request.infill, answer));
     all.push_back(std::move(tokens));
   }
   for (const MixedPrompt& prompt : request.prompts) {
@@ -60,15 +60,15 @@ Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(const LoadedModel& m
 }
 
 /// What a request that does not say it takes of the model's LoRA adapters.
-std::vector<AdapterScale> current_adapters(const LoadedModel& model) {
-  std::vector<AdapterScale> adapters;
+std::vector<engine::AdapterScale> current_adapters(const loader::LoadedModel& model) {
+  std::vector<engine::AdapterScale> adapters;
   for (const float scale : model.engine->adapter_scales())
     adapters.push_back({.id = static_cast<int32_t>(adapters.size()), .scale = scale});
   return adapters;
 }
 
 Result<void> complete(Exchange& exchange, CompletionRequest request) {
-  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  CAIRN_TRY(const loader::SharedModel model, exchange.service.find_model(exchange.context, request.model));
   set_tenant(exchange.request, request.generate);
   ResponseOptions options;
   options.model = model->name;
@@ -110,14 +110,14 @@ Result<void> handle_infill(Exchange& exchange) {
   return complete(exchange, std::move(request));
 }
 
-std::string token_entry(const LoadedModel& model, TokenId id) {
+std::string token_entry(const loader::LoadedModel& model, TokenId id) {
   return id == kNoToken ? std::string() : std::string(model.tokenizer->piece(id, true));
 }
 
 /// What the server serves, and how it samples where /completion says nothing; of ?model=NAME, or the first one.
 Result<void> handle_props(Exchange& exchange) {
-  CAIRN_TRY(const SharedModel model, asked_model(exchange));
-  GenerateRequest defaults;
+  CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
+  engine::GenerateRequest defaults;
   defaults.sampling = default_sampling();
   const GenerationDefaults preset = exchange.service.generation_defaults(*model);
   preset.sampling.apply(defaults.sampling);
@@ -127,8 +127,8 @@ Result<void> handle_props(Exchange& exchange) {
   settings["params"] = settings_json(defaults, model->engine->context_tokens());
   settings["params"]["seed"] = preset.seed.value_or(-1);
   settings["params"]["lora"] = lora_json(current_adapters(*model));
-  const ChatCapabilities& can = model->chat_template.capabilities();
-  const SpecialTokens& special = model->tokenizer->special();
+  const chat::ChatCapabilities& can = model->chat_template.capabilities();
+  const tokenizer::SpecialTokens& special = model->tokenizer->special();
   return send_json(exchange, {{"default_generation_settings", std::move(settings)},
                               {"total_slots", model->sequences_max},
                               {"model_alias", model->name},
@@ -153,9 +153,9 @@ Result<void> handle_props(Exchange& exchange) {
 
 /// GET /lora-adapters: those of ?model=NAME, or of the first one, with the scales of requests that name none.
 Result<void> handle_lora_adapters(Exchange& exchange) {
-  CAIRN_TRY(const SharedModel model, asked_model(exchange));
+  CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
   ordered_json list = ordered_json::array();
-  for (const AdapterScale& adapter : current_adapters(*model)) {
+  for (const engine::AdapterScale& adapter : current_adapters(*model)) {
     list.push_back(lora_json({&adapter, 1})[0]);
     list.back()["path"] = printable(model->adapters[static_cast<size_t>(adapter.id)]);
   }
@@ -164,10 +164,10 @@ Result<void> handle_lora_adapters(Exchange& exchange) {
 
 /// POST /lora-adapters: sets those scales for requests that come from then on; 0 for what is left out.
 Result<void> handle_set_lora_adapters(Exchange& exchange) {
-  CAIRN_TRY(const SharedModel model, asked_model(exchange));
+  CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
   auto body = read_json(exchange.request.body);
   if (!body) return fail(body.error().code, "the body {}", body.error().message);
-  std::vector<AdapterScale> scales;
+  std::vector<engine::AdapterScale> scales;
   if (const std::string_view wrong = read_adapter_scales(*body, scales); !wrong.empty())
     return fail(Code::kInvalidArgument, "the body {}", wrong);
   CAIRN_TRY_VOID(model->engine->set_adapter_scales(scales));
@@ -178,7 +178,7 @@ Result<void> handle_set_lora_adapters(Exchange& exchange) {
 
 }  // namespace
 
-Result<SharedModel> asked_model(const Exchange& exchange) {
+Result<loader::SharedModel> asked_model(const Exchange& exchange) {
   return exchange.service.find_model(exchange.context, exchange.request.query_value("model").value_or(""));
 }
 

@@ -8,7 +8,7 @@
 namespace cairn::api::llama_cpp {
 
 /// The model of ?model=NAME, or the first one.
-Result<SharedModel> asked_model(const Exchange& exchange);
+Result<loader::SharedModel> asked_model(const Exchange& exchange);
 
 /// One entry for each request that may run at once, those that run first, and the tokens of the conversation that the
 /// asker's slot of that number has (engine/slots.h). With ?fail_on_no_slot=1 an Error (503) while all are in use.

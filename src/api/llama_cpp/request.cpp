@@ -92,7 +92,7 @@ void refuse_fields(RequestFields& fields) { fields.accept("stream_options", "the
 // What /completion and /infill share; all but the prompts.
 CompletionRequest read_common(RequestFields& fields) {
   CompletionRequest request;
-  GenerateRequest& generate = request.generate;
+  engine::GenerateRequest& generate = request.generate;
   generate.sampling = default_sampling();
   request.model = fields.string("model", "");
   request.stream = fields.boolean("stream", false);
@@ -113,10 +113,10 @@ CompletionRequest read_common(RequestFields& fields) {
   return request;
 }
 
-Result<InfillFile> read_file(RequestContext& context, const ordered_json& value, const std::string& path) {
+Result<chat::InfillFile> read_file(RequestContext& context, const ordered_json& value, const std::string& path) {
   if (!value.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(value)));
   RequestFields fields(context, value, path + ".");
-  InfillFile file;
+  chat::InfillFile file;
   file.name = fields.string("filename", "");
   if (fields.get("text") == nullptr) fields.reject("text", "is missing");
   file.text = fields.string("text", "");
@@ -125,13 +125,13 @@ Result<InfillFile> read_file(RequestContext& context, const ordered_json& value,
   return file;
 }
 
-Result<std::vector<InfillFile>> read_files(RequestContext& context, const ordered_json* value) {
-  std::vector<InfillFile> files;
+Result<std::vector<chat::InfillFile>> read_files(RequestContext& context, const ordered_json* value) {
+  std::vector<chat::InfillFile> files;
   if (value == nullptr) return files;
   if (!value->is_array() || value->size() > kInfillFilesMax)
     return invalid_field("input_extra", fmt::format("must be an array of at most {} objects", kInfillFilesMax));
   for (size_t i = 0; i < value->size(); ++i) {
-    CAIRN_TRY(InfillFile file, read_file(context, (*value)[i], fmt::format("input_extra[{}]", i)));
+    CAIRN_TRY(chat::InfillFile file, read_file(context, (*value)[i], fmt::format("input_extra[{}]", i)));
     files.push_back(std::move(file));
   }
   return files;
@@ -139,8 +139,8 @@ Result<std::vector<InfillFile>> read_files(RequestContext& context, const ordere
 
 }  // namespace
 
-SamplingParams default_sampling() {
-  SamplingParams sampling;
+sampling::SamplingParams default_sampling() {
+  sampling::SamplingParams sampling;
   sampling.temperature = 0.8f;
   sampling.top_k = 40;
   sampling.top_p = 0.95f;
@@ -166,7 +166,7 @@ Result<CompletionRequest> parse_infill(RequestContext& context, const ordered_js
   RequestFields fields(context, body);
   CompletionRequest request = read_common(fields);
   request.several = request.choices > 1;
-  InfillInput& infill = request.infill.emplace();
+  chat::InfillInput& infill = request.infill.emplace();
   for (const auto* name : {"input_prefix", "input_suffix"})
     if (fields.get(name) == nullptr) fields.reject(name, "is missing");
   infill.prefix = fields.string("input_prefix", "");

@@ -32,23 +32,23 @@ using MixedPrompt = std::vector<PromptPiece>;
 struct CompletionRequest {
   std::string model;
   std::vector<MixedPrompt> prompts;
-  std::optional<InfillInput> infill{};  ///< in place of prompts
-  int choices = 1;                      ///< of each prompt
-  bool several = false;                 ///< the answer is an array, also of one
+  std::optional<chat::InfillInput> infill{};  ///< in place of prompts
+  int choices = 1;                            ///< of each prompt
+  bool several = false;                       ///< the answer is an array, also of one
   bool stream = false;
   bool only_prompt = false;  ///< what was asked for is that the prompt is cached
   bool return_tokens = false;
   bool return_progress = false;
   bool timings_per_token = false;
   std::vector<std::string> response_fields{};  ///< all that is answered, "a/b" for b of a; empty: everything
-  AnswerForm form;                             ///< what the answers are held to
-  GenerateRequest generate;                    ///< everything but the prompt, the id and the tenant
+  chat::AnswerForm form;                       ///< what the answers are held to
+  engine::GenerateRequest generate;            ///< everything but the prompt, the id and the tenant
 };
 
 Result<CompletionRequest> parse_completion(RequestContext& context, const nlohmann::ordered_json& body);
 Result<CompletionRequest> parse_infill(RequestContext& context, const nlohmann::ordered_json& body);
 
 /// What a request has that says nothing: llama.cpp's defaults, which are not docs/sampling.md's.
-SamplingParams default_sampling();
+sampling::SamplingParams default_sampling();
 
 }  // namespace cairn::api::llama_cpp

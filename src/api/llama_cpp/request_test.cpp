@@ -64,7 +64,7 @@ TEST(LlamaCppRequest, FieldsAreHonoured) {
   const auto& sampling = request.generate.sampling;
   EXPECT_EQ(sampling.temperature, 0);
   EXPECT_EQ(sampling.mirostat, 2);
-  EXPECT_THAT(sampling.steps, ElementsAre(SamplerStep::kTopK, SamplerStep::kTemperature));
+  EXPECT_THAT(sampling.steps, ElementsAre(sampling::SamplerStep::kTopK, sampling::SamplerStep::kTemperature));
   EXPECT_EQ(sampling.dry.multiplier, 0.5f);
   EXPECT_EQ(sampling.xtc_probability, 0.25f);
   EXPECT_TRUE(sampling.filtered_logprobs);

@@ -14,12 +14,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string_view stop_type(const Finish& finish) {
-  if (finish.reason != FinishReason::kStop) return "limit";
+std::string_view stop_type(const engine::Finish& finish) {
+  if (finish.reason != engine::FinishReason::kStop) return "limit";
   return finish.stop.empty() ? "eos" : "word";
 }
 
-ordered_json probability(const Tokenizer& tokenizer, TokenId id, float logprob, bool filtered) {
+ordered_json probability(const tokenizer::Tokenizer& tokenizer, TokenId id, float logprob, bool filtered) {
   ordered_json value = {
       {"id", index(id)}, {"token", token_text(tokenizer, id)}, {"bytes", token_bytes_json(tokenizer, id)}};
   filtered ? value["prob"] = std::exp(static_cast<double>(logprob)) : value["logprob"] = logprob;
@@ -44,7 +44,7 @@ ordered_json only_fields(const ordered_json& answer, const std::vector<std::stri
 
 ordered_json per_token(double ms, int32_t count) { return count > 0 ? ms / count : 0.0; }
 
-ordered_json timings_per_token_json(const Usage& usage, const Timings& timings) {
+ordered_json timings_per_token_json(const engine::Usage& usage, const engine::Timings& timings) {
   ordered_json value = timings_json(usage, timings);
   value["prompt_per_token_ms"] = per_token(value["prompt_ms"], value["prompt_n"]);
   value["predicted_per_token_ms"] = per_token(value["predicted_ms"], value["predicted_n"]);
@@ -56,7 +56,7 @@ double as_written(double value) { return std::round(value * 1e6) / 1e6; }
 
 }  // namespace
 
-CompletionSerializer::CompletionSerializer(ResponseOptions options, const Tokenizer& tokenizer)
+CompletionSerializer::CompletionSerializer(ResponseOptions options, const tokenizer::Tokenizer& tokenizer)
     : options_(std::move(options)), tokenizer_(tokenizer), choices_(options_.prompts.size()) {}
 
 // Takes what has gathered.
@@ -69,7 +69,7 @@ ordered_json CompletionSerializer::delta_json(int index, Choice& choice) const {
   return value;
 }
 
-ordered_json CompletionSerializer::probability_json(const TokenEvent& event) const {
+ordered_json CompletionSerializer::probability_json(const engine::TokenEvent& event) const {
   const bool filtered = options_.filtered_probabilities;
   ordered_json entry = probability(tokenizer_, event.token, event.logprob, filtered);
   ordered_json& top = entry[filtered ? "top_probs" : "top_logprobs"] = ordered_json::array();
@@ -77,7 +77,8 @@ ordered_json CompletionSerializer::probability_json(const TokenEvent& event) con
   return entry;
 }
 
-std::string CompletionSerializer::prefill_event(int index, Choice& choice, const PrefillProgress& progress) const {
+std::string CompletionSerializer::prefill_event(int index, Choice& choice,
+                                                const engine::PrefillProgress& progress) const {
   ordered_json value = {{"index", index},
                         {"content", ""},
                         {"tokens", ordered_json::array()},
@@ -91,16 +92,17 @@ std::string CompletionSerializer::prefill_event(int index, Choice& choice, const
   return sse_event(value);
 }
 
-std::string CompletionSerializer::prefill(int index, const PrefillProgress& progress) {
+std::string CompletionSerializer::prefill(int index, const engine::PrefillProgress& progress) {
   std::string bytes;
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (options_.stream && options_.return_progress)
-    for (const PrefillProgress& each : choice.prefill.next(progress)) bytes += prefill_event(index, choice, each);
+    for (const engine::PrefillProgress& each : choice.prefill.next(progress))
+      bytes += prefill_event(index, choice, each);
   choice.so_far.prompt(progress);
   return bytes;
 }
 
-std::string CompletionSerializer::token(int index, TokenEvent&& event) {
+std::string CompletionSerializer::token(int index, engine::TokenEvent&& event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (options_.only_prompt) return {};
   choice.so_far.token();
@@ -125,10 +127,10 @@ std::string CompletionSerializer::token(int index, TokenEvent&& event) {
   return sse_event(value);
 }
 
-std::string CompletionSerializer::finish(int index, Finish&& finish) {
+std::string CompletionSerializer::finish(int index, engine::Finish&& finish) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (options_.only_prompt) {
-    finish.reason = FinishReason::kLength;
+    finish.reason = engine::FinishReason::kLength;
     finish.usage.completion_tokens = 0;
   } else {
     choice.has_new_line |= finish.text.find('\n') != std::string::npos;
@@ -177,21 +179,21 @@ std::string CompletionSerializer::done() {
 
 std::string CompletionSerializer::failure(const Error& error) { return sse_event(openai_error(error)); }
 
-ordered_json lora_json(std::span<const AdapterScale> adapters) {
+ordered_json lora_json(std::span<const engine::AdapterScale> adapters) {
   ordered_json list = ordered_json::array();
   for (const auto& [id, scale] : adapters) list.push_back({{"id", id}, {"scale", as_written(scale)}});
   return list;
 }
 
-ordered_json settings_json(const GenerateRequest& generate, int32_t context_tokens) {
-  const SamplingParams& sampling = generate.sampling;
+ordered_json settings_json(const engine::GenerateRequest& generate, int32_t context_tokens) {
+  const sampling::SamplingParams& sampling = generate.sampling;
   ordered_json settings = {{"n_ctx", context_tokens},
                            {"n_predict", generate.max_tokens},
                            {"max_tokens", generate.max_tokens},
                            {"seed", sampling.seed}};
   // llama.cpp has its other settings between those of the rows.
-  auto row = sampling_parameters().begin();
-  const auto end = sampling_parameters().end();
+  auto row = sampling::sampling_parameters().begin();
+  const auto end = sampling::sampling_parameters().end();
   const auto add_through = [&](std::string_view last) {
     for (bool added = false; row != end && !added; ++row) {
       const double value = row->get(sampling);
@@ -219,7 +221,7 @@ ordered_json settings_json(const GenerateRequest& generate, int32_t context_toke
   settings["lora"] = generate.adapters ? lora_json(*generate.adapters) : ordered_json::array();
   settings["grammar"] = "";
   ordered_json& steps = settings["samplers"] = ordered_json::array();
-  for (const SamplerStep step : sampling.steps) steps.push_back(sampler_step_name(step));
+  for (const sampling::SamplerStep step : sampling.steps) steps.push_back(sampling::sampler_step_name(step));
   return settings;
 }
 

@@ -33,13 +33,13 @@ struct ResponseOptions {
 /// `tokenizer` outlives it.
 class CompletionSerializer final : public ResponseSerializer {
  public:
-  CompletionSerializer(ResponseOptions options, const Tokenizer& tokenizer);
+  CompletionSerializer(ResponseOptions options, const tokenizer::Tokenizer& tokenizer);
 
   bool streams() const override { return options_.stream; }
   std::string begin() override { return {}; }
-  std::string prefill(int choice, const PrefillProgress& progress) override;
-  std::string token(int choice, TokenEvent&& event) override;
-  std::string finish(int choice, Finish&& finish) override;
+  std::string prefill(int choice, const engine::PrefillProgress& progress) override;
+  std::string token(int choice, engine::TokenEvent&& event) override;
+  std::string finish(int choice, engine::Finish&& finish) override;
   std::string done() override;
   std::string failure(const Error& error) override;
 
@@ -56,18 +56,18 @@ class CompletionSerializer final : public ResponseSerializer {
     std::string full_body;  // as JSON text
   };
   nlohmann::ordered_json delta_json(int index, Choice& choice) const;
-  nlohmann::ordered_json probability_json(const TokenEvent& event) const;
-  std::string prefill_event(int index, Choice& choice, const PrefillProgress& progress) const;
+  nlohmann::ordered_json probability_json(const engine::TokenEvent& event) const;
+  std::string prefill_event(int index, Choice& choice, const engine::PrefillProgress& progress) const;
 
   ResponseOptions options_;
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   std::vector<Choice> choices_;
 };
 
 /// LoRA adapters: [{"id", "scale"}, ...].
-nlohmann::ordered_json lora_json(std::span<const AdapterScale> adapters);
+nlohmann::ordered_json lora_json(std::span<const engine::AdapterScale> adapters);
 /// generation_settings, and the params of /props: what is asked for, in llama.cpp's words. `lora` has what the request
 /// itself names.
-nlohmann::ordered_json settings_json(const GenerateRequest& generate, int32_t context_tokens);
+nlohmann::ordered_json settings_json(const engine::GenerateRequest& generate, int32_t context_tokens);
 
 }  // namespace cairn::api::llama_cpp

@@ -12,8 +12,8 @@ namespace {
 using nlohmann::ordered_json;
 using namespace std::chrono_literals;
 
-TokenEvent event_of(int id, std::string text) {
-  TokenEvent event;
+engine::TokenEvent event_of(int id, std::string text) {
+  engine::TokenEvent event;
   event.token = TokenId{id};
   event.text = std::move(text);
   event.logprob = -1;
@@ -26,11 +26,12 @@ class LlamaCppAnswerTest : public testing::Test {
   LlamaCppAnswerTest() {
     auto file = gguf::Reader::open(test_data() + "/models/llama.gguf");
     file_ = std::make_unique<gguf::Reader>(std::move(file).value());
-    tokenizer_ = Tokenizer::load(file_->metadata()).value();
+    tokenizer_ = tokenizer::Tokenizer::load(file_->metadata()).value();
   }
 
   /// Two tokens, of which only the second gives text, and " end", which was held back.
-  std::string answer(ResponseOptions options, FinishReason reason = FinishReason::kStop, std::string stop = "") {
+  std::string answer(ResponseOptions options, engine::FinishReason reason = engine::FinishReason::kStop,
+                     std::string stop = "") {
     options.model = "m";
     for (size_t i = 0; i < (options.several ? 2u : 1u); ++i) {
       options.prompts.push_back(fmt::format("prompt {}", i));
@@ -42,7 +43,7 @@ class LlamaCppAnswerTest : public testing::Test {
     for (int i = 0; i < choices; ++i) {
       bytes += serializer.token(i, event_of(5, ""));
       bytes += serializer.token(i, event_of(7, "Hi"));
-      Finish finish;
+      engine::Finish finish;
       finish.reason = reason;
       finish.text = " end";
       finish.stop = stop;
@@ -65,7 +66,7 @@ class LlamaCppAnswerTest : public testing::Test {
   }
 
   std::unique_ptr<gguf::Reader> file_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
 };
 
 TEST_F(LlamaCppAnswerTest, AWholeAnswerIsOneObject) {
@@ -89,10 +90,10 @@ TEST_F(LlamaCppAnswerTest, AWholeAnswerIsOneObject) {
 }
 
 TEST_F(LlamaCppAnswerTest, ItSaysWhyItStopped) {
-  const auto word = ordered_json::parse(answer({}, FinishReason::kStop, "STOP"));
+  const auto word = ordered_json::parse(answer({}, engine::FinishReason::kStop, "STOP"));
   EXPECT_EQ(word["stop_type"], "word");
   EXPECT_EQ(word["stopping_word"], "STOP");
-  EXPECT_EQ(ordered_json::parse(answer({}, FinishReason::kLength))["stop_type"], "limit");
+  EXPECT_EQ(ordered_json::parse(answer({}, engine::FinishReason::kLength))["stop_type"], "limit");
 }
 
 TEST_F(LlamaCppAnswerTest, ACachedPromptSaysNothing) {
@@ -185,7 +186,7 @@ TEST_F(LlamaCppAnswerTest, ProgressOfThePromptGoesFromWhatWasCachedToTheWhole) {
 }
 
 TEST_F(LlamaCppAnswerTest, SettingsAreWrittenAsTheyWereSaid) {
-  GenerateRequest generate;
+  engine::GenerateRequest generate;
   generate.sampling.temperature = 0.8f;
   generate.sampling.logit_bias = {{TokenId{5}, 1.5f}};
   const auto settings = settings_json(generate, 512);

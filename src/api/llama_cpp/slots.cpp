@@ -23,11 +23,11 @@ constexpr std::chrono::seconds kActionTimeMax{60};
 constexpr std::chrono::milliseconds kActionPoll{200};
 
 struct ActionRequest {
-  SharedModel model;
+  loader::SharedModel model;
   int32_t slot = 0;
-  SlotAction action = SlotAction::kNone;
+  engine::SlotAction action = engine::SlotAction::kNone;
   std::string filename;
-  GenerateRequest generate;  ///< whose it is
+  engine::GenerateRequest generate;  ///< whose it is
   uint64_t tenant = 0;
 };
 
@@ -35,7 +35,7 @@ double ms_since(steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
 }
 
-ordered_json slot_json(const LoadedModel& model, int32_t id, bool busy, int32_t tokens) {
+ordered_json slot_json(const loader::LoadedModel& model, int32_t id, bool busy, int32_t tokens) {
   return {{"id", id},
           {"id_task", -1},
           {"n_ctx", model.engine->context_tokens()},
@@ -54,11 +54,11 @@ Result<int32_t> read_slot(std::string_view text, int32_t count) {
   return slot;
 }
 
-Result<SlotAction> read_action(const Exchange& exchange) {
+Result<engine::SlotAction> read_action(const Exchange& exchange) {
   const std::string action = exchange.request.query_value("action").value_or("");
-  if (action == "save") return SlotAction::kSave;
-  if (action == "restore") return SlotAction::kRestore;
-  if (action == "erase") return SlotAction::kErase;
+  if (action == "save") return engine::SlotAction::kSave;
+  if (action == "restore") return engine::SlotAction::kRestore;
+  if (action == "erase") return engine::SlotAction::kErase;
   return fail_at("action", Code::kInvalidArgument, "?action= must be save, restore or erase, not \"{}\"",
                  cut_text(action, kQuotedBytesMax));
 }
@@ -79,15 +79,15 @@ Result<std::string> parse_filename(RequestContext& context, const ordered_json& 
 Result<std::optional<ActionRequest>> read_request(Exchange& exchange) {
   ActionRequest request;
   CAIRN_TRY(request.model, asked_model(exchange));
-  const Slots* const slots = request.model->engine->slots();
+  const engine::Slots* const slots = request.model->engine->slots();
   if (slots == nullptr) return std::nullopt;
   CAIRN_TRY(request.slot, read_slot(exchange.context.id(), slots->count()));
   CAIRN_TRY(request.action, read_action(exchange));
-  if (request.action != SlotAction::kErase) {
+  if (request.action != engine::SlotAction::kErase) {
     CAIRN_TRY(request.filename, read_body(exchange, parse_filename));
   }
   name_owner(exchange.request, request.generate);
-  if (request.action == SlotAction::kSave && !request.generate.keep_on_disk)
+  if (request.action == engine::SlotAction::kSave && !request.generate.keep_on_disk)
     return fail(Code::kInvalidArgument, "what this API key asks may not be kept on a disk");
   request.generate.usage_listener = nullptr;  // nothing is computed
   request.tenant = hash64(request.generate.tenant);
@@ -95,9 +95,10 @@ Result<std::optional<ActionRequest>> read_request(Exchange& exchange) {
 }
 
 /// What the engine does; returns of how many tokens.
-Result<int32_t> act(ActionRequest& request, const Conversation& conversation, const net::HttpResponse& response) {
-  Engine& engine = *request.model->engine;
-  GenerateRequest generate = request.generate;
+Result<int32_t> act(ActionRequest& request, const engine::Conversation& conversation,
+                    const net::HttpResponse& response) {
+  engine::Engine& engine = *request.model->engine;
+  engine::GenerateRequest generate = request.generate;
   generate.prompt = conversation.tokens;
   // A token of the context is left for an answer. Where the conversation has filled it, it can only begin differently.
   const auto most = static_cast<size_t>(engine.context_tokens()) - 1;
@@ -108,18 +109,18 @@ Result<int32_t> act(ActionRequest& request, const Conversation& conversation, co
   generate.max_tokens = 1;
   CAIRN_TRY(const auto stream, engine.submit(std::move(generate)));
   const auto end = steady_clock::now() + kActionTimeMax;
-  Events events;
+  engine::Events events;
   while (!events.finished) {
     if (steady_clock::now() > end || response.closed())
       return fail(Code::kUnavailable, "it took longer than {} s; try again later", kActionTimeMax.count());
     events = stream->wait(kActionPoll);
   }
-  if (events.finish.reason == FinishReason::kError) return std::unexpected(std::move(events.finish.error));
-  if (events.finish.reason == FinishReason::kCancelled) return std::unexpected(server_stops());
+  if (events.finish.reason == engine::FinishReason::kError) return std::unexpected(std::move(events.finish.error));
+  if (events.finish.reason == engine::FinishReason::kCancelled) return std::unexpected(server_stops());
   return events.finish.usage.cached_tokens;
 }
 
-Result<ordered_json> save(ActionRequest& request, Slots& slots, const net::HttpResponse& response) {
+Result<ordered_json> save(ActionRequest& request, engine::Slots& slots, const net::HttpResponse& response) {
   const auto begin = steady_clock::now();
   const auto conversation = slots.find(request.tenant, request.slot);
   if (!conversation) {
@@ -127,7 +128,7 @@ Result<ordered_json> save(ActionRequest& request, Slots& slots, const net::HttpR
                    "slot {} has nothing that may be kept on a disk: ask something there", request.slot);
   }
   CAIRN_TRY_VOID(act(request, *conversation, response));
-  CAIRN_TRY(const OnDisk there, slots.save(request.tenant, request.filename, *conversation));
+  CAIRN_TRY(const engine::OnDisk there, slots.save(request.tenant, request.filename, *conversation));
   if (there.tokens == 0) {
     return fail(Code::kIo,
                 "nothing was written: the disk is full or refuses, the day's bytes are spent, or the "
@@ -140,14 +141,14 @@ Result<ordered_json> save(ActionRequest& request, Slots& slots, const net::HttpR
                       {"timings", {{"save_ms", ms_since(begin)}}}};
 }
 
-Result<ordered_json> restore(ActionRequest& request, Slots& slots, const net::HttpResponse& response) {
+Result<ordered_json> restore(ActionRequest& request, engine::Slots& slots, const net::HttpResponse& response) {
   const auto begin = steady_clock::now();
   auto conversation = slots.load(request.tenant, request.filename);
   if (!conversation) {
     return fail_at("filename", Code::kInvalidArgument, "\"{}\" cannot be restored for this model: {}", request.filename,
                    conversation.error().text());
   }
-  const OnDisk there = slots.on_disk(*conversation);
+  const engine::OnDisk there = slots.on_disk(*conversation);
   CAIRN_TRY(const int32_t tokens, act(request, *conversation, response));
   if (tokens == 0) {
     return fail_at("filename", Code::kInvalidArgument,
@@ -160,7 +161,7 @@ Result<ordered_json> restore(ActionRequest& request, Slots& slots, const net::Ht
                       {"timings", {{"restore_ms", ms_since(begin)}}}};
 }
 
-Result<ordered_json> erase(ActionRequest& request, Slots& slots, const net::HttpResponse& response) {
+Result<ordered_json> erase(ActionRequest& request, engine::Slots& slots, const net::HttpResponse& response) {
   const auto conversation = slots.find(request.tenant, request.slot);
   int32_t tokens = 0;
   if (conversation) {
@@ -171,14 +172,14 @@ Result<ordered_json> erase(ActionRequest& request, Slots& slots, const net::Http
 }
 
 Result<ordered_json> run(ActionRequest& request, const net::HttpResponse& response) {
-  Slots& slots = *request.model->engine->slots();
+  engine::Slots& slots = *request.model->engine->slots();
   switch (request.action) {
-    case SlotAction::kSave:
+    case engine::SlotAction::kSave:
       return save(request, slots, response);
-    case SlotAction::kRestore:
+    case engine::SlotAction::kRestore:
       return restore(request, slots, response);
-    case SlotAction::kErase:
-    case SlotAction::kNone:
+    case engine::SlotAction::kErase:
+    case engine::SlotAction::kNone:
       break;
   }
   return erase(request, slots, response);
@@ -187,12 +188,12 @@ Result<ordered_json> run(ActionRequest& request, const net::HttpResponse& respon
 }  // namespace
 
 Result<void> handle_slots(Exchange& exchange) {
-  CAIRN_TRY(const SharedModel model, asked_model(exchange));
+  CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
   const int32_t busy = model->engine->stats().active_requests;
   const auto must_have_one = exchange.request.query_value("fail_on_no_slot");
   if (must_have_one && *must_have_one == "1" && busy >= model->sequences_max)
     return fail(Code::kUnavailable, "all {} slots are in use", model->sequences_max);
-  const Slots* const of = model->engine->slots();
+  const engine::Slots* const of = model->engine->slots();
   std::vector<int32_t> tokens =
       of == nullptr ? std::vector<int32_t>() : of->tokens(hash64(tenant_of(exchange.request)));
   tokens.resize(static_cast<size_t>(model->sequences_max));

@@ -98,14 +98,14 @@ bool is_absent(std::string_view text) {
   return dense.empty() || dense == "null" || dense == "\"\"" || dense == "[]";
 }
 
-KeepAlive keep_of(double seconds) {
+loader::KeepAlive keep_of(double seconds) {
   if (seconds < 0 || seconds > kKeepSecondsMax) return {std::nullopt};
   return {std::chrono::milliseconds(static_cast<int64_t>(std::llround(seconds * 1e3)))};
 }
 
 }  // namespace
 
-std::optional<KeepAlive> parse_keep_alive(std::string_view text) {
+std::optional<loader::KeepAlive> parse_keep_alive(std::string_view text) {
   struct Unit {
     std::string_view name;
     double seconds;
@@ -150,9 +150,9 @@ Result<ModelRequest> read_model_request(std::string_view body, bool ollama) {
   return request;
 }
 
-Result<std::optional<KeepAlive>> read_keep_alive(const ordered_json& value) {
+Result<std::optional<loader::KeepAlive>> read_keep_alive(const ordered_json& value) {
   if (value.is_null() || value == "") return std::nullopt;
-  std::optional<KeepAlive> keep;
+  std::optional<loader::KeepAlive> keep;
   if (value.is_number()) keep = keep_of(value.get<double>());
   if (value.is_string()) keep = parse_keep_alive(value.get<std::string>());
   if (keep) return keep;

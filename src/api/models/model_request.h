@@ -17,7 +17,7 @@ struct Exchange;
 
 struct ModelRequest {
   std::string model;
-  std::optional<KeepAlive> keep_alive;  ///< Ollama's field
+  std::optional<loader::KeepAlive> keep_alive;  ///< Ollama's field
   bool stream = false;
   bool asks_nothing = false;  ///< neither a prompt nor messages: Ollama's clients load and unload models so
 };
@@ -28,10 +28,10 @@ Result<ModelRequest> read_model_request(std::string_view body, bool ollama);
 
 /// A number of seconds, or "5m", "1h30m", "300ms"; below zero: no limit. Source: Ollama's API, and the
 /// durations of Go. nullopt: it is none of those.
-std::optional<KeepAlive> parse_keep_alive(std::string_view text);
+std::optional<loader::KeepAlive> parse_keep_alive(std::string_view text);
 
 /// Ollama's field, null or "" for what says nothing (nullopt). Error: kInvalidArgument, it is no time.
-Result<std::optional<KeepAlive>> read_keep_alive(const nlohmann::ordered_json& value);
+Result<std::optional<loader::KeepAlive>> read_keep_alive(const nlohmann::ordered_json& value);
 
 /// What must be there before an endpoint's handler is called.
 struct Needs {
@@ -39,15 +39,15 @@ struct Needs {
   /// that is loaded. False: the request is one for the model. Errors are the request's answer.
   using Instead = Result<bool> (*)(Exchange& exchange, const ModelRequest& request, const std::string& model);
 
-  std::optional<ModelKind> kind{};  ///< a model of this kind, which is loaded for the request; nullopt: none
-  bool start = true;                ///< the server has started: until then it answers 503
-  bool ollama = false;              ///< the request says in Ollama's words which model it is, and for how long
-  Instead instead = nullptr;        ///< null: every request is for the model
+  std::optional<loader::ModelKind> kind{};  ///< a model of this kind, which is loaded for the request; nullopt: none
+  bool start = true;                        ///< the server has started: until then it answers 503
+  bool ollama = false;                      ///< the request says in Ollama's words which model it is, and for how long
+  Instead instead = nullptr;                ///< null: every request is for the model
 };
 inline constexpr Needs kNeedsNothing{.start = false};
 inline constexpr Needs kNeedsStart{};
-inline constexpr Needs kNeedsChat{.kind = ModelKind::kChat};
-inline constexpr Needs kNeedsEmbedding{.kind = ModelKind::kEmbedding};
-inline constexpr Needs kNeedsReranking{.kind = ModelKind::kReranking};
+inline constexpr Needs kNeedsChat{.kind = loader::ModelKind::kChat};
+inline constexpr Needs kNeedsEmbedding{.kind = loader::ModelKind::kEmbedding};
+inline constexpr Needs kNeedsReranking{.kind = loader::ModelKind::kReranking};
 
 }  // namespace cairn::api

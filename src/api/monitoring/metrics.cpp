@@ -19,17 +19,17 @@ using Seconds = std::chrono::duration<double>;
 /// A model's engine as it was when the metrics were asked for.
 struct EngineNumbers {
   std::string model;
-  EngineStats stats;
-  EngineHistograms histograms;
-  MemoryPlan plan;
+  engine::EngineStats stats;
+  engine::EngineHistograms histograms;
+  loader::MemoryPlan plan;
   int32_t context_tokens = 0;
   int32_t sequences_max = 0;
 };
 
-std::vector<EngineNumbers> engine_numbers(const Registry& registry, const ModelScope& scope) {
+std::vector<EngineNumbers> engine_numbers(const loader::Registry& registry, const loader::ModelScope& scope) {
   std::vector<EngineNumbers> all;
   for (const auto& model : registry.list(scope)) {
-    const Engine& engine = *model->engine;
+    const engine::Engine& engine = *model->engine;
     all.push_back(
         {model->name, engine.stats(), engine.histograms(), model->plan, engine.context_tokens(), model->sequences_max});
   }
@@ -87,13 +87,14 @@ class PerModel {
     text_.metric(name, type, help);
     for (const EngineNumbers& engine : engines_) text_.sample({{"model", engine.model}}, value(engine));
   }
-  void counter(std::string_view name, std::string_view help, int64_t EngineStats::* count) const {
+  void counter(std::string_view name, std::string_view help, int64_t engine::EngineStats::* count) const {
     (*this)(name, "counter", help, [&](const EngineNumbers& engine) { return engine.stats.*count; });
   }
-  void gauge(std::string_view name, std::string_view help, int32_t EngineStats::* value) const {
+  void gauge(std::string_view name, std::string_view help, int32_t engine::EngineStats::* value) const {
     (*this)(name, "gauge", help, [&](const EngineNumbers& engine) { return int64_t{engine.stats.*value}; });
   }
-  void histogram(std::string_view name, std::string_view help, HistogramCounts EngineHistograms::* counts) const {
+  void histogram(std::string_view name, std::string_view help,
+                 HistogramCounts engine::EngineHistograms::* counts) const {
     text_.metric(name, "histogram", help);
     for (const EngineNumbers& engine : engines_) {
       const HistogramCounts& read = engine.histograms.*counts;
@@ -108,7 +109,7 @@ class PerModel {
 
 void write_scheduling(PrometheusText& text, const std::vector<EngineNumbers>& engines) {
   const PerModel each(text, engines);
-  using S = EngineStats;
+  using S = engine::EngineStats;
   each.gauge("cairn_running_sequences", "Choices and texts that run now.", &S::active_requests);
   text.metric("cairn_waiting_sequences", "gauge", "Choices and texts that wait to run.");
   for (const EngineNumbers& engine : engines) {
@@ -131,11 +132,11 @@ void write_scheduling(PrometheusText& text, const std::vector<EngineNumbers>& en
   each.gauge("cairn_last_step_prompt_rows", "Rows of prompts in the last step.", &S::last_prompt_rows);
   each.gauge("cairn_last_step_decode_rows", "Rows of running answers, and their drafts, in the last step.",
              &S::last_decode_rows);
-  each.histogram("cairn_step_seconds", "Times of steps.", &EngineHistograms::step_seconds);
-  each.histogram("cairn_batch_rows", "Rows of steps.", &EngineHistograms::step_rows);
-  each.histogram("cairn_batch_sequences", "Sequences of steps.", &EngineHistograms::step_sequences);
+  each.histogram("cairn_step_seconds", "Times of steps.", &engine::EngineHistograms::step_seconds);
+  each.histogram("cairn_batch_rows", "Rows of steps.", &engine::EngineHistograms::step_rows);
+  each.histogram("cairn_batch_sequences", "Sequences of steps.", &engine::EngineHistograms::step_sequences);
   each.histogram("cairn_inter_token_latency_seconds", "From one step that gave a stream tokens to its next.",
-                 &EngineHistograms::inter_token_seconds);
+                 &engine::EngineHistograms::inter_token_seconds);
   each.counter("cairn_sampled_tokens_total", "Tokens that were sampled.", &S::tokens_generated);
   each.counter("cairn_computed_prompt_tokens_total", "Tokens of prompts that were computed, again after preemptions.",
                &S::prompt_tokens);
@@ -145,14 +146,14 @@ void write_scheduling(PrometheusText& text, const std::vector<EngineNumbers>& en
 
 void write_cache(PrometheusText& text, const std::vector<EngineNumbers>& engines) {
   const PerModel each(text, engines);
-  using S = EngineStats;
+  using S = engine::EngineStats;
   each.counter("cairn_prefix_lookups_total", "Prompts that were looked up in the prefix cache.", &S::prefix_lookups);
   each.counter("cairn_prefix_hits_total", "Of them, those whose beginning was there.", &S::prefix_hits);
   each.counter("cairn_prefix_evictions_total", "Pages of prompts that gave up their place.", &S::prefix_evictions);
   each.counter("cairn_kv_pages_restored_total", "Pages that came back from the host's memory.", &S::pages_restored);
   text.metric("cairn_kv_pages", "gauge", "KV pages of the group that is fullest.");
   for (const EngineNumbers& engine : engines) {
-    const EngineStats& stats = engine.stats;
+    const engine::EngineStats& stats = engine.stats;
     const int64_t used = stats.pages_total - stats.pages_free - stats.pages_cached;
     text.sample({{"model", engine.model}, {"state", "used"}}, used);
     text.sample({{"model", engine.model}, {"state", "cached"}}, int64_t{stats.pages_cached});
@@ -168,7 +169,7 @@ void write_cache(PrometheusText& text, const std::vector<EngineNumbers>& engines
        [](const EngineNumbers& engine) { return Seconds(engine.stats.disk_saved).count(); });
   text.metric("cairn_recurrent_states", "gauge", "Slots of recurrent states, of models that have them.");
   for (const EngineNumbers& engine : engines) {
-    const EngineStats& stats = engine.stats;
+    const engine::EngineStats& stats = engine.stats;
     if (stats.states_total == 0) continue;
     const int64_t used = stats.states_total - stats.states_free - stats.states_cached;
     text.sample({{"model", engine.model}, {"state", "used"}}, used);
@@ -181,7 +182,7 @@ void write_cache(PrometheusText& text, const std::vector<EngineNumbers>& engines
 
 // The folder of --kv-disk is one, which all models share.
 void write_disk(PrometheusText& text, const std::vector<EngineNumbers>& engines) {
-  disk::StoreCounts counts;
+  cache::disk::StoreCounts counts;
   int64_t dropped = 0;
   for (const EngineNumbers& engine : engines) {
     if (engine.stats.disk.bytes >= counts.bytes) counts = engine.stats.disk;
@@ -204,7 +205,7 @@ void write_memory(PrometheusText& text, const std::vector<EngineNumbers>& engine
   text.metric("cairn_memory_planned_bytes", "gauge", "Memory that a model was planned with.");
   for (const EngineNumbers& engine : engines) {
     int64_t weights = 0, kv = 0, scratch = 0;
-    for (const StagePlan& stage : engine.plan.stages) {
+    for (const loader::StagePlan& stage : engine.plan.stages) {
       weights += stage.weight_bytes;
       kv += stage.kv_bytes + stage.index_bytes;
       scratch += stage.scratch_bytes;
@@ -241,7 +242,7 @@ void write_process(PrometheusText& text, const net::Traffic& traffic, int64_t tr
 
 /// The names of llama.cpp's server, over all models, for dashboards that are made for it.
 void write_llama(PrometheusText& text, const std::vector<EngineNumbers>& engines, const RequestMetrics& requests) {
-  EngineStats sum;
+  engine::EngineStats sum;
   HistogramCounts sequences;
   for (const EngineNumbers& engine : engines) {
     sum.prompt_tokens += engine.stats.prompt_tokens;

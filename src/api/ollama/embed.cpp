@@ -26,9 +26,9 @@ void add_single_text(EmbeddingsRequest& request, std::string text) {
 }
 
 /// What an empty text has for a prompt: the tokens that the model puts around every text, or else its beginning or end.
-Result<std::vector<TokenId>> empty_text_prompt(const LoadedModel& model) {
+Result<std::vector<TokenId>> empty_text_prompt(const loader::LoadedModel& model) {
   CAIRN_TRY(auto tokens, model.tokenizer->encode("", {.add_special = true}));
-  const SpecialTokens& special = model.tokenizer->special();
+  const tokenizer::SpecialTokens& special = model.tokenizer->special();
   if (tokens.empty() && special.bos != kNoToken) tokens.push_back(special.bos);
   if (tokens.empty() && special.eos != kNoToken) tokens.push_back(special.eos);
   if (tokens.empty()) return model.tokenizer->encode(" ", {});
@@ -37,7 +37,7 @@ Result<std::vector<TokenId>> empty_text_prompt(const LoadedModel& model) {
 
 class OllamaEmbedTask final : public EmbedTask {
  public:
-  OllamaEmbedTask(const LoadedModel& model, EmbeddingsRequest request, bool elder)
+  OllamaEmbedTask(const loader::LoadedModel& model, EmbeddingsRequest request, bool elder)
       : model_(model), request_(std::move(request)), elder_(elder), vectors_(request_.inputs.size()) {}
 
   size_t texts() const override { return request_.inputs.size(); }
@@ -45,7 +45,7 @@ class OllamaEmbedTask final : public EmbedTask {
     if (elder_) return "prompt";
     return request_.is_array ? fmt::format("input[{}]", i) : "input";
   }
-  Result<void> prepare(size_t i, GenerateRequest& request) override {
+  Result<void> prepare(size_t i, engine::GenerateRequest& request) override {
     EmbeddingInput& input = request_.inputs[i];
     const auto* text = std::get_if<std::string>(&input);
     if (text != nullptr && text->empty()) {
@@ -76,7 +76,7 @@ class OllamaEmbedTask final : public EmbedTask {
   }
 
  private:
-  const LoadedModel& model_;
+  const loader::LoadedModel& model_;
   EmbeddingsRequest request_;
   bool elder_;
   std::vector<std::string> vectors_;  // as JSON
@@ -84,13 +84,13 @@ class OllamaEmbedTask final : public EmbedTask {
 };
 
 Result<void> embed(Exchange& exchange, EmbeddingsRequest request, bool elder) {
-  CAIRN_TRY(const SharedModel model, find_model(exchange, request.model));
+  CAIRN_TRY(const loader::SharedModel model, find_model(exchange, request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   request.model = shown_name(exchange, request.model, *model);
-  GenerateRequest common = embedding_request(*model, exchange.request, request.inputs.size());
+  engine::GenerateRequest common = embedding_request(*model, exchange.request, request.inputs.size());
   auto task = std::make_unique<OllamaEmbedTask>(*model, std::move(request), elder);
   if (task->texts() == 0) return send_json_text(exchange, task->body(0));
-  return EmbeddingRun::start(exchange, shared_engine(model), std::move(common), std::move(task));
+  return EmbeddingRun::start(exchange, loader::shared_engine(model), std::move(common), std::move(task));
 }
 
 }  // namespace

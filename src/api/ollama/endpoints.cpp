@@ -21,19 +21,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
-Result<void> check_thinking(const LoadedModel& model, const ReasoningOptions& options) {
+Result<void> check_thinking(const loader::LoadedModel& model, const chat::ReasoningOptions& options) {
   if (options.enabled != true || thinks(model)) return {};
   return fail_at("think", Code::kUnsupported, "\"{}\" does not support thinking; leave think out", model.name);
 }
 
-Result<void> run_raw(Exchange& exchange, const SharedModel& model, OllamaRequest request, ResponseOptions options) {
-  GenerateRequest& generate = request.chat.generate;
+Result<void> run_raw(Exchange& exchange, const loader::SharedModel& model, OllamaRequest request,
+                     ResponseOptions options) {
+  engine::GenerateRequest& generate = request.chat.generate;
   set_tenant(exchange.request, generate);
-  const PromptContext context = model->prompt_context();
+  const chat::PromptContext context = model->prompt_context();
   CAIRN_TRY(auto prompt, request.suffix.empty()
-                             ? completion_prompt_tokens(context, *request.raw)
-                             : infill_prompt_tokens(context, {.prefix = *request.raw, .suffix = request.suffix},
-                                                    generate.max_tokens));
+                             ? chat::completion_prompt_tokens(context, *request.raw)
+                             : chat::infill_prompt_tokens(context, {.prefix = *request.raw, .suffix = request.suffix},
+                                                          generate.max_tokens));
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model->tokenizer);
   return run_completion(exchange, model, std::move(requests), request.chat.form,
@@ -41,7 +42,7 @@ Result<void> run_raw(Exchange& exchange, const SharedModel& model, OllamaRequest
 }
 
 Result<void> run(Exchange& exchange, OllamaRequest request, bool generates) {
-  CAIRN_TRY(const SharedModel model, find_model(exchange, request.chat.model));
+  CAIRN_TRY(const loader::SharedModel model, find_model(exchange, request.chat.model));
   ResponseOptions options;
   options.model = shown_name(exchange, request.chat.model, *model);
   options.stream = request.chat.stream;
@@ -79,8 +80,8 @@ Result<void> handle_generate(Exchange& exchange) {
 Result<bool> unload(Exchange& exchange, const ModelRequest& request, const std::string& model, ordered_json empty) {
   const bool now = request.keep_alive && request.keep_alive->time == std::chrono::milliseconds(0);
   if (!now || !request.asks_nothing) return false;
-  ModelManager& models = *exchange.service.models();
-  const ModelScope& scope = exchange.context.scope();
+  loader::ModelManager& models = *exchange.service.models();
+  const loader::ModelScope& scope = exchange.context.scope();
   const auto status = models.find_exactly(model, scope);
   if (!status || status->served->pinned) return false;
   CAIRN_TRY_VOID(models.unload(model, scope));
@@ -109,9 +110,9 @@ std::span<const Endpoint> endpoints() {
   using enum RunsOn;
   constexpr auto kProtocol = Protocol::kOllama;
   constexpr auto kErrors = ErrorFormat::kOllama;
-  static constexpr Needs kChat{.kind = ModelKind::kChat, .ollama = true, .instead = unload_by_chat};
-  static constexpr Needs kGenerate{.kind = ModelKind::kChat, .ollama = true, .instead = unload_by_generate};
-  static constexpr Needs kEmbedding{.kind = ModelKind::kEmbedding, .ollama = true};
+  static constexpr Needs kChat{.kind = loader::ModelKind::kChat, .ollama = true, .instead = unload_by_chat};
+  static constexpr Needs kGenerate{.kind = loader::ModelKind::kChat, .ollama = true, .instead = unload_by_generate};
+  static constexpr Needs kEmbedding{.kind = loader::ModelKind::kEmbedding, .ollama = true};
   static constexpr Endpoint kRows[] = {
       {"POST", "/api/chat", kProtocol, kErrors, kChat, kAnyKey, kWorker, handle_chat},
       {"POST", "/api/generate", kProtocol, kErrors, kGenerate, kAnyKey, kWorker, handle_generate},

@@ -73,13 +73,13 @@ ordered_json model_info(const gguf::Metadata& metadata, int64_t parameters, bool
   return info;
 }
 
-ordered_json capabilities(const LoadedModel& model) {
+ordered_json capabilities(const loader::LoadedModel& model) {
   ordered_json list = ordered_json::array();
   if (model.runner != nullptr) {
     list.push_back("completion");
     list.push_back("tools");
     if (thinks(model)) list.push_back("thinking");
-    if (can_fill_in(*model.tokenizer)) list.push_back("insert");
+    if (chat::can_fill_in(*model.tokenizer)) list.push_back("insert");
   }
   if (model.embedding.dimensions > 0) list.push_back("embedding");
   return list;
@@ -88,21 +88,22 @@ ordered_json capabilities(const LoadedModel& model) {
 // What the model can do, as far as the header tells it.
 ordered_json capabilities(const ListedModel& model, std::string_view template_source) {
   ordered_json list = ordered_json::array();
-  if (model.kind == ModelKind::kChat) {
+  if (model.kind == loader::ModelKind::kChat) {
     list.push_back("completion");
     list.push_back("tools");
-    if (speaks_of_thinking(detect_output_format(template_source), template_source)) list.push_back("thinking");
+    if (chat::speaks_of_thinking(chat::detect_output_format(template_source), template_source))
+      list.push_back("thinking");
   }
-  if (model.kind == ModelKind::kEmbedding) list.push_back("embedding");
+  if (model.kind == loader::ModelKind::kEmbedding) list.push_back("embedding");
   return list;
 }
 
 }  // namespace
 
-Result<SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name) {
+Result<loader::SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name) {
   constexpr std::string_view kLatest = ":latest";
-  const Registry& registry = exchange.service.registry();
-  const ModelScope& scope = exchange.context.scope();
+  const loader::Registry& registry = exchange.service.registry();
+  const loader::ModelScope& scope = exchange.context.scope();
   auto found = registry.find_exactly(name, scope);
   if (found || !name.ends_with(kLatest)) return found;
   name.remove_suffix(kLatest.size());
@@ -110,13 +111,13 @@ Result<SharedModel> find_model_exactly(const Exchange& exchange, std::string_vie
   return without ? without : found;
 }
 
-Result<SharedModel> find_model(const Exchange& exchange, std::string_view name) {
+Result<loader::SharedModel> find_model(const Exchange& exchange, std::string_view name) {
   if (exchange.service.models() == nullptr)
     if (auto found = find_model_exactly(exchange, name)) return found;
   return exchange.service.find_model(exchange.context, name);
 }
 
-std::string shown_name(const Exchange& exchange, std::string_view name, const LoadedModel& model) {
+std::string shown_name(const Exchange& exchange, std::string_view name, const loader::LoadedModel& model) {
   return name.empty() || !find_model_exactly(exchange, name) ? model.name : std::string(name);
 }
 
@@ -145,8 +146,9 @@ Result<ShowRequest> parse_show(RequestContext& context, const ordered_json& body
   return request;
 }
 
-bool thinks(const LoadedModel& model) {
-  return model.chat_template.capabilities().effort || speaks_of_thinking(model.output_format, model.template_source);
+bool thinks(const loader::LoadedModel& model) {
+  return model.chat_template.capabilities().effort ||
+         chat::speaks_of_thinking(model.output_format, model.template_source);
 }
 
 Result<void> handle_tags(Exchange& exchange) {

@@ -30,13 +30,13 @@ Result<void> handle_version(Exchange& exchange);
 Result<void> handle_management(Exchange& exchange);
 
 /// The same as Service::find_model and Registry::find_exactly; "NAME:latest" is NAME unless a model is called so.
-Result<SharedModel> find_model(const Exchange& exchange, std::string_view name);
-Result<SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name);
+Result<loader::SharedModel> find_model(const Exchange& exchange, std::string_view name);
+Result<loader::SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name);
 /// The name by which an answer calls the model: the request's if it is one of the model's.
-std::string shown_name(const Exchange& exchange, std::string_view name, const LoadedModel& model);
+std::string shown_name(const Exchange& exchange, std::string_view name, const loader::LoadedModel& model);
 /// 7.6B, 656K: as Ollama writes a number of parameters.
 std::string human_number(int64_t number);
 /// Whether the model's template speaks of thinking.
-bool thinks(const LoadedModel& model);
+bool thinks(const loader::LoadedModel& model);
 
 }  // namespace cairn::api::ollama

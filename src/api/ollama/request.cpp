@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-SamplingParams default_sampling() {
-  SamplingParams sampling;
+sampling::SamplingParams default_sampling() {
+  sampling::SamplingParams sampling;
   sampling.temperature = 0.8f;
   sampling.top_k = 40;
   sampling.top_p = 0.9f;
@@ -26,7 +26,7 @@ SamplingParams default_sampling() {
 }
 
 // Clients of several protocols put sampling parameters beside `options`. There they count where `options` has none.
-Result<void> read_options_beside(RequestFields& body, const ordered_json& options, GenerateRequest& generate) {
+Result<void> read_options_beside(RequestFields& body, const ordered_json& options, engine::GenerateRequest& generate) {
   const bool limited = options.contains("num_predict") || options.contains("n_predict");
   ordered_json beside = ordered_json::object();
   for (const auto* name :
@@ -45,7 +45,7 @@ Result<void> read_options_beside(RequestFields& body, const ordered_json& option
   return fields.finish();
 }
 
-Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
+Result<void> read_options(RequestFields& body, engine::GenerateRequest& generate) {
   generate.sampling = default_sampling();
   ordered_json options = ordered_json::object();
   if (const ordered_json* given = body.get("options")) {
@@ -69,7 +69,7 @@ Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
   return read_options_beside(body, options, generate);
 }
 
-void read_think(RequestFields& fields, ReasoningOptions& reasoning) {
+void read_think(RequestFields& fields, chat::ReasoningOptions& reasoning) {
   const ordered_json* think = fields.get("think");
   if (think == nullptr) return;
   if (think->is_boolean()) {
@@ -88,9 +88,9 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   read_thinking_objects(fields, chat.reasoning);
   read_reasoning(fields, chat.reasoning);
   read_think(fields, chat.reasoning);
-  SamplingParams& sampling = chat.generate.sampling;
+  sampling::SamplingParams& sampling = chat.generate.sampling;
   sampling.logprobs = fields.boolean("logprobs", false);
-  sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, kTopLogprobsMax));
+  sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, sampling::kTopLogprobsMax));
   if (sampling.top_logprobs > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   read_format(fields, "format", chat.form);
   fields.only_empty("_debug_render_only", "use POST /apply-template");

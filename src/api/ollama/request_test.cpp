@@ -126,7 +126,7 @@ TEST(OllamaRequest, WhatOllamaPassesOverIsTaken) {
 
 TEST(OllamaRequest, WhatStandsBesideTheOptionsLeavesThemAsTheyAre) {
   GenerationDefaults defaults;
-  for (const SamplingParameter& parameter : sampling_parameters())
+  for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters())
     if (parameter.name == "temperature" || parameter.name == "min_p") defaults.sampling.set(parameter, 0.75);
   RequestContext context;
   context.set_model(nullptr, defaults);
@@ -153,9 +153,9 @@ TEST(OllamaRequest, OptionsBesideTheObjectCountWhereItHasNone) {
 
 TEST(OllamaRequest, ToolChoiceIsAsOnChatCompletions) {
   const std::string tools = R"("tools": [{"type": "function", "function": {"name": "add"}}])";
-  EXPECT_EQ(chat_of(with(tools + R"(, "tool_choice": "required")")).chat.tool_use, ToolUse::kRequired);
-  EXPECT_EQ(chat_of(with(tools + R"(, "tool_choice": "auto")")).chat.tool_use, ToolUse::kAuto);
-  EXPECT_EQ(chat_of(with(R"("tool_choice": "auto")")).chat.tool_use, ToolUse::kAuto);  // Cline, without tools
+  EXPECT_EQ(chat_of(with(tools + R"(, "tool_choice": "required")")).chat.tool_use, chat::ToolUse::kRequired);
+  EXPECT_EQ(chat_of(with(tools + R"(, "tool_choice": "auto")")).chat.tool_use, chat::ToolUse::kAuto);
+  EXPECT_EQ(chat_of(with(R"("tool_choice": "auto")")).chat.tool_use, chat::ToolUse::kAuto);  // Cline, without tools
 }
 
 TEST(OllamaRequest, APullNamesItsModel) {

@@ -10,9 +10,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string_view done_reason(ChatFinishReason end) {
-  const bool ended = end != ChatFinishReason::kLength && end != ChatFinishReason::kCutCall;
-  return ended && end != ChatFinishReason::kRepetition ? "stop" : "length";
+std::string_view done_reason(chat::ChatFinishReason end) {
+  const bool ended = end != chat::ChatFinishReason::kLength && end != chat::ChatFinishReason::kCutCall;
+  return ended && end != chat::ChatFinishReason::kRepetition ? "stop" : "length";
 }
 
 // Null if they are no object.
@@ -31,7 +31,7 @@ std::string with_logprobs(const ordered_json& value, JsonList& logprobs) {
 
 }  // namespace
 
-OllamaSerializer::OllamaSerializer(ResponseOptions options, const Tokenizer& tokenizer)
+OllamaSerializer::OllamaSerializer(ResponseOptions options, const tokenizer::Tokenizer& tokenizer)
     : options_(std::move(options)), tokenizer_(tokenizer) {}
 
 ordered_json OllamaSerializer::envelope(Delta&& delta, bool done) const {
@@ -54,7 +54,7 @@ std::string OllamaSerializer::line_so_far() {
 }
 
 void OllamaSerializer::end_call(bool whole) {
-  const ToolCall call = std::exchange(call_, {});
+  const chat::ToolCall call = std::exchange(call_, {});
   ordered_json arguments = whole ? arguments_of(call.arguments) : ordered_json(nullptr);
   if (arguments.is_null()) {
     delta_.content += fmt::format("{} {}", call.name, call.arguments);
@@ -65,41 +65,41 @@ void OllamaSerializer::end_call(bool whole) {
        {"function", {{"index", calls_sent_++}, {"name", call.name}, {"arguments", std::move(arguments)}}}});
 }
 
-std::string OllamaSerializer::parts(int, std::span<const Part> parts, const TokenEvent* event) {
+std::string OllamaSerializer::parts(int, std::span<const chat::Part> parts, const engine::TokenEvent* event) {
   if (options_.logprobs && event != nullptr) {
     ordered_json entry = logprob_json(tokenizer_, event->token, event->logprob);
     for (const auto& top : event->top)
       entry["top_logprobs"].push_back(logprob_json(tokenizer_, top.token, top.logprob));
     logprobs_.add(entry);
   }
-  for (const Part& part : parts) {
+  for (const chat::Part& part : parts) {
     switch (part.kind) {
-      case PartKind::kContent:
+      case chat::PartKind::kContent:
         delta_.content += part.text;
         break;
-      case PartKind::kReasoning:
+      case chat::PartKind::kReasoning:
         delta_.thinking += part.text;
         break;
-      case PartKind::kCallBegin:
+      case chat::PartKind::kCallBegin:
         call_ = {part.id, part.text, {}};
         break;
-      case PartKind::kArguments:
+      case chat::PartKind::kArguments:
         call_.arguments += part.text;
         break;
-      case PartKind::kCallEnd:
-        end_call(part.state == CallState::kWhole);
+      case chat::PartKind::kCallEnd:
+        end_call(part.state == chat::CallState::kWhole);
         break;
     }
   }
   return options_.stream && !delta_.empty() ? line_so_far() : std::string();
 }
 
-std::string OllamaSerializer::finish(int, ChatFinish&& finish) {
+std::string OllamaSerializer::finish(int, chat::ChatFinish&& finish) {
   std::string bytes;
   if (options_.stream && !(delta_.empty() && logprobs_.empty())) bytes = line_so_far();
   ordered_json value = envelope(std::exchange(delta_, {}), true);
   value["done_reason"] = done_reason(finish.reason);
-  const Timings& timings = finish.timings;
+  const engine::Timings& timings = finish.timings;
   value["total_duration"] = (timings.queue + timings.prefill + timings.decode).count();
   value["load_duration"] = 0;
   value["prompt_eval_count"] = finish.usage.prompt_tokens;
@@ -121,23 +121,24 @@ std::string OllamaSerializer::loaded() const {
   return options_.stream ? line(value) : dump(value);
 }
 
-std::string RawPromptSerializer::token(int choice, TokenEvent&& event) {
-  std::vector<Part> parts;
-  if (!event.text.empty()) parts.push_back({PartKind::kContent, event.text, -1, {}, CallState::kWhole});
+std::string RawPromptSerializer::token(int choice, engine::TokenEvent&& event) {
+  std::vector<chat::Part> parts;
+  if (!event.text.empty()) parts.push_back({chat::PartKind::kContent, event.text, -1, {}, chat::CallState::kWhole});
   return serializer_->parts(choice, parts, &event);
 }
 
-std::string RawPromptSerializer::finish(int choice, Finish&& finish) {
+std::string RawPromptSerializer::finish(int choice, engine::Finish&& finish) {
   std::string bytes;
   if (!finish.text.empty()) {
-    const Part rest{PartKind::kContent, std::move(finish.text), -1, {}, CallState::kWhole};
+    const chat::Part rest{chat::PartKind::kContent, std::move(finish.text), -1, {}, chat::CallState::kWhole};
     bytes = serializer_->parts(choice, {&rest, 1}, nullptr);
   }
-  ChatFinish end;
-  if (finish.reason == FinishReason::kStop) {
-    end.reason = finish.stop.empty() ? ChatFinishReason::kStop : ChatFinishReason::kStopString;
+  chat::ChatFinish end;
+  if (finish.reason == engine::FinishReason::kStop) {
+    end.reason = finish.stop.empty() ? chat::ChatFinishReason::kStop : chat::ChatFinishReason::kStopString;
   } else {
-    end.reason = finish.reason == FinishReason::kRepetition ? ChatFinishReason::kRepetition : ChatFinishReason::kLength;
+    end.reason = finish.reason == engine::FinishReason::kRepetition ? chat::ChatFinishReason::kRepetition
+                                                                    : chat::ChatFinishReason::kLength;
   }
   end.stop = std::move(finish.stop);
   end.usage = finish.usage;

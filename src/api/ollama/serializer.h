@@ -24,13 +24,13 @@ struct ResponseOptions {
 /// `tokenizer` outlives it.
 class OllamaSerializer final : public ChatSerializer {
  public:
-  OllamaSerializer(ResponseOptions options, const Tokenizer& tokenizer);
+  OllamaSerializer(ResponseOptions options, const tokenizer::Tokenizer& tokenizer);
 
   bool streams() const override { return options_.stream; }
   net::StreamFormat stream_format() const override { return {"application/x-ndjson", ""}; }
   std::string begin() override { return {}; }
-  std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
-  std::string finish(int choice, ChatFinish&& finish) override;
+  std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) override;
+  std::string finish(int choice, chat::ChatFinish&& finish) override;
   std::string done() override;
   std::string failure(const Error& error) override;
 
@@ -49,8 +49,8 @@ class OllamaSerializer final : public ChatSerializer {
   nlohmann::ordered_json envelope(Delta&& delta, bool done) const;
 
   ResponseOptions options_;
-  const Tokenizer& tokenizer_;
-  ToolCall call_;  // that is open
+  const tokenizer::Tokenizer& tokenizer_;
+  chat::ToolCall call_;  // that is open
   int calls_sent_ = 0;
   Delta delta_;        // since the last line
   JsonList logprobs_;  // the same
@@ -66,8 +66,8 @@ class RawPromptSerializer final : public ResponseSerializer {
   net::StreamFormat stream_format() const override { return serializer_->stream_format(); }
   int64_t kept_logprob_bytes() const override { return serializer_->kept_logprob_bytes(); }
   std::string begin() override { return serializer_->begin(); }
-  std::string token(int choice, TokenEvent&& event) override;
-  std::string finish(int choice, Finish&& finish) override;
+  std::string token(int choice, engine::TokenEvent&& event) override;
+  std::string finish(int choice, engine::Finish&& finish) override;
   std::string done() override { return serializer_->done(); }
   std::string failure(const Error& error) override { return serializer_->failure(error); }
 

@@ -13,36 +13,39 @@ using nlohmann::ordered_json;
 using testing::ElementsAre;
 using namespace std::chrono_literals;
 
-Part part(PartKind kind, std::string_view delta, std::string_view id = "", CallState state = CallState::kWhole) {
-  return {kind, std::string(delta), kind == PartKind::kContent || kind == PartKind::kReasoning ? -1 : 0,
+chat::Part part(chat::PartKind kind, std::string_view delta, std::string_view id = "",
+                chat::CallState state = chat::CallState::kWhole) {
+  return {kind, std::string(delta), kind == chat::PartKind::kContent || kind == chat::PartKind::kReasoning ? -1 : 0,
           std::string(id), state};
 }
-Part text(std::string_view delta) { return part(PartKind::kContent, delta); }
-Part thought(std::string_view delta) { return part(PartKind::kReasoning, delta); }
-Part call(std::string_view name, std::string_view id) { return part(PartKind::kCallBegin, name, id); }
-Part arguments(std::string_view delta) { return part(PartKind::kArguments, delta); }
-Part call_end(CallState state = CallState::kWhole) { return part(PartKind::kCallEnd, "", "", state); }
+chat::Part text(std::string_view delta) { return part(chat::PartKind::kContent, delta); }
+chat::Part thought(std::string_view delta) { return part(chat::PartKind::kReasoning, delta); }
+chat::Part call(std::string_view name, std::string_view id) { return part(chat::PartKind::kCallBegin, name, id); }
+chat::Part arguments(std::string_view delta) { return part(chat::PartKind::kArguments, delta); }
+chat::Part call_end(chat::CallState state = chat::CallState::kWhole) {
+  return part(chat::PartKind::kCallEnd, "", "", state);
+}
 
 class OllamaAnswerTest : public testing::Test {
  protected:
   OllamaAnswerTest() {
     auto file = gguf::Reader::open(test_data() + "/models/llama.gguf");
     file_ = std::make_unique<gguf::Reader>(std::move(file).value());
-    tokenizer_ = Tokenizer::load(file_->metadata()).value();
+    tokenizer_ = tokenizer::Tokenizer::load(file_->metadata()).value();
   }
 
   /// Lines of the answer, or its only object, without what differs from run to run.
-  std::vector<std::string> answer(ResponseOptions options, const std::vector<std::vector<Part>>& steps,
-                                  ChatFinishReason end) {
+  std::vector<std::string> answer(ResponseOptions options, const std::vector<std::vector<chat::Part>>& steps,
+                                  chat::ChatFinishReason end) {
     options.model = "m";
     OllamaSerializer serializer(std::move(options), *tokenizer_);
     std::string bytes = serializer.begin();
-    TokenEvent event;
+    engine::TokenEvent event;
     event.token = TokenId{5};
     event.logprob = -1;
     event.top = {{TokenId{6}, -0.5f}};
     for (const auto& step : steps) bytes += serializer.parts(0, step, &event);
-    ChatFinish finish;
+    chat::ChatFinish finish;
     finish.reason = end;
     finish.usage = {10, 4, 3};
     finish.timings = {.queue = 1ns, .prefill = 20ns, .decode = 300ns};
@@ -63,14 +66,14 @@ class OllamaAnswerTest : public testing::Test {
   }
 
   std::unique_ptr<gguf::Reader> file_;
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
 };
 
 const std::string kEnd = R"("total_duration":321,"load_duration":0,"prompt_eval_count":10,"prompt_eval_duration":20,)"
                          R"("eval_count":4,"eval_duration":300})";
 
 TEST_F(OllamaAnswerTest, AStreamHasALinePerStepAndOneAtTheEnd) {
-  EXPECT_THAT(answer({}, {{thought("hm")}, {}, {text("Hel")}, {text("lo")}}, ChatFinishReason::kStop),
+  EXPECT_THAT(answer({}, {{thought("hm")}, {}, {text("Hel")}, {text("lo")}}, chat::ChatFinishReason::kStop),
               ElementsAre(R"({"message":{"role":"assistant","content":"","thinking":"hm"},"done":false})",
                           R"({"message":{"role":"assistant","content":"Hel"},"done":false})",
                           R"({"message":{"role":"assistant","content":"lo"},"done":false})",
@@ -78,14 +81,15 @@ TEST_F(OllamaAnswerTest, AStreamHasALinePerStepAndOneAtTheEnd) {
 }
 
 TEST_F(OllamaAnswerTest, AWholeAnswerIsOneObject) {
-  EXPECT_THAT(answer({.stream = false}, {{thought("hm")}, {text("Hel")}, {text("lo")}}, ChatFinishReason::kLength),
-              ElementsAre(R"({"message":{"role":"assistant","content":"Hello","thinking":"hm"},"done":true,)"
-                          R"("done_reason":"length",)" +
-                          kEnd));
+  EXPECT_THAT(
+      answer({.stream = false}, {{thought("hm")}, {text("Hel")}, {text("lo")}}, chat::ChatFinishReason::kLength),
+      ElementsAre(R"({"message":{"role":"assistant","content":"Hello","thinking":"hm"},"done":true,)"
+                  R"("done_reason":"length",)" +
+                  kEnd));
 }
 
 TEST_F(OllamaAnswerTest, AGeneratedTextIsAResponse) {
-  EXPECT_THAT(answer({.generates = true}, {{thought("hm")}, {text("Hi")}}, ChatFinishReason::kStopString),
+  EXPECT_THAT(answer({.generates = true}, {{thought("hm")}, {text("Hi")}}, chat::ChatFinishReason::kStopString),
               ElementsAre(R"({"response":"","thinking":"hm","done":false})", R"({"response":"Hi","done":false})",
                           R"({"response":"","done":true,"done_reason":"stop",)" + kEnd));
 }
@@ -96,7 +100,7 @@ TEST_F(OllamaAnswerTest, CallsGoOutWhole) {
                              {arguments(R"({"a":)")},
                              {arguments("1}"), call_end(), call("now", "call_2"), arguments("{}")},
                              {call_end()}},
-                            ChatFinishReason::kToolCalls);
+                            chat::ChatFinishReason::kToolCalls);
   EXPECT_THAT(lines,
               ElementsAre(R"({"message":{"role":"assistant","content":"So:"},"done":false})",
                           R"({"message":{"role":"assistant","content":"","tool_calls":[{"id":"call_1","function":)"
@@ -107,10 +111,10 @@ TEST_F(OllamaAnswerTest, CallsGoOutWhole) {
 }
 
 TEST_F(OllamaAnswerTest, ACallThatIsCutIsText) {
-  const std::vector<std::vector<Part>> steps = {{call("add", "c"), arguments(R"({"a":1)")},
-                                                {call_end(CallState::kCut)}};
+  const std::vector<std::vector<chat::Part>> steps = {{call("add", "c"), arguments(R"({"a":1)")},
+                                                      {call_end(chat::CallState::kCut)}};
   // Nobody should run a tool with half of what it was to be told.
-  for (const auto end : {ChatFinishReason::kLength, ChatFinishReason::kCutCall})
+  for (const auto end : {chat::ChatFinishReason::kLength, chat::ChatFinishReason::kCutCall})
     EXPECT_THAT(answer({.stream = false}, steps, end),
                 ElementsAre(R"({"message":{"role":"assistant","content":"add {\"a\":1"},"done":true,)"
                             R"("done_reason":"length",)" +
@@ -118,23 +122,23 @@ TEST_F(OllamaAnswerTest, ACallThatIsCutIsText) {
 }
 
 TEST_F(OllamaAnswerTest, WhatIsNoCallIsText) {
-  const auto content = [&](std::string_view delta, CallState state) {
-    const auto lines =
-        answer({.stream = false}, {{call("add", "c"), arguments(delta), call_end(state)}}, ChatFinishReason::kStop);
+  const auto content = [&](std::string_view delta, chat::CallState state) {
+    const auto lines = answer({.stream = false}, {{call("add", "c"), arguments(delta), call_end(state)}},
+                              chat::ChatFinishReason::kStop);
     return ordered_json::parse(lines.front())["message"]["content"].get<std::string>();
   };
-  EXPECT_EQ(content(R"({"a":1})", CallState::kBroken), R"(add {"a":1})");
-  EXPECT_EQ(content("[1]", CallState::kWhole), "add [1]");
-  EXPECT_EQ(content("{\"a\":\"\xff\"}", CallState::kWhole), "add {\"a\":\"\xEF\xBF\xBD\"}");
+  EXPECT_EQ(content(R"({"a":1})", chat::CallState::kBroken), R"(add {"a":1})");
+  EXPECT_EQ(content("[1]", chat::CallState::kWhole), "add [1]");
+  EXPECT_EQ(content("{\"a\":\"\xff\"}", chat::CallState::kWhole), "add {\"a\":\"\xEF\xBF\xBD\"}");
 }
 
 TEST_F(OllamaAnswerTest, EveryTokenHasItsLogProbability) {
   const auto count = [](const std::string& line) { return ordered_json::parse(line)["logprobs"].size(); };
-  const auto lines = answer({.logprobs = true}, {{}, {text("a")}, {}}, ChatFinishReason::kStop);
+  const auto lines = answer({.logprobs = true}, {{}, {text("a")}, {}}, chat::ChatFinishReason::kStop);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(count(lines[0]), 2u);
   EXPECT_EQ(count(lines[1]), 1u);
-  const auto whole = answer({.stream = false, .logprobs = true}, {{}, {text("a")}}, ChatFinishReason::kStop);
+  const auto whole = answer({.stream = false, .logprobs = true}, {{}, {text("a")}}, chat::ChatFinishReason::kStop);
   ASSERT_EQ(count(whole.front()), 2u);
   const auto entry = ordered_json::parse(whole.front())["logprobs"][0];
   EXPECT_EQ(entry["logprob"], -1);
@@ -155,12 +159,12 @@ TEST_F(OllamaAnswerTest, AFailureIsALineWithAnError) {
 TEST_F(OllamaAnswerTest, RawTextIsContent) {
   RawPromptSerializer raw(std::make_unique<OllamaSerializer>(
       ResponseOptions{.model = "m", .stream = false, .generates = true}, *tokenizer_));
-  TokenEvent event;
+  engine::TokenEvent event;
   event.text = "<think> is ";
   std::string bytes = raw.begin();
   bytes += raw.token(0, std::move(event));
-  Finish finish;
-  finish.reason = FinishReason::kLength;
+  engine::Finish finish;
+  finish.reason = engine::FinishReason::kLength;
   finish.text = "text";
   bytes += raw.finish(0, std::move(finish));
   bytes += raw.done();

@@ -13,32 +13,32 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string_view finish_name(ChatFinishReason end, bool has_functions) {
+std::string_view finish_name(chat::ChatFinishReason end, bool has_functions) {
   switch (end) {
-    case ChatFinishReason::kStop:
-    case ChatFinishReason::kStopString:
+    case chat::ChatFinishReason::kStop:
+    case chat::ChatFinishReason::kStopString:
       return "stop";
-    case ChatFinishReason::kToolCalls:
+    case chat::ChatFinishReason::kToolCalls:
       return has_functions ? "function_call" : "tool_calls";
-    case ChatFinishReason::kLength:
-    case ChatFinishReason::kCutCall:
-    case ChatFinishReason::kRepetition:
-    case ChatFinishReason::kCancelled:
+    case chat::ChatFinishReason::kLength:
+    case chat::ChatFinishReason::kCutCall:
+    case chat::ChatFinishReason::kRepetition:
+    case chat::ChatFinishReason::kCancelled:
       break;
   }
   return "length";
 }
 
 // OpenAI has no word for either: vLLM's stop_reason.
-ordered_json stop_reason(const ChatFinish& finish) {
-  if (finish.reason == ChatFinishReason::kStopString) return finish.stop;
-  if (finish.reason == ChatFinishReason::kRepetition) return "repetition";
+ordered_json stop_reason(const chat::ChatFinish& finish) {
+  if (finish.reason == chat::ChatFinishReason::kStopString) return finish.stop;
+  if (finish.reason == chat::ChatFinishReason::kRepetition) return "repetition";
   return nullptr;
 }
 
 using CustomTools = std::set<std::string, std::less<>>;
 
-ordered_json call_json(const ToolCall& call, const CustomTools& custom) {
+ordered_json call_json(const chat::ToolCall& call, const CustomTools& custom) {
   if (custom.contains(call.name)) {
     return {{"id", call.id},
             {"type", "custom"},
@@ -54,36 +54,36 @@ ordered_json call_delta(int32_t index, ordered_json members) {
 }
 
 // Null for a part that says nothing on the wire.
-ordered_json delta_of(const Part& part, bool has_functions) {
+ordered_json delta_of(const chat::Part& part, bool has_functions) {
   if (has_functions && part.call > 0) return nullptr;  // there is a place for one call
   switch (part.kind) {
-    case PartKind::kContent:
+    case chat::PartKind::kContent:
       return {{"content", part.text}};
-    case PartKind::kReasoning:
+    case chat::PartKind::kReasoning:
       return {{"reasoning_content", part.text}};
-    case PartKind::kCallBegin:
+    case chat::PartKind::kCallBegin:
       if (has_functions) return {{"function_call", {{"name", part.text}, {"arguments", ""}}}};
       return call_delta(part.call, call_json({part.id, part.text, ""}, {}));
-    case PartKind::kArguments:
+    case chat::PartKind::kArguments:
       if (has_functions) return {{"function_call", {{"arguments", part.text}}}};
       return call_delta(part.call, {{"function", {{"arguments", part.text}}}});
-    case PartKind::kCallEnd:
+    case chat::PartKind::kCallEnd:
       break;
   }
   return nullptr;
 }
 
-ordered_json message_json(ChatTurn&& turn, const OpenAiChatOptions& options) {
+ordered_json message_json(chat::ChatTurn&& turn, const OpenAiChatOptions& options) {
   ordered_json message = {{"role", "assistant"}, {"content", nullptr}};
   if (!turn.content.empty() || turn.calls.empty()) message["content"] = std::move(turn.content);
   message["refusal"] = nullptr;
   if (!turn.reasoning.empty()) message["reasoning_content"] = std::move(turn.reasoning);
   if (options.has_functions && !turn.calls.empty()) {
-    const ToolCall& call = turn.calls.front();
+    const chat::ToolCall& call = turn.calls.front();
     message["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
     return message;
   }
-  for (const ToolCall& call : turn.calls) message["tool_calls"].push_back(call_json(call, options.custom_tools));
+  for (const chat::ToolCall& call : turn.calls) message["tool_calls"].push_back(call_json(call, options.custom_tools));
   return message;
 }
 
@@ -129,30 +129,30 @@ std::string OpenAiChatSerializer::begin() {
   return bytes;
 }
 
-std::string OpenAiChatSerializer::prefill(int index, const PrefillProgress& progress) {
+std::string OpenAiChatSerializer::prefill(int index, const engine::PrefillProgress& progress) {
   std::string bytes;
   so_far_.prompt(progress);
   if (!stream_ || !options_.return_progress) return bytes;
-  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress)) {
+  for (const engine::PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress)) {
     so_far_.prompt(each);
     bytes += chunk(index, ordered_json::object(), nullptr, nullptr, prefill_json(each));
   }
   return bytes;
 }
 
-void OpenAiChatSerializer::add_logprobs(Choice& choice, const TokenEvent& event) const {
+void OpenAiChatSerializer::add_logprobs(Choice& choice, const engine::TokenEvent& event) const {
   if (!stream_) return choice.all_logprobs.add(sampled_logprob_json(tokenizer_, event));
   if (choice.logprobs.is_null()) choice.logprobs = {{"content", ordered_json::array()}, {"refusal", nullptr}};
   choice.logprobs["content"].push_back(sampled_logprob_json(tokenizer_, event));
 }
 
-std::string OpenAiChatSerializer::parts(int index, std::span<const Part> parts, const TokenEvent* event) {
+std::string OpenAiChatSerializer::parts(int index, std::span<const chat::Part> parts, const engine::TokenEvent* event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (options_.logprobs && event != nullptr) add_logprobs(choice, *event);
   if (event != nullptr) so_far_.token();
   if (!stream_) return {};
   std::string bytes;
-  for (const Part& part : parts) {
+  for (const chat::Part& part : parts) {
     ordered_json delta = custom_delta(choice, part);
     if (delta.is_null() && !choice.custom_arguments.contains(part.call)) delta = delta_of(part, options_.has_functions);
     if (!delta.is_null()) bytes += chunk(index, std::move(delta), std::exchange(choice.logprobs, nullptr));
@@ -163,20 +163,20 @@ std::string OpenAiChatSerializer::parts(int index, std::span<const Part> parts, 
 }
 
 // A custom call's input is known once its arguments, which are JSON, are whole.
-ordered_json OpenAiChatSerializer::custom_delta(Choice& choice, const Part& part) const {
-  if (part.kind == PartKind::kCallBegin) {
+ordered_json OpenAiChatSerializer::custom_delta(Choice& choice, const chat::Part& part) const {
+  if (part.kind == chat::PartKind::kCallBegin) {
     if (!options_.custom_tools.contains(part.text)) return nullptr;
     choice.custom_arguments[part.call] = "";
     return call_delta(part.call, call_json({part.id, part.text, ""}, options_.custom_tools));
   }
   const auto found = choice.custom_arguments.find(part.call);
   if (found == choice.custom_arguments.end()) return nullptr;
-  if (part.kind == PartKind::kArguments) found->second += part.text;
-  if (part.kind != PartKind::kCallEnd) return nullptr;
+  if (part.kind == chat::PartKind::kArguments) found->second += part.text;
+  if (part.kind != chat::PartKind::kCallEnd) return nullptr;
   return call_delta(part.call, {{"custom", {{"input", custom_input(std::exchange(found->second, {}))}}}});
 }
 
-std::string OpenAiChatSerializer::finish(int index, ChatFinish&& finish) {
+std::string OpenAiChatSerializer::finish(int index, chat::ChatFinish&& finish) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   add_usage(usage_, finish.usage, index == 0);
   reasoning_tokens_ += finish.reasoning_tokens;

@@ -30,9 +30,9 @@ class OpenAiChatSerializer final : public ChatSerializer {
 
   bool streams() const override { return stream_; }
   std::string begin() override;
-  std::string prefill(int choice, const PrefillProgress& progress) override;
-  std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
-  std::string finish(int choice, ChatFinish&& finish) override;
+  std::string prefill(int choice, const engine::PrefillProgress& progress) override;
+  std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) override;
+  std::string finish(int choice, chat::ChatFinish&& finish) override;
   std::string done() override;
   std::string failure(const Error& error) override;
 
@@ -49,19 +49,19 @@ class OpenAiChatSerializer final : public ChatSerializer {
                     const nlohmann::ordered_json& finish = nullptr,
                     const nlohmann::ordered_json& prompt_progress = nullptr) const;
   /// The delta of a part of a custom call; null: nothing is to be said of it now, or it is of another call.
-  nlohmann::ordered_json custom_delta(Choice& choice, const Part& part) const;
-  void add_logprobs(Choice& choice, const TokenEvent& event) const;
+  nlohmann::ordered_json custom_delta(Choice& choice, const chat::Part& part) const;
+  void add_logprobs(Choice& choice, const engine::TokenEvent& event) const;
   nlohmann::ordered_json usage() const;
 
   std::string id_;
   std::string model_;
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   bool stream_;
   OpenAiChatOptions options_;
   TimingsSoFar so_far_;  // of all choices
   int64_t created_;
   std::vector<Choice> choices_;
-  Usage usage_;
+  engine::Usage usage_;
   int32_t reasoning_tokens_ = 0;
   nlohmann::ordered_json timings_;  // of the first choice, once it has finished
 };

@@ -11,7 +11,7 @@ namespace cairn::api::openai {
 
 using nlohmann::ordered_json;
 
-CompletionSerializer::CompletionSerializer(CompletionOptions options, const Tokenizer& tokenizer)
+CompletionSerializer::CompletionSerializer(CompletionOptions options, const tokenizer::Tokenizer& tokenizer)
     : options_(std::move(options)),
       tokenizer_(tokenizer),
       created_(unix_seconds_now()),
@@ -51,11 +51,11 @@ std::string CompletionSerializer::begin() {
   return bytes;
 }
 
-std::string CompletionSerializer::prefill(int index, const PrefillProgress& progress) {
+std::string CompletionSerializer::prefill(int index, const engine::PrefillProgress& progress) {
   std::string bytes;
   so_far_.prompt(progress);
   if (!options_.stream || !options_.return_progress) return bytes;
-  for (const PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress)) {
+  for (const engine::PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress)) {
     so_far_.prompt(each);
     const ordered_json timings = options_.timings_per_token ? so_far_.json() : ordered_json(nullptr);
     bytes += chunk(index, "", nullptr, nullptr, timings, prefill_json(each));
@@ -63,7 +63,7 @@ std::string CompletionSerializer::prefill(int index, const PrefillProgress& prog
   return bytes;
 }
 
-void CompletionSerializer::add_logprobs(Choice& choice, const TokenEvent& event) const {
+void CompletionSerializer::add_logprobs(Choice& choice, const engine::TokenEvent& event) const {
   const std::string text = token_text(tokenizer_, event.token);
   ordered_json top = ordered_json::object();
   for (const auto& other : event.top) top.emplace(token_text(tokenizer_, other.token), other.logprob);
@@ -87,7 +87,7 @@ void CompletionSerializer::add_logprobs(Choice& choice, const TokenEvent& event)
   choice.logprobs["text_offset"].push_back(offset);
 }
 
-std::string CompletionSerializer::token(int index, TokenEvent&& event) {
+std::string CompletionSerializer::token(int index, engine::TokenEvent&& event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (options_.logprobs) add_logprobs(choice, event);
   so_far_.token();
@@ -100,10 +100,10 @@ std::string CompletionSerializer::token(int index, TokenEvent&& event) {
                options_.timings_per_token ? so_far_.json() : ordered_json(nullptr));
 }
 
-std::string CompletionSerializer::finish(int index, Finish&& finish) {
+std::string CompletionSerializer::finish(int index, engine::Finish&& finish) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   add_usage(usage_, finish.usage, index % options_.choices_per_prompt == 0);
-  choice.finish_reason = finish.reason == FinishReason::kLength ? "length" : "stop";
+  choice.finish_reason = finish.reason == engine::FinishReason::kLength ? "length" : "stop";
   if (index == 0) timings_ = timings_json(finish.usage, finish.timings);
   if (!options_.stream) {
     choice.text += finish.text;

@@ -28,13 +28,13 @@ struct CompletionOptions {
 /// One answer. `tokenizer` outlives it (log-probabilities name tokens).
 class CompletionSerializer final : public ResponseSerializer {
  public:
-  CompletionSerializer(CompletionOptions options, const Tokenizer& tokenizer);
+  CompletionSerializer(CompletionOptions options, const tokenizer::Tokenizer& tokenizer);
 
   bool streams() const override { return options_.stream; }
   std::string begin() override;
-  std::string prefill(int choice, const PrefillProgress& progress) override;
-  std::string token(int choice, TokenEvent&& event) override;
-  std::string finish(int choice, Finish&& finish) override;
+  std::string prefill(int choice, const engine::PrefillProgress& progress) override;
+  std::string token(int choice, engine::TokenEvent&& event) override;
+  std::string finish(int choice, engine::Finish&& finish) override;
   std::string done() override;
   std::string failure(const Error& error) override;
 
@@ -51,16 +51,16 @@ class CompletionSerializer final : public ResponseSerializer {
   std::string chunk(int choice, std::string text, nlohmann::ordered_json logprobs, nlohmann::ordered_json finish_reason,
                     const nlohmann::ordered_json& timings = nullptr,
                     const nlohmann::ordered_json& prompt_progress = nullptr) const;
-  void add_logprobs(Choice& choice, const TokenEvent& event) const;
+  void add_logprobs(Choice& choice, const engine::TokenEvent& event) const;
   /// An answer that does not stream, as JSON text.
   std::string whole(size_t index, Choice& choice) const;
 
   CompletionOptions options_;
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   int64_t created_;
   std::vector<Choice> choices_;
   TimingsSoFar so_far_;  // of all choices
-  Usage usage_;
+  engine::Usage usage_;
   nlohmann::ordered_json timings_;  // of the first choice, once it has finished
 };
 

@@ -92,7 +92,7 @@ void read_input(RequestFields& fields, std::string_view name, EmbeddingsRequest&
 
 class EmbeddingsTask final : public EmbedTask {
  public:
-  EmbeddingsTask(const LoadedModel& model, EmbeddingsRequest request)
+  EmbeddingsTask(const loader::LoadedModel& model, EmbeddingsRequest request)
       : model_(model), request_(std::move(request)), written_(request_.inputs.size()) {}
 
   size_t texts() const override { return request_.inputs.size(); }
@@ -101,7 +101,7 @@ class EmbeddingsTask final : public EmbedTask {
     return request_.is_array ? fmt::format("{}[{}]", name, i) : std::string(name);
   }
 
-  Result<void> prepare(size_t i, GenerateRequest& request) override {
+  Result<void> prepare(size_t i, engine::GenerateRequest& request) override {
     CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(request_.inputs[i]), request_.truncate, path(i)));
     return {};
   }
@@ -141,7 +141,7 @@ class EmbeddingsTask final : public EmbedTask {
     return fmt::format(R"({{"object":"embedding","index":{},"embedding":{}}})", i, vector);
   }
 
-  const LoadedModel& model_;
+  const loader::LoadedModel& model_;
   EmbeddingsRequest request_;
   std::vector<std::string> written_;
   size_t joined_ = 0;
@@ -149,10 +149,10 @@ class EmbeddingsTask final : public EmbedTask {
 };
 
 Result<void> embed(Exchange& exchange, EmbeddingsRequest request) {
-  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.model));
+  CAIRN_TRY(const loader::SharedModel model, exchange.service.find_model(exchange.context, request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
-  GenerateRequest common = embedding_request(*model, exchange.request, request.inputs.size());
-  return EmbeddingRun::start(exchange, shared_engine(model), std::move(common),
+  engine::GenerateRequest common = embedding_request(*model, exchange.request, request.inputs.size());
+  return EmbeddingRun::start(exchange, loader::shared_engine(model), std::move(common),
                              std::make_unique<EmbeddingsTask>(*model, std::move(request)));
 }
 

@@ -36,27 +36,27 @@ Result<void> handle_count_tokens(Exchange& exchange) {
   return send_json(exchange, {{"input_tokens", tokens}});
 }
 
-Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const CompletionPrompt& prompt,
+Result<std::vector<TokenId>> prompt_tokens(const loader::LoadedModel& model, const CompletionPrompt& prompt,
                                            const CompletionRequest& request) {
   const auto* text = std::get_if<std::string>(&prompt);
   if (!request.suffix.empty()) {
     if (text == nullptr)
       return fail_at("suffix", Code::kUnsupported, "suffix is not supported with token ids; send the prompt as text");
-    return infill_prompt_tokens(model.prompt_context(), {.prefix = *text, .suffix = request.suffix},
-                                request.common.generate.max_tokens);
+    return chat::infill_prompt_tokens(model.prompt_context(), {.prefix = *text, .suffix = request.suffix},
+                                      request.common.generate.max_tokens);
   }
   if (text == nullptr) return std::get<std::vector<TokenId>>(prompt);
-  return completion_prompt_tokens(model.prompt_context(), *text);
+  return chat::completion_prompt_tokens(model.prompt_context(), *text);
 }
 
-std::string echo_of(const LoadedModel& model, const CompletionPrompt& prompt, std::span<const TokenId> tokens) {
+std::string echo_of(const loader::LoadedModel& model, const CompletionPrompt& prompt, std::span<const TokenId> tokens) {
   if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
   return utf8_replace_invalid(model.tokenizer->decode(tokens, true));
 }
 
 Result<void> handle_completion(Exchange& exchange) {
   CAIRN_TRY(CompletionRequest request, read_body(exchange, parse_completion));
-  CAIRN_TRY(const SharedModel model, exchange.service.find_model(exchange.context, request.common.model));
+  CAIRN_TRY(const loader::SharedModel model, exchange.service.find_model(exchange.context, request.common.model));
   set_tenant(exchange.request, request.common.generate);
   CompletionOptions options;
   std::vector<std::vector<TokenId>> prompts;

@@ -82,9 +82,9 @@ Result<OpenAiChatRequest> parse_chat(RequestContext& context, const ordered_json
   read_thinking_objects(fields, chat.reasoning);
   read_reasoning(fields, chat.reasoning);
   chat.generate.max_tokens = read_answer_limit(fields, {"max_completion_tokens", "max_tokens", "n_predict"}, -1);
-  SamplingParams& sampling = chat.generate.sampling;
+  sampling::SamplingParams& sampling = chat.generate.sampling;
   sampling.logprobs = fields.boolean("logprobs", sampling.logprobs);
-  const auto top = fields.optional_integer("top_logprobs", 0, kTopLogprobsMax);
+  const auto top = fields.optional_integer("top_logprobs", 0, sampling::kTopLogprobsMax);
   sampling.top_logprobs = static_cast<int32_t>(top.value_or(sampling.top_logprobs));
   if (top.value_or(0) > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   refuse_fields(fields);
@@ -157,7 +157,7 @@ Result<CompletionRequest> parse_completion(RequestContext& context, const ordere
   constexpr int32_t kMaxTokensMissing = 16;
   generate.max_tokens =
       read_answer_limit(fields, {"max_tokens", "max_completion_tokens", "n_predict"}, kMaxTokensMissing);
-  if (const auto top = fields.optional_integer("logprobs", 0, kTopLogprobsMax)) {
+  if (const auto top = fields.optional_integer("logprobs", 0, sampling::kTopLogprobsMax)) {
     generate.sampling.logprobs = true;
     generate.sampling.top_logprobs = static_cast<int32_t>(*top);
   }

@@ -29,7 +29,7 @@ struct CommonFields {
   bool include_usage = false;
   bool return_progress = false;
   bool timings_per_token = false;
-  GenerateRequest generate;  ///< everything but the prompt, the id and the tenant
+  engine::GenerateRequest generate;  ///< everything but the prompt, the id and the tenant
 };
 
 struct OpenAiChatRequest {
@@ -43,7 +43,7 @@ struct OpenAiChatRequest {
 
 using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;
 struct CompletionRequest {
-  AnswerForm form;  ///< what the answers are held to
+  chat::AnswerForm form;  ///< what the answers are held to
   CommonFields common;
   std::vector<CompletionPrompt> prompts;
   bool echo = false;   ///< the text begins with the prompt

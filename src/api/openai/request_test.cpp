@@ -85,13 +85,13 @@ TEST(ChatRequest, FunctionsAreToolsOfWhichOneIsCalled) {
   const OpenAiChatRequest request = chat_of(kFunctions);
   EXPECT_TRUE(request.has_functions);
   EXPECT_FALSE(request.chat.parallel_calls);
-  EXPECT_EQ(request.chat.tool_use, ToolUse::kAuto);
+  EXPECT_EQ(request.chat.tool_use, chat::ToolUse::kAuto);
   ASSERT_EQ(request.chat.input.tools.size(), 2U);
   EXPECT_EQ(request.chat.input.tools[1]["type"], "function");
   EXPECT_EQ(request.chat.input.tools[1]["function"]["description"], "Writes.");
-  EXPECT_EQ(chat_of(with(R"(, "function_call": "none")")).chat.tool_use, ToolUse::kNone);
+  EXPECT_EQ(chat_of(with(R"(, "function_call": "none")")).chat.tool_use, chat::ToolUse::kNone);
   const ChatRequest named = chat_of(with(R"(, "function_call": {"name": "write"})")).chat;
-  EXPECT_EQ(named.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(named.tool_use, chat::ToolUse::kRequired);
   EXPECT_EQ(named.tool_name, "write");
   expect_refused(with(R"(, "function_call": {"name": "delete"})"), "function_call.name", Code::kInvalidArgument);
   expect_refused(with(R"(, "function_call": "required")"), "function_call", Code::kInvalidArgument);
@@ -118,11 +118,11 @@ TEST(ChatRequest, AllowedToolsAreThoseThatAreOffered) {
   const auto read = allowed("auto", R"({"type": "function", "function": {"name": "read"}})");
   ASSERT_EQ(read.input.tools.size(), 1u);
   EXPECT_EQ(read.input.tools[0]["function"]["name"], "read");
-  EXPECT_EQ(read.tool_use, ToolUse::kAuto);
+  EXPECT_EQ(read.tool_use, chat::ToolUse::kAuto);
   const auto two = allowed("required", R"({"type": "function", "name": "read"}, {"type": "custom",
     "custom": {"name": "code"}})");
   EXPECT_EQ(two.input.tools.size(), 2u);
-  EXPECT_EQ(two.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(two.tool_use, chat::ToolUse::kRequired);
 }
 
 TEST(ChatRequest, CustomToolsAreFunctionsWhoseCallsAreCustom) {
@@ -132,7 +132,7 @@ TEST(ChatRequest, CustomToolsAreFunctionsWhoseCallsAreCustom) {
   const auto named =
       chat_of(fmt::format(R"({}, "tool_choice": {{"type": "custom", "custom": {{"name": "code"}}}})", kTools));
   EXPECT_EQ(named.chat.tool_name, "code");
-  EXPECT_EQ(chat_of(fmt::format(R"({}, "tool_choice": "any")", kTools)).chat.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(chat_of(fmt::format(R"({}, "tool_choice": "any")", kTools)).chat.tool_use, chat::ToolUse::kRequired);
 }
 
 TEST(ChatRequest, ThinkingIsAskedForInManyWords) {

@@ -10,18 +10,18 @@ using grammar::GrammarSource;
 using nlohmann::ordered_json;
 using Kind = GrammarSource::Kind;
 
-void put(RequestFields& fields, std::string_view name, GrammarSource source, AnswerForm& form) {
+void put(RequestFields& fields, std::string_view name, GrammarSource source, chat::AnswerForm& form) {
   if (form) return fields.reject(name, "asks for a second form of the answer, beside " + form->field);
   form = std::move(source);
 }
 
-void put_schema(RequestFields& fields, std::string_view name, const ordered_json& schema, AnswerForm& form) {
+void put_schema(RequestFields& fields, std::string_view name, const ordered_json& schema, chat::AnswerForm& form) {
   if (!schema.is_object() && !schema.is_boolean()) return fields.reject(name, "must be a JSON Schema, an object");
   put(fields, name, {.kind = Kind::kJsonSchema, .field = fields.path_of(name), .schema = schema}, form);
 }
 
 // Reads a JSON schema, which may be an object or a string that contains one.
-void read_schema(RequestFields& fields, std::string_view name, AnswerForm& form) {
+void read_schema(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
   const ordered_json* value = fields.get(name);
   if (value == nullptr || value->is_null()) return;
   if (!value->is_string()) return put_schema(fields, name, *value, form);
@@ -32,7 +32,7 @@ void read_schema(RequestFields& fields, std::string_view name, AnswerForm& form)
   put_schema(fields, name, parsed, form);
 }
 
-void read_text(RequestFields& fields, std::string_view name, Kind kind, AnswerForm& form) {
+void read_text(RequestFields& fields, std::string_view name, Kind kind, chat::AnswerForm& form) {
   const ordered_json* value = fields.get(name);
   if (value == nullptr || value->is_null()) return;
   std::string text = fields.string(name, "");
@@ -40,13 +40,13 @@ void read_text(RequestFields& fields, std::string_view name, Kind kind, AnswerFo
 }
 
 // vLLM takes GBNF and Lark in one field. Only the first has "::=" in each rule.
-void read_either_grammar(RequestFields& fields, std::string_view name, AnswerForm& form) {
+void read_either_grammar(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
   const ordered_json* value = fields.get(name);
   const bool gbnf = value != nullptr && value->is_string() && value->get_ref<const std::string&>().contains("::=");
   read_text(fields, name, gbnf ? Kind::kGbnf : Kind::kLark, form);
 }
 
-void read_choices(RequestFields& fields, std::string_view name, AnswerForm& form) {
+void read_choices(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
   const ordered_json* value = fields.get(name);
   if (value == nullptr || value->is_null()) return;
   if (!value->is_array()) return fields.reject(name, "must be an array of strings");
@@ -59,7 +59,7 @@ void read_choices(RequestFields& fields, std::string_view name, AnswerForm& form
   put(fields, name, std::move(source), form);
 }
 
-void read_structured_outputs(RequestFields& fields, AnswerForm& form) {
+void read_structured_outputs(RequestFields& fields, chat::AnswerForm& form) {
   const ordered_json* value = fields.object("structured_outputs");
   if (value == nullptr) return;
   RequestFields inner(fields.context(), *value, fields.path_of("structured_outputs."));
@@ -76,7 +76,7 @@ void read_structured_outputs(RequestFields& fields, AnswerForm& form) {
 }
 
 // llama.cpp's: {"type": 0 (a token's text) or 1 (a word), "value": the text}.
-void read_triggers(RequestFields& fields, AnswerForm& form) {
+void read_triggers(RequestFields& fields, chat::AnswerForm& form) {
   constexpr std::string_view kName = "grammar_triggers";
   const bool lazy = fields.boolean("grammar_lazy", false);
   const ordered_json* triggers = fields.get(kName);
@@ -98,7 +98,7 @@ void read_triggers(RequestFields& fields, AnswerForm& form) {
 
 }  // namespace
 
-void read_answer_form(RequestFields& fields, AnswerForm& form) {
+void read_answer_form(RequestFields& fields, chat::AnswerForm& form) {
   read_response_format(fields, "response_format", form);
   read_text(fields, "grammar", Kind::kGbnf, form);
   read_schema(fields, "json_schema", form);
@@ -126,7 +126,7 @@ void refuse_answer_form(RequestFields& fields) {
     fields.only_empty(name, kWhy);
 }
 
-void read_response_format(RequestFields& fields, std::string_view name, AnswerForm& form) {
+void read_response_format(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
   const ordered_json* value = fields.object(name);
   if (value == nullptr) return;
   RequestFields format(fields.context(), *value, fields.path_of(name) + ".");
@@ -156,7 +156,7 @@ void read_response_format(RequestFields& fields, std::string_view name, AnswerFo
   if (const Result<void> read = format.finish(); !read) fields.reject(name, read.error().message);
 }
 
-void read_format(RequestFields& fields, std::string_view name, AnswerForm& form) {
+void read_format(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
   const ordered_json* value = fields.get(name);
   if (value == nullptr || value->is_null() || *value == "") return;
   if (*value == "json") return put(fields, name, {.kind = Kind::kJsonObject, .field = fields.path_of(name)}, form);
@@ -164,7 +164,7 @@ void read_format(RequestFields& fields, std::string_view name, AnswerForm& form)
   put_schema(fields, name, *value, form);
 }
 
-void read_output_format(RequestFields& fields, std::string_view name, AnswerForm& form) {
+void read_output_format(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
   const ordered_json* value = fields.object(name);
   if (value == nullptr) return;
   RequestFields format(fields.context(), *value, fields.path_of(name) + ".");

@@ -10,16 +10,16 @@ inline constexpr size_t kGrammarTriggersMax = 8;
 inline constexpr size_t kGrammarTriggerBytesMax = 64;
 
 /// Reads every field but those of one protocol alone. Two forms in one request are refused.
-void read_answer_form(RequestFields& fields, AnswerForm& form);
+void read_answer_form(RequestFields& fields, chat::AnswerForm& form);
 /// Refuses `response_format`, `grammar` and so on where a protocol has a field of its own for them.
 void refuse_answer_form(RequestFields& fields);
 
 /// {"type": "text" | "json_object" | "json_schema", ...}, where the schema stands in the object itself or, as on
 /// /v1/chat/completions, in its "json_schema".
-void read_response_format(RequestFields& fields, std::string_view name, AnswerForm& form);
+void read_response_format(RequestFields& fields, std::string_view name, chat::AnswerForm& form);
 /// Ollama's "json" or a schema.
-void read_format(RequestFields& fields, std::string_view name, AnswerForm& form);
+void read_format(RequestFields& fields, std::string_view name, chat::AnswerForm& form);
 /// {"type": "json_schema", "schema": {...}} of Messages.
-void read_output_format(RequestFields& fields, std::string_view name, AnswerForm& form);
+void read_output_format(RequestFields& fields, std::string_view name, chat::AnswerForm& form);
 
 }  // namespace cairn::api

@@ -10,7 +10,7 @@ using nlohmann::ordered_json;
 using Kind = grammar::GrammarSource::Kind;
 
 struct Read {
-  AnswerForm form;
+  chat::AnswerForm form;
   Result<void> result;
 };
 

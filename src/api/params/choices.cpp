@@ -4,13 +4,14 @@
 
 namespace cairn::api {
 
-std::vector<GenerateRequest> choice_requests(const GenerateRequest& common, std::string_view id,
-                                             std::vector<std::vector<TokenId>> prompts, int choices_per_prompt) {
-  std::vector<GenerateRequest> requests;
+std::vector<engine::GenerateRequest> choice_requests(const engine::GenerateRequest& common, std::string_view id,
+                                                     std::vector<std::vector<TokenId>> prompts,
+                                                     int choices_per_prompt) {
+  std::vector<engine::GenerateRequest> requests;
   requests.reserve(prompts.size() * static_cast<size_t>(choices_per_prompt));
   for (auto& prompt : prompts) {
     for (int i = 0; i < choices_per_prompt; ++i) {
-      GenerateRequest& request = requests.emplace_back(common);
+      engine::GenerateRequest& request = requests.emplace_back(common);
       request.prompt = i + 1 == choices_per_prompt ? std::move(prompt) : prompt;
       request.id = requests.size() == 1 ? std::string(id) : fmt::format("{}-{}", id, requests.size() - 1);
       request.sampling.seed += static_cast<uint64_t>(i);

@@ -6,7 +6,7 @@ namespace cairn::api {
 namespace {
 
 TEST(Choices, EveryPromptHasItsChoicesWithIdsAndSeedsOfTheirOwn) {
-  GenerateRequest common;
+  engine::GenerateRequest common;
   common.sampling.seed = 7;
   common.max_tokens = 3;
   const std::vector<TokenId> first{TokenId{1}}, second{TokenId{2}, TokenId{3}};

@@ -5,7 +5,7 @@
 namespace cairn::api {
 namespace {
 
-std::optional<double> recommended_value(const gguf::Metadata& metadata, const SamplingParameter& parameter) {
+std::optional<double> recommended_value(const gguf::Metadata& metadata, const sampling::SamplingParameter& parameter) {
   const std::string key = "general.sampling." + std::string(parameter.recommended);
   std::optional<double> value;
   if (parameter.whole()) {
@@ -18,14 +18,14 @@ std::optional<double> recommended_value(const gguf::Metadata& metadata, const Sa
 
 }  // namespace
 
-GivenParameters recommended_by(const gguf::Metadata& metadata) {
-  GivenParameters recommended;
-  for (const SamplingParameter& parameter : sampling_parameters()) {
+sampling::GivenParameters recommended_by(const gguf::Metadata& metadata) {
+  sampling::GivenParameters recommended;
+  for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters()) {
     if (parameter.recommended.empty()) continue;
     if (const auto value = recommended_value(metadata, parameter)) recommended.set(parameter, *value);
   }
   if (const auto names = metadata.string("general.sampling.sequence")) {
-    if (auto steps = sampler_steps_of_names(*names)) recommended.steps = std::move(*steps);
+    if (auto steps = sampling::sampler_steps_of_names(*names)) recommended.steps = std::move(*steps);
   }
   return recommended;
 }

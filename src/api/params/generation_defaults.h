@@ -11,7 +11,7 @@ namespace cairn::api {
 
 /// Unset: as the protocol has it.
 struct GenerationDefaults {
-  GivenParameters sampling{};
+  sampling::GivenParameters sampling{};
   std::optional<int64_t> seed{};     ///< unset, or -1: another one for each request
   std::optional<int32_t> predict{};  ///< tokens of an answer, -1: to the end of the context
 
@@ -26,6 +26,6 @@ struct GenerationDefaults {
 /// What a file recommends for its model. The keys are those that llama.cpp's converter writes from a model's
 /// generation_config.json (gguf-py, constants.py: "Recommended Sampler Parameters"): general.sampling.sequence, and
 /// what the rows of parameters.h name. Values out of their range, or of another type, are left out.
-GivenParameters recommended_by(const gguf::Metadata& metadata);
+sampling::GivenParameters recommended_by(const gguf::Metadata& metadata);
 
 }  // namespace cairn::api

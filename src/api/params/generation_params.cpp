@@ -21,13 +21,14 @@ using nlohmann::ordered_json;
 void read_stop_tokens(RequestFields& fields, std::vector<TokenId>& tokens) {
   const ordered_json* value = fields.get("stop_token_ids");
   if (value == nullptr) return;
-  if (!value->is_array() || value->size() > kStopTokensMax || !std::ranges::all_of(*value, is_token_id))
-    return fields.reject("stop_token_ids", fmt::format("must be an array of at most {} token ids", kStopTokensMax));
+  if (!value->is_array() || value->size() > engine::kStopTokensMax || !std::ranges::all_of(*value, is_token_id))
+    return fields.reject("stop_token_ids",
+                         fmt::format("must be an array of at most {} token ids", engine::kStopTokensMax));
   for (const ordered_json& id : *value) tokens.push_back(TokenId{id.get<int32_t>()});
 }
 
 // What ends an answer, besides its length.
-void read_ends(RequestFields& fields, GenerateRequest& generate) {
+void read_ends(RequestFields& fields, engine::GenerateRequest& generate) {
   read_stop(fields, generate.stop);
   read_stop_tokens(fields, generate.stop_tokens);
   generate.shows_stop_tokens = fields.boolean("include_stop_str_in_output", false);
@@ -36,12 +37,12 @@ void read_ends(RequestFields& fields, GenerateRequest& generate) {
   generate.min_tokens = static_cast<int32_t>(fields.integer("min_tokens", 0, 0, kTokensMax));
 }
 
-Priority read_priority(RequestFields& fields) {
+engine::Priority read_priority(RequestFields& fields) {
   const ordered_json* value = fields.get("priority");
-  if (value == nullptr || *value == "interactive") return Priority::kInteractive;
-  if (*value == "batch") return Priority::kBatch;
+  if (value == nullptr || *value == "interactive") return engine::Priority::kInteractive;
+  if (*value == "batch") return engine::Priority::kBatch;
   fields.reject("priority", fmt::format("must be \"interactive\" or \"batch\", not {}", quoted_value(*value)));
-  return Priority::kInteractive;
+  return engine::Priority::kInteractive;
 }
 
 // OpenAI's metadata has strings for values, so that "250" is as good as 250.
@@ -66,7 +67,7 @@ std::chrono::milliseconds read_target(RequestFields& fields, const ordered_json&
 }
 
 // Who waits how long, and who may share what is cached: what the scheduler and the cache need to know.
-void read_service(RequestFields& fields, GenerateRequest& generate) {
+void read_service(RequestFields& fields, engine::GenerateRequest& generate) {
   generate.priority = read_priority(fields);
   if (const ordered_json* metadata = fields.object("metadata")) {
     generate.target_ttft = read_target(fields, *metadata, "target_ttft_ms");
@@ -89,8 +90,8 @@ void read_stop(RequestFields& fields, std::vector<std::string>& stop) {
   const auto add = [&](const ordered_json& text) {
     if (!text.is_string()) return fields.reject("stop", "must be a string or an array of strings");
     const auto& string = text.get_ref<const std::string&>();
-    if (string.size() > kStopBytesMax)
-      return fields.reject("stop", fmt::format("strings may have at most {} bytes", kStopBytesMax));
+    if (string.size() > engine::kStopBytesMax)
+      return fields.reject("stop", fmt::format("strings may have at most {} bytes", engine::kStopBytesMax));
     if (!string.empty()) stop.push_back(string);  // an empty one stops nothing
   };
   if (!value->is_array()) return add(*value);
@@ -100,7 +101,7 @@ void read_stop(RequestFields& fields, std::vector<std::string>& stop) {
   for (const auto& text : *value) add(text);
 }
 
-void read_generation_params(RequestFields& fields, GenerateRequest& generate) {
+void read_generation_params(RequestFields& fields, engine::GenerateRequest& generate) {
   read_ends(fields, generate);
   read_sampling(fields, generate);
   read_service(fields, generate);

@@ -24,6 +24,6 @@ void read_stop(RequestFields& fields, std::vector<std::string>& stop);
 /// Reads `stop` and what else ends an answer, the sampling parameters (sampling_fields.h), `priority`, `cache_salt`,
 /// the latency targets of `metadata`, and llama.cpp's fields (llama_options.h). What the body leaves out stays as it is
 /// in `generate`, but for the seed, which is then drawn at random.
-void read_generation_params(RequestFields& fields, GenerateRequest& generate);
+void read_generation_params(RequestFields& fields, engine::GenerateRequest& generate);
 
 }  // namespace cairn::api

@@ -16,23 +16,23 @@ using nlohmann::ordered_json;
 
 const ordered_json kNothing = ordered_json::object();
 
-Result<GenerateRequest> parse(RequestContext& context, const ordered_json& body) {
+Result<engine::GenerateRequest> parse(RequestContext& context, const ordered_json& body) {
   RequestFields fields(context, body);
-  GenerateRequest request;
+  engine::GenerateRequest request;
   read_generation_params(fields, request);
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }
 
-Result<GenerateRequest> parse(const ordered_json& body) {
+Result<engine::GenerateRequest> parse(const ordered_json& body) {
   RequestContext context;
   return parse(context, body);
 }
 
-GenerateRequest request_of(const ordered_json& body) {
+engine::GenerateRequest request_of(const ordered_json& body) {
   auto parsed = parse(body);
   EXPECT_TRUE(parsed.has_value()) << parsed.error().text();
-  return parsed ? std::move(*parsed) : GenerateRequest{};
+  return parsed ? std::move(*parsed) : engine::GenerateRequest{};
 }
 
 void expect_params_refused(const ordered_json& body, const std::string& at, const std::string& words) {
@@ -44,10 +44,10 @@ void expect_params_refused(const ordered_json& body, const std::string& at, cons
 }
 
 TEST(GenerationParams, PriorityIsInteractiveOrBatch) {
-  EXPECT_EQ(request_of(kNothing).priority, Priority::kInteractive);
-  EXPECT_EQ(request_of({{"priority", nullptr}}).priority, Priority::kInteractive);
-  EXPECT_EQ(request_of({{"priority", "interactive"}}).priority, Priority::kInteractive);
-  EXPECT_EQ(request_of({{"priority", "batch"}}).priority, Priority::kBatch);
+  EXPECT_EQ(request_of(kNothing).priority, engine::Priority::kInteractive);
+  EXPECT_EQ(request_of({{"priority", nullptr}}).priority, engine::Priority::kInteractive);
+  EXPECT_EQ(request_of({{"priority", "interactive"}}).priority, engine::Priority::kInteractive);
+  EXPECT_EQ(request_of({{"priority", "batch"}}).priority, engine::Priority::kBatch);
   expect_params_refused({{"priority", "urgent"}}, "priority", "must be \"interactive\" or \"batch\", not \"urgent\"");
   expect_params_refused({{"priority", 5}}, "priority", "not 5");  // vLLM's
   expect_params_refused({{"priority", ordered_json::array()}}, "priority", "not an array");
@@ -126,19 +126,19 @@ TEST(GenerationParams, BiasesNameTokensOrTexts) {
 }
 
 TEST(GenerationParams, SamplersAreNamesOrLetters) {
-  using enum SamplerStep;
+  using enum sampling::SamplerStep;
   EXPECT_THAT(request_of({{"samplers", "tk"}}).sampling.steps, testing::ElementsAre(kTemperature, kTopK));
   EXPECT_THAT(request_of({{"samplers", {"nucleus", "xtc"}}}).sampling.steps, testing::ElementsAre(kTopP, kXtc));
   EXPECT_TRUE(request_of({{"samplers", ordered_json::array()}}).sampling.steps.empty());
-  EXPECT_EQ(request_of(kNothing).sampling.steps.size(), kDefaultSamplerSteps.size());
+  EXPECT_EQ(request_of(kNothing).sampling.steps.size(), sampling::kDefaultSamplerSteps.size());
   expect_params_refused({{"samplers", {"frobnicate"}}}, "samplers", "no step \"frobnicate\"");
   expect_params_refused({{"samplers", "kz"}}, "samplers", "no step \"z\"");
   expect_params_refused({{"samplers", 5}}, "samplers", "array of names");
-  expect_params_refused({{"samplers", std::string(kSamplerStepsMax + 1, 'k')}}, "samplers", "at most 32");
+  expect_params_refused({{"samplers", std::string(sampling::kSamplerStepsMax + 1, 'k')}}, "samplers", "at most 32");
 }
 
 TEST(GenerationParams, ABaseBelowOneIsTheDefault) {
-  EXPECT_EQ(request_of({{"dry_base", 0.5}}).sampling.dry.base, DryParams().base);
+  EXPECT_EQ(request_of({{"dry_base", 0.5}}).sampling.dry.base, sampling::DryParams().base);
   EXPECT_EQ(request_of({{"dry_base", 2}}).sampling.dry.base, 2);
   expect_params_refused({{"dry_sequence_breakers", {""}}}, "dry_sequence_breakers", "1 to 256 bytes");
 }
@@ -150,7 +150,7 @@ TEST(GenerationParams, WithoutTheCacheTheSaltIsNobodyElses) {
 
 TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
   GenerationDefaults defaults;
-  for (const SamplingParameter& parameter : sampling_parameters())
+  for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters())
     if (parameter.name == "temperature") defaults.sampling.set(parameter, 0.25);
   defaults.seed = 42;
   defaults.predict = 7;
@@ -172,8 +172,8 @@ TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
 }
 
 // A value that the sampler takes and that is not the default.
-double another_value(const SamplingParameter& parameter) {
-  const double standard = parameter.get(SamplingParams());
+double another_value(const sampling::SamplingParameter& parameter) {
+  const double standard = parameter.get(sampling::SamplingParams());
   for (const double value : {0.5, 0.25, 1.0, 2.0})
     if (parameter.contains(value) && value != standard) return value;
   ADD_FAILURE() << parameter.name;
@@ -181,14 +181,14 @@ double another_value(const SamplingParameter& parameter) {
 }
 
 TEST(GenerationParams, EveryRowIsReadByItsNamesAndHasADefaultOfTheServers) {
-  for (const SamplingParameter& parameter : sampling_parameters()) {
+  for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters()) {
     const double value = another_value(parameter);
     const ordered_json shown = parameter.whole() ? ordered_json(static_cast<int64_t>(value)) : ordered_json(value);
     for (const std::string_view name : {parameter.name, parameter.alias}) {
       if (name.empty()) continue;
       EXPECT_EQ(parameter.get(request_of({{name, shown}}).sampling), value) << name;
       expect_params_refused({{name, "x"}}, std::string(name), "must be");
-      if (parameter.high != SamplingParameter::kNoHigh)
+      if (parameter.high != sampling::SamplingParameter::kNoHigh)
         expect_params_refused({{name, parameter.high + 1}}, std::string(name), "must be from");
     }
     GenerationDefaults defaults;

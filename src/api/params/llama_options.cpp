@@ -28,7 +28,7 @@ void refuse_what_is_on(RequestFields& fields) {
   fields.only("parse_tool_calls", true, "leave tools out, or read the model's text with /completion");
 }
 
-void read_adapters(RequestFields& fields, GenerateRequest& generate) {
+void read_adapters(RequestFields& fields, engine::GenerateRequest& generate) {
   const ordered_json* const list = fields.get("lora");
   if (list == nullptr) return;
   const std::string_view wrong = read_adapter_scales(*list, generate.adapters.emplace());
@@ -37,12 +37,12 @@ void read_adapters(RequestFields& fields, GenerateRequest& generate) {
 
 }  // namespace
 
-std::string_view read_adapter_scales(const ordered_json& list, std::vector<AdapterScale>& scales) {
+std::string_view read_adapter_scales(const ordered_json& list, std::vector<engine::AdapterScale>& scales) {
   constexpr std::string_view kWrong = R"(must be an array of adapters, {"id": NUMBER, "scale": NUMBER})";
   if (!list.is_array()) return kWrong;
   for (const ordered_json& entry : list) {
     if (!entry.is_object() || !entry.contains("id") || !is_token_id(entry["id"])) return kWrong;
-    AdapterScale& adapter = scales.emplace_back(AdapterScale{.id = entry["id"].get<int32_t>()});
+    engine::AdapterScale& adapter = scales.emplace_back(engine::AdapterScale{.id = entry["id"].get<int32_t>()});
     if (!entry.contains("scale")) continue;
     if (!entry["scale"].is_number()) return kWrong;
     adapter.scale = entry["scale"].get<float>();
@@ -50,7 +50,7 @@ std::string_view read_adapter_scales(const ordered_json& list, std::vector<Adapt
   return {};
 }
 
-void read_llama_fields(RequestFields& fields, GenerateRequest& generate) {
+void read_llama_fields(RequestFields& fields, engine::GenerateRequest& generate) {
   constexpr int64_t kTimeMsMax = 86'400'000;
   if (!fields.boolean("cache_prompt", true)) {
     // A salt that nobody else has: nothing cached is found, and nobody finds this.

@@ -16,11 +16,11 @@ namespace cairn::api {
 
 /// `cache_prompt`, `id_slot`, `t_max_predict_ms`, `n_indent` and `lora`, and those that may say only that something is
 /// off or change nothing here.
-void read_llama_fields(RequestFields& fields, GenerateRequest& generate);
+void read_llama_fields(RequestFields& fields, engine::GenerateRequest& generate);
 
 /// Reads a list of LoRA adapters, [{"id", "scale"}, ...], as a request or POST /lora-adapters has it; a scale that is
 /// left out is 0. Returns what is wrong with the list, "must be ...", or nothing.
-std::string_view read_adapter_scales(const nlohmann::ordered_json& list, std::vector<AdapterScale>& scales);
+std::string_view read_adapter_scales(const nlohmann::ordered_json& list, std::vector<engine::AdapterScale>& scales);
 
 /// The length of an answer, which has several names that must agree: -1 to the end of the context, as every negative
 /// number says. Without any of the names, the server's default, which may be nothing.

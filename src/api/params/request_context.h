@@ -27,7 +27,7 @@ inline constexpr size_t kNotedNameBytesMax = 200;  ///< of such a name
 /// What is settled before a request is read.
 struct RequestSettings {
   std::string id{};                         ///< what stands in its path at the {id} of its endpoint's pattern
-  ModelScope scope{};                       ///< the models that exist for who asks
+  loader::ModelScope scope{};               ///< the models that exist for who asks
   bool strict_fields = false;               ///< a field that the endpoint does not know is an error (--strict-fields)
   std::shared_ptr<RequestRecord> record{};  ///< is told what answers the request; null: nobody asks
 };
@@ -38,18 +38,18 @@ class RequestContext {
   explicit RequestContext(RequestSettings settings = {}) : settings_(std::move(settings)) {}
 
   const std::string& id() const { return settings_.id; }
-  const ModelScope& scope() const { return settings_.scope; }
+  const loader::ModelScope& scope() const { return settings_.scope; }
   bool strict_fields() const { return settings_.strict_fields; }
   const std::shared_ptr<RequestRecord>& record() const { return settings_.record; }
 
   /// The request is answered by this model, and what it leaves out is as `defaults` say. `model` may be null: see
   /// `model`.
-  void set_model(SharedModel model, const GenerationDefaults& defaults) {
+  void set_model(loader::SharedModel model, const GenerationDefaults& defaults) {
     model_ = std::move(model);
     defaults_ = defaults;
   }
   /// Null: none was loaded for the request (Service::find_model).
-  const SharedModel& model() const { return model_; }
+  const loader::SharedModel& model() const { return model_; }
   /// For what the request leaves out.
   const GenerationDefaults& defaults() const { return defaults_; }
 
@@ -70,7 +70,7 @@ class RequestContext {
   void add(std::string_view warning);
 
   RequestSettings settings_;
-  SharedModel model_;
+  loader::SharedModel model_;
   GenerationDefaults defaults_;
   bool wants_warnings_ = false;
   std::vector<std::string> warnings_;

@@ -18,7 +18,8 @@ using nlohmann::ordered_json;
 constexpr float kNeverBias = -100;  // what `false` stands for
 
 // The parameter by one of its names; nullopt: it is not there, or rejected.
-std::optional<double> read_named(RequestFields& fields, const SamplingParameter& parameter, std::string_view name) {
+std::optional<double> read_named(RequestFields& fields, const sampling::SamplingParameter& parameter,
+                                 std::string_view name) {
   if (parameter.whole()) {
     const auto number = fields.optional_integer(name, static_cast<int64_t>(parameter.taken_low()),
                                                 static_cast<int64_t>(parameter.high));
@@ -32,7 +33,8 @@ std::optional<double> read_named(RequestFields& fields, const SamplingParameter&
   return std::nullopt;
 }
 
-void read_parameter(RequestFields& fields, const SamplingParameter& parameter, SamplingParams& sampling) {
+void read_parameter(RequestFields& fields, const sampling::SamplingParameter& parameter,
+                    sampling::SamplingParams& sampling) {
   auto value = read_named(fields, parameter, parameter.name);
   if (!parameter.alias.empty()) {
     const auto other = read_named(fields, parameter, parameter.alias);
@@ -52,7 +54,7 @@ std::optional<TokenId> token_id_of(std::string_view key) {
 }
 
 // Adds the bias of a token or of the tokens of a text; what is wrong with it, or nothing.
-std::string add_bias(const ordered_json& target, const ordered_json& amount, GenerateRequest& generate) {
+std::string add_bias(const ordered_json& target, const ordered_json& amount, engine::GenerateRequest& generate) {
   const bool never = amount == false;
   if (!never && (!amount.is_number() || std::abs(amount.get<double>()) > 100))
     return fmt::format("of {} must be a number from -100 to 100, or false for never", quoted_value(target));
@@ -68,13 +70,13 @@ std::string add_bias(const ordered_json& target, const ordered_json& amount, Gen
 }
 
 // OpenAI's object of id to number, or llama.cpp's pairs [[id or text, number or false], ...].
-void read_logit_bias(RequestFields& fields, GenerateRequest& generate) {
+void read_logit_bias(RequestFields& fields, engine::GenerateRequest& generate) {
   const ordered_json* value = fields.get("logit_bias");
   if (value == nullptr) return;
   if (!value->is_object() && !value->is_array())
     return fields.reject("logit_bias", "must be an object of token id or text to number, or an array of such pairs");
-  if (value->size() > kLogitBiasMax)
-    return fields.reject("logit_bias", fmt::format("may have at most {} entries", kLogitBiasMax));
+  if (value->size() > sampling::kLogitBiasMax)
+    return fields.reject("logit_bias", fmt::format("may have at most {} entries", sampling::kLogitBiasMax));
   const auto add = [&](const ordered_json& target, const ordered_json& amount) {
     std::string error = add_bias(target, amount, generate);
     if (!error.empty()) fields.reject("logit_bias", std::move(error));
@@ -94,40 +96,43 @@ void read_logit_bias(RequestFields& fields, GenerateRequest& generate) {
 }
 
 // An array of names, or llama.cpp's letters. Steps that are not named are off.
-void read_steps(RequestFields& fields, SamplingParams& sampling) {
+void read_steps(RequestFields& fields, sampling::SamplingParams& sampling) {
   const ordered_json* value = fields.get("samplers");
   if (value == nullptr) return;
   const bool is_list = value->is_array();
   const size_t count = is_list ? value->size() : value->is_string() ? value->get_ref<const std::string&>().size() : 0;
   if (!is_list && !value->is_string())
     return fields.reject("samplers", "must be an array of names or a string of letters");
-  if (count > kSamplerStepsMax)
-    return fields.reject("samplers", fmt::format("may have at most {} steps, not {}", kSamplerStepsMax, count));
+  if (count > sampling::kSamplerStepsMax)
+    return fields.reject("samplers",
+                         fmt::format("may have at most {} steps, not {}", sampling::kSamplerStepsMax, count));
   sampling.steps.clear();
-  const auto add = [&](std::optional<SamplerStep> step, const ordered_json& name) {
+  const auto add = [&](std::optional<sampling::SamplerStep> step, const ordered_json& name) {
     if (step) return sampling.steps.push_back(*step);
-    fields.reject("samplers", no_sampler_step(quoted_value(name)));
+    fields.reject("samplers", sampling::no_sampler_step(quoted_value(name)));
   };
   if (!is_list) {
     for (const char letter : value->get_ref<const std::string&>())
-      add(sampler_step_of_letter(letter), std::string(1, letter));
+      add(sampling::sampler_step_of_letter(letter), std::string(1, letter));
     return;
   }
   for (const ordered_json& name : *value)
-    add(name.is_string() ? sampler_step_named(name.get_ref<const std::string&>()) : std::nullopt, name);
+    add(name.is_string() ? sampling::sampler_step_named(name.get_ref<const std::string&>()) : std::nullopt, name);
 }
 
-void read_breakers(RequestFields& fields, DryParams& dry) {
+void read_breakers(RequestFields& fields, sampling::DryParams& dry) {
   const ordered_json* value = fields.get("dry_sequence_breakers");
   if (value == nullptr) return;
   const auto is_text = [](const ordered_json& text) {
     return text.is_string() && !text.get_ref<const std::string&>().empty() &&
-           text.get_ref<const std::string&>().size() <= kDryBreakerBytesMax;
+           text.get_ref<const std::string&>().size() <= sampling::kDryBreakerBytesMax;
   };
-  const bool fits = value->is_array() && value->size() <= kDryBreakersMax && std::ranges::all_of(*value, is_text);
+  const bool fits =
+      value->is_array() && value->size() <= sampling::kDryBreakersMax && std::ranges::all_of(*value, is_text);
   if (!fits) {
-    return fields.reject("dry_sequence_breakers", fmt::format("must be an array of at most {} strings of 1 to {} bytes",
-                                                              kDryBreakersMax, kDryBreakerBytesMax));
+    return fields.reject("dry_sequence_breakers",
+                         fmt::format("must be an array of at most {} strings of 1 to {} bytes",
+                                     sampling::kDryBreakersMax, sampling::kDryBreakerBytesMax));
   }
   dry.breakers = value->get<std::vector<std::string>>();
 }
@@ -139,11 +144,12 @@ uint64_t random_seed() {
   return static_cast<uint64_t>(random()) << 32 | random();
 }
 
-void read_parameters(RequestFields& fields, SamplingParams& sampling) {
-  for (const SamplingParameter& parameter : sampling_parameters()) read_parameter(fields, parameter, sampling);
+void read_parameters(RequestFields& fields, sampling::SamplingParams& sampling) {
+  for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters())
+    read_parameter(fields, parameter, sampling);
 }
 
-void read_seed(RequestFields& fields, std::optional<int64_t> preset, SamplingParams& sampling) {
+void read_seed(RequestFields& fields, std::optional<int64_t> preset, sampling::SamplingParams& sampling) {
   constexpr int64_t kAny = -1;
   constexpr int64_t kAnyOf32Bits = std::numeric_limits<uint32_t>::max();
   const auto seed =
@@ -153,8 +159,8 @@ void read_seed(RequestFields& fields, std::optional<int64_t> preset, SamplingPar
   if (!seed && preset && *preset != kAny) sampling.seed = static_cast<uint64_t>(*preset);
 }
 
-void read_sampling(RequestFields& fields, GenerateRequest& generate) {
-  SamplingParams& sampling = generate.sampling;
+void read_sampling(RequestFields& fields, engine::GenerateRequest& generate) {
+  sampling::SamplingParams& sampling = generate.sampling;
   const GenerationDefaults& defaults = fields.context().defaults();
   defaults.sampling.apply(sampling);
   read_parameters(fields, sampling);
@@ -164,8 +170,8 @@ void read_sampling(RequestFields& fields, GenerateRequest& generate) {
   read_seed(fields, defaults.seed, sampling);
 }
 
-void read_probabilities(RequestFields& fields, SamplingParams& sampling) {
-  sampling.top_logprobs = static_cast<int32_t>(fields.integer("n_probs", 0, 0, kTopLogprobsMax));
+void read_probabilities(RequestFields& fields, sampling::SamplingParams& sampling) {
+  sampling.top_logprobs = static_cast<int32_t>(fields.integer("n_probs", 0, 0, sampling::kTopLogprobsMax));
   sampling.logprobs = sampling.top_logprobs > 0;
   sampling.filtered_logprobs = fields.boolean("post_sampling_probs", false);
 }

@@ -11,13 +11,13 @@ namespace cairn::api {
 
 /// What docs/sampling.md lists, `logit_bias` and `seed`. What the body leaves out stays as it is in `generate`, but for
 /// the seed: without one, and with llama.cpp's "any" (-1, or its 32 bits), it is drawn at random.
-void read_sampling(RequestFields& fields, GenerateRequest& generate);
+void read_sampling(RequestFields& fields, engine::GenerateRequest& generate);
 /// The parameters that have rows (sampling/parameters.h), alone. What the body leaves out stays as it is.
-void read_parameters(RequestFields& fields, SamplingParams& sampling);
+void read_parameters(RequestFields& fields, sampling::SamplingParams& sampling);
 /// `seed`, or `preset` where the body has none. Unset, -1, or as 32 bits: a random one.
-void read_seed(RequestFields& fields, std::optional<int64_t> preset, SamplingParams& sampling);
+void read_seed(RequestFields& fields, std::optional<int64_t> preset, sampling::SamplingParams& sampling);
 /// `n_probs` and `post_sampling_probs`: llama.cpp's log-probabilities.
-void read_probabilities(RequestFields& fields, SamplingParams& sampling);
+void read_probabilities(RequestFields& fields, sampling::SamplingParams& sampling);
 
 /// A random seed.
 uint64_t random_seed();

@@ -28,7 +28,7 @@ void ask_for_summary(ChatRequest& chat) {
   chat.input.messages.push_back({{"role", "user"}, {"content", kQuestion}});
   chat.stream = false;
   chat.stored = false;
-  if (!chat.input.tools.is_null()) chat.tool_use = ToolUse::kNone;
+  if (!chat.input.tools.is_null()) chat.tool_use = chat::ToolUse::kNone;
   chat.tool_name.clear();
   if (!chat.reasoning.enabled && chat.reasoning.effort.empty()) chat.reasoning.enabled = false;
   if (chat.generate.max_tokens < 0) chat.generate.max_tokens = kSummaryTokensMax;
@@ -38,7 +38,7 @@ CompactionSerializer::CompactionSerializer(std::string id, ordered_json items)
     : answer_({{"id", std::move(id)}, {"object", "response.compaction"}, {"created_at", unix_seconds_now()}}),
       items_(std::move(items)) {}
 
-std::string CompactionSerializer::finish(int, ChatFinish&& finish) {
+std::string CompactionSerializer::finish(int, chat::ChatFinish&& finish) {
   const std::string& summary = finish.turn.content;
   if (summary.find_first_not_of(" \t\r\n") != std::string::npos) {
     ordered_json kept = ordered_json::array();

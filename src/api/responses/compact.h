@@ -26,8 +26,8 @@ class CompactionSerializer final : public ChatSerializer {
 
   bool streams() const override { return false; }
   std::string begin() override { return {}; }
-  std::string parts(int, std::span<const Part>, const TokenEvent*) override { return {}; }
-  std::string finish(int choice, ChatFinish&& finish) override;
+  std::string parts(int, std::span<const chat::Part>, const engine::TokenEvent*) override { return {}; }
+  std::string finish(int choice, chat::ChatFinish&& finish) override;
   std::string done() override;
   std::string failure(const Error&) override { return {}; }
 

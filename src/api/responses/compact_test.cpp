@@ -20,7 +20,7 @@ const ordered_json kItems = ordered_json::parse(R"([
 
 ordered_json compacted(std::string summary) {
   CompactionSerializer serializer("resp_1", kItems);
-  ChatFinish finish;
+  chat::ChatFinish finish;
   finish.turn.content = std::move(summary);
   finish.usage = {10, 4, 3};
   serializer.finish(0, std::move(finish));
@@ -52,7 +52,7 @@ TEST(Compaction, AsksWithTheSameToolsAndForNoCall) {
   ask_for_summary(chat);
   EXPECT_EQ(chat.input.messages.size(), 2u);
   EXPECT_EQ(chat.input.tools.size(), 1u);
-  EXPECT_EQ(chat.tool_use, ToolUse::kNone);
+  EXPECT_EQ(chat.tool_use, chat::ToolUse::kNone);
   EXPECT_FALSE(chat.stream);
   EXPECT_EQ(chat.generate.max_tokens, kSummaryTokensMax);
 }

@@ -50,8 +50,8 @@ void read_include(RequestFields& fields, ResponsesRequest& request) {
 }
 
 // Who wants the most likely tokens sent wants their log-probabilities, also without `include`.
-void read_top_logprobs(RequestFields& fields, SamplingParams& sampling) {
-  sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, kTopLogprobsMax));
+void read_top_logprobs(RequestFields& fields, sampling::SamplingParams& sampling) {
+  sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, sampling::kTopLogprobsMax));
   sampling.logprobs |= sampling.top_logprobs > 0;
 }
 
@@ -70,7 +70,7 @@ Result<void> read_effort(RequestFields& fields, ResponsesRequest& request) {
   return reasoning.finish();
 }
 
-Result<void> read_text(RequestFields& fields, AnswerForm& form) {
+Result<void> read_text(RequestFields& fields, chat::AnswerForm& form) {
   const ordered_json* value = fields.object("text");
   if (value == nullptr) return {};
   RequestFields text(fields.context(), *value, "text.");
@@ -130,7 +130,7 @@ Result<void> read_allowed_tools(const ordered_json& choice, ResponsesRequest& re
   request.chat.input.tools = kept.empty() ? ordered_json(nullptr) : std::move(kept);
   std::erase_if(request.offered, [&](const auto& tool) { return !names.contains(tool.first); });
   if (choice.contains("mode") && choice["mode"] == "required" && !names.empty())
-    request.chat.tool_use = ToolUse::kRequired;
+    request.chat.tool_use = chat::ToolUse::kRequired;
   return {};
 }
 
@@ -142,16 +142,16 @@ Result<void> read_tool_choice(RequestFields& fields, ResponsesRequest& request) 
   if (choice == nullptr || *choice == "auto") return {};
   const ordered_json& tools = chat.input.tools;
   if (*choice == "none") {
-    chat.tool_use = ToolUse::kNone;
+    chat.tool_use = chat::ToolUse::kNone;
   } else if (*choice == "required") {
-    chat.tool_use = ToolUse::kRequired;
+    chat.tool_use = chat::ToolUse::kRequired;
     if (tools.is_null())
       return invalid_field("tool_choice", "is \"required\", but there are no functions among the tools");
   } else if (choice->is_object() && choice->contains("type") && (*choice)["type"].is_string()) {
     if ((*choice)["type"] == "allowed_tools") return read_allowed_tools(*choice, request);
     if ((*choice)["type"] != "function" && (*choice)["type"] != "custom") return {};
     CAIRN_TRY(chat.tool_name, chosen_name(*choice, "tool_choice", request.offered));
-    chat.tool_use = ToolUse::kRequired;
+    chat.tool_use = chat::ToolUse::kRequired;
   } else {
     return invalid_field("tool_choice",
                          fmt::format("must be \"none\", \"auto\", \"required\" or {{\"type\": \"function\", "
@@ -252,7 +252,7 @@ ordered_json echo_of(const ordered_json& body, const ResponsesRequest& request) 
   const auto given = [&](const char* name, ordered_json missing) {
     return body.contains(name) && !body[name].is_null() ? body[name] : std::move(missing);
   };
-  const GenerateRequest& generate = request.chat.generate;
+  const engine::GenerateRequest& generate = request.chat.generate;
   ordered_json reasoning = {{"effort", nullptr}, {"summary", nullptr}};
   reasoning.update(given("reasoning", ordered_json::object()));
   ordered_json text = {{"format", {{"type", "text"}}}};

@@ -273,7 +273,7 @@ TEST(ResponsesRequest, OnlyAllowedToolsAreOffered) {
       "tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"},{"type":"mcp"}]}})"));
   ASSERT_EQ(request.chat.input.tools.size(), 1u);
   EXPECT_EQ(request.chat.input.tools[0]["function"]["name"], "g");
-  EXPECT_EQ(request.chat.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(request.chat.tool_use, chat::ToolUse::kRequired);
 }
 
 TEST(ResponsesRequest, ThinkingIsSentAsSummaryUnlessNoneIsWanted) {
@@ -297,12 +297,12 @@ TEST(ResponsesRequest, ToolChoice) {
                {{"input", "x"}, {"tools", json(R"([{"type":"function","name":"f"}])")}, {"tool_choice", json(choice)}})
         .chat;
   };
-  EXPECT_EQ(chosen("\"none\"").tool_use, ToolUse::kNone);
-  EXPECT_EQ(chosen("\"auto\"").tool_use, ToolUse::kAuto);
-  EXPECT_EQ(chosen("\"required\"").tool_use, ToolUse::kRequired);
-  EXPECT_EQ(chosen(R"({"type":"function","name":"f"})").tool_use, ToolUse::kRequired);
+  EXPECT_EQ(chosen("\"none\"").tool_use, chat::ToolUse::kNone);
+  EXPECT_EQ(chosen("\"auto\"").tool_use, chat::ToolUse::kAuto);
+  EXPECT_EQ(chosen("\"required\"").tool_use, chat::ToolUse::kRequired);
+  EXPECT_EQ(chosen(R"({"type":"function","name":"f"})").tool_use, chat::ToolUse::kRequired);
   EXPECT_EQ(chosen(R"({"type":"function","name":"f"})").tool_name, "f");
-  EXPECT_EQ(chosen(R"({"type":"web_search"})").tool_use, ToolUse::kAuto);
+  EXPECT_EQ(chosen(R"({"type":"web_search"})").tool_use, chat::ToolUse::kAuto);
 }
 
 TEST(ResponsesRequest, GoesOnFromWhatIsStored) {

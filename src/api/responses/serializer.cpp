@@ -15,16 +15,17 @@ namespace {
 using nlohmann::ordered_json;
 
 // Null: it came to its end.
-ordered_json incomplete_details(ChatFinishReason end) {
-  if (end == ChatFinishReason::kLength || end == ChatFinishReason::kCutCall) return {{"reason", "max_output_tokens"}};
-  if (end == ChatFinishReason::kRepetition) return {{"reason", "repetition"}};  // OpenAI has no word for it
+ordered_json incomplete_details(chat::ChatFinishReason end) {
+  if (end == chat::ChatFinishReason::kLength || end == chat::ChatFinishReason::kCutCall)
+    return {{"reason", "max_output_tokens"}};
+  if (end == chat::ChatFinishReason::kRepetition) return {{"reason", "repetition"}};  // OpenAI has no word for it
   return nullptr;
 }
 
 }  // namespace
 
-ordered_json usage_json(const ChatFinish& finish) {
-  const Usage& usage = finish.usage;
+ordered_json usage_json(const chat::ChatFinish& finish) {
+  const engine::Usage& usage = finish.usage;
   return {{"input_tokens", usage.prompt_tokens},
           {"input_tokens_details", cache_json(usage)},
           {"output_tokens", usage.completion_tokens},
@@ -78,11 +79,11 @@ std::string ResponsesSerializer::lifecycle(std::string_view type) {
 }
 
 // llama.cpp's server has such an event, with return_progress.
-std::string ResponsesSerializer::prefill(int, const PrefillProgress& progress) {
+std::string ResponsesSerializer::prefill(int, const engine::PrefillProgress& progress) {
   std::string bytes;
   so_far_.prompt(progress);
   if (!options_.stream || !options_.return_progress) return bytes;
-  for (const PrefillProgress& each : prefill_.next(progress)) {
+  for (const engine::PrefillProgress& each : prefill_.next(progress)) {
     so_far_.prompt(each);
     ordered_json fields = {{"response", response_}, {"prompt_progress", prefill_json(each)}};
     if (options_.timings_per_token) fields["timings"] = so_far_.json();
@@ -132,7 +133,7 @@ std::string ResponsesSerializer::open_text(Kind kind) {
   return bytes + item_event(type, {{"part", content_part()}});
 }
 
-std::string ResponsesSerializer::open_call(const Part& part) {
+std::string ResponsesSerializer::open_call(const chat::Part& part) {
   const auto found = options_.tools.find(part.text);
   const OfferedTool tool =
       found == options_.tools.end() ? OfferedTool{ToolKind::kFunction, {}, part.text} : found->second;
@@ -225,43 +226,43 @@ std::string ResponsesSerializer::close(std::string_view status) {
   return bytes;
 }
 
-std::string ResponsesSerializer::part(const Part& part) {
+std::string ResponsesSerializer::part(const chat::Part& part) {
   std::string bytes;
-  if (part.kind >= PartKind::kCallBegin) tokens_.pass_all_but_last();
+  if (part.kind >= chat::PartKind::kCallBegin) tokens_.pass_all_but_last();
   switch (part.kind) {
-    case PartKind::kContent:
-    case PartKind::kReasoning:
+    case chat::PartKind::kContent:
+    case chat::PartKind::kReasoning:
       if (part.text.empty()) break;
-      if (part.kind == PartKind::kReasoning) tokens_.pass(part.text);
-      bytes = open_text(part.kind == PartKind::kContent ? Kind::kMessage : Kind::kReasoning);
+      if (part.kind == chat::PartKind::kReasoning) tokens_.pass(part.text);
+      bytes = open_text(part.kind == chat::PartKind::kContent ? Kind::kMessage : Kind::kReasoning);
       bytes += say(part.text);
       break;
-    case PartKind::kCallBegin:
+    case chat::PartKind::kCallBegin:
       bytes = open_call(part);
       break;
-    case PartKind::kArguments:
+    case chat::PartKind::kArguments:
       bytes = say(part.text);
       break;
-    case PartKind::kCallEnd:
-      bytes = close(part.state == CallState::kWhole ? "completed" : "incomplete");
+    case chat::PartKind::kCallEnd:
+      bytes = close(part.state == chat::CallState::kWhole ? "completed" : "incomplete");
       break;
   }
   return bytes;
 }
 
-std::string ResponsesSerializer::parts(int, std::span<const Part> parts, const TokenEvent* event) {
+std::string ResponsesSerializer::parts(int, std::span<const chat::Part> parts, const engine::TokenEvent* event) {
   std::string bytes;
   if (event != nullptr) so_far_.token();
   if (options_.tokenizer != nullptr && event != nullptr)
     tokens_.add(event->text, sampled_logprob_json(*options_.tokenizer, *event));
-  for (const Part& one : parts) {
+  for (const chat::Part& one : parts) {
     if (cancelled_) break;
     bytes += part(one);
   }
   return bytes;
 }
 
-std::string ResponsesSerializer::finish(int, ChatFinish&& finish) {
+std::string ResponsesSerializer::finish(int, chat::ChatFinish&& finish) {
   if (cancelled_) return {};
   const ordered_json details = incomplete_details(finish.reason);
   const bool whole = details.is_null();

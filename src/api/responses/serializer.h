@@ -18,7 +18,7 @@
 namespace cairn::api::responses {
 
 /// A response's `usage`.
-nlohmann::ordered_json usage_json(const ChatFinish& finish);
+nlohmann::ordered_json usage_json(const chat::ChatFinish& finish);
 
 /// What a response needs of its request.
 struct ResponseOptions {
@@ -32,8 +32,9 @@ struct ResponseOptions {
   bool raw_reasoning = false;  ///< ResponsesRequest::raw_reasoning
   bool return_progress = false;
   bool timings_per_token = false;
-  OfferedTools tools{};                  ///< ResponsesRequest::offered
-  const Tokenizer* tokenizer = nullptr;  ///< of the log-probabilities, which are sent with the text; null: none are
+  OfferedTools tools{};  ///< ResponsesRequest::offered
+  const tokenizer::Tokenizer* tokenizer =
+      nullptr;  ///< of the log-probabilities, which are sent with the text; null: none are
   /// Keeps the finished response, if `store`; false: it could not be kept. May wait for a disk: called on any thread.
   std::function<bool(const nlohmann::ordered_json& response)> keep{};
 };
@@ -48,9 +49,9 @@ class ResponsesSerializer final : public ChatSerializer, public RunningResponse 
   int64_t kept_logprob_bytes() const override { return 3 * kLogprobDocumentBytes; }  // in an item, and as it is sent
   void on_start(std::function<void()> cancel) override;
   std::string begin() override;
-  std::string prefill(int choice, const PrefillProgress& progress) override;
-  std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
-  std::string finish(int choice, ChatFinish&& finish) override;
+  std::string prefill(int choice, const engine::PrefillProgress& progress) override;
+  std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) override;
+  std::string finish(int choice, chat::ChatFinish&& finish) override;
   std::function<void()> settle(const Error* error) override;
   std::string done() override;
   std::string failure(const Error& error) override;
@@ -77,8 +78,8 @@ class ResponsesSerializer final : public ChatSerializer, public RunningResponse 
   std::string lifecycle(std::string_view type);
   std::string open(Kind kind, nlohmann::ordered_json item);
   std::string open_text(Kind kind);
-  std::string open_call(const Part& part);
-  std::string part(const Part& part);
+  std::string open_call(const chat::Part& part);
+  std::string part(const chat::Part& part);
   std::string say(const std::string& text);
   std::string close(std::string_view status);
   /// The events that end a text or thinking, which they write into the item.

@@ -13,30 +13,32 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::StartsWith;
 
-Part part(PartKind kind, std::string text, int32_t call = -1) {
-  Part made;
+chat::Part part(chat::PartKind kind, std::string text, int32_t call = -1) {
+  chat::Part made;
   made.kind = kind;
   made.text = std::move(text);
   made.call = call;
   return made;
 }
-Part text(std::string said) { return part(PartKind::kContent, std::move(said)); }
-Part thought(std::string said) { return part(PartKind::kReasoning, std::move(said)); }
-Part call(int32_t index, std::string name) {
-  Part begin = part(PartKind::kCallBegin, std::move(name), index);
+chat::Part text(std::string said) { return part(chat::PartKind::kContent, std::move(said)); }
+chat::Part thought(std::string said) { return part(chat::PartKind::kReasoning, std::move(said)); }
+chat::Part call(int32_t index, std::string name) {
+  chat::Part begin = part(chat::PartKind::kCallBegin, std::move(name), index);
   begin.id = fmt::format("call_{}", index);
   return begin;
 }
-Part arguments(int32_t index, std::string said) { return part(PartKind::kArguments, std::move(said), index); }
-Part call_end(int32_t index, CallState state = CallState::kWhole) {
-  Part end = part(PartKind::kCallEnd, "", index);
+chat::Part arguments(int32_t index, std::string said) {
+  return part(chat::PartKind::kArguments, std::move(said), index);
+}
+chat::Part call_end(int32_t index, chat::CallState state = chat::CallState::kWhole) {
+  chat::Part end = part(chat::PartKind::kCallEnd, "", index);
   end.state = state;
   return end;
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer() {
+std::unique_ptr<tokenizer::Tokenizer> load_tokenizer() {
   const auto file = gguf::Reader::open(test_data() + "/models/llama.gguf");
-  return Tokenizer::load(file->metadata()).value();
+  return tokenizer::Tokenizer::load(file->metadata()).value();
 }
 
 /// Answers with scripted parts.
@@ -47,16 +49,16 @@ class Script {
     serializer_.on_start([this] { ++cancels_; });
     bytes_ = serializer_.begin();
   }
-  Script& say(const std::vector<Part>& parts) {
-    for (const Part& part : parts) {
+  Script& say(const std::vector<chat::Part>& parts) {
+    for (const chat::Part& part : parts) {
       bytes_ += serializer_.parts(0, std::span(&part, 1), nullptr);
-      if (part.kind == PartKind::kContent) turn_.content += part.text;
-      if (part.kind == PartKind::kCallBegin) turn_.calls.push_back({part.id, part.text, ""});
+      if (part.kind == chat::PartKind::kContent) turn_.content += part.text;
+      if (part.kind == chat::PartKind::kCallBegin) turn_.calls.push_back({part.id, part.text, ""});
     }
     return *this;
   }
-  Script& finish(ChatFinishReason end = ChatFinishReason::kStop) {
-    ChatFinish finish;
+  Script& finish(chat::ChatFinishReason end = chat::ChatFinishReason::kStop) {
+    chat::ChatFinish finish;
     finish.reason = end;
     finish.turn = turn_;
     finish.usage = {10, 4, 3};
@@ -120,7 +122,7 @@ class Script {
   }
 
   ResponsesSerializer serializer_;
-  ChatTurn turn_;
+  chat::ChatTurn turn_;
   std::string bytes_;
 };
 
@@ -196,7 +198,7 @@ TEST(ResponsesSerializer, ThinkingAsItIs) {
 
 TEST(ResponsesSerializer, ACallOfANamespace) {
   Script script;
-  script.say({call(0, "mcp__note__add"), arguments(0, "{}"), call_end(0)}).finish(ChatFinishReason::kToolCalls);
+  script.say({call(0, "mcp__note__add"), arguments(0, "{}"), call_end(0)}).finish(chat::ChatFinishReason::kToolCalls);
   const auto events = script.events();
   for (const auto& item : {events[2]["item"], events.back()["response"]["output"][0]}) {
     EXPECT_EQ(item["type"], "function_call");
@@ -210,7 +212,7 @@ TEST(ResponsesSerializer, ACallOfACustomTool) {
   script
       .say({call(0, "apply_patch"), arguments(0, "{\"input\""), arguments(0, ": \"*** Begin\\"), arguments(0, "n\\\"x"),
             arguments(0, "\"}"), call_end(0)})
-      .finish(ChatFinishReason::kToolCalls);
+      .finish(chat::ChatFinishReason::kToolCalls);
   EXPECT_THAT(script.names(), ElementsAre("created", "in_progress", "output_item.added", "custom_tool_call_input.delta",
                                           "custom_tool_call_input.delta", "custom_tool_call_input.done",
                                           "output_item.done", "completed"));
@@ -227,14 +229,14 @@ TEST(ResponsesSerializer, ACallOfACustomTool) {
   EXPECT_EQ(item["status"], "completed");
   // What comes in another shape is the input as it stands.
   Script other(false);
-  other.say({call(0, "apply_patch"), arguments(0, "*** Begin"), call_end(0, CallState::kBroken)}).finish();
+  other.say({call(0, "apply_patch"), arguments(0, "*** Begin"), call_end(0, chat::CallState::kBroken)}).finish();
   EXPECT_EQ(other.body()["output"][0]["input"], "*** Begin");
 }
 
 TEST(ResponsesSerializer, ASearchOfTheClient) {
   Script script;
   script.say({call(0, "tool_search"), arguments(0, "{\"query\":"), arguments(0, "\"db\"}"), call_end(0)})
-      .finish(ChatFinishReason::kToolCalls);
+      .finish(chat::ChatFinishReason::kToolCalls);
   EXPECT_THAT(script.names(),
               ElementsAre("created", "in_progress", "output_item.added", "output_item.done", "completed"));
   const auto item = script.events()[3]["item"];
@@ -249,7 +251,7 @@ TEST(ResponsesSerializer, TwoCalls) {
   script
       .say({call(0, "f"), arguments(0, "{\"a\""), arguments(0, ":1}"), call_end(0), call(1, "g"), arguments(1, "{}"),
             call_end(1)})
-      .finish(ChatFinishReason::kToolCalls);
+      .finish(chat::ChatFinishReason::kToolCalls);
   EXPECT_THAT(script.names(),
               ElementsAreArray({"created", "in_progress", "output_item.added", "function_call_arguments.delta",
                                 "function_call_arguments.delta", "function_call_arguments.done", "output_item.done",
@@ -273,7 +275,7 @@ TEST(ResponsesSerializer, TwoCalls) {
 
 TEST(ResponsesSerializer, TextAroundACallThatIsBroken) {
   Script script(false);
-  script.say({text("A"), call(0, "f"), arguments(0, "{}"), call_end(0, CallState::kBroken), text("B")}).finish();
+  script.say({text("A"), call(0, "f"), arguments(0, "{}"), call_end(0, chat::CallState::kBroken), text("B")}).finish();
   const auto body = script.body();
   ASSERT_EQ(body["output"].size(), 3u);
   EXPECT_EQ(body["output"][0]["content"][0]["text"], "A");
@@ -284,8 +286,8 @@ TEST(ResponsesSerializer, TextAroundACallThatIsBroken) {
 
 TEST(ResponsesSerializer, ACallThatIsCutStaysSoInEveryEvent) {
   Script script;
-  script.say({call(0, "f"), arguments(0, "{\"a\": \"x"), call_end(0, CallState::kCut)});
-  script.finish(ChatFinishReason::kCutCall);
+  script.say({call(0, "f"), arguments(0, "{\"a\": \"x"), call_end(0, chat::CallState::kCut)});
+  script.finish(chat::ChatFinishReason::kCutCall);
   for (const auto& event : script.events()) {
     if (event["type"] == "response.function_call_arguments.done") {
       EXPECT_EQ(event["arguments"], "{\"a\": \"x");
@@ -302,7 +304,7 @@ TEST(ResponsesSerializer, ACallThatIsCutStaysSoInEveryEvent) {
 
 TEST(ResponsesSerializer, AnAnswerThatWasCut) {
   Script script;
-  script.say({text("Hel")}).finish(ChatFinishReason::kLength);
+  script.say({text("Hel")}).finish(chat::ChatFinishReason::kLength);
   EXPECT_EQ(script.names().back(), "incomplete");
   const auto response = script.events().back()["response"];
   EXPECT_EQ(response["status"], "incomplete");
@@ -310,11 +312,11 @@ TEST(ResponsesSerializer, AnAnswerThatWasCut) {
   EXPECT_EQ(response["output"][0]["status"], "incomplete");
 
   Script circles(false);
-  circles.say({text("x")}).finish(ChatFinishReason::kRepetition);
+  circles.say({text("x")}).finish(chat::ChatFinishReason::kRepetition);
   EXPECT_EQ(circles.body()["incomplete_details"]["reason"], "repetition");
 
   Script thinking(false);
-  thinking.say({thought("Hm")}).finish(ChatFinishReason::kLength);
+  thinking.say({thought("Hm")}).finish(chat::ChatFinishReason::kLength);
   EXPECT_EQ(thinking.body()["output"].size(), 1u);
 }
 
@@ -382,8 +384,8 @@ TEST(ResponsesSerializer, LogProbabilitiesAreTheTextsOwn) {
   RunningResponses running;
   ResponsesSerializer serializer({.id = "resp_1", .stream = true, .tokenizer = tokenizer.get()}, running);
   std::string bytes = serializer.begin();
-  const auto say = [&](int id, std::string_view token, const std::vector<Part>& parts) {
-    TokenEvent event;
+  const auto say = [&](int id, std::string_view token, const std::vector<chat::Part>& parts) {
+    engine::TokenEvent event;
     event.token = TokenId{id};
     event.text = token;
     event.logprob = -static_cast<float>(id);

@@ -35,9 +35,9 @@ std::string offered_name(std::string_view name_space, std::string_view name);
 
 struct ToolList {
   nlohmann::ordered_json functions = nlohmann::ordered_json::array();
-  OfferedTools offered;            ///< of `functions`
-  CustomInputs custom_inputs{};    ///< of custom tools among them
-  std::set<std::string> left_out;  ///< types of tools that are not offered, and what of others is not kept
+  OfferedTools offered;                ///< of `functions`
+  chat::CustomInputs custom_inputs{};  ///< of custom tools among them
+  std::set<std::string> left_out;      ///< types of tools that are not offered, and what of others is not kept
 };
 
 /// `tools` of a request at `path`. Functions that are to be loaded later are left for the search, if the client has

@@ -17,7 +17,7 @@ double per_second(int32_t count, std::chrono::nanoseconds time) {
 
 }  // namespace
 
-void add_usage(Usage& sum, const Usage& usage, bool counts_prompt) {
+void add_usage(engine::Usage& sum, const engine::Usage& usage, bool counts_prompt) {
   if (counts_prompt) {
     sum.prompt_tokens += usage.prompt_tokens;
     sum.cached_tokens += usage.cached_tokens;
@@ -27,29 +27,29 @@ void add_usage(Usage& sum, const Usage& usage, bool counts_prompt) {
   sum.completion_tokens += usage.completion_tokens;
 }
 
-ordered_json usage_json(const Usage& usage) {
+ordered_json usage_json(const engine::Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
           {"prompt_tokens_details", cache_json(usage)}};
 }
 
-ordered_json cache_json(const Usage& usage) {
+ordered_json cache_json(const engine::Usage& usage) {
   ordered_json details = {{"cached_tokens", usage.cached_tokens}};
   if (usage.disk_tokens > 0) details["disk_tokens"] = usage.disk_tokens;
   if (usage.cache_write_tokens > 0) details["cache_write_tokens"] = usage.cache_write_tokens;
   return details;
 }
 
-ordered_json prefill_json(const PrefillProgress& progress) {
+ordered_json prefill_json(const engine::PrefillProgress& progress) {
   return {{"total", progress.total},
           {"cache", progress.cached},
           {"processed", progress.computed},
           {"time_ms", static_cast<int64_t>(milliseconds(progress.time))}};
 }
 
-std::vector<PrefillProgress> PrefillTold::next(const PrefillProgress& progress) {
-  std::vector<PrefillProgress> now;
+std::vector<engine::PrefillProgress> PrefillTold::next(const engine::PrefillProgress& progress) {
+  std::vector<engine::PrefillProgress> now;
   if (told_ < 0) {
     now.push_back(progress);
     now.back().computed = progress.cached;
@@ -83,7 +83,7 @@ ordered_json TimingsSoFar::json() const {
           {"predicted_per_second", per_second(after_first, decode)}};
 }
 
-ordered_json timings_json(const Usage& usage, const Timings& timings) {
+ordered_json timings_json(const engine::Usage& usage, const engine::Timings& timings) {
   const int32_t prompt = usage.prompt_tokens - usage.cached_tokens;
   ordered_json value = {{"queue_ms", milliseconds(timings.queue)},
                         {"cache_n", usage.cached_tokens},

@@ -11,19 +11,19 @@
 namespace cairn::api {
 
 /// Adds one choice's; choices of one prompt share it, so that `counts_prompt` is true for one of them.
-void add_usage(Usage& sum, const Usage& usage, bool counts_prompt);
-nlohmann::ordered_json usage_json(const Usage& usage);
+void add_usage(engine::Usage& sum, const engine::Usage& usage, bool counts_prompt);
+nlohmann::ordered_json usage_json(const engine::Usage& usage);
 /// {"cached_tokens"}, and where they are not 0 {"disk_tokens", "cache_write_tokens"}.
-nlohmann::ordered_json cache_json(const Usage& usage);
+nlohmann::ordered_json cache_json(const engine::Usage& usage);
 
 /// llama.cpp's prompt_progress: {"total", "cache", "processed", "time_ms"}.
-nlohmann::ordered_json prefill_json(const PrefillProgress& progress);
+nlohmann::ordered_json prefill_json(const engine::PrefillProgress& progress);
 
 /// Which progress of a prompt a client is told: from what was cached to the whole of it, and each step forward once.
 class PrefillTold {
  public:
   /// What is told now, in order.
-  std::vector<PrefillProgress> next(const PrefillProgress& progress);
+  std::vector<engine::PrefillProgress> next(const engine::PrefillProgress& progress);
 
  private:
   int32_t told_ = -1;
@@ -33,7 +33,7 @@ class PrefillTold {
 class TimingsSoFar {
  public:
   /// How far the prompt is, of a request with timings_per_token.
-  void prompt(const PrefillProgress& progress) { prompt_ = progress; }
+  void prompt(const engine::PrefillProgress& progress) { prompt_ = progress; }
   /// A token has come.
   void token();
   int32_t predicted() const { return predicted_; }
@@ -45,11 +45,11 @@ class TimingsSoFar {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begun_ = Clock::now();
   Clock::time_point first_{};  // token
-  PrefillProgress prompt_;
+  engine::PrefillProgress prompt_;
   int32_t predicted_ = 0;
 };
 
 /// llama.cpp's names where it has one. The first token belongs to the prompt's time, so that one fewer is counted.
-nlohmann::ordered_json timings_json(const Usage& usage, const Timings& timings);
+nlohmann::ordered_json timings_json(const engine::Usage& usage, const engine::Timings& timings);
 
 }  // namespace cairn::api

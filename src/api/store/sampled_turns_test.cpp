@@ -9,9 +9,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const CacheScope kOwnScope{.id = 1, .tenant = "me"};
+const chat::CacheScope kOwnScope{.id = 1, .tenant = "me"};
 
-SampledTurn turn_of(std::string content, std::vector<ToolCall> calls = {}, size_t tokens = 3) {
+chat::SampledTurn turn_of(std::string content, std::vector<chat::ToolCall> calls = {}, size_t tokens = 3) {
   return {{std::move(content), "", std::move(calls)}, std::vector<TokenId>(tokens, TokenId{5}), 0};
 }
 
@@ -26,7 +26,7 @@ ordered_json call_of(const std::string& id, const std::string& name, const order
 }
 
 TEST(SampledTurnCache, ATextIsFoundByItself) {
-  SampledTurnCache turns;
+  chat::SampledTurnCache turns;
   turns.keep(kOwnScope, turn_of("Hello there."));
   EXPECT_NE(turns.find(kOwnScope, message_of("Hello there.")), nullptr);
   EXPECT_NE(turns.find(kOwnScope, message_of(" Hello there.\n")), nullptr);
@@ -38,7 +38,7 @@ TEST(SampledTurnCache, ATextIsFoundByItself) {
 }
 
 TEST(SampledTurnCache, ACallIsFoundHoweverItsArgumentsAreWritten) {
-  SampledTurnCache turns;
+  chat::SampledTurnCache turns;
   turns.keep(kOwnScope, turn_of("", {{"call_1", "add", R"({"a": 1, "b": [2,3]})"}}));
   const auto finds = [&](const ordered_json& calls, const std::string& content = "") {
     return turns.find(kOwnScope, message_of(content, calls)) != nullptr;
@@ -56,7 +56,7 @@ TEST(SampledTurnCache, ACallIsFoundHoweverItsArgumentsAreWritten) {
 }
 
 TEST(SampledTurnCache, ArgumentsThatAreNoJsonAreFoundAsTheyAre) {
-  SampledTurnCache turns;
+  chat::SampledTurnCache turns;
   turns.keep(kOwnScope, turn_of("", {{"call_1", "add", "{\"a\": "}}));
   EXPECT_NE(turns.find(kOwnScope, message_of("", ordered_json::array({call_of("call_1", "add", "{\"a\": ")}))),
             nullptr);
@@ -64,21 +64,21 @@ TEST(SampledTurnCache, ArgumentsThatAreNoJsonAreFoundAsTheyAre) {
 }
 
 TEST(SampledTurnCache, KeepsTheLastOnes) {
-  SampledTurnCache turns;
-  for (size_t i = 0; i < kSampledTurnsMax + 10; ++i) {
+  chat::SampledTurnCache turns;
+  for (size_t i = 0; i < chat::kSampledTurnsMax + 10; ++i) {
     turns.keep(kOwnScope, turn_of(std::to_string(i)));
     EXPECT_NE(turns.find(kOwnScope, message_of("0")), nullptr);  // used all the time
   }
-  EXPECT_EQ(turns.size(), kSampledTurnsMax);
+  EXPECT_EQ(turns.size(), chat::kSampledTurnsMax);
   EXPECT_EQ(turns.find(kOwnScope, message_of("5")), nullptr);
-  EXPECT_NE(turns.find(kOwnScope, message_of(std::to_string(kSampledTurnsMax + 9))), nullptr);
+  EXPECT_NE(turns.find(kOwnScope, message_of(std::to_string(chat::kSampledTurnsMax + 9))), nullptr);
 }
 
 TEST(SampledTurnCache, TokensAreBoundedToo) {
-  SampledTurnCache turns;
-  for (int i = 0; i < 10; ++i) turns.keep(kOwnScope, turn_of(std::to_string(i), {}, kSampledTokensMax / 4));
+  chat::SampledTurnCache turns;
+  for (int i = 0; i < 10; ++i) turns.keep(kOwnScope, turn_of(std::to_string(i), {}, chat::kSampledTokensMax / 4));
   EXPECT_EQ(turns.size(), 4u);
-  turns.keep(kOwnScope, turn_of("too long", {}, kSampledTokensMax + 1));
+  turns.keep(kOwnScope, turn_of("too long", {}, chat::kSampledTokensMax + 1));
   EXPECT_EQ(turns.size(), 4u);
 }
 

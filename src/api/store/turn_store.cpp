@@ -17,9 +17,9 @@ namespace {
 using nlohmann::ordered_json;
 
 // All but the tokens.
-std::string text_of(const SampledTurn& sampled) {
+std::string text_of(const chat::SampledTurn& sampled) {
   ordered_json calls = ordered_json::array();
-  for (const ToolCall& call : sampled.turn.calls)
+  for (const chat::ToolCall& call : sampled.turn.calls)
     calls.push_back({{"id", call.id}, {"name", call.name}, {"arguments", call.arguments}});
   return dump({{"content", sampled.turn.content},
                {"reasoning", sampled.turn.reasoning},
@@ -34,11 +34,11 @@ bool read_string(const ordered_json& object, const char* name, std::string& out)
   return true;
 }
 
-bool read_calls(const ordered_json& object, std::vector<ToolCall>& out) {
+bool read_calls(const ordered_json& object, std::vector<chat::ToolCall>& out) {
   const auto calls = object.find("calls");
   if (calls == object.end() || !calls->is_array()) return false;
   for (const auto& call : *calls) {
-    ToolCall& read = out.emplace_back();
+    chat::ToolCall& read = out.emplace_back();
     if (!read_string(call, "id", read.id) || !read_string(call, "name", read.name) ||
         !read_string(call, "arguments", read.arguments))
       return false;
@@ -48,13 +48,13 @@ bool read_calls(const ordered_json& object, std::vector<ToolCall>& out) {
 
 bool read_tokens(std::span<const std::byte> bytes, std::vector<TokenId>& out) {
   const size_t count = bytes.size() / sizeof(TokenId);
-  if (count == 0 || count > kSampledTokensMax || bytes.size() % sizeof(TokenId) != 0) return false;
+  if (count == 0 || count > chat::kSampledTokensMax || bytes.size() % sizeof(TokenId) != 0) return false;
   out.resize(count);
   std::memcpy(out.data(), bytes.data(), bytes.size());
   return std::ranges::all_of(out, [](TokenId id) { return index(id) >= 0; });
 }
 
-bool read_turn(std::string_view text, std::span<const std::byte> tokens, SampledTurn& out) {
+bool read_turn(std::string_view text, std::span<const std::byte> tokens, chat::SampledTurn& out) {
   const ordered_json object = ordered_json::parse(text, nullptr, false);
   if (!object.is_object()) return false;
   const auto thinking_end = object.find("thinking_end");
@@ -71,17 +71,17 @@ int64_t checksum_of(uint64_t scope, std::string_view text, std::span<const std::
   return static_cast<int64_t>(hash64(tokens, hash64(text, scope)));
 }
 
-class SqliteTurnStore final : public TurnStore {
+class SqliteTurnStore final : public chat::TurnStore {
  public:
   SqliteTurnStore(std::shared_ptr<StoreFile> file, const TurnStoreLimits& limits)
       : file_(std::move(file)), limits_(limits) {}
 
   Result<void> prepare();
-  Result<void> put(const CacheScope& scope, const SampledTurn& turn) override;
-  Result<std::optional<SampledTurn>> find(const CacheScope& scope, std::string_view first_call) override;
+  Result<void> put(const chat::CacheScope& scope, const chat::SampledTurn& turn) override;
+  Result<std::optional<chat::SampledTurn>> find(const chat::CacheScope& scope, std::string_view first_call) override;
 
  private:
-  Result<void> write(const CacheScope& scope, std::string_view call, std::string_view text,
+  Result<void> write(const chat::CacheScope& scope, std::string_view call, std::string_view text,
                      std::span<const std::byte> tokens);
   Result<void> trim(int64_t newest, int64_t bytes);
 
@@ -101,14 +101,14 @@ Result<void> SqliteTurnStore::prepare() {
   return {};
 }
 
-Result<void> SqliteTurnStore::put(const CacheScope& scope, const SampledTurn& turn) {
+Result<void> SqliteTurnStore::put(const chat::CacheScope& scope, const chat::SampledTurn& turn) {
   const std::string text = text_of(turn);
   const auto lock = file_->lock();
   return file_->transact(
       [&] { return write(scope, turn.turn.calls.front().id, text, std::as_bytes(std::span(turn.tokens))); });
 }
 
-Result<void> SqliteTurnStore::write(const CacheScope& scope, std::string_view call, std::string_view text,
+Result<void> SqliteTurnStore::write(const chat::CacheScope& scope, std::string_view call, std::string_view text,
                                     std::span<const std::byte> tokens) {
   CAIRN_TRY(const bool row, newest_.step());
   const int64_t before = row ? sane_bytes(newest_.integer(0)) : 0;
@@ -134,7 +134,8 @@ Result<void> SqliteTurnStore::trim(int64_t newest, int64_t bytes) {
   }
 }
 
-Result<std::optional<SampledTurn>> SqliteTurnStore::find(const CacheScope& scope, std::string_view first_call) {
+Result<std::optional<chat::SampledTurn>> SqliteTurnStore::find(const chat::CacheScope& scope,
+                                                               std::string_view first_call) {
   const auto lock = file_->lock();
   find_.bind(std::string_view(scope.tenant), first_call, static_cast<int64_t>(scope.id));
   CAIRN_TRY(const bool row, find_.step());
@@ -142,7 +143,7 @@ Result<std::optional<SampledTurn>> SqliteTurnStore::find(const CacheScope& scope
     find_.reset();
     return std::nullopt;
   }
-  SampledTurn turn;
+  chat::SampledTurn turn;
   const std::string_view text = find_.text(2);
   const auto tokens = find_.bytes(3);
   const bool sound = find_.integer(1) == checksum_of(scope.id, text, tokens) && read_turn(text, tokens, turn);
@@ -156,7 +157,8 @@ Result<std::optional<SampledTurn>> SqliteTurnStore::find(const CacheScope& scope
 
 }  // namespace
 
-Result<std::unique_ptr<TurnStore>> open_turn_store(std::shared_ptr<StoreFile> file, const TurnStoreLimits& limits) {
+Result<std::unique_ptr<chat::TurnStore>> open_turn_store(std::shared_ptr<StoreFile> file,
+                                                         const TurnStoreLimits& limits) {
   auto store = std::make_unique<SqliteTurnStore>(std::move(file), limits);
   CAIRN_TRY_VOID(store->prepare());
   return store;

@@ -20,6 +20,7 @@ struct TurnStoreLimits {
 
 /// Errors of it, and of what is opened: kIo, kCorruptFile with the file's path. May wait for another process that
 /// writes to the file.
-Result<std::unique_ptr<TurnStore>> open_turn_store(std::shared_ptr<StoreFile> file, const TurnStoreLimits& limits = {});
+Result<std::unique_ptr<chat::TurnStore>> open_turn_store(std::shared_ptr<StoreFile> file,
+                                                         const TurnStoreLimits& limits = {});
 
 }  // namespace cairn::api

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const CacheScope kLargeScope{.id = 0xF000'0000'0000'0001, .tenant = "me"};
+const chat::CacheScope kLargeScope{.id = 0xF000'0000'0000'0001, .tenant = "me"};
 
 class TurnStoreTest : public testing::Test {
  protected:
@@ -33,7 +33,7 @@ class TurnStoreTest : public testing::Test {
     EXPECT_TRUE(file.has_value()) << file.error().text();
     return file ? *file : nullptr;
   }
-  std::unique_ptr<TurnStore> open(const TurnStoreLimits& limits = {}) const {
+  std::unique_ptr<chat::TurnStore> open(const TurnStoreLimits& limits = {}) const {
     auto store = open_turn_store(open_file(), limits);
     EXPECT_TRUE(store.has_value()) << store.error().text();
     return store ? std::move(*store) : nullptr;
@@ -48,34 +48,34 @@ class TurnStoreTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-SampledTurn calling_turn(const std::string& call, size_t tokens = 3) {
+chat::SampledTurn calling_turn(const std::string& call, size_t tokens = 3) {
   return {{"Let me see.", "Hm.", {{call, "add", R"({"a":  1})"}, {call + "-2", "now", "{}"}}},
           std::vector<TokenId>(tokens, TokenId{500}),
           2};
 }
 
-ordered_json message_of(const SampledTurn& turn) {
+ordered_json message_of(const chat::SampledTurn& turn) {
   ordered_json message = {{"role", "assistant"}, {"content", turn.turn.content}};
-  for (const ToolCall& call : turn.turn.calls) {
+  for (const chat::ToolCall& call : turn.turn.calls) {
     const auto arguments = ordered_json::parse(call.arguments).dump(1);  // as a client writes it that has parsed it
     message["tool_calls"].push_back({{"id", call.id}, {"function", {{"name", call.name}, {"arguments", arguments}}}});
   }
   return message;
 }
 
-bool has(TurnStore& store, const std::string& call, const CacheScope& scope = kLargeScope) {
+bool has(chat::TurnStore& store, const std::string& call, const chat::CacheScope& scope = kLargeScope) {
   const auto found = store.find(scope, call);
   EXPECT_TRUE(found.has_value()) << found.error().text();
   return found && found->has_value();
 }
 
 TEST_F(TurnStoreTest, KeepsTurnsAcrossReopening) {
-  SampledTurn kept = calling_turn("call_1");
+  chat::SampledTurn kept = calling_turn("call_1");
   kept.tokens = {TokenId{7}, TokenId{0}, TokenId{151'000}};
   ASSERT_TRUE(open()->put(kLargeScope, kept));
   const auto found = open()->find(kLargeScope, "call_1");
   ASSERT_TRUE(found.has_value() && found->has_value());
-  const SampledTurn& turn = **found;
+  const chat::SampledTurn& turn = **found;
   EXPECT_EQ(turn.tokens, kept.tokens);
   EXPECT_EQ(turn.thinking_end, 2u);
   EXPECT_EQ(turn.turn.content, "Let me see.");
@@ -84,9 +84,9 @@ TEST_F(TurnStoreTest, KeepsTurnsAcrossReopening) {
   EXPECT_EQ(turn.turn.calls[0].id, "call_1");
   EXPECT_EQ(turn.turn.calls[0].name, "add");
   EXPECT_EQ(turn.turn.calls[0].arguments, R"({"a":  1})");
-  kept.thinking_end = kNoThinkingEnd;
+  kept.thinking_end = chat::kNoThinkingEnd;
   ASSERT_TRUE(open()->put(kLargeScope, kept)) << "the same call again takes the place of the first";
-  EXPECT_EQ(open()->find(kLargeScope, "call_1").value()->thinking_end, kNoThinkingEnd);
+  EXPECT_EQ(open()->find(kLargeScope, "call_1").value()->thinking_end, chat::kNoThinkingEnd);
 }
 
 TEST_F(TurnStoreTest, NobodyElseFindsThem) {
@@ -178,18 +178,18 @@ void store(const std::function<void()>& work) {
 }
 
 TEST_F(TurnStoreTest, ATurnIsFoundAgainAfterARestart) {
-  const SampledTurn turn = calling_turn("call_1");
-  const SampledTurn private_turn = calling_turn("call_2");
-  const SampledTurn plain{{"Hello.", "", {}}, {TokenId{1}}, 0};
+  const chat::SampledTurn turn = calling_turn("call_1");
+  const chat::SampledTurn private_turn = calling_turn("call_2");
+  const chat::SampledTurn plain{{"Hello.", "", {}}, {TokenId{1}}, 0};
   {
-    SampledTurnCache turns;
+    chat::SampledTurnCache turns;
     turns.set_store(open());
     store(turns.keep(kLargeScope, turn));
     store(turns.keep(kLargeScope, private_turn, false));
     store(turns.keep(kLargeScope, plain));
     EXPECT_NE(turns.find(kLargeScope, message_of(private_turn)), nullptr);
   }
-  SampledTurnCache turns;
+  chat::SampledTurnCache turns;
   EXPECT_EQ(turns.find(kLargeScope, message_of(turn)), nullptr);
   turns.set_store(open());
   const auto found = turns.find(kLargeScope, message_of(turn));
@@ -205,11 +205,11 @@ TEST_F(TurnStoreTest, ATurnIsFoundAgainAfterARestart) {
 }
 
 TEST_F(TurnStoreTest, ADamagedFileOnlyForgets) {
-  SampledTurnCache turns;
+  chat::SampledTurnCache turns;
   turns.set_store(open());
   store(turns.keep(kLargeScope, calling_turn("call_1")));
   run("UPDATE turns SET checksum = checksum + 1");
-  SampledTurnCache restarted;
+  chat::SampledTurnCache restarted;
   restarted.set_store(open());
   EXPECT_EQ(restarted.find(kLargeScope, message_of(calling_turn("call_1"))), nullptr);
   run("DROP TABLE turns");
@@ -239,7 +239,7 @@ TEST_F(TurnStoreTest, ADeletedResponseTakesItsCallsWithIt) {
   auto turns = open_turn_store(file);
   auto responses = ResponseStore::open(file);
   ASSERT_TRUE(turns.has_value() && responses.has_value());
-  const CacheScope other{.id = kLargeScope.id, .tenant = "you"};
+  const chat::CacheScope other{.id = kLargeScope.id, .tenant = "you"};
   for (const char* call : {"call_1", "call_2"}) ASSERT_TRUE((*turns)->put(kLargeScope, calling_turn(call)));
   ASSERT_TRUE((*turns)->put(other, calling_turn("call_1")));
   const ordered_json item = {{"id", "fc_1"}, {"type", "function_call"}, {"call_id", "call_1"}};

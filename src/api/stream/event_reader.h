@@ -13,12 +13,12 @@ namespace cairn::api {
 /// Reads a stream to its end. One thread.
 class EventReader {
  public:
-  explicit EventReader(std::unique_ptr<GenerateStream> stream) : stream_(std::move(stream)) {}
+  explicit EventReader(std::unique_ptr<engine::GenerateStream> stream) : stream_(std::move(stream)) {}
 
-  GenerateStream& stream() { return *stream_; }
+  engine::GenerateStream& stream() { return *stream_; }
   /// The next token; it stays the next until taken. Null: whatever comes after this call is told by the stream's
   /// on_events, or the request is over.
-  TokenEvent* next() {
+  engine::TokenEvent* next() {
     // Until the stream has nothing: it tells of events when they come, and not again because some are left.
     while (next_ == events_.tokens.size() && !events_.finished) {
       auto prefill = std::move(events_.prefill);  // not taken yet
@@ -30,16 +30,16 @@ class EventReader {
     return next_ < events_.tokens.size() ? &events_.tokens[next_] : nullptr;
   }
   /// How far the prompt is, once for each time that it is told. Called after next().
-  std::optional<PrefillProgress> take_prefill() { return std::exchange(events_.prefill, std::nullopt); }
+  std::optional<engine::PrefillProgress> take_prefill() { return std::exchange(events_.prefill, std::nullopt); }
   /// There was a next one.
-  TokenEvent take() { return std::move(events_.tokens[next_++]); }
+  engine::TokenEvent take() { return std::move(events_.tokens[next_++]); }
   /// After the last token; null: more may come.
-  Finish* finish() { return events_.finished && next_ == events_.tokens.size() ? &events_.finish : nullptr; }
+  engine::Finish* finish() { return events_.finished && next_ == events_.tokens.size() ? &events_.finish : nullptr; }
 
  private:
-  std::unique_ptr<GenerateStream> stream_;
-  Events events_;    // taken from the stream
-  size_t next_ = 0;  // of events_.tokens
+  std::unique_ptr<engine::GenerateStream> stream_;
+  engine::Events events_;  // taken from the stream
+  size_t next_ = 0;        // of events_.tokens
 };
 
 }  // namespace cairn::api

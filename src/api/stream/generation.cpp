@@ -29,16 +29,17 @@ class HttpSink final : public ResponseSink {
 };
 
 /// Choices of one prompt have seeds of their own (choice_requests), of which the first is the answer's.
-bool begins_prompt(const Answer& answer, const GenerateRequest& request) {
+bool begins_prompt(const Answer& answer, const engine::GenerateRequest& request) {
   return request.sampling.seed == answer.requests.front().sampling.seed;
 }
 
 }  // namespace
 
-int64_t held_bytes(const GenerateRequest& request) {
-  const auto pending = static_cast<int64_t>(kPendingTokensMax);
+int64_t held_bytes(const engine::GenerateRequest& request) {
+  const auto pending = static_cast<int64_t>(engine::kPendingTokensMax);
   const int64_t tokens = request.max_tokens < 0 ? pending : std::min<int64_t>(request.max_tokens, pending);
-  const int64_t each = sizeof(TokenEvent) + sizeof(TokenLogprob) * static_cast<int64_t>(request.sampling.top_logprobs);
+  const int64_t each =
+      sizeof(engine::TokenEvent) + sizeof(sampling::TokenLogprob) * static_cast<int64_t>(request.sampling.top_logprobs);
   return 2 * static_cast<int64_t>(request.prompt.size() * sizeof(TokenId)) + tokens * each;
 }
 
@@ -124,7 +125,7 @@ void Generation::cancel() {
   for (auto& choice : choices_) choice.events.stream().cancel();
 }
 
-void Generation::hold(const TokenEvent& event) {
+void Generation::hold(const engine::TokenEvent& event) {
   const auto bytes = static_cast<int64_t>(2 * event.text.size() + sizeof(TokenId)) +
                      serializer_.kept_logprob_bytes() * static_cast<int64_t>(event.top.size());
   if (!answer_.share.grow_to(answer_.share.bytes() + bytes)) error_ = no_request_bytes();
@@ -143,7 +144,7 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
   const auto tell_prefill = [&] {
     if (const auto progress = events.take_prefill()) append(serializer_.prefill(static_cast<int>(index), *progress));
   };
-  while (const TokenEvent* event = error_ ? nullptr : events.next()) {
+  while (const engine::TokenEvent* event = error_ ? nullptr : events.next()) {
     tell_prefill();
     if (bytes.size() >= room) return Progress::kNoRoom;
     if (slice.over()) return Progress::kNoTime;
@@ -153,13 +154,13 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
     append(serializer_.token(static_cast<int>(index), events.take()));
   }
   tell_prefill();
-  Finish* finish = error_ ? nullptr : events.finish();
+  engine::Finish* finish = error_ ? nullptr : events.finish();
   if (finish == nullptr) return Progress::kWaits;
   if (bytes.size() >= room) return Progress::kNoRoom;
   choice.finished = true;
   record_->finished(*finish, choice.tokens, choice.counts_prompt);
-  const bool cancelled = finish->reason == FinishReason::kCancelled;
-  if (finish->reason == FinishReason::kError) {
+  const bool cancelled = finish->reason == engine::FinishReason::kCancelled;
+  if (finish->reason == engine::FinishReason::kError) {
     error_ = std::move(finish->error);
   } else if (cancelled && !cancelled_) {
     error_ = server_stops();

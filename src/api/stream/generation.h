@@ -25,7 +25,7 @@ inline constexpr int kChoicesMax = 128;  ///< prompts x n of one request
 inline constexpr int64_t kLogprobTextBytes = 128;
 inline constexpr int64_t kLogprobDocumentBytes = 640;
 /// What a request holds until its end: its prompt, here and in the engine, and the events that may wait for the client.
-int64_t held_bytes(const GenerateRequest& request);
+int64_t held_bytes(const engine::GenerateRequest& request);
 
 /// How a protocol writes an answer. Called on the server's thread. Each call returns bytes to send now; a serializer
 /// that does not stream returns nothing until `done`.
@@ -44,9 +44,9 @@ class ResponseSerializer {
   /// What goes out before any token, e.g. the role.
   virtual std::string begin() = 0;
   /// Comes before the first token, of a request that asked for it (GenerateRequest::reports_prefill).
-  virtual std::string prefill(int /*choice*/, const PrefillProgress& /*progress*/) { return {}; }
-  virtual std::string token(int choice, TokenEvent&& event) = 0;
-  virtual std::string finish(int choice, Finish&& finish) = 0;
+  virtual std::string prefill(int /*choice*/, const engine::PrefillProgress& /*progress*/) { return {}; }
+  virtual std::string token(int choice, engine::TokenEvent&& event) = 0;
+  virtual std::string finish(int choice, engine::Finish&& finish) = 0;
   /// Nothing follows but `done`, or of a stream `failure(*error)`. True: something is to be done before that which
   /// waits for a disk, and `ready` is called once when it is, on any thread. False: it need not be waited for, and
   /// `ready` is not called.
@@ -82,8 +82,8 @@ class ResponseSink {
 
 /// What the engine computes for one request, and who writes it.
 struct Answer {
-  std::shared_ptr<Engine> engine;  ///< holds its model until the answer's end; first, so that it goes last
-  std::vector<GenerateRequest> requests;
+  std::shared_ptr<engine::Engine> engine;  ///< holds its model until the answer's end; first, so that it goes last
+  std::vector<engine::GenerateRequest> requests;
   std::unique_ptr<ResponseSerializer> serializer;
   ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
   Listing listing{};       ///< while it runs
@@ -118,7 +118,7 @@ class Generation final : public ResponseTask, public Cancellable, public std::en
   /// Appends what choice `index` has to say until `bytes` has `room` or the time is over; kWaits: that was all.
   Progress forward(size_t index, size_t room, const Slice& slice, std::string& bytes);
   /// Counts what is kept of a token until the answer is over. Sets error_ if there is no room for it.
-  void hold(const TokenEvent& event);
+  void hold(const engine::TokenEvent& event);
   /// The end: `error_`, or all that there is to say.
   Progress end(const Slice& slice);
   void say_end();

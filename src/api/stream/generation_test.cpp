@@ -26,13 +26,13 @@ struct Script {
   int step_tokens = 100;
   std::chrono::milliseconds step{0};
   std::string text = "x";
-  FinishReason reason = FinishReason::kLength;
+  engine::FinishReason reason = engine::FinishReason::kLength;
   std::atomic<int> drained = 0;  // tokens, of all streams
   std::atomic<int> alive = 0;    // streams
 };
 
 /// A client's end of a channel that a thread of its own fills as fast as the channel takes it.
-class FakeStream final : public GenerateStream {
+class FakeStream final : public engine::GenerateStream {
  public:
   explicit FakeStream(Script& script) : script_(script) { script_.alive.fetch_add(1); }
   ~FakeStream() override {
@@ -40,12 +40,12 @@ class FakeStream final : public GenerateStream {
     if (thread_.joinable()) thread_.join();
     script_.alive.fetch_sub(1);
   }
-  Events drain() override {
-    Events events = channel_.drain();
+  engine::Events drain() override {
+    engine::Events events = channel_.drain();
     script_.drained.fetch_add(static_cast<int>(events.tokens.size()));
     return events;
   }
-  Events wait(std::chrono::milliseconds) override { return drain(); }
+  engine::Events wait(std::chrono::milliseconds) override { return drain(); }
   void on_events(std::function<void()> notify) override {
     channel_.on_events(std::move(notify));
     thread_ = std::thread([this] { publish_all(); });
@@ -57,16 +57,16 @@ class FakeStream final : public GenerateStream {
     for (int sent = 0; sent < script_.tokens;) {
       while (channel_.stalled() && !channel_.cancelled()) std::this_thread::sleep_for(100us);
       if (channel_.cancelled()) return;
-      Events events;
+      engine::Events events;
       for (int i = 0; i < script_.step_tokens && sent < script_.tokens; ++i, ++sent) {
-        TokenEvent event;
+        engine::TokenEvent event;
         event.text = script_.text;
         events.tokens.push_back(std::move(event));
       }
       channel_.publish(std::move(events));
       std::this_thread::sleep_for(script_.step);
     }
-    Events end;
+    engine::Events end;
     end.finished = true;
     end.finish.reason = script_.reason;
     end.finish.error = {Code::kInternal, "scripted", {}};
@@ -74,19 +74,19 @@ class FakeStream final : public GenerateStream {
   }
 
   Script& script_;
-  EventChannel channel_;
+  engine::EventChannel channel_;
   std::thread thread_;
 };
 
-class FakeEngine final : public Engine {
+class FakeEngine final : public engine::Engine {
  public:
   explicit FakeEngine(Script& script) : script_(script) {}
-  Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest) override {
+  Result<std::unique_ptr<engine::GenerateStream>> submit(engine::GenerateRequest) override {
     return std::make_unique<FakeStream>(script_);
   }
   void stop() override {}
-  EngineStats stats() const override { return {}; }
-  Result<PrefixReport> prefix_report(std::string_view, const Party&) const override {
+  engine::EngineStats stats() const override { return {}; }
+  Result<engine::PrefixReport> prefix_report(std::string_view, const engine::Party&) const override {
     return fail(Code::kNotFound, "none");
   }
   int32_t context_tokens() const override { return 1; }
@@ -114,13 +114,13 @@ class PlainWriter final : public ResponseSerializer {
     return true;
   }
   std::string begin() override { return "data: begin\n\n"; }
-  std::string token(int choice, TokenEvent&& event) override {
+  std::string token(int choice, engine::TokenEvent&& event) override {
     if (event.text == "throw") throw std::runtime_error("scripted");
     if (event.text == "no memory") throw std::bad_alloc();
     if (event.text == "slow") std::this_thread::sleep_for(2 * kTimeSlice);
     return fmt::format("data: {} {}\n\n", choice, event.text);
   }
-  std::string finish(int choice, Finish&&) override { return fmt::format("data: {} end\n\n", choice); }
+  std::string finish(int choice, engine::Finish&&) override { return fmt::format("data: {} end\n\n", choice); }
   std::string done() override { return settled_ ? "data: settled\n\n" : "data: done\n\n"; }
   std::string failure(const Error& error) override { return fmt::format("data: {}\n\n", error.message); }
 
@@ -137,10 +137,10 @@ class GenerationTest : public testing::Test {
     auto listening = net::HttpServer::listen(
         "127.0.0.1", 0, {},
         [this](const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-          std::vector<GenerateRequest> requests(request.path == "/three" ? 3 : 1);
+          std::vector<engine::GenerateRequest> requests(request.path == "/three" ? 3 : 1);
           auto serializer = std::make_unique<PlainWriter>(request.path != "/whole", settles_);
           Generation::start({service_, request, std::move(response), RequestContext()},
-                            {std::shared_ptr<Engine>(std::shared_ptr<void>(), &engine_), std::move(requests),
+                            {std::shared_ptr<engine::Engine>(std::shared_ptr<void>(), &engine_), std::move(requests),
                              std::move(serializer), ByteShare(budget_)});
         },
         [](int, std::string_view message) { return std::string(message); });
@@ -188,7 +188,7 @@ class GenerationTest : public testing::Test {
   std::atomic<int> settles_ = 0;
   Script script_;
   FakeEngine engine_{script_};
-  const Registry registry_;
+  const loader::Registry registry_;
   Service service_{registry_};
   std::unique_ptr<net::HttpServer> server_;
   std::thread thread_;
@@ -221,8 +221,9 @@ TEST_F(GenerationTest, AClientThatDoesNotReadLeavesTokensWithTheEngineAndLosesNo
   }
   // What is unsent, what the two sockets hold, and a drain of each choice that is not written yet.
   constexpr size_t kSocketsMax = 8 << 20;
-  EXPECT_LE(static_cast<size_t>(before), (kUnsentBytesMax + kSocketsMax) / script_.text.size() +
-                                             3 * (kPendingTokensMax + static_cast<size_t>(script_.step_tokens)));
+  EXPECT_LE(static_cast<size_t>(before),
+            (kUnsentBytesMax + kSocketsMax) / script_.text.size() +
+                3 * (engine::kPendingTokensMax + static_cast<size_t>(script_.step_tokens)));
   EXPECT_LT(before, 3 * script_.tokens);
   EXPECT_EQ(script_.alive, 3);
   size_t letters = 0;
@@ -256,7 +257,7 @@ TEST_F(GenerationTest, AClientThatLeavesWhileItDoesNotReadEndsItsStreams) {
 
 TEST_F(GenerationTest, AFailureEndsAStreamInWordsAndAWholeAnswerWithAStatus) {
   script_.tokens = 10;
-  script_.reason = FinishReason::kError;
+  script_.reason = engine::FinishReason::kError;
   const auto events = ask("/stream");
   ASSERT_EQ(events.size(), 12u);
   EXPECT_EQ(events.back(), "scripted");

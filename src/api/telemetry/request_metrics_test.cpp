@@ -41,8 +41,8 @@ TEST(RequestMetrics, ARefusalHasAStatusAndNoTokens) {
   EXPECT_TRUE(counts.finishes.empty());
 }
 
-Finish finish_of(int32_t tokens, FinishReason reason) {
-  Finish finish;
+engine::Finish finish_of(int32_t tokens, engine::FinishReason reason) {
+  engine::Finish finish;
   finish.reason = reason;
   finish.usage = {.prompt_tokens = 7, .completion_tokens = tokens, .cached_tokens = 4};
   finish.timings.queue = milliseconds(3);
@@ -53,8 +53,8 @@ TEST(RequestRecord, CountsTheTokenThatEndsAnAnswerAndThePromptOfSeveralChoicesOn
   RequestRecord record({});
   record.answering("m", 7, 2, true);
   for (int i = 0; i < 3; ++i) record.token();
-  record.finished(finish_of(3, FinishReason::kStop), 2, true);     // 2 told, and one that ended it
-  record.finished(finish_of(1, FinishReason::kLength), 1, false);  // all told
+  record.finished(finish_of(3, engine::FinishReason::kStop), 2, true);     // 2 told, and one that ended it
+  record.finished(finish_of(1, engine::FinishReason::kLength), 1, false);  // all told
   const RequestFacts facts = record.facts();
   EXPECT_EQ(facts.output_tokens, 4);
   EXPECT_EQ(facts.prompt_tokens, 7);

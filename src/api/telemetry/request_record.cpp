@@ -7,17 +7,17 @@
 
 namespace cairn::api {
 
-std::string_view finish_name(FinishReason reason) {
+std::string_view finish_name(engine::FinishReason reason) {
   switch (reason) {
-    case FinishReason::kStop:
+    case engine::FinishReason::kStop:
       return "stop";
-    case FinishReason::kLength:
+    case engine::FinishReason::kLength:
       return "length";
-    case FinishReason::kRepetition:
+    case engine::FinishReason::kRepetition:
       return "repetition";
-    case FinishReason::kCancelled:
+    case engine::FinishReason::kCancelled:
       return "cancelled";
-    case FinishReason::kError:
+    case engine::FinishReason::kError:
       break;
   }
   return "error";
@@ -38,14 +38,14 @@ void RequestRecord::token() {
   facts_.first_token = std::chrono::steady_clock::now() - facts_.begin;
 }
 
-void RequestRecord::add_times(const Timings& timings) {
+void RequestRecord::add_times(const engine::Timings& timings) {
   RequestTimes& times = facts_.times;
   times.queue = std::max(times.queue, timings.queue);
   times.prefill = std::max(times.prefill, timings.prefill);
   times.decode = std::max(times.decode, timings.decode);
 }
 
-void RequestRecord::finished(const Finish& finish, int64_t told, bool counts_prompt) {
+void RequestRecord::finished(const engine::Finish& finish, int64_t told, bool counts_prompt) {
   const std::lock_guard lock(mutex_);
   facts_.finish = finish_name(finish.reason);
   // A token that ended the answer has no event.
@@ -71,7 +71,7 @@ void RequestRecord::asked_by(std::string key) {
   facts_.key = std::move(key);
 }
 
-void RequestRecord::embedded(const Timings& timings) {
+void RequestRecord::embedded(const engine::Timings& timings) {
   const std::lock_guard lock(mutex_);
   facts_.finish = "embedded";
   add_times(timings);

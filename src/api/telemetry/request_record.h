@@ -66,13 +66,13 @@ class RequestRecord {
   /// One token has come.
   void token();
   /// The end of a choice, of which `told` tokens have come. `counts_prompt`: false for further choices of a prompt.
-  void finished(const Finish& finish, int64_t told, bool counts_prompt);
+  void finished(const engine::Finish& finish, int64_t told, bool counts_prompt);
   /// A choice, or all, could not be answered.
   void failed(const Error& error);
   /// Its client has shown the API key of this name.
   void asked_by(std::string key);
   /// A text has become a vector.
-  void embedded(const Timings& timings);
+  void embedded(const engine::Timings& timings);
   void parsed(std::chrono::nanoseconds time);
   /// The end. False: it had ended before.
   bool end(int status, bool delivered);
@@ -81,7 +81,7 @@ class RequestRecord {
   const std::string& id() const { return facts_.id; }
 
  private:
-  void add_times(const Timings& timings);
+  void add_times(const engine::Timings& timings);
 
   mutable std::mutex mutex_;
   RequestFacts facts_;
@@ -89,6 +89,6 @@ class RequestRecord {
 };
 
 /// "stop", "length", ...
-std::string_view finish_name(FinishReason reason);
+std::string_view finish_name(engine::FinishReason reason);
 
 }  // namespace cairn::api

@@ -102,7 +102,7 @@ void Monitor::tick() {
   }
   const auto lines = recent_log_lines(log_told_);
   if (!lines.empty()) log_told_ = lines.back().number;
-  const std::string bytes = event(lines, kEveryModel);
+  const std::string bytes = event(lines, loader::kEveryModel);
   for (const auto& stream : streams_)
     if (stream->unsent_bytes() <= kMonitorUnsentBytesMax) stream->write(bytes);
 }
@@ -117,7 +117,7 @@ ordered_json Monitor::requests_json() const {
   return list;
 }
 
-std::string Monitor::event(const std::vector<LogRecord>& lines, const ModelScope& scope) const {
+std::string Monitor::event(const std::vector<LogRecord>& lines, const loader::ModelScope& scope) const {
   ordered_json models = ordered_json::array();
   int64_t planned = 0;
   for (const auto& model : registry_.list(scope)) {

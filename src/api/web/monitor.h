@@ -25,7 +25,7 @@ inline constexpr size_t kMonitorUnsentBytesMax = 256 << 10;
 class Monitor {
  public:
   /// `registry` and `requests` outlive this.
-  Monitor(const Registry& registry, RunningRequests& requests) : registry_(registry), requests_(requests) {}
+  Monitor(const loader::Registry& registry, RunningRequests& requests) : registry_(registry), requests_(requests) {}
 
   /// Streams an event with everything below now, and each kMonitorInterval: {"time": seconds of a steady clock,
   /// "models": [as /v1/metrics has them], "requests": [as /v1/requests], "log": [lines that are new], "memory":
@@ -43,9 +43,9 @@ class Monitor {
 
  private:
   nlohmann::ordered_json requests_json() const;
-  std::string event(const std::vector<LogRecord>& lines, const ModelScope& scope) const;
+  std::string event(const std::vector<LogRecord>& lines, const loader::ModelScope& scope) const;
 
-  const Registry& registry_;
+  const loader::Registry& registry_;
   RunningRequests& requests_;
   std::vector<std::shared_ptr<net::HttpResponse>> streams_;
   std::atomic<bool> closing_ = false;

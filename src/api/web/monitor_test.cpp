@@ -61,7 +61,7 @@ class MonitorTest : public testing::Test {
     return response;
   }
   std::shared_ptr<WatchedResponse> watch() { return ask(&Monitor::handle_stream); }
-  Registry registry_;
+  loader::Registry registry_;
   Service service_{registry_};
   RunningRequests requests_;
   Monitor monitor_{registry_, requests_};

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "cache/page_pool.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 namespace {
 
 /// Bytes a second of a slow SSD, taken before anything was read.
@@ -42,8 +42,8 @@ Result<std::unique_ptr<DiskTier>> DiskTier::create(std::shared_ptr<DiskWorker> w
 PageDigest DiskTier::root(uint64_t key) const { return worker_->store().keyed("salt", text_of(key)); }
 
 PageDigest DiskTier::next(const PageDigest& before, std::span<const TokenId> tokens) {
-  CAIRN_CHECK(!tokens.empty() && tokens.size() <= kPageTokens);
-  std::array<std::byte, sizeof before + kPageTokens * sizeof(TokenId)> bytes;
+  CAIRN_CHECK(!tokens.empty() && tokens.size() <= kernels::kPageTokens);
+  std::array<std::byte, sizeof before + kernels::kPageTokens * sizeof(TokenId)> bytes;
   std::memcpy(bytes.data(), &before, sizeof before);
   std::memcpy(bytes.data() + sizeof before, tokens.data(), tokens.size_bytes());
   return digest_of(std::span(bytes).first(sizeof before + tokens.size_bytes()));
@@ -79,15 +79,15 @@ bool DiskTier::can_resume(const PageDigest& page, int32_t page_begin, int32_t bo
 
 // Adds what a sequence that resumes at `boundary` needs of the page at `begin`.
 void DiskTier::want(const PageDigest& page, int32_t begin, int32_t boundary, DiskMatch& match) const {
-  const bool last = boundary - begin <= kPageTokens;
+  const bool last = boundary - begin <= kernels::kPageTokens;
   for (int32_t g = 0; g < groups(); ++g) {
     const bool state = kind(g) == KvKind::kState;
     if (state && !last) continue;
     if (kind(g) == KvKind::kWindow) {
       const int32_t from = window_begin(layout_.groups[static_cast<size_t>(g)].window, boundary);
-      if (from >= boundary || from >= begin + kPageTokens) continue;
+      if (from >= boundary || from >= begin + kernels::kPageTokens) continue;
     }
-    match.pages.push_back({{page, g}, state ? 0 : begin / kPageTokens, bytes_of(g)});
+    match.pages.push_back({{page, g}, state ? 0 : begin / kernels::kPageTokens, bytes_of(g)});
     match.bytes += bytes_of(g);
   }
 }
@@ -103,7 +103,7 @@ DiskMatch DiskTier::match(PageDigest at, int32_t begin, std::span<const TokenId>
   for (int32_t end = begin;;) {
     // The end of a conversation in the middle of the next page.
     const uint32_t counts = worker().store().partials(space_, at);
-    for (int32_t count = 1; counts != 0 && count < kPageTokens && end + count <= tokens_max; ++count) {
+    for (int32_t count = 1; counts != 0 && count < kernels::kPageTokens && end + count <= tokens_max; ++count) {
       if ((counts >> count & 1) == 0) continue;
       const PageDigest page = next(at, tokens.subspan(static_cast<size_t>(end), static_cast<size_t>(count)));
       if (!has_all_of(KvKind::kFull, page) || !has_all_of(KvKind::kLatent, page)) continue;
@@ -113,11 +113,11 @@ DiskMatch DiskTier::match(PageDigest at, int32_t begin, std::span<const TokenId>
       is_partial = true;
       pages = path.size();
     }
-    if (tokens_max - end < kPageTokens) break;
-    const PageDigest page = next(at, tokens.subspan(static_cast<size_t>(end), kPageTokens));
+    if (tokens_max - end < kernels::kPageTokens) break;
+    const PageDigest page = next(at, tokens.subspan(static_cast<size_t>(end), kernels::kPageTokens));
     if (!has_all_of(KvKind::kFull, page) || !has_all_of(KvKind::kLatent, page)) break;
     const int32_t page_begin = end;
-    end += kPageTokens;
+    end += kernels::kPageTokens;
     at = page;
     path.push_back(page);
     if (can_resume(page, page_begin, end, window_from)) {
@@ -131,9 +131,10 @@ DiskMatch DiskTier::match(PageDigest at, int32_t begin, std::span<const TokenId>
     // Without a group that has a page for every position, nothing says that there is one.
     if (path.size() > kRecordsMax) break;
   }
-  match.tokens_with_pages = begin + static_cast<int32_t>(path.size()) * kPageTokens;
-  for (size_t i = 0; i < pages; ++i) want(path[i], begin + static_cast<int32_t>(i) * kPageTokens, match.tokens, match);
-  if (is_partial) want(partial, begin + static_cast<int32_t>(pages) * kPageTokens, match.tokens, match);
+  match.tokens_with_pages = begin + static_cast<int32_t>(path.size()) * kernels::kPageTokens;
+  for (size_t i = 0; i < pages; ++i)
+    want(path[i], begin + static_cast<int32_t>(i) * kernels::kPageTokens, match.tokens, match);
+  if (is_partial) want(partial, begin + static_cast<int32_t>(pages) * kernels::kPageTokens, match.tokens, match);
   return match;
 }
 
@@ -156,4 +157,4 @@ std::shared_ptr<DiskLoad> DiskTier::load(DiskMatch&& match) {
   return load;
 }
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

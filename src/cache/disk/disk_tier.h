@@ -19,7 +19,7 @@
 #include "cache/disk/disk_worker.h"
 #include "cache/kv_layout.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 
 /// What the disk has of a prompt.
 struct DiskMatch {
@@ -102,4 +102,4 @@ class DiskTier {
   int32_t space_ = -1;
 };
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

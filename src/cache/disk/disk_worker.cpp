@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 namespace {
 
 using std::chrono::steady_clock;
@@ -355,4 +355,4 @@ void DiskWorker::run_reader() {
   }
 }
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

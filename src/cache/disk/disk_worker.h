@@ -21,7 +21,7 @@
 #include "base/error.h"
 #include "cache/disk/page_store.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 
 inline constexpr int64_t kWriteQueueBytes = int64_t{64} << 20;
 inline constexpr int64_t kStagingBytes = int64_t{64} << 20;
@@ -156,4 +156,4 @@ class DiskWorker {
   std::thread writer_, reader_;
 };
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

@@ -7,7 +7,7 @@
 
 #include "base/system/random_id.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 namespace {
 
 using namespace std::chrono_literals;
@@ -31,7 +31,7 @@ class DiskWorkerTest : public testing::Test {
     return std::move(*worker);
   }
   void put(DiskWorker& worker, uint64_t number) {
-    worker.put(space_, page(number), {{number - 1, number - 1}, 0, 0, kPageTokens}, bytes_of(number));
+    worker.put(space_, page(number), {{number - 1, number - 1}, 0, 0, kernels::kPageTokens}, bytes_of(number));
   }
 
   const std::string folder_;
@@ -102,4 +102,4 @@ TEST_F(DiskWorkerTest, AFullQueueDropsPages) {
 }
 
 }  // namespace
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 namespace {
 
 constexpr mode_t kFileMode = 0600;
@@ -171,4 +171,4 @@ Result<std::vector<std::byte>> read_whole(File& file, int64_t bytes_max) {
 
 std::unique_ptr<Files> system_files() { return std::make_unique<SystemFiles>(); }
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

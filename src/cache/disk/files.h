@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 
 /// An open file. Errors: kIo, with the system's own words, in all functions. Calls for different ranges may come from
 /// several threads at once.
@@ -67,4 +67,4 @@ Result<std::vector<std::byte>> read_whole(File& file, int64_t bytes_max);
 /// The machine's own files.
 std::unique_ptr<Files> system_files();
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

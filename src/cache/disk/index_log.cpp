@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the files are little-endian");
@@ -62,7 +62,7 @@ bool is_sealed(std::span<const std::byte> bytes, uint64_t seed) {
 HeaderBytes encode(const IndexHeader& header, uint64_t seed) {
   RawHeader raw{.magic = kHeaderMagic,
                 .version = kFormatVersion,
-                .page_tokens = kPageTokens,
+                .page_tokens = kernels::kPageTokens,
                 .groups = static_cast<uint32_t>(header.slot_bytes.size()),
                 .zero = 0,
                 .space_high = header.space.high,
@@ -100,7 +100,8 @@ std::optional<IndexHeader> decode_header(std::span<const std::byte> bytes, uint6
   if (bytes.size() != kHeaderBytes || !is_sealed(bytes, seed)) return std::nullopt;
   RawHeader raw{};
   std::memcpy(&raw, bytes.data(), sizeof raw);
-  if (raw.magic != kHeaderMagic || raw.version != kFormatVersion || raw.page_tokens != kPageTokens) return std::nullopt;
+  if (raw.magic != kHeaderMagic || raw.version != kFormatVersion || raw.page_tokens != kernels::kPageTokens)
+    return std::nullopt;
   if (raw.groups == 0 || raw.groups > kKvGroupsMax) return std::nullopt;
   IndexHeader header{.space = {raw.space_high, raw.space_low}};
   header.slot_bytes.assign(raw.slot_bytes.begin(), raw.slot_bytes.begin() + raw.groups);
@@ -115,7 +116,7 @@ std::optional<IndexEntry> decode_entry(std::span<const std::byte> bytes, uint64_
   const bool known =
       raw.kind >= static_cast<uint8_t>(EntryKind::kPut) && raw.kind <= static_cast<uint8_t>(EntryKind::kTouch);
   if (raw.magic != kEntryMagic || !known || raw.group >= kKvGroupsMax) return std::nullopt;
-  if (raw.begin < 0 || raw.count > kPageTokens) return std::nullopt;
+  if (raw.begin < 0 || raw.count > kernels::kPageTokens) return std::nullopt;
   return IndexEntry{.kind = static_cast<EntryKind>(raw.kind),
                     .address = {{raw.digest_high, raw.digest_low}, raw.group},
                     .origin = {{raw.parent_high, raw.parent_low}, raw.owner, raw.begin, raw.count},
@@ -139,4 +140,4 @@ IndexContents decode_entries(std::span<const std::byte> bytes, uint64_t seed) {
   return contents;
 }
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

@@ -16,7 +16,7 @@
 
 #include "cache/kv_layout.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 
 /// Version of all files of a folder's spaces. Another one is no error: the space begins anew.
 inline constexpr uint32_t kFormatVersion = 1;
@@ -91,4 +91,4 @@ struct IndexContents {
 /// Entries from the bytes behind a header.
 IndexContents decode_entries(std::span<const std::byte> bytes, uint64_t seed);
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 
 PageStore::PageStore(Files& files, std::string folder, StoreOptions options, std::unique_ptr<FolderLock> lock)
     : files_(files), folder_(std::move(folder)), options_(std::move(options)), lock_(std::move(lock)) {
@@ -145,7 +145,7 @@ void PageStore::insert(Record record, EntryKind kind) {
     const auto parent = by_page_.find({record.space, {record.origin.parent, record.page.group}});
     if (parent != by_page_.end()) place = parent->second;
   }
-  if (record.origin.count < kPageTokens) space.partials[record.origin.parent] |= 1u << record.origin.count;
+  if (record.origin.count < kernels::kPageTokens) space.partials[record.origin.parent] |= 1u << record.origin.count;
   by_page_[key] = records_.insert(place, std::move(record));
   ++space.live;
 }
@@ -347,4 +347,4 @@ StoreCounts PageStore::counts() const {
   return counts;
 }
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

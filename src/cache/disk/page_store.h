@@ -37,7 +37,7 @@
 #include "cache/disk/files.h"
 #include "cache/disk/index_log.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 
 /// Maximum pages of a folder: their records take about 250 bytes of memory each.
 inline constexpr size_t kRecordsMax = size_t{1} << 20;
@@ -221,4 +221,4 @@ class PageStore {
   StoreCounts counts_;
 };
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "cache/disk/page_store.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 namespace {
 
 constexpr uint64_t kNamedMagic = 0x31656d616e6b7663;  // "cvkname1"
@@ -97,4 +97,4 @@ Result<void> PageStore::erase_named(std::span<const uint64_t> owners) {
   return {};
 }
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

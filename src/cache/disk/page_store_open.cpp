@@ -9,7 +9,7 @@
 #include "base/system/random_id.h"
 #include "cache/disk/page_store.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 namespace {
 
 constexpr size_t kSpaceNameLength = 32;
@@ -334,4 +334,4 @@ Result<void> PageStore::erase_all(Files& files, const std::string& folder) {
   return files.sync_folder(folder);
 }
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

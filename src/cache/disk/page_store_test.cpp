@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "cache/disk/testing/memory_files.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 namespace {
 
 constexpr int64_t kSlotBytes = 256;
@@ -37,9 +37,10 @@ class PageStoreTest : public testing::Test {
     int32_t space = -1;
 
     Result<void> write(uint64_t chain, int32_t depth, uint64_t owner = 0) {
-      return store->write(space, {digest_at(chain, depth), 0},
-                          {digest_at(chain, depth - 1), owner, (depth - 1) * kPageTokens, kPageTokens},
-                          bytes_of_page(chain * 1000 + static_cast<uint64_t>(depth)));
+      return store->write(
+          space, {digest_at(chain, depth), 0},
+          {digest_at(chain, depth - 1), owner, (depth - 1) * kernels::kPageTokens, kernels::kPageTokens},
+          bytes_of_page(chain * 1000 + static_cast<uint64_t>(depth)));
     }
     bool has(uint64_t chain, int32_t depth) const { return store->has(space, {digest_at(chain, depth), 0}); }
     /// Whether the page is there with the right bytes; a page with wrong ones never is.
@@ -449,4 +450,4 @@ TEST_F(PageStoreTest, WithRoomForAllNoDurablePageIsEverLost) {
 }
 
 }  // namespace
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

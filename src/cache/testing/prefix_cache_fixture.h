@@ -13,7 +13,7 @@
 #include "cache/prefix_cache.h"
 #include "cache/testing/limited_memory.h"
 
-namespace cairn {
+namespace cairn::cache {
 
 class PrefixCacheFixture {
  public:
@@ -32,7 +32,7 @@ class PrefixCacheFixture {
     const PrefixHit hit =
         prefix_cache_.resume(sequence.cursor, sequence.tokens, tokens_max < 0 ? all : tokens_max, sequence.table);
     EXPECT_GE(hit.tokens, before);
-    EXPECT_EQ(sequence.cursor.tokens, hit.tokens / kPageTokens * kPageTokens);
+    EXPECT_EQ(sequence.cursor.tokens, hit.tokens / kernels::kPageTokens * kernels::kPageTokens);
     sequence.computed = hit.tokens;
     if (hit.tokens > before) {
       for (int32_t g = 0; g < pool_.groups(); ++g) {
@@ -61,10 +61,11 @@ class PrefixCacheFixture {
         write_row(pool_.slot(g, pages.at(0)), sequence.hashes[end], g);
         continue;
       }
-      for (int32_t p = sequence.computed; p < end + spoilt && p / kPageTokens < static_cast<int32_t>(pages.size());
-           ++p) {
-        EXPECT_EQ(pool_.references(g, pages[p / kPageTokens]), 1) << "a page that others see too is written to";
-        write_row(row(g, pages[p / kPageTokens], p), p < end ? sequence.hashes[p + 1] : 0xdead, g);
+      for (int32_t p = sequence.computed;
+           p < end + spoilt && p / kernels::kPageTokens < static_cast<int32_t>(pages.size()); ++p) {
+        EXPECT_EQ(pool_.references(g, pages[p / kernels::kPageTokens]), 1)
+            << "a page that others see too is written to";
+        write_row(row(g, pages[p / kernels::kPageTokens], p), p < end ? sequence.hashes[p + 1] : 0xdead, g);
       }
     }
     sequence.computed = end;
@@ -119,7 +120,7 @@ class PrefixCacheFixture {
       }
       const int32_t begin = group.kind == KvKind::kWindow ? window_begin(group.window, sequence.computed) : 0;
       for (int32_t p = begin; p < sequence.computed; ++p) {
-        const PageId page = pages.at(p / kPageTokens);
+        const PageId page = pages.at(p / kernels::kPageTokens);
         ASSERT_NE(page, kNoPage) << "group " << g << ", position " << p << " of " << sequence.computed;
         ASSERT_TRUE(is_row(row(g, page, p), sequence.hashes[p + 1], g)) << "group " << g << ", position " << p;
       }
@@ -156,12 +157,13 @@ class PrefixCacheFixture {
   }
 
  private:
-  static PagePool make_pool(DeviceMemory& memory, std::vector<KvGroup> groups, const std::vector<int32_t>& pages) {
-    return PagePool::create(memory, {KvType::kF32, std::move(groups)}, pages).value();
+  static PagePool make_pool(kernels::DeviceMemory& memory, std::vector<KvGroup> groups,
+                            const std::vector<int32_t>& pages) {
+    return PagePool::create(memory, {kernels::KvType::kF32, std::move(groups)}, pages).value();
   }
   std::byte* row(int32_t group, PageId page, int32_t position) {
-    const KvView view = pool_.view(group, 0);
-    return view.base + view.page_stride * cairn::index(page) + position % kPageTokens * 16;
+    const kernels::KvView view = pool_.view(group, 0);
+    return view.base + view.page_stride * cairn::index(page) + position % kernels::kPageTokens * 16;
   }
   static uint64_t row_of(uint64_t hash, int32_t group) { return hash + static_cast<uint64_t>(group); }
   static void write_row(std::byte* to, uint64_t hash, int32_t group) {
@@ -178,4 +180,4 @@ class PrefixCacheFixture {
   PrefixCache prefix_cache_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::cache

@@ -8,7 +8,7 @@
 #include "chat/output/harmony_parser.h"
 #include "chat/tool_calls/format.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 /// Ends the thinking that the prompt has begun; empty if it has not.
@@ -58,4 +58,4 @@ ForcedPrefix forced_prefix_of(const OutputFormat& format, const AnswerRequest& r
   return {std::move(text), named, std::move(opening)};
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

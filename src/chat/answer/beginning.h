@@ -8,7 +8,7 @@
 #include "chat/answer/request.h"
 #include "chat/output/output_parser.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// An answer's beginning that the client gives, and what must come before an answer's text: the end of thinking that
 /// the prompt has begun. Both are empty if there is none.
@@ -34,4 +34,4 @@ struct ForcedPrefix {
 /// Empty in a format without calls. `prompt`: its end.
 ForcedPrefix forced_prefix_of(const OutputFormat& format, const AnswerRequest& request, std::string_view prompt);
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -5,7 +5,7 @@
 
 #include "base/system/random_id.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 std::string call_id_of(uint64_t number, int bytes) {
   static constexpr std::string_view kLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -18,4 +18,4 @@ std::string call_id_of(uint64_t number, int bytes) {
 
 std::string make_call_id(int bytes) { return call_id_of(secure_random(), bytes); }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <string>
 
-namespace cairn {
+namespace cairn::chat {
 
 /// An id that nobody else has: `bytes` letters and digits, or call_ and 24 of them if 0.
 std::string make_call_id(int bytes = 0);
 /// The id that a number gives.
 std::string call_id_of(uint64_t number, int bytes);
 
-}  // namespace cairn
+}  // namespace cairn::chat

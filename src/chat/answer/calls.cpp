@@ -8,7 +8,7 @@
 #include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using grammar::CalledTool;
@@ -65,4 +65,4 @@ Result<HeldCallsRules> held_calls(const ChatModel& model, const ordered_json& to
   return rules;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -11,7 +11,7 @@
 #include "chat/constraints/held_calls.h"
 #include "grammar/grammar_source.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// What calls of `tools`, in OpenAI's shape, are made from, without the forms in which they are written.
 std::vector<grammar::CalledTool> called_tools(const nlohmann::ordered_json& tools, const CustomInputs& custom_inputs);
@@ -23,4 +23,4 @@ Result<HeldCallsRules> held_calls(const ChatModel& model, const nlohmann::ordere
                                   const CustomInputs& custom_inputs, const ForcedOpening& forced, bool prompt_opens,
                                   grammar::GrammarCache* grammars);
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -12,14 +12,14 @@
 #include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
-class LazyConstraint final : public DecodingConstraint {
+class LazyConstraint final : public engine::DecodingConstraint {
  public:
-  LazyConstraint(const HeldCallsRules& rules, const Tokenizer& tokenizer) : held_(rules, tokenizer) {}
-  void begin(NextTokenRule& next) override { held_.begin(next); }
-  void token(TokenId token, std::string_view, NextTokenRule& next) override {
+  LazyConstraint(const HeldCallsRules& rules, const tokenizer::Tokenizer& tokenizer) : held_(rules, tokenizer) {}
+  void begin(engine::NextTokenRule& next) override { held_.begin(next); }
+  void token(TokenId token, std::string_view, engine::NextTokenRule& next) override {
     next.banned.clear();
     held_.token(token, /*thought=*/false, {}, next);
   }
@@ -39,7 +39,7 @@ Result<HeldCallsRules> lazy_rules(const ChatModel& model, const grammar::Grammar
   const std::vector<std::string_view> texts(form.triggers.begin(), form.triggers.end());
   HeldCallsRules rules{.grammar = std::move(made.grammar),
                        .vocabulary = std::move(made.vocabulary),
-                       .completing = std::make_shared<const TextBan>(model.tokenizer, texts),
+                       .completing = std::make_shared<const sampling::TextBan>(model.tokenizer, texts),
                        .ends_answer = true};
   for (const std::string& trigger : form.triggers) {
     rules.starts.push_back({trigger, rules.vocabulary->spell(trigger, true)});
@@ -92,16 +92,16 @@ Result<AnswerGrammarRules> answer_rules(const ChatModel& model, const grammar::G
 }
 
 Result<void> hold_to_form(const ChatModel& model, const AnswerForm& form, grammar::GrammarCache* grammars,
-                          std::span<GenerateRequest> requests) {
+                          std::span<engine::GenerateRequest> requests) {
   if (!form) return {};
   if (!form->triggers.empty()) {
     CAIRN_TRY(const HeldCallsRules lazy, lazy_rules(model, *form, grammars));
-    for (GenerateRequest& request : requests)
+    for (engine::GenerateRequest& request : requests)
       request.constraint = std::make_shared<LazyConstraint>(lazy, model.tokenizer);
     return {};
   }
   CAIRN_TRY(const AnswerGrammarRules rules, answer_rules(model, *form, grammars));
-  for (GenerateRequest& request : requests) request.constraint = std::make_shared<CompletionConstraint>(rules);
+  for (engine::GenerateRequest& request : requests) request.constraint = std::make_shared<CompletionConstraint>(rules);
   return {};
 }
 
@@ -133,4 +133,4 @@ Result<void> add_form_rules(const ChatModel& model, const AnswerRequest& request
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -8,7 +8,7 @@
 #include "chat/constraints/chat_constraint.h"
 #include "grammar/grammar_source.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 struct OutputContext;
 
@@ -20,11 +20,11 @@ Result<AnswerGrammarRules> answer_rules(const ChatModel& model, const grammar::G
 /// Holds each of a completion's answers to the form, if there is one, from its first token. Errors: kInvalidArgument,
 /// at the form's field; at that of its triggers, with none of which the grammar begins.
 Result<void> hold_to_form(const ChatModel& model, const AnswerForm& form, grammar::GrammarCache* grammars,
-                          std::span<GenerateRequest> requests);
+                          std::span<engine::GenerateRequest> requests);
 
 /// Adds the form, if there is one, to what an answer in a conversation is held to. Errors: the form cannot be held to,
 /// or not together with what else is asked for.
 Result<void> add_form_rules(const ChatModel& model, const AnswerRequest& request, const OutputContext& output,
                             grammar::GrammarCache* grammars, ChatConstraintRules& rules);
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -9,7 +9,7 @@
 #include "chat/answer/form.h"
 #include "chat/tool_calls/format.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -51,7 +51,7 @@ Result<AnswerPlan> plan_answer(const ChatModel& model, AnswerRequest& request, c
   CAIRN_TRY_VOID(add_form_rules(model, request, prompt.output, caches.grammars, rules));
   CAIRN_TRY_VOID(add_call_rules(model, request, prompt, caches.grammars, rules));
   const OutputContext& output = prompt.output;
-  GenerateRequest& generate = request.generate;
+  engine::GenerateRequest& generate = request.generate;
   generate.prompt = prompt.tokens;
   generate.render_special = true;
   generate.text_at_start = output.prefill.empty() && output.forced_prefix.empty();
@@ -59,7 +59,7 @@ Result<AnswerPlan> plan_answer(const ChatModel& model, AnswerRequest& request, c
   return AnswerPlan{std::move(prompt), std::move(rules)};
 }
 
-std::shared_ptr<DecodingConstraint> make_constraint(const ChatModel& model, const AnswerPlan& plan) {
+std::shared_ptr<engine::DecodingConstraint> make_constraint(const ChatModel& model, const AnswerPlan& plan) {
   const OutputContext& output = plan.prompt.output;
   OutputParser parser = output.parser();
   std::vector<Part> parts;
@@ -68,4 +68,4 @@ std::shared_ptr<DecodingConstraint> make_constraint(const ChatModel& model, cons
   return std::make_shared<ChatConstraint>(plan.rules, std::move(parser), model.tokenizer, plan.prompt.tokens.back());
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

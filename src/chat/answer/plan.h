@@ -11,7 +11,7 @@
 #include "chat/sampled_turns.h"
 #include "grammar/grammar_source.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// What is kept between answers. Each may be null: then nothing is.
 struct AnswerCaches {
@@ -30,6 +30,6 @@ struct AnswerPlan {
 Result<AnswerPlan> plan_answer(const ChatModel& model, AnswerRequest& request, const AnswerCaches& caches);
 
 /// What holds an answer to the plan: each choice has its own.
-std::shared_ptr<DecodingConstraint> make_constraint(const ChatModel& model, const AnswerPlan& plan);
+std::shared_ptr<engine::DecodingConstraint> make_constraint(const ChatModel& model, const AnswerPlan& plan);
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -12,7 +12,7 @@
 #include "base/testing/test_data.h"
 #include "chat/answer/form.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using grammar::GrammarSource;
@@ -25,7 +25,7 @@ class PlanAnswerTest : public testing::Test {
   void SetUp() override {
     auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    tokenizer_ = Tokenizer::load(file->metadata()).value();
+    tokenizer_ = tokenizer::Tokenizer::load(file->metadata()).value();
     load_source("");
   }
   void load(const std::string& name) {
@@ -69,7 +69,7 @@ class PlanAnswerTest : public testing::Test {
     return matcher.push(spelled) == spelled.size();
   }
 
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   std::string source_;
   ChatTemplate template_ = ChatTemplate::create("", "", "").value();
   OutputFormat format_;
@@ -209,13 +209,13 @@ TEST_F(PlanAnswerTest, APrefillStandsBehindWhatMustComeBeforeAnAnswer) {
 }
 
 TEST_F(PlanAnswerTest, ACompletionIsHeldToItsFormFromItsFirstToken) {
-  GenerateRequest completion;
+  engine::GenerateRequest completion;
   EXPECT_TRUE(hold_to_form(model(), std::nullopt, nullptr, {&completion, 1}).has_value());
   EXPECT_EQ(completion.constraint, nullptr);
   const AnswerForm form = GrammarSource{.kind = GrammarSource::Kind::kRegex, .field = "regex", .text = "yes"};
   EXPECT_TRUE(hold_to_form(model(), form, nullptr, {&completion, 1}).has_value());
   ASSERT_NE(completion.constraint, nullptr);
-  NextTokenRule next;
+  engine::NextTokenRule next;
   completion.constraint->begin(next);
   const auto letter = [&](std::string_view text) {
     return static_cast<size_t>(index(tokenizer_->encode(text, {}).value().back()));
@@ -226,4 +226,4 @@ TEST_F(PlanAnswerTest, ACompletionIsHeldToItsFormFromItsFirstToken) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -10,7 +10,7 @@
 #include "chat/chat_prompt.h"
 #include "chat/completion_prompt.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -65,7 +65,7 @@ OutputContext output_context(const ChatModel& model, const AnswerRequest& reques
 
 }  // namespace
 
-CacheScope turn_scope(const ChatModel& model, const GenerateRequest& generate) {
+CacheScope turn_scope(const ChatModel& model, const engine::GenerateRequest& generate) {
   const std::string key = fmt::format("{:016x}{:016x}", model.fingerprint, generate.salt);
   return {.id = hash64(model.template_source, hash64(key)), .tenant = generate.tenant};
 }
@@ -90,4 +90,4 @@ Result<std::string> answer_prompt_text(const ChatModel& model, AnswerRequest& re
   return text + prefill.before + prefill.text;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -11,7 +11,7 @@
 #include "chat/chat_model.h"
 #include "chat/sampled_turns.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 struct AnswerPrompt {
   std::vector<TokenId> tokens;  ///< with what the answer begins with
@@ -22,7 +22,7 @@ struct AnswerPrompt {
 
 /// Where the turns of answers to such requests are remembered. A template that has changed may want calls written in
 /// another way than they were sampled.
-CacheScope turn_scope(const ChatModel& model, const GenerateRequest& generate);
+CacheScope turn_scope(const ChatModel& model, const engine::GenerateRequest& generate);
 
 /// `request.input` gets the template's variables that it does not have. `turns` may be null. Errors: the template's.
 Result<AnswerPrompt> answer_prompt(const ChatModel& model, AnswerRequest& request, SampledTurnCache* turns);
@@ -30,4 +30,4 @@ Result<AnswerPrompt> answer_prompt(const ChatModel& model, AnswerRequest& reques
 /// The prompt as text alone, without tools that are required and sampled turns.
 Result<std::string> answer_prompt_text(const ChatModel& model, AnswerRequest& request);
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -10,7 +10,7 @@
 #include "chat/tool_calls/format.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 // Once per model.
@@ -91,7 +91,7 @@ void AnswerReader::collect() {
   }
 }
 
-std::span<const Part> AnswerReader::token(const TokenEvent& event) {
+std::span<const Part> AnswerReader::token(const engine::TokenEvent& event) {
   tokens_.push_back(event.token);
   const bool thought = parser_.in_reasoning();
   reasoning_tokens_ += thought ? 1 : 0;
@@ -106,7 +106,7 @@ std::span<const Part> AnswerReader::token(const TokenEvent& event) {
   return parts_;
 }
 
-std::span<const Part> AnswerReader::finish(const Finish& finish) {
+std::span<const Part> AnswerReader::finish(const engine::Finish& finish) {
   parts_.clear();
   parser_.feed(finish.text, parts_);
   parser_.finish(parts_);
@@ -115,18 +115,18 @@ std::span<const Part> AnswerReader::finish(const Finish& finish) {
   return parts_;
 }
 
-ChatFinish AnswerReader::result(Finish&& finish) {
+ChatFinish AnswerReader::result(engine::Finish&& finish) {
   ChatFinish chat;
   chat.usage = finish.usage;
   chat.timings = finish.timings;
   chat.reasoning_tokens = reasoning_tokens_;
   if (std::ranges::find(template_stop_strings_, finish.stop) == template_stop_strings_.end())
     chat.stop = std::move(finish.stop);
-  if (finish.reason == FinishReason::kLength) {
+  if (finish.reason == engine::FinishReason::kLength) {
     chat.reason = ChatFinishReason::kLength;
-  } else if (finish.reason == FinishReason::kRepetition) {
+  } else if (finish.reason == engine::FinishReason::kRepetition) {
     chat.reason = ChatFinishReason::kRepetition;
-  } else if (finish.reason == FinishReason::kCancelled) {
+  } else if (finish.reason == engine::FinishReason::kCancelled) {
     chat.reason = ChatFinishReason::kCancelled;
   } else if (cut_) {
     chat.reason = ChatFinishReason::kCutCall;
@@ -144,7 +144,7 @@ bool AnswerReader::ended_by_itself(const ChatFinish& finish) const {
   return !broken_ && (finish.reason == ChatFinishReason::kStop || finish.reason == ChatFinishReason::kToolCalls);
 }
 
-SampledTurn AnswerReader::sampled_turn(const ChatTurn& turn, const Tokenizer& tokenizer) const {
+SampledTurn AnswerReader::sampled_turn(const ChatTurn& turn, const tokenizer::Tokenizer& tokenizer) const {
   const bool thought = thinking_end_ != kNoThinkingEnd && thinking_end_ > 0;
   const auto is_space = [&](TokenId id) {
     return tokenizer.piece(id, true).find_first_not_of(" \t\r\n") == std::string_view::npos;
@@ -157,4 +157,4 @@ SampledTurn AnswerReader::sampled_turn(const ChatTurn& turn, const Tokenizer& to
   return sampled;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

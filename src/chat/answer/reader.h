@@ -13,7 +13,7 @@
 #include "chat/sampled_turns.h"
 #include "engine/event.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 inline constexpr size_t kPromptTailBytes = 1'024;
 
@@ -45,9 +45,9 @@ struct ChatFinish {
   ChatFinishReason reason = ChatFinishReason::kStop;
   std::string stop;
   ChatTurn turn;
-  Usage usage;
+  engine::Usage usage;
   int32_t reasoning_tokens = 0;  ///< of usage.completion_tokens
-  Timings timings;
+  engine::Timings timings;
 };
 
 /// Reads one answer, whose beginning may be forced. Not thread-safe. What it returns is valid until the next call.
@@ -59,15 +59,15 @@ class AnswerReader {
   /// The parts that the prompt has begun already, as far as nobody else has them. Called first.
   std::span<const Part> begin();
   /// What became certain with the token.
-  std::span<const Part> token(const TokenEvent& event);
+  std::span<const Part> token(const engine::TokenEvent& event);
   /// The rest, when no token comes any more.
-  std::span<const Part> finish(const Finish& finish);
+  std::span<const Part> finish(const engine::Finish& finish);
   /// After finish(): how the answer ended, with all of its parts again.
-  ChatFinish result(Finish&& finish);
+  ChatFinish result(engine::Finish&& finish);
   /// Whether the answer ended by itself and is whole, so that the turn can be restored from its tokens.
   bool ended_by_itself(const ChatFinish& finish) const;
   /// The turn with its tokens, for exact replay.
-  SampledTurn sampled_turn(const ChatTurn& turn, const Tokenizer& tokenizer) const;
+  SampledTurn sampled_turn(const ChatTurn& turn, const tokenizer::Tokenizer& tokenizer) const;
 
  private:
   void skip_prefill();
@@ -91,4 +91,4 @@ class AnswerReader {
   size_t prefill_held_ = 0;  // bytes of the prefill that the parser still holds back
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

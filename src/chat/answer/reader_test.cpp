@@ -10,7 +10,7 @@
 #include "base/testing/test_data.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -20,7 +20,7 @@ struct Ended {
   bool by_itself = false;
 };
 
-Ended answer(std::string_view text, FinishReason reason = FinishReason::kStop, std::string stop = "",
+Ended answer(std::string_view text, engine::FinishReason reason = engine::FinishReason::kStop, std::string stop = "",
              std::string forced_prefix = "") {
   OutputContext context;
   context.format = {ToolFormat::kHermes, ReasoningFormat::kThink};
@@ -29,11 +29,11 @@ Ended answer(std::string_view text, FinishReason reason = FinishReason::kStop, s
   context.offered = {std::make_shared<const ordered_json>(context.tools)};
   AnswerReader reader(context);
   reader.begin();
-  TokenEvent event;
+  engine::TokenEvent event;
   event.token = TokenId{1};
   event.text = text;
   reader.token(event);
-  Finish finish;
+  engine::Finish finish;
   finish.reason = reason;
   finish.stop = std::move(stop);
   reader.finish(finish);
@@ -58,9 +58,9 @@ TEST(AnswerReader, ACutCallIsCutHoweverTheAnswerEnds) {
   EXPECT_EQ(cut.finish.reason, ChatFinishReason::kCutCall);
   EXPECT_FALSE(cut.by_itself);
   EXPECT_EQ(cut.finish.turn.calls.at(0).arguments, "{\"a\": \"x");
-  EXPECT_EQ(answer(kCut, FinishReason::kStop, "x").finish.reason, ChatFinishReason::kCutCall);
-  EXPECT_EQ(answer(kCut, FinishReason::kLength).finish.reason, ChatFinishReason::kLength);
-  EXPECT_EQ(answer(kCut, FinishReason::kRepetition).finish.reason, ChatFinishReason::kRepetition);
+  EXPECT_EQ(answer(kCut, engine::FinishReason::kStop, "x").finish.reason, ChatFinishReason::kCutCall);
+  EXPECT_EQ(answer(kCut, engine::FinishReason::kLength).finish.reason, ChatFinishReason::kLength);
+  EXPECT_EQ(answer(kCut, engine::FinishReason::kRepetition).finish.reason, ChatFinishReason::kRepetition);
   EXPECT_EQ(answer(std::string(kWhole) + std::string(kCut)).finish.reason, ChatFinishReason::kCutCall);
 }
 
@@ -74,7 +74,7 @@ TEST(AnswerReader, ABrokenCallIsNoToolCalls) {
 }
 
 TEST(AnswerReader, WhatFollowsAForcedBeginningIsACall) {
-  const Ended ended = answer("Once upon a time", FinishReason::kStop, "", "<tool_call>\n{\"name\": \"");
+  const Ended ended = answer("Once upon a time", engine::FinishReason::kStop, "", "<tool_call>\n{\"name\": \"");
   ASSERT_EQ(ended.finish.turn.calls.size(), 1u);
   EXPECT_EQ(ended.finish.turn.calls[0].name, "Once");
   EXPECT_EQ(ended.finish.turn.calls[0].arguments, " upon a time");
@@ -92,14 +92,14 @@ TEST(AnswerReader, CallsInAnotherDressHaveIdsAndEndTheTurn) {
 }
 
 /// The turn of an answer whose tokens are these texts.
-SampledTurn turn_of(const Tokenizer& tokenizer, const std::vector<std::string>& texts,
+SampledTurn turn_of(const tokenizer::Tokenizer& tokenizer, const std::vector<std::string>& texts,
                     const std::vector<TokenId>& forced = {}) {
   OutputContext context;
   context.format = {ToolFormat::kNone, ReasoningFormat::kThink};
   context.forced_tokens = forced;
   AnswerReader reader(context);
   for (const std::string& text : texts) {
-    TokenEvent event;
+    engine::TokenEvent event;
     event.token = tokenizer.encode(text, {.parse_special = true}).value().back();
     event.text = text;
     reader.token(event);
@@ -111,7 +111,7 @@ SampledTurn turn_of(const Tokenizer& tokenizer, const std::vector<std::string>& 
 TEST(AnswerReader, TheSpaceBehindTheThinkingIsTheTemplates) {
   const auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
   ASSERT_TRUE(file.has_value()) << file.error().text();
-  const auto tokenizer = Tokenizer::load(file->metadata()).value();
+  const auto tokenizer = tokenizer::Tokenizer::load(file->metadata()).value();
   const SampledTurn thought = turn_of(*tokenizer, {"<think>", "H", "</think>", "\n", "\n", "Y"});
   EXPECT_EQ(thought.turn.reasoning, "H");
   EXPECT_EQ(thought.turn.content, "Y");
@@ -126,4 +126,4 @@ TEST(AnswerReader, TheSpaceBehindTheThinkingIsTheTemplates) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -52,4 +52,4 @@ int32_t resolve_reasoning(ReasoningOptions options, const ChatCapabilities& can,
   return !can.effort && budget != std::end(kEffortBudgets) ? budget->tokens : -1;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -7,7 +7,7 @@
 #include "chat/answer/request.h"
 #include "chat/chat_template.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// Adds to the template's `variables`, in the names that templates have for it; those that the client has set stay, but
 /// for an effort that the context is too small for: ChatCapabilities::max_effort_tokens. What neither the client nor
@@ -16,4 +16,4 @@ namespace cairn {
 int32_t resolve_reasoning(ReasoningOptions options, const ChatCapabilities& can, const TemplateDefaults& defaults,
                           int32_t context_tokens, nlohmann::ordered_json& variables);
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -6,7 +6,7 @@
 
 #include "chat/builtin_templates.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -89,4 +89,4 @@ TEST(Reasoning, IsOnUnlessTheRequestOrTheServerSaysOtherwise) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -12,7 +12,7 @@
 #include "grammar/call_grammar.h"
 #include "grammar/grammar_source.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 enum class ToolUse {
   kAuto,
@@ -46,7 +46,7 @@ struct AnswerRequest {
   ReasoningOptions reasoning{};
   CustomInputs custom_inputs{};  ///< what the one argument of some of the tools is held to
   AnswerForm form{};
-  GenerateRequest generate{};  ///< everything but what planning the answer gives (plan.h)
+  engine::GenerateRequest generate{};  ///< everything but what planning the answer gives (plan.h)
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
@@ -21,7 +21,7 @@ void set(std::span<uint64_t> mask, TokenId token) {
 
 }  // namespace
 
-AnswerVocabulary::AnswerVocabulary(const Tokenizer& made_from) : tokenizer(made_from), masks(made_from) {
+AnswerVocabulary::AnswerVocabulary(const tokenizer::Tokenizer& made_from) : tokenizer(made_from), masks(made_from) {
   for (size_t i = 0; i < masks.tokens(); ++i) {
     const TokenId token{static_cast<int32_t>(i)};
     const std::string_view piece = masks.piece(token);
@@ -57,12 +57,12 @@ std::string AnswerVocabulary::spell(std::string_view text, bool opens) const {
   return spelled;
 }
 
-TokenId only_token(const Tokenizer& tokenizer, std::string_view text) {
+TokenId only_token(const tokenizer::Tokenizer& tokenizer, std::string_view text) {
   const auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true});
   return tokens && tokens->size() == 1 ? tokens->front() : kNoToken;
 }
 
-TokenId thinking_opener(const Tokenizer& tokenizer, ReasoningFormat format, std::string_view prompt) {
+TokenId thinking_opener(const tokenizer::Tokenizer& tokenizer, ReasoningFormat format, std::string_view prompt) {
   const ReasoningStyle* style = find_style(format);
   if (style == nullptr || style->open.empty() || prompt_end(*style, prompt) != PromptEnd::kElsewhere) return kNoToken;
   return only_token(tokenizer, style->open);
@@ -76,20 +76,20 @@ AnswerGrammar::AnswerGrammar(AnswerGrammarRules rules)
   matcher_.push(rules_.begun);
 }
 
-void AnswerGrammar::start(bool space, NextTokenRule& next) {
+void AnswerGrammar::start(bool space, engine::NextTokenRule& next) {
   started_ = true;
   space_left_ = space ? kAnswerSpaceBytesMax : 0;
   if (space) rules_.thinking_open = kNoToken;
   allow_next(kNoToken, rules_.begun, next);
 }
 
-void AnswerGrammar::pause(NextTokenRule& next) {
+void AnswerGrammar::pause(engine::NextTokenRule& next) {
   started_ = false;
   next.allowed = {};
   next.expected = {};
 }
 
-void AnswerGrammar::give_way(NextTokenRule& next) {
+void AnswerGrammar::give_way(engine::NextTokenRule& next) {
   complete_ = true;
   next.allowed = {};
   next.expected = {};
@@ -102,7 +102,7 @@ bool AnswerGrammar::takes_space(std::string_view text) {
   return true;
 }
 
-void AnswerGrammar::token(TokenId token, NextTokenRule& next) {
+void AnswerGrammar::token(TokenId token, engine::NextTokenRule& next) {
   if (complete_) return;
   const std::string_view text = rules_.vocabulary->masks.piece(token);
   if (!takes_space(text) && !rules_.vocabulary->masks.push(matcher_, token))
@@ -110,17 +110,17 @@ void AnswerGrammar::token(TokenId token, NextTokenRule& next) {
   if (!next.error) allow_next(token, text, next);
 }
 
-void AnswerGrammar::text(std::string_view text, NextTokenRule& next) {
+void AnswerGrammar::text(std::string_view text, engine::NextTokenRule& next) {
   if (!takes_space(text) && matcher_.push(text) < text.size())
     next.error = matcher_.failure().value_or(unfit("text in one token with the end of its thinking"));
   if (!next.error) allow_next(kNoToken, text, next);
 }
 
-void AnswerGrammar::allow_next(TokenId token, std::string_view text, NextTokenRule& next) {
+void AnswerGrammar::allow_next(TokenId token, std::string_view text, engine::NextTokenRule& next) {
   next.expected = {};
   if (!matcher_.failure() && matcher_.may_end() && matcher_.next_bytes().empty()) {
     next.allowed = {};
-    next.end = FinishReason::kStop;
+    next.end = engine::FinishReason::kStop;
     complete_ = true;
     return;
   }
@@ -139,4 +139,4 @@ void AnswerGrammar::allow_next(TokenId token, std::string_view text, NextTokenRu
   next.expected = expected_.after(token, text, matcher_);
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -16,7 +16,7 @@
 #include "engine/decoding_constraint.h"
 #include "grammar/masks/token_mask.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// White space that models put between their thinking and the answer, which is no part of either.
 inline constexpr size_t kAnswerSpaceBytesMax = 4;
@@ -24,8 +24,8 @@ inline constexpr size_t kAnswerSpaceBytesMax = 4;
 /// What masks of a model's tokens are made from. Made once for a model.
 struct AnswerVocabulary {
   /// `tokenizer` outlives this.
-  explicit AnswerVocabulary(const Tokenizer& made_from);
-  const Tokenizer& tokenizer;
+  explicit AnswerVocabulary(const tokenizer::Tokenizer& made_from);
+  const tokenizer::Tokenizer& tokenizer;
   grammar::TokenMasks masks;
   /// Texts of control tokens, those that end generation too.
   std::map<std::string, TokenId, std::less<>> controls;
@@ -48,10 +48,10 @@ struct AnswerGrammarRules {
 };
 
 /// The token that the text is, or kNoToken.
-TokenId only_token(const Tokenizer& tokenizer, std::string_view text);
+TokenId only_token(const tokenizer::Tokenizer& tokenizer, std::string_view text);
 /// The token with which a model may begin to think, where its prompt, which ends with `prompt`, has neither begun nor
 /// ended the thinking; else kNoToken.
-TokenId thinking_opener(const Tokenizer& tokenizer, ReasoningFormat format, std::string_view prompt);
+TokenId thinking_opener(const tokenizer::Tokenizer& tokenizer, ReasoningFormat format, std::string_view prompt);
 
 /// The grammar's state in one answer. Not thread-safe. The masks depend on the answer's tokens alone.
 class AnswerGrammar {
@@ -59,20 +59,20 @@ class AnswerGrammar {
   explicit AnswerGrammar(AnswerGrammarRules rules);
 
   /// From now on the answer follows the grammar. `space`: white space may come first.
-  void start(bool space, NextTokenRule& next);
+  void start(bool space, engine::NextTokenRule& next);
   bool started() const { return started_; }
   /// Whether the answer is held to the grammar now.
   bool holding() const { return started_ && !complete_; }
   /// The model has begun to think: nothing is masked until the next start().
-  void pause(NextTokenRule& next);
+  void pause(engine::NextTokenRule& next);
   bool opens_thinking(TokenId token) const { return opens(token, rules_.thinking_open); }
   bool opens_call(TokenId token) const { return opens(token, rules_.call_open); }
   /// A call has taken the answer's place: nothing is masked any more.
-  void give_way(NextTokenRule& next);
+  void give_way(engine::NextTokenRule& next);
   /// Takes a token of the answer. `next.error` is set if it does not fit, or a limit on the work is reached.
-  void token(TokenId token, NextTokenRule& next);
+  void token(TokenId token, engine::NextTokenRule& next);
   /// The same for text that came in one token with the end of the thinking.
-  void text(std::string_view text, NextTokenRule& next);
+  void text(std::string_view text, engine::NextTokenRule& next);
 
  private:
   bool opens(TokenId token, TokenId opener) const {
@@ -80,7 +80,7 @@ class AnswerGrammar {
   }
   bool takes_space(std::string_view text);
   /// `token` with its `text` was taken last.
-  void allow_next(TokenId token, std::string_view text, NextTokenRule& next);
+  void allow_next(TokenId token, std::string_view text, engine::NextTokenRule& next);
 
   AnswerGrammarRules rules_;
   grammar::Matcher matcher_;
@@ -92,14 +92,14 @@ class AnswerGrammar {
 };
 
 /// Holds a text without thinking and calls to a grammar from its first token.
-class CompletionConstraint final : public DecodingConstraint {
+class CompletionConstraint final : public engine::DecodingConstraint {
  public:
   explicit CompletionConstraint(AnswerGrammarRules rules) : grammar_(std::move(rules)) {}
-  void begin(NextTokenRule& next) override { grammar_.start(/*space=*/false, next); }
-  void token(TokenId token, std::string_view, NextTokenRule& next) override { grammar_.token(token, next); }
+  void begin(engine::NextTokenRule& next) override { grammar_.start(/*space=*/false, next); }
+  void token(TokenId token, std::string_view, engine::NextTokenRule& next) override { grammar_.token(token, next); }
 
  private:
   AnswerGrammar grammar_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

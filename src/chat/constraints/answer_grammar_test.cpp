@@ -12,7 +12,7 @@
 #include "grammar/readers/gbnf_reader.h"
 #include "grammar/readers/text_readers.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 class AnswerGrammarTest : public testing::Test {
@@ -20,7 +20,7 @@ class AnswerGrammarTest : public testing::Test {
   void SetUp() override {
     auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    auto tokenizer = Tokenizer::load(file->metadata());
+    auto tokenizer = tokenizer::Tokenizer::load(file->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
     tokenizer_ = std::move(*tokenizer);
     vocabulary_ = std::make_shared<const AnswerVocabulary>(*tokenizer_);
@@ -41,28 +41,28 @@ class AnswerGrammarTest : public testing::Test {
       if (tokenizer_->ends_generation(TokenId{i})) return TokenId{i};
     return kNoToken;
   }
-  static bool allowed(const NextTokenRule& next, TokenId token) {
+  static bool allowed(const engine::NextTokenRule& next, TokenId token) {
     const auto at = static_cast<size_t>(index(token));
     return next.allowed.empty() || (next.allowed[at / 64] >> (at % 64) & 1) != 0;
   }
   /// The letters of `all` that may come next.
-  std::string letters(const NextTokenRule& next, std::string_view all) const {
+  std::string letters(const engine::NextTokenRule& next, std::string_view all) const {
     std::string result;
     for (const char letter : all)
       if (allowed(next, byte(letter))) result += letter;
     return result;
   }
-  void say(AnswerGrammar& answer, std::string_view text, NextTokenRule& next) const {
+  void say(AnswerGrammar& answer, std::string_view text, engine::NextTokenRule& next) const {
     for (const char letter : text) answer.token(byte(letter), next);
   }
 
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   std::shared_ptr<const AnswerVocabulary> vocabulary_;
 };
 
 TEST_F(AnswerGrammarTest, MasksWhatTheGrammarDoesNotTake) {
   AnswerGrammar answer(rules("ab?c+"));
-  NextTokenRule next;
+  engine::NextTokenRule next;
   EXPECT_FALSE(answer.started());
   answer.start(/*space=*/false, next);
   EXPECT_TRUE(answer.started());
@@ -79,31 +79,31 @@ TEST_F(AnswerGrammarTest, MasksWhatTheGrammarDoesNotTake) {
 
 TEST_F(AnswerGrammarTest, EndsWhereNothingMayFollow) {
   AnswerGrammar answer(rules("ab"));
-  NextTokenRule next;
+  engine::NextTokenRule next;
   answer.start(false, next);
   say(answer, "a", next);
   EXPECT_FALSE(next.end.has_value());
   say(answer, "b", next);
-  EXPECT_EQ(next.end, FinishReason::kStop);
+  EXPECT_EQ(next.end, engine::FinishReason::kStop);
   EXPECT_TRUE(next.allowed.empty());
 }
 
 TEST_F(AnswerGrammarTest, MayEndAtOnceWhereTheGrammarTakesNothing) {
   AnswerGrammar maybe(rules("a*"));
-  NextTokenRule next;
+  engine::NextTokenRule next;
   maybe.start(false, next);
   EXPECT_TRUE(allowed(next, end()));
   EXPECT_EQ(letters(next, "ab"), "a");
 
   AnswerGrammar empty(rules(""));
-  NextTokenRule over;
+  engine::NextTokenRule over;
   empty.start(false, over);
-  EXPECT_EQ(over.end, FinishReason::kStop);
+  EXPECT_EQ(over.end, engine::FinishReason::kStop);
 }
 
 TEST_F(AnswerGrammarTest, TakesAtMostFourBytesOfSpaceAfterThinking) {
   AnswerGrammar answer(rules("[ab]+"));
-  NextTokenRule next;
+  engine::NextTokenRule next;
   answer.start(/*space=*/true, next);
   EXPECT_EQ(letters(next, "ac \n\t"), "a \n\t");
   say(answer, "\n\n \n", next);
@@ -114,13 +114,13 @@ TEST_F(AnswerGrammarTest, TakesAtMostFourBytesOfSpaceAfterThinking) {
   EXPECT_EQ(letters(next, "ac \n\t"), "a");
 
   AnswerGrammar without(rules("[ab]+"));
-  NextTokenRule strict;
+  engine::NextTokenRule strict;
   without.start(/*space=*/false, strict);
   EXPECT_EQ(letters(strict, "ac \n\t"), "a");
 
   // Text that came in one token with the end of the thinking.
   AnswerGrammar together(rules("[ab]+"));
-  NextTokenRule rest;
+  engine::NextTokenRule rest;
   together.start(true, rest);
   together.text("\n\n", rest);
   EXPECT_FALSE(rest.error.has_value());
@@ -136,7 +136,7 @@ TEST_F(AnswerGrammarTest, OpenersOfThinkingAndCallsPause) {
   with.thinking_open = byte('<');
   with.call_open = byte('{');
   AnswerGrammar answer(std::move(with));
-  NextTokenRule next;
+  engine::NextTokenRule next;
   answer.start(false, next);
   EXPECT_EQ(letters(next, "ac<{>"), "a<{");
   EXPECT_TRUE(answer.opens_thinking(byte('<')));
@@ -156,7 +156,7 @@ TEST_F(AnswerGrammarTest, ACallTakesTheAnswersPlace) {
   AnswerGrammarRules with = rules("[ab]+");
   with.call_open = byte('{');
   AnswerGrammar answer(std::move(with));
-  NextTokenRule next;
+  engine::NextTokenRule next;
   answer.start(false, next);
   answer.give_way(next);
   EXPECT_TRUE(next.allowed.empty());
@@ -171,16 +171,16 @@ TEST_F(AnswerGrammarTest, GoesOnFromABegunAnswer) {
   with.begun = "ab";
   with.call_open = byte('{');
   AnswerGrammar answer(std::move(with));
-  NextTokenRule next;
+  engine::NextTokenRule next;
   answer.start(/*space=*/true, next);
   EXPECT_EQ(letters(next, "abcd {"), "cd");  // neither space nor a call in the middle of an answer
   say(answer, "c", next);
-  EXPECT_EQ(next.end, FinishReason::kStop);
+  EXPECT_EQ(next.end, engine::FinishReason::kStop);
 }
 
 TEST_F(AnswerGrammarTest, FailsWithTheLimitThatWasReached) {
   AnswerGrammar unfit(rules("ab"));
-  NextTokenRule next;
+  engine::NextTokenRule next;
   unfit.start(false, next);
   say(unfit, "b", next);
   ASSERT_TRUE(next.error.has_value());
@@ -190,7 +190,7 @@ TEST_F(AnswerGrammarTest, FailsWithTheLimitThatWasReached) {
   AnswerGrammarRules ambiguous = rules("a");
   ambiguous.grammar = grammar::read_gbnf(R"(root ::= root root | "a" | "")").value();
   AnswerGrammar heavy(std::move(ambiguous));
-  NextTokenRule rule;
+  engine::NextTokenRule rule;
   heavy.start(false, rule);
   for (int i = 0; i < 2'000 && !rule.error; ++i) say(heavy, "a", rule);
   ASSERT_TRUE(rule.error.has_value());
@@ -243,4 +243,4 @@ TEST(HarmonyGrammar, ACallTakesTheAnswersPlaceWithItsRecipientInTheRoleOrInTheCh
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 // How often the thinking is closed. A model may begin to think again; after this many times it is left alone.
 constexpr int kClosesMax = 4;
 
-std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& tokenizer, TokenId after) {
+std::vector<TokenId> close_tokens(const OutputParser& parser, const tokenizer::Tokenizer& tokenizer, TokenId after) {
   const std::string text = parser.reasoning_close();
   if (text.empty()) return {};
   auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true, .after = after});
@@ -17,19 +17,20 @@ std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& t
 
 }  // namespace
 
-ChatConstraint::ChatConstraint(ChatConstraintRules rules, OutputParser parser, const Tokenizer& tokenizer, TokenId last)
+ChatConstraint::ChatConstraint(ChatConstraintRules rules, OutputParser parser, const tokenizer::Tokenizer& tokenizer,
+                               TokenId last)
     : rules_(std::move(rules)), parser_(std::move(parser)), tokenizer_(tokenizer), last_(last) {
   if (rules_.grammar) grammar_.emplace(*rules_.grammar);
   if (rules_.calls) calls_.emplace(*rules_.calls, tokenizer);
 }
 
-void ChatConstraint::close_thinking(NextTokenRule& next) {
+void ChatConstraint::close_thinking(engine::NextTokenRule& next) {
   if (closed_ == kClosesMax || !next.forced.empty()) return;
   ++closed_;
   next.forced = close_tokens(parser_, tokenizer_, last_);
 }
 
-void ChatConstraint::ban(TokenId token, NextTokenRule& next) {
+void ChatConstraint::ban(TokenId token, engine::NextTokenRule& next) {
   next.banned.clear();
   if (rules_.ban == nullptr) return;
   if (token != kNoToken) tail_ += tokenizer_.piece(token, true);
@@ -38,7 +39,7 @@ void ChatConstraint::ban(TokenId token, NextTokenRule& next) {
 }
 
 // Called after the parser has read the token's text.
-void ChatConstraint::follow_grammar(TokenId token, NextTokenRule& next) {
+void ChatConstraint::follow_grammar(TokenId token, engine::NextTokenRule& next) {
   if (grammar_->started()) {
     if (grammar_->opens_thinking(token)) return grammar_->pause(next);
     if (grammar_->opens_call(token)) return grammar_->give_way(next);
@@ -50,7 +51,7 @@ void ChatConstraint::follow_grammar(TokenId token, NextTokenRule& next) {
     if (part.kind == PartKind::kContent && !part.text.empty()) grammar_->text(part.text, next);
 }
 
-void ChatConstraint::begin(NextTokenRule& next) {
+void ChatConstraint::begin(engine::NextTokenRule& next) {
   ban(kNoToken, next);
   next.greedy = parser_.in_syntax();
   if (grammar_ && !parser_.in_reasoning()) grammar_->start(/*space=*/false, next);
@@ -58,7 +59,7 @@ void ChatConstraint::begin(NextTokenRule& next) {
   if (rules_.reasoning_tokens_max == 0 && parser_.in_reasoning()) close_thinking(next);
 }
 
-void ChatConstraint::token(TokenId token, std::string_view text, NextTokenRule& next) {
+void ChatConstraint::token(TokenId token, std::string_view text, engine::NextTokenRule& next) {
   last_ = token;
   ban(token, next);
   const bool thought = parser_.in_reasoning();
@@ -68,7 +69,7 @@ void ChatConstraint::token(TokenId token, std::string_view text, NextTokenRule& 
   next.greedy = parser_.in_syntax();
   const auto ends_call = [](const Part& part) { return part.kind == PartKind::kCallEnd; };
   if (rules_.one_call && (parser_.holds_calls() || std::ranges::any_of(parts_, ends_call)))
-    next.end = FinishReason::kStop;
+    next.end = engine::FinishReason::kStop;
   if (grammar_) follow_grammar(token, next);
   if (calls_ && !(grammar_ && grammar_->holding())) calls_->token(token, thought, parts_, next);
   const int32_t circling = repetition_.push(token);
@@ -76,7 +77,7 @@ void ChatConstraint::token(TokenId token, std::string_view text, NextTokenRule& 
     const bool spent = rules_.reasoning_tokens_max >= 0 && reasoning_tokens_ >= rules_.reasoning_tokens_max;
     if (spent || circling >= kThinkingCycleTokens) close_thinking(next);
   }
-  if (rules_.stops_on_loop && circling >= kAnswerCycleTokens) next.end = FinishReason::kRepetition;
+  if (rules_.stops_on_loop && circling >= kAnswerCycleTokens) next.end = engine::FinishReason::kRepetition;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -14,37 +14,37 @@
 #include "engine/decoding_constraint.h"
 #include "sampling/text_ban.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// Number of tokens of a repeated cycle after which the thinking is closed, or an answer without any other bound ends.
 inline constexpr int32_t kThinkingCycleTokens = 256;
 inline constexpr int32_t kAnswerCycleTokens = 1'024;
 
 struct ChatConstraintRules {
-  int32_t reasoning_tokens_max = -1;            ///< -1: unlimited
-  bool one_call = false;                        ///< the answer ends after its first call
-  bool stops_on_loop = false;                   ///< the answer itself may end when it repeats itself endlessly
-  std::shared_ptr<const TextBan> ban{};         ///< null: nothing is banned
-  std::optional<AnswerGrammarRules> grammar{};  ///< what the answer behind the thinking is held to
-  std::optional<HeldCallsRules> calls{};        ///< what calls are held to
+  int32_t reasoning_tokens_max = -1;               ///< -1: unlimited
+  bool one_call = false;                           ///< the answer ends after its first call
+  bool stops_on_loop = false;                      ///< the answer itself may end when it repeats itself endlessly
+  std::shared_ptr<const sampling::TextBan> ban{};  ///< null: nothing is banned
+  std::optional<AnswerGrammarRules> grammar{};     ///< what the answer behind the thinking is held to
+  std::optional<HeldCallsRules> calls{};           ///< what calls are held to
 };
 
-class ChatConstraint final : public DecodingConstraint {
+class ChatConstraint final : public engine::DecodingConstraint {
  public:
   /// `parser` is a copy of the answer's parser at its beginning, `last` the prompt's last token. `tokenizer` outlives
   /// this.
-  ChatConstraint(ChatConstraintRules rules, OutputParser parser, const Tokenizer& tokenizer, TokenId last);
-  void begin(NextTokenRule& next) override;
-  void token(TokenId token, std::string_view text, NextTokenRule& next) override;
+  ChatConstraint(ChatConstraintRules rules, OutputParser parser, const tokenizer::Tokenizer& tokenizer, TokenId last);
+  void begin(engine::NextTokenRule& next) override;
+  void token(TokenId token, std::string_view text, engine::NextTokenRule& next) override;
 
  private:
-  void close_thinking(NextTokenRule& next);
-  void ban(TokenId token, NextTokenRule& next);
-  void follow_grammar(TokenId token, NextTokenRule& next);
+  void close_thinking(engine::NextTokenRule& next);
+  void ban(TokenId token, engine::NextTokenRule& next);
+  void follow_grammar(TokenId token, engine::NextTokenRule& next);
 
   ChatConstraintRules rules_;
   OutputParser parser_;
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   TokenId last_;
   std::optional<AnswerGrammar> grammar_;
   std::optional<HeldCalls> calls_;
@@ -55,4 +55,4 @@ class ChatConstraint final : public DecodingConstraint {
   int closed_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

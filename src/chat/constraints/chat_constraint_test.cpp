@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -18,7 +18,7 @@ class ChatConstraintTest : public testing::Test {
   void SetUp() override {
     auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    auto tokenizer = Tokenizer::load(file->metadata());
+    auto tokenizer = tokenizer::Tokenizer::load(file->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
     tokenizer_ = std::move(*tokenizer);
   }
@@ -38,7 +38,7 @@ class ChatConstraintTest : public testing::Test {
                               kNoToken);
     const auto wanted = encode(text);
     std::vector<TokenId> said;
-    NextTokenRule next;
+    engine::NextTokenRule next;
     constraint.begin(next);
     size_t at = 0;
     end_ = std::nullopt;
@@ -57,8 +57,8 @@ class ChatConstraintTest : public testing::Test {
     end_ = next.end;
     return text_of(said);
   }
-  std::unique_ptr<Tokenizer> tokenizer_;
-  std::optional<FinishReason> end_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
+  std::optional<engine::FinishReason> end_;
 };
 
 TEST_F(ChatConstraintTest, AtTheBudgetTheThinkingIsClosed) {
@@ -80,7 +80,7 @@ TEST_F(ChatConstraintTest, AtTheBudgetTheThinkingIsClosed) {
 TEST_F(ChatConstraintTest, WhatIsForcedGoesOnFromTheText) {
   auto file = gguf::Reader::open(test_data("/trained/stories260K-f32.gguf"));
   ASSERT_TRUE(file.has_value()) << file.error().text();
-  tokenizer_ = Tokenizer::load(file->metadata()).value();
+  tokenizer_ = tokenizer::Tokenizer::load(file->metadata()).value();
   const std::string thoughts = "one two three four five";
   const auto tokens = encode(thoughts);
   EXPECT_EQ(run({.reasoning_tokens_max = 5}, "<think>\n", thoughts, 1'000),
@@ -96,7 +96,7 @@ TEST_F(ChatConstraintTest, ThinkingThatGoesInCirclesIsClosed) {
 
 TEST_F(ChatConstraintTest, AnswersThatGoInCirclesEndWhereNothingElseBoundsThem) {
   run({.stops_on_loop = true}, "", "the cat is here. ", 20'000, true);
-  EXPECT_EQ(end_, FinishReason::kRepetition);
+  EXPECT_EQ(end_, engine::FinishReason::kRepetition);
   run({}, "", "the cat is here. ", 3'000, true);
   EXPECT_EQ(end_, std::nullopt);
 }
@@ -105,7 +105,7 @@ TEST_F(ChatConstraintTest, OneCallIsTheLast) {
   const std::string call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
   const std::string text = "Well. " + call + "\n" + call;
   run({.one_call = true}, "", text, 10'000);
-  EXPECT_EQ(end_, FinishReason::kStop);
+  EXPECT_EQ(end_, engine::FinishReason::kStop);
   EXPECT_EQ(run({}, "", text, 10'000), text);
   EXPECT_EQ(end_, std::nullopt);
 }
@@ -114,7 +114,7 @@ TEST_F(ChatConstraintTest, OneCallInAnotherDressIsTheLastToo) {
   const auto tools = std::make_shared<const ordered_json>(
       ordered_json::parse(R"([{"type": "function", "function": {"name": "f", "parameters": {}}}])"));
   ChatConstraint constraint({.one_call = true}, OutputParser(kHermes, *tools, "", {tools, 1}), *tokenizer_, kNoToken);
-  NextTokenRule next;
+  engine::NextTokenRule next;
   constraint.begin(next);
   const std::string call = "{\"name\": \"f\", \"arguments\": {\"a\": 1}}";
   std::string said;
@@ -123,15 +123,15 @@ TEST_F(ChatConstraintTest, OneCallInAnotherDressIsTheLastToo) {
     said += tokenizer_->piece(token, true);
     constraint.token(token, tokenizer_->piece(token, true), next);
   }
-  EXPECT_EQ(next.end, FinishReason::kStop);
+  EXPECT_EQ(next.end, engine::FinishReason::kStop);
   EXPECT_EQ(said, call);
 }
 
 TEST_F(ChatConstraintTest, WhatIsBannedFollowsTheText) {
   const std::string_view block_start = "<tool_call>";
-  const auto ban = std::make_shared<const TextBan>(*tokenizer_, std::span(&block_start, 1));
+  const auto ban = std::make_shared<const sampling::TextBan>(*tokenizer_, std::span(&block_start, 1));
   ChatConstraint constraint({.ban = ban}, OutputParser(kHermes, ordered_json(nullptr), ""), *tokenizer_, kNoToken);
-  NextTokenRule next;
+  engine::NextTokenRule next;
   constraint.begin(next);
   for (const TokenId token : encode("x <tool_call")) {
     EXPECT_THAT(next.banned, testing::Not(testing::Contains(token)));
@@ -144,4 +144,4 @@ TEST_F(ChatConstraintTest, WhatIsBannedFollowsTheText) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -6,19 +6,20 @@
 #include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 // Harmony addresses a message to a tool.
 constexpr std::string_view kHarmonyCall = " to=";
 
-std::shared_ptr<const TextBan> ban_of(const Tokenizer& tokenizer, const std::vector<std::string_view>& texts) {
-  return texts.empty() ? nullptr : std::make_shared<const TextBan>(tokenizer, texts);
+std::shared_ptr<const sampling::TextBan> ban_of(const tokenizer::Tokenizer& tokenizer,
+                                                const std::vector<std::string_view>& texts) {
+  return texts.empty() ? nullptr : std::make_shared<const sampling::TextBan>(tokenizer, texts);
 }
 
 }  // namespace
 
-std::shared_ptr<const TextBan> ConstraintTables::call_ban() {
+std::shared_ptr<const sampling::TextBan> ConstraintTables::call_ban() {
   const std::lock_guard lock(mutex_);
   if (call_ban_) return *call_ban_;
   std::vector<std::string_view> texts;
@@ -30,7 +31,7 @@ std::shared_ptr<const TextBan> ConstraintTables::call_ban() {
   return call_ban_.emplace(ban_of(tokenizer_, texts));
 }
 
-std::shared_ptr<const TextBan> ConstraintTables::call_starts() {
+std::shared_ptr<const sampling::TextBan> ConstraintTables::call_starts() {
   const std::lock_guard lock(mutex_);
   if (call_starts_) return *call_starts_;
   std::vector<std::string_view> texts;
@@ -46,4 +47,4 @@ std::shared_ptr<const AnswerVocabulary> ConstraintTables::vocabulary() {
   return vocabulary_;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -9,30 +9,30 @@
 #include "chat/output/output_parser.h"
 #include "sampling/text_ban.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// Each takes a pass over the vocabulary and is made when it is asked for first. Thread-safe. What it has given out
 /// outlives it, but not the tokenizer.
 class ConstraintTables {
  public:
   /// `tokenizer` outlives this.
-  ConstraintTables(const Tokenizer& tokenizer, ToolFormat calls) : tokenizer_(tokenizer), calls_(calls) {}
+  ConstraintTables(const tokenizer::Tokenizer& tokenizer, ToolFormat calls) : tokenizer_(tokenizer), calls_(calls) {}
 
   /// Forbids the beginning of a tool call in the model's format. Null: the format has no text of its own that begins
   /// one.
-  std::shared_ptr<const TextBan> call_ban();
+  std::shared_ptr<const sampling::TextBan> call_ban();
   /// What completes the texts that begin a call in the model's format (tool_call::call_starts), in their order. Null:
   /// there are none.
-  std::shared_ptr<const TextBan> call_starts();
+  std::shared_ptr<const sampling::TextBan> call_starts();
   std::shared_ptr<const AnswerVocabulary> vocabulary();
 
  private:
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   const ToolFormat calls_;
   std::mutex mutex_;  // guards the members below
-  std::optional<std::shared_ptr<const TextBan>> call_ban_;
-  std::optional<std::shared_ptr<const TextBan>> call_starts_;
+  std::optional<std::shared_ptr<const sampling::TextBan>> call_ban_;
+  std::optional<std::shared_ptr<const sampling::TextBan>> call_starts_;
   std::shared_ptr<const AnswerVocabulary> vocabulary_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

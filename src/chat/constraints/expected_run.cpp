@@ -2,7 +2,7 @@
 
 #include <optional>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 constexpr std::string_view kSpaceBytes = " \t\r\n";
@@ -52,4 +52,4 @@ std::span<const TokenId> ExpectedRun::after(TokenId token, std::string_view text
   return std::span(tokens_).subspan(next_);
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -10,7 +10,7 @@
 #include "grammar/matcher.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// Bytes that are looked ahead.
 inline constexpr size_t kExpectedBytesMax = 64;
@@ -19,7 +19,7 @@ inline constexpr size_t kExpectedBytesMax = 64;
 /// is a space behind a colon or a comma, and, once the answer has lines, only behind a colon. Not thread-safe.
 class ExpectedRun {
  public:
-  explicit ExpectedRun(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  explicit ExpectedRun(const tokenizer::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
   /// The tokens that are expected behind what `matcher` has taken, the last of which was `text`, as `token`; none if
   /// much may follow, or if `token` is kNoToken, because the text was none or not one token. Valid until the next call.
@@ -28,11 +28,11 @@ class ExpectedRun {
  private:
   std::string run(grammar::Matcher& matcher) const;
 
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   std::vector<TokenId> tokens_;
   size_t next_ = 0;
   char last_ = 0;       // of the answer's bytes
   bool lines_ = false;  // the answer has a line end
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

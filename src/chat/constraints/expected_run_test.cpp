@@ -8,7 +8,7 @@
 #include "base/testing/test_data.h"
 #include "grammar/grammar_source.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using grammar::GrammarSource;
@@ -18,7 +18,7 @@ class ExpectedRunTest : public testing::Test {
   void SetUp() override {
     auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    tokenizer_ = Tokenizer::load(file->metadata()).value();
+    tokenizer_ = tokenizer::Tokenizer::load(file->metadata()).value();
   }
   grammar::Matcher matcher(const char* schema) {
     GrammarSource source{.kind = GrammarSource::Kind::kJsonSchema, .schema = nlohmann::ordered_json::parse(schema)};
@@ -34,7 +34,7 @@ class ExpectedRunTest : public testing::Test {
     for (const TokenId token : tokens) text += tokenizer_->piece(token, false);
     return text;
   }
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
 };
 
 constexpr const char* kSchema =
@@ -70,4 +70,4 @@ TEST_F(ExpectedRunTest, HowAnAnswerInLinesGoesOnBehindABraceIsNotAssumed) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

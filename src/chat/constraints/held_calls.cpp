@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 constexpr std::string_view kSpaceBetweenCalls = " \t\r\n";
@@ -16,7 +16,7 @@ bool is_complete(const grammar::Matcher& matcher) {
 
 }  // namespace
 
-HeldCalls::HeldCalls(HeldCallsRules rules, const Tokenizer& tokenizer)
+HeldCalls::HeldCalls(HeldCallsRules rules, const tokenizer::Tokenizer& tokenizer)
     : rules_(std::move(rules)),
       tokenizer_(tokenizer),
       expected_(tokenizer),
@@ -32,7 +32,7 @@ bool HeldCalls::open(std::string_view spelled, std::string_view rest, State stat
   return true;
 }
 
-void HeldCalls::begin(NextTokenRule& next) {
+void HeldCalls::begin(engine::NextTokenRule& next) {
   if (!rules_.begun.empty() && !open(rules_.begun, {}, rules_.begun_certain ? State::kHeld : State::kTentative))
     next.error = Error{Code::kInternal, "what was forced on the model begins no call of its grammar", {}};
   if (state_ == State::kHeld)
@@ -41,14 +41,14 @@ void HeldCalls::begin(NextTokenRule& next) {
     ban_misfits(next);
 }
 
-void HeldCalls::token(TokenId token, bool thought, std::span<const Part> parts, NextTokenRule& next) {
+void HeldCalls::token(TokenId token, bool thought, std::span<const Part> parts, engine::NextTokenRule& next) {
   if (state_ == State::kFree)
     read_free(token, thought);
   else
     read_call(token, next);
   if (state_ == State::kTentative && std::ranges::find(parts, PartKind::kCallBegin, &Part::kind) != parts.end())
     state_ = State::kHeld;
-  if (completed_ && rules_.ends_answer) next.end = FinishReason::kStop;
+  if (completed_ && rules_.ends_answer) next.end = engine::FinishReason::kStop;
   if (state_ == State::kHeld && !next.error)
     allow_next(token, next);
   else if (state_ == State::kFree && !thought)
@@ -83,7 +83,7 @@ void HeldCalls::read_free(TokenId token, bool thought) {
     tail_.erase(0, tail_.size() - rules_.completing->tail_bytes());
 }
 
-void HeldCalls::read_call(TokenId token, NextTokenRule& next) {
+void HeldCalls::read_call(TokenId token, engine::NextTokenRule& next) {
   if (rules_.vocabulary->masks.ends_generation(token)) return;
   const bool fits = rules_.vocabulary->masks.push(*matcher_, token);
   if (!fits && state_ == State::kHeld) {
@@ -99,7 +99,7 @@ void HeldCalls::read_call(TokenId token, NextTokenRule& next) {
   tail_.clear();
 }
 
-void HeldCalls::allow_next(TokenId token, NextTokenRule& next) {
+void HeldCalls::allow_next(TokenId token, engine::NextTokenRule& next) {
   next.expected = {};
   rules_.vocabulary->masks.compute(*matcher_, mask_);
   if (matcher_->failure()) {
@@ -128,7 +128,7 @@ const std::vector<TokenId>& HeldCalls::misfits(size_t start, size_t written) {
   return found->second;
 }
 
-void HeldCalls::ban_misfits(NextTokenRule& next) {
+void HeldCalls::ban_misfits(engine::NextTokenRule& next) {
   for (size_t i = 0; i < rules_.starts.size(); ++i) {
     const HeldCallsRules::BlockStart& start = rules_.starts[i];
     if (!start.certain) continue;
@@ -140,4 +140,4 @@ void HeldCalls::ban_misfits(NextTokenRule& next) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -16,7 +16,7 @@
 #include "engine/decoding_constraint.h"
 #include "sampling/text_ban.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 struct HeldCallsRules {
   struct BlockStart {
@@ -26,7 +26,7 @@ struct HeldCallsRules {
   };
   std::shared_ptr<const grammar::Grammar> grammar{};  ///< of a block of calls, with the text that opens it
   std::shared_ptr<const AnswerVocabulary> vocabulary{};
-  std::shared_ptr<const TextBan> completing{};  ///< of the starts, in their order; null: there are none
+  std::shared_ptr<const sampling::TextBan> completing{};  ///< of the starts, in their order; null: there are none
   std::vector<BlockStart> starts{};
   std::string before{};  ///< the text before the answer, or its end: a start may begin there
   std::string bare{};    ///< a byte that may begin a call where only white space has come; empty: none
@@ -38,12 +38,12 @@ struct HeldCallsRules {
 /// The state in one answer. Not thread-safe. The masks depend on the answer's tokens alone.
 class HeldCalls {
  public:
-  HeldCalls(HeldCallsRules rules, const Tokenizer& tokenizer);
+  HeldCalls(HeldCallsRules rules, const tokenizer::Tokenizer& tokenizer);
 
-  void begin(NextTokenRule& next);
+  void begin(engine::NextTokenRule& next);
   /// Called when the parser has read the token's text, which gave `parts`. `thought`: before it the model was thinking.
   /// Appends to `next.banned`.
-  void token(TokenId token, bool thought, std::span<const Part> parts, NextTokenRule& next);
+  void token(TokenId token, bool thought, std::span<const Part> parts, engine::NextTokenRule& next);
   /// Whether the next token is masked.
   bool holding() const { return state_ == State::kHeld; }
 
@@ -54,16 +54,16 @@ class HeldCalls {
     kHeld,
   };
   void read_free(TokenId token, bool thought);
-  void read_call(TokenId token, NextTokenRule& next);
+  void read_call(TokenId token, engine::NextTokenRule& next);
   /// Begins a block; false: what has come of it behind its start is no call.
   bool open(std::string_view spelled, std::string_view rest, State state);
   /// `token`, or kNoToken, was taken last.
-  void allow_next(TokenId token, NextTokenRule& next);
-  void ban_misfits(NextTokenRule& next);
+  void allow_next(TokenId token, engine::NextTokenRule& next);
+  void ban_misfits(engine::NextTokenRule& next);
   const std::vector<TokenId>& misfits(size_t start, size_t written);
 
   HeldCallsRules rules_;
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   State state_ = State::kFree;
   std::optional<grammar::Matcher> matcher_;
   ExpectedRun expected_;
@@ -74,4 +74,4 @@ class HeldCalls {
   std::map<std::pair<size_t, size_t>, std::vector<TokenId>> misfits_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -14,7 +14,7 @@
 #include "grammar/grammar_source.h"
 #include "grammar/masks/token_walks.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using grammar::CalledTool;
@@ -58,7 +58,7 @@ class HeldCallsTest : public testing::TestWithParam<const tool_call::ToolStyle*>
   void SetUp() override {
     auto file = gguf::Reader::open(test_data("/models/llama.gguf"));
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    tokenizer_ = Tokenizer::load(file->metadata()).value();
+    tokenizer_ = tokenizer::Tokenizer::load(file->metadata()).value();
     vocabulary_ = std::make_shared<const AnswerVocabulary>(*tokenizer_);
   }
 
@@ -84,7 +84,7 @@ class HeldCallsTest : public testing::TestWithParam<const tool_call::ToolStyle*>
       texts.push_back(start.text);
       rules.starts.push_back({std::string(start.text), spell(start.text, true), start.certain});
     }
-    if (!texts.empty()) rules.completing = std::make_shared<const TextBan>(*tokenizer_, texts);
+    if (!texts.empty()) rules.completing = std::make_shared<const sampling::TextBan>(*tokenizer_, texts);
     return rules;
   }
 
@@ -104,7 +104,7 @@ class HeldCallsTest : public testing::TestWithParam<const tool_call::ToolStyle*>
     return parts;
   }
 
-  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer_;
   std::shared_ptr<const AnswerVocabulary> vocabulary_;
 };
 
@@ -189,7 +189,7 @@ TEST_P(HeldCallsTest, InputsFollowTheirLanguage) {
 // What a model of one format writes, held token by token.
 class HeldText {
  public:
-  HeldText(HeldCallsRules rules, const Tokenizer& tokenizer, ToolFormat format, const std::string& prompt)
+  HeldText(HeldCallsRules rules, const tokenizer::Tokenizer& tokenizer, ToolFormat format, const std::string& prompt)
       : tokenizer_(tokenizer),
         constraint_({.calls = std::move(rules)}, OutputParser({format, ReasoningFormat::kThink}, kTools, prompt),
                     tokenizer, kNoToken) {
@@ -212,10 +212,10 @@ class HeldText {
     return !masked && std::ranges::find(next.banned, token) == next.banned.end();
   }
   bool held() const { return !next.allowed.empty(); }
-  NextTokenRule next;
+  engine::NextTokenRule next;
 
  private:
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   ChatConstraint constraint_;
   TokenId last_ = kNoToken;
 };
@@ -267,4 +267,4 @@ std::string style_name(const testing::TestParamInfo<const tool_call::ToolStyle*>
 INSTANTIATE_TEST_SUITE_P(Formats, HeldCallsTest, testing::ValuesIn(tool_call::tool_styles()), style_name);
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -8,14 +8,14 @@
 #include "chat/constraints/chat_constraint.h"
 #include "engine/testing/engine_fixture.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
 
 const OutputFormat kDsml{ToolFormat::kDsmlV4, ReasoningFormat::kThink};
 
-class MarkupConstraintTest : public EngineTest {
+class MarkupConstraintTest : public engine::EngineTest {
  protected:
   static void SetUpTestSuite() { load_tokenizer(test_data()); }
 
@@ -37,7 +37,7 @@ class MarkupConstraintTest : public EngineTest {
     says("｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>", Sure::kNo);
   }
   void make_model() {
-    FakeRunnerOptions options;
+    engine::FakeRunnerOptions options;
     options.context_tokens = 256;
     make_runner(options);
     runner_->set_model([script = script_, prompt = kPrompt](std::span<const TokenId> history, std::span<float> logits) {
@@ -46,15 +46,15 @@ class MarkupConstraintTest : public EngineTest {
       logits[static_cast<size_t>(index(token))] = sure == Sure::kYes ? 40 : 1;
     });
   }
-  GenerateRequest request(const OutputFormat& format, uint64_t seed) {
-    GenerateRequest request = request_of(prompt_of(kPrompt), static_cast<int32_t>(script_.size()), 1.5f, seed);
+  engine::GenerateRequest request(const OutputFormat& format, uint64_t seed) {
+    engine::GenerateRequest request = request_of(prompt_of(kPrompt), static_cast<int32_t>(script_.size()), 1.5f, seed);
     request.ignore_eos = request.render_special = true;
     request.constraint = std::make_shared<ChatConstraint>(
         ChatConstraintRules{}, OutputParser(format, kTools, "</think>"), *shared_tokenizer, kNoToken);
     return request;
   }
   /// How many of the answer's tokens [begin, end) are the script's.
-  size_t as_scripted(const Answer& answer, size_t begin, size_t end) const {
+  size_t as_scripted(const engine::Answer& answer, size_t begin, size_t end) const {
     size_t count = 0;
     for (size_t i = begin; i < end; ++i) count += answer.tokens[i] == script_[i].first ? 1 : 0;
     return count;
@@ -71,9 +71,9 @@ TEST_F(MarkupConstraintTest, MarkupIsGreedyAndArgumentsAreSampled) {
   make_model();
   const size_t end = script_.size();
   start({.kv_pages = {256, 256}, .sequences_max = 16, .prefill_chunk_max = 24});
-  std::vector<Answer> answers;
+  std::vector<engine::Answer> answers;
   for (uint64_t seed = 1; seed < 5; ++seed) {
-    const Answer& answer = answers.emplace_back(ask(request(kDsml, seed)));
+    const engine::Answer& answer = answers.emplace_back(ask(request(kDsml, seed)));
     ASSERT_EQ(answer.tokens.size(), end);
     EXPECT_EQ(as_scripted(answer, 0, text_begin_), text_begin_);
     EXPECT_EQ(as_scripted(answer, text_end_, end), end - text_end_);
@@ -84,10 +84,10 @@ TEST_F(MarkupConstraintTest, MarkupIsGreedyAndArgumentsAreSampled) {
   // The same bytes with drafts, and with too few pages for all requests at once.
   start({.kv_pages = {12, 12}, .sequences_max = 16, .prefill_chunk_max = 24, .speculation = {.tokens_max = 4}});
   runner_->hold();  // until all requests are in
-  std::vector<std::unique_ptr<GenerateStream>> streams;
+  std::vector<std::unique_ptr<engine::GenerateStream>> streams;
   for (uint64_t seed = 1; seed < 5; ++seed) streams.push_back(submit(request(kDsml, seed)));
   runner_->release();
-  const std::vector<Answer> together = collect_together(streams);
+  const std::vector<engine::Answer> together = engine::collect_together(streams);
   for (size_t i = 0; i < together.size(); ++i) EXPECT_EQ(together[i].tokens, answers[i].tokens);
   EXPECT_GT(engine_->stats().preemptions, 0);
 }
@@ -96,9 +96,9 @@ TEST_F(MarkupConstraintTest, WithoutCallsAllTokensAreSampled) {
   write_script();
   make_model();
   start({.kv_pages = {256, 256}, .sequences_max = 16, .prefill_chunk_max = 24});
-  const Answer answer = ask(request({ToolFormat::kNone, ReasoningFormat::kThink}, 1));
+  const engine::Answer answer = ask(request({ToolFormat::kNone, ReasoningFormat::kThink}, 1));
   EXPECT_LT(as_scripted(answer, markup_begin_, text_begin_), (text_begin_ - markup_begin_) / 2);
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::chat {
 
 int32_t RepetitionDetector::push(TokenId token) {
   int32_t longest = 0;
@@ -19,4 +19,4 @@ int32_t RepetitionDetector::push(TokenId token) {
   return longest;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -7,7 +7,7 @@
 
 #include "base/ids.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 inline constexpr size_t kCycleTokensMax = 1'024;  ///< longest cycle that is detected
 inline constexpr int32_t kCycleRepeats = 4;       ///< how often a cycle must have been written
@@ -27,4 +27,4 @@ class RepetitionDetector {
   size_t count_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 TEST(RepetitionDetector, DetectsCyclesOfEveryLength) {
@@ -35,4 +35,4 @@ TEST(RepetitionDetector, DetectsNoCycleIfOneTokenDiffers) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -7,7 +7,7 @@
 #include "chat/tool_calls/characters.h"
 #include "chat/tool_calls/schema_check.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -428,4 +428,4 @@ std::string DressReader::dress() const {
   return first_wrapper_.empty() ? "a bare object" : first_wrapper_;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

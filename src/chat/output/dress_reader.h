@@ -16,7 +16,7 @@
 #include "chat/output_parts.h"
 #include "chat/tool_calls/argument_writer.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// The tools that calls in another dress may name.
 struct OfferedTools {
@@ -137,4 +137,4 @@ class DressReader {
   tool_call::ArgumentWriter writer_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

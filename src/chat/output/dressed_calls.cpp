@@ -6,7 +6,7 @@
 
 #include "chat/tool_calls/characters.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 void DressedCalls::push(Part&& part, std::vector<Part>& out) {
   if (part.kind == PartKind::kContent) return push_content(std::move(part.text), out);
@@ -112,4 +112,4 @@ void DressedCalls::finish(std::vector<Part>& out) {
   held_.clear();
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -13,7 +13,7 @@
 
 #include "chat/output/dress_reader.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 class DressedCalls {
  public:
@@ -48,4 +48,4 @@ class DressedCalls {
   std::string dress_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -8,7 +8,7 @@
 
 #include "chat/testing/output_parser_fixture.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -293,4 +293,4 @@ TEST(DressedCalls, AnswersWithoutToolsAreNotLookedAt) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -6,7 +6,7 @@
 
 #include "chat/testing/output_parser_fixture.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -82,4 +82,4 @@ TEST(DsmlSyntax, NothingIsMarkupWithoutCallsOrInOtherFormats) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -5,7 +5,7 @@
 
 #include "chat/tool_calls/characters.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using tool_call::is_space;
@@ -194,4 +194,4 @@ void HarmonyParser::finish() {
   end_message();
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

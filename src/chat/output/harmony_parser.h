@@ -10,7 +10,7 @@
 #include "chat/tool_calls/argument_writer.h"
 #include "chat/tool_calls/marker_matcher.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// The text that begins the answer, behind its role.
 inline constexpr std::string_view kHarmonyFinal = "<|channel|>final<|message|>";
@@ -49,4 +49,4 @@ class HarmonyParser final : public OutputParser::StreamParser {
   size_t since_part_bytes_ = 0;  // of the arguments, since they last made a part
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

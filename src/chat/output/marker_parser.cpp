@@ -5,7 +5,7 @@
 #include "chat/tool_calls/broken_call.h"
 #include "chat/tool_calls/characters.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using tool_call::BlockStart;
@@ -231,4 +231,4 @@ void MarkerParser::finish() {
   space_.clear();
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -8,7 +8,7 @@
 #include "chat/output/output_parser.h"
 #include "chat/tool_calls/marker_matcher.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 class MarkerParser final : public OutputParser::StreamParser {
  public:
@@ -66,4 +66,4 @@ class MarkerParser final : public OutputParser::StreamParser {
   size_t forced_bytes_ = 0;   // of raw_, if a call was forced that has not begun
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

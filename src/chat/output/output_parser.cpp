@@ -6,7 +6,7 @@
 #include "chat/output/harmony_parser.h"
 #include "chat/output/marker_parser.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 OutputFormat detect_output_format(std::string_view template_source) {
   OutputFormat format{ToolFormat::kHermes, ReasoningFormat::kThink};
@@ -74,4 +74,4 @@ std::string OutputParser::reasoning_close() const {
   return style->close.starts_with("</") ? "\n" + std::string(style->close) + "\n\n" : std::string(style->close);
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

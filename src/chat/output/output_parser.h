@@ -18,7 +18,7 @@
 #include "chat/output_parts.h"
 #include "chat/tool_calls/format.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 struct OutputFormat {
   ToolFormat tools = ToolFormat::kNone;
@@ -91,4 +91,4 @@ class OutputParser::StreamParser {
   tool_call::PartWriter parts_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -17,7 +17,7 @@
 #include "grammar/matcher.h"
 #include "jinja/testing/template_files.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -96,14 +96,14 @@ std::optional<Rendered> render_turn(const ChatTemplate& chat, const Turn& turn) 
   input.tools = kFixtureTools;
   input.messages = ordered_json::array({{{"role", "user"}, {"content", "Weather in Bern?"}}});
   input.variables = {{"enable_thinking", turn.thinks}, {"thinking", turn.thinks}};
-  const auto before = chat.render(input, kNow);
+  const auto before = chat.render(input, jinja::kNow);
   input.messages.push_back(message_of(turn));
   for (const auto& made : input.messages[1]["tool_calls"])
     input.messages.push_back({{"role", "tool"},
                               {"tool_call_id", made["id"]},
                               {"name", made["function"]["name"]},
                               {"content", "{\"temp\": 3}"}});
-  const auto after = chat.render(input, kNow);
+  const auto after = chat.render(input, jinja::kNow);
   if (!before || !after) return std::nullopt;
   const std::string& prompt = before->text;
   const std::string& whole = after->text;
@@ -265,7 +265,7 @@ TEST(OutputParserFixtures, TurnsRenderedByPublishedTemplatesParseBack) {
   for (const auto& entry : std::filesystem::directory_iterator(test_data() + "/chat-templates")) {
     if (entry.path().extension() != ".jinja") continue;
     const std::string name = entry.path().stem();
-    const std::string source = read_file(entry.path());
+    const std::string source = jinja::read_file(entry.path());
     const auto chat = ChatTemplate::create(source, "<|bos|>", "<|eos|>");
     ASSERT_TRUE(chat.has_value()) << name;
     const OutputFormat format = detect_output_format(source);
@@ -291,4 +291,4 @@ TEST(OutputParserFixtures, TurnsRenderedByPublishedTemplatesParseBack) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

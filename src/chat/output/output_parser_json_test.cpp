@@ -1,7 +1,7 @@
 // Test cases of formats that write a call as a JSON object, or as Python.
 #include "chat/testing/output_parser_cases.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 OutputCase hermes(std::string output, std::vector<std::string> lines) {
@@ -144,4 +144,4 @@ const std::vector<OutputCase> kJsonCases = {
 
 std::vector<OutputCase> json_cases() { return kJsonCases; }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -1,7 +1,7 @@
 // Test cases of formats with markers around name and arguments, and of Harmony.
 #include "chat/testing/output_parser_cases.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 OutputCase harmony(std::string output, std::vector<std::string> lines) {
@@ -118,4 +118,4 @@ const std::vector<OutputCase> kHarmonyCases = {
 std::vector<OutputCase> marked_cases() { return kMarkedCases; }
 std::vector<OutputCase> harmony_cases() { return kHarmonyCases; }
 
-}  // namespace cairn
+}  // namespace cairn::chat

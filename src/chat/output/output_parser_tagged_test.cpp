@@ -1,7 +1,7 @@
 // Test cases of formats with tags around every argument.
 #include "chat/testing/output_parser_cases.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 OutputCase qwen(std::string output, std::vector<std::string> lines) {
@@ -153,4 +153,4 @@ const std::vector<OutputCase> kTaggedCases = {
 
 std::vector<OutputCase> tagged_cases() { return kTaggedCases; }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -6,7 +6,7 @@
 #include "chat/testing/output_parser_cases.h"
 #include "chat/testing/output_parser_fixture.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using nlohmann::ordered_json;
@@ -212,4 +212,4 @@ TEST(OutputParser, EveryFormatIsInTheTableOnce) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

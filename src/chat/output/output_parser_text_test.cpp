@@ -1,7 +1,7 @@
 // Test cases of thinking, plain text, and text that only looks like a marker.
 #include "chat/testing/output_parser_cases.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 OutputCase think(std::string_view prompt, std::string output, std::vector<std::string> lines) {
@@ -72,4 +72,4 @@ const std::vector<OutputCase> kTextCases = {
 
 std::vector<OutputCase> text_cases() { return kTextCases; }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -4,7 +4,7 @@
 
 #include "chat/tool_calls/characters.h"
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 using std::string_view;
@@ -75,4 +75,4 @@ PromptEnd prompt_end(const ReasoningStyle& style, string_view prompt) {
   return in_answer ? PromptEnd::kInAnswer : PromptEnd::kElsewhere;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::chat {
 
 enum class ReasoningFormat {
   kNone,  ///< no thinking is recognised
@@ -44,4 +44,4 @@ const ReasoningStyle* find_style(ReasoningFormat format);
 enum class PromptEnd { kElsewhere, kInThinking, kAfterThinking, kInAnswer };
 PromptEnd prompt_end(const ReasoningStyle& style, std::string_view prompt);
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -9,7 +9,7 @@
 
 #include "chat/output/output_parser.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 struct OutputCase {
   ToolFormat tools = ToolFormat::kHermes;
@@ -38,4 +38,4 @@ std::vector<OutputCase> marked_cases();
 std::vector<OutputCase> tagged_cases();
 std::vector<OutputCase> harmony_cases();
 
-}  // namespace cairn
+}  // namespace cairn::chat

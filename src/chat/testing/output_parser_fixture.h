@@ -12,7 +12,7 @@
 
 #include "chat/output/output_parser.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 /// The parts of an output that comes in these deltas, with adjacent ones merged.
 inline std::vector<Part> parse_deltas(OutputParser parser, const std::vector<std::string_view>& deltas) {
@@ -68,4 +68,4 @@ inline Lines lines_of(const std::vector<Part>& parts) {
   return lines;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -9,7 +9,7 @@
 #include "chat/output_parts.h"
 #include "chat/tool_calls/characters.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 constexpr std::string_view kGemmaQuote = "<|\"|>";
@@ -310,4 +310,4 @@ void ArgumentWriter::cut(std::string& out) const {
   out += escape_;
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 enum class Dialect {
   kJson,      ///< JSON, or a Python literal
@@ -71,4 +71,4 @@ void append_escaped(std::string& to, char byte);
 /// Appends `text` with its quotes.
 void append_quoted(std::string& to, std::string_view text);
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -7,7 +7,7 @@
 
 #include "chat/output_parts.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 using Result = ArgumentWriter::Result;
@@ -106,4 +106,4 @@ TEST(ArgumentWriter, RefusesArgumentsBeyondItsBounds) {
 }
 
 }  // namespace
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -5,7 +5,7 @@
 
 #include "chat/tool_calls/characters.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 // The tag, or the fence, in a text that closes a call or a block; empty if it has none.
@@ -51,4 +51,4 @@ void BrokenCall::cut_call(PartWriter& parts) {
   parts.end(CallState::kBroken);
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -7,7 +7,7 @@
 #include "chat/tool_calls/format.h"
 #include "chat/tool_calls/marker_matcher.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 class BrokenCall final : public ToolCallParser {
  public:
@@ -25,4 +25,4 @@ class BrokenCall final : public ToolCallParser {
   size_t after_bytes_ = 0;  // since then
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -5,7 +5,7 @@
 
 #include "chat/tool_calls/characters.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 using grammar::CallForm;
@@ -168,4 +168,4 @@ grammar::ParameterKind parameter_kind(ValueKind kind) {
   return grammar::ParameterKind::kEither;
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -9,7 +9,7 @@
 #include "chat/tool_calls/format.h"
 #include "grammar/grammar_source.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 /// A format's text as the model's vocabulary has it in grammars (AnswerVocabulary::spell).
 using Spell = FunctionRef<std::string(std::string_view text, bool opens)>;
@@ -36,4 +36,4 @@ std::string_view harmony_begun(std::string_view prompt);
 /// How the parameters of a function are read in formats that do not write their types.
 grammar::ParameterKind parameter_kind(ValueKind kind);
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 constexpr bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -30,4 +30,4 @@ constexpr std::string_view trim(std::string_view text) {
   return text;
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

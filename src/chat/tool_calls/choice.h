@@ -7,7 +7,7 @@
 #include "chat/tool_calls/characters.h"
 #include "chat/tool_calls/tool_call_parser.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 class ChoiceOfCalls final : public ToolCallParser {
  public:
@@ -39,4 +39,4 @@ std::unique_ptr<ToolCallParser> open_choice() {
   return std::make_unique<ChoiceOfCalls>(choose);
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 constexpr std::string_view kAmp = "amp;";
@@ -107,4 +107,4 @@ void DsmlUnescaper::flush(std::string& out) {
   held_.clear();
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 inline constexpr std::string_view kDsmlMark = "｜DSML｜";
 
@@ -30,4 +30,4 @@ class DsmlUnescaper {
   std::string held_;            // bytes after the "&", or after that "amp;"
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -5,7 +5,7 @@
 
 #include "chat/tool_calls/formats/formats.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 // Formats with markers of their own come before those that share common ones.
@@ -56,4 +56,4 @@ std::string forced_opening(const ToolStyle& style, std::string_view name, int in
   return text + fill(style.syntax.name_close);
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -9,7 +9,7 @@
 
 #include "chat/tool_calls/tool_call_parser.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 enum class ToolFormat {
   kNone,  ///< no calls are recognised
@@ -129,4 +129,4 @@ inline bool shows(std::string_view source, std::string_view text) {
 }
 
 }  // namespace tool_call
-}  // namespace cairn
+}  // namespace cairn::chat

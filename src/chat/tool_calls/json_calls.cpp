@@ -7,7 +7,7 @@
 #include "base/text/utf8.h"
 #include "chat/tool_calls/characters.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 using Result = ArgumentWriter::Result;
@@ -301,4 +301,4 @@ std::string JsonCalls::unsent(std::string_view since_part) const {
   return std::string(of_arguments ? since_part.substr(since_part.size() - value_bytes_) : since_part);
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

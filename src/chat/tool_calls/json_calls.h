@@ -8,7 +8,7 @@
 #include "chat/tool_calls/argument_writer.h"
 #include "chat/tool_calls/tool_call_parser.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 struct JsonStyle {
   std::string_view closer{};  ///< text that ends the block; empty: the list ends it, or whatever follows an object
@@ -86,4 +86,4 @@ class JsonCalls final : public ToolCallParser {
   StringDecoder decoder_;
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -5,7 +5,7 @@
 
 #include "chat/tool_calls/characters.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 enum Between { kCallOpen, kCallClose, kBlockClose, kFence };
@@ -137,4 +137,4 @@ std::string MarkedCalls::unsent(std::string_view since_part) const {
   return writer_.started() ? writer_.unwritten() : std::string(since_part);
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -9,7 +9,7 @@
 #include "chat/tool_calls/marker_matcher.h"
 #include "chat/tool_calls/tool_call_parser.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 enum class FieldRole {
   kName,
@@ -70,4 +70,4 @@ class MarkedCalls final : public ToolCallParser {
   ArgumentWriter writer_;
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

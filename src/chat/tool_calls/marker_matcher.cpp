@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::chat {
 
 MarkerMatcher::MarkerMatcher(std::span<const std::string_view> markers) : markers_(markers.begin(), markers.end()) {
   for (size_t i = 0; i < markers_.size(); ++i) {
@@ -35,4 +35,4 @@ int MarkerMatcher::push(char byte, std::string& text) {
   return -1;
 }
 
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cairn {
+namespace cairn::chat {
 
 /// No marker of a set may be part of another one, except at its end: if both end at the same byte, the longer one is
 /// found. Takes linear time in the text, for a given set.
@@ -29,4 +29,4 @@ class MarkerMatcher {
   std::string held_;        // a proper prefix of some marker
 };
 
-}  // namespace cairn
+}  // namespace cairn::chat

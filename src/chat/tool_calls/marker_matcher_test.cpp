@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace cairn {
+namespace cairn::chat {
 namespace {
 
 TEST(MarkerMatcher, HoldsBackOnlyWhatMayBecomeAMarker) {
@@ -40,4 +40,4 @@ TEST(MarkerMatcher, HoldsBackOnlyWhatMayBecomeAMarker) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::chat

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "chat/tool_calls/characters.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 bool PartWriter::begin(std::string_view name, std::string_view id) {
   CAIRN_CHECK(!call_open_);
@@ -44,4 +44,4 @@ void PartWriter::add_text(PartKind kind, int32_t call, std::string_view text) {
     parts_->push_back({kind, std::string(text), call, {}, CallState::kWhole});
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -8,7 +8,7 @@
 #include "chat/output_parts.h"
 #include "chat/tool_calls/tool_schemas.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 class PartWriter {
  public:
@@ -50,4 +50,4 @@ class PartWriter {
   bool known_names_only_ = false;
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

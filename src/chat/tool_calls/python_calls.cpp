@@ -2,7 +2,7 @@
 
 #include "chat/tool_calls/characters.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 ToolCallParser::Step PythonCalls::push(char byte, PartWriter& parts) {
   switch (state_) {
@@ -90,4 +90,4 @@ void PythonCalls::cut_call(PartWriter& parts) {
 
 std::string PythonCalls::unsent(std::string_view) const { return writer_.unwritten(); }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

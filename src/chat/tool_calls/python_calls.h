@@ -7,7 +7,7 @@
 #include "chat/tool_calls/argument_writer.h"
 #include "chat/tool_calls/tool_call_parser.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 class PythonCalls final : public ToolCallParser {
  public:
@@ -34,4 +34,4 @@ class PythonCalls final : public ToolCallParser {
   ArgumentWriter writer_;
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -6,7 +6,7 @@
 
 #include "chat/output_parts.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 using nlohmann::ordered_json;
@@ -76,4 +76,4 @@ bool accepts(const ordered_json& schema, const ordered_json& value, size_t depth
 
 bool schema_accepts(const ordered_json& schema, const ordered_json& value) { return accepts(schema, value, 0); }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 /// Knows type, enum, const, required, properties, additionalProperties, items, anyOf, oneOf, allOf and nullable. Words
 /// that it does not know, `$ref` among them, are no reason to refuse. Nesting beyond kArgumentDepthMax is not looked
@@ -12,4 +12,4 @@ namespace cairn::tool_call {
 /// Source: JSON Schema, draft 2020-12, "Validation" and "Core".
 bool schema_accepts(const nlohmann::ordered_json& schema, const nlohmann::ordered_json& value);
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

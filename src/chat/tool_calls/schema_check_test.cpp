@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 using nlohmann::ordered_json;
@@ -55,4 +55,4 @@ TEST(SchemaCheck, RefusesWhatTheyDoNot) {
 }
 
 }  // namespace
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

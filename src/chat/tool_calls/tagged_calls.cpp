@@ -5,7 +5,7 @@
 
 #include "chat/tool_calls/characters.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 constexpr std::string_view kCdataOpen = "<![CDATA[";
@@ -335,4 +335,4 @@ std::string TaggedCalls::unsent(std::string_view since_part) const {
   return state_ == State::kJson ? json_.unwritten() : std::string(since_part);
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -13,7 +13,7 @@
 #include "chat/tool_calls/tool_call_parser.h"
 #include "chat/tool_calls/tool_schemas.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 /// Tracks whether JSON, as it comes, is within a string.
 class JsonString {
@@ -120,4 +120,4 @@ class TaggedCalls final : public ToolCallParser {
   ArgumentWriter json_;
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

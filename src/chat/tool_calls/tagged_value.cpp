@@ -7,7 +7,7 @@
 #include "chat/tool_calls/argument_writer.h"
 #include "chat/tool_calls/characters.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 // Whether a value, in JSON or in Python's syntax, may begin with this byte.
@@ -90,4 +90,4 @@ void TaggedValue::end(std::string& out) {
   out += '"';
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -8,7 +8,7 @@
 
 #include "chat/tool_calls/part_writer.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 class ToolCallParser {
  public:
@@ -38,4 +38,4 @@ class ToolCallParser {
   size_t unread_ = 0;
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

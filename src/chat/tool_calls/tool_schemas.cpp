@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 using nlohmann::ordered_json;
@@ -76,4 +76,4 @@ ValueKind ToolSchemas::kind(std::string_view function, std::string_view paramete
   return found == parameters->second.end() ? ValueKind::kUnknown : found->second;
 }
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 enum class ValueKind : uint8_t {
   kString,
@@ -30,4 +30,4 @@ class ToolSchemas {
   std::map<std::string, std::map<std::string, ValueKind, std::less<>>, std::less<>> functions_;
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace {
 
 using nlohmann::ordered_json;
@@ -46,4 +46,4 @@ TEST(ToolSchemas, AcceptsToolsOfAnyShape) {
 }
 
 }  // namespace
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

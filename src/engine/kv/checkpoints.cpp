@@ -5,11 +5,11 @@
 
 #include "kernels/kv.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 // Positions of control tokens that end a message.
-std::vector<int32_t> message_ends(std::span<const TokenId> prompt, const Tokenizer& tokenizer) {
+std::vector<int32_t> message_ends(std::span<const TokenId> prompt, const tokenizer::Tokenizer& tokenizer) {
   std::vector<int32_t> ends;
   int32_t text = 0;
   for (int32_t at = 0; at < static_cast<int32_t>(prompt.size()); ++at) {
@@ -26,13 +26,13 @@ std::vector<int32_t> message_ends(std::span<const TokenId> prompt, const Tokeniz
 
 }  // namespace
 
-std::vector<int32_t> checkpoint_positions(std::span<const TokenId> prompt, const Tokenizer& tokenizer) {
+std::vector<int32_t> checkpoint_positions(std::span<const TokenId> prompt, const tokenizer::Tokenizer& tokenizer) {
   const auto tokens = static_cast<int32_t>(prompt.size());
   std::vector<int32_t> ends = message_ends(prompt, tokenizer);
   if (ends.empty()) ends.push_back(tokens - 1);
   std::vector<int32_t> wanted;
   const auto add = [&](int32_t position) {
-    position = position / kPageTokens * kPageTokens;
+    position = position / kernels::kPageTokens * kernels::kPageTokens;
     const auto near = [&](int32_t other) { return std::abs(other - position) < kCheckpointDistanceMin; };
     if (position >= kCheckpointDistanceMin && std::ranges::none_of(wanted, near)) wanted.push_back(position);
   };
@@ -48,4 +48,4 @@ std::vector<int32_t> checkpoint_positions(std::span<const TokenId> prompt, const
   return wanted;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -15,7 +15,7 @@
 #include "base/ids.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// A control token ends a message if so many tokens before it are text.
 inline constexpr int32_t kMessageTokensMin = 8;
@@ -27,6 +27,6 @@ inline constexpr int32_t kSpacedCheckpointsMax = 8;
 
 /// Positions in the prompt, ascending multiples of kPageTokens. They depend on the prompt alone; prompts with the same
 /// beginning mostly have the same ones in it.
-std::vector<int32_t> checkpoint_positions(std::span<const TokenId> prompt, const Tokenizer& tokenizer);
+std::vector<int32_t> checkpoint_positions(std::span<const TokenId> prompt, const tokenizer::Tokenizer& tokenizer);
 
-}  // namespace cairn
+}  // namespace cairn::engine

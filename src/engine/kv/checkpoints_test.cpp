@@ -7,7 +7,7 @@
 #include "base/testing/test_data.h"
 #include "engine/testing/engine_fixture.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 /// Positions in a conversation of ChatML messages, each of about `tokens` tokens of text.
@@ -63,4 +63,4 @@ TEST_F(Checkpoints, LongPromptsHaveSomeBetweenMessagesAtPlacesThatLongerPromptsS
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "engine/kv/kv_manager.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 using std::chrono::steady_clock;
@@ -20,7 +20,7 @@ constexpr double kLoadStartNs = 3e6;
 
 }  // namespace
 
-Result<void> KvManager::use_disk(std::shared_ptr<disk::DiskTier> tier) {
+Result<void> KvManager::use_disk(std::shared_ptr<cache::disk::DiskTier> tier) {
   if (!prefix_cache_enabled_) return {};
   CAIRN_TRY_VOID(prefix_cache_.use_disk(*tier));
   slots_ = std::make_unique<Slots>(tier, sequences_max_);
@@ -37,8 +37,8 @@ bool KvManager::is_done(Sequence& sequence) noexcept {
   // end() hands over the rest at once.
   int64_t rest = 0;
   for (int32_t group = 0; group < pool_.groups(); ++group) {
-    const KvGroup& of = pool_.layout().groups[static_cast<size_t>(group)];
-    rest += disk_->bytes_of(group) * (of.kind == KvKind::kWindow ? pages_for(of.window) + 1 : 1);
+    const cache::KvGroup& of = pool_.layout().groups[static_cast<size_t>(group)];
+    rest += disk_->bytes_of(group) * (of.kind == cache::KvKind::kWindow ? cache::pages_for(of.window) + 1 : 1);
   }
   return disk_->worker().has_room(rest);
 }
@@ -60,7 +60,7 @@ void KvManager::end(Sequence& sequence, Finish& finish) noexcept {
   const int32_t computed = sequence.memory().computed;
   finish.slot = keep_conversation(sequence, finish.reason);
   if (uses_prefix_cache(sequence)) {
-    const int32_t kept = std::min(computed / kPageTokens * kPageTokens, sequence.prompt_tokens());
+    const int32_t kept = std::min(computed / kernels::kPageTokens * kernels::kPageTokens, sequence.prompt_tokens());
     finish.usage.cache_write_tokens = std::max(0, kept - sequence.statistics().cached_tokens());
   }
   release(sequence);
@@ -71,7 +71,7 @@ void KvManager::end(Sequence& sequence, Finish& finish) noexcept {
   if (caching.slot_action() == SlotAction::kErase) prefix_cache_.erase(caching.root(), tokens);
 }
 
-void KvManager::set_cost(RebuildCost cost) {
+void KvManager::set_cost(cache::RebuildCost cost) {
   cost_ = cost;
   prefix_cache_.set_cost(cost);
 }
@@ -81,7 +81,7 @@ double KvManager::compute_ns(int32_t from, int32_t to) const {
   return cost_ ? count * cost_->token_ns + count * (from + to) / 2 * cost_->position_ns : 0;
 }
 
-bool KvManager::pays(const disk::DiskMatch& match, int32_t from) const {
+bool KvManager::pays(const cache::disk::DiskMatch& match, int32_t from) const {
   if (!cost_) return true;
   const double load_ns = kLoadStartNs + static_cast<double>(match.bytes) / disk_->read_rate() * 1e9;
   return load_ns < kDiskTimeShare * compute_ns(from, match.tokens);
@@ -104,7 +104,7 @@ DiskLookup KvManager::begin_load(Sequence& sequence, const Sequences& running) n
   const SlotAction action = sequence.caching().slot_action();
   if (action != SlotAction::kNone && action != SlotAction::kRestore) return {};
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
-  disk::DiskMatch match = prefix_cache_.find_on_disk(memory.cursor, sequence.tokens(), tokens - 1);
+  cache::disk::DiskMatch match = prefix_cache_.find_on_disk(memory.cursor, sequence.tokens(), tokens - 1);
   const int32_t gain = match.tokens - memory.computed;
   std::string_view miss = match.tokens_with_pages > match.tokens
                               ? "the next pages are there, but no window or state to go on from behind them"
@@ -153,14 +153,14 @@ void KvManager::take_loaded(const Sequences& running, int64_t now_ns) {
   if (disk_ == nullptr) return;
   const bool alone =
       std::ranges::all_of(running, [](const auto& sequence) { return sequence->memory().disk.load != nullptr; });
-  int64_t bytes_left = alone ? disk::kStagingBytes : kDiskStepBytes;
+  int64_t bytes_left = alone ? cache::disk::kStagingBytes : kDiskStepBytes;
   for (const std::unique_ptr<Sequence>& sequence : running) {
     SequenceMemory& memory = sequence->memory();
     if (memory.disk.load == nullptr) continue;
-    disk::DiskLoad& load = *memory.disk.load;
+    cache::disk::DiskLoad& load = *memory.disk.load;
     if (memory.disk.begun_ns == 0) memory.disk.begun_ns = memory.disk.progress_ns = now_ns;
     while (bytes_left > 0) {
-      const std::optional<disk::LoadedPage> page = disk_->worker().take(load);
+      const std::optional<cache::disk::LoadedPage> page = disk_->worker().take(load);
       if (!page) break;
       const std::vector<PageId>& places = memory.table.groups[static_cast<size_t>(page->group)];
       pool_.write(page->group, page->bytes.data(), places.at(static_cast<size_t>(page->place)));
@@ -204,7 +204,8 @@ void KvManager::finish_load(Sequence& sequence, int64_t now_ns) {
 void KvManager::save(Sequence& sequence) noexcept try {
   SequenceMemory& memory = sequence.memory();
   if (disk_ == nullptr || !memory.cursor.keeps_on_disk) return;
-  const int32_t end = std::min(memory.cursor.tokens, sequence.prompt_tokens() / kPageTokens * kPageTokens);
+  const int32_t end =
+      std::min(memory.cursor.tokens, sequence.prompt_tokens() / kernels::kPageTokens * kernels::kPageTokens);
   if (memory.disk.saved < end) memory.disk.saved = prefix_cache_.save(memory.cursor, memory.disk.saved, end);
   const std::vector<int32_t>& boundaries = memory.disk.boundaries;
   for (size_t& next = memory.disk.next_boundary; next < boundaries.size(); ++next) {
@@ -237,4 +238,4 @@ void KvManager::flush() noexcept try {
   log_info("not all that is cached was written to the disk: {}", exception.what());
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -7,48 +7,49 @@
 #include "engine/kv/checkpoints.h"
 #include "engine/request_validation.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
-bool holds(const KvLayout& layout, KvKind kind) {
-  return std::ranges::any_of(layout.groups, [=](const KvGroup& group) { return group.kind == kind; });
+bool holds(const cache::KvLayout& layout, cache::KvKind kind) {
+  return std::ranges::any_of(layout.groups, [=](const cache::KvGroup& group) { return group.kind == kind; });
 }
 
 }  // namespace
 
-KvManager::KvManager(PagePool&& pool, const EngineOptions& options, int32_t sequences_max, EngineCounters& counters)
+KvManager::KvManager(cache::PagePool&& pool, const EngineOptions& options, int32_t sequences_max,
+                     EngineCounters& counters)
     : pool_(std::move(pool)),
       prefix_cache_(pool_),
       prefix_cache_enabled_(options.prefix_cache),
       sequences_max_(sequences_max),
-      has_state_(holds(pool_.layout(), KvKind::kState)),
+      has_state_(holds(pool_.layout(), cache::KvKind::kState)),
       prefill_chunk_max_(options.prefill_chunk_max),
       counters_(counters),
-      has_window_(holds(pool_.layout(), KvKind::kWindow)) {
+      has_window_(holds(pool_.layout(), cache::KvKind::kWindow)) {
   page_keys_.reserve(static_cast<size_t>(sequences_max));
   count_pages();
 }
 
 Result<void> KvManager::use_host_tier(int64_t bytes) {
-  CAIRN_TRY(prefix_cache_, PrefixCache::create(pool_, bytes));
+  CAIRN_TRY(prefix_cache_, cache::PrefixCache::create(pool_, bytes));
   return {};
 }
 
 // Pages of the group that the sequence's known tokens still need, besides those that it has.
 int32_t KvManager::pages_to_come(const Sequence& sequence, int32_t group) const {
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
-  const PageTable& table = sequence.memory().table;
+  const cache::PageTable& table = sequence.memory().table;
   const auto have =
       std::ranges::count_if(table.groups[static_cast<size_t>(group)], [](PageId page) { return page != kNoPage; });
   const int32_t at_once = pages_needed(pool_.layout().groups[static_cast<size_t>(group)], tokens, prefill_chunk_max_);
   return std::min(pool_.missing(table, group, tokens), std::max(0, at_once - static_cast<int32_t>(have)));
 }
 
-void KvManager::plan_checkpoints(Sequence& sequence, const Tokenizer& tokenizer) const {
+void KvManager::plan_checkpoints(Sequence& sequence, const tokenizer::Tokenizer& tokenizer) const {
   SequenceMemory& memory = sequence.memory();
   if (disk_ != nullptr) {
     SequenceCaching& caching = sequence.caching();
-    caching.set_disk_owner(disk::DiskTier::owner(disk_->worker().store(), caching.tenant()),
+    caching.set_disk_owner(cache::disk::DiskTier::owner(disk_->worker().store(), caching.tenant()),
                            sequence.prompt_tokens() >= disk_->policy().prompt_min);
     memory.cursor = caching.root();
   }
@@ -56,9 +57,9 @@ void KvManager::plan_checkpoints(Sequence& sequence, const Tokenizer& tokenizer)
   const std::vector<int32_t> positions = checkpoint_positions(sequence.tokens(), tokenizer);
   if (disk_ != nullptr) memory.disk.boundaries = positions;
   if (!has_state_) return;
-  PrefixCursor cursor = sequence.caching().root();
+  cache::PrefixCursor cursor = sequence.caching().root();
   for (const int32_t tokens : positions) {
-    cursor.key = PrefixCache::key_at(cursor, sequence.tokens(), tokens);
+    cursor.key = cache::PrefixCache::key_at(cursor, sequence.tokens(), tokens);
     cursor.tokens = tokens;
     memory.checkpoints.push_back({tokens, cursor.key});
   }
@@ -67,13 +68,13 @@ void KvManager::plan_checkpoints(Sequence& sequence, const Tokenizer& tokenizer)
 bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
   SequenceMemory& memory = sequence.memory();
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
-  PrefixHit hit;
+  cache::PrefixHit hit;
   if (uses_prefix_cache(sequence))
     hit = prefix_cache_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
   // The headroom is a page for each running sequence, as these grow by a page now and then.
   const auto headroom = static_cast<int32_t>(running.size());
   for (int32_t group = 0; group < pool_.groups(); ++group) {
-    const bool grows = pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState;
+    const bool grows = pool_.layout().groups[static_cast<size_t>(group)].kind != cache::KvKind::kState;
     const int32_t needed = pages_to_come(sequence, group);
     int32_t promised = grows ? headroom : 0;
     for (const std::unique_ptr<Sequence>& other : running) promised += pages_to_come(*other, group);
@@ -102,7 +103,7 @@ void KvManager::extend_prefix_hits(const Sequences& running) {
         memory.computed != memory.cursor.tokens)
       continue;
     const auto tokens = static_cast<int32_t>(sequence->tokens().size());
-    const PrefixHit hit = prefix_cache_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
+    const cache::PrefixHit hit = prefix_cache_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
     if (hit.tokens <= memory.computed) continue;
     counters_.cached_tokens += hit.tokens - memory.computed;
     sequence->statistics().found_in_cache(hit.tokens - memory.computed);
@@ -128,7 +129,7 @@ std::span<const uint64_t> KvManager::page_keys(const Sequences& running, std::sp
 }
 
 bool KvManager::reserve(Sequence& sequence, int32_t tokens) {
-  PageTable& table = sequence.memory().table;
+  cache::PageTable& table = sequence.memory().table;
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const int32_t missing = pool_.missing(table, group, tokens);
     if (missing > pool_.pages_free(group) && !prefix_cache_.make_room(group, missing)) return false;
@@ -141,7 +142,7 @@ int32_t KvManager::reserve_drafts(Sequence& sequence, int32_t wanted) {
   const int32_t next = sequence.memory().computed + 1;
   // The answer needs these pages a few tokens later in any case, so cached pages may be evicted for them.
   if (reserve(sequence, next + wanted)) return wanted;
-  const int32_t left = std::min(wanted, pages_for(next) * kPageTokens - next);
+  const int32_t left = std::min(wanted, cache::pages_for(next) * kernels::kPageTokens - next);
   return extend(sequence, next + left) ? left : 0;
 }
 
@@ -170,7 +171,7 @@ void KvManager::keep(std::span<const ScheduledTokens> scheduled, const Sequences
 
 void KvManager::drop_states(SequenceMemory& memory) {
   for (int32_t group = 0; group < pool_.groups(); ++group) {
-    if (pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState) continue;
+    if (pool_.layout().groups[static_cast<size_t>(group)].kind != cache::KvKind::kState) continue;
     std::vector<PageId>& slots = memory.table.groups[static_cast<size_t>(group)];
     for (const PageId slot : slots) pool_.release(group, slot);
     slots.clear();
@@ -201,7 +202,7 @@ void KvManager::count_pages() {
     const int32_t total = pool_.pages_total(group);
     const int32_t free = pool_.pages_free(group);
     const int32_t cached = prefix_cache_.pages_evictable(group);
-    if (pool_.layout().groups[static_cast<size_t>(group)].kind == KvKind::kState) {
+    if (pool_.layout().groups[static_cast<size_t>(group)].kind == cache::KvKind::kState) {
       counters_.states_total = total;
       counters_.states_free = free;
       counters_.states_cached = cached;
@@ -215,4 +216,4 @@ void KvManager::count_pages() {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -21,7 +21,7 @@
 #include "engine/sequence/sequence.h"
 #include "engine/slots.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Pages are loaded if that is expected to take less than this share of the time of computing them.
 inline constexpr double kDiskTimeShare = 0.8;
@@ -40,26 +40,26 @@ class KvManager {
  public:
   /// Serves at most `sequences_max` running sequences. Counts cached tokens and pages in `counters`, which outlive
   /// this.
-  KvManager(PagePool&& pool, const EngineOptions& options, int32_t sequences_max, EngineCounters& counters);
+  KvManager(cache::PagePool&& pool, const EngineOptions& options, int32_t sequences_max, EngineCounters& counters);
 
   /// Evicted pages are kept in `bytes` of host memory. Call before the first sequence. Error: kOutOfMemory.
   Result<void> use_host_tier(int64_t bytes);
 
   /// Pages outlive the process in `tier`. Call after use_host_tier, before the first sequence. Error: kOutOfMemory.
-  Result<void> use_disk(std::shared_ptr<disk::DiskTier> tier);
-  const disk::DiskTier* disk() const { return disk_.get(); }
+  Result<void> use_disk(std::shared_ptr<cache::disk::DiskTier> tier);
+  const cache::disk::DiskTier* disk() const { return disk_.get(); }
   /// Null without a disk tier. Thread-safe.
   Slots* slots() { return slots_.get(); }
 
-  const PagePool& pool() const { return pool_; }
-  PrefixCache& prefix_cache() { return prefix_cache_; }
+  const cache::PagePool& pool() const { return pool_; }
+  cache::PrefixCache& prefix_cache() { return prefix_cache_; }
   const PrefixReports& reports() const { return reports_; }
   /// Whether some layers are recurrent.
   bool has_state() const { return has_state_; }
 
   // -- Before a sequence runs.
   /// Sets the checkpoints of a new sequence, if the model has recurrent states and its pages are cached.
-  void plan_checkpoints(Sequence& sequence, const Tokenizer& tokenizer) const;
+  void plan_checkpoints(Sequence& sequence, const tokenizer::Tokenizer& tokenizer) const;
   /// Gives the sequence what the cache has of it, and checks whether the rest would find pages beside those that
   /// `running` will take. If not, false, and the sequence has no pages.
   bool try_admit(Sequence& sequence, const Sequences& running);
@@ -69,7 +69,7 @@ class KvManager {
   void take_loaded(const Sequences& running, int64_t now_ns);
   /// Writes what is cached, within kFlushMax. Nothing runs any more.
   void flush() noexcept;
-  void set_cost(RebuildCost cost);
+  void set_cost(cache::RebuildCost cost);
   /// Whether all pages that a sequence with a slot action is about have come, or have been handed over.
   bool is_done(Sequence& sequence) noexcept;
 
@@ -107,7 +107,7 @@ class KvManager {
  private:
   int32_t pages_to_come(const Sequence& sequence, int32_t group) const;
   DiskLookup begin_load(Sequence& sequence, const Sequences& running) noexcept;
-  bool pays(const disk::DiskMatch& match, int32_t from) const;
+  bool pays(const cache::disk::DiskMatch& match, int32_t from) const;
   double compute_ns(int32_t from, int32_t to) const;
   bool others_load(const Sequence& sequence, const Sequences& running) const;
   void finish_load(Sequence& sequence, int64_t now_ns);
@@ -117,19 +117,19 @@ class KvManager {
   // Sequences that embed bypass the cache, because it does not hold hidden rows.
   bool uses_prefix_cache(const Sequence& sequence) const { return prefix_cache_enabled_ && !sequence.embeds(); }
 
-  PagePool pool_;
-  PrefixCache prefix_cache_;
+  cache::PagePool pool_;
+  cache::PrefixCache prefix_cache_;
   PrefixReports reports_;
   const bool prefix_cache_enabled_;
   const int32_t sequences_max_;
   const bool has_state_;
   const int32_t prefill_chunk_max_;
   EngineCounters& counters_;
-  std::shared_ptr<disk::DiskTier> disk_;
+  std::shared_ptr<cache::disk::DiskTier> disk_;
   std::unique_ptr<Slots> slots_;  // null without disk_
   const bool has_window_;
-  std::optional<RebuildCost> cost_;  // none: unknown
-  std::vector<uint64_t> page_keys_;  // see page_keys()
+  std::optional<cache::RebuildCost> cost_;  // none: unknown
+  std::vector<uint64_t> page_keys_;         // see page_keys()
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -7,9 +7,9 @@
 
 #include "base/log.h"
 
-namespace cairn {
+namespace cairn::engine {
 
-void PrefixReports::add(const Sequence& sequence, const PrefixHit& hit, const DiskLookup& disk) noexcept try {
+void PrefixReports::add(const Sequence& sequence, const cache::PrefixHit& hit, const DiskLookup& disk) noexcept try {
   PrefixReport report;
   report.id = sequence.request_id();
   report.prompt_tokens = sequence.prompt_tokens();
@@ -48,4 +48,4 @@ Result<PrefixReport> PrefixReports::find(std::string_view id, const Party& asker
                  kPrefixReportsMax);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -13,7 +13,7 @@
 #include "engine/party.h"
 #include "engine/sequence/sequence.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// What the disk tier has of a prompt beyond what memory has.
 struct DiskLookup {
@@ -26,7 +26,7 @@ class PrefixReports {
  public:
   PrefixReports() { reports_.reserve(kPrefixReportsMax); }
   /// Adds a report; if there is no memory for it, none is added.
-  void add(const Sequence& sequence, const PrefixHit& hit, const DiskLookup& disk) noexcept;
+  void add(const Sequence& sequence, const cache::PrefixHit& hit, const DiskLookup& disk) noexcept;
   /// Errors: see Engine::prefix_report.
   Result<PrefixReport> find(std::string_view id, const Party& asker) const;
 
@@ -36,4 +36,4 @@ class PrefixReports {
   size_t next_ = 0;  // index of the report that is overwritten next, once there are kPrefixReportsMax
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-namespace cairn {
+namespace cairn::engine {
 
 bool EventChannel::publish(Events&& step) noexcept {
   if (step.finished) {
@@ -113,4 +113,4 @@ void UnnotifiedChannels::push(std::shared_ptr<EventChannel> channel) {
   first_ = std::move(channel);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -14,7 +14,7 @@
 
 #include "engine/event.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Maximum token events that wait for the client; a step adds a few at most.
 inline constexpr size_t kPendingTokensMax = 256;
@@ -88,4 +88,4 @@ class UnnotifiedChannels {
   std::shared_ptr<EventChannel> first_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

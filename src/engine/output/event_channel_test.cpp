@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 Events token(int32_t id) {
@@ -141,4 +141,4 @@ TEST(EventChannel, WaitWakesForEveryEventAndLosesNone) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

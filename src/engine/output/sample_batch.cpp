@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::engine {
 
-const SampleResult* SampleBatch::of(int64_t row) const {
-  const auto at = std::ranges::lower_bound(samples_, row, {}, &SampleRequest::row);
+const kernels::SampleResult* SampleBatch::of(int64_t row) const {
+  const auto at = std::ranges::lower_bound(samples_, row, {}, &kernels::SampleRequest::row);
   return at == samples_.end() || at->row != row ? nullptr : &sampled_[static_cast<size_t>(at - samples_.begin())];
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

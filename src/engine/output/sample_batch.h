@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "model/runner.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Thread: the engine's.
 class SampleBatch {
@@ -25,23 +25,23 @@ class SampleBatch {
     allowed_.clear();
   }
   /// Adds a sample of a row after those added before. Its changes of logits are in changes() already.
-  void add(const SampleRequest& request) { samples_.push_back(request); }
-  std::vector<LogitChange>& changes() { return changes_; }
+  void add(const kernels::SampleRequest& request) { samples_.push_back(request); }
+  std::vector<kernels::LogitChange>& changes() { return changes_; }
   /// The row's sample is one of these tokens. `words` outlive run().
   void allow(int32_t row, std::span<const uint64_t> words) { allowed_.push_back({row, words}); }
   /// Takes the samples. Errors: those of Runner::sample.
-  Result<void> run(Runner& runner) {
+  Result<void> run(model::Runner& runner) {
     sampled_.resize(samples_.size());
     return runner.sample(samples_, changes_, allowed_, sampled_);
   }
   /// The sample of a row; null if there is none.
-  const SampleResult* of(int64_t row) const;
+  const kernels::SampleResult* of(int64_t row) const;
 
  private:
-  std::vector<SampleRequest> samples_;
-  std::vector<LogitChange> changes_;
-  std::vector<AllowedTokens> allowed_;
-  std::vector<SampleResult> sampled_;
+  std::vector<kernels::SampleRequest> samples_;
+  std::vector<kernels::LogitChange> changes_;
+  std::vector<kernels::AllowedTokens> allowed_;
+  std::vector<kernels::SampleResult> sampled_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

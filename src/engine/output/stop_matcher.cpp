@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace cairn {
+namespace cairn::engine {
 
 StopMatcher::StopMatcher(std::span<const std::string> stops) {
   patterns_.reserve(stops.size());
@@ -73,4 +73,4 @@ size_t IndentMatcher::push(std::string_view text) {
 
 std::string StopMatcher::take_held() { return std::exchange(held_, {}); }
 
-}  // namespace cairn
+}  // namespace cairn::engine

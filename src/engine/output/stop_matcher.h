@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cairn {
+namespace cairn::engine {
 
 /// The text let through and the stop string found do not depend on how the text is cut into parts. The first stop
 /// string to be complete wins; of two complete at the same character, the longer.
@@ -54,4 +54,4 @@ class IndentMatcher {
   bool line_ended_ = false;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 struct Outcome {
@@ -128,4 +128,4 @@ TEST(IndentMatcher, FindsTheFirstLineThatIsIndentedLessHoweverTheTextIsCut) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

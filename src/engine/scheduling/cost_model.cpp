@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 // Standard deviation of a step's time around the model, as a share of that time: what an otherwise idle machine shows.
@@ -223,4 +223,4 @@ void CostModel::fill_unknown() {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

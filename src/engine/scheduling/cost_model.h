@@ -10,7 +10,7 @@
 #include <array>
 #include <cstdint>
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Sum over `rows` rows of the positions before each, the first row at `position`.
 constexpr int64_t attended_by(int64_t position, int64_t rows) { return rows * position + rows * (rows - 1) / 2; }
@@ -66,4 +66,4 @@ class CostModel {
   int surprises_ = 0;  // consecutive observations far from the prediction
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

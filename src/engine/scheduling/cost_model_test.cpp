@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 constexpr double kMs = 1e6;
@@ -247,4 +247,4 @@ TEST(CostModel, LearnsALastingChangeOfSpeedWithinSixSteps) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace cairn {
+namespace cairn::engine {
 
 const Holdings::Level::Entry* Holdings::Level::find(uint64_t who, uint64_t among) const {
   const auto found =
@@ -91,4 +91,4 @@ void Holdings::settle() {
   tenants_.settle();
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

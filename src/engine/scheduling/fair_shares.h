@@ -31,7 +31,7 @@
 
 #include "engine/party.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// What a party has: first its client's total, then its tenant's. The smallest goes first.
 struct Held {
@@ -90,4 +90,4 @@ class Holdings {
   Level tenants_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 const Party kA = party_of("a", "");
@@ -73,4 +73,4 @@ TEST(Holdings, APartyThatComesBackStartsWithTheSmallestAmount) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

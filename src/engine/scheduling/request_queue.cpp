@@ -6,7 +6,7 @@
 
 #include "engine/scheduling/fair_shares.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 Result<std::unique_ptr<Submission>> RequestQueue::push(std::unique_ptr<Submission> submission) {
   std::unique_ptr<Submission> displaced;
@@ -147,4 +147,4 @@ Events end_in_queue(const Submission& submission, FinishReason reason, Error err
   return events;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -20,7 +20,7 @@
 #include "engine/request.h"
 #include "engine/scheduling/tenants.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// A request that has been checked.
 struct Submission {
@@ -94,4 +94,4 @@ const Error& displaced_error();
 /// The finish of a request that left the queue without having run.
 Events end_in_queue(const Submission& submission, FinishReason reason, Error error);
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -7,7 +7,7 @@
 
 #include "engine/scheduling/fair_shares.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 std::unique_ptr<Submission> submission(const std::string& client, const std::string& id, const std::string& tenant = "",
@@ -109,4 +109,4 @@ TEST(Tenants, ATenantHasALimitAndAClientHasOneForAllItsTenants) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 bool wants_prompt_rows(const ScheduleInput& demand) { return !demand.decode && !demand.deferred; }
@@ -157,4 +157,4 @@ void Scheduler::add_prompts(std::span<const ScheduleInput> demands, const CostMo
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -21,7 +21,7 @@
 #include "engine/scheduling/fair_shares.h"
 #include "engine/scheduling/stride.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// What one running sequence could use of a step.
 struct ScheduleInput {
@@ -118,4 +118,4 @@ class Scheduler {
   bool time_was_up_ = false;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

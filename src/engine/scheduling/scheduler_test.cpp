@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 constexpr double kMillisecond = 1e6;
@@ -365,4 +365,4 @@ TEST(Scheduler, APromptFinishesDespiteAConstantStreamOfNewClients) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

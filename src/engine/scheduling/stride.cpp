@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace cairn {
+namespace cairn::engine {
 
 void Stride::set_wanting(const Classes& wanting) {
   // Smallest pass of the classes that wanted something before and still do.
@@ -37,4 +37,4 @@ Priority Stride::take_one(const Classes& wanting) {
   return static_cast<Priority>(priority);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -7,7 +7,7 @@
 
 #include "engine/party.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Weights for prompt rows and for admissions, while both classes want some.
 inline constexpr std::array<int32_t, kPriorities> kPriorityWeights = {4, 1};
@@ -29,4 +29,4 @@ class Stride {
   Classes wanting_{};
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

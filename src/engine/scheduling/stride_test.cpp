@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 TEST(Stride, ClassesShareByWeight) {
@@ -19,4 +19,4 @@ TEST(Stride, ClassesShareByWeight) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

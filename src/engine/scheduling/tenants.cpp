@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace cairn {
+namespace cairn::engine {
 
 TenantTicket& TenantTicket::operator=(TenantTicket&& other) noexcept {
   if (this == &other) return *this;
@@ -47,4 +47,4 @@ Result<TenantTicket> Tenants::admit(const std::string& client, const std::string
   return ticket;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

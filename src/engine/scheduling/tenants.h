@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 class Tenants;
 
@@ -52,4 +52,4 @@ class Tenants {
   std::shared_ptr<TenantTicket::Counts> counts_ = std::make_shared<TenantTicket::Counts>();
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

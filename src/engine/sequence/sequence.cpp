@@ -5,10 +5,10 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::engine {
 
-Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& tokenizer, int32_t vocabulary,
-                   size_t kv_groups, int32_t drafts_max, SamplerScratch& scratch)
+Sequence::Sequence(SequenceId id, Submission&& submission, const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
+                   size_t kv_groups, int32_t drafts_max, sampling::SamplerScratch& scratch)
     : id_(id),
       request_id_(std::move(submission.request.id)),
       party_(submission.party),
@@ -31,7 +31,8 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
   if (submission.request.embed) embedding_.emplace(*submission.request.embed);
   tokens_.reserve(static_cast<size_t>(tokens_max_));
   memory_.table.groups.resize(kv_groups);
-  for (std::vector<PageId>& group : memory_.table.groups) group.reserve(static_cast<size_t>(pages_for(tokens_max_)));
+  for (std::vector<PageId>& group : memory_.table.groups)
+    group.reserve(static_cast<size_t>(cache::pages_for(tokens_max_)));
   memory_.cursor = caching_.root();
 }
 
@@ -72,7 +73,7 @@ void Sequence::publish(Events&& events, UnnotifiedChannels& unnotified) {
   unnotified.publish(channel_, std::move(events));
 }
 
-bool Sequence::add_token(Sampled&& sampled, Events& events) {
+bool Sequence::add_token(sampling::Sampled&& sampled, Events& events) {
   CAIRN_DCHECK(memory_.computed == static_cast<int32_t>(tokens_.size()));
   if (sampled.token == kNoToken) {
     fail(sampling_.failure(memory_.computed), events);
@@ -94,7 +95,7 @@ void Sequence::fail(Error error, Events& events) const {
   events.finish.error = std::move(error);
 }
 
-void Sequence::add_event(Sampled&& sampled, Events& events) {
+void Sequence::add_event(sampling::Sampled&& sampled, Events& events) {
   tokens_.push_back(sampled.token);
   TokenEvent& event = events.tokens.emplace_back();
   event.token = sampled.token;
@@ -117,4 +118,4 @@ void Sequence::add_event(Sampled&& sampled, Events& events) {
   events.finish.context_full = !rule.end && !late && fills_context_ && events.finish.reason == FinishReason::kLength;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

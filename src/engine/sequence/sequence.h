@@ -40,14 +40,14 @@
 #include "sampling/sampler.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Thread: the engine's.
 class Sequence {
  public:
   /// Allocates everything that decoding needs. `scratch` and `tokenizer` outlive this.
-  Sequence(SequenceId id, Submission&& submission, const Tokenizer& tokenizer, int32_t vocabulary, size_t kv_groups,
-           int32_t drafts_max, SamplerScratch& scratch);
+  Sequence(SequenceId id, Submission&& submission, const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
+           size_t kv_groups, int32_t drafts_max, sampling::SamplerScratch& scratch);
 
   SequenceId id() const { return id_; }
   const std::string& request_id() const { return request_id_; }
@@ -90,14 +90,14 @@ class Sequence {
   /// What the client is told of the prompt, if it asked and the answer has not begun; else nothing.
   std::optional<PrefillProgress> prefill(int64_t now_ns) const;
   /// Adds the token's events. True when the answer has ended.
-  bool add_token(Sampled&& sampled, Events& events);
+  bool add_token(sampling::Sampled&& sampled, Events& events);
   /// The events of an end that did not come from the answer itself. Text held back is dropped.
   Events end(FinishReason reason, Error error) const;
   void publish(Events&& events, UnnotifiedChannels& unnotified);
 
  private:
   void fail(Error error, Events& events) const;
-  void add_event(Sampled&& sampled, Events& events);
+  void add_event(sampling::Sampled&& sampled, Events& events);
   Finish finish(FinishReason reason) const;
   Finish finish_with_rest(FinishReason reason);
 
@@ -126,4 +126,4 @@ class Sequence {
 /// Running sequences are in order of admission; a finished one is null until its iteration ends.
 using Sequences = std::vector<std::unique_ptr<Sequence>>;
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::engine {
 
 SequenceDrafts::SequenceDrafts(bool allowed, int32_t drafts_max, bool constrained)
     : allowed_(allowed), speculates_(allowed && drafts_max > 0) {
@@ -26,4 +26,4 @@ void SequenceDrafts::observe(int32_t proposed, int32_t accepted) {
   (are_expected_ ? expected_length_ : proposed_length_).observe(proposed, accepted);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

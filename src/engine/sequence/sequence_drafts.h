@@ -8,7 +8,7 @@
 #include "base/ids.h"
 #include "engine/speculation/drafter.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Maximum number of tokens that a constraint expects and that are drafted in one step: other streams wait for them.
 inline constexpr int32_t kExpectedDraftsMax = 8;
@@ -47,4 +47,4 @@ class SequenceDrafts {
   DraftLengthController expected_length_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

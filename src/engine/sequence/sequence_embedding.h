@@ -8,7 +8,7 @@
 #include "model/pooling.h"
 #include "model/runner.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Thread: the engine's.
 class SequenceEmbedding {
@@ -16,16 +16,16 @@ class SequenceEmbedding {
   explicit SequenceEmbedding(const EmbeddingOptions& options);
 
   /// Which hidden rows a step must keep, depending on whether its rows reach the end of the text.
-  LogitsWanted wanted(bool to_the_end) const;
+  model::LogitsWanted wanted(bool to_the_end) const;
   /// Takes the hidden rows of the next tokens; `at_begin`: of the text's first, also after a preemption.
-  void add(std::span<const float> rows, bool at_begin, const Runner& runner);
+  void add(std::span<const float> rows, bool at_begin, const model::Runner& runner);
   /// The result, once the rows of the whole text were added.
-  std::vector<float> vector(const Runner& runner) const;
+  std::vector<float> vector(const model::Runner& runner) const;
 
  private:
-  bool ranks_;       // the result is the score of the last row
-  Pooling pooling_;  // not kRank
-  PoolingAccumulator pooled_;
+  bool ranks_;              // the result is the score of the last row
+  model::Pooling pooling_;  // not kRank
+  model::PoolingAccumulator pooled_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

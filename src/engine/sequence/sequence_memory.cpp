@@ -2,7 +2,7 @@
 
 #include "base/hash.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 SequenceCaching::SequenceCaching(const GenerateRequest& request)
     : salt_(request.salt),
@@ -17,11 +17,11 @@ void SequenceCaching::set_disk_owner(uint64_t owner, bool is_long_enough) {
   keep_on_disk_ = may_be_kept_ && (is_long_enough || slot_action_ == SlotAction::kSave);
 }
 
-PrefixCursor SequenceCaching::root() const {
-  PrefixCursor cursor = PrefixCache::root(salt_);
+cache::PrefixCursor SequenceCaching::root() const {
+  cache::PrefixCursor cursor = cache::PrefixCache::root(salt_);
   cursor.keeps_on_disk = keep_on_disk_;
   cursor.owner = disk_owner_;
   return cursor;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -12,7 +12,7 @@
 #include "engine/request.h"
 #include "engine/slots.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// A position at which a sequence's recurrent states are copied for later prompts (checkpoints.h).
 struct Checkpoint {
@@ -22,12 +22,13 @@ struct Checkpoint {
 
 /// What the disk tier has to do with a sequence.
 struct SequenceDisk {
-  std::shared_ptr<disk::DiskLoad> load = nullptr;  ///< pages on their way; the sequence computes nothing meanwhile
-  int32_t load_tokens = 0;                         ///< where it goes on once they are there
-  int64_t begun_ns = 0;                            ///< when the engine first waited for them; 0: not yet
-  int64_t progress_ns = 0;                         ///< when the last of them came
-  bool gave_up = false;                            ///< pages did not come: nothing more is loaded
-  int32_t saved = 0;                               ///< tokens whose pages were handed to the tier
+  std::shared_ptr<cache::disk::DiskLoad> load =
+      nullptr;              ///< pages on their way; the sequence computes nothing meanwhile
+  int32_t load_tokens = 0;  ///< where it goes on once they are there
+  int64_t begun_ns = 0;     ///< when the engine first waited for them; 0: not yet
+  int64_t progress_ns = 0;  ///< when the last of them came
+  bool gave_up = false;     ///< pages did not come: nothing more is loaded
+  int32_t saved = 0;        ///< tokens whose pages were handed to the tier
   /// Where a sequence that resumes later is expected to, ascending multiples of kPageTokens (models with windows or
   /// states).
   std::vector<int32_t> boundaries = {};
@@ -36,8 +37,8 @@ struct SequenceDisk {
 
 /// The KV memory of one sequence, which the engine takes away on preemption and gives back later.
 struct SequenceMemory {
-  PageTable table;
-  PrefixCursor cursor;
+  cache::PageTable table;
+  cache::PrefixCursor cursor;
   int32_t computed = 0;  ///< tokens that the model has computed, which is also the position of the next row
   /// For models with recurrent states: where copies of them are wanted, ascending (KvManager::plan_checkpoints).
   std::vector<Checkpoint> checkpoints = {};
@@ -63,7 +64,7 @@ class SequenceCaching {
   /// Its pages are the owner's on disk, if its prompt is long enough and its client lets them be kept.
   void set_disk_owner(uint64_t owner, bool is_long_enough);
   /// Where lookups in the prefix cache begin. Without a disk tier the owner of its pages there does not matter.
-  PrefixCursor root() const;
+  cache::PrefixCursor root() const;
 
   /// The slot that keeps its conversation, as GenerateRequest::slot.
   int32_t slot() const { return slot_; }
@@ -80,4 +81,4 @@ class SequenceCaching {
   SlotAction slot_action_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

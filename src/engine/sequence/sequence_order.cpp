@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::engine {
 
 using std::chrono::nanoseconds;
 
@@ -47,4 +47,4 @@ nanoseconds SequenceOrder::stalled_for(int64_t now_ns) {
   return nanoseconds(now_ns - stalled_since_ns_);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -10,7 +10,7 @@
 #include "engine/party.h"
 #include "engine/scheduling/request_queue.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// SequenceOrder::rank() of a sequence whose client does not read.
 inline constexpr int32_t kUnreadRank = std::numeric_limits<int32_t>::max();
@@ -70,4 +70,4 @@ class SequenceOrder {
   int64_t stalled_since_ns_ = -1;  // -1: the client reads its events
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -74,4 +74,4 @@ TEST_F(SequenceOrderTest, AStallLastsUntilTheClientReads) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-namespace cairn {
+namespace cairn::engine {
 
 SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt,
-                                   const Tokenizer& tokenizer, int32_t vocabulary, SamplerScratch& scratch)
+                                   const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
+                                   sampling::SamplerScratch& scratch)
     : tokenizer_(tokenizer),
       sampler_(request.sampling, vocabulary, prompt, &scratch, &tokenizer),
       constraint_(std::move(request.constraint)),
@@ -46,7 +47,7 @@ TokenId SequenceSampling::take_forced() {
   return token;
 }
 
-Sampled SequenceSampling::choose(std::span<const float> logits) {
+sampling::Sampled SequenceSampling::choose(std::span<const float> logits) {
   return is_forced() ? sampler_.force(take_forced(), logits)
                      : sampler_.sample(logits, banned(), rule_.greedy, rule_.allowed);
 }
@@ -67,7 +68,7 @@ bool SequenceSampling::add_request(int32_t row, int32_t ahead, SampleBatch& samp
   return true;
 }
 
-Sampled SequenceSampling::take(const SampleResult& sampled) {
+sampling::Sampled SequenceSampling::take(const kernels::SampleResult& sampled) {
   if (is_forced()) take_forced();
   return sampler_.take(sampled);
 }
@@ -90,4 +91,4 @@ Error SequenceSampling::failure(int32_t tokens) const {
           {}};
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -15,24 +15,24 @@
 #include "sampling/sampler.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Thread: the engine's.
 class SequenceSampling {
  public:
   /// Takes the request's constraint and stop tokens. `scratch` and `tokenizer` outlive this.
-  SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt, const Tokenizer& tokenizer,
-                   int32_t vocabulary, SamplerScratch& scratch);
+  SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt, const tokenizer::Tokenizer& tokenizer,
+                   int32_t vocabulary, sampling::SamplerScratch& scratch);
 
   // -- The next token, from logits on the host or from a runner that samples.
-  Sampled choose(std::span<const float> logits);
+  sampling::Sampled choose(std::span<const float> logits);
   /// Whether the next token needs no logits.
   bool is_given() const { return is_forced() && !sampler_.reports(); }
   /// Adds a request for the sample from a row: of the next token, or of one `ahead` tokens later if the tokens between
   /// are drafts that are sampled. False if it cannot be told yet, or must be left to choose().
   bool add_request(int32_t row, int32_t ahead, SampleBatch& samples);
   /// Takes a sample that the runner made, in place of choose(); it is not SampleResult::kNeedsHost.
-  Sampled take(const SampleResult& sampled);
+  sampling::Sampled take(const kernels::SampleResult& sampled);
   /// What the constraint expects to come next, which may be drafted; none where it is certain.
   std::span<const TokenId> expected() const { return is_forced() ? std::span<const TokenId>() : rule_.expected; }
 
@@ -55,8 +55,8 @@ class SequenceSampling {
   bool is_forced() const { return forced_next_ < rule_.forced.size(); }
   TokenId take_forced();
 
-  const Tokenizer& tokenizer_;
-  Sampler sampler_;
+  const tokenizer::Tokenizer& tokenizer_;
+  sampling::Sampler sampler_;
   std::shared_ptr<DecodingConstraint> constraint_;  // null: unconstrained
   NextTokenRule rule_;
   size_t forced_next_ = 0;  // next index of rule_.forced
@@ -68,4 +68,4 @@ class SequenceSampling {
   std::vector<TokenId> banned_;  // scratch
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::engine {
 
 using std::chrono::nanoseconds;
 
@@ -37,4 +37,4 @@ void SequenceStatistics::drafted(int32_t proposed, int32_t accepted) {
   timings_.accepted += accepted;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -6,7 +6,7 @@
 
 #include "engine/event.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Thread: the engine's.
 class SequenceStatistics {
@@ -39,4 +39,4 @@ class SequenceStatistics {
   Timings timings_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -4,9 +4,9 @@
 
 #include "base/text/utf8.h"
 
-namespace cairn {
+namespace cairn::engine {
 
-SequenceText::SequenceText(GenerateRequest& request, const Tokenizer& tokenizer)
+SequenceText::SequenceText(GenerateRequest& request, const tokenizer::Tokenizer& tokenizer)
     : tokenizer_(tokenizer),
       stops_(std::move(request.stop)),
       shown_stops_(request.shown_stops),
@@ -43,4 +43,4 @@ void SequenceText::add_stop_token(TokenId token, std::string& text) const {
   if (shows_stop_tokens_) text += utf8_replace_invalid(tokenizer_.piece(token, true));
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -13,13 +13,13 @@
 #include "tokenizer/detokenizer.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Thread: the engine's.
 class SequenceText {
  public:
   /// Takes the request's stop strings. `tokenizer` outlives this.
-  SequenceText(GenerateRequest& request, const Tokenizer& tokenizer);
+  SequenceText(GenerateRequest& request, const tokenizer::Tokenizer& tokenizer);
 
   /// Appends to `text` what becomes certain with the token. Gives why the text ends there, if it does: with kStop
   /// `stop` is the stop string, with kLength a line is indented too little.
@@ -32,13 +32,13 @@ class SequenceText {
   bool line_ended() const { return indent_matcher_.line_ended(); }
 
  private:
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   std::vector<std::string> stops_;
   size_t shown_stops_;
   bool shows_stop_tokens_;
-  Detokenizer detokenizer_;
+  tokenizer::Detokenizer detokenizer_;
   StopMatcher stop_matcher_;
   IndentMatcher indent_matcher_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -4,22 +4,22 @@
 
 #include "sampling/logit_scan.h"
 
-namespace cairn {
+namespace cairn::engine {
 
-ArgmaxSampler::ArgmaxSampler(Runner& runner, int32_t batch_tokens_max, int64_t vocabulary)
+ArgmaxSampler::ArgmaxSampler(model::Runner& runner, int32_t batch_tokens_max, int64_t vocabulary)
     : runner_(runner), vocabulary_(std::min(vocabulary, runner.vocabulary())), keeps_(runner.samples_on_device()) {
   if (keeps_) samples_.reserve(batch_tokens_max);
-  block_max_.reserve(scan_blocks(static_cast<size_t>(vocabulary_)));
+  block_max_.reserve(sampling::scan_blocks(static_cast<size_t>(vocabulary_)));
   tokens_.reserve(static_cast<size_t>(batch_tokens_max));
 }
 
-Result<std::span<const TokenId>> ArgmaxSampler::of(const LogitsView& logits, size_t rows) {
+Result<std::span<const TokenId>> ArgmaxSampler::of(const model::LogitsView& logits, size_t rows) {
   tokens_.clear();
   if (!keeps_) {
     for (size_t row = 0; row < rows; ++row) {
       const std::span<const float> values =
           logits.row(static_cast<int64_t>(row)).first(static_cast<size_t>(vocabulary_));
-      tokens_.push_back(scan_first(values, block_max_, scan_maxima(values, block_max_)));
+      tokens_.push_back(sampling::scan_first(values, block_max_, sampling::scan_maxima(values, block_max_)));
     }
     return tokens_;
   }
@@ -33,4 +33,4 @@ Result<std::span<const TokenId>> ArgmaxSampler::of(const LogitsView& logits, siz
   return tokens_;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -9,22 +9,22 @@
 #include "engine/output/sample_batch.h"
 #include "model/runner.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Thread: the engine's.
 class ArgmaxSampler {
  public:
   /// `batch_tokens_max` is the maximum of rows of a step. Tokens from `vocabulary` on are never chosen. The runner
   /// outlives this.
-  ArgmaxSampler(Runner& runner, int32_t batch_tokens_max, int64_t vocabulary);
+  ArgmaxSampler(model::Runner& runner, int32_t batch_tokens_max, int64_t vocabulary);
   /// The value for Batch::keep_logits.
   bool keeps_logits() const { return keeps_; }
   /// The most likely token of each of the first `rows` rows of the runner's last step or draft; kNoToken where there is
   /// none. Errors: those of Runner::sample.
-  Result<std::span<const TokenId>> of(const LogitsView& logits, size_t rows);
+  Result<std::span<const TokenId>> of(const model::LogitsView& logits, size_t rows);
 
  private:
-  Runner& runner_;
+  model::Runner& runner_;
   const int64_t vocabulary_;
   const bool keeps_;
   SampleBatch samples_;
@@ -32,4 +32,4 @@ class ArgmaxSampler {
   std::vector<TokenId> tokens_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

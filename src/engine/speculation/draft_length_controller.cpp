@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "engine/speculation/drafter.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 // Assumed acceptance after a pause, as one checked proposal: less than at first, so that few are made if it is wrong.
@@ -58,4 +58,4 @@ void DraftLengthController::observe(int32_t proposed, int32_t accepted) {
   observed_ = std::min(observed_ + 1, kProof);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

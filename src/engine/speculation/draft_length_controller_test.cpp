@@ -8,7 +8,7 @@
 
 #include "engine/speculation/drafter.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 /// Steps of one sequence whose proposals are each right with probability `right`.
@@ -112,4 +112,4 @@ TEST(DraftLengthController, AnObservationOfZeroProposalsChangesNothing) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -8,20 +8,20 @@
 #include "cache/page_pool.h"
 #include "engine/speculation/argmax_sampler.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 // What the draft model has computed of one sequence.
 struct Followed {
   std::vector<TokenId> tokens;  // tokens whose keys and values are in the pages, from position 0
-  PageTable pages;
+  cache::PageTable pages;
   int64_t asked = 0;   // number of the last call that had a request for the sequence
   int64_t served = 0;  // number of the last call that computed rows of the sequence
 };
 
 class DraftModel final : public Drafter {
  public:
-  DraftModel(Runner& runner, PagePool&& pool, int32_t vocabulary)
+  DraftModel(model::Runner& runner, cache::PagePool&& pool, int32_t vocabulary)
       : runner_(runner),
         pool_(std::move(pool)),
         sequences_max_(static_cast<size_t>(std::min(runner.batch_tokens_max(), runner.logits_max()))),
@@ -121,13 +121,13 @@ class DraftModel final : public Drafter {
     tokens_.clear();
     slices_.clear();
     for (const Work& work : active_) {
-      BatchSlice& slice = slices_.emplace_back();
+      model::BatchSlice& slice = slices_.emplace_back();
       slice.sequence = work.request->sequence;
       slice.row_begin = static_cast<int32_t>(tokens_.size());
       slice.rows = work.rows;
       slice.position_begin = static_cast<int32_t>(work.followed->tokens.size());
       slice.pages = &work.followed->pages;
-      slice.logits = work.rows == work.behind() ? LogitsWanted::kLast : LogitsWanted::kNone;
+      slice.logits = work.rows == work.behind() ? model::LogitsWanted::kLast : model::LogitsWanted::kNone;
       // A proposed token is fed back alone, right after it was made.
       const std::span<const TokenId> known = work.request->tokens;
       if (work.followed->tokens.size() < known.size()) {
@@ -141,8 +141,8 @@ class DraftModel final : public Drafter {
 
   // The token that follows each slice that proposes.
   Result<std::span<const TokenId>> draft() {
-    CAIRN_TRY(const LogitsView logits, runner_.step({tokens_, slices_, &pool_, greedy_.keeps_logits()}));
-    const auto proposes = [](const BatchSlice& slice) { return slice.logits == LogitsWanted::kLast; };
+    CAIRN_TRY(const model::LogitsView logits, runner_.step({tokens_, slices_, &pool_, greedy_.keeps_logits()}));
+    const auto proposes = [](const model::BatchSlice& slice) { return slice.logits == model::LogitsWanted::kLast; };
     return greedy_.of(logits, static_cast<size_t>(std::ranges::count_if(slices_, proposes)));
   }
 
@@ -151,7 +151,7 @@ class DraftModel final : public Drafter {
     size_t next = 0, kept = 0;
     for (size_t i = 0; i < active_.size(); ++i) {
       Work work = active_[i];
-      const bool proposes = slices_[i].logits == LogitsWanted::kLast;
+      const bool proposes = slices_[i].logits == model::LogitsWanted::kLast;
       const auto computed =
           std::span(tokens_).subspan(static_cast<size_t>(slices_[i].row_begin), static_cast<size_t>(slices_[i].rows));
       work.followed->tokens.insert(work.followed->tokens.end(), computed.begin(), computed.end());
@@ -174,8 +174,8 @@ class DraftModel final : public Drafter {
     active_.clear();
   }
 
-  Runner& runner_;
-  PagePool pool_;
+  model::Runner& runner_;
+  cache::PagePool pool_;
   const size_t sequences_max_;  // maximum sequences of a batch
   ArgmaxSampler greedy_;
   std::unordered_map<SequenceId, Followed> followed_;
@@ -186,15 +186,16 @@ class DraftModel final : public Drafter {
   std::vector<Work> asked_;
   std::vector<Work> active_;
   std::vector<TokenId> tokens_;
-  std::vector<BatchSlice> slices_;
+  std::vector<model::BatchSlice> slices_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_draft_model(Runner& runner, DeviceMemory& device,
+Result<std::unique_ptr<Drafter>> make_draft_model(model::Runner& runner, kernels::DeviceMemory& device,
                                                   const DraftModelOptions& options) {
-  const KvLayout& layout = runner.kv_layout();
-  if (std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; })) {
+  const cache::KvLayout& layout = runner.kv_layout();
+  if (std::ranges::any_of(layout.groups,
+                          [](const cache::KvGroup& group) { return group.kind == cache::KvKind::kState; })) {
     return fail(Code::kUnsupported,
                 "a model with recurrent layers cannot be a draft model: what it has seen of tokens that were not taken "
                 "cannot be undone; choose one with attention only");
@@ -204,8 +205,8 @@ Result<std::unique_ptr<Drafter>> make_draft_model(Runner& runner, DeviceMemory& 
     return fail_at("kv_pages", Code::kInvalidArgument, "the draft model needs KV pages for each of its {} groups",
                    layout.groups.size());
   }
-  CAIRN_TRY(PagePool pool, PagePool::create(device, layout, options.kv_pages));
+  CAIRN_TRY(cache::PagePool pool, cache::PagePool::create(device, layout, options.kv_pages));
   return std::make_unique<DraftModel>(runner, std::move(pool), options.vocabulary);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

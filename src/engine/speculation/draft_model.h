@@ -13,9 +13,11 @@
 #include "engine/speculation/drafter.h"
 #include "model/runner.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class DeviceMemory;
+}  // namespace cairn::kernels
+
+namespace cairn::engine {
 
 /// Maximum rows that one call computes to catch up with sequences that are further behind than kDraftNearRows.
 inline constexpr int32_t kDraftCatchUpRowsMax = 64;
@@ -31,7 +33,7 @@ struct DraftModelOptions {
 /// `runner` and `device` outlive the drafter, which is the only user of `runner`. A sequence of which too much memory
 /// or context is wanted gets no proposals; so do those of a call that fails. Errors: kUnsupported (a model with
 /// recurrent state, which cannot go back), kInvalidArgument (kv_pages), kOutOfMemory.
-Result<std::unique_ptr<Drafter>> make_draft_model(Runner& runner, DeviceMemory& device,
+Result<std::unique_ptr<Drafter>> make_draft_model(model::Runner& runner, kernels::DeviceMemory& device,
                                                   const DraftModelOptions& options);
 
-}  // namespace cairn
+}  // namespace cairn::engine

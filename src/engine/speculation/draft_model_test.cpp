@@ -11,7 +11,7 @@
 #include "engine/testing/fake_runner.h"
 #include "kernels/cpu/cpu_backend.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 using Ids = std::vector<TokenId>;
@@ -36,7 +36,7 @@ Ids random_tokens(std::mt19937& random, size_t count) {
 class DraftModelTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto backend = make_cpu_backend({.threads = 1, .isa = "generic"});
+    auto backend = kernels::make_cpu_backend({.threads = 1, .isa = "generic"});
     ASSERT_TRUE(backend.has_value()) << backend.error().text();
     backend_ = std::move(*backend);
   }
@@ -61,7 +61,7 @@ class DraftModelTest : public testing::Test {
     return rows;
   }
 
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<kernels::Backend> backend_;
   std::unique_ptr<FakeRunner> runner_;
   std::unique_ptr<Drafter> drafter_;
   std::mt19937 random_{4};
@@ -154,7 +154,7 @@ TEST_F(DraftModelTest, ASequenceWithoutPagesGetsNoProposals) {
     EXPECT_EQ(of_b, continuation_of(b, 2));
     EXPECT_EQ(of_c, Ids{});
   }
-  EXPECT_EQ(propose(4, random_tokens(random_, 5 * kPageTokens), 2), Ids{});  // needs more pages than there are
+  EXPECT_EQ(propose(4, random_tokens(random_, 5 * kernels::kPageTokens), 2), Ids{});  // needs more pages than there are
   drafter_->forget(SequenceId{1});
   EXPECT_EQ(propose(2, b, 2), continuation_of(b, 2));
 }
@@ -209,17 +209,17 @@ TEST_F(DraftModelTest, RefusesRecurrentModelsAndBadOptions) {
     ASSERT_FALSE(drafter.has_value());
     EXPECT_EQ(drafter.error().code, Code::kInvalidArgument);
   }
-  class Recurrent final : public Runner {
+  class Recurrent final : public model::Runner {
    public:
-    Result<LogitsView> step(const Batch& /*batch*/) override { return fail(Code::kInternal, "not run"); }
-    const KvLayout& kv_layout() const override { return layout_; }
+    Result<model::LogitsView> step(const model::Batch& /*batch*/) override { return fail(Code::kInternal, "not run"); }
+    const cache::KvLayout& kv_layout() const override { return layout_; }
     int64_t vocabulary() const override { return 10; }
     int32_t context_tokens() const override { return 10; }
     int32_t batch_tokens_max() const override { return 10; }
     int32_t logits_max() const override { return 10; }
 
    private:
-    KvLayout layout_{KvType::kF32, {{KvKind::kState, 0, {}, 64}}};
+    cache::KvLayout layout_{kernels::KvType::kF32, {{cache::KvKind::kState, 0, {}, 64}}};
   } recurrent;
   const auto drafter = make_draft_model(recurrent, *backend_, {{4}, 10});
   ASSERT_FALSE(drafter.has_value());
@@ -265,4 +265,4 @@ TEST_F(DraftModelTest, RandomSequencesGetTheDraftModelsTokens) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -14,7 +14,7 @@
 #include "cache/page_pool.h"
 #include "model/runner.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// A sequence for which drafts are wanted.
 struct DraftRequest {
@@ -24,8 +24,8 @@ struct DraftRequest {
   std::vector<TokenId>* proposed = nullptr;  ///< empty, with room for tokens_max
   /// For drafters that write pages: the model has computed all tokens but the last, and the pages have room for
   /// rows_written(tokens_max) rows from the last on.
-  const PageTable* pages = nullptr;
-  const PagePool* pool = nullptr;
+  const cache::PageTable* pages = nullptr;
+  const cache::PagePool* pool = nullptr;
   std::span<const float> adapter_scales = {};  ///< BatchSlice's
   /// A token behind the first is worth proposing if all up to it are right with at least this probability. Drafters
   /// that do not know it propose what they have.
@@ -54,7 +54,7 @@ std::unique_ptr<Drafter> make_prompt_lookup(int32_t ngram_max);
 
 /// Drafts with the model's MTP module (Runner::has_mtp). `runner` outlives the drafter. A call that fails proposes
 /// nothing more.
-std::unique_ptr<Drafter> make_mtp_drafter(Runner& runner);
+std::unique_ptr<Drafter> make_mtp_drafter(model::Runner& runner);
 
 /// Steps of the first pause, without proposals, when they do not pay; each further pause is twice as long.
 inline constexpr int32_t kDraftPauseMin = 8;
@@ -78,4 +78,4 @@ class DraftLengthController {
   int32_t pause_left_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -12,7 +12,7 @@
 #include "engine/testing/engine_fixture.h"
 #include "engine/testing/ticking_clock.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 constexpr TokenId kAlways{40};
@@ -75,7 +75,7 @@ class EngineDrafts : public EngineTest {
       std::ranges::fill(logits, 0.0f);
       logits[static_cast<size_t>(index(kAlways))] = 10;
     });
-    PagePool pool = PagePool::create(*backend_, runner_->kv_layout(), options.kv_pages).value();
+    cache::PagePool pool = cache::PagePool::create(*backend_, runner_->kv_layout(), options.kv_pages).value();
     return std::make_unique<EngineCore>(*runner_, *shared_tokenizer, options, std::move(pool), std::move(drafter),
                                         clock_);
   }
@@ -172,4 +172,4 @@ TEST_F(EngineDrafts, WhatAConstraintExpectsSavesStepsWhereItIsRight) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

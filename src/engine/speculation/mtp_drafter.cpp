@@ -6,12 +6,12 @@
 #include "engine/speculation/argmax_sampler.h"
 #include "engine/speculation/drafter.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 class MtpDrafter final : public Drafter {
  public:
-  explicit MtpDrafter(Runner& runner)
+  explicit MtpDrafter(model::Runner& runner)
       : runner_(runner),
         block_(runner.draft_block()),
         sequences_max_(static_cast<size_t>(std::min(runner.batch_tokens_max() / block_, runner.logits_max()))),
@@ -49,13 +49,13 @@ class MtpDrafter final : public Drafter {
     slices_.clear();
     for (const DraftRequest* request : active_) {
       const std::vector<TokenId>& proposed = *request->proposed;
-      BatchSlice& slice = slices_.emplace_back();
+      model::BatchSlice& slice = slices_.emplace_back();
       slice.sequence = request->sequence;
       slice.row_begin = static_cast<int32_t>(tokens_.size());
       slice.rows = 1;
       slice.position_begin = static_cast<int32_t>(request->tokens.size() + proposed.size()) - 1;
       slice.pages = request->pages;
-      slice.logits = LogitsWanted::kLast;
+      slice.logits = model::LogitsWanted::kLast;
       slice.drafts_before = static_cast<int32_t>(proposed.size());
       slice.adapter_scales = request->adapter_scales;
       tokens_.push_back(proposed.empty() ? request->tokens.back() : proposed.back());
@@ -63,7 +63,7 @@ class MtpDrafter final : public Drafter {
   }
 
   Result<std::span<const TokenId>> draft() {
-    CAIRN_TRY(const LogitsView logits,
+    CAIRN_TRY(const model::LogitsView logits,
               runner_.mtp_step({tokens_, slices_, active_.front()->pool, greedy_.keeps_logits()}));
     for (size_t i = 0; i < logits.confidence.size(); ++i) probabilities_[i] *= logits.confidence[i];
     return greedy_.of(logits, active_.size());
@@ -85,7 +85,7 @@ class MtpDrafter final : public Drafter {
     active_.resize(kept);
   }
 
-  Runner& runner_;
+  model::Runner& runner_;
   const int32_t block_;         // rows that are drafted at once
   const size_t sequences_max_;  // maximum sequences of a batch
   ArgmaxSampler greedy_;
@@ -95,11 +95,11 @@ class MtpDrafter final : public Drafter {
   std::vector<const DraftRequest*> active_;
   std::vector<double> probabilities_;  // that all drafts of a request so far are right
   std::vector<TokenId> tokens_;
-  std::vector<BatchSlice> slices_;
+  std::vector<model::BatchSlice> slices_;
 };
 
 }  // namespace
 
-std::unique_ptr<Drafter> make_mtp_drafter(Runner& runner) { return std::make_unique<MtpDrafter>(runner); }
+std::unique_ptr<Drafter> make_mtp_drafter(model::Runner& runner) { return std::make_unique<MtpDrafter>(runner); }
 
-}  // namespace cairn
+}  // namespace cairn::engine

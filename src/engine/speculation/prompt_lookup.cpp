@@ -2,7 +2,7 @@
 
 #include "engine/speculation/drafter.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 // Tokens that are compared before the loop checks for a match, so that the compiler can compare several at once.
@@ -80,4 +80,4 @@ class PromptLookup final : public Drafter {
 
 std::unique_ptr<Drafter> make_prompt_lookup(int32_t ngram_max) { return std::make_unique<PromptLookup>(ngram_max); }
 
-}  // namespace cairn
+}  // namespace cairn::engine

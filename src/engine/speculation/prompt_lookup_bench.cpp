@@ -4,7 +4,7 @@
 
 #include "engine/speculation/drafter.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 /// Benchmarks a history of the given number of tokens over the given vocabulary: the last token occurs about once per
@@ -29,4 +29,4 @@ void propose(benchmark::State& state) {
 BENCHMARK(propose)->Args({10'000, 100'000})->Args({10'000, 100})->Args({32'768, 100'000})->Args({32'768, 100});
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -6,7 +6,7 @@
 
 #include "engine/speculation/drafter.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 using Numbers = std::vector<int32_t>;
@@ -112,4 +112,4 @@ TEST(PromptLookup, ProposesForEveryRequestOfACall) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "engine/failures.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 /// How many requests of the other class may be admitted before a request that waits for memory; then the other class
@@ -44,7 +44,7 @@ class Admission::Order {
   const bool must_be_yielded_;
 };
 
-Admission::Admission(const Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options,
+Admission::Admission(const model::Runner& runner, const tokenizer::Tokenizer& tokenizer, const EngineOptions& options,
                      int32_t sequences_max, int32_t drafts_max, KvManager& kv, Emitter& emitter,
                      EngineCounters& counters, const Clock& clock)
     : tokenizer_(tokenizer),
@@ -330,4 +330,4 @@ void Admission::end_all() noexcept {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -33,7 +33,7 @@
 #include "sampling/sampler.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// A sequence whose client reads nothing for this long is preempted, even if no other request waits for its pages.
 inline constexpr std::chrono::seconds kStallMax{10};
@@ -43,8 +43,9 @@ class Admission {
  public:
   /// All arguments passed by reference outlive this. At most `sequences_max` sequences run; each drafts at most
   /// `drafts_max` tokens per step.
-  Admission(const Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, int32_t sequences_max,
-            int32_t drafts_max, KvManager& kv, Emitter& emitter, EngineCounters& counters, const Clock& clock);
+  Admission(const model::Runner& runner, const tokenizer::Tokenizer& tokenizer, const EngineOptions& options,
+            int32_t sequences_max, int32_t drafts_max, KvManager& kv, Emitter& emitter, EngineCounters& counters,
+            const Clock& clock);
 
   // -- From any thread.
   /// Events go to `channel`. Errors: see Engine::submit.
@@ -95,7 +96,7 @@ class Admission {
   void preempt(std::unique_ptr<Sequence>& sequence, PreemptReason why);
   void reserve_pending(const Sequences& running) { pending_.reserve(pending_.size() + running.size() + 1); }
 
-  const Tokenizer& tokenizer_;
+  const tokenizer::Tokenizer& tokenizer_;
   const Clock& clock_;
   KvManager& kv_;
   Emitter& emitter_;
@@ -115,8 +116,8 @@ class Admission {
   std::optional<Priority> next_class_;  // class that is admitted next
   int32_t bypassed_ = 0;                // admissions of the other class since next_class_ was set
   int64_t next_id_ = 0;
-  SamplerScratch scratch_;  // shared by all sequences
+  sampling::SamplerScratch scratch_;  // shared by all sequences
   Sequences pending_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

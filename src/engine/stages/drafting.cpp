@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 /// Weight of a step's measurement in the estimated cost of a proposed token.
@@ -15,7 +15,7 @@ constexpr double kDraftCostForgotten = 1.0 / 256;
 
 }  // namespace
 
-Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, const Runner& runner,
+Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, const model::Runner& runner,
                    int32_t sequences_max, KvManager& kv, const Clock& clock)
     : kv_(kv),
       clock_(clock),
@@ -107,4 +107,4 @@ void Drafting::forget(SequenceId sequence) {
   if (drafter_ != nullptr) drafter_->forget(sequence);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -14,14 +14,14 @@
 #include "engine/sequence/sequence.h"
 #include "engine/speculation/drafter.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Owns the drafter and measures the cost of its drafts. Thread: the engine's.
 class Drafting {
  public:
   /// `drafter` null: no speculation. All arguments passed by reference outlive this.
-  Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, const Runner& runner, int32_t sequences_max,
-           KvManager& kv, const Clock& clock);
+  Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, const model::Runner& runner,
+           int32_t sequences_max, KvManager& kv, const Clock& clock);
 
   /// Maximum drafts of a sequence per step; 0: there is no speculation.
   int32_t drafts_max() const { return drafts_max_; }
@@ -48,4 +48,4 @@ class Drafting {
   double token_ns_ = 0;                 // nanoseconds that the drafter takes per token
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -4,9 +4,9 @@
 
 #include "engine/failures.h"
 
-namespace cairn {
+namespace cairn::engine {
 
-Emitter::Emitter(Runner& runner, KvManager& kv, Drafting& drafting, EngineCounters& counters)
+Emitter::Emitter(model::Runner& runner, KvManager& kv, Drafting& drafting, EngineCounters& counters)
     : runner_(runner), kv_(kv), drafting_(drafting), counters_(counters), runner_samples_(runner.samples_on_device()) {}
 
 Result<void> Emitter::sample(const Sequences& running, StepBatch& batch) {
@@ -24,7 +24,8 @@ Result<void> Emitter::sample(const Sequences& running, StepBatch& batch) {
   return batch.samples.run(runner_);
 }
 
-Result<void> Emitter::emit(const StepBatch& batch, const LogitsView& logits, int64_t now_ns, Sequences& running) {
+Result<void> Emitter::emit(const StepBatch& batch, const model::LogitsView& logits, int64_t now_ns,
+                           Sequences& running) {
   Outputs outputs{logits, logits.hidden};
   for (const ScheduledTokens& share : batch.scheduled) {
     std::unique_ptr<Sequence>& sequence = running[static_cast<size_t>(share.demand)];
@@ -46,10 +47,10 @@ Result<void> Emitter::emit_hidden(std::unique_ptr<Sequence>& sequence, const Sch
                                   Outputs& outputs) {
   counters_.prompt_tokens += share.rows;
   SequenceEmbedding& embedding = *sequence->embedding();
-  const LogitsWanted wanted = embedding.wanted(share.logits);
-  const size_t rows = wanted == LogitsWanted::kHiddenAll    ? static_cast<size_t>(share.rows)
-                      : wanted == LogitsWanted::kHiddenLast ? 1
-                                                            : 0;
+  const model::LogitsWanted wanted = embedding.wanted(share.logits);
+  const size_t rows = wanted == model::LogitsWanted::kHiddenAll    ? static_cast<size_t>(share.rows)
+                      : wanted == model::LogitsWanted::kHiddenLast ? 1
+                                                                   : 0;
   const size_t values = rows * static_cast<size_t>(runner_.embedding().dimensions);
   if (share.logits) sequence->statistics().token_at(now_ns);
   int32_t& computed = sequence->memory().computed;
@@ -100,7 +101,7 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
   const int32_t proposed = decode ? share.rows - 1 : 0;
   if (decode) ++memory.computed;
   ++counters_.tokens_generated;
-  CAIRN_TRY(Sampled sampled, choose(sequence.sampling(), batch.samples, outputs.logits, outputs.row));
+  CAIRN_TRY(sampling::Sampled sampled, choose(sequence.sampling(), batch.samples, outputs.logits, outputs.row));
   bool finished = sequence.add_token(std::move(sampled), events);
   int32_t accepted = 0;
   while (!finished && accepted < proposed &&
@@ -113,7 +114,7 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
   }
   if (proposed == 0) return {};
   if (accepted > 0 && kv_.has_state()) {
-    const BatchSlice& slice = batch.slices[static_cast<size_t>(&share - batch.scheduled.data())];
+    const model::BatchSlice& slice = batch.slices[static_cast<size_t>(&share - batch.scheduled.data())];
     CAIRN_TRY_VOID(runner_.keep_drafts(kv_.pool(), slice, accepted));
   }
   sequence.statistics().drafted(proposed, accepted);
@@ -130,11 +131,11 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
 
 // Returns the token after a row. Whether the host or the runner samples it follows from the request and the row alone,
 // never from drafts.
-Result<Sampled> Emitter::choose(SequenceSampling& sampling, const SampleBatch& samples, const LogitsView& logits,
-                                int64_t row) {
+Result<sampling::Sampled> Emitter::choose(SequenceSampling& sampling, const SampleBatch& samples,
+                                          const model::LogitsView& logits, int64_t row) {
   if (!runner_samples_) return sampling.choose(logits.row(row));
   if (sampling.is_given()) return sampling.choose({});
-  const SampleResult* sampled = samples.of(row);
+  const kernels::SampleResult* sampled = samples.of(row);
   if (sampled == nullptr) {
     late_samples_.begin();
     if (sampling.add_request(static_cast<int32_t>(row), 0, late_samples_)) {
@@ -142,7 +143,7 @@ Result<Sampled> Emitter::choose(SequenceSampling& sampling, const SampleBatch& s
       sampled = late_samples_.of(row);
     }
   }
-  if (sampled != nullptr && sampled->token != SampleResult::kNeedsHost) return sampling.take(*sampled);
+  if (sampled != nullptr && sampled->token != kernels::SampleResult::kNeedsHost) return sampling.take(*sampled);
   CAIRN_TRY(const std::span<const float> values, runner_.logits_row(row));
   return sampling.choose(values);
 }
@@ -184,4 +185,4 @@ void Emitter::fail(const StepBatch& batch, const Error& error, Sequences& runnin
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -20,20 +20,20 @@
 #include "engine/stages/step_batch.h"
 #include "model/runner.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Thread: the engine's, unless said otherwise.
 class Emitter {
  public:
   /// All arguments passed by reference outlive this.
-  Emitter(Runner& runner, KvManager& kv, Drafting& drafting, EngineCounters& counters);
+  Emitter(model::Runner& runner, KvManager& kv, Drafting& drafting, EngineCounters& counters);
 
   // -- Stages of an iteration.
   /// Fills batch.samples with all samples of the step that do not depend on each other, if the runner samples.
   Result<void> sample(const Sequences& running, StepBatch& batch);
   /// Emits the step's tokens or embedding of each sequence. An error, or an exception, has ended the sequence at which
   /// it happened, and no other.
-  Result<void> emit(const StepBatch& batch, const LogitsView& logits, int64_t now_ns, Sequences& running);
+  Result<void> emit(const StepBatch& batch, const model::LogitsView& logits, int64_t now_ns, Sequences& running);
 
   // -- Ends. A client can see its finish only when the request no longer counts in the statistics and limits.
   /// Finishes a running sequence, which is null afterwards.
@@ -53,7 +53,7 @@ class Emitter {
  private:
   // The step's results that are not emitted yet, taken from the front, sequence by sequence.
   struct Outputs {
-    const LogitsView& logits;
+    const model::LogitsView& logits;
     std::span<const float> hidden;  // rows not taken yet
     int64_t row = 0;                // first row of the logits not taken yet
   };
@@ -64,9 +64,10 @@ class Emitter {
                            int64_t now_ns, Outputs& outputs);
   Result<void> add_tokens(Sequence& sequence, const ScheduledTokens& share, const StepBatch& batch,
                           const Outputs& outputs, Events& events);
-  Result<Sampled> choose(SequenceSampling& sampling, const SampleBatch& samples, const LogitsView& logits, int64_t row);
+  Result<sampling::Sampled> choose(SequenceSampling& sampling, const SampleBatch& samples,
+                                   const model::LogitsView& logits, int64_t row);
 
-  Runner& runner_;
+  model::Runner& runner_;
   KvManager& kv_;
   Drafting& drafting_;
   EngineCounters& counters_;
@@ -75,4 +76,4 @@ class Emitter {
   SampleBatch late_samples_;  // a single row, within choose()
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

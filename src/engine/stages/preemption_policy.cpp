@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 /// Batch requests may have at most this many fourths of the running sequences, so that an interactive one finds a slot.
@@ -133,4 +133,4 @@ bool PreemptionPolicy::yields_before(const Sequence& a, const Sequence& b) const
   return a.memory().computed < b.memory().computed;
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

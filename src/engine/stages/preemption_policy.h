@@ -11,7 +11,7 @@
 #include "engine/scheduling/fair_shares.h"
 #include "engine/sequence/sequence.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Only chooses: nothing changes but ranks and internal buffers. Allocates nothing after it was made. Thread: the
 /// engine's.
@@ -51,4 +51,4 @@ class PreemptionPolicy {
   std::vector<int32_t> tenant_ranks_;        // used in rank(): ranks within each tenant
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-namespace cairn {
+namespace cairn::engine {
 namespace {
 
 ScheduleInput input_of(const Sequence& sequence) {
@@ -81,7 +81,7 @@ void lay_out(const Sequences& running, StepBatch& batch) {
     Sequence& sequence = *running[static_cast<size_t>(share.demand)];
     const SequenceMemory& memory = sequence.memory();
     const bool decode = batch.decodes(share);
-    BatchSlice& slice = batch.slices.emplace_back();
+    model::BatchSlice& slice = batch.slices.emplace_back();
     slice.sequence = sequence.id();
     slice.row_begin = static_cast<int32_t>(batch.tokens.size());
     slice.rows = share.rows;
@@ -89,9 +89,9 @@ void lay_out(const Sequences& running, StepBatch& batch) {
     slice.pages = &memory.table;
     slice.adapter_scales = sequence.adapter_scales();
     slice.logits = sequence.embeds() ? sequence.embedding()->wanted(share.logits)
-                   : decode          ? LogitsWanted::kAll
-                   : share.logits    ? LogitsWanted::kLast
-                                     : LogitsWanted::kNone;
+                   : decode          ? model::LogitsWanted::kAll
+                   : share.logits    ? model::LogitsWanted::kLast
+                                     : model::LogitsWanted::kNone;
     const int32_t known = decode ? 1 : share.rows;
     const auto tokens = sequence.tokens().subspan(static_cast<size_t>(memory.computed), static_cast<size_t>(known));
     batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());
@@ -102,4 +102,4 @@ void lay_out(const Sequences& running, StepBatch& batch) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -13,7 +13,7 @@
 #include "engine/sequence/sequence.h"
 #include "model/runner.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// What the stages of an iteration hand on. Its lists keep their memory from step to step. Slices refer to the tables
 /// of sequences, and samples refer to rows, of this step only.
@@ -21,7 +21,7 @@ struct StepBatch {
   std::vector<ScheduleInput> inputs;       ///< one for each running sequence, in their order
   std::vector<ScheduledTokens> scheduled;  ///< one for each sequence that has rows in the step
   std::vector<TokenId> tokens;             ///< tokens of all rows
-  std::vector<BatchSlice> slices;          ///< one for each element of `scheduled`
+  std::vector<model::BatchSlice> slices;   ///< one for each element of `scheduled`
   int64_t attended = 0;                    ///< sum over all rows of the positions that each attends to (attended_by)
   SampleBatch samples;                     ///< samples of rows, taken together by the runner
 
@@ -39,4 +39,4 @@ void defer_duplicate_prefills(const Sequences& running, std::span<const uint64_t
 /// Fills tokens, slices and attended from `scheduled`, whose sequences all run.
 void lay_out(const Sequences& running, StepBatch& batch);
 
-}  // namespace cairn
+}  // namespace cairn::engine

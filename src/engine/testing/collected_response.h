@@ -13,7 +13,7 @@
 
 #include "engine/engine.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// All events of a stream, put together.
 struct Answer {
@@ -72,4 +72,4 @@ inline void collect_tokens(GenerateStream& stream, size_t count, Answer& answer)
   EXPECT_GE(answer.tokens.size(), count);
 }
 
-}  // namespace cairn
+}  // namespace cairn::engine

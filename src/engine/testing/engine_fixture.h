@@ -14,7 +14,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "tokenizer/detokenizer.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 class EngineTest : public testing::Test {
  protected:
@@ -22,14 +22,14 @@ class EngineTest : public testing::Test {
   static void load_tokenizer(const std::string& fixtures) {
     auto file = gguf::Reader::open(fixtures + "/models/llama.gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
-    auto loaded = Tokenizer::load(file->metadata());
+    auto loaded = tokenizer::Tokenizer::load(file->metadata());
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
     shared_tokenizer = std::move(*loaded);
   }
   static void TearDownTestSuite() { shared_tokenizer.reset(); }
 
   void SetUp() override {
-    auto backend = make_cpu_backend({.threads = 1, .isa = "generic"});
+    auto backend = kernels::make_cpu_backend({.threads = 1, .isa = "generic"});
     ASSERT_TRUE(backend.has_value()) << backend.error().text();
     backend_ = std::move(*backend);
     make_runner({});
@@ -63,7 +63,8 @@ class EngineTest : public testing::Test {
   /// Random token ids, from a generator with its own seed.
   static std::vector<TokenId> prompt_of(size_t tokens, uint64_t seed = 0) {
     std::vector<TokenId> prompt(tokens);
-    for (size_t i = 0; i < tokens; ++i) prompt[i] = TokenId{static_cast<int32_t>(mix_bits(seed * 1'000 + i) % 300)};
+    for (size_t i = 0; i < tokens; ++i)
+      prompt[i] = TokenId{static_cast<int32_t>(sampling::mix_bits(seed * 1'000 + i) % 300)};
     return prompt;
   }
   static GenerateRequest request_of(std::vector<TokenId> prompt, int32_t max_tokens, float temperature = 0,
@@ -76,7 +77,7 @@ class EngineTest : public testing::Test {
     return request;
   }
   /// Steps of the sampler that keep something of the tokens before, or need random numbers of their own.
-  static void add_steps(SamplingParams& sampling, size_t which) {
+  static void add_steps(sampling::SamplingParams& sampling, size_t which) {
     if (which % 5 == 1) sampling.dry = {.multiplier = 1, .allowed_length = 1};
     if (which % 5 == 2) sampling.mirostat = 2;
     if (which % 5 == 3) sampling.xtc_probability = 0.5f, sampling.xtc_threshold = 0.01f, sampling.top_n_sigma = 2;
@@ -97,7 +98,8 @@ class EngineTest : public testing::Test {
     Answer answer;
     std::vector<TokenId> history = request.prompt;
     std::vector<float> logits(static_cast<size_t>(runner_options_.vocabulary));
-    Sampler sampler(request.sampling, runner_options_.vocabulary, request.prompt, nullptr, shared_tokenizer.get());
+    sampling::Sampler sampler(request.sampling, runner_options_.vocabulary, request.prompt, nullptr,
+                              shared_tokenizer.get());
     const size_t context = static_cast<size_t>(runner_options_.context_tokens);
     const size_t room = request.max_tokens < 0 ? context : static_cast<size_t>(request.max_tokens);
     answer.finish.reason = FinishReason::kLength;
@@ -120,7 +122,7 @@ class EngineTest : public testing::Test {
   /// Sets the answer's text, up to the stop string if there is one. An incomplete character is not text yet, unless
   /// this is the end.
   static bool cut_at_stop(Answer& answer, const GenerateRequest& request, bool at_end) {
-    Detokenizer detokenizer(*shared_tokenizer, request.text_at_start, request.render_special);
+    tokenizer::Detokenizer detokenizer(*shared_tokenizer, request.text_at_start, request.render_special);
     answer.text.clear();
     for (const TokenId token : answer.tokens) answer.text += detokenizer.push(token);
     if (at_end) answer.text += detokenizer.flush();
@@ -161,11 +163,11 @@ class EngineTest : public testing::Test {
     expect_idle();
   }
 
-  inline static std::unique_ptr<Tokenizer> shared_tokenizer;
+  inline static std::unique_ptr<tokenizer::Tokenizer> shared_tokenizer;
   FakeRunnerOptions runner_options_;
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<kernels::Backend> backend_;
   std::unique_ptr<FakeRunner> runner_;
   std::unique_ptr<Engine> engine_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -21,7 +21,7 @@
 #include "model/runner.h"
 #include "sampling/random.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 struct FakeRunnerOptions {
   int32_t vocabulary = 320;  ///< more than the tokenizer's 316, as padded models have
@@ -32,7 +32,7 @@ struct FakeRunnerOptions {
 };
 
 /// Thread: step() is called by the engine's, all else by the test's.
-class FakeRunner final : public Runner {
+class FakeRunner final : public model::Runner {
  public:
   /// Writes the logits that follow a history of tokens.
   using Model = std::function<void(std::span<const TokenId> history, std::span<float> logits)>;
@@ -43,7 +43,7 @@ class FakeRunner final : public Runner {
   };
 
   explicit FakeRunner(FakeRunnerOptions options = {}) : options_(options), model_(hash_model) {
-    layout_.groups.push_back({KvKind::kFull, 0, {KvLayer{1, 1, 1}}});
+    layout_.groups.push_back({cache::KvKind::kFull, 0, {cache::KvLayer{1, 1, 1}}});
     layout_.groups.push_back(layout_.groups.front());  // two groups, of which the second is not looked at
     history_.reserve(static_cast<size_t>(options.context_tokens));
     logits_.resize(static_cast<size_t>(options.vocabulary) * static_cast<size_t>(options.logits_max));
@@ -52,8 +52,8 @@ class FakeRunner final : public Runner {
   /// Logits between 0 and 6, different after every history.
   static void hash_model(std::span<const TokenId> history, std::span<float> logits) {
     uint64_t hash = history.size();
-    for (const TokenId token : history) hash = mix_bits(hash + static_cast<uint64_t>(index(token)) + 1);
-    for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(6 * uniform(hash, i));
+    for (const TokenId token : history) hash = sampling::mix_bits(hash + static_cast<uint64_t>(index(token)) + 1);
+    for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(6 * sampling::uniform(hash, i));
   }
 
   // -- Before the engine starts.
@@ -92,25 +92,25 @@ class FakeRunner final : public Runner {
     return steps_;
   }
 
-  Result<LogitsView> step(const Batch& batch) override {
+  Result<model::LogitsView> step(const model::Batch& batch) override {
     if (auto failure = enter(batch)) return std::unexpected(std::move(*failure));
     if (on_step_) on_step_();
-    const KvView kv = batch.pool->view(0, 0);
+    const kernels::KvView kv = batch.pool->view(0, 0);
     size_t row = 0;
     int32_t rows = 0;
-    for (const BatchSlice& slice : batch.slices) {
+    for (const model::BatchSlice& slice : batch.slices) {
       EXPECT_EQ(slice.row_begin, rows);
       rows += slice.rows;
-      if (slice.logits != LogitsWanted::kNone) {
-        EXPECT_LE(row + static_cast<size_t>(slice.logits == LogitsWanted::kAll ? slice.rows : 1),
+      if (slice.logits != model::LogitsWanted::kNone) {
+        EXPECT_LE(row + static_cast<size_t>(slice.logits == model::LogitsWanted::kAll ? slice.rows : 1),
                   static_cast<size_t>(options_.logits_max));
       }
       for (int32_t i = 0; i < slice.rows; ++i) {
         fake_pages::write(kv, slice, slice.position_begin + i, batch.tokens[static_cast<size_t>(slice.row_begin + i)]);
       }
-      if (slice.logits == LogitsWanted::kNone) continue;
+      if (slice.logits == model::LogitsWanted::kNone) continue;
       const size_t vocabulary = static_cast<size_t>(options_.vocabulary);
-      for (int32_t i = slice.logits == LogitsWanted::kAll ? 0 : slice.rows - 1; i < slice.rows; ++i) {
+      for (int32_t i = slice.logits == model::LogitsWanted::kAll ? 0 : slice.rows - 1; i < slice.rows; ++i) {
         const std::span<float> out = std::span(logits_).subspan(row++ * vocabulary, vocabulary);
         fake_pages::read(kv, slice, slice.position_begin + i + 1, history_);
         model_(history_, out);
@@ -121,11 +121,13 @@ class FakeRunner final : public Runner {
     EXPECT_LE(row, static_cast<size_t>(options_.logits_max));
     EXPECT_EQ(batch.keep_logits, options_.samples);
     const size_t values = batch.keep_logits ? 0 : row * static_cast<size_t>(options_.vocabulary);
-    return LogitsView{std::span<const float>(logits_).first(values), options_.vocabulary};
+    return model::LogitsView{std::span<const float>(logits_).first(values), options_.vocabulary};
   }
   bool samples_on_device() const override { return options_.samples; }
-  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> /*changes*/,
-                      std::span<const AllowedTokens> /*allowed*/, std::span<SampleResult> sampled) override {
+  Result<void> sample(std::span<const kernels::SampleRequest> samples,
+                      std::span<const kernels::LogitChange> /*changes*/,
+                      std::span<const kernels::AllowedTokens> /*allowed*/,
+                      std::span<kernels::SampleResult> sampled) override {
     const std::lock_guard lock(mutex_);
     if (auto failure = std::exchange(sample_failure_, std::nullopt)) return std::unexpected(std::move(*failure));
     for (size_t i = 0; i < samples.size(); ++i) {
@@ -138,7 +140,7 @@ class FakeRunner final : public Runner {
     ADD_FAILURE() << "row " << row << " has left the runner, which samples from all of them";
     return kept_row(row);
   }
-  const KvLayout& kv_layout() const override { return layout_; }
+  const cache::KvLayout& kv_layout() const override { return layout_; }
   int64_t vocabulary() const override { return options_.vocabulary; }
   int32_t context_tokens() const override { return options_.context_tokens; }
   int32_t batch_tokens_max() const override { return options_.batch_tokens_max; }
@@ -157,15 +159,16 @@ class FakeRunner final : public Runner {
     changed_.notify_all();
   }
 
-  std::optional<Error> enter(const Batch& batch) {
+  std::optional<Error> enter(const model::Batch& batch) {
     std::unique_lock lock(mutex_);
     waiting_ = allowed_ == 0;
     changed_.notify_all();
     changed_.wait(lock, [this] { return allowed_ != 0; });
     if (allowed_ > 0) --allowed_;
     std::vector<Slice>& record = steps_.emplace_back();
-    for (const BatchSlice& slice : batch.slices) {
-      record.push_back({index(slice.sequence), slice.rows, slice.position_begin, slice.logits != LogitsWanted::kNone});
+    for (const model::BatchSlice& slice : batch.slices) {
+      record.push_back(
+          {index(slice.sequence), slice.rows, slice.position_begin, slice.logits != model::LogitsWanted::kNone});
     }
     if (std::exchange(throw_, false)) throw std::bad_alloc();
     return std::exchange(failure_, std::nullopt);
@@ -174,7 +177,7 @@ class FakeRunner final : public Runner {
   const FakeRunnerOptions options_;
   Model model_;
   std::function<void()> on_step_;
-  KvLayout layout_;
+  cache::KvLayout layout_;
   std::vector<float> logits_;
   std::vector<TokenId> history_;
 
@@ -188,4 +191,4 @@ class FakeRunner final : public Runner {
   std::vector<std::vector<Slice>> steps_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

@@ -5,7 +5,7 @@
 
 #include "base/system/clock.h"
 
-namespace cairn {
+namespace cairn::engine {
 
 /// Every call is a millisecond later than the one before. Not thread-safe.
 class TickingClock final : public Clock {
@@ -17,4 +17,4 @@ class TickingClock final : public Clock {
   mutable std::chrono::nanoseconds now_{0};
 };
 
-}  // namespace cairn
+}  // namespace cairn::engine

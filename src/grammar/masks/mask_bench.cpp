@@ -70,10 +70,10 @@ struct Json {
   }
 };
 
-const Tokenizer& vocabulary() {
-  static const std::unique_ptr<Tokenizer> loaded = [] {
-    const auto path = test::vocabulary_file(test_data(), "llama-bpe");
-    return Tokenizer::load(gguf::Reader::open(path).value().metadata()).value();
+const tokenizer::Tokenizer& vocabulary() {
+  static const std::unique_ptr<tokenizer::Tokenizer> loaded = [] {
+    const auto path = tokenizer::test::vocabulary_file(test_data(), "llama-bpe");
+    return tokenizer::Tokenizer::load(gguf::Reader::open(path).value().metadata()).value();
   }();
   return *loaded;
 }

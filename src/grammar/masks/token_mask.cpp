@@ -49,7 +49,7 @@ class RowWalk {
   std::vector<RowId> rows_;
 };
 
-std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
+std::vector<std::string> pieces_of(const tokenizer::Tokenizer& tokenizer) {
   std::vector<std::string> result(static_cast<size_t>(tokenizer.size()));
   for (size_t i = 0; i < result.size(); ++i) {
     const TokenId token{static_cast<int32_t>(i)};
@@ -63,7 +63,7 @@ std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
   return result;
 }
 
-std::vector<TokenId> ends_of(const Tokenizer& tokenizer) {
+std::vector<TokenId> ends_of(const tokenizer::Tokenizer& tokenizer) {
   std::vector<TokenId> result;
   for (int32_t i = 0; i < tokenizer.size(); ++i) {
     if (tokenizer.ends_generation(TokenId{i})) result.push_back(TokenId{i});
@@ -275,7 +275,7 @@ TokenMasks::TokenMasks(std::vector<std::string> pieces, std::vector<TokenId> end
   vocabulary_ = std::make_unique<WalkedVocabulary>(std::move(entries), (pieces_.size() + 63) / 64);
 }
 
-TokenMasks::TokenMasks(const Tokenizer& tokenizer) : TokenMasks(pieces_of(tokenizer), ends_of(tokenizer)) {}
+TokenMasks::TokenMasks(const tokenizer::Tokenizer& tokenizer) : TokenMasks(pieces_of(tokenizer), ends_of(tokenizer)) {}
 
 TokenMasks::~TokenMasks() = default;
 

@@ -24,7 +24,7 @@ ByteSet text_bytes();
 /// Makes masks for the vocabulary of one model. Thread-safe; a Matcher is not.
 class TokenMasks {
  public:
-  explicit TokenMasks(const Tokenizer& tokenizer);
+  explicit TokenMasks(const tokenizer::Tokenizer& tokenizer);
   /// The bytes of each token, or none, and the tokens that end generation, ascending.
   TokenMasks(std::vector<std::string> pieces, std::vector<TokenId> ends);
   ~TokenMasks();

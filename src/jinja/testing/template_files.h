@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-namespace cairn {
+namespace cairn::jinja {
 
 inline constexpr std::time_t kNow = 1768480496;  // 2026-01-15 12:34:56 UTC, the fixtures' clock
 
@@ -21,4 +21,4 @@ inline std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-}  // namespace cairn
+}  // namespace cairn::jinja

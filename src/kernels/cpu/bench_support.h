@@ -9,7 +9,7 @@
 
 #include "base/system/machine.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Bytes that are read from DRAM each time they are read from front to back: many times all last-level caches, since a
 /// part of them survives a pass (with 96 MiB beside a cache of 32 MiB, one thread seemed to read a sixth faster).
@@ -29,4 +29,4 @@ inline std::vector<int64_t> bench_threads() {
   return {1, usable_cores()};
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

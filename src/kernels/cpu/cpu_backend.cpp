@@ -27,7 +27,7 @@
 #include "kernels/cpu/thread_team.h"
 #include "quant/codec.h"
 
-namespace cairn {
+namespace cairn::kernels {
 namespace cpu {
 namespace {
 
@@ -355,4 +355,4 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
   return backend;
 }
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -8,7 +8,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_options.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 /// Errors: kInvalidArgument (unknown ISA, or one this machine lacks; the message lists what it has).
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);
@@ -21,4 +21,4 @@ struct Isa;
 std::unique_ptr<Backend> make_backend(const Isa& isa, int threads);
 
 }  // namespace cpu
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -18,7 +18,7 @@
 #include "kernels/cpu/test_support.h"
 #include "quant/codec.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Random bits with binary16 scales of 1, which are at the beginning of a block, or its last two for Q2_K. For types
@@ -40,14 +40,15 @@ struct TestWeight {
   TestWeight(TensorType type, int64_t rows, int64_t cols, int64_t experts, Random& random)
       : decoded(static_cast<size_t>(rows * cols * experts)),
         bytes(static_cast<size_t>(row_bytes(type, cols) * rows * experts)) {
-    if (!can_encode(type)) bytes = random_blocks(type, std::ssize(bytes), random);
+    if (!quant::can_encode(type)) bytes = random_blocks(type, std::ssize(bytes), random);
     const std::vector<float> values = random.normals(rows * cols * experts);
     const auto bytes_per_row = static_cast<size_t>(row_bytes(type, cols));
     for (size_t r = 0; r < static_cast<size_t>(rows * experts); ++r) {
       const std::span<std::byte> row(bytes.data() + r * bytes_per_row, bytes_per_row);
       const auto wanted = std::span(values).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols));
-      if (can_encode(type)) encode_row(type, wanted, row);
-      decode_row(type, row, std::span(decoded).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols)));
+      if (quant::can_encode(type)) quant::encode_row(type, wanted, row);
+      quant::decode_row(type, row,
+                        std::span(decoded).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols)));
     }
     weight = load({type, rows, cols, experts, bytes.data()});
   }
@@ -163,7 +164,7 @@ TEST_P(CpuBackend, WeightsInPlaceTakeNoMemoryAndGiveTheSameProduct) {
     SCOPED_TRACE(tensor_type_info(type).name);
     const std::vector<std::byte> bytes = random_blocks(type, kRows * row_bytes(type, kCols), random);
     std::vector<float> decoded(kRows * kCols);
-    decode_row(type, bytes, decoded);
+    quant::decode_row(type, bytes, decoded);
     const HostMatrix copied{type, kRows, kCols, 1, bytes.data(), false},
         kept{type, kRows, kCols, 1, bytes.data(), true};
     const Weight panels = cpu->load(copied).value(), rows = cpu->load(kept).value();
@@ -502,4 +503,4 @@ TEST(MakeCpuBackend, LoadsTheTypesThatItCanMultiplyAndRefusesOthers) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace cairn {
+namespace cairn::kernels {
 
 struct CpuOptions {
   int threads = 0;  ///< 0: one per usable core
@@ -12,4 +12,4 @@ struct CpuOptions {
   std::string isa;
 };
 
-}  // namespace cairn
+}  // namespace cairn::kernels

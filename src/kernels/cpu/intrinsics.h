@@ -11,7 +11,7 @@
 
 // Intrinsics that SIMDe lacks. Their names are macros because the compiler's own functions of these names are declared
 // too.
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 struct MissingAvx512 {
   static simde__m512 maskz_loadu_ps(simde__mmask16 mask, const void* from) {
@@ -91,18 +91,18 @@ struct MissingAvx512 {
   }
 };
 }  // namespace
-}  // namespace cairn::cpu
-#define _mm512_cvtepu16_epi32 ::cairn::cpu::MissingAvx512::cvtepu16_epi32
-#define _mm512_cvtepi8_epi32 ::cairn::cpu::MissingAvx512::cvtepi8_epi32
-#define _mm512_cvtneps_pbh ::cairn::cpu::MissingAvx512::cvtneps_pbh
-#define _mm512_cvtepi32_epi16 ::cairn::cpu::MissingAvx512::cvtepi32_epi16
-#define _mm512_srai_epi32 ::cairn::cpu::MissingAvx512::srai_epi32
-#define _mm512_cvtepi32_ps ::cairn::cpu::MissingAvx512::cvtepi32_ps
-#define _mm512_maskz_loadu_ps ::cairn::cpu::MissingAvx512::maskz_loadu_ps
-#define _mm512_stream_ps ::cairn::cpu::MissingAvx512::stream_ps
-#define _mm512_mask_storeu_ps ::cairn::cpu::MissingAvx512::mask_storeu_ps
-#define _mm512_cvtph_ps ::cairn::cpu::MissingAvx512::cvtph_ps
-#define _mm512_cvtps_ph ::cairn::cpu::MissingAvx512::cvtps_ph
+}  // namespace cairn::kernels::cpu
+#define _mm512_cvtepu16_epi32 ::cairn::kernels::cpu::MissingAvx512::cvtepu16_epi32
+#define _mm512_cvtepi8_epi32 ::cairn::kernels::cpu::MissingAvx512::cvtepi8_epi32
+#define _mm512_cvtneps_pbh ::cairn::kernels::cpu::MissingAvx512::cvtneps_pbh
+#define _mm512_cvtepi32_epi16 ::cairn::kernels::cpu::MissingAvx512::cvtepi32_epi16
+#define _mm512_srai_epi32 ::cairn::kernels::cpu::MissingAvx512::srai_epi32
+#define _mm512_cvtepi32_ps ::cairn::kernels::cpu::MissingAvx512::cvtepi32_ps
+#define _mm512_maskz_loadu_ps ::cairn::kernels::cpu::MissingAvx512::maskz_loadu_ps
+#define _mm512_stream_ps ::cairn::kernels::cpu::MissingAvx512::stream_ps
+#define _mm512_mask_storeu_ps ::cairn::kernels::cpu::MissingAvx512::mask_storeu_ps
+#define _mm512_cvtph_ps ::cairn::kernels::cpu::MissingAvx512::cvtph_ps
+#define _mm512_cvtps_ph ::cairn::kernels::cpu::MissingAvx512::cvtps_ph
 
 #else
 #include <immintrin.h>

@@ -12,7 +12,7 @@
 
 #include "base/check.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
@@ -105,4 +105,4 @@ void* Scratch::get(int64_t bytes) {
   return buffer_.data();
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "kernels/backend.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Allocates a buffer, zeroed and aligned to 64 bytes; in huge pages if it is large and the system allows. Errors:
 /// kOutOfMemory.
@@ -48,4 +48,4 @@ class Scratch {
   Buffer buffer_;
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -16,7 +16,7 @@
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/thread_team.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Work that a thread takes at a time: some 40 us of either kind.
@@ -167,4 +167,4 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

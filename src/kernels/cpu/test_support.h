@@ -16,7 +16,7 @@
 #include "kernels/kv.h"
 #include "quant/float_formats.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 #if defined(CAIRN_EMULATED_ISAS)
 extern const MatmulKernels kEmulatedAvx512Matmul;
@@ -70,10 +70,10 @@ class Random {
 /// Rounds rows of `dim` elements to numbers that the type can hold, so that storing them changes nothing more.
 inline void round_rows(KvType type, int32_t dim, std::span<float> x) {
   if (type == KvType::kF16) {
-    for (float& value : x) value = half_to_float(float_to_half(value));
+    for (float& value : x) value = quant::half_to_float(quant::float_to_half(value));
   }
   if (type == KvType::kBF16) {
-    for (float& value : x) value = bf16_to_float(float_to_bf16(value));
+    for (float& value : x) value = quant::bf16_to_float(quant::float_to_bf16(value));
   }
   if (type != KvType::kQ8_0 && type != KvType::kQ8_0Pairs) return;
   for (size_t row = 0; row < x.size(); row += static_cast<size_t>(dim)) {
@@ -82,7 +82,7 @@ inline void round_rows(KvType type, int32_t dim, std::span<float> x) {
           x.subspan(row + static_cast<size_t>(begin), static_cast<size_t>(std::min(kKvBlock, dim - begin)));
       float largest = 0;
       for (const float value : block) largest = std::max(largest, std::abs(value));
-      const float scale = half_to_float(float_to_half(largest / 127));
+      const float scale = quant::half_to_float(quant::float_to_half(largest / 127));
       for (float& value : block) value = std::nearbyint(value / scale) * scale;
     }
   }
@@ -92,4 +92,4 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -8,7 +8,7 @@
 #include "base/function_ref.h"
 #include "base/system/thread_pool.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 class ThreadTeam {
  public:
@@ -64,4 +64,4 @@ class ThreadTeam {
   ThreadPool pool_;
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 TEST(ThreadTeam, ChunksAreBalanced) {
@@ -18,4 +18,4 @@ TEST(ThreadTeam, ChunksAreBalanced) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -184,4 +184,4 @@ struct VectorMath {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -20,7 +20,7 @@
 #include "kernels/cuda/sampling/cuda_sampler.h"
 #include "kernels/cuda/weights/panels.cuh"
 
-namespace cairn {
+namespace cairn::kernels {
 namespace cuda {
 namespace {
 
@@ -489,4 +489,4 @@ Result<int> cuda_device_count() { return cuda::count_devices(); }
 
 bool built_with_cuda() { return true; }
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "kernels/backend.h"
 
-namespace cairn {
+namespace cairn::kernels {
 
 struct CudaOptions {
   int device = 0;  ///< as CUDA counts those that it sees
@@ -23,4 +23,4 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(const CudaOptions& options);
 Result<int> cuda_device_count();
 bool built_with_cuda();
 
-}  // namespace cairn
+}  // namespace cairn::kernels

@@ -17,7 +17,7 @@
 #include "kernels/cuda/runtime/memory.h"
 #include "quant/codec.h"
 
-namespace cairn {
+namespace cairn::kernels {
 namespace {
 
 // The emulated GPU only shows that the benchmarks run, with small sizes and few of them; its times mean nothing.
@@ -96,7 +96,8 @@ std::vector<std::byte> encoded_normals(const HostMatrix& matrix) {
       std::memcpy(row.data(), row.data() - kDifferent * row_size, row_size);
       continue;
     }
-    encode_row(matrix.type, std::span(values).subspan(static_cast<size_t>(r * matrix.cols)).first(matrix.cols), row);
+    quant::encode_row(matrix.type, std::span(values).subspan(static_cast<size_t>(r * matrix.cols)).first(matrix.cols),
+                      row);
   }
   return all;
 }
@@ -266,4 +267,4 @@ BENCHMARK(GpuSample)
     ->UseRealTime();
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::kernels

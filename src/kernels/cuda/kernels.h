@@ -23,7 +23,7 @@
 #include "kernels/routing.h"
 #include "kernels/sampler_operations.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// A weight matrix on the device: [experts, rows, cols], quantised types in panels (weights/panels.cuh), others as in
 /// the file; `data` aligned to 256 bytes.
@@ -227,4 +227,4 @@ void delta_rule(LaunchQueue& stream, const DeltaRuleParams& params, const StateS
 void scan(LaunchQueue& stream, const ScanParams& params, const StateSlices& slices, const ScanRows& rows);
 void gated_norm(LaunchQueue& stream, const GatedNormParams& params, const float* gates, int64_t rows, float* x);
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -12,7 +12,7 @@
 #include "base/text/printable.h"
 #include "loader/catalog/description_cache.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 int64_t modified_unix_s(const struct stat& status) { return static_cast<int64_t>(status.st_mtim.tv_sec); }
@@ -141,4 +141,4 @@ Result<CatalogModel> describe_file(const std::filesystem::path& path) {
   return model;
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -9,7 +9,7 @@
 #include "loader/catalog/description.h"
 #include "loader/catalog/places.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 struct CatalogModel : ModelSummary {
   std::string name;                  ///< unique in its catalog
@@ -37,4 +37,4 @@ Catalog scan_models(const std::vector<ModelPlace>& places, const std::filesystem
 /// one).
 Result<CatalogModel> describe_file(const std::filesystem::path& path);
 
-}  // namespace cairn
+}  // namespace cairn::loader

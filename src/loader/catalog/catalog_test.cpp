@@ -14,7 +14,7 @@
 #include "base/testing/test_data.h"
 #include "loader/catalog/description_cache.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,4 +189,4 @@ TEST(ModelName, IsThatOfTheFileWithoutAPartsNumber) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -11,7 +11,7 @@
 #include "model/model.h"
 #include "model/pooling.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 constexpr std::string_view kRankHead = "cls.output.weight";
@@ -24,14 +24,15 @@ std::string text_or_empty(const Result<std::string_view>& text) {
 bool part_of_a_model(const gguf::Reader& file, std::string_view architecture) {
   const auto type = file.metadata().string("general.type");
   const bool other = type && *type != "model" && !type->empty();
-  return other || architecture == "clip" || architecture == "controlvector" || is_mtp_file(file);
+  return other || architecture == "clip" || architecture == "controlvector" || model::is_mtp_file(file);
 }
 
-ModelKind kind_of(const gguf::Reader& file, const Architecture* architecture) {
-  const auto pooling = read_pooling(file, Pooling::kNone);
-  if (file.find_tensor(kRankHead) != nullptr || (pooling && *pooling == Pooling::kRank)) return ModelKind::kReranking;
-  const bool encoder = architecture != nullptr && architecture->kind == ArchitectureKind::kEncoder;
-  return encoder || (pooling && *pooling != Pooling::kNone) ? ModelKind::kEmbedding : ModelKind::kChat;
+ModelKind kind_of(const gguf::Reader& file, const model::Architecture* architecture) {
+  const auto pooling = model::read_pooling(file, model::Pooling::kNone);
+  if (file.find_tensor(kRankHead) != nullptr || (pooling && *pooling == model::Pooling::kRank))
+    return ModelKind::kReranking;
+  const bool encoder = architecture != nullptr && architecture->kind == model::ArchitectureKind::kEncoder;
+  return encoder || (pooling && *pooling != model::Pooling::kNone) ? ModelKind::kEmbedding : ModelKind::kChat;
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ std::optional<ModelSummary> describe_model(const gguf::Reader& file) {
   ModelSummary made;
   made.architecture = text_or_empty(metadata.string("general.architecture"));
   if (part_of_a_model(file, made.architecture)) return std::nullopt;
-  const auto architecture = architecture_of(file);
+  const auto architecture = model::architecture_of(file);
   if (!architecture) made.unusable = fmt::format("its architecture \"{}\" is not supported", made.architecture);
   if (file.tensors().empty()) made.unusable = "it holds no weights, but a vocabulary alone";
   made.kind = kind_of(file, architecture ? *architecture : nullptr);
@@ -88,4 +89,4 @@ std::string model_name_of(const std::filesystem::path& path) {
   return utf8_replace_invalid(split ? split->stem : path.stem().string());
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

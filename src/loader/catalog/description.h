@@ -9,7 +9,7 @@
 
 #include "gguf/reader.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 /// What a model is asked for when a request does not name it.
 enum class ModelKind { kChat, kEmbedding, kReranking };
@@ -38,4 +38,4 @@ std::string quantisation_of(const gguf::Reader& file);
 /// "dir/NAME.gguf" and "dir/NAME-00001-of-00003.gguf" -> "NAME", valid UTF-8.
 std::string model_name_of(const std::filesystem::path& path);
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -10,7 +10,7 @@
 
 #include "base/text/json.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 using nlohmann::ordered_json;
@@ -119,4 +119,4 @@ Result<void> write_descriptions(const std::filesystem::path& file, const Descrip
   return fail(Code::kIo, "cannot write {}: {}", file.string(), reason);
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -12,7 +12,7 @@
 
 #include "loader/catalog/description.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 /// Files that one cache keeps, and bytes of its file; over them the rest is read anew each time.
 inline constexpr size_t kDescriptionsMax = 20'000;
@@ -43,4 +43,4 @@ DescriptionCache read_descriptions(const std::filesystem::path& file);
 /// Replaces the file at once, or leaves it as it was. Errors: kIo.
 Result<void> write_descriptions(const std::filesystem::path& file, const DescriptionCache& cache);
 
-}  // namespace cairn
+}  // namespace cairn::loader

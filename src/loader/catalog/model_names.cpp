@@ -7,7 +7,7 @@
 
 #include "base/text/printable.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -77,4 +77,4 @@ std::string list_names(std::span<const ModelNames> models) {
   return names;
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

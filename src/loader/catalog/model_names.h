@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "loader/catalog/description.h"
 
-namespace cairn {
+namespace cairn::loader {
 
 /// Names that an error lists.
 inline constexpr size_t kNamesListedMax = 40;
@@ -35,4 +35,4 @@ Result<std::optional<size_t>> find_by_name(std::span<const ModelNames> models, s
 /// "a, b, c and 12 more".
 std::string list_names(std::span<const ModelNames> models);
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 using testing::HasSubstr;
@@ -51,4 +51,4 @@ TEST_F(ModelNamesTest, SeveralThatAreMeantEquallyAreListed) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -17,7 +17,7 @@
 #include "gguf/split.h"
 #include "loader/catalog/description.h"
 
-namespace cairn {
+namespace cairn::loader {
 namespace {
 
 namespace fs = std::filesystem;
@@ -244,4 +244,4 @@ void find_files(const ModelPlace& place, std::vector<FoundFile>& found, std::vec
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cairn {
+namespace cairn::loader {
 
 /// Whose folder a model's file lies in.
 enum class ModelSource { kGiven, kOwn, kHuggingFace, kLlamaCpp, kOllama, kLmStudio };
@@ -52,4 +52,4 @@ struct SkippedFile {
 /// has none.
 void find_files(const ModelPlace& place, std::vector<FoundFile>& found, std::vector<SkippedFile>& skipped);
 
-}  // namespace cairn
+}  // namespace cairn::loader

@@ -1,6 +1,6 @@
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Command R7B and A: Command R with windows in three of four layers; the fourth knows no positions.
 Result<void> read_cohere2_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -11,4 +11,4 @@ Result<void> read_cohere2_config(const MetadataReader& keys, DecoderConfig& conf
   return read_windows_config(keys, window, kPeriod, 0, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

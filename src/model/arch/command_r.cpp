@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Command R and R+: attention and feed-forward beside each other, behind one layer norm. R+, the larger one, normalises
 // queries and keys.
@@ -15,9 +15,9 @@ Result<void> read_command_r_config(const MetadataReader& keys, DecoderConfig& co
     return fail(Code::kCorruptFile, "{} is {}, but it must be above zero", keys.full("logit_scale"),
                 config.logit_scale);
   }
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -6,7 +6,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -21,13 +21,13 @@ constexpr float kTemperatureMistral4 = 0.1f;
 RoutingDefaults routing_defaults(const MetadataReader& keys, const DecoderConfig& config) {
   const bool biased =
       keys.file().find_tensor(fmt::format("blk.{}.exp_probs_b.bias", config.layers.size() - 1)) != nullptr;
-  return {.score = biased ? RouteScore::kSigmoid : RouteScore::kSoftmax};
+  return {.score = biased ? kernels::RouteScore::kSigmoid : kernels::RouteScore::kSoftmax};
 }
 
 // Yarn stretches angles, and lets scores grow with the logarithm of its factor. In other models the rotated elements
 // grow; here all of a head do, by the scale of attention, and deepseek2 leaves out the growth of those rotated.
 Result<void> read_rope_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kInterleaved, config.rope_sizes()));
   CAIRN_TRY(RopeParams params, read_rope_params(keys, config.rope_sizes()));
   params.log_multiplier /= kLogMultiplierUnit;
   const bool yarn = params.scaling == RopeScaling::kYarn && params.extrapolation != 0 && params.factor > 1;
@@ -82,7 +82,7 @@ Result<void> read_glm_dsa_config(const MetadataReader& keys, DecoderConfig& conf
   constexpr int32_t kContext52 = 1 << 20;
   constexpr size_t kFirst52 = 2, kInterval52 = 4;
   CAIRN_TRY_VOID(read_deepseek32_config(keys, config));
-  config.mla->indexer->rope_style = RopeStyle::kInterleaved;
+  config.mla->indexer->rope_style = kernels::RopeStyle::kInterleaved;
   std::vector<LayerConfig>& layers = config.layers;
   if (keys.contains(kTypes)) {
     CAIRN_TRY(const std::vector<bool> flags, keys.flag_per_layer(kTypes, std::ssize(layers)));
@@ -95,4 +95,4 @@ Result<void> read_glm_dsa_config(const MetadataReader& keys, DecoderConfig& conf
                  "{} says that layer 0 has no indexer, but no layer before it has one", keys.full(kTypes));
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -10,7 +10,7 @@
 
 // DeepSeek V4 and V4.1. Keys of V4 are those of its reference engine (antirez/ds4) and of llama.cpp. Two kinds of files
 // of V4.1 name the same numbers differently: llama.cpp's as those of V4, antirez/ds4's as the model's config.json does.
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 constexpr std::string_view kArchitecture = "deepseek4", kArchitecture41 = "deepseek41";
@@ -85,7 +85,7 @@ class ConfigReader {
   Result<void> read_hyper_connections() {
     HyperConnectionConfig streams{
         .embedding = model_.embedding, .norm_epsilon = model_.norm.epsilon, .carried = attention_.is_v41};
-    CAIRN_TRY(streams.streams, integer("hyper_connection.count", "hc_mult", 1, kStreamsMax));
+    CAIRN_TRY(streams.streams, integer("hyper_connection.count", "hc_mult", 1, kernels::kStreamsMax));
     CAIRN_TRY(streams.rounds,
               integer("hyper_connection.sinkhorn_iterations", "hc_sinkhorn_iters", 1, kStreamRoundsMax));
     CAIRN_TRY(streams.epsilon, positive_or("hyper_connection.epsilon", "hc_eps", 1e-6F));
@@ -137,8 +137,8 @@ class ConfigReader {
 
   Result<void> read_experts() {
     MoeConfig experts;
-    RouteParams& route = experts.route;
-    route.score = RouteScore::kSqrtSoftplus;
+    kernels::RouteParams& route = experts.route;
+    route.score = kernels::RouteScore::kSqrtSoftplus;
     route.renormalise = true;
     route.sum_least = attention_.is_v41 ? 1e-20F : 0x1p-14F;
     experts.needs_bias = attention_.is_v41;
@@ -198,9 +198,10 @@ class ConfigReader {
     for (size_t i = 0; i < model_.layers.size(); ++i) {
       const int64_t ratio = ratios[i];
       if (attention_.is_v41 ? ratio >= 0 && ratio <= 2 : is_ratio_of_v4(ratio)) continue;
-      const std::string supported = attention_.is_v41 ? "0, 1 and 2"
-                                                      : fmt::format("0, {} and multiples or divisors of {} up to {}",
-                                                                    kIndexedRatio, kPageTokens, kCompressorSpanMax / 2);
+      const std::string supported = attention_.is_v41
+                                        ? "0, 1 and 2"
+                                        : fmt::format("0, {} and multiples or divisors of {} up to {}", kIndexedRatio,
+                                                      kernels::kPageTokens, kernels::kCompressorSpanMax / 2);
       return fail_at("key " + keys_.full(key), Code::kCorruptFile, "{} has {} for layer {}; {} are supported",
                      keys_.full(key), ratio, i, supported);
     }
@@ -213,8 +214,8 @@ class ConfigReader {
   }
 
   static bool is_ratio_of_v4(int64_t ratio) {
-    return ratio == 0 ||
-           (ratio > 1 && ratio <= kCompressorSpanMax / 2 && (kPageTokens % ratio == 0 || ratio % kPageTokens == 0));
+    return ratio == 0 || (ratio > 1 && ratio <= kernels::kCompressorSpanMax / 2 &&
+                          (kernels::kPageTokens % ratio == 0 || ratio % kernels::kPageTokens == 0));
   }
 
   /// V4: each layer makes the compressed rows that it sees.
@@ -338,4 +339,4 @@ Result<DecoderConfig> read_deepseek4_config(const gguf::Reader& file, int32_t co
   return ConfigReader(keys).read(context_tokens);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,11 +1,11 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // ERNIE 4.5, dense.
 Result<void> read_ernie4_5_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }
@@ -18,4 +18,4 @@ Result<void> read_ernie4_5_moe_config(const MetadataReader& keys, DecoderConfig&
   return read_routing_config(keys, {.renormalise = true}, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

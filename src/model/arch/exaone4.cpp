@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // EXAONE 4: norms only after attention and feed-forward. The large model has windows in three of four layers; the
 // fourth knows no positions.
@@ -12,7 +12,7 @@ Result<void> read_exaone4_config(const MetadataReader& keys, DecoderConfig& conf
   config.residual.pre_norms = false;
   config.residual.post_norms = true;
   config.qk_norm = QkNorm::kPerHead;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   const int64_t missing = config.layers.size() == kLayers32B ? kWindow32B : 0;
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", missing, 0, kContextMax));
@@ -21,4 +21,4 @@ Result<void> read_exaone4_config(const MetadataReader& keys, DecoderConfig& conf
   return read_windows_config(keys, window, kPeriod, 0, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Falcon-H1: attention and Mamba 2 side by side in every layer. Its multipliers are in the weights of its files.
 Result<void> read_falcon_h1_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -15,9 +15,9 @@ Result<void> read_falcon_h1_config(const MetadataReader& keys, DecoderConfig& co
     }
     layer.mixer = Mixer::kAttentionAndMamba2;
   }
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

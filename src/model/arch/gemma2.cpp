@@ -4,7 +4,7 @@
 
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Gemma 2: norms before and after, soft caps, every other layer with a window.
 Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -22,4 +22,4 @@ Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& confi
   return read_windows_config(keys, window, 2, 0, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -4,7 +4,7 @@
 
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Gemma 3: five layers with a window and an unscaled rope of their own, then one that sees everything.
 Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -20,10 +20,10 @@ Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& confi
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", 0, 0, kContextMax));
   if (window == 0) return {};
   constexpr double kWindowRopeBase = 10'000;
-  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, kWindowRopeBase, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, kernels::RopeStyle::kNeoX, kWindowRopeBase, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   constexpr int64_t kPeriod = 6;
   return read_windows_config(keys, window, kPeriod, 1, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

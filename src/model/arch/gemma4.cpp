@@ -3,7 +3,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -26,7 +26,7 @@ Result<void> read_window_layers(const MetadataReader& keys, DecoderConfig& confi
                 keys.full("rope.dimension_count_swa"), dims);
   }
   CAIRN_TRY(RopeConfig rope,
-            read_window_rope(keys, RopeStyle::kNeoX, kGemma4WindowRopeBase, config.rope_sizes(), dims));
+            read_window_rope(keys, kernels::RopeStyle::kNeoX, kGemma4WindowRopeBase, config.rope_sizes(), dims));
   config.ropes.push_back(std::move(rope));
   CAIRN_TRY_VOID(read_windows_config(keys, window, 0, 1, config));
   for (LayerConfig& layer : config.layers) {
@@ -74,13 +74,13 @@ Result<void> read_values_config(const MetadataReader& keys, DecoderConfig& confi
 
 Result<void> read_common_config(const MetadataReader& keys, DecoderConfig& config) {
   config.embedding_scale = std::sqrt(static_cast<float>(config.embedding));
-  config.feed_forward.activation = Activation::kGeluTanh;
+  config.feed_forward.activation = kernels::Activation::kGeluTanh;
   config.residual.post_norms = true;
   config.qk_norm = QkNorm::kPerHead;
   config.attention_scale = 1;
   config.layer_output_scale = true;
   CAIRN_TRY(config.final_logit_softcap, keys.number_or("final_logit_softcapping", 0));
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kNeoX, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return read_window_layers(keys, config);
 }
@@ -115,4 +115,4 @@ Result<void> read_gemma4_assistant_config(const MetadataReader& keys, DecoderCon
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // GLM 4, dense: norms before and after, gate and up in one matrix, a rope over half of each head.
 Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -11,9 +11,9 @@ Result<void> read_glm4_config(const MetadataReader& keys, DecoderConfig& config)
   }
   config.residual.post_norms = true;
   config.feed_forward.fused = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Granite 3 and 4, dense and mixtures: llama with a scale on embeddings, residuals, attention and logits.
 Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -24,4 +24,4 @@ Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& conf
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

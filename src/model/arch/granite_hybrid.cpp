@@ -1,6 +1,6 @@
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Granite 4 hybrids, dense and mixtures: Mamba 2 in most layers, each with a feed-forward; the scales are Granite's.
 Result<void> read_granite_hybrid_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -14,4 +14,4 @@ Result<void> read_granite_hybrid_config(const MetadataReader& keys, DecoderConfi
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

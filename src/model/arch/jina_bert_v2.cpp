@@ -1,6 +1,6 @@
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Jina's second BERT: ALiBi in both directions instead of positions, GEGLU.
 Result<void> read_jina_bert_v2_config(const MetadataReader& /*keys*/, EncoderConfig& config) {
@@ -8,4 +8,4 @@ Result<void> read_jina_bert_v2_config(const MetadataReader& /*keys*/, EncoderCon
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

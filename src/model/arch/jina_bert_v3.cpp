@@ -1,6 +1,6 @@
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Jina's third BERT: XLM-RoBERTa with rotated queries and keys instead of learned positions. Its adapters of tasks are
 // files of their own, which are not read.
@@ -9,4 +9,4 @@ Result<void> read_jina_bert_v3_config(const MetadataReader& keys, EncoderConfig&
   return read_encoder_rope(keys, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -3,7 +3,7 @@
 
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -22,7 +22,7 @@ Result<int32_t> unrotated_part(const MetadataReader& keys, const DecoderConfig& 
 
 Result<void> read_kimi_delta_config(const MetadataReader& keys, DecoderConfig& config) {
   RecurrentConfig state;
-  CAIRN_TRY(state.taps, keys.integer("ssm.conv_kernel", 1, kConvolutionTapsMax));
+  CAIRN_TRY(state.taps, keys.integer("ssm.conv_kernel", 1, kernels::kConvolutionTapsMax));
   CAIRN_TRY(state.heads, keys.integer("attention.head_count", 1, kHeadsMax));
   CAIRN_TRY(state.head_dim, keys.integer("kda.head_dim", 1, kHeadDimMax));
   state.groups = state.heads;
@@ -48,7 +48,7 @@ Result<void> read_kimi_linear_config(const MetadataReader& keys, DecoderConfig& 
   CAIRN_TRY_VOID(read_kimi_delta_config(keys, config));
   for (LayerConfig& layer : config.layers) layer.rope = kNoRope;
   CAIRN_TRY_VOID(read_experts_config(keys, false, config));
-  return read_routing_config(keys, {.score = RouteScore::kSigmoid, .renormalise = true}, config);
+  return read_routing_config(keys, {.score = kernels::RouteScore::kSigmoid, .renormalise = true}, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -10,7 +10,7 @@ Result<void> read_llama4_experts(const MetadataReader& keys, DecoderConfig& conf
   CAIRN_TRY_VOID(read_experts_config(keys, false, config));
   if (!config.experts) return {};
   CAIRN_TRY_VOID(read_expert_step_config(keys, config));
-  CAIRN_TRY_VOID(read_routing_config(keys, {.score = RouteScore::kSigmoid}, config));
+  CAIRN_TRY_VOID(read_routing_config(keys, {.score = kernels::RouteScore::kSigmoid}, config));
   MoeConfig& experts = *config.experts;
   if (experts.route.used != 1) {
     return fail(Code::kUnsupported, "{} is {}; supported is 1", keys.full("expert_used_count"), experts.route.used);
@@ -28,7 +28,7 @@ Result<void> read_llama4_config(const MetadataReader& keys, DecoderConfig& confi
   constexpr int64_t kWindow = 8'192, kPeriod = 4;
   constexpr int32_t kExpertsOfLarger = 128;  // by which alone it is known: it has none of these norms
   CAIRN_TRY_VOID(read_llama4_experts(keys, config));
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   if (!config.experts || config.experts->route.experts != kExpertsOfLarger) {
     config.qk_norm = QkNorm::kPerHeadUnweighted;
@@ -49,4 +49,4 @@ Result<void> read_llama4_config(const MetadataReader& keys, DecoderConfig& confi
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,6 +1,6 @@
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Mamba 2: layers of a scan alone, without attention, positions or feed-forward.
 Result<void> read_mamba2_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -9,4 +9,4 @@ Result<void> read_mamba2_config(const MetadataReader& keys, DecoderConfig& confi
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

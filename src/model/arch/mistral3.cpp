@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Ministral 3 and Mistral Large 3: llama with queries that grow with the position.
 Result<void> read_mistral3_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -9,4 +9,4 @@ Result<void> read_mistral3_config(const MetadataReader& keys, DecoderConfig& con
   return read_temperature_config(keys, 0, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

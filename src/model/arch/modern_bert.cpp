@@ -1,6 +1,6 @@
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // ModernBERT: norms before blocks, the first of which is that of the embeddings; GEGLU; one layer that sees the whole
 // text, then two with a window and a rope of their own, and so on. Its head that ranks reads the mean row.
@@ -9,10 +9,10 @@ Result<void> read_modern_bert_config(const MetadataReader& keys, EncoderConfig& 
   config.first_norm = false;
   config.feed_forward.fused = true;
   config.label_pooling = Pooling::kMean;
-  config.label_activation = Activation::kGeluErf;
+  config.label_activation = kernels::Activation::kGeluErf;
   CAIRN_TRY(const std::string_view activation, keys.string_or("hidden_activation", "gelu"));
   if (activation == "silu") {
-    config.feed_forward.activation = Activation::kSilu;
+    config.feed_forward.activation = kernels::Activation::kSilu;
   } else if (activation != "gelu") {
     return fail(Code::kUnsupported, "{} is \"{}\"; supported are gelu and silu", keys.full("hidden_activation"),
                 activation);
@@ -25,4 +25,4 @@ Result<void> read_modern_bert_config(const MetadataReader& keys, EncoderConfig& 
   return read_encoder_windows(keys, windows, kWindowRopeBase, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

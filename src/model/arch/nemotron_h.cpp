@@ -1,6 +1,6 @@
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -25,7 +25,7 @@ Result<void> read_nemotron_h_config(const MetadataReader& keys, DecoderConfig& c
   CAIRN_TRY_VOID(read_state_config(keys, config));
   choose_layers(config);
   config.feed_forward_norm = "attn_norm";
-  config.feed_forward.activation = Activation::kReluSquared;
+  config.feed_forward.activation = kernels::Activation::kReluSquared;
   config.feed_forward.gated = false;
   // Files say how heads would be rotated, and have an epsilon for layer norms too.
   for (const char* key : {"rope.dimension_count", "rope.scaling.finetuned", "attention.layer_norm_epsilon"}) {
@@ -35,7 +35,7 @@ Result<void> read_nemotron_h_config(const MetadataReader& keys, DecoderConfig& c
   CAIRN_TRY_VOID(read_experts_config(keys, true, config));
   // Nemotron 3 Super.
   CAIRN_TRY(config.experts->latent, keys.integer_or("moe_latent_size", 0, 0, kEmbeddingMax));
-  return read_routing_config(keys, {.score = RouteScore::kSigmoid, .renormalise = true}, config);
+  return read_routing_config(keys, {.score = kernels::RouteScore::kSigmoid, .renormalise = true}, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

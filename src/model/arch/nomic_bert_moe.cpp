@@ -1,6 +1,6 @@
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Nomic's second BERT: rotated queries and keys, biases, and feed-forward without gate, in every moe_every_n_layers-th
 // layer, beginning with the second, as experts. Their shares are the softmax over all experts as it is.
@@ -14,4 +14,4 @@ Result<void> read_nomic_bert_moe_config(const MetadataReader& keys, EncoderConfi
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Phi 3.5 MoE and SlimMoE: layer norms with biases, queries, keys, values and outputs with biases, LongRoPE, and two
 // experts in every layer that a sparse mixer weighs.
@@ -13,20 +13,20 @@ Result<void> read_phimoe_config(const MetadataReader& keys, DecoderConfig& confi
   constexpr int32_t kUsed = 2;
   config.norm.kind = NormKind::kLayerNorm;
   config.norm.biases = true;
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kNeoX, config.rope_sizes()));
   if (rope.short_context > 0) rope.magnitude = kMagnitude;
   config.ropes.push_back(std::move(rope));
   CAIRN_TRY_VOID(read_window_everywhere_config(keys, 0, config));
   CAIRN_TRY_VOID(read_experts_config(keys, true, config));
-  RouteParams& route = config.experts->route;
+  kernels::RouteParams& route = config.experts->route;
   if (route.used != kUsed) {
     return fail_at("key " + keys.full("expert_used_count"), Code::kUnsupported,
                    "{} is {}, but a sparse mixer chooses {} experts", keys.full("expert_used_count"), route.used,
                    kUsed);
   }
-  route.score = RouteScore::kSparseMixer;
+  route.score = kernels::RouteScore::kSparseMixer;
   route.jitter = kJitter;
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Qwen 1.5 and 2 mixtures: routed experts whose weights are not renormalised, and a gated expert for all.
 Result<void> read_qwen2moe_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -12,4 +12,4 @@ Result<void> read_qwen2moe_config(const MetadataReader& keys, DecoderConfig& con
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Qwen 3: queries and keys are normalised head by head.
 Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -10,4 +10,4 @@ Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -4,7 +4,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -70,7 +70,7 @@ Result<void> read_delta_config(const MetadataReader& keys, bool strided_heads, D
   config.gated_attention = true;
   config.qk_norm = QkNorm::kPerHead;
   config.feed_forward_norm = "post_attention_norm";
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kNeoX, config.rope_sizes()));
   CAIRN_TRY_VOID(read_sections_config(keys, rope));
   config.ropes.push_back(std::move(rope));
   CAIRN_TRY_VOID(read_routed_config(keys, config));
@@ -90,4 +90,4 @@ Result<void> read_qwen35_config(const MetadataReader& keys, DecoderConfig& confi
   return read_delta_config(keys, true, config);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // Qwen 3 mixtures: every layer routed, no shared expert.
 Result<void> read_qwen3moe_config(const MetadataReader& keys, DecoderConfig& config) {
@@ -11,4 +11,4 @@ Result<void> read_qwen3moe_config(const MetadataReader& keys, DecoderConfig& con
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -1,7 +1,7 @@
 #include "model/arch/table.h"
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 constexpr size_t kNoRopePeriod = 4;
@@ -9,7 +9,7 @@ constexpr size_t kNoRopePeriod = 4;
 
 // SmolLM 3: llama whose every fourth layer knows no positions.
 Result<void> read_smollm3_config(const MetadataReader& keys, DecoderConfig& config) {
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kInterleaved, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kInterleaved, config.rope_sizes()));
   config.ropes.push_back(std::move(rope));
   for (size_t i = kNoRopePeriod - 1; i < config.layers.size(); i += kNoRopePeriod) {
     config.layers[i].rope = kNoRope;
@@ -17,4 +17,4 @@ Result<void> read_smollm3_config(const MetadataReader& keys, DecoderConfig& conf
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -7,7 +7,7 @@
 
 #include "base/text/printable.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 constexpr Architecture decoder(std::string_view name, std::string_view families, ReadDecoderConfig read) {
@@ -103,4 +103,4 @@ Result<const Architecture*> architecture_of(const gguf::Reader& file) {
   return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}", printable(name), known);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -10,7 +10,7 @@
 #include "model/encoder/encoder_config.h"
 #include "model/metadata_reader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// What runs a model: Decoder or Encoder. An assistant is a decoder that drafts for another one
 /// (model/decoder/assistant.h), and no model by itself.
@@ -90,4 +90,4 @@ Result<void> read_modern_bert_config(const MetadataReader& keys, EncoderConfig& 
 Result<void> read_nomic_bert_config(const MetadataReader& keys, EncoderConfig& config);
 Result<void> read_nomic_bert_moe_config(const MetadataReader& keys, EncoderConfig& config);
 
-}  // namespace cairn
+}  // namespace cairn::model

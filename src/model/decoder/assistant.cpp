@@ -5,7 +5,7 @@
 
 #include "model/arch/table.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 /// A step of an assistant has one row for each sequence, and each has logits.
@@ -76,7 +76,7 @@ Result<AssistantWeights> load_assistant_weights(WeightLoader& loader, const Deco
   return weights;
 }
 
-int64_t assistant_bytes(const DecoderConfig& config, const DecoderConfig& model, const Backend& backend,
+int64_t assistant_bytes(const DecoderConfig& config, const DecoderConfig& model, const kernels::Backend& backend,
                         const ModelOptions& options) {
   const ModelOptions own = options_of_assistant(options);
   const int64_t shared = std::min(Decoder::workspace_bytes(config, backend, own, whole(config)),
@@ -84,7 +84,7 @@ int64_t assistant_bytes(const DecoderConfig& config, const DecoderConfig& model,
   return Decoder::bytes(config, backend, own, whole(config)) - shared;
 }
 
-Result<std::unique_ptr<Decoder>> make_assistant(DecoderConfig config, DecoderWeights weights, Backend& backend,
+Result<std::unique_ptr<Decoder>> make_assistant(DecoderConfig config, DecoderWeights weights, kernels::Backend& backend,
                                                 const ModelOptions& options, const KvPlan& kv) {
   KvPlan own;
   own.layout = kv.layout;
@@ -95,4 +95,4 @@ Result<std::unique_ptr<Decoder>> make_assistant(DecoderConfig config, DecoderWei
                          std::move(own));
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

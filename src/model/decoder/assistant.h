@@ -11,7 +11,7 @@
 #include "model/model_options.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 bool is_assistant_file(const gguf::Reader& file);
 
@@ -29,10 +29,10 @@ Result<AssistantWeights> load_assistant_weights(WeightLoader& loader, const Deco
                                                 const DecoderConfig& model);
 
 /// Bytes that it takes beside its weights.
-int64_t assistant_bytes(const DecoderConfig& config, const DecoderConfig& model, const Backend& backend,
+int64_t assistant_bytes(const DecoderConfig& config, const DecoderConfig& model, const kernels::Backend& backend,
                         const ModelOptions& options);
 /// `kv` is the model's.
-Result<std::unique_ptr<Decoder>> make_assistant(DecoderConfig config, DecoderWeights weights, Backend& backend,
+Result<std::unique_ptr<Decoder>> make_assistant(DecoderConfig config, DecoderWeights weights, kernels::Backend& backend,
                                                 const ModelOptions& options, const KvPlan& kv);
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "kernels/backend.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -41,7 +41,7 @@ RecurrentSizes recurrent_sizes(const DecoderConfig& config, const ModelOptions& 
 
 }  // namespace
 
-Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options,
+Decoder::Decoder(DecoderConfig config, DecoderWeights weights, kernels::Backend& backend, const ModelOptions& options,
                  LayerRange range, KvPlan kv)
     : config_(std::move(config)),
       weights_(std::move(weights)),
@@ -57,8 +57,9 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend,
   if (any_here(tables)) engrams_.emplace(backend, config_.engram, std::move(tables));
 }
 
-Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWeights weights, Backend& backend,
-                                                 const ModelOptions& options, LayerRange range, KvPlan kv) {
+Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWeights weights,
+                                                 kernels::Backend& backend, const ModelOptions& options,
+                                                 LayerRange range, KvPlan kv) {
   std::unique_ptr<Decoder> decoder(
       new Decoder(std::move(config), std::move(weights), backend, options, range, std::move(kv)));
   const DecoderConfig& model = decoder->config_;
@@ -118,8 +119,8 @@ Result<void> Decoder::allocate(int32_t logit_rows) {
   return {};
 }
 
-WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows) {
-  WorkspaceSizes sizes;
+kernels::WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows) {
+  kernels::WorkspaceSizes sizes;
   sizes.sample_rows = logit_rows;
   sizes.inputs.push_back({rows, std::max(model.embedding, model.attended_elements())});
   Residual::add_work(model.residual, rows, sizes);
@@ -142,12 +143,12 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   return sizes;
 }
 
-int64_t Decoder::workspace_bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
-                                 LayerRange range) {
+int64_t Decoder::workspace_bytes(const DecoderConfig& config, const kernels::Backend& backend,
+                                 const ModelOptions& options, LayerRange range) {
   return backend.workspace_bytes(work_sizes(config, options.batch_tokens_max, logit_rows_of(config, options, range)));
 }
 
-int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
+int64_t Decoder::bytes(const DecoderConfig& config, const kernels::Backend& backend, const ModelOptions& options,
                        LayerRange range) {
   const int32_t logit_rows = logit_rows_of(config, options, range);
   ActivationArena arena;
@@ -247,7 +248,7 @@ void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
   per_layer_inputs_->compute(tokens);
 }
 
-void Decoder::run_layers(const PagePool& pool) {
+void Decoder::run_layers(const cache::PagePool& pool) {
   compute_ropes();
   for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
     const LayerConfig& config = config_.layers[layer];
@@ -265,7 +266,7 @@ void Decoder::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
   keeps_logits_ = batch.keep_logits;
-  LowRankRows* const adapters = weights_.adapter_rows.get();
+  kernels::LowRankRows* const adapters = weights_.adapter_rows.get();
   if (adapters != nullptr) {
     adapters->begin();
     for (const BatchSlice& slice : batch.slices) adapters->add(slice.adapter_scales, slice.rows);
@@ -300,7 +301,7 @@ void Decoder::compute_ropes() {
   activations_.ropes.compute(backend_, turns_.empty() ? batch_.positions() : turns_);
 }
 
-void Decoder::mix(size_t layer, const PagePool& pool) {
+void Decoder::mix(size_t layer, const cache::PagePool& pool) {
   const LayerConfig& kind = config_.layer(layer);
   if (kind.mixer == Mixer::kNone) return;
   const LayerWeights& weights = weights_of(layer);
@@ -322,7 +323,7 @@ void Decoder::attend_compressed(size_t layer, const float* x) {
                    residual_.block(), blocks);
 }
 
-AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const {
+AttentionStep Decoder::attention_step(size_t layer, const cache::PagePool& pool) const {
   const LayerConfig& config = config_.layer(layer);
   const KvPlace place = kv_.places[layer];
   AttentionStep step;
@@ -337,7 +338,7 @@ AttentionStep Decoder::attention_step(size_t layer, const PagePool& pool) const 
   return step;
 }
 
-void Decoder::attention(size_t layer, const PagePool& pool, const float* x) {
+void Decoder::attention(size_t layer, const cache::PagePool& pool, const float* x) {
   const LayerWeights& weights = weights_of(layer);
   const AttentionStep step = attention_step(layer, pool);
   if (!config_.mla) return weights.attention->run(backend_, activations_.attention, step, x, residual_.block());
@@ -399,7 +400,7 @@ Result<void> Decoder::read_labels() {
   const int64_t rows = weights_.labels.rows;
   if (rows == 0) return {};
   const int64_t bytes = rows * config_.embedding * static_cast<int64_t>(sizeof(float));
-  CAIRN_TRY(const Buffer buffer, backend_.allocate(bytes));
+  CAIRN_TRY(const kernels::Buffer buffer, backend_.allocate(bytes));
   const TokenId ids[] = {TokenId{0}, TokenId{1}};
   backend_.embed(weights_.labels, std::span(ids).first(static_cast<size_t>(rows)), 1, buffer.floats());
   labels_.resize(rows * config_.embedding);
@@ -419,4 +420,4 @@ float Decoder::rank(std::span<const float> hidden) const {
   return static_cast<float>(logit);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

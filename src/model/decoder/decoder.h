@@ -22,19 +22,20 @@
 #include "model/parts/residual.h"
 #include "model/runner.h"
 
-namespace cairn {
+namespace cairn::model {
 
 class Decoder final : public Runner {
  public:
   /// Bytes that create() takes, of the backend's working memory too.
-  static int64_t bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
+  static int64_t bytes(const DecoderConfig& config, const kernels::Backend& backend, const ModelOptions& options,
                        LayerRange range);
   /// The part of them that is the backend's workspace, which decoders of one backend share.
-  static int64_t workspace_bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
-                                 LayerRange range);
+  static int64_t workspace_bytes(const DecoderConfig& config, const kernels::Backend& backend,
+                                 const ModelOptions& options, LayerRange range);
   /// Allocates all that steps need; `weights` are of the range, `kv` of all layers. Errors: kOutOfMemory.
-  static Result<std::unique_ptr<Decoder>> create(DecoderConfig config, DecoderWeights weights, Backend& backend,
-                                                 const ModelOptions& options, LayerRange range, KvPlan kv);
+  static Result<std::unique_ptr<Decoder>> create(DecoderConfig config, DecoderWeights weights,
+                                                 kernels::Backend& backend, const ModelOptions& options,
+                                                 LayerRange range, KvPlan kv);
 
   /// Runs all layers.
   Result<LogitsView> step(const Batch& batch) override;
@@ -48,18 +49,19 @@ class Decoder final : public Runner {
   /// `assistant` drafts in place of an MTP module; the config has keeps_rows. `in` [its embedding, 2 * this one's]
   /// makes its rows of pairs of a token and the row before it, `out` [this embedding, its own] makes rows of its own.
   void use_assistant(std::unique_ptr<Decoder> assistant, Linear in, Linear out);
-  Result<void> keep_drafts(const PagePool& pool, const BatchSlice& slice, int32_t count) override;
+  Result<void> keep_drafts(const cache::PagePool& pool, const BatchSlice& slice, int32_t count) override;
   bool has_mtp() const override { return config_.drafts(); }
   int32_t draft_block() const override { return config_.dspark ? config_.dspark->block : 1; }
   Result<LogitsView> mtp_step(const Batch& batch) override;
-  const KvLayout& kv_layout() const override { return kv_.layout; }
+  const cache::KvLayout& kv_layout() const override { return kv_.layout; }
   int64_t vocabulary() const override { return config_.vocabulary; }
   int32_t context_tokens() const override { return config_.context_tokens; }
   int32_t batch_tokens_max() const override { return rows_max_; }
   int32_t logits_max() const override { return logit_rows_max_; }
   bool samples_on_device() const override { return head_.samples_on_device(); }
-  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
-                      std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) override {
+  Result<void> sample(std::span<const kernels::SampleRequest> samples, std::span<const kernels::LogitChange> changes,
+                      std::span<const kernels::AllowedTokens> allowed,
+                      std::span<kernels::SampleResult> sampled) override {
     return head_.sample(samples, changes, allowed, sampled);
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return head_.row(row); }
@@ -67,8 +69,8 @@ class Decoder final : public Runner {
   float rank(std::span<const float> hidden) const override;
 
  private:
-  Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options, LayerRange range,
-          KvPlan kv);
+  Decoder(DecoderConfig config, DecoderWeights weights, kernels::Backend& backend, const ModelOptions& options,
+          LayerRange range, KvPlan kv);
 
   /// Makes activations_, and gives the parts theirs.
   Result<void> allocate(int32_t logit_rows);
@@ -76,21 +78,21 @@ class Decoder final : public Runner {
   /// Fills batch_ and what else belongs to the step.
   void plan(const Batch& batch);
   void plan_temperatures();
-  static WorkspaceSizes work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows);
+  static kernels::WorkspaceSizes work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows);
   /// The residual stream of the rows before the range: of their tokens, or those that a range before has left.
   void begin_with_tokens(const Batch& batch);
   void begin_with(const Batch& batch, std::span<const float> rows);
   /// Work of a step that comes before the backend's.
   void look_up_inputs(const Batch& batch);
-  void run_layers(const PagePool& pool);
+  void run_layers(const cache::PagePool& pool);
   void compute_ropes();
   /// Attention, or what the layer has instead.
-  void mix(size_t layer, const PagePool& pool);
-  AttentionStep attention_step(size_t layer, const PagePool& pool) const;
+  void mix(size_t layer, const cache::PagePool& pool);
+  AttentionStep attention_step(size_t layer, const cache::PagePool& pool) const;
   /// From the normalised input to the block's output.
-  void attention(size_t layer, const PagePool& pool, const float* x);
+  void attention(size_t layer, const cache::PagePool& pool, const float* x);
   void attend_compressed(size_t layer, const float* x);
-  void recur(size_t layer, const PagePool& pool, const float* x);
+  void recur(size_t layer, const cache::PagePool& pool, const float* x);
   /// Number of a layer among those of its device that keep a state.
   int32_t state_layer(size_t layer) const;
   void feed_forward(size_t layer);
@@ -112,7 +114,7 @@ class Decoder final : public Runner {
 
   // -- The MTP module, mtp.cpp.
   /// The end of a step with a module: keeps all rows, and computes the logits of those that are wanted.
-  Result<LogitsView> logits_of_kept_rows(const PagePool& pool);
+  Result<LogitsView> logits_of_kept_rows(const cache::PagePool& pool);
   /// Computes of the batch's rows what drafts for later ones look back at.
   void follow(const Batch& batch);
   /// The residual stream = what the module's layer reads of the tokens and the rows before them.
@@ -126,9 +128,9 @@ class Decoder final : public Runner {
   /// sees, but is turned by the position behind.
   Result<LogitsView> assist(const Batch& batch, const Linear& in, const float* pairs, const Linear& out, float* rows);
   /// Writes rows to where the next ones look for them.
-  void keep_rows(const PagePool& pool, const float* rows);
+  void keep_rows(const cache::PagePool& pool, const float* rows);
   /// Stores the keys that a layer which drafts makes of what it reads, `x`.
-  void store_keys(size_t layer, const PagePool& pool, const float* x);
+  void store_keys(size_t layer, const cache::PagePool& pool, const float* x);
 
   // -- The drafting head, dspark.cpp.
   /// Sequences that draft blocks at once.
@@ -137,16 +139,16 @@ class Decoder final : public Runner {
   /// Keeps what the head reads before `layer` of the model.
   void keep_main_inputs(size_t layer);
   /// follow() for the head.
-  void follow_dspark(const PagePool& pool);
+  void follow_dspark(const cache::PagePool& pool);
   void plan_block(const Batch& batch);
-  void compute_block(const PagePool& pool);
+  void compute_block(const cache::PagePool& pool);
   Result<LogitsView> dspark_step(const Batch& batch);
   /// Fills confidence_ for the block's rows, whose drafts follow tokens with markov_rows.
   void judge_drafts();
 
   const DecoderConfig config_;
   const DecoderWeights weights_;
-  Backend& backend_;
+  kernels::Backend& backend_;
   const LayerRange range_;
   const int32_t rows_max_;
   const int32_t logit_rows_max_;
@@ -166,13 +168,13 @@ class Decoder final : public Runner {
 
   // What follows is of the step in progress; reserved once.
   BatchRows batch_;
-  int32_t rows_ = 0;                   // those that are still wanted
-  std::vector<TokenId> tokens_;        // of these rows, if experts may be chosen by them
-  std::vector<TokenId> all_tokens_;    // before some were chosen
-  std::vector<float> temperatures_;    // per row, if the model has them
-  std::vector<TokenId> position_ids_;  // rows of the table of learned positions
-  std::vector<StateSlice> states_;     // of the layer in progress
-  std::vector<int32_t> draft_rows_;    // ascending; none without recurrent layers
+  int32_t rows_ = 0;                         // those that are still wanted
+  std::vector<TokenId> tokens_;              // of these rows, if experts may be chosen by them
+  std::vector<TokenId> all_tokens_;          // before some were chosen
+  std::vector<float> temperatures_;          // per row, if the model has them
+  std::vector<TokenId> position_ids_;        // rows of the table of learned positions
+  std::vector<kernels::StateSlice> states_;  // of the layer in progress
+  std::vector<int32_t> draft_rows_;          // ascending; none without recurrent layers
   std::vector<BatchSlice> assistant_slices_;
   std::vector<int32_t> turns_;  // of an assistant: positions by which the rows are turned
   bool keeps_logits_ = false;
@@ -182,12 +184,12 @@ class Decoder final : public Runner {
   struct Block {
     std::vector<TokenId> tokens;
     std::vector<BatchSlice> slices;
-    std::vector<const PageTable*> pages;     // each block's sequence
-    std::vector<AttentionSlice> row_slices;  // each row as the last of its block, so that it sees all of it
-    std::vector<int32_t> rows;               // of block_logits
+    std::vector<const cache::PageTable*> pages;       // each block's sequence
+    std::vector<kernels::AttentionSlice> row_slices;  // each row as the last of its block, so that it sees all of it
+    std::vector<int32_t> rows;                        // of block_logits
     std::vector<float> confidence;
   };
   Block block_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::model {
 
 void DsparkActivations::add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows, int64_t drafting) {
   const DsparkConfig& dspark = *config.dspark;
@@ -40,4 +40,4 @@ void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& con
   arena.add(logits, logit_rows * config.vocabulary);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -6,7 +6,7 @@
 #include "model/activation_arena.h"
 #include "model/config.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// Arrays of the drafting head, where D is the sequences that draft at once and R the rows of a step.
 struct DsparkActivations {
@@ -40,4 +40,4 @@ struct DecoderActivations {
   void add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows, int64_t logit_rows, int64_t drafting);
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -2,7 +2,7 @@
 #include "model/decoder/decoder.h"
 
 // The feed-forwards of Decoder: dense ones and experts.
-namespace cairn {
+namespace cairn::model {
 
 void Decoder::feed_forward(size_t layer) {
   if (rows_ == 0) return;
@@ -35,4 +35,4 @@ void Decoder::dense_and_routed(const LayerWeights& weights, const float* x, floa
   backend_.add(out, dense, rows_ * config_.embedding, 1);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -7,7 +7,7 @@
 #include "model/decoder/dspark_weights.h"
 #include "model/decoder/mtp_weights.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -89,7 +89,7 @@ class LayerLoader {
     const int64_t width = config_.embedding;
     if (experts.router_norm) {
       const float factor = 1 / std::sqrt(static_cast<float>(width));
-      CAIRN_TRY(Buffer scale, loader_.vector(prefix_ + "ffn_gate_inp.scale", width, factor));
+      CAIRN_TRY(kernels::Buffer scale, loader_.vector(prefix_ + "ffn_gate_inp.scale", width, factor));
       weights.router_norm = Norm(std::move(scale), width, config_.norm.epsilon);
     }
     if (experts.beside_dense) {
@@ -197,4 +197,4 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& loader, const DecoderC
   return weights;
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

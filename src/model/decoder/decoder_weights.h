@@ -18,7 +18,7 @@
 #include "model/weights/row_table.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// Parts that the layer does not have are null; norms that the config leaves out do not exist.
 struct LayerWeights {
@@ -56,7 +56,7 @@ struct MtpWeights {
   Linear row;
   StreamWeights output_streams;  ///< may be empty, as the next three
   Norm output_norm;
-  Weight embedding;
+  kernels::Weight embedding;
   Linear output;
 };
 
@@ -66,8 +66,8 @@ struct DsparkWeights {
   Norm main_norm;
   StreamWeights output_streams;  ///< of V4
   Norm output_norm;
-  Weight markov_embedding;  ///< [vocabulary, rank], of the token before
-  Linear markov_output;     ///< [vocabulary, rank]: what it adds to logits
+  kernels::Weight markov_embedding;  ///< [vocabulary, rank], of the token before
+  Linear markov_output;              ///< [vocabulary, rank]: what it adds to logits
   bool has_confidence = false;
   Linear confidence;  ///< [1, embedding + rank]: of a row before its last norm, and the embedding of the token before
 };
@@ -75,15 +75,15 @@ struct DsparkWeights {
 struct DecoderWeights {
   LookupTable embedding;  ///< empty where nothing of the range needs it
   PerLayerInputWeights per_layer_inputs;
-  Weight positions;                  ///< [context_trained, embedding], where they are learned; with the first layer
+  kernels::Weight positions;         ///< [context_trained, embedding], where they are learned; with the first layer
   std::vector<LayerWeights> layers;  ///< of the range; behind its last layer those that draft
   MtpWeights mtp;                    ///< of ranges with the last layer, if the config says so
   DsparkWeights dspark;              ///< likewise
   StreamWeights output_streams;      ///< where several streams are not the mean of shares that are carried (V4)
   Norm output_norm;                  ///< empty where the range has no last layer, as what follows
   Linear output;  ///< refers to the embedding where they are one; an adapter of the embedding does not change it
-  Weight labels;  ///< of the head that ranks; empty if there is none
-  std::shared_ptr<LowRankRows> adapter_rows;  ///< of all matrices' adapters; null: there are none
+  kernels::Weight labels;                              ///< of the head that ranks; empty if there is none
+  std::shared_ptr<kernels::LowRankRows> adapter_rows;  ///< of all matrices' adapters; null: there are none
 };
 
 /// Loads what belongs to those layers: the embedding comes with the first one, or with all that have inputs of their
@@ -94,4 +94,4 @@ Result<DecoderWeights> load_decoder_weights(WeightLoader& loader, const DecoderC
 /// The tensors of one layer, which begin with `prefix`.
 Result<LayerWeights> load_layer(WeightLoader& loader, const DecoderConfig& config, int32_t layer, std::string prefix);
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -7,7 +7,7 @@
 
 // The drafting head (DSpark) of Decoder. A step leaves the keys that the head makes of the text in the windows of its
 // layers. A block of drafts writes its own keys behind them, where the next step writes over them.
-namespace cairn {
+namespace cairn::model {
 
 int32_t Decoder::draft_slices_max(const DecoderConfig& model, int32_t rows_max, int32_t logits_max) {
   return model.dspark ? std::min(rows_max / model.dspark->block, logits_max) : 0;
@@ -35,12 +35,12 @@ void Decoder::keep_main_inputs(size_t layer) {
   }
 }
 
-void Decoder::follow_dspark(const PagePool& pool) {
+void Decoder::follow_dspark(const cache::PagePool& pool) {
   if (weights_.adapter_rows != nullptr) weights_.adapter_rows->choose_all();
   rows_ = batch_.rows();
   const DsparkWeights& head = weights_.dspark;
   float* x = activations_.residual.normed;
-  const MatmulTarget main[] = {head.main.to(x)};
+  const kernels::MatmulTarget main[] = {head.main.to(x)};
   backend_.matmul(main, activations_.dspark.main_inputs, rows_);
   head.main_norm.run(backend_, x, rows_, x);
   const size_t layers = config_.layers.size();
@@ -65,13 +65,13 @@ Result<LogitsView> Decoder::dspark_step(const Batch& batch) {
   const auto rows = static_cast<int32_t>(block_.rows.size());
   const int64_t vocabulary = config_.vocabulary;
   const DsparkWeights& head = weights_.dspark;
-  if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
+  if (kernels::LowRankRows* const adapters = weights_.adapter_rows.get()) {
     // A product has a row for each sequence from here on.
     adapters->begin();
     for (const BatchSlice& slice : batch.slices) adapters->add(slice.adapter_scales, 1);
   }
   backend_.embed(head.markov_embedding, batch.tokens, 1, activations_.dspark.markov_rows);
-  const MatmulTarget pairs[] = {head.markov_output.to(activations_.logits)};
+  const kernels::MatmulTarget pairs[] = {head.markov_output.to(activations_.logits)};
   backend_.matmul(pairs, activations_.dspark.markov_rows, rows);
   backend_.gather_rows(activations_.dspark.block_logits, block_.rows, vocabulary, activations_.dspark.draft_logits);
   backend_.add(activations_.logits, activations_.dspark.draft_logits, rows * vocabulary, 1);
@@ -110,7 +110,7 @@ void Decoder::plan_block(const Batch& batch) {
 }
 
 // Leaves rows of block_hidden and block_logits.
-void Decoder::compute_block(const PagePool& pool) {
+void Decoder::compute_block(const cache::PagePool& pool) {
   const DsparkWeights& weights = weights_.dspark;
   compute_ropes();
   weights_.embedding.look_up(backend_, block_.tokens, config_.embedding_scale, residual_.begin_step());
@@ -124,7 +124,7 @@ void Decoder::compute_block(const PagePool& pool) {
   float* normed = activations_.residual.normed;
   residual_.hyper_connections()->collapse(weights.output_streams, rows_, hidden);
   weights.output_norm.run(backend_, hidden, rows_, normed);
-  const MatmulTarget output[] = {weights_.output.to(activations_.dspark.block_logits)};
+  const kernels::MatmulTarget output[] = {weights_.output.to(activations_.dspark.block_logits)};
   backend_.matmul(output, normed, rows_);
 }
 
@@ -135,10 +135,10 @@ void Decoder::judge_drafts() {
   backend_.copy_columns(activations_.residual.normed, width, activations_.dspark.confidence_inputs, both, rows, width);
   backend_.copy_columns(activations_.dspark.markov_rows, rank, activations_.dspark.confidence_inputs + width, both,
                         rows, rank);
-  const MatmulTarget confidence[] = {weights_.dspark.confidence.to(activations_.dspark.confidence)};
+  const kernels::MatmulTarget confidence[] = {weights_.dspark.confidence.to(activations_.dspark.confidence)};
   backend_.matmul(confidence, activations_.dspark.confidence_inputs, rows);
   backend_.read(activations_.dspark.confidence, rows * static_cast<int64_t>(sizeof(float)), block_.confidence.data());
   for (float& each : std::span(block_.confidence).first(rows)) each = 1 / (1 + std::exp(-each));
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -11,7 +11,7 @@
 
 #include "model/metadata_reader.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 constexpr std::string_view kDflash = "dflash";
@@ -175,7 +175,7 @@ class DsparkReader {
     };
     constexpr int64_t kUsedOfV41 = 3;
     dspark_.experts = *model_.experts;
-    RouteParams& route = dspark_.experts.route;
+    kernels::RouteParams& route = dspark_.experts.route;
     CAIRN_TRY(route.experts,
               keys_.integer_or(named("n_routed_experts", "expert_count"), tensor->shape[1], 1, kExpertsMax));
     const int64_t missing =
@@ -245,4 +245,4 @@ Result<void> load_dspark_weights(WeightLoader& loader, const DecoderConfig& conf
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -14,7 +14,7 @@
 #include "gguf/reader.h"
 #include "model/decoder/decoder_weights.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// Whether the file is such a head alone.
 bool is_dspark_file(const gguf::Reader& file);
@@ -28,4 +28,4 @@ Result<void> read_dspark_config(const gguf::Reader& file, DecoderConfig& config)
 /// Fills weights.dspark and adds the layers. `loader` is of the file that has the head. Errors: the loader's.
 Result<void> load_dspark_weights(WeightLoader& loader, const DecoderConfig& config, DecoderWeights& weights);
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -7,7 +7,7 @@
 // The MTP module of Decoder, or an assistant in its place: a decoder of its own that reads keys and values of this one.
 // At position p it reads the token there and the row that the model, or the module itself in a draft before, has left
 // at p - 1: its streams, or where there is one the normalised row. So what a step has computed is all that drafts need.
-namespace cairn {
+namespace cairn::model {
 
 Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
   CAIRN_CHECK(has_mtp());
@@ -31,7 +31,7 @@ Result<LogitsView> Decoder::mtp_step(const Batch& batch) {
   return head(weights.output.weight.rows > 0 ? weights.output : weights_.output, rows);
 }
 
-Result<LogitsView> Decoder::logits_of_kept_rows(const PagePool& pool) {
+Result<LogitsView> Decoder::logits_of_kept_rows(const cache::PagePool& pool) {
   if (residual_.hyper_connections() != nullptr) {
     keep_rows(pool, residual_.stream(rows_));
     select_output_rows();
@@ -47,7 +47,7 @@ Result<LogitsView> Decoder::logits_of_kept_rows(const PagePool& pool) {
   return head(weights_.output, activations_.residual.last);
 }
 
-void Decoder::keep_rows(const PagePool& pool, const float* rows) {
+void Decoder::keep_rows(const cache::PagePool& pool, const float* rows) {
   const KvPlace place = kv_.mtp_rows;
   backend_.mla()->store_rows(pool.view(place.group, place.layer), batch_.slices(place.group), rows);
 }
@@ -56,7 +56,7 @@ void Decoder::begin_drafts(const Batch& batch) {
   residual_.begin_step();
   pair_rows(batch);
   if (weights_.mtp.pair.weight.rows == 0) return;
-  const MatmulTarget pair[] = {weights_.mtp.pair.to(residual_.stream(rows_))};
+  const kernels::MatmulTarget pair[] = {weights_.mtp.pair.to(residual_.stream(rows_))};
   backend_.matmul(pair, activations_.pairs, rows_ * config_.residual.streams());
 }
 
@@ -89,10 +89,10 @@ void Decoder::pair_rows(const Batch& batch) {
 void Decoder::add_projections(const float* tokens, const float* before) {
   HyperConnections& streams = *residual_.hyper_connections();
   const int64_t rows = int64_t{rows_} * config_.residual.streams();
-  const MatmulTarget token[] = {weights_.mtp.token.to(residual_.block())};
+  const kernels::MatmulTarget token[] = {weights_.mtp.token.to(residual_.block())};
   backend_.matmul(token, tokens, rows_);
   streams.repeat(residual_.block(), rows_, streams.other());
-  const MatmulTarget row[] = {weights_.mtp.row.to(streams.streams())};
+  const kernels::MatmulTarget row[] = {weights_.mtp.row.to(streams.streams())};
   backend_.matmul(row, before, static_cast<int32_t>(rows));
   backend_.add(streams.streams(), streams.other(), rows * config_.embedding, 1);
 }
@@ -124,11 +124,11 @@ Result<LogitsView> Decoder::assist(const Batch& batch, const Linear& in, const f
   plan(batch);
   turns_.clear();
   for (const int32_t position : batch_.positions()) turns_.push_back(position + 1);
-  const MatmulTarget begin[] = {in.to(residual_.begin_step())};
+  const kernels::MatmulTarget begin[] = {in.to(residual_.begin_step())};
   backend_.matmul(begin, pairs, rows_);
   run_layers(*batch.pool);
   const float* last = residual_.finish(weights_.output_norm, weights_.output_streams, rows_);
-  const MatmulTarget end[] = {out.to(rows)};
+  const kernels::MatmulTarget end[] = {out.to(rows)};
   backend_.matmul(end, last, rows_);
   return head(weights_.output, last);
 }
@@ -142,10 +142,10 @@ void Decoder::follow(const Batch& batch) {
   store_keys(layer, *batch.pool, residual_.read(weights.attention_norm, weights.attention_streams, rows_));
 }
 
-void Decoder::store_keys(size_t layer, const PagePool& pool, const float* x) {
+void Decoder::store_keys(size_t layer, const cache::PagePool& pool, const float* x) {
   const LayerWeights& weights = weights_of(layer);
   if (compressed_) return compressed_->store_keys(*weights.compressed, kv_.compressed[layer], x);
   weights.attention->project_keys(backend_, activations_.attention, attention_step(layer, pool), x);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 constexpr std::string_view kOwnFilePrefix = "mtp.0.";
@@ -107,4 +107,4 @@ Result<void> load_mtp_weights(WeightLoader& loader, const DecoderConfig& config,
   return loaded;
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

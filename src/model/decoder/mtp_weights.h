@@ -9,7 +9,7 @@
 #include "gguf/reader.h"
 #include "model/decoder/decoder_weights.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// Whether the file is of DeepSeek V4's module alone.
 bool is_mtp_module_file(const gguf::Reader& file);
@@ -20,4 +20,4 @@ bool has_mtp_module(const gguf::Reader& file, size_t layers);
 /// with the way to load the model without it.
 Result<void> load_mtp_weights(WeightLoader& loader, const DecoderConfig& config, DecoderWeights& weights);
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "kernels/backend.h"
 
-namespace cairn {
+namespace cairn::model {
 
 void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows) {
   const int64_t rows = batch_tokens_max(config);
@@ -17,7 +17,7 @@ void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& c
   arena.add(attention.query, rows * config.query_width());
   arena.add(attention.attended, rows * config.query_width());
   ropes.add_to(arena, config.ropes, rows);
-  arena.add(kv, int64_t{pages_max(config)} * kPageTokens * 2 * config.kv_width());
+  arena.add(kv, int64_t{pages_max(config)} * kernels::kPageTokens * 2 * config.kv_width());
   arena.add(attention.key, chunk_rows * config.kv_width());
   arena.add(attention.value, chunk_rows * config.kv_width());
   arena.add(normed, config.norms == NormPlacement::kPostLn ? 0 : chunk_rows * width);
@@ -34,8 +34,8 @@ int64_t Encoder::pooled_width(const EncoderConfig& config) {
   return most == 0 ? 0 : std::max(most, config.embedding);
 }
 
-WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_rows) {
-  WorkspaceSizes sizes;
+kernels::WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_rows) {
+  kernels::WorkspaceSizes sizes;
   sizes.inputs.push_back({chunk_rows, std::max(config.embedding, config.query_width())});
   FeedForward::add_work(chunk_rows, config.feed_forward.length, sizes);
   if (config.experts) Experts::add_work(*config.experts, chunk_rows, sizes);
@@ -44,7 +44,7 @@ WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_ro
   return sizes;
 }
 
-int64_t Encoder::bytes(const EncoderConfig& config, const Backend& backend, int32_t chunk_rows) {
+int64_t Encoder::bytes(const EncoderConfig& config, const kernels::Backend& backend, int32_t chunk_rows) {
   ActivationArena arena;
   Activations activations;
   activations.add_to(arena, config, chunk_rows);
@@ -58,9 +58,11 @@ int64_t Encoder::bytes(const EncoderConfig& config, const Backend& backend, int3
 int32_t Encoder::batch_tokens_max(const EncoderConfig& config) { return std::max(config.context_tokens, kRowsMin); }
 
 // The last page of a text is its own.
-int32_t Encoder::pages_max(const EncoderConfig& config) { return pages_for(batch_tokens_max(config)) + kTextsMax; }
+int32_t Encoder::pages_max(const EncoderConfig& config) {
+  return cache::pages_for(batch_tokens_max(config)) + kTextsMax;
+}
 
-Encoder::Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows)
+Encoder::Encoder(EncoderConfig config, EncoderWeights weights, kernels::Backend& backend, int32_t chunk_rows)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       backend_(backend),
@@ -69,8 +71,8 @@ Encoder::Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend,
                .pooling = config_.pooling,
                .ranks = config_.labels == 1} {}
 
-Result<std::unique_ptr<Embedder>> Encoder::create(EncoderConfig config, EncoderWeights weights, Backend& backend,
-                                                  int32_t chunk_rows) {
+Result<std::unique_ptr<Embedder>> Encoder::create(EncoderConfig config, EncoderWeights weights,
+                                                  kernels::Backend& backend, int32_t chunk_rows) {
   std::unique_ptr<Encoder> encoder(new Encoder(std::move(config), std::move(weights), backend, chunk_rows));
   CAIRN_TRY_VOID(encoder->allocate());
   return encoder;
@@ -81,7 +83,7 @@ Result<void> Encoder::allocate() {
   CAIRN_TRY_VOID(arena_.allocate(backend_));
   CAIRN_TRY_VOID(backend_.reserve(work_sizes(config_, chunk_rows_)));
   kv_view_.base = reinterpret_cast<std::byte*>(activations_.kv);
-  kv_view_.page_stride = kPageTokens * 2 * config_.kv_width() * static_cast<int64_t>(sizeof(float));
+  kv_view_.page_stride = kernels::kPageTokens * 2 * config_.kv_width() * static_cast<int64_t>(sizeof(float));
   kv_view_.kv_heads = config_.kv_heads;
   kv_view_.key_dim = config_.head_dim;
   kv_view_.value_dim = config_.head_dim;
@@ -114,7 +116,7 @@ void Encoder::plan(std::span<const EmbedText> texts) {
     CAIRN_CHECK(rows > 0 && rows <= config_.context_tokens);
     CAIRN_CHECK(rows <= batch_tokens_max() - static_cast<int32_t>(tokens_.size()));
     const int32_t second_begin = config_.token_types > 1 ? text.second_begin : kNoSecond;
-    const int32_t pages = pages_for(rows);
+    const int32_t pages = cache::pages_for(rows);
     slices_.push_back({static_cast<int32_t>(tokens_.size()), rows, 0, std::span(pages_).subspan(page, pages)});
     adapter_scales_.push_back(text.adapter_scales);
     page += pages;
@@ -139,7 +141,7 @@ void Encoder::cut_into_chunks() {
     const int32_t end = std::min(begin + chunk_rows_, rows);
     const size_t first = chunk_slices_.size(), first_text = text;
     for (; text < slices_.size(); ++text) {
-      const AttentionSlice& whole = slices_[text];
+      const kernels::AttentionSlice& whole = slices_[text];
       const int32_t from = std::max(begin, whole.row_begin);
       const int32_t to = std::min(end, whole.row_begin + whole.rows);
       chunk_slices_.push_back({from - begin, to - from, from - whole.row_begin, whole.pages});
@@ -173,7 +175,7 @@ Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, s
 }
 
 void Encoder::begin_products(const Chunk& chunk) {
-  LowRankRows* const adapters = weights_.adapter_rows.get();
+  kernels::LowRankRows* const adapters = weights_.adapter_rows.get();
   if (adapters == nullptr) return;
   adapters->begin();
   for (size_t i = 0; i < chunk.slices.size(); ++i) {
@@ -268,14 +270,14 @@ std::span<const float> Encoder::read_rows() {
 
 void Encoder::pool(Pooling pooling, std::span<float> out) {
   // Products that follow are of pooled rows.
-  if (LowRankRows* const adapters = weights_.adapter_rows.get()) {
+  if (kernels::LowRankRows* const adapters = weights_.adapter_rows.get()) {
     adapters->begin();
     for (const std::span<const float> scales : adapter_scales_) adapters->add(scales, 1);
   }
   const int64_t width = config_.embedding;
   const std::span<const float> rows = read_rows();
   for (size_t text = 0; text < slices_.size(); ++text) {
-    const AttentionSlice& slice = slices_[text];
+    const kernels::AttentionSlice& slice = slices_[text];
     PoolingAccumulator rows_of_text(pooling, width);
     rows_of_text.add(rows.subspan(slice.row_begin * width, slice.rows * width));
     std::ranges::copy(rows_of_text.vector(), out.begin() + static_cast<int64_t>(text) * width);
@@ -300,7 +302,7 @@ void Encoder::embed_texts(Pooling pooling, std::span<float> out) {
 }
 
 void Encoder::map_pooled(const Linear& layer) {
-  const MatmulTarget out[] = {layer.to(activations_.pooled_out)};
+  const kernels::MatmulTarget out[] = {layer.to(activations_.pooled_out)};
   backend_.matmul(out, activations_.pooled, static_cast<int32_t>(slices_.size()));
   std::swap(activations_.pooled, activations_.pooled_out);
 }
@@ -326,4 +328,4 @@ void Encoder::rank(std::span<float> out) {
   backend_.read(activations_.pooled, static_cast<int64_t>(out.size_bytes()), out.data());
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

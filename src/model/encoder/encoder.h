@@ -16,17 +16,17 @@
 #include "model/encoder/encoder_config.h"
 #include "model/encoder/encoder_weights.h"
 
-namespace cairn {
+namespace cairn::model {
 
 class Encoder final : public Embedder {
  public:
   /// Bytes that create() takes, of the backend's working memory too.
-  static int64_t bytes(const EncoderConfig& config, const Backend& backend, int32_t chunk_rows);
+  static int64_t bytes(const EncoderConfig& config, const kernels::Backend& backend, int32_t chunk_rows);
   /// Rows of a call's products, at most.
   static int32_t product_rows(int32_t chunk_rows) { return std::max(chunk_rows, kTextsMax); }
   /// Allocates all that calls need. Errors: kOutOfMemory.
-  static Result<std::unique_ptr<Embedder>> create(EncoderConfig config, EncoderWeights weights, Backend& backend,
-                                                  int32_t chunk_rows);
+  static Result<std::unique_ptr<Embedder>> create(EncoderConfig config, EncoderWeights weights,
+                                                  kernels::Backend& backend, int32_t chunk_rows);
 
   const EmbeddingAbility& ability() const override { return ability_; }
   int64_t vocabulary() const override { return config_.vocabulary; }
@@ -44,8 +44,8 @@ class Encoder final : public Embedder {
   struct Chunk {
     int32_t begin = 0;
     int32_t rows = 0;
-    size_t first_text = 0;                   // of the slices, which are of one text each
-    std::span<const AttentionSlice> slices;  // rows counted from the chunk's begin
+    size_t first_text = 0;                            // of the slices, which are of one text each
+    std::span<const kernels::AttentionSlice> slices;  // rows counted from the chunk's begin
   };
   /// R is rows of a call (batch_tokens_max), C rows of a chunk, T texts of a call.
   struct Activations {
@@ -63,12 +63,12 @@ class Encoder final : public Embedder {
     void add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows);
   };
 
-  Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows);
+  Encoder(EncoderConfig config, EncoderWeights weights, kernels::Backend& backend, int32_t chunk_rows);
   static int32_t batch_tokens_max(const EncoderConfig& config);
   static int32_t pages_max(const EncoderConfig& config);
   /// The most numbers that a layer over pooled rows reads or gives; 0 if there is none.
   static int64_t pooled_width(const EncoderConfig& config);
-  static WorkspaceSizes work_sizes(const EncoderConfig& config, int32_t chunk_rows);
+  static kernels::WorkspaceSizes work_sizes(const EncoderConfig& config, int32_t chunk_rows);
   Result<void> allocate();
 
   /// Checks the texts against the limits and fills tokens_, positions_, types_, slices_ and chunks_.
@@ -98,13 +98,13 @@ class Encoder final : public Embedder {
 
   const EncoderConfig config_;
   const EncoderWeights weights_;
-  Backend& backend_;
+  kernels::Backend& backend_;
   const int32_t chunk_rows_;
   const EmbeddingAbility ability_;
 
   ActivationArena arena_;
   Activations activations_;
-  KvView kv_view_;
+  kernels::KvView kv_view_;
   std::vector<float> host_;    // [batch_tokens_max, embedding]
   std::vector<float> pooled_;  // [texts_max, embedding], of models with layers over pooled rows
   std::vector<PageId> pages_;
@@ -115,9 +115,9 @@ class Encoder final : public Embedder {
   std::vector<TokenId> types_;
   std::vector<int32_t> positions_;
   std::vector<std::span<const float>> adapter_scales_;  // of each text
-  std::vector<AttentionSlice> slices_;                  // one per text
-  std::vector<AttentionSlice> chunk_slices_;            // of all chunks, in order
+  std::vector<kernels::AttentionSlice> slices_;         // one per text
+  std::vector<kernels::AttentionSlice> chunk_slices_;   // of all chunks, in order
   std::vector<Chunk> chunks_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

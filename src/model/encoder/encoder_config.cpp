@@ -7,7 +7,7 @@
 
 #include "model/parts/rope.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 /// Rows of a table [rows, width] that a file may leave out.
@@ -160,7 +160,7 @@ Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, std::string_
 }
 
 Result<void> read_encoder_rope(const MetadataReader& keys, EncoderConfig& config) {
-  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, kernels::RopeStyle::kNeoX, config.rope_sizes()));
   for (EncoderLayerConfig& layer : config.layers) layer.rope = static_cast<int32_t>(config.ropes.size());
   config.ropes.push_back(std::move(rope));
   return {};
@@ -170,7 +170,7 @@ Result<void> read_encoder_windows(const MetadataReader& keys, const std::vector<
                                   EncoderConfig& config) {
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", 0, 0, kContextMax));
   if (window == 0) return {};
-  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, RopeStyle::kNeoX, base, config.rope_sizes()));
+  CAIRN_TRY(RopeConfig rope, read_window_rope(keys, kernels::RopeStyle::kNeoX, base, config.rope_sizes()));
   for (size_t i = 0; i < windows.size(); ++i) {
     if (!windows[i]) continue;
     config.layers[i].window = static_cast<int32_t>(window);
@@ -191,4 +191,4 @@ std::vector<float> alibi_slopes(int32_t heads) {
   return slopes;
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

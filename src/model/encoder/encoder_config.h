@@ -11,7 +11,7 @@
 #include "model/embedder.h"
 #include "model/metadata_reader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// Where a layer has norms, around attention and around its feed-forward.
 enum class NormPlacement {
@@ -43,7 +43,7 @@ struct EncoderConfig {
   bool embedding_norm = true;  ///< before the first layer
   bool first_norm = true;      ///< the first layer has one before attention; only with norms before blocks
   bool qk_norm = false;        ///< queries and keys are RMS-normalised, each head by itself
-  FeedForwardConfig feed_forward{.activation = Activation::kGeluErf};
+  FeedForwardConfig feed_forward{.activation = kernels::Activation::kGeluErf};
   bool learned_positions = false;    ///< a vector for every position is added to the token's
   int64_t token_types = 0;           ///< rows of the table of token types; 0: none
   std::optional<MoeConfig> experts;  ///< which have no gate and no shared expert
@@ -59,9 +59,9 @@ struct EncoderConfig {
   /// The head that ranks reads the row of `label_pooling`: labels(norm(act(dense row))).
   int64_t labels = 0;  ///< its outputs; 0: there is no such head
   Pooling label_pooling = Pooling::kCls;
-  bool label_dense = false;                    ///< it has a layer before them
-  std::optional<Activation> label_activation;  ///< of that layer; none: tanh
-  bool label_norm = false;                     ///< and a layer norm
+  bool label_dense = false;                             ///< it has a layer before them
+  std::optional<kernels::Activation> label_activation;  ///< of that layer; none: tanh
+  bool label_norm = false;                              ///< and a layer norm
 
   std::vector<std::string> unread_keys;  ///< MetadataReader::unread()
 
@@ -92,4 +92,4 @@ Result<void> read_encoder_windows(const MetadataReader& keys, const std::vector<
 /// the power below, then every other one of the power above.
 std::vector<float> alibi_slopes(int32_t heads);
 
-}  // namespace cairn
+}  // namespace cairn::model

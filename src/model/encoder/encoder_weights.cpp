@@ -4,7 +4,7 @@
 
 #include "kernels/backend.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 // Whether a layer norm has a bias differs between files, not architectures.
@@ -56,7 +56,8 @@ Result<EncoderLayerWeights> load_layer(WeightLoader& loader, const EncoderConfig
   return weights;
 }
 
-Result<void> load_slopes(WeightLoader& loader, Backend& backend, const EncoderConfig& config, EncoderWeights& weights) {
+Result<void> load_slopes(WeightLoader& loader, kernels::Backend& backend, const EncoderConfig& config,
+                         EncoderWeights& weights) {
   const auto bytes = static_cast<int64_t>(config.slopes.size() * sizeof(float));
   if (bytes == 0 || !loader.wants(bytes)) return {};
   CAIRN_TRY(weights.slopes, backend.allocate(bytes));
@@ -88,7 +89,8 @@ Result<void> load_heads(WeightLoader& loader, const EncoderConfig& config, Encod
 
 }  // namespace
 
-Result<EncoderWeights> load_encoder_weights(WeightLoader& loader, Backend& backend, const EncoderConfig& config) {
+Result<EncoderWeights> load_encoder_weights(WeightLoader& loader, kernels::Backend& backend,
+                                            const EncoderConfig& config) {
   const int64_t width = config.embedding;
   EncoderWeights weights;
   CAIRN_TRY(weights.tokens, loader.token_table("token_embd", config.vocabulary, width));
@@ -115,4 +117,4 @@ Result<EncoderWeights> load_encoder_weights(WeightLoader& loader, Backend& backe
   return weights;
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -12,7 +12,7 @@
 #include "model/parts/norm.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// What the config leaves out is empty.
 struct EncoderLayerWeights {
@@ -27,10 +27,10 @@ struct EncoderLayerWeights {
 
 struct EncoderWeights {
   LookupTable tokens;
-  Weight positions;
-  Weight types;
+  kernels::Weight positions;
+  kernels::Weight types;
   Norm embedding_norm;
-  Buffer slopes;
+  kernels::Buffer slopes;
   std::vector<EncoderLayerWeights> layers;
   Norm output_norm;
   Linear dense_2;
@@ -38,9 +38,10 @@ struct EncoderWeights {
   Linear label_dense;
   Norm label_norm;
   Linear labels;
-  std::shared_ptr<LowRankRows> adapter_rows;  ///< as in DecoderWeights
+  std::shared_ptr<kernels::LowRankRows> adapter_rows;  ///< as in DecoderWeights
 };
 
-Result<EncoderWeights> load_encoder_weights(WeightLoader& loader, Backend& backend, const EncoderConfig& config);
+Result<EncoderWeights> load_encoder_weights(WeightLoader& loader, kernels::Backend& backend,
+                                            const EncoderConfig& config);
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -5,7 +5,7 @@
 #include "kernels/backend.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 Result<HeadNorm> HeadNorm::load(WeightLoader& loader, const std::string& name, int64_t heads, int64_t dim, QkNorm kind,
                                 float epsilon) {
@@ -18,7 +18,7 @@ Result<HeadNorm> HeadNorm::load(WeightLoader& loader, const std::string& name, i
   if (kind == QkNorm::kLayerNormPerHead) {
     CAIRN_TRY(made.weights_, loader.table(name + ".weight", heads, dim));
   } else if (kind == QkNorm::kPerHeadUnweighted) {
-    made.norm_ = Norm(Buffer(), dim, epsilon);
+    made.norm_ = Norm(kernels::Buffer(), dim, epsilon);
   } else {
     const int64_t width = kind == QkNorm::kAllHeads ? heads * dim : dim;
     CAIRN_TRY(made.norm_, Norm::load(loader, name, width, {.epsilon = epsilon}));
@@ -26,7 +26,7 @@ Result<HeadNorm> HeadNorm::load(WeightLoader& loader, const std::string& name, i
   return made;
 }
 
-void HeadNorm::run(RowOperations& operations, float* x, int64_t rows) const {
+void HeadNorm::run(kernels::RowOperations& operations, float* x, int64_t rows) const {
   switch (kind_) {
     case QkNorm::kNone:
       break;
@@ -43,7 +43,8 @@ void HeadNorm::run(RowOperations& operations, float* x, int64_t rows) const {
   }
 }
 
-void Attention::add_work(int64_t rows, int32_t heads, int32_t head_dim, int32_t tokens, WorkspaceSizes& sizes) {
+void Attention::add_work(int64_t rows, int32_t heads, int32_t head_dim, int32_t tokens,
+                         kernels::WorkspaceSizes& sizes) {
   sizes.attention_rows = rows;
   sizes.attention_heads = heads;
   sizes.head_dim = head_dim;
@@ -104,30 +105,30 @@ Result<void> Attention::load_gated_query(WeightLoader& loader, const std::string
   return {};
 }
 
-void Attention::run(Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
+void Attention::run(kernels::Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
                     const float* x, float* out) const {
   project(backend, activations, step, x);
   read(backend, activations, step);
   write(backend, activations.attended, step.rows, out);
 }
 
-void Attention::project(Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
+void Attention::project(kernels::Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
                         const float* x) const {
-  const MatmulTarget projections[] = {query_.to(activations.query), key_.to(activations.key),
-                                      value_.to(activations.value), gate_.to(activations.gate)};
+  const kernels::MatmulTarget projections[] = {query_.to(activations.query), key_.to(activations.key),
+                                               value_.to(activations.value), gate_.to(activations.gate)};
   const size_t products = !config_.own_kv ? 1 : config_.value_is_key ? 2 : config_.gated ? 4 : 3;
   backend.matmul(std::span(projections).first(products), x, step.rows);
   finish(backend, activations, step, true);
 }
 
-void Attention::project_keys(Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
-                             const float* x) const {
-  const MatmulTarget projections[] = {key_.to(activations.key), value_.to(activations.value)};
+void Attention::project_keys(kernels::Backend& backend, const AttentionActivations& activations,
+                             const AttentionStep& step, const float* x) const {
+  const kernels::MatmulTarget projections[] = {key_.to(activations.key), value_.to(activations.value)};
   backend.matmul(std::span(projections).first(config_.value_is_key ? 1 : 2), x, step.rows);
   finish(backend, activations, step, false);
 }
 
-void Attention::finish(Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
+void Attention::finish(kernels::Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
                        bool queries) const {
   const bool keys = config_.own_kv;
   if (keys && config_.value_norm) {
@@ -141,7 +142,7 @@ void Attention::finish(Backend& backend, const AttentionActivations& activations
   };
   if (!config_.qk_norm_after_rope) normalise();
   if (step.rope != nullptr) {
-    const RopeHeads rotated[] = {{activations.query, config_.heads}, {activations.key, config_.kv_heads}};
+    const kernels::RopeHeads rotated[] = {{activations.query, config_.heads}, {activations.key, config_.kv_heads}};
     const size_t first = queries ? 0 : 1, count = (queries ? 1 : 0) + (keys ? 1 : 0);
     backend.rope(step.rope->style, step.rope_table, step.rope->dims, std::span(rotated).subspan(first, count),
                  step.rows, config_.key_dim);
@@ -153,8 +154,9 @@ void Attention::finish(Backend& backend, const AttentionActivations& activations
   if (keys) backend.store_kv(step.kv, step.slices, activations.key, activations.value);
 }
 
-void Attention::read(Backend& backend, const AttentionActivations& activations, const AttentionStep& step) const {
-  AttentionParams params;
+void Attention::read(kernels::Backend& backend, const AttentionActivations& activations,
+                     const AttentionStep& step) const {
+  kernels::AttentionParams params;
   params.heads = config_.heads;
   params.scale = config_.scale;
   params.soft_cap = config_.soft_cap;
@@ -165,14 +167,14 @@ void Attention::read(Backend& backend, const AttentionActivations& activations, 
   params.slopes = config_.slopes;
   backend.attention(params, step.kv, step.slices, activations.query, activations.attended);
   if (config_.gated) {
-    backend.gate(Activation::kSigmoid, activations.gate, activations.attended, step.rows,
+    backend.gate(kernels::Activation::kSigmoid, activations.gate, activations.attended, step.rows,
                  int64_t{config_.heads} * config_.value_dim, activations.attended);
   }
 }
 
-void Attention::write(Backend& backend, const float* attended, int32_t rows, float* out) const {
-  const MatmulTarget output[] = {output_.to(out)};
+void Attention::write(kernels::Backend& backend, const float* attended, int32_t rows, float* out) const {
+  const kernels::MatmulTarget output[] = {output_.to(out)};
   backend.matmul(output, attended, rows);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -15,9 +15,12 @@
 #include "model/parts/rope.h"
 #include "model/weights/linear.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class WeightLoader;
 
 /// How queries and keys are normalised.
@@ -58,7 +61,7 @@ class HeadNorm {
   static Result<HeadNorm> load(WeightLoader& loader, const std::string& name, int64_t heads, int64_t dim, QkNorm kind,
                                float epsilon);
   /// x [rows, heads, dim], in place.
-  void run(RowOperations& operations, float* x, int64_t rows) const;
+  void run(kernels::RowOperations& operations, float* x, int64_t rows) const;
 
  private:
   QkNorm kind_ = QkNorm::kNone;
@@ -66,7 +69,7 @@ class HeadNorm {
   int64_t dim_ = 0;
   float epsilon_ = 0;
   Norm norm_;
-  Buffer weights_;  // of each head, where they differ
+  kernels::Buffer weights_;  // of each head, where they differ
 };
 
 /// Arrays of a step for R rows. Where layers differ there is room for the one with most.
@@ -84,8 +87,8 @@ struct AttentionStep {
   const RopeConfig* rope = nullptr;  ///< null if nothing turns
   const float* rope_table = nullptr;
   std::span<const float> temperatures;  ///< factors of queries, or empty
-  std::span<const AttentionSlice> slices;
-  KvView kv;
+  std::span<const kernels::AttentionSlice> slices;
+  kernels::KvView kv;
 };
 
 class Attention {
@@ -95,29 +98,30 @@ class Attention {
   static Result<std::unique_ptr<Attention>> load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
                                                  const AttentionConfig& config);
   /// Adds what attention needs of the backend, with rows that see up to `tokens` positions.
-  static void add_work(int64_t rows, int32_t heads, int32_t head_dim, int32_t tokens, WorkspaceSizes& sizes);
+  static void add_work(int64_t rows, int32_t heads, int32_t head_dim, int32_t tokens, kernels::WorkspaceSizes& sizes);
 
   /// x [rows, embedding] to `out` of the same shape.
-  void run(Backend& backend, const AttentionActivations& activations, const AttentionStep& step, const float* x,
-           float* out) const;
+  void run(kernels::Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
+           const float* x, float* out) const;
 
   // -- In parts, for models whose rows go through them at different times.
   /// Makes queries, keys and values of x, and stores the keys and values.
-  void project(Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
+  void project(kernels::Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
                const float* x) const;
   /// Makes and stores keys and values alone.
-  void project_keys(Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
+  void project_keys(kernels::Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
                     const float* x) const;
   /// What the queries read of keys and values.
-  void read(Backend& backend, const AttentionActivations& activations, const AttentionStep& step) const;
+  void read(kernels::Backend& backend, const AttentionActivations& activations, const AttentionStep& step) const;
   /// attended [rows, heads * value_dim] to out [rows, embedding].
-  void write(Backend& backend, const float* attended, int32_t rows, float* out) const;
+  void write(kernels::Backend& backend, const float* attended, int32_t rows, float* out) const;
 
  private:
   Result<void> load_projections(WeightLoader& loader, const std::string& prefix, int64_t embedding);
   Result<void> load_gated_query(WeightLoader& loader, const std::string& name, int64_t embedding);
   /// Normalises and rotates what was made, with queries or without, and stores keys and values.
-  void finish(Backend& backend, const AttentionActivations& activations, const AttentionStep& step, bool queries) const;
+  void finish(kernels::Backend& backend, const AttentionActivations& activations, const AttentionStep& step,
+              bool queries) const;
 
   AttentionConfig config_;
   Linear query_;
@@ -126,8 +130,8 @@ class Attention {
   Linear gate_;
   HeadNorm query_norm_;
   HeadNorm key_norm_;
-  Buffer sinks_;
+  kernels::Buffer sinks_;
   Linear output_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

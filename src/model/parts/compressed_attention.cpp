@@ -11,7 +11,7 @@
 #include "kernels/backend.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -57,7 +57,8 @@ void CompressedAttentionActivations::add_to(ActivationArena& arena, const Compre
 }
 
 void CompressedAttention::add_work(const CompressedAttentionConfig& config,
-                                   std::span<const CompressedLayerConfig> layers, int64_t rows, WorkspaceSizes& sizes) {
+                                   std::span<const CompressedLayerConfig> layers, int64_t rows,
+                                   kernels::WorkspaceSizes& sizes) {
   const int64_t groups = rows * config.output_groups;
   sizes.inputs.push_back({rows, config.q_lora_rank});
   sizes.inputs.push_back({rows, config.output_groups * config.output_rank});
@@ -72,7 +73,8 @@ void CompressedAttention::add_work(const CompressedAttentionConfig& config,
   sizes.mla.choose_dim = config.index_dim;
 }
 
-CompressedAttention::CompressedAttention(Backend& backend, const CompressedAttentionConfig& config, bool rounding)
+CompressedAttention::CompressedAttention(kernels::Backend& backend, const CompressedAttentionConfig& config,
+                                         bool rounding)
     : backend_(backend), config_(config), rounding_(rounding) {}
 
 Result<void> CompressedAttention::prepare(const CompressedAttentionActivations& activations,
@@ -93,7 +95,8 @@ Result<void> CompressedAttention::prepare(const CompressedAttentionActivations& 
   return {};
 }
 
-void CompressedAttention::begin_step(const BatchRows& batch, const PagePool& pool, LowRankRows* adapters) {
+void CompressedAttention::begin_step(const BatchRows& batch, const cache::PagePool& pool,
+                                     kernels::LowRankRows* adapters) {
   batch_ = &batch;
   pool_ = &pool;
   adapters_ = adapters;
@@ -131,8 +134,8 @@ std::span<const int32_t> CompressedAttention::completed_ends(int32_t ratio) cons
 
 void CompressedAttention::turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim) {
   const int32_t dims = config_.rope_dims;
-  const RopeHeads rotated[] = {{x + head_dim - dims, heads}};
-  backend_.rope(RopeStyle::kInterleaved, table, dims, rotated, rows, head_dim);
+  const kernels::RopeHeads rotated[] = {{x + head_dim - dims, heads}};
+  backend_.rope(kernels::RopeStyle::kInterleaved, table, dims, rotated, rows, head_dim);
 }
 
 void CompressedAttention::run(const CompressedLayerConfig& config, const CompressedAttentionWeights& weights,
@@ -151,23 +154,23 @@ void CompressedAttention::run(const CompressedLayerConfig& config, const Compres
 
   const CompressedRope back = config.ratio > 0 ? CompressedRope::kCompressedBack : CompressedRope::kWindowBack;
   turn_last(rope(back), activations_.attended, rows_, config_.heads, config_.head_dim);
-  const MatmulTarget groups[] = {weights.output_groups.to(activations_.grouped)};
+  const kernels::MatmulTarget groups[] = {weights.output_groups.to(activations_.grouped)};
   backend_.grouped_matmul(groups, activations_.attended, rows_, activations_.group_numbers, config_.output_groups,
                           true);
-  const MatmulTarget output[] = {weights.output.to(out)};
+  const kernels::MatmulTarget output[] = {weights.output.to(out)};
   backend_.matmul(output, activations_.grouped, rows_);
 }
 
 void CompressedAttention::store_keys(const CompressedAttentionWeights& weights, const CompressedPlaces& places,
                                      const float* x) {
-  const MatmulTarget latent[] = {weights.key_value.to(activations_.latent)};
+  const kernels::MatmulTarget latent[] = {weights.key_value.to(activations_.latent)};
   backend_.matmul(latent, x, rows_);
   weights.key_value_norm.run(backend_, activations_.latent, rows_, activations_.latent);
   turn_last(rope(CompressedRope::kWindow), activations_.latent, rows_, 1, config_.head_dim);
   store_window(places);
 }
 
-KvView CompressedAttention::view(const KvPlace& place) const { return pool_->view(place.group, place.layer); }
+kernels::KvView CompressedAttention::view(const KvPlace& place) const { return pool_->view(place.group, place.layer); }
 
 void CompressedAttention::store(const KvPlace& place, const float* rows) {
   backend_.mla()->store_rows(view(place), batch_->slices(place.group), rows);
@@ -177,7 +180,7 @@ void CompressedAttention::store(const KvPlace& place, const float* rows) {
 void CompressedAttention::project(const Layer& of, const float* x) {
   const CompressedLayerConfig& layer = of.config;
   const CompressedAttentionWeights& weights = of.weights;
-  std::array<MatmulTarget, 7> from_input;
+  std::array<kernels::MatmulTarget, 7> from_input;
   size_t count = 0;
   from_input[count++] = weights.query_down.to(activations_.query_low);
   from_input[count++] = weights.key_value.to(activations_.latent);
@@ -203,8 +206,8 @@ void CompressedAttention::project(const Layer& of, const float* x) {
 
   const float epsilon = config_.norm.epsilon;
   weights.query_norm.run(backend_, activations_.query_low, rows_, activations_.query_low);
-  const MatmulTarget from_query[] = {weights.query_up.to(activations_.query),
-                                     weights.index_query.to(activations_.index_query)};
+  const kernels::MatmulTarget from_query[] = {weights.query_up.to(activations_.query),
+                                              weights.index_query.to(activations_.index_query)};
   backend_.matmul(std::span(from_query).first(layer.indexed ? 2 : 1), activations_.query_low, rows_);
 
   const int32_t heads = config_.heads, dim = config_.head_dim;
@@ -220,17 +223,17 @@ void CompressedAttention::project(const Layer& of, const float* x) {
 void CompressedAttention::store_window(const CompressedPlaces& places) {
   const int32_t dim = config_.head_dim;
   if (rounding_ && config_.is_v41) {
-    backend_.deepseek41()->round_rows(SimulatedRounding::kFp8Blocks32, activations_.latent, rows_, dim);
+    backend_.deepseek41()->round_rows(kernels::SimulatedRounding::kFp8Blocks32, activations_.latent, rows_, dim);
   } else if (rounding_) {
     backend_.compressor()->round_fp8(activations_.latent, rows_, dim, dim - config_.rope_dims);
   }
   store(places.window, activations_.latent);
 }
 
-void CompressedAttention::compress_rows(const CompressorParams& params, const CompressorWeights& weights,
+void CompressedAttention::compress_rows(const kernels::CompressorParams& params, const CompressorWeights& weights,
                                         const KvPlace& values, const KvPlace& scores) {
   CAIRN_DCHECK(values.group == scores.group);
-  CompressorParams with_biases = params;
+  kernels::CompressorParams with_biases = params;
   with_biases.biases = weights.biases.floats();
   backend_.compressor()->compress(with_biases, view(values), view(scores), batch_->slices(values.group),
                                   activations_.compressed);
@@ -243,7 +246,7 @@ void CompressedAttention::compress(const Layer& layer) {
   const CompressedPlaces& places = layer.places;
   store(places.values, activations_.values);
   store(places.scores, activations_.scores);
-  const CompressorParams params = config_.compressor(layer.config);
+  const kernels::CompressorParams params = config_.compressor(layer.config);
   compress_rows(params, *layer.weights.compressor, places.values, places.scores);
   if (rounding_) {
     backend_.compressor()->round_fp8(activations_.compressed, std::ssize(completed_ends(params.ratio)), params.dim,
@@ -256,7 +259,7 @@ void CompressedAttention::compress_index(const Layer& layer) {
   const CompressedPlaces& places = layer.places;
   store(places.index_values, activations_.index_values);
   store(places.index_scores, activations_.index_scores);
-  const CompressorParams params = config_.index_compressor(layer.config);
+  const kernels::CompressorParams params = config_.index_compressor(layer.config);
   compress_rows(params, *layer.weights.index_compressor, places.index_values, places.index_scores);
   // The transform leaves products as they are: it is there for the rounding.
   if (rounding_)
@@ -273,7 +276,7 @@ void CompressedAttention::compress_index(const Layer& layer) {
 void CompressedAttention::make_shared_rows(const Layer& layer) {
   const CompressedPlaces& places = layer.places;
   const CompressedAttentionWeights& weights = layer.weights;
-  CompressorParams params = config_.compressor(layer.config);
+  kernels::CompressorParams params = config_.compressor(layer.config);
   if (params.ratio > 1) {
     store(places.values, activations_.values);
     store(places.scores, activations_.scores);
@@ -285,7 +288,7 @@ void CompressedAttention::make_shared_rows(const Layer& layer) {
   if (rows == 0) return;
   const int32_t index_dim = config_.index_dim;
   weights.compressor->norm.run(backend_, activations_.compressed, rows, activations_.compressed);
-  const MatmulTarget key[] = {weights.index_compressor->values.to(activations_.index_values)};
+  const kernels::MatmulTarget key[] = {weights.index_compressor->values.to(activations_.index_values)};
   if (adapters_ != nullptr) adapters_->choose(completed_ends(params.ratio), {});
   backend_.matmul(key, activations_.compressed, static_cast<int32_t>(rows));
   if (adapters_ != nullptr) adapters_->choose_all();
@@ -293,9 +296,9 @@ void CompressedAttention::make_shared_rows(const Layer& layer) {
   turn_last(compressed_rope(params.ratio), activations_.index_values, rows, 1, index_dim);
   turn_last(compressed_rope(params.ratio), activations_.compressed, rows, 1, params.dim);
   if (rounding_) {
-    Deepseek41Operations& rounding = *backend_.deepseek41();
-    rounding.round_rows(SimulatedRounding::kFp4Blocks32, activations_.index_values, rows, index_dim);
-    rounding.round_rows(SimulatedRounding::kFp4Blocks16, activations_.compressed, rows, params.dim);
+    kernels::Deepseek41Operations& rounding = *backend_.deepseek41();
+    rounding.round_rows(kernels::SimulatedRounding::kFp4Blocks32, activations_.index_values, rows, index_dim);
+    rounding.round_rows(kernels::SimulatedRounding::kFp4Blocks16, activations_.compressed, rows, params.dim);
   }
   store(places.index, activations_.index_values);
   store(places.compressed, activations_.compressed);
@@ -308,10 +311,10 @@ void CompressedAttention::choose(const Layer& layer) {
   const int32_t heads = config_.index_heads, dim = config_.index_dim;
   turn_last(rope(CompressedRope::kCompressed), activations_.index_query, rows_, heads, dim);
   if (rounding_) {
-    backend_.deepseek41()->round_rows(SimulatedRounding::kFp4Blocks32, activations_.index_query, int64_t{rows_} * heads,
-                                      dim);
+    backend_.deepseek41()->round_rows(kernels::SimulatedRounding::kFp4Blocks32, activations_.index_query,
+                                      int64_t{rows_} * heads, dim);
   }
-  ChooseParams params{.heads = heads, .most = config_.index_rows};
+  kernels::ChooseParams params{.heads = heads, .most = config_.index_rows};
   if (config.candidates != Candidates::kNone) {
     params.candidates = {.rows = config_.candidate_rows,
                          .most = config_.candidate_blocks,
@@ -326,22 +329,22 @@ void CompressedAttention::choose(const Layer& layer) {
 void CompressedAttention::attend(const Layer& layer, const DraftBlocks& blocks) {
   const CompressedLayerConfig& config = layer.config;
   const CompressedPlaces& places = layer.places;
-  std::array<RowSource, 2> sources;
+  std::array<kernels::RowSource, 2> sources;
   size_t count = 0;
-  const auto add = [&](const KvPlace& place) -> RowSource& {
-    RowSource& source = sources[count++];
+  const auto add = [&](const KvPlace& place) -> kernels::RowSource& {
+    kernels::RowSource& source = sources[count++];
     source.kv = view(place);
     source.slices = batch_->slices(place.group);
     return source;
   };
-  RowSource& window = add(places.window);
+  kernels::RowSource& window = add(places.window);
   window.window = config_.window;
   if (blocks.rows > 0) {
     window.window += blocks.rows;
     window.slices = blocks.slices;
   }
   if (config.ratio > 0) {
-    RowSource& compressed = add(places.compressed);
+    kernels::RowSource& compressed = add(places.compressed);
     if (config.indexed || config_.is_v41) {
       compressed.chosen = activations_.chosen;
       compressed.chosen_max = config_.index_rows;
@@ -352,7 +355,7 @@ void CompressedAttention::attend(const Layer& layer, const DraftBlocks& blocks) 
                                   activations_.index_weights, activations_.chosen);
     }
   }
-  RowAttentionParams params;
+  kernels::RowAttentionParams params;
   params.heads = config_.heads;
   params.value_dim = config_.head_dim;
   params.scale = 1 / std::sqrt(static_cast<float>(config_.head_dim));
@@ -360,4 +363,4 @@ void CompressedAttention::attend(const Layer& layer, const DraftBlocks& blocks) 
   backend_.mla()->attend_rows(params, std::span(sources).first(count), activations_.query, activations_.attended);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -21,10 +21,13 @@
 #include "model/parts/rope.h"
 #include "model/weights/linear.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
 class LowRankRows;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class WeightLoader;
 
 /// V4.1: compressed rows are chosen in two steps, blocks of them by one layer and rows of these blocks by later ones.
@@ -68,17 +71,19 @@ struct CompressedAttentionConfig {
 
   int32_t outer_dim() const { return heads * head_dim; }
   /// Compressor of a layer with compressed rows, and of its index; biases are the weights'.
-  CompressorParams compressor(const CompressedLayerConfig& layer) const {
+  kernels::CompressorParams compressor(const CompressedLayerConfig& layer) const {
     return {layer.ratio, head_dim, layer.indexed && !is_v41};
   }
-  CompressorParams index_compressor(const CompressedLayerConfig& layer) const { return {layer.ratio, index_dim, true}; }
+  kernels::CompressorParams index_compressor(const CompressedLayerConfig& layer) const {
+    return {layer.ratio, index_dim, true};
+  }
 };
 
 /// Makes compressed rows. `inputs` gives [values | scores], `biases` are [ratio, width].
 struct CompressorWeights {
   Linear values;
   Linear scores;
-  Buffer biases;
+  kernels::Buffer biases;
   Norm norm;
 };
 
@@ -88,7 +93,7 @@ struct CompressedAttentionWeights {
   Linear query_up;
   Linear key_value;
   Norm key_value_norm;
-  Buffer sinks;
+  kernels::Buffer sinks;
   Linear output_groups;  ///< [groups, output_rank, heads of a group * head_dim]
   Linear output;
   std::unique_ptr<CompressorWeights> compressor;  ///< of layers with compressed rows
@@ -118,7 +123,7 @@ struct CompressedPlaces {
 /// layers that draft. `before` has the places of the layers before this one, whose compressed rows it may see.
 CompressedPlaces add_compressed_kv(const CompressedAttentionConfig& config, const CompressedLayerConfig& layer,
                                    int32_t window, int32_t device, std::span<const CompressedPlaces> before,
-                                   KvLayout& layout);
+                                   cache::KvLayout& layout);
 
 /// The ways to turn of layers without compressed rows, then of the others: each there and back.
 void add_compressed_ropes(const RopeParams& params, CompressedAttentionConfig& config);
@@ -149,8 +154,8 @@ struct CompressedAttentionActivations {
 
 /// Rows that are computed as blocks of drafts: each sees its block to the end.
 struct DraftBlocks {
-  std::span<const AttentionSlice> slices;  ///< each row as the last of its block
-  int32_t rows = 0;                        ///< of a block; 0: there are none
+  std::span<const kernels::AttentionSlice> slices;  ///< each row as the last of its block
+  int32_t rows = 0;                                 ///< of a block; 0: there are none
 };
 
 /// The attention of all layers, in the step in progress.
@@ -158,16 +163,16 @@ class CompressedAttention {
  public:
   /// Adds what it needs of the backend.
   static void add_work(const CompressedAttentionConfig& config, std::span<const CompressedLayerConfig> layers,
-                       int64_t rows, WorkspaceSizes& sizes);
+                       int64_t rows, kernels::WorkspaceSizes& sizes);
   /// `config` outlives this, and so does the backend, which has MlaOperations and CompressorOperations. `rounding`:
   /// of rows and index queries, as in training.
-  CompressedAttention(Backend& backend, const CompressedAttentionConfig& config, bool rounding);
+  CompressedAttention(kernels::Backend& backend, const CompressedAttentionConfig& config, bool rounding);
   /// The arrays, once they are allocated, for steps of at most `rows`. Errors: kOutOfMemory.
   Result<void> prepare(const CompressedAttentionActivations& activations, std::span<const CompressedLayerConfig> layers,
                        int64_t rows);
 
   /// Rows, pages and adapters (null: none) of a step, which outlive it.
-  void begin_step(const BatchRows& batch, const PagePool& pool, LowRankRows* adapters);
+  void begin_step(const BatchRows& batch, const cache::PagePool& pool, kernels::LowRankRows* adapters);
   void compute_ropes() const;
   /// x [rows, embedding] to `out` of the same shape.
   void run(const CompressedLayerConfig& layer, const CompressedAttentionWeights& weights,
@@ -194,10 +199,10 @@ class CompressedAttention {
   std::span<const int32_t> completed_ends(int32_t ratio) const;
   void project(const Layer& layer, const float* x);
   void store_window(const CompressedPlaces& places);
-  KvView view(const KvPlace& place) const;
+  kernels::KvView view(const KvPlace& place) const;
   void store(const KvPlace& place, const float* rows);
   /// activations_.compressed = the rows that the step completes, normalised and turned.
-  void compress_rows(const CompressorParams& params, const CompressorWeights& weights, const KvPlace& values,
+  void compress_rows(const kernels::CompressorParams& params, const CompressorWeights& weights, const KvPlace& values,
                      const KvPlace& scores);
   void compress(const Layer& layer);
   void compress_index(const Layer& layer);
@@ -207,18 +212,18 @@ class CompressedAttention {
   void attend(const Layer& layer, const DraftBlocks& blocks);
   void turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim);
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   const CompressedAttentionConfig& config_;
   const bool rounding_;
   CompressedAttentionActivations activations_;
   int64_t rows_max_ = 0;
-  Buffer no_biases_;
+  kernels::Buffer no_biases_;
   // What belongs to the step; reserved once.
   const BatchRows* batch_ = nullptr;
-  const PagePool* pool_ = nullptr;
-  LowRankRows* adapters_ = nullptr;
+  const cache::PagePool* pool_ = nullptr;
+  kernels::LowRankRows* adapters_ = nullptr;
   int32_t rows_ = 0;
   std::vector<Completed> completed_;  // per ratio
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -6,7 +6,7 @@
 #include "model/weights/weight_loader.h"
 
 // The tensors of attention over compressed rows.
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -81,7 +81,8 @@ class CompressedAttentionLoader {
     return {};
   }
 
-  Result<std::unique_ptr<CompressorWeights>> compressor(std::string_view name, const CompressorParams& params) {
+  Result<std::unique_ptr<CompressorWeights>> compressor(std::string_view name,
+                                                        const kernels::CompressorParams& params) {
     auto weights = std::make_unique<CompressorWeights>();
     CAIRN_TRY(weights->values, linear(fmt::format("{}_kv", name), params.width(), config_.embedding));
     CAIRN_TRY(weights->scores, linear(fmt::format("{}_gate", name), params.width(), config_.embedding));
@@ -107,30 +108,32 @@ Result<CompressedAttentionWeights> CompressedAttentionWeights::load(WeightLoader
 
 CompressedPlaces add_compressed_kv(const CompressedAttentionConfig& config, const CompressedLayerConfig& layer,
                                    int32_t window, int32_t device, std::span<const CompressedPlaces> before,
-                                   KvLayout& layout) {
-  const auto add = [&](KvKind kind, int32_t kept, const KvLayer& kv) {
+                                   cache::KvLayout& layout) {
+  const auto add = [&](cache::KvKind kind, int32_t kept, const cache::KvLayer& kv) {
     return add_kv_layer(kind, kept, device, kv, layout);
   };
-  const auto add_inputs = [&](const CompressorParams& compressor) {
-    return add(KvKind::kWindow, compressor.span(),
-               {.kv_heads = 1, .key_dim = compressor.width(), .type = KvType::kF32});
+  const auto add_inputs = [&](const kernels::CompressorParams& compressor) {
+    return add(cache::KvKind::kWindow, compressor.span(),
+               {.kv_heads = 1, .key_dim = compressor.width(), .type = kernels::KvType::kF32});
   };
   CompressedPlaces places;
-  places.window = add(KvKind::kWindow, window, {.kv_heads = 1, .key_dim = config.head_dim});
+  places.window = add(cache::KvKind::kWindow, window, {.kv_heads = 1, .key_dim = config.head_dim});
   if (layer.ratio == 0) return places;
   if (!layer.makes_rows) {
     places.compressed = before[layer.rows_of].compressed;
     places.index = before[layer.rows_of].index;
     return places;
   }
-  places.compressed = add(KvKind::kFull, 0, {.kv_heads = 1, .key_dim = config.head_dim, .tokens_per_row = layer.ratio});
+  places.compressed =
+      add(cache::KvKind::kFull, 0, {.kv_heads = 1, .key_dim = config.head_dim, .tokens_per_row = layer.ratio});
   // A row of one position is made from it alone.
   if (layer.ratio > 1) {
     places.values = add_inputs(config.compressor(layer));
     places.scores = add_inputs(config.compressor(layer));
   }
   if (!layer.indexed) return places;
-  places.index = add(KvKind::kFull, 0, {.kv_heads = 1, .key_dim = config.index_dim, .tokens_per_row = layer.ratio});
+  places.index =
+      add(cache::KvKind::kFull, 0, {.kv_heads = 1, .key_dim = config.index_dim, .tokens_per_row = layer.ratio});
   if (config.is_v41) return places;
   places.index_values = add_inputs(config.index_compressor(layer));
   places.index_scores = add_inputs(config.index_compressor(layer));
@@ -138,10 +141,11 @@ CompressedPlaces add_compressed_kv(const CompressedAttentionConfig& config, cons
 }
 
 void add_compressed_ropes(const RopeParams& params, CompressedAttentionConfig& config) {
-  RopeConfig& there = config.ropes.emplace_back(RopeStyle::kInterleaved, params.dims, rope_frequencies(params, {}));
+  RopeConfig& there =
+      config.ropes.emplace_back(kernels::RopeStyle::kInterleaved, params.dims, rope_frequencies(params, {}));
   RopeConfig back = there;
   for (double& frequency : back.frequencies) frequency = -frequency;
   config.ropes.push_back(std::move(back));
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

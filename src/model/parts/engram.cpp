@@ -17,7 +17,7 @@
 #include "model/weights/weight_loader.h"
 #include "quant/codec.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 constexpr int32_t kScaleBlock = 32;  // elements of a row with one scale
@@ -139,7 +139,7 @@ Result<EngramWeights> load_engram(WeightLoader& loader, const EngramConfig& conf
   const bool is_fp8 = there != nullptr && there->type == TensorType::kI8;
   const int64_t shape[] = {is_fp8 ? fp8_row_bytes(config.row_dim) : config.row_dim, config.table_rows(engram)};
   CAIRN_TRY(weights.table, loader.find(name, shape));
-  if (!is_fp8 && !can_decode(weights.table->type)) {
+  if (!is_fp8 && !quant::can_decode(weights.table->type)) {
     return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} is of type {}; I8 or numbers are needed", name,
                    tensor_type_name(weights.table->type));
   }
@@ -191,7 +191,7 @@ void read_engram_rows(const gguf::Tensor& table, int32_t row_dim, std::span<cons
     if (table.type == TensorType::kI8) {
       read_fp8_row(from, to);
     } else {
-      decode_row(table.type, from, to);
+      quant::decode_row(table.type, from, to);
     }
   }
 }
@@ -208,7 +208,7 @@ int64_t Engrams::bytes(const EngramConfig& config, int64_t rows) {
   return rows * (config.width() * static_cast<int64_t>(sizeof(float)) + numbers);
 }
 
-Engrams::Engrams(Backend& backend, const EngramConfig& config, std::vector<const gguf::Tensor*> tables)
+Engrams::Engrams(kernels::Backend& backend, const EngramConfig& config, std::vector<const gguf::Tensor*> tables)
     : backend_(backend), config_(config), tables_(std::move(tables)) {}
 
 void Engrams::prepare(const EngramActivations& activations, int64_t rows) {
@@ -224,19 +224,20 @@ void Engrams::prepare(const EngramActivations& activations, int64_t rows) {
   values_.resize(rows * config_.width());
 }
 
-void Engrams::find(const KvView& kv, std::span<const AttentionSlice> slices, std::span<const TokenId> tokens) {
+void Engrams::find(const kernels::KvView& kv, std::span<const kernels::AttentionSlice> slices,
+                   std::span<const TokenId> tokens) {
   const int32_t order = config_.order, back = order - 1;
   constexpr int64_t kBytes = sizeof(float);
   rows_ = static_cast<int32_t>(tokens.size());
   first_rows_.clear();
-  for (const AttentionSlice& slice : slices) {
+  for (const kernels::AttentionSlice& slice : slices) {
     first_rows_.push_back({static_cast<int32_t>(first_rows_.size()), 1, slice.position_begin, slice.pages});
   }
   backend_.mla()->load_previous_rows(kv, first_rows_, activations_.classes);
   backend_.read(activations_.classes, std::ssize(slices) * back * kBytes, looked_back_.data());
 
   for (size_t i = 0; i < slices.size(); ++i) {
-    const AttentionSlice& slice = slices[i];
+    const kernels::AttentionSlice& slice = slices[i];
     const float* before = looked_back_.data() + static_cast<int64_t>(i) * back;
     for (int32_t row = slice.row_begin; row < slice.row_begin + slice.rows; ++row) {
       int32_t* own = classes_.data() + int64_t{row} * order;
@@ -272,11 +273,11 @@ void Engrams::add(int32_t engram, const EngramWeights& weights, float* streams) 
   const auto values = std::span(values_).first(rows_ * config_.width());
   read_engram_rows(*weights.table, config_.row_dim, rows, values);
   backend_.write(values.data(), static_cast<int64_t>(values.size_bytes()), activations_.rows);
-  const MatmulTarget keys[] = {weights.key_value.to(activations_.keys)};
+  const kernels::MatmulTarget keys[] = {weights.key_value.to(activations_.keys)};
   backend_.matmul(keys, activations_.rows, rows_);
-  const EngramParams params{config_.streams, config_.norm_epsilon, weights.query_norm.floats(),
-                            weights.key_norm.floats()};
+  const kernels::EngramParams params{config_.streams, config_.norm_epsilon, weights.query_norm.floats(),
+                                     weights.key_norm.floats()};
   backend_.deepseek41()->add_engram(params, activations_.keys, rows_, config_.embedding, streams);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

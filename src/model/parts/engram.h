@@ -19,9 +19,12 @@
 #include "model/activation_arena.h"
 #include "model/weights/linear.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class MetadataReader;
 class WeightLoader;
 
@@ -50,8 +53,8 @@ Result<EngramConfig> read_engram(const MetadataReader& keys, int64_t vocabulary,
 struct EngramWeights {
   const gguf::Tensor* table = nullptr;
   Linear key_value;  ///< of the rows of a token: a key for each stream, then the value
-  Buffer query_norm;
-  Buffer key_norm;
+  kernels::Buffer query_norm;
+  kernels::Buffer key_norm;
 };
 
 /// The engram of a layer, whose tensors begin with `prefix`. The table is neither read nor copied.
@@ -83,24 +86,25 @@ class Engrams {
   static int64_t bytes(const EngramConfig& config, int64_t rows);
   /// `config` and what `tables` point to outlive this; a table for each layer that has one, null for those of layers on
   /// other devices.
-  Engrams(Backend& backend, const EngramConfig& config, std::vector<const gguf::Tensor*> tables);
+  Engrams(kernels::Backend& backend, const EngramConfig& config, std::vector<const gguf::Tensor*> tables);
   /// The arrays, once they are allocated, for steps of at most `rows`.
   void prepare(const EngramActivations& activations, int64_t rows);
 
   /// Begins a step: stores the classes that later positions look back at, and finds the tables' rows of all layers.
-  void find(const KvView& kv, std::span<const AttentionSlice> slices, std::span<const TokenId> tokens);
+  void find(const kernels::KvView& kv, std::span<const kernels::AttentionSlice> slices,
+            std::span<const TokenId> tokens);
   /// Adds the engram of a layer to the streams [rows, streams, embedding] of all rows; `engram` as in load_engram().
   void add(int32_t engram, const EngramWeights& weights, float* streams);
 
  private:
-  Backend& backend_;
+  kernels::Backend& backend_;
   const EngramConfig& config_;
   const std::vector<const gguf::Tensor*> tables_;
   EngramActivations activations_;
   int64_t rows_max_ = 0;
   int32_t rows_ = 0;
   // Reserved once.
-  std::vector<AttentionSlice> first_rows_;
+  std::vector<kernels::AttentionSlice> first_rows_;
   std::vector<float> looked_back_;
   std::vector<float> stored_classes_;
   std::vector<int32_t> classes_;
@@ -108,4 +112,4 @@ class Engrams {
   std::vector<float> values_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -7,7 +7,7 @@
 #include "model/metadata_reader.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -38,7 +38,7 @@ void ExpertsActivations::add_to(ActivationArena& arena, const MoeConfig& config,
   arena.add(shared_gate, config.shared_gated ? rows : 0);
 }
 
-void Experts::add_work(const MoeConfig& config, int64_t rows, WorkspaceSizes& sizes) {
+void Experts::add_work(const MoeConfig& config, int64_t rows, kernels::WorkspaceSizes& sizes) {
   // Each choice has an input of its own.
   const int64_t choices = rows * config.route.used;
   sizes.inputs.push_back({choices, config.width});
@@ -103,9 +103,9 @@ Result<void> Experts::load_routed(WeightLoader& loader, const std::string& prefi
   return {};
 }
 
-void Experts::route(Backend& backend, ExpertsActivations& activations, const float* x, int32_t rows,
+void Experts::route(kernels::Backend& backend, ExpertsActivations& activations, const float* x, int32_t rows,
                     std::span<const TokenId> tokens) const {
-  const MatmulTarget logits[] = {router_.to(activations.router)};
+  const kernels::MatmulTarget logits[] = {router_.to(activations.router)};
   backend.matmul(logits, x, rows);
   if (config_.hashed_tokens > 0) {
     std::vector<int32_t>& given = activations.given;
@@ -120,14 +120,14 @@ void Experts::route(Backend& backend, ExpertsActivations& activations, const flo
   backend.route(config_.route, activations.router, rows, activations.ids, activations.weights);
 }
 
-void Experts::run(Backend& backend, const FeedForwardActivations& inner, const ExpertsActivations& activations,
+void Experts::run(kernels::Backend& backend, const FeedForwardActivations& inner, const ExpertsActivations& activations,
                   const float* x, int32_t rows, float* out) const {
   const int32_t used = config_.route.used;
   const bool shorter = config_.latent > 0;
   const int64_t width = shorter ? config_.latent : embedding_;
   const float* input = x;
   if (shorter) {
-    const MatmulTarget down[] = {latent_->down.to(activations.latent)};
+    const kernels::MatmulTarget down[] = {latent_->down.to(activations.latent)};
     backend.matmul(down, x, rows);
     input = activations.latent;
   }
@@ -135,31 +135,31 @@ void Experts::run(Backend& backend, const FeedForwardActivations& inner, const E
     backend.moe_combine(input, activations.weights, rows, used, width, activations.out);
     input = activations.out;
   }
-  const MatmulTarget in[] = {gate_.to(inner.gate), up_.to(inner.up)};
+  const kernels::MatmulTarget in[] = {gate_.to(inner.gate), up_.to(inner.up)};
   backend.grouped_matmul(std::span(in).subspan(routed_.gated ? 0 : 1), input, rows, activations.ids, used, false);
   inner.activate(backend, routed_, int64_t{rows} * used);
   float* result = shorter ? activations.latent : out;
-  const MatmulTarget down[] = {down_.to(config_.weighted_inputs ? result : activations.out)};
+  const kernels::MatmulTarget down[] = {down_.to(config_.weighted_inputs ? result : activations.out)};
   backend.grouped_matmul(down, inner.up, rows, activations.ids, used, true);
   if (!config_.weighted_inputs) {
     backend.moe_combine(activations.out, activations.weights, rows, used, width, result);
   }
   if (shorter) {
-    const MatmulTarget up[] = {latent_->up.to(out)};
+    const kernels::MatmulTarget up[] = {latent_->up.to(out)};
     backend.matmul(up, activations.latent, rows);
   }
   if (config_.shared_width > 0) add_shared(backend, inner, activations, x, rows, out);
 }
 
-void Experts::add_shared(Backend& backend, const FeedForwardActivations& inner, const ExpertsActivations& activations,
-                         const float* x, int32_t rows, float* out) const {
+void Experts::add_shared(kernels::Backend& backend, const FeedForwardActivations& inner,
+                         const ExpertsActivations& activations, const float* x, int32_t rows, float* out) const {
   shared_->run(backend, inner, x, rows, activations.shared);
   if (config_.shared_gated) {
-    const MatmulTarget gate[] = {shared_gate_->to(activations.shared_gate)};
+    const kernels::MatmulTarget gate[] = {shared_gate_->to(activations.shared_gate)};
     backend.matmul(gate, x, rows);
     backend.sigmoid_scale_rows(activations.shared, activations.shared_gate, rows, embedding_);
   }
   backend.add(out, activations.shared, rows * embedding_, 1);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

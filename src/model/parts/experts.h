@@ -16,19 +16,22 @@
 #include "model/parts/feed_forward.h"
 #include "model/weights/linear.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class MetadataReader;
 class WeightLoader;
 
 /// The same in every layer that has experts, but for forms of DeepSeek V4.
 struct MoeConfig {
   int64_t width = 0;
-  RouteParams route;          ///< its bias is a layer's weight
-  int64_t shared_width = 0;   ///< of an expert that every row passes; 0: none
-  bool shared_gated = false;  ///< whose output is scaled by a sigmoid
-  bool needs_bias = false;    ///< of the router, which a file may have or not otherwise
+  kernels::RouteParams route;  ///< its bias is a layer's weight
+  int64_t shared_width = 0;    ///< of an expert that every row passes; 0: none
+  bool shared_gated = false;   ///< whose output is scaled by a sigmoid
+  bool needs_bias = false;     ///< of the router, which a file may have or not otherwise
   /// > 0: a table says which experts each of so many tokens has, and the router only weighs them.
   int64_t hashed_tokens = 0;
   /// A row is multiplied by its expert's weight before it passes the expert, not after; then each row has one expert.
@@ -51,7 +54,7 @@ Result<MoeConfig> read_experts(const MetadataReader& keys, int64_t dense);
 
 /// How chosen experts are scored and weighted, where a file does not say.
 struct RoutingDefaults {
-  RouteScore score = RouteScore::kSoftmax;
+  kernels::RouteScore score = kernels::RouteScore::kSoftmax;
   bool renormalise = false;
 };
 
@@ -83,19 +86,19 @@ class Experts {
                                                const MoeConfig& config, const FeedForwardConfig& routed,
                                                const FeedForwardConfig& shared);
   /// Adds what route() and run() need of the backend.
-  static void add_work(const MoeConfig& config, int64_t rows, WorkspaceSizes& sizes);
+  static void add_work(const MoeConfig& config, int64_t rows, kernels::WorkspaceSizes& sizes);
 
   /// Chooses experts for rows x [rows, embedding], whose tokens are these.
-  void route(Backend& backend, ExpertsActivations& activations, const float* x, int32_t rows,
+  void route(kernels::Backend& backend, ExpertsActivations& activations, const float* x, int32_t rows,
              std::span<const TokenId> tokens) const;
   /// x [rows, embedding] to `out` of the same shape, by the experts that were chosen last.
-  void run(Backend& backend, const FeedForwardActivations& inner, const ExpertsActivations& activations, const float* x,
-           int32_t rows, float* out) const;
+  void run(kernels::Backend& backend, const FeedForwardActivations& inner, const ExpertsActivations& activations,
+           const float* x, int32_t rows, float* out) const;
 
  private:
   Result<void> load_routed(WeightLoader& loader, const std::string& prefix);
   /// Adds what the expert of all rows gives.
-  void add_shared(Backend& backend, const FeedForwardActivations& inner, const ExpertsActivations& activations,
+  void add_shared(kernels::Backend& backend, const FeedForwardActivations& inner, const ExpertsActivations& activations,
                   const float* x, int32_t rows, float* out) const;
 
   /// What makes the rows that experts work on, and rows of the residual stream of those.
@@ -108,7 +111,7 @@ class Experts {
   FeedForwardConfig routed_;
   int64_t embedding_ = 0;
   Linear router_;
-  Buffer router_bias_;                  // for choosing only; may be empty
+  kernels::Buffer router_bias_;         // for choosing only; may be empty
   std::vector<int32_t> token_experts_;  // [hashed_tokens, used]
   std::unique_ptr<Latent> latent_;      // null: none
   Linear gate_;                         // empty without gates
@@ -118,4 +121,4 @@ class Experts {
   std::unique_ptr<Linear> shared_gate_;  // null: none
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

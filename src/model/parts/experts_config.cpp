@@ -4,7 +4,7 @@
 #include "model/parts/experts.h"
 
 // What files say of experts.
-namespace cairn {
+namespace cairn::model {
 
 Result<MoeConfig> read_experts(const MetadataReader& keys, int64_t dense) {
   MoeConfig config;
@@ -21,18 +21,18 @@ namespace {
 // What the sum of chosen experts' weights is divided by at least: the smallest ordinary binary16 number.
 constexpr float kExpertSumLeast = 0x1p-14f;
 
-Result<RouteScore> read_score(const MetadataReader& keys, RouteScore missing) {
+Result<kernels::RouteScore> read_score(const MetadataReader& keys, kernels::RouteScore missing) {
   constexpr int64_t kSoftmax = 1, kSigmoid = 2;
   const char* key = "expert_gating_func";
   if (!keys.contains(key)) return missing;
   CAIRN_TRY(const int64_t score, keys.integer(key, INT32_MIN, INT32_MAX));
-  if (score == 0 || score == kSoftmax) return RouteScore::kSoftmax;
-  if (score == kSigmoid) return RouteScore::kSigmoid;
+  if (score == 0 || score == kSoftmax) return kernels::RouteScore::kSoftmax;
+  if (score == kSigmoid) return kernels::RouteScore::kSigmoid;
   return fail(Code::kUnsupported, "{} is {}; supported are {} (softmax) and {} (sigmoid)", keys.full(key), score,
               kSoftmax, kSigmoid);
 }
 
-Result<void> read_groups(const MetadataReader& keys, RouteParams& route) {
+Result<void> read_groups(const MetadataReader& keys, kernels::RouteParams& route) {
   CAIRN_TRY(const int64_t groups, keys.integer_or("expert_group_count", 0, 0, route.experts));
   CAIRN_TRY(const int64_t used,
             keys.integer_or("expert_group_used_count", 0, groups > 1 ? 1 : 0, groups > 1 ? groups : kExpertsMax));
@@ -49,7 +49,7 @@ Result<void> read_groups(const MetadataReader& keys, RouteParams& route) {
   route.groups_used = static_cast<int32_t>(used);
   // No key tells the two rules apart: V2 scores by softmax and ranks a group by its best expert, V3 by sigmoid with a
   // bias and ranks it by its two best.
-  route.groups_by_best = route.score == RouteScore::kSoftmax;
+  route.groups_by_best = route.score == kernels::RouteScore::kSoftmax;
   return {};
 }
 
@@ -66,4 +66,4 @@ Result<void> read_routing(const MetadataReader& keys, const RoutingDefaults& mis
   return read_groups(keys, config.route);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

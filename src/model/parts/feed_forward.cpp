@@ -6,9 +6,10 @@
 #include "kernels/backend.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
-void FeedForwardActivations::activate(RowOperations& operations, const FeedForwardConfig& config, int64_t rows) const {
+void FeedForwardActivations::activate(kernels::RowOperations& operations, const FeedForwardConfig& config,
+                                      int64_t rows) const {
   if (config.clamp) {
     constexpr float kUnbounded = -std::numeric_limits<float>::infinity();
     if (config.gated) operations.clamp(gate, rows * config.length, kUnbounded, *config.clamp);
@@ -37,13 +38,13 @@ Result<std::unique_ptr<FeedForward>> FeedForward::load(WeightLoader& loader, con
   return made;
 }
 
-void FeedForward::run(Backend& backend, const FeedForwardActivations& activations, const float* x, int32_t rows,
-                      float* out) const {
-  const MatmulTarget in[] = {gate_.to(activations.gate), up_.to(activations.up)};
+void FeedForward::run(kernels::Backend& backend, const FeedForwardActivations& activations, const float* x,
+                      int32_t rows, float* out) const {
+  const kernels::MatmulTarget in[] = {gate_.to(activations.gate), up_.to(activations.up)};
   backend.matmul(std::span(in).subspan(config_.gated ? 0 : 1), x, rows);
   activations.activate(backend, config_, rows);
-  const MatmulTarget down[] = {down_.to(out)};
+  const kernels::MatmulTarget down[] = {down_.to(out)};
   backend.matmul(down, activations.up, rows);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -12,15 +12,18 @@
 #include "model/activation_arena.h"
 #include "model/weights/linear.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
 class RowOperations;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class WeightLoader;
 
 struct FeedForwardConfig {
   int64_t length = 0;  ///< elements between its matrices
-  Activation activation = Activation::kSilu;
+  kernels::Activation activation = kernels::Activation::kSilu;
   bool gated = true;   ///< down(act(gate x) * up x); otherwise down(act(up x))
   bool fused = false;  ///< the tensor of `up` holds the gate's rows, then its own
   /// The gate's input is at most this, and what it multiplies is within this on both sides.
@@ -37,7 +40,7 @@ struct FeedForwardActivations {
     arena.add(up, rows * up_elements);
   }
   /// What comes between the matrices: up [rows, length] becomes act(gate) * up, or act(up) without a gate.
-  void activate(RowOperations& operations, const FeedForwardConfig& config, int64_t rows) const;
+  void activate(kernels::RowOperations& operations, const FeedForwardConfig& config, int64_t rows) const;
 };
 
 class FeedForward {
@@ -48,10 +51,13 @@ class FeedForward {
                                                    const std::string& ending, int64_t embedding,
                                                    const FeedForwardConfig& config);
   /// Adds what run() needs of the backend where the largest length is this.
-  static void add_work(int64_t rows, int64_t length, WorkspaceSizes& sizes) { sizes.inputs.push_back({rows, length}); }
+  static void add_work(int64_t rows, int64_t length, kernels::WorkspaceSizes& sizes) {
+    sizes.inputs.push_back({rows, length});
+  }
 
   /// x [rows, embedding] to `out` of the same shape.
-  void run(Backend& backend, const FeedForwardActivations& activations, const float* x, int32_t rows, float* out) const;
+  void run(kernels::Backend& backend, const FeedForwardActivations& activations, const float* x, int32_t rows,
+           float* out) const;
 
  private:
   FeedForwardConfig config_;
@@ -60,4 +66,4 @@ class FeedForward {
   Linear down_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "kernels/backend.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -23,12 +23,12 @@ void Head::reserve(int64_t logit_rows, int64_t hidden_rows) {
 }
 
 bool Head::samples_on_device() const {
-  return backend_.sampler() != nullptr && config_.vocabulary <= kSampleVocabularyMax;
+  return backend_.sampler() != nullptr && config_.vocabulary <= kernels::kSampleVocabularyMax;
 }
 
 Result<LogitsView> Head::run(const Linear& output, const float* x, const HeadRows& rows, float* logits) {
   if (rows.logits > 0) {
-    const MatmulTarget products[] = {output.to(logits)};
+    const kernels::MatmulTarget products[] = {output.to(logits)};
     backend_.matmul(products, x, rows.logits);
     if (config_.logit_scale != 1 || config_.soft_cap > 0) {
       backend_.scale_and_softcap(logits, rows.logits * config_.vocabulary, config_.logit_scale, config_.soft_cap);
@@ -50,10 +50,11 @@ Result<LogitsView> Head::take(float* there, int64_t rows, bool keep) {
   return LogitsView{std::span(here_.get(), read * config_.vocabulary), config_.vocabulary};
 }
 
-Result<void> Head::sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
-                          std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled) {
+Result<void> Head::sample(std::span<const kernels::SampleRequest> samples,
+                          std::span<const kernels::LogitChange> changes,
+                          std::span<const kernels::AllowedTokens> allowed, std::span<kernels::SampleResult> sampled) {
   CAIRN_CHECK(std::ranges::all_of(
-      samples, [this](const SampleRequest& request) { return request.row >= 0 && request.row < rows_; }));
+      samples, [this](const kernels::SampleRequest& request) { return request.row >= 0 && request.row < rows_; }));
   if (!allowed.empty()) backend_.sampler()->mask(there_, config_.vocabulary, allowed);
   if (!samples.empty()) backend_.sampler()->sample(there_, config_.vocabulary, samples, changes, sampled);
   return backend_.finish();
@@ -67,4 +68,4 @@ Result<std::span<const float>> Head::row(int64_t i) {
   return std::span<const float>(to, static_cast<size_t>(config_.vocabulary));
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -11,9 +11,11 @@
 #include "model/runner.h"
 #include "model/weights/linear.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
 
 struct HeadConfig {
   int64_t vocabulary = 0;
@@ -31,7 +33,7 @@ struct HeadRows {
 
 class Head {
  public:
-  Head(Backend& backend, const HeadConfig& config) : backend_(backend), config_(config) {}
+  Head(kernels::Backend& backend, const HeadConfig& config) : backend_(backend), config_(config) {}
 
   /// Bytes of host memory that reserve() asks for.
   static int64_t bytes(const HeadConfig& config, int64_t logit_rows, int64_t hidden_rows);
@@ -47,12 +49,12 @@ class Head {
   /// take is measured by who runs them.
   Result<LogitsView> take(float* there, int64_t rows, bool keep);
   /// The same as Runner's.
-  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
-                      std::span<const AllowedTokens> allowed, std::span<SampleResult> sampled);
+  Result<void> sample(std::span<const kernels::SampleRequest> samples, std::span<const kernels::LogitChange> changes,
+                      std::span<const kernels::AllowedTokens> allowed, std::span<kernels::SampleResult> sampled);
   Result<std::span<const float>> row(int64_t i);
 
  private:
-  Backend& backend_;
+  kernels::Backend& backend_;
   const HeadConfig config_;
   // Pages of these two are taken when rows are read.
   std::unique_ptr<float[]> here_;    // [logit rows, vocabulary]
@@ -61,4 +63,4 @@ class Head {
   int64_t rows_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

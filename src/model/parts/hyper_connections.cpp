@@ -8,15 +8,17 @@
 #include "model/batch_rows.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
-int64_t HyperConnectionConfig::saved_elements() const { return width() + (carried ? stream_shares(streams) : 0); }
+int64_t HyperConnectionConfig::saved_elements() const {
+  return width() + (carried ? kernels::stream_shares(streams) : 0);
+}
 
 Result<StreamWeights> StreamWeights::load(WeightLoader& loader, const std::string& name,
                                           const HyperConnectionConfig& config) {
   constexpr int64_t kKinds = 3;  // of shares
   StreamWeights weights;
-  const int32_t shares = stream_shares(config.streams);
+  const int32_t shares = kernels::stream_shares(config.streams);
   CAIRN_TRY(weights.logits, loader.linear(name + "_fn", shares, config.width()));
   CAIRN_TRY(weights.scale, loader.vector(name + "_scale.weight", kKinds));
   CAIRN_TRY(weights.base, loader.vector(name + "_base.weight", shares));
@@ -33,7 +35,7 @@ Result<StreamWeights> StreamWeights::load_output(WeightLoader& loader, const std
 }
 
 void HyperConnectionActivations::add_to(ActivationArena& arena, const HyperConnectionConfig& config, int64_t rows) {
-  const int64_t columns = stream_shares(config.streams);
+  const int64_t columns = kernels::stream_shares(config.streams);
   arena.add(streams, rows * config.width());
   arena.add(streams_next, rows * config.width());
   arena.add(flat, rows * config.width());
@@ -47,7 +49,7 @@ void HyperConnectionActivations::add_to(ActivationArena& arena, const HyperConne
 void HyperConnections::prepare(const HyperConnectionActivations& activations, int64_t rows) {
   activations_ = activations;
   stream_rows_.reserve(rows * config_.streams);
-  const int64_t columns = stream_shares(config_.streams);
+  const int64_t columns = kernels::stream_shares(config_.streams);
   std::vector<float> shares(rows * columns);
   const auto bytes = static_cast<int64_t>(shares.size() * sizeof(float));
   if (config_.carried) {
@@ -75,7 +77,7 @@ void HyperConnections::save(std::span<float> saved, int32_t rows) {
   const int64_t elements = rows * config_.width();
   backend_.read(activations_.streams, elements * kElementBytes, saved.data());
   if (!config_.carried) return;
-  backend_.read(carried_, rows * stream_shares(config_.streams) * kElementBytes, saved.data() + elements);
+  backend_.read(carried_, rows * kernels::stream_shares(config_.streams) * kElementBytes, saved.data() + elements);
 }
 
 void HyperConnections::load(std::span<const float> saved, int32_t rows) {
@@ -84,7 +86,8 @@ void HyperConnections::load(std::span<const float> saved, int32_t rows) {
   const int64_t elements = rows * config_.width();
   backend_.write(saved.data(), elements * kElementBytes, activations_.streams);
   if (!config_.carried) return;
-  backend_.write(saved.data() + elements, rows * stream_shares(config_.streams) * kElementBytes, activations_.shares);
+  backend_.write(saved.data() + elements, rows * kernels::stream_shares(config_.streams) * kElementBytes,
+                 activations_.shares);
   carried_ = activations_.shares;
   std::swap(activations_.shares, activations_.shares_next);
 }
@@ -97,18 +100,19 @@ void HyperConnections::repeat(const float* x, int32_t rows, float* streams) {
 
 void HyperConnections::find_logits(const StreamWeights& weights, int32_t rows) {
   backend_.rms_norm(activations_.streams, nullptr, config_.norm_epsilon, rows, config_.width(), activations_.flat);
-  const MatmulTarget logits[] = {weights.logits.to(activations_.share_logits)};
+  const kernels::MatmulTarget logits[] = {weights.logits.to(activations_.share_logits)};
   backend_.matmul(logits, activations_.flat, rows);
 }
 
 void HyperConnections::read(const StreamWeights& weights, const Norm& norm, int32_t rows, float* input) {
   const int32_t streams = config_.streams;
   find_logits(weights, rows);
-  const StreamParams params{streams, config_.rounds, config_.epsilon, weights.scale.floats(), weights.base.floats()};
-  HyperConnectionOperations& operations = *backend_.hyper_connections();
+  const kernels::StreamParams params{streams, config_.rounds, config_.epsilon, weights.scale.floats(),
+                                     weights.base.floats()};
+  kernels::HyperConnectionOperations& operations = *backend_.hyper_connections();
   operations.hyper_connection_weights(params, activations_.share_logits, rows, activations_.shares);
   const float* reads = config_.carried ? carried_ : activations_.shares;
-  operations.hyper_connection_read(activations_.streams, reads, stream_shares(streams), streams, rows,
+  operations.hyper_connection_read(activations_.streams, reads, kernels::stream_shares(streams), streams, rows,
                                    config_.embedding, input);
   norm.run(backend_, input, rows, input);
 }
@@ -127,20 +131,20 @@ void HyperConnections::choose(std::span<const int32_t> first, std::span<const in
   gather_chosen(backend_, activations_.streams, first, then, config_.width(), activations_.streams_next);
   std::swap(activations_.streams, activations_.streams_next);
   if (!config_.carried) return;
-  gather_chosen(backend_, carried_, first, then, stream_shares(config_.streams), activations_.shares);
+  gather_chosen(backend_, carried_, first, then, kernels::stream_shares(config_.streams), activations_.shares);
   carried_ = activations_.shares;
   std::swap(activations_.shares, activations_.shares_next);
 }
 
 void HyperConnections::collapse(const StreamWeights& weights, int32_t rows, float* out) {
   const int32_t streams = config_.streams;
-  HyperConnectionOperations& operations = *backend_.hyper_connections();
+  kernels::HyperConnectionOperations& operations = *backend_.hyper_connections();
   if (config_.carried) {
-    return operations.hyper_connection_read(activations_.streams, carried_, stream_shares(streams), streams, rows,
-                                            config_.embedding, out);
+    return operations.hyper_connection_read(activations_.streams, carried_, kernels::stream_shares(streams), streams,
+                                            rows, config_.embedding, out);
   }
   find_logits(weights, rows);
-  const StreamParams params{streams, 0, config_.epsilon, weights.scale.floats(), weights.base.floats()};
+  const kernels::StreamParams params{streams, 0, config_.epsilon, weights.scale.floats(), weights.base.floats()};
   operations.gate_streams(params, activations_.share_logits, rows, activations_.shares);
   operations.hyper_connection_read(activations_.streams, activations_.shares, streams, streams, rows, config_.embedding,
                                    out);
@@ -148,8 +152,8 @@ void HyperConnections::collapse(const StreamWeights& weights, int32_t rows, floa
 
 void HyperConnections::average(int32_t rows, float* out) {
   backend_.hyper_connections()->hyper_connection_read(activations_.streams, activations_.shares_even,
-                                                      stream_shares(config_.streams), config_.streams, rows,
+                                                      kernels::stream_shares(config_.streams), config_.streams, rows,
                                                       config_.embedding, out);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

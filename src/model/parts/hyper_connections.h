@@ -13,9 +13,12 @@
 #include "model/parts/norm.h"
 #include "model/weights/linear.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class WeightLoader;
 
 struct HyperConnectionConfig {
@@ -35,8 +38,8 @@ struct HyperConnectionConfig {
 /// A block's logits of stream shares, and what they are scaled and moved by.
 struct StreamWeights {
   Linear logits;
-  Buffer scale;
-  Buffer base;
+  kernels::Buffer scale;
+  kernels::Buffer base;
 
   /// `name`_fn, _scale and _base of a block.
   static Result<StreamWeights> load(WeightLoader& loader, const std::string& name, const HyperConnectionConfig& config);
@@ -64,7 +67,8 @@ struct HyperConnectionActivations {
 class HyperConnections {
  public:
   /// The backend has HyperConnectionOperations, and outlives this.
-  HyperConnections(Backend& backend, const HyperConnectionConfig& config) : backend_(backend), config_(config) {}
+  HyperConnections(kernels::Backend& backend, const HyperConnectionConfig& config)
+      : backend_(backend), config_(config) {}
   /// The arrays, once they are allocated, for steps of at most `rows`.
   void prepare(const HyperConnectionActivations& activations, int64_t rows);
 
@@ -97,11 +101,11 @@ class HyperConnections {
   /// share_logits of the streams, normalised.
   void find_logits(const StreamWeights& weights, int32_t rows);
 
-  Backend& backend_;
+  kernels::Backend& backend_;
   const HyperConnectionConfig config_;
   HyperConnectionActivations activations_;
   std::vector<int32_t> stream_rows_;  // each row as many times as there are streams; reserved once
   const float* carried_ = nullptr;    // shares by which the next block reads the streams
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

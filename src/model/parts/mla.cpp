@@ -8,7 +8,7 @@
 #include "model/metadata_reader.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 Result<MlaConfig> read_mla(const MetadataReader& keys, int32_t rope_dims) {
   MlaConfig config;
@@ -46,13 +46,13 @@ void MlaActivations::add_to(ActivationArena& arena, const MlaConfig& config, int
   arena.add(attended, head_rows * config.value_dim);
 }
 
-void MlaActivations::write_heads(DeviceMemory& device, const MlaConfig& config, int64_t rows) const {
+void MlaActivations::write_heads(kernels::DeviceMemory& device, const MlaConfig& config, int64_t rows) const {
   std::vector<int32_t> numbers(static_cast<size_t>(rows * config.heads));
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i % config.heads);
   device.write(numbers.data(), static_cast<int64_t>(numbers.size() * sizeof(int32_t)), heads);
 }
 
-void Mla::add_work(const MlaConfig& config, int64_t rows, int32_t context_tokens, WorkspaceSizes& sizes) {
+void Mla::add_work(const MlaConfig& config, int64_t rows, int32_t context_tokens, kernels::WorkspaceSizes& sizes) {
   // Products per head have an input for each.
   const int64_t choices = rows * config.heads;
   sizes.inputs.push_back({choices, std::max(config.rank, config.nope)});
@@ -128,46 +128,48 @@ Result<void> Mla::load_indexer(WeightLoader& loader, const std::string& prefix, 
   return {};
 }
 
-void Mla::run(Backend& backend, const MlaActivations& activations, const MlaStep& step, const float* x,
+void Mla::run(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step, const float* x,
               float* out) const {
   project(backend, activations, step, x);
   store_row(backend, activations, step);
-  RowSource source{.kv = step.attention.kv, .slices = step.attention.slices};
+  kernels::RowSource source{.kv = step.attention.kv, .slices = step.attention.slices};
   if (chooses_) choose(backend, activations, step);
   if (config_.indexer) {
     source.chosen = activations.chosen;
     source.chosen_max = config_.indexer->most;
   }
   make_queries(backend, activations, step);
-  const RowAttentionParams params{.heads = config_.heads, .value_dim = config_.rank, .scale = config_.scale};
+  const kernels::RowAttentionParams params{.heads = config_.heads, .value_dim = config_.rank, .scale = config_.scale};
   backend.mla()->attend_rows(params, {&source, 1}, activations.query_rows, activations.heads_rank);
-  const MatmulTarget value[] = {value_.to(activations.attended)};
+  const kernels::MatmulTarget value[] = {value_.to(activations.attended)};
   backend.grouped_matmul(value, activations.heads_rank, step.attention.rows, activations.heads, config_.heads, true);
-  const MatmulTarget output[] = {output_.to(out)};
+  const kernels::MatmulTarget output[] = {output_.to(out)};
   backend.matmul(output, activations.attended, step.attention.rows);
 }
 
 // All that is made of x, and the query.
-void Mla::project(Backend& backend, const MlaActivations& activations, const MlaStep& step, const float* x) const {
+void Mla::project(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step,
+                  const float* x) const {
   const bool low = config_.q_lora_rank > 0;
-  const MatmulTarget query = query_.to(activations.query);
-  const MatmulTarget of_x[] = {low ? query_low_.to(activations.query_low) : query, row_.to(activations.row),
-                               indexer_.key.to(activations.index_key), indexer_.shares.to(activations.index_shares)};
+  const kernels::MatmulTarget query = query_.to(activations.query);
+  const kernels::MatmulTarget of_x[] = {low ? query_low_.to(activations.query_low) : query, row_.to(activations.row),
+                                        indexer_.key.to(activations.index_key),
+                                        indexer_.shares.to(activations.index_shares)};
   backend.matmul(std::span(of_x).first(chooses_ ? 4 : 2), x, step.attention.rows);
   if (!low) return;
   query_norm_.run(backend, activations.query_low, step.attention.rows, activations.query_low);
-  const MatmulTarget of_low[] = {query, indexer_.query.to(activations.index_query)};
+  const kernels::MatmulTarget of_low[] = {query, indexer_.query.to(activations.index_query)};
   backend.matmul(std::span(of_low).first(chooses_ ? 2 : 1), activations.query_low, step.attention.rows);
 }
 
 // The latent part is normalised, the rest turns, if there is a rope.
-void Mla::store_row(Backend& backend, const MlaActivations& activations, const MlaStep& step) const {
+void Mla::store_row(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step) const {
   const int32_t dim = config_.row_dim();
   backend.copy_columns(activations.row, dim, activations.row_rank, config_.rank, step.attention.rows, config_.rank);
   row_norm_.run(backend, activations.row_rank, step.attention.rows, activations.row_rank);
   backend.copy_columns(activations.row_rank, config_.rank, activations.row, dim, step.attention.rows, config_.rank);
   if (step.attention.rope != nullptr) {
-    const RopeHeads rotated[] = {{activations.row + config_.rank, 1}};
+    const kernels::RopeHeads rotated[] = {{activations.row + config_.rank, 1}};
     backend.rope(step.attention.rope->style, step.attention.rope_table, config_.rope, rotated, step.attention.rows,
                  dim);
   }
@@ -175,10 +177,10 @@ void Mla::store_row(Backend& backend, const MlaActivations& activations, const M
 }
 
 // Its rope turns the first elements.
-void Mla::choose(Backend& backend, const MlaActivations& activations, const MlaStep& step) const {
+void Mla::choose(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step) const {
   const IndexerConfig& indexer = *config_.indexer;
   indexer_.key_norm.run(backend, activations.index_key, step.attention.rows, activations.index_key);
-  const RopeHeads rotated[] = {{activations.index_query, indexer.heads}, {activations.index_key, 1}};
+  const kernels::RopeHeads rotated[] = {{activations.index_query, indexer.heads}, {activations.index_key, 1}};
   backend.rope(indexer.rope_style, step.attention.rope_table, config_.rope, rotated, step.attention.rows,
                indexer.key_dim);
   backend.mla()->store_rows(step.index_keys, step.attention.slices, activations.index_key);
@@ -186,15 +188,15 @@ void Mla::choose(Backend& backend, const MlaActivations& activations, const MlaS
                              activations.index_query, activations.index_shares, activations.chosen);
 }
 
-void Mla::make_queries(Backend& backend, const MlaActivations& activations, const MlaStep& step) const {
+void Mla::make_queries(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step) const {
   const int32_t heads = config_.heads;
   const int64_t queries = int64_t{step.attention.rows} * heads;
   const int32_t from = config_.query_dim(), to = config_.row_dim();
   backend.copy_columns(activations.query, from, activations.query_nope, config_.nope, queries, config_.nope);
-  const MatmulTarget key[] = {key_.to(activations.heads_rank)};
+  const kernels::MatmulTarget key[] = {key_.to(activations.heads_rank)};
   backend.grouped_matmul(key, activations.query_nope, step.attention.rows, activations.heads, heads, true);
   if (step.attention.rope != nullptr) {
-    const RopeHeads rotated[] = {{activations.query + config_.nope, heads}};
+    const kernels::RopeHeads rotated[] = {{activations.query + config_.nope, heads}};
     backend.rope(step.attention.rope->style, step.attention.rope_table, config_.rope, rotated, step.attention.rows,
                  from);
   }
@@ -206,4 +208,4 @@ void Mla::make_queries(Backend& backend, const MlaActivations& activations, cons
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

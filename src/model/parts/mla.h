@@ -19,15 +19,18 @@
 #include "model/parts/norm.h"
 #include "model/weights/linear.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class MetadataReader;
 class WeightLoader;
 
 /// Choosing the positions that attention reads (DeepSeek 3.2, GLM 5).
 struct IndexerConfig {
-  RopeStyle rope_style = RopeStyle::kNeoX;  ///< of the first elements of its queries and keys
+  kernels::RopeStyle rope_style = kernels::RopeStyle::kNeoX;  ///< of the first elements of its queries and keys
   int32_t heads = 0;
   int32_t key_dim = 0;
   int32_t most = 0;  ///< positions
@@ -73,13 +76,13 @@ struct MlaActivations {
 
   void add_to(ActivationArena& arena, const MlaConfig& config, int64_t rows);
   /// Once they are allocated.
-  void write_heads(DeviceMemory& device, const MlaConfig& config, int64_t rows) const;
+  void write_heads(kernels::DeviceMemory& device, const MlaConfig& config, int64_t rows) const;
 };
 
 /// Where the layer keeps its rows, and the keys of its indexer if it has one.
 struct MlaStep {
   AttentionStep attention;  ///< `kv` has the rows
-  KvView index_keys;
+  kernels::KvView index_keys;
 };
 
 class Mla {
@@ -91,18 +94,19 @@ class Mla {
   static Result<std::unique_ptr<Mla>> load(WeightLoader& loader, const std::string& prefix, int64_t embedding,
                                            const MlaConfig& config, bool chooses);
   /// Adds what run() needs of the backend.
-  static void add_work(const MlaConfig& config, int64_t rows, int32_t context_tokens, WorkspaceSizes& sizes);
+  static void add_work(const MlaConfig& config, int64_t rows, int32_t context_tokens, kernels::WorkspaceSizes& sizes);
 
   /// x [rows, embedding] to `out` of the same shape. The backend has MlaOperations.
-  void run(Backend& backend, const MlaActivations& activations, const MlaStep& step, const float* x, float* out) const;
+  void run(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step, const float* x,
+           float* out) const;
 
  private:
   Result<void> load_joint(WeightLoader& loader, const std::string& prefix);
   Result<void> load_indexer(WeightLoader& loader, const std::string& prefix, int64_t embedding);
-  void project(Backend& backend, const MlaActivations& activations, const MlaStep& step, const float* x) const;
-  void choose(Backend& backend, const MlaActivations& activations, const MlaStep& step) const;
-  void make_queries(Backend& backend, const MlaActivations& activations, const MlaStep& step) const;
-  void store_row(Backend& backend, const MlaActivations& activations, const MlaStep& step) const;
+  void project(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step, const float* x) const;
+  void choose(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step) const;
+  void make_queries(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step) const;
+  void store_row(kernels::Backend& backend, const MlaActivations& activations, const MlaStep& step) const;
 
   /// The weights of the indexer; empty in layers without one.
   struct Indexer {
@@ -125,4 +129,4 @@ class Mla {
   Linear output_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -8,7 +8,7 @@
 #include "model/metadata_reader.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // The architecture decides which kind of norm it has: files may hold the key of the other one too, or only that.
 Result<float> read_norm_epsilon(const MetadataReader& keys, NormKind kind, bool either) {
@@ -39,13 +39,13 @@ Result<Norm> Norm::load(WeightLoader& loader, std::string_view name, int64_t wid
   }
   CAIRN_TRY(norm.weight_, loader.vector(weight, width));
   if (config.biases) {
-    norm.bias_ = std::make_unique<Buffer>();
+    norm.bias_ = std::make_unique<kernels::Buffer>();
     CAIRN_TRY(*norm.bias_, loader.vector(fmt::format("{}.bias", name), width));
   }
   return norm;
 }
 
-void Norm::run(RowOperations& operations, const float* x, int64_t rows, float* out) const {
+void Norm::run(kernels::RowOperations& operations, const float* x, int64_t rows, float* out) const {
   switch (kind_) {
     case NormKind::kRms:
       operations.rms_norm(x, weight_.floats(), epsilon_, rows, width_, out);
@@ -57,7 +57,7 @@ void Norm::run(RowOperations& operations, const float* x, int64_t rows, float* o
   }
 }
 
-void Norm::add_and_run(RowOperations& operations, float* x, const float* y, float scale, int64_t rows,
+void Norm::add_and_run(kernels::RowOperations& operations, float* x, const float* y, float scale, int64_t rows,
                        float* out) const {
   if (kind_ == NormKind::kRms) {
     operations.add_rms_norm(x, y, scale, weight_.floats(), epsilon_, rows, width_, out);
@@ -67,4 +67,4 @@ void Norm::add_and_run(RowOperations& operations, float* x, const float* y, floa
   run(operations, x, rows, out);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -9,10 +9,13 @@
 #include "base/error.h"
 #include "kernels/device_memory.h"
 
-namespace cairn {
+namespace cairn::kernels {
+class RowOperations;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
 
 class MetadataReader;
-class RowOperations;
 class WeightLoader;
 
 enum class NormKind { kRms, kLayerNorm };
@@ -33,22 +36,24 @@ class Norm {
  public:
   Norm() = default;
   /// An RMS norm by a weight [width], or without one if that is empty.
-  Norm(Buffer weight, int64_t width, float epsilon) : weight_(std::move(weight)), epsilon_(epsilon), width_(width) {}
+  Norm(kernels::Buffer weight, int64_t width, float epsilon)
+      : weight_(std::move(weight)), epsilon_(epsilon), width_(width) {}
   /// `name`.weight [width], and with biases `name`.bias [width]. Errors: the loader's.
   static Result<Norm> load(WeightLoader& loader, std::string_view name, int64_t width, const NormConfig& config);
 
   bool exists() const { return width_ > 0; }
   /// x [rows, width]; `out` may be `x`.
-  void run(RowOperations& operations, const float* x, int64_t rows, float* out) const;
+  void run(kernels::RowOperations& operations, const float* x, int64_t rows, float* out) const;
   /// x += scale * y, and then the same.
-  void add_and_run(RowOperations& operations, float* x, const float* y, float scale, int64_t rows, float* out) const;
+  void add_and_run(kernels::RowOperations& operations, float* x, const float* y, float scale, int64_t rows,
+                   float* out) const;
 
  private:
-  Buffer weight_;
-  std::unique_ptr<Buffer> bias_;  // null: none
+  kernels::Buffer weight_;
+  std::unique_ptr<kernels::Buffer> bias_;  // null: none
   NormKind kind_ = NormKind::kRms;
   float epsilon_ = 0;
   int64_t width_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

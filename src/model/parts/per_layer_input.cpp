@@ -8,7 +8,7 @@
 #include "model/batch_rows.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 Result<PerLayerInputWeights> PerLayerInputWeights::load(WeightLoader& loader, const PerLayerInputConfig& config) {
   PerLayerInputWeights weights;
@@ -39,11 +39,11 @@ int64_t PerLayerInputs::bytes(const PerLayerInputConfig& config, int32_t rows) {
   return arena.bytes() + host * config.elements * static_cast<int64_t>(sizeof(float));
 }
 
-void PerLayerInputs::add_work(const PerLayerInputConfig& config, int32_t rows, WorkspaceSizes& sizes) {
+void PerLayerInputs::add_work(const PerLayerInputConfig& config, int32_t rows, kernels::WorkspaceSizes& sizes) {
   sizes.inputs.push_back({rows, config.elements});
 }
 
-Result<PerLayerInputs> PerLayerInputs::create(Backend& backend, const PerLayerInputConfig& config,
+Result<PerLayerInputs> PerLayerInputs::create(kernels::Backend& backend, const PerLayerInputConfig& config,
                                               const PerLayerInputWeights& weights, int32_t rows) {
   PerLayerInputs made(backend, config, weights);
   made.activations_.add_to(made.arena_, config, rows);
@@ -70,7 +70,7 @@ void PerLayerInputs::compute(const float* x) {
   const int64_t layers = config_.end - config_.begin;
   const int64_t all = rows_ * config_.row_elements();
   float* inputs = activations_.inputs;
-  const MatmulTarget projection[] = {weights_->projection.to(inputs)};
+  const kernels::MatmulTarget projection[] = {weights_->projection.to(inputs)};
   backend_->matmul(projection, x, rows_);
   const float scale = 1 / std::sqrt(static_cast<float>(config_.embedding));
   backend_->scale_and_softcap(inputs, all, scale, 0);
@@ -100,14 +100,15 @@ Result<std::unique_ptr<LayerInput>> LayerInput::load(WeightLoader& loader, const
   return made;
 }
 
-void LayerInput::run(Backend& backend, const PerLayerInputs& inputs, const float* x, int32_t rows, float* out) const {
+void LayerInput::run(kernels::Backend& backend, const PerLayerInputs& inputs, const float* x, int32_t rows,
+                     float* out) const {
   const PerLayerInputConfig& config = inputs.config();
   float* gate = inputs.gate();
-  const MatmulTarget in[] = {gate_.to(gate)};
+  const kernels::MatmulTarget in[] = {gate_.to(gate)};
   backend.matmul(in, x, rows);
   backend.gate(config.activation, gate, inputs.input(), rows, config.elements, gate);
-  const MatmulTarget projection[] = {projection_.to(out)};
+  const kernels::MatmulTarget projection[] = {projection_.to(out)};
   backend.matmul(projection, gate, rows);
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -17,9 +17,12 @@
 #include "model/weights/linear.h"
 #include "model/weights/row_table.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class WeightLoader;
 
 struct PerLayerInputConfig {
@@ -29,7 +32,7 @@ struct PerLayerInputConfig {
   int32_t layers = 0;  ///< of the model
   int32_t begin = 0;   ///< layers [begin, end) are computed here
   int32_t end = 0;
-  Activation activation = Activation::kSilu;
+  kernels::Activation activation = kernels::Activation::kSilu;
   float norm_epsilon = 0;
 
   /// Elements of the inputs of all layers that are computed here.
@@ -52,9 +55,9 @@ class PerLayerInputs {
   /// Bytes that create() takes, those in host memory too.
   static int64_t bytes(const PerLayerInputConfig& config, int32_t rows);
   /// Adds what the operations need of the backend.
-  static void add_work(const PerLayerInputConfig& config, int32_t rows, WorkspaceSizes& sizes);
+  static void add_work(const PerLayerInputConfig& config, int32_t rows, kernels::WorkspaceSizes& sizes);
   /// For steps of at most `rows`; the weights outlive this. Errors: kOutOfMemory.
-  static Result<PerLayerInputs> create(Backend& backend, const PerLayerInputConfig& config,
+  static Result<PerLayerInputs> create(kernels::Backend& backend, const PerLayerInputConfig& config,
                                        const PerLayerInputWeights& weights, int32_t rows);
 
   /// Reads the tokens' rows of the table, before the step begins on the backend.
@@ -82,10 +85,10 @@ class PerLayerInputs {
     void add_to(ActivationArena& arena, const PerLayerInputConfig& config, int64_t rows);
   };
 
-  PerLayerInputs(Backend& backend, const PerLayerInputConfig& config, const PerLayerInputWeights& weights)
+  PerLayerInputs(kernels::Backend& backend, const PerLayerInputConfig& config, const PerLayerInputWeights& weights)
       : backend_(&backend), config_(config), weights_(&weights) {}
 
-  Backend* backend_;
+  kernels::Backend* backend_;
   PerLayerInputConfig config_;
   const PerLayerInputWeights* weights_;
   ActivationArena arena_;
@@ -103,11 +106,11 @@ class LayerInput {
   static Result<std::unique_ptr<LayerInput>> load(WeightLoader& loader, const std::string& prefix,
                                                   const PerLayerInputConfig& config);
   /// out [rows, embedding] = projection(act(gate x) * input).
-  void run(Backend& backend, const PerLayerInputs& inputs, const float* x, int32_t rows, float* out) const;
+  void run(kernels::Backend& backend, const PerLayerInputs& inputs, const float* x, int32_t rows, float* out) const;
 
  private:
   Linear gate_;
   Linear projection_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

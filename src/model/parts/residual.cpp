@@ -7,7 +7,7 @@
 #include "kernels/backend.h"
 #include "model/batch_rows.h"
 
-namespace cairn {
+namespace cairn::model {
 
 void ResidualActivations::add_to(ActivationArena& arena, const ResidualConfig& config, int64_t embedding, int64_t rows,
                                  int64_t logit_rows) {
@@ -20,11 +20,11 @@ void ResidualActivations::add_to(ActivationArena& arena, const ResidualConfig& c
   if (several) streams.add_to(arena, *config.hyper_connections, rows);
 }
 
-void Residual::add_work(const ResidualConfig& config, int64_t rows, WorkspaceSizes& sizes) {
+void Residual::add_work(const ResidualConfig& config, int64_t rows, kernels::WorkspaceSizes& sizes) {
   if (config.hyper_connections) sizes.inputs.push_back({rows, config.hyper_connections->width()});
 }
 
-Residual::Residual(Backend& backend, const ResidualConfig& config, int64_t embedding)
+Residual::Residual(kernels::Backend& backend, const ResidualConfig& config, int64_t embedding)
     : backend_(backend), config_(config), embedding_(embedding) {
   if (config_.hyper_connections) hyper_.emplace(backend_, *config_.hyper_connections);
 }
@@ -133,4 +133,4 @@ void Residual::norm_stream(const Norm& norm, int32_t rows, float* out) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -11,9 +11,11 @@
 #include "model/parts/hyper_connections.h"
 #include "model/parts/norm.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
 
 struct ResidualConfig {
   float scale = 1;          ///< of what attention and feed-forward add
@@ -51,9 +53,9 @@ struct ResidualActivations {
 class Residual {
  public:
   /// Adds what it needs of the backend.
-  static void add_work(const ResidualConfig& config, int64_t rows, WorkspaceSizes& sizes);
+  static void add_work(const ResidualConfig& config, int64_t rows, kernels::WorkspaceSizes& sizes);
   /// The backend outlives this; with several streams it has HyperConnectionOperations.
-  Residual(Backend& backend, const ResidualConfig& config, int64_t embedding);
+  Residual(kernels::Backend& backend, const ResidualConfig& config, int64_t embedding);
   /// The arrays, once they are allocated, for steps of at most `rows`.
   void prepare(const ResidualActivations& activations, int64_t rows);
 
@@ -94,7 +96,7 @@ class Residual {
   HyperConnections* hyper_connections() { return hyper_ ? &*hyper_ : nullptr; }
 
  private:
-  Backend& backend_;
+  kernels::Backend& backend_;
   const ResidualConfig config_;
   const int64_t embedding_;
   ResidualActivations activations_;
@@ -104,4 +106,4 @@ class Residual {
   const float* parallel_input_ = nullptr;  // [rows, embedding]
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

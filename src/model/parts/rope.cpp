@@ -8,7 +8,7 @@
 #include "kernels/attention_operations.h"
 #include "model/metadata_reader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -58,7 +58,7 @@ Result<std::vector<float>> read_factors(const MetadataReader& keys, const RopePa
   return factors;
 }
 
-RopeConfig description_of(const RopeParams& params, RopeStyle style, std::span<const float> factors) {
+RopeConfig description_of(const RopeParams& params, kernels::RopeStyle style, std::span<const float> factors) {
   return {style, params.dims, rope_frequencies(params, factors), static_cast<float>(rope_magnitude(params))};
 }
 
@@ -127,7 +127,8 @@ Result<RopeParams> read_rope_params(const MetadataReader& keys, const RopeSizes&
   return params;
 }
 
-Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const RopeSizes& sizes, bool yarn_truncates) {
+Result<RopeConfig> read_rope(const MetadataReader& keys, kernels::RopeStyle style, const RopeSizes& sizes,
+                             bool yarn_truncates) {
   CAIRN_TRY(RopeParams params, read_rope_params(keys, sizes));
   params.truncates = yarn_truncates;
   CAIRN_TRY(const std::vector<float> factors, read_factors(keys, params, sizes.context_tokens));
@@ -139,8 +140,8 @@ Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const 
   return rope;
 }
 
-Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base, const RopeSizes& sizes,
-                                    int32_t dims) {
+Result<RopeConfig> read_window_rope(const MetadataReader& keys, kernels::RopeStyle style, double base,
+                                    const RopeSizes& sizes, int32_t dims) {
   CAIRN_TRY(const RopeParams main, read_rope_params(keys, sizes));
   RopeParams params;
   params.dims = dims == 0 ? main.dims : dims;
@@ -160,7 +161,7 @@ void RopeTables::add_to(ActivationArena& arena, std::span<const RopeConfig> rope
   arena.add(tables_, offset(static_cast<int32_t>(ropes.size())));
 }
 
-void RopeTables::compute(AttentionOperations& operations, std::span<const int32_t> positions) const {
+void RopeTables::compute(kernels::AttentionOperations& operations, std::span<const int32_t> positions) const {
   float* table = tables_;
   for (const RopeConfig& rope : ropes_) {
     operations.rope_table(positions, rope.frequencies, rope.magnitude, table);
@@ -168,4 +169,4 @@ void RopeTables::compute(AttentionOperations& operations, std::span<const int32_
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -15,14 +15,17 @@
 #include "kernels/operation_params.h"
 #include "model/activation_arena.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class AttentionOperations;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class MetadataReader;
 
 /// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
 struct RopeConfig {
-  RopeStyle style = RopeStyle::kInterleaved;
+  kernels::RopeStyle style = kernels::RopeStyle::kInterleaved;
   int32_t dims = 0;                 ///< first elements of a head that turn; even
   std::vector<double> frequencies;  ///< [dims / 2], radians per position
   float magnitude = 1;
@@ -36,7 +39,7 @@ class RopeTables {
   /// `ropes` outlive this.
   void add_to(ActivationArena& arena, std::span<const RopeConfig> ropes, int64_t rows);
   /// Makes the tables of at most as many rows, which are at these positions.
-  void compute(AttentionOperations& operations, std::span<const int32_t> positions) const;
+  void compute(kernels::AttentionOperations& operations, std::span<const int32_t> positions) const;
   const float* table(int32_t rope) const { return tables_ + offset(rope); }
 
  private:
@@ -80,11 +83,11 @@ Result<RopeParams> read_rope_params(const MetadataReader& keys, const RopeSizes&
 /// The file's main rope: rope.dimension_count, rope.freq_base, rope.scaling.*, and tensors rope_freqs.weight,
 /// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by the context_tokens. No key
 /// says whether yarn truncates (RopeParams::truncates).
-Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const RopeSizes& sizes,
+Result<RopeConfig> read_rope(const MetadataReader& keys, kernels::RopeStyle style, const RopeSizes& sizes,
                              bool yarn_truncates = true);
 /// The same without any scaling: base by rope.freq_base_swa, else `base`, else rope.freq_base if `base` is 0. `dims`
 /// elements turn, or those of the main rope if it is 0.
-Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base, const RopeSizes& sizes,
-                                    int32_t dims = 0);
+Result<RopeConfig> read_window_rope(const MetadataReader& keys, kernels::RopeStyle style, double base,
+                                    const RopeSizes& sizes, int32_t dims = 0);
 
-}  // namespace cairn
+}  // namespace cairn::model

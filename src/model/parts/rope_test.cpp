@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 RopeParams params(RopeScaling scaling, double factor) {
@@ -87,4 +87,4 @@ TEST(RopeTest, FactorsDivide) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::model

@@ -7,11 +7,11 @@
 #include "model/weights/weight_loader.h"
 
 // The products of LoRA adapters, of WeightLoader.
-namespace cairn {
+namespace cairn::model {
 
-Result<std::vector<LowRank>> WeightLoader::low_rank(std::string_view tensor, const Shape& shape,
-                                                    std::span<const RowRange> ranges) {
-  std::vector<LowRank> products;
+Result<std::vector<kernels::LowRank>> WeightLoader::low_rank(std::string_view tensor, const Shape& shape,
+                                                             std::span<const RowRange> ranges) {
+  std::vector<kernels::LowRank> products;
   for (size_t i = 0; i < options_.adapters.size(); ++i) {
     CAIRN_TRY(const LoraAdapter::Parts parts, options_.adapters[i].find(tensor, shape.cols, shape.rows, shape.experts));
     if (parts.a == nullptr) continue;
@@ -20,14 +20,17 @@ Result<std::vector<LowRank>> WeightLoader::low_rank(std::string_view tensor, con
     const RowRange all{0, rank};
     const int64_t experts_a = parts.a->elements() / (rank * shape.cols);
     const int64_t experts_b = parts.b->elements() / (rank * shape.rows);
-    CAIRN_TRY(Weight a, load_ranges(*parts.a, {.rows = rank, .cols = shape.cols, .experts = experts_a}, {&all, 1}));
-    CAIRN_TRY(Weight b, load_ranges(*parts.b, {.rows = shape.rows, .cols = rank, .experts = experts_b}, ranges));
+    CAIRN_TRY(kernels::Weight a,
+              load_ranges(*parts.a, {.rows = rank, .cols = shape.cols, .experts = experts_a}, {&all, 1}));
+    CAIRN_TRY(kernels::Weight b,
+              load_ranges(*parts.b, {.rows = shape.rows, .cols = rank, .experts = experts_b}, ranges));
     products.push_back(product_of(i, rank, shape.choices, std::move(a), std::move(b)));
   }
   return products;
 }
 
-LowRank WeightLoader::product_of(size_t adapter, int64_t rank, int64_t choices, Weight a, Weight b) {
+kernels::LowRank WeightLoader::product_of(size_t adapter, int64_t rank, int64_t choices, kernels::Weight a,
+                                          kernels::Weight b) {
   int64_t& most = choices_of_ranks_[rank];
   most = std::max(most, choices);
   low_columns_ = std::max(low_columns_, choices * rank);
@@ -52,8 +55,8 @@ Result<LookupTable> WeightLoader::token_table(std::string_view name, int64_t row
     used_.insert({parts.a, parts.b});
     const int64_t rank = parts.b->shape[0];
     const RowRange of_a{0, rows}, of_b{0, cols};
-    CAIRN_TRY(Weight a, load_ranges(*parts.a, {.rows = rows, .cols = rank}, {&of_a, 1}));
-    CAIRN_TRY(Weight b, load_ranges(*parts.b, {.rows = cols, .cols = rank}, {&of_b, 1}));
+    CAIRN_TRY(kernels::Weight a, load_ranges(*parts.a, {.rows = rows, .cols = rank}, {&of_a, 1}));
+    CAIRN_TRY(kernels::Weight b, load_ranges(*parts.b, {.rows = cols, .cols = rank}, {&of_b, 1}));
     table.adapters.push_back(product_of(i, rank, 1, std::move(a), std::move(b)));
   }
   return table;
@@ -70,17 +73,19 @@ Result<void> WeightLoader::add_joint_adapters(std::string_view name, const Joint
     used_.insert({parts.a, parts.b});
     const int64_t rank = parts.b->shape[0];
     const RowRange all{0, rank}, own{shape.keys, shape.values};
-    CAIRN_TRY(Weight a, load_ranges(*parts.a, {.rows = rank, .cols = shape.cols}, {&all, 1}));
-    CAIRN_TRY(Weight b, load_ranges(*parts.b, {.rows = rows, .cols = rank, .experts = shape.heads}, {&own, 1}));
+    CAIRN_TRY(kernels::Weight a, load_ranges(*parts.a, {.rows = rank, .cols = shape.cols}, {&all, 1}));
+    CAIRN_TRY(kernels::Weight b,
+              load_ranges(*parts.b, {.rows = rows, .cols = rank, .experts = shape.heads}, {&own, 1}));
     values.adapters.push_back(product_of(i, rank, shape.heads, std::move(a), std::move(b)));
-    CAIRN_TRY(LowRank turned, turned_product(i, parts, shape));
+    CAIRN_TRY(kernels::LowRank turned, turned_product(i, parts, shape));
     keys.adapters.push_back(std::move(turned));
   }
   return {};
 }
 
 // W^T x + A^T (B^T x), with the head's rows of B.
-Result<LowRank> WeightLoader::turned_product(size_t adapter, const LoraAdapter::Parts& parts, const JointShape& shape) {
+Result<kernels::LowRank> WeightLoader::turned_product(size_t adapter, const LoraAdapter::Parts& parts,
+                                                      const JointShape& shape) {
   const int64_t rank = parts.b->shape[0];
   std::vector<float> a, b;
   if (!options_.counts_only) {
@@ -100,8 +105,8 @@ Result<LowRank> WeightLoader::turned_product(size_t adapter, const LoraAdapter::
       for (int64_t col = 0; col < shape.cols; ++col) turned[col * rank + r] = a[r * shape.cols + col];
     }
   };
-  CAIRN_TRY(Weight first, load_made({.rows = rank, .cols = shape.keys, .experts = shape.heads}, turn_b));
-  CAIRN_TRY(Weight second, load_made({.rows = shape.cols, .cols = rank}, turn_a));
+  CAIRN_TRY(kernels::Weight first, load_made({.rows = rank, .cols = shape.keys, .experts = shape.heads}, turn_b));
+  CAIRN_TRY(kernels::Weight second, load_made({.rows = shape.cols, .cols = rank}, turn_a));
   return product_of(adapter, rank, shape.heads, std::move(first), std::move(second));
 }
 
@@ -122,7 +127,7 @@ Result<void> WeightLoader::allocate_adapters() {
   const int64_t rows = options_.adapter_rows;
   const int64_t column_bytes = rows * static_cast<int64_t>(sizeof(float));
   // What B multiplies may be longer than every input of the model's own products.
-  WorkspaceSizes sizes;
+  kernels::WorkspaceSizes sizes;
   for (const auto& [rank, choices] : choices_of_ranks_) sizes.inputs.push_back({rows * choices, rank});
   if (!wants(column_bytes * (low_columns_ + added_columns_) + backend_.workspace_bytes(sizes))) return {};
   CAIRN_TRY_VOID(backend_.reserve(sizes));
@@ -134,4 +139,4 @@ Result<void> WeightLoader::allocate_adapters() {
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

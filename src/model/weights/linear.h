@@ -8,15 +8,15 @@
 #include "kernels/matmul_operations.h"
 #include "kernels/weight_store.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// y = W x + b. With experts, weight [experts, rows, cols] and bias [experts, rows].
 struct Linear {
-  Weight weight;
-  Buffer bias;                    ///< empty if there is none
-  std::vector<LowRank> adapters;  ///< LoRA
+  kernels::Weight weight;
+  kernels::Buffer bias;                    ///< empty if there is none
+  std::vector<kernels::LowRank> adapters;  ///< LoRA
 
-  MatmulTarget to(float* out) const { return {&weight, bias.floats(), out, adapters}; }
+  kernels::MatmulTarget to(float* out) const { return {&weight, bias.floats(), out, adapters}; }
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -7,7 +7,7 @@
 
 #include "base/text/printable.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 Result<LoraAdapter> open_lora_adapter(const LoraFile& wanted, std::string_view architecture) {
@@ -103,4 +103,4 @@ Result<std::vector<LoraAdapter>> open_lora_adapters(std::span<const LoraFile> fi
   return adapters;
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

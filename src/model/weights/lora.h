@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "gguf/reader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// Adapters of one model at most.
 inline constexpr int32_t kLoraAdaptersMax = 32;
@@ -54,4 +54,4 @@ struct LoraAdapter {
 /// or of another architecture than `architecture`), kCorruptFile (an alpha that is no number).
 Result<std::vector<LoraAdapter>> open_lora_adapters(std::span<const LoraFile> files, std::string_view architecture);
 
-}  // namespace cairn
+}  // namespace cairn::model

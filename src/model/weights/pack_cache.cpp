@@ -12,7 +12,7 @@
 #include "gguf/fingerprint.h"
 #include "gguf/writer.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 constexpr uint32_t kAlignment = 64;
@@ -75,7 +75,7 @@ std::span<const std::byte> PackCache::find(std::string_view name) const {
   return tensor != nullptr && tensor->type == TensorType::kI8 ? tensor->bytes : std::span<const std::byte>{};
 }
 
-void PackCache::add(std::string name, std::shared_ptr<Buffer> copy) {
+void PackCache::add(std::string name, std::shared_ptr<kernels::Buffer> copy) {
   if (!format_.empty()) added_.push_back({std::move(name), std::move(copy)});
 }
 
@@ -109,4 +109,4 @@ Result<void> PackCache::save() {
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

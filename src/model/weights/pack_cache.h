@@ -19,7 +19,7 @@
 #include "gguf/reader.h"
 #include "kernels/device_memory.h"
 
-namespace cairn {
+namespace cairn::model {
 
 class PackCache {
  public:
@@ -31,7 +31,7 @@ class PackCache {
   /// The copy of that name; empty if there is none.
   std::span<const std::byte> find(std::string_view name) const;
   /// To be saved. Names are those that find is asked for, each once.
-  void add(std::string name, std::shared_ptr<Buffer> copy);
+  void add(std::string name, std::shared_ptr<kernels::Buffer> copy);
   /// Writes the file if anything was added. Errors: kIo (no room, no permission); the copies are still good.
   Result<void> save();
 
@@ -42,7 +42,7 @@ class PackCache {
  private:
   struct Copy {
     std::string name;
-    std::shared_ptr<Buffer> memory;
+    std::shared_ptr<kernels::Buffer> memory;
   };
 
   std::filesystem::path path_;
@@ -52,4 +52,4 @@ class PackCache {
   std::vector<Copy> added_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -7,7 +7,7 @@
 #include "gguf/reader.h"
 #include "quant/codec.h"
 
-namespace cairn {
+namespace cairn::model {
 
 /// Stays in the file's mapping, whatever the backend: only the rows that are asked for are read.
 class RowTable {
@@ -19,11 +19,11 @@ class RowTable {
   /// out [columns].
   void read(int64_t row, std::span<float> out) const {
     const int64_t bytes = row_bytes(tensor_->type, std::ssize(out));
-    decode_row(tensor_->type, tensor_->bytes.subspan(row * bytes, bytes), out);
+    quant::decode_row(tensor_->type, tensor_->bytes.subspan(row * bytes, bytes), out);
   }
 
  private:
   const gguf::Tensor* tensor_ = nullptr;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

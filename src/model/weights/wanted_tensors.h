@@ -9,7 +9,7 @@
 #include "base/tensor_type.h"
 #include "gguf/reader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 class WantedTensors {
  public:
@@ -31,4 +31,4 @@ class WantedTensors {
   std::vector<const gguf::Tensor*> order_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

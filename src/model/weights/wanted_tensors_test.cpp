@@ -11,7 +11,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 
-namespace cairn {
+namespace cairn::model {
 namespace {
 
 using Shapes = std::map<std::string, std::vector<int64_t>, std::less<>>;
@@ -28,7 +28,7 @@ bool is_unasked(std::string_view name) {
 
 // A file that says which tensors it has, and not how large they are, must hold the tensors that it has.
 TEST(WantedTensors, OfEachFixtureAreThoseThatItHas) {
-  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto backend = kernels::make_cpu_backend({.threads = 1, .isa = ""}).value();
   int compared = 0;
   for (const char* folder : {"/models", "/converted"}) {
     for (const auto& entry : std::filesystem::directory_iterator(test_data(folder))) {
@@ -66,4 +66,4 @@ TEST(WantedTensors, AreInTheOrderOfTheFirstRequests) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::model

@@ -11,7 +11,7 @@
 #include "model/weights/wanted_tensors.h"
 #include "quant/codec.h"
 
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -47,7 +47,7 @@ Result<Linear> WeightLoader::linear(std::string_view name, int64_t rows, int64_t
   return linear_rows(name, rows, cols, {0, rows});
 }
 
-Result<Weight> WeightLoader::lookup_table(std::string_view name, int64_t rows, int64_t cols) {
+Result<kernels::Weight> WeightLoader::lookup_table(std::string_view name, int64_t rows, int64_t cols) {
   CAIRN_TRY(const Linear table, linear(name, rows, cols));
   if (table.adapters.empty()) return table.weight;
   return fail_at(
@@ -134,7 +134,8 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
                                   bool has_scales) {
   const std::string weight_name = fmt::format("{}.weight", name);
   CAIRN_TRY_VOID(check_supported(tensor));
-  HostMatrix host{tensor.type, range.rows, shape.cols, shape.experts, tensor.bytes.data(), options_.in_place, {}};
+  kernels::HostMatrix host{tensor.type,         range.rows,        shape.cols, shape.experts,
+                           tensor.bytes.data(), options_.in_place, {}};
   if (host.data != nullptr) host.data += range.begin * row_bytes(tensor.type, shape.cols);
   // Parts of one tensor have names of their own.
   const std::string copy_name = range.rows == shape.rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
@@ -165,14 +166,16 @@ Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& ten
   return linear;
 }
 
-Result<Weight> WeightLoader::load_ranges(const gguf::Tensor& tensor, const Shape& shape,
-                                         std::span<const RowRange> ranges, std::vector<float> scales) {
+Result<kernels::Weight> WeightLoader::load_ranges(const gguf::Tensor& tensor, const Shape& shape,
+                                                  std::span<const RowRange> ranges, std::vector<float> scales) {
   CAIRN_TRY_VOID(check_supported(tensor));
-  HostMatrix host{.type = tensor.type, .cols = shape.cols, .experts = shape.experts, .in_place = options_.in_place};
+  kernels::HostMatrix host{
+      .type = tensor.type, .cols = shape.cols, .experts = shape.experts, .in_place = options_.in_place};
   host.scales = std::move(scales);
   for (const RowRange& range : ranges) host.rows += range.rows;
   if (!wants(backend_.load_bytes(host)))
-    return Weight{.type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
+    return kernels::Weight{
+        .type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
   const int64_t row = row_bytes(tensor.type, shape.cols);
   std::vector<std::byte> bytes;
   bytes.reserve(shape.experts * host.rows * row);
@@ -197,24 +200,24 @@ Result<std::vector<float>> WeightLoader::scales(std::string_view name, int64_t e
   return decoded(*tensor);
 }
 
-Result<Buffer> WeightLoader::vector(std::string_view tensor_name, int64_t size, float factor) {
+Result<kernels::Buffer> WeightLoader::vector(std::string_view tensor_name, int64_t size, float factor) {
   const int64_t shape[] = {size};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
   return floats(*tensor, {0, size}, factor);
 }
 
-Result<Buffer> WeightLoader::table(std::string_view tensor_name, int64_t rows, int64_t cols) {
+Result<kernels::Buffer> WeightLoader::table(std::string_view tensor_name, int64_t rows, int64_t cols) {
   const int64_t shape[] = {cols, rows};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
   return floats(*tensor, {0, rows * cols});
 }
 
-Result<Buffer> WeightLoader::turned_table(std::string_view tensor_name, int64_t rows, int64_t cols) {
+Result<kernels::Buffer> WeightLoader::turned_table(std::string_view tensor_name, int64_t rows, int64_t cols) {
   const std::string name(tensor_name);
   return turned_tables({&name, 1}, rows, cols);
 }
 
-Result<Buffer> WeightLoader::turned_tables(std::span<const std::string> tensors, int64_t rows, int64_t cols) {
+Result<kernels::Buffer> WeightLoader::turned_tables(std::span<const std::string> tensors, int64_t rows, int64_t cols) {
   std::vector<const gguf::Tensor*> found;
   for (const std::string& name : tensors) {
     const gguf::Tensor* tensor = file_.find_tensor(name);
@@ -226,7 +229,7 @@ Result<Buffer> WeightLoader::turned_tables(std::span<const std::string> tensors,
   }
   const int64_t width = std::ssize(found) * rows;
   const int64_t bytes = width * cols * static_cast<int64_t>(sizeof(float));
-  if (!wants(bytes)) return Buffer();
+  if (!wants(bytes)) return kernels::Buffer();
   std::vector<float> turned(width * cols);
   for (int64_t table = 0; table < std::ssize(found); ++table) {
     CAIRN_TRY(const std::vector<float> values, decoded(*found[table]));
@@ -234,7 +237,7 @@ Result<Buffer> WeightLoader::turned_tables(std::span<const std::string> tensors,
       for (int64_t col = 0; col < cols; ++col) turned[col * width + table * rows + row] = values[row * cols + col];
     }
   }
-  CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
+  CAIRN_TRY(kernels::Buffer buffer, backend_.allocate(bytes));
   backend_.write(turned.data(), bytes, buffer.data());
   return buffer;
 }
@@ -282,25 +285,26 @@ Result<Linear> WeightLoader::made_heads(std::string_view name, int64_t heads, in
   return linear;
 }
 
-Result<Weight> WeightLoader::load_made(const Shape& shape, const Fill& fill) {
-  HostMatrix host{.type = TensorType::kF32, .rows = shape.rows, .cols = shape.cols, .experts = shape.experts};
+Result<kernels::Weight> WeightLoader::load_made(const Shape& shape, const Fill& fill) {
+  kernels::HostMatrix host{.type = TensorType::kF32, .rows = shape.rows, .cols = shape.cols, .experts = shape.experts};
   if (!wants(backend_.load_bytes(host)))
-    return Weight{.type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
+    return kernels::Weight{
+        .type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
   std::vector<float> values(shape.experts * shape.rows * shape.cols);
   fill(values);
   return load_copy(std::move(host), std::as_bytes(std::span(values)));
 }
 
-Result<Weight> WeightLoader::load_copy(HostMatrix host, std::span<const std::byte> bytes) {
+Result<kernels::Weight> WeightLoader::load_copy(kernels::HostMatrix host, std::span<const std::byte> bytes) {
   host.data = bytes.data();
-  CAIRN_TRY(Weight weight, backend_.load(host));
+  CAIRN_TRY(kernels::Weight weight, backend_.load(host));
   if (weight.memory != nullptr) return weight;
   // Used in place, so it needs one: only a backend whose memory is the host's does so.
-  CAIRN_TRY(Buffer buffer, backend_.allocate(std::ssize(bytes)));
+  CAIRN_TRY(kernels::Buffer buffer, backend_.allocate(std::ssize(bytes)));
   backend_.write(bytes.data(), std::ssize(bytes), buffer.data());
-  weight.memory = std::make_shared<Buffer>(std::move(buffer));
+  weight.memory = std::make_shared<kernels::Buffer>(std::move(buffer));
   host.data = static_cast<const std::byte*>(weight.memory->data());
-  CAIRN_TRY(const Weight placed, backend_.load(host));
+  CAIRN_TRY(const kernels::Weight placed, backend_.load(host));
   weight.data = placed.data;
   return weight;
 }
@@ -317,7 +321,7 @@ Result<void> WeightLoader::check_supported(const gguf::Tensor& tensor) const {
 }
 
 Result<void> WeightLoader::check_decodable(const gguf::Tensor& tensor) {
-  if (can_decode(tensor.type)) return {};
+  if (quant::can_decode(tensor.type)) return {};
   return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
                  "tensor {} is of type {}, but it should be F32", tensor.name, tensor_type_name(tensor.type));
 }
@@ -325,17 +329,17 @@ Result<void> WeightLoader::check_decodable(const gguf::Tensor& tensor) {
 Result<std::vector<float>> WeightLoader::decoded(const gguf::Tensor& tensor) {
   CAIRN_TRY_VOID(check_decodable(tensor));
   std::vector<float> values(tensor.elements());
-  decode_row(tensor.type, tensor.bytes, values);
+  quant::decode_row(tensor.type, tensor.bytes, values);
   return values;
 }
 
-Result<Buffer> WeightLoader::floats(const gguf::Tensor& tensor, RowRange range, float factor) {
+Result<kernels::Buffer> WeightLoader::floats(const gguf::Tensor& tensor, RowRange range, float factor) {
   const int64_t bytes = range.rows * static_cast<int64_t>(sizeof(float));
   CAIRN_TRY_VOID(check_decodable(tensor));
-  if (!wants(bytes)) return Buffer();
+  if (!wants(bytes)) return kernels::Buffer();
   CAIRN_TRY(std::vector<float> values, decoded(tensor));
   for (float& value : values) value *= factor;
-  CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
+  CAIRN_TRY(kernels::Buffer buffer, backend_.allocate(bytes));
   backend_.write(values.data() + range.begin, bytes, buffer.data());
   return buffer;
 }
@@ -358,4 +362,4 @@ void WeightLoader::warn_of_unused() const {
   log_warning("{} tensors of the file are not used: {}{}", unused, names, unused > kNamedMax ? ", ..." : "");
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

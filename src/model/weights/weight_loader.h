@@ -20,19 +20,22 @@
 #include "model/weights/pack_cache.h"
 #include "model/weights/row_table.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
+
 class WantedTensors;
 
 /// A matrix whose rows are looked up.
 struct LookupTable {
-  Weight weight;
-  std::vector<LowRank> adapters;  ///< of a table: see cairn::look_up
+  kernels::Weight weight;
+  std::vector<kernels::LowRank> adapters;  ///< of a table: see kernels::look_up
 
   /// out[i] = row ids[i], as the step's row i takes the adapters, times `scale`; out [ids.size(), cols].
-  void look_up(Backend& backend, std::span<const TokenId> ids, float scale, float* out) const {
-    cairn::look_up(backend, weight, adapters, ids, scale, out);
+  void look_up(kernels::Backend& backend, std::span<const TokenId> ids, float scale, float* out) const {
+    kernels::look_up(backend, weight, adapters, ids, scale, out);
   }
 };
 
@@ -64,7 +67,7 @@ class WeightLoader {
     WantedTensors* wanted = nullptr;
   };
   /// All outlive what is bound.
-  WeightLoader(const gguf::Reader& file, Backend& backend, const Options& options)
+  WeightLoader(const gguf::Reader& file, kernels::Backend& backend, const Options& options)
       : file_(file), backend_(backend), options_(options) {}
 
   /// The same for another file, without copies kept in files.
@@ -96,16 +99,16 @@ class WeightLoader {
   /// `name`.weight [rows, cols], a row for each token.
   Result<LookupTable> token_table(std::string_view name, int64_t rows, int64_t cols);
   /// `name`.weight [rows, cols], whose rows are looked up. An adapter of it is refused: kUnsupported.
-  Result<Weight> lookup_table(std::string_view name, int64_t rows, int64_t cols);
+  Result<kernels::Weight> lookup_table(std::string_view name, int64_t rows, int64_t cols);
   /// A tensor of one dimension, as float32, times `factor`.
-  Result<Buffer> vector(std::string_view tensor, int64_t size, float factor = 1);
+  Result<kernels::Buffer> vector(std::string_view tensor, int64_t size, float factor = 1);
   /// A tensor [rows, cols], as float32.
-  Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
+  Result<kernels::Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
   /// A tensor [rows, cols], as float32, turned: [cols, rows].
-  Result<Buffer> turned_table(std::string_view tensor, int64_t rows, int64_t cols);
+  Result<kernels::Buffer> turned_table(std::string_view tensor, int64_t rows, int64_t cols);
   /// The same of several such tensors side by side: [cols, tensors * rows]. Of a convolution they may be [rows, 1,
   /// cols].
-  Result<Buffer> turned_tables(std::span<const std::string> tensors, int64_t rows, int64_t cols);
+  Result<kernels::Buffer> turned_tables(std::span<const std::string> tensors, int64_t rows, int64_t cols);
   /// A tensor [rows, cols] of I32; empty if it is only counted.
   Result<std::vector<int32_t>> numbers(const std::string& tensor, int64_t rows, int64_t cols);
   /// A tensor of this shape, row length first, of any type, which the caller reads.
@@ -131,8 +134,8 @@ class WeightLoader {
   /// After all else: gives the adapters memory to work with. Errors: kOutOfMemory.
   Result<void> allocate_adapters();
   /// What says by how much each row takes the adapters; null if no matrix has one. Outlives this.
-  std::shared_ptr<LowRankRows> adapter_rows() const {
-    return choices_of_ranks_.empty() ? nullptr : std::shared_ptr<LowRankRows>(scratch_, &scratch_->rows);
+  std::shared_ptr<kernels::LowRankRows> adapter_rows() const {
+    return choices_of_ranks_.empty() ? nullptr : std::shared_ptr<kernels::LowRankRows>(scratch_, &scratch_->rows);
   }
   /// Errors: kUnsupported (an adapter has a product for a tensor that is used in another way here, or not at all).
   Result<void> check_adapters() const;
@@ -159,42 +162,43 @@ class WeightLoader {
   Result<const gguf::Tensor*> find(const std::string& name, TensorType wanted, std::span<const int64_t> shape);
   Result<Linear> matrix(std::string_view name, const Shape& shape, RowRange range, bool has_scales = true);
   /// Loads a copy of `bytes`, which the caller may free after the call.
-  Result<Weight> load_copy(HostMatrix host, std::span<const std::byte> bytes);
+  Result<kernels::Weight> load_copy(kernels::HostMatrix host, std::span<const std::byte> bytes);
   Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, const Shape& shape, RowRange range,
                       bool has_scales = true);
   /// The same with the adapters' products.
   Result<Linear> bind_adapted(std::string_view name, const gguf::Tensor& tensor, const Shape& shape, RowRange range,
                               bool has_scales = true);
   /// A copy of some ranges of rows of each expert, one behind the other.
-  Result<Weight> load_ranges(const gguf::Tensor& tensor, const Shape& shape, std::span<const RowRange> ranges,
-                             std::vector<float> scales = {});
+  Result<kernels::Weight> load_ranges(const gguf::Tensor& tensor, const Shape& shape, std::span<const RowRange> ranges,
+                                      std::vector<float> scales = {});
   /// A matrix of float32 that `fill` writes.
-  Result<Weight> load_made(const Shape& shape, const Fill& fill);
+  Result<kernels::Weight> load_made(const Shape& shape, const Fill& fill);
   /// Numbers of `name`.scale, one for each expert, if the file has it: NVFP4's numbers are too small to be weights
   /// themselves.
   Result<std::vector<float>> scales(std::string_view name, int64_t experts);
   Result<void> check_supported(const gguf::Tensor& tensor) const;
   static Result<void> check_decodable(const gguf::Tensor& tensor);
   static Result<std::vector<float>> decoded(const gguf::Tensor& tensor);
-  Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range, float factor = 1);
+  Result<kernels::Buffer> floats(const gguf::Tensor& tensor, RowRange range, float factor = 1);
 
   // -- Adapters, adapter_weights.cpp.
   /// The adapters' products for ranges of rows of each expert of a tensor of `shape`.
-  Result<std::vector<LowRank>> low_rank(std::string_view tensor, const Shape& shape, std::span<const RowRange> ranges);
+  Result<std::vector<kernels::LowRank>> low_rank(std::string_view tensor, const Shape& shape,
+                                                 std::span<const RowRange> ranges);
   /// What a joint matrix's adapter does to keys, which use it turned.
-  Result<LowRank> turned_product(size_t adapter, const LoraAdapter::Parts& parts, const JointShape& shape);
+  Result<kernels::LowRank> turned_product(size_t adapter, const LoraAdapter::Parts& parts, const JointShape& shape);
   /// A product of adapter number `adapter`, of rank `rank`, with `choices` inputs for each row of a step.
-  LowRank product_of(size_t adapter, int64_t rank, int64_t choices, Weight a, Weight b);
+  kernels::LowRank product_of(size_t adapter, int64_t rank, int64_t choices, kernels::Weight a, kernels::Weight b);
 
   const gguf::Reader& file_;
-  Backend& backend_;
+  kernels::Backend& backend_;
   const Options options_;
   std::set<const gguf::Tensor*> used_;
-  std::shared_ptr<LowRankScratch> scratch_ = std::make_shared<LowRankScratch>();
+  std::shared_ptr<kernels::LowRankScratch> scratch_ = std::make_shared<kernels::LowRankScratch>();
   std::map<int64_t, int64_t> choices_of_ranks_;  // of adapters, and how many inputs each row of a step has at most
   int64_t low_columns_ = 0;                      // of LowRankScratch, for each row of a step
   int64_t added_columns_ = 0;
   int64_t bytes_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -8,7 +8,7 @@
 #include "tokenizer/text/lenient_utf8.h"
 #include "tokenizer/text/normal_form.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
@@ -188,4 +188,4 @@ void BpeTokenizer::append_bytes(std::string_view bytes, std::vector<TokenId>& ou
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -15,7 +15,7 @@
 #include "tokenizer/text/pre_tokenizer.h"
 #include "tokenizer/vocabulary_tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 /// Maps (left, right) to their merge. Ids of symbols: first tokens, then texts that occur only in merges.
 class MergeTable {
@@ -73,4 +73,4 @@ class BpeTokenizer final : public VocabularyTokenizer {
   std::array<TokenId, 256> byte_token_{};    // for bytes of symbols that are not tokens; kNoToken: such bytes are lost
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -5,7 +5,7 @@
 
 #include "base/text/utf8.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 constexpr char32_t kCharacters = 0x144;  // U+0000 .. U+0143
@@ -48,4 +48,4 @@ void append_byte_level_decoded(std::string& out, std::string_view entry) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 /// The character of a byte, as UTF-8.
 std::string_view byte_level_char(unsigned char byte);
@@ -14,4 +14,4 @@ std::string_view byte_level_char(unsigned char byte);
 /// Appends the bytes that an entry's characters stand for. A character outside the alphabet stands for itself.
 void append_byte_level_decoded(std::string& out, std::string_view entry);
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 // A unit of the trie: the label in bits 0-7, with bit 31 set in units that hold a value instead; bit 8: a value hangs
@@ -57,4 +57,4 @@ Charsmap::Match Charsmap::longest(std::string_view text) const {
   return best;
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 class Charsmap {
  public:
@@ -37,4 +37,4 @@ class Charsmap {
   std::string replacements_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

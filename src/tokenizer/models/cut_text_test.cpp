@@ -13,7 +13,7 @@
 #include "tokenizer/text/normal_form.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 using nlohmann::json;
@@ -134,4 +134,4 @@ INSTANTIATE_TEST_SUITE_P(Vocabularies, CutText,
                          });
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 inline constexpr uint32_t kNoMerge = UINT32_MAX;
 
@@ -106,4 +106,4 @@ void merge_symbols(MergeScratch& scratch, Lookup&& lookup) {
   }
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

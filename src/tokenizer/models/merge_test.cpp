@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 using Rules = std::map<std::pair<uint32_t, uint32_t>, Merge>;
@@ -78,4 +78,4 @@ TEST(Merge, OneLongWordTakesALinearNumberOfSteps) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

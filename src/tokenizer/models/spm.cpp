@@ -8,7 +8,7 @@
 #include "tokenizer/models/merge.h"
 #include "tokenizer/text/lenient_utf8.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 // An integer that orders like the score, with the best score lowest. Bits of a float compare like its value except for
@@ -118,4 +118,4 @@ void SpmTokenizer::take_tokens(std::string_view all, MergeScratch& scratch, std:
   scratch.symbols.clear();
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

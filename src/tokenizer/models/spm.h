@@ -11,7 +11,7 @@
 #include "tokenizer/models/merge.h"
 #include "tokenizer/vocabulary_tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 class SpmTokenizer final : public VocabularyTokenizer {
  public:
@@ -31,4 +31,4 @@ class SpmTokenizer final : public VocabularyTokenizer {
   std::array<TokenId, 256> byte_token_{};
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

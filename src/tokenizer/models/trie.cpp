@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 Trie::Trie(std::vector<Item> items) {
   std::erase_if(items, [](const Item& item) { return item.key.empty() || item.key.size() > kKeyBytesMax; });
@@ -36,4 +36,4 @@ Trie::Trie(std::vector<Item> items) {
   for (Node i = first_child_[kRoot]; i < first_child_[kRoot] + child_count_[kRoot]; ++i) root_children_[labels_[i]] = i;
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 class Trie {
  public:
@@ -47,4 +47,4 @@ class Trie {
   std::vector<int32_t> values_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -6,7 +6,7 @@
 
 #include "tokenizer/text/lenient_utf8.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";        // U+2581
@@ -142,4 +142,4 @@ Result<void> UnigramTokenizer::encode_text(std::string_view text, bool after_spe
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

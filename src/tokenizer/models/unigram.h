@@ -11,7 +11,7 @@
 #include "tokenizer/models/trie.h"
 #include "tokenizer/vocabulary_tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 class UnigramTokenizer final : public VocabularyTokenizer {
  public:
@@ -36,4 +36,4 @@ class UnigramTokenizer final : public VocabularyTokenizer {
   float unknown_score_ = 0;
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -10,7 +10,7 @@
 #include "tokenizer/text/lenient_utf8.h"
 #include "tokenizer/text/white_space.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 constexpr std::string_view kWordBegin = "\xE2\x96\x81";  // U+2581
@@ -173,4 +173,4 @@ void WordPieceTokenizer::encode_word(std::string_view word, std::vector<TokenId>
   if (out.size() == first) out.push_back(special().unknown);
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

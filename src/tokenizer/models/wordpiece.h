@@ -10,7 +10,7 @@
 #include "tokenizer/models/trie.h"
 #include "tokenizer/vocabulary_tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 class WordPieceTokenizer final : public VocabularyTokenizer {
  public:
@@ -30,4 +30,4 @@ class WordPieceTokenizer final : public VocabularyTokenizer {
   Trie tokens_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -2,7 +2,7 @@
 
 #include "base/text/utf8.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 int lenient_length(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
@@ -52,4 +52,4 @@ Result<std::string_view> lenient_normalise(std::string_view text, std::string& s
   return std::string_view(scratch);
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

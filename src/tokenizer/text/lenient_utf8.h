@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 /// `value` may be a surrogate or, from f4 90 80 80 on, above U+10FFFF.
 struct LenientChar {
@@ -31,4 +31,4 @@ void lenient_append(std::string& out, char32_t value);
 /// Errors: kInvalidArgument for a value above U+10FFFF, with its offset.
 Result<std::string_view> lenient_normalise(std::string_view text, std::string& scratch);
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

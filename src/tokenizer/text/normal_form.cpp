@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 // The first byte of U+0300, the first character that normalisation can change or compose with the one before it.
@@ -60,4 +60,4 @@ std::string_view nfc(std::string_view text, std::string& scratch) {
   return scratch;
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

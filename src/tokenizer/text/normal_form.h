@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 /// `text` in normal form C; `text` itself if it is in that form already, else a view of `scratch`. Text is UTF-8; a
 /// stretch between two ASCII characters that contains surrogates is not changed. Takes O(n) time.
 std::string_view nfc(std::string_view text, std::string& scratch);
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 std::string composed(std::string_view text) {
@@ -29,4 +29,4 @@ TEST(NormalFormC, ReturnsTextInNormalFormWithoutACopy) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -9,7 +9,7 @@
 
 #include "tokenizer/text/lenient_utf8.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 template <auto Free>
@@ -208,4 +208,4 @@ Result<void> PreTokenizer::split(std::string_view text, std::vector<uint32_t>& e
   return {};
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 /// One pass over all words so far. Each match of a pattern becomes a word, and so does the text between two matches.
 struct SplitRule {
@@ -59,4 +59,4 @@ class PreTokenizer {
   std::vector<Rule> rules_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

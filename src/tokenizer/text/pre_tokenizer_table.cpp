@@ -5,7 +5,7 @@
 // that option would also match U+017F.
 #include "tokenizer/text/pre_tokenizer.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 // Words of GPT-2: contractions, letters, numbers, the rest, white space that leaves one space to the next word.
@@ -285,4 +285,4 @@ std::string pre_tokenizer_names() {
   return out;
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

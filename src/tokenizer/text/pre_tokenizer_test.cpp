@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 std::vector<std::string> names() {
@@ -115,4 +115,4 @@ TEST(PreTokenizer, HostileTextsTakeLinearTime) {
 }
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::tokenizer

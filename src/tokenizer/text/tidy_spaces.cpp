@@ -1,6 +1,6 @@
 #include "tokenizer/text/tidy_spaces.h"
 
-namespace cairn {
+namespace cairn::tokenizer {
 namespace {
 
 bool is_contraction(std::string_view after_apostrophe) {
@@ -52,4 +52,4 @@ size_t tidy_spaces_pending(std::string_view text) {
   return text.size() - begin;
 }
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

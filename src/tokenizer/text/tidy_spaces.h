@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace cairn {
+namespace cairn::tokenizer {
 
 std::string tidy_spaces(std::string_view text);
 
@@ -15,4 +15,4 @@ std::string tidy_spaces(std::string_view text);
 /// + b) == tidy_spaces(a) + tidy_spaces(b).
 size_t tidy_spaces_pending(std::string_view text);
 
-}  // namespace cairn
+}  // namespace cairn::tokenizer

@@ -20,7 +20,7 @@ uint3 blockIdx;
 dim3 gridDim;
 dim3 blockDim;
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 namespace {
 
 constexpr uint32_t kSeed = 1;
@@ -339,4 +339,4 @@ void wait_for_groups(size_t left) {
   own.done = own.groups_done = 0;
 }
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated

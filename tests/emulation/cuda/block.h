@@ -14,7 +14,7 @@
 
 #include "emulation/cuda/include/vector_types.h"
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 
 using Place = std::source_location;
 
@@ -55,4 +55,4 @@ void end_group();
 /// Waits until at most `left` groups of this thread are in flight.
 void wait_for_groups(size_t left);
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated

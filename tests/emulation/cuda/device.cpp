@@ -4,7 +4,7 @@
 #include "emulation/cuda/include/cuda_runtime_api.h"
 #include "emulation/cuda/queue.h"
 
-using namespace cairn::cuda::emulated;
+using namespace cairn::kernels::cuda::emulated;
 
 namespace {
 
@@ -12,7 +12,7 @@ thread_local int current = 0;
 
 }  // namespace
 
-int cairn::cuda::emulated::current_device() { return current; }
+int cairn::kernels::cuda::emulated::current_device() { return current; }
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 const char* cudaGetErrorName(cudaError_t error) {

@@ -20,7 +20,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(data, bytes) (static_cast<void>(data), static_cast<void>(bytes))
 #endif
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 namespace {
 
 constexpr size_t kBytesInAll = size_t{4} << 30;  // of each device
@@ -68,9 +68,9 @@ MemoryInUse::~MemoryInUse() {
   for (const auto& [begin, bytes] : memory_of(device_).pieces) poison(begin, bytes);
 }
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated
 
-using namespace cairn::cuda::emulated;
+using namespace cairn::kernels::cuda::emulated;
 
 // NOLINTBEGIN(readability-identifier-naming,cppcoreguidelines-no-malloc): CUDA's names, and what they do
 cudaError_t cudaMalloc(void** data, size_t bytes) {

@@ -1,7 +1,7 @@
 /// Tracks which addresses belong to the emulated devices.
 #pragma once
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 
 /// While an object lives, its device is running: the device's memory may be accessed, that of the others may not.
 class MemoryInUse {
@@ -14,4 +14,4 @@ class MemoryInUse {
   const int device_;
 };
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated

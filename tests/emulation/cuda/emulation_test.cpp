@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -255,4 +255,4 @@ TEST_F(EmulationDeathTest, AddressSanitizerDetectsInvalidAccessesOfKernelsAndHos
 #endif
 
 }  // namespace
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

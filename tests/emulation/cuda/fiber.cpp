@@ -36,7 +36,7 @@ cairn_change_stack:
 .size cairn_change_stack, . - cairn_change_stack
 )");
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 namespace {
 
 // Sanitizers make stack frames several times as large.
@@ -87,4 +87,4 @@ void Fibers::change(size_t own, size_t other) { cairn_change_stack(&stacks_[own]
 
 void Fibers::leave(size_t own) { cairn_change_stack(&stacks_[own], caller_); }
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 
 /// Calls of a function, each with a stack of its own, of which one runs at a time.
 ///
@@ -33,4 +33,4 @@ class Fibers {
   void* caller_ = nullptr;     // stack pointer of the caller of enter()
 };
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated

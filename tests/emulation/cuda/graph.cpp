@@ -7,7 +7,7 @@
 #include "emulation/cuda/launcher.h"
 #include "emulation/cuda/queue.h"
 
-using namespace cairn::cuda::emulated;
+using namespace cairn::kernels::cuda::emulated;
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 struct EmulatedNode {
@@ -31,7 +31,7 @@ struct EmulatedExecutable {
   std::vector<std::pair<cudaGraphNode_t, EmulatedNode>> nodes;  // including those of the graph that they come from
 };
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 namespace {
 
 int64_t launched = 0;
@@ -53,7 +53,7 @@ std::function<void()> bound(const void* kernel, void** arguments) {
   return found->second(kernel, arguments);
 }
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   attributes->ptxVersion = 90;

@@ -9,7 +9,7 @@
 #include "emulation/cuda/block.h"
 #include "emulation/cuda/include/cuda_runtime_api.h"
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 
 /// Allows launches of a kernel to have more shared memory than the default.
 cudaError_t allow_shared(const void* kernel, int bytes);
@@ -37,4 +37,4 @@ void know(void (*kernel)(Parameters...)) {
   });
 }
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated

@@ -7,7 +7,7 @@
 #include "emulation/cuda/block.h"
 #include "kernels/cuda/matmul/mma.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 /// The operands that a lane holds, of two k for each word.
@@ -57,4 +57,4 @@ void multiply_f16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
   multiply(own, c, place);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

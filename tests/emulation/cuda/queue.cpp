@@ -24,7 +24,7 @@ struct EmulatedEvent {
   int64_t after = 0;  // number of the stream's items of work before the event
 };
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 namespace {
 
 // The default shared memory of a device of compute capability 9.0.
@@ -106,9 +106,9 @@ cudaError_t launch(const void* kernel, const Grid& grid, cudaStream_t stream, st
   return cudaSuccess;
 }
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated
 
-using namespace cairn::cuda::emulated;
+using namespace cairn::kernels::cuda::emulated;
 
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 

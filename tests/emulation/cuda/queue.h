@@ -6,7 +6,7 @@
 
 #include "emulation/cuda/include/cuda_runtime_api.h"
 
-namespace cairn::cuda::emulated {
+namespace cairn::kernels::cuda::emulated {
 
 /// Several devices, so that tests can divide a model between them.
 inline constexpr int kDevices = 3;
@@ -21,4 +21,4 @@ int64_t graphs_launched();
 /// Finishes all work of all streams.
 void finish_all();
 
-}  // namespace cairn::cuda::emulated
+}  // namespace cairn::kernels::cuda::emulated

@@ -13,7 +13,7 @@
 
 #include "cache/disk/files.h"
 
-namespace cairn::disk {
+namespace cairn::cache::disk {
 
 /// What lies on the simulated disk, which outlives processes.
 struct MemoryDisk {
@@ -181,4 +181,4 @@ class MemoryFiles : public Files {
   MemoryDisk& disk_;
 };
 
-}  // namespace cairn::disk
+}  // namespace cairn::cache::disk

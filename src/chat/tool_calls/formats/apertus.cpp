@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/json_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace apertus {
 
 std::unique_ptr<ToolCallParser> open() {
@@ -25,4 +25,4 @@ const ToolStyle styles::kApertus = {
                .block_close = "]<|tools_suffix|>"},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/json_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace apriel {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</tool_calls>"}); }
@@ -23,4 +23,4 @@ const ToolStyle styles::kApriel = {
                .block_close = "]</tool_calls>"},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

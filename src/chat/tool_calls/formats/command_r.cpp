@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/json_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace command_r {
 
 std::unique_ptr<ToolCallParser> open_actions() {
@@ -41,4 +41,4 @@ const ToolStyle styles::kCommandRPlus = {
                .block_close = "\n]```"},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

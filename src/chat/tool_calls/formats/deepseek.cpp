@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/marked_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace deepseek {
 
 constexpr std::string_view kBlockOpen = "<｜tool▁calls▁begin｜>";
@@ -62,4 +62,4 @@ const ToolStyle styles::kDeepSeekV31 = {
                .block_close = deepseek::kBlockClose},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

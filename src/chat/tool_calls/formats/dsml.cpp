@@ -8,7 +8,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/tagged_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace dsml {
 
 // A string literal as a template argument.
@@ -123,4 +123,4 @@ const ToolStyle styles::kDsmlV4 = {
     .syntax_mark = kDsmlMark,
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

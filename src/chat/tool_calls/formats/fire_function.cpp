@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/json_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace fire_function {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
@@ -23,4 +23,4 @@ const ToolStyle styles::kFireFunction = {
                .block_close = "]"},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -3,7 +3,7 @@
 
 #include "chat/tool_calls/format.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 namespace styles {
 extern const ToolStyle kHermes;
@@ -48,4 +48,4 @@ std::unique_ptr<ToolCallParser> open_tool_call();
 std::unique_ptr<ToolCallParser> open_qwen_block();
 std::unique_ptr<ToolCallParser> open_glm();
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -4,7 +4,7 @@
 #include "chat/tool_calls/marked_calls.h"
 #include "chat/tool_calls/tagged_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace functionary {
 
 constexpr TagEnd kNameEnds[] = {{">", TagNext::kParameters}};
@@ -46,4 +46,4 @@ const ToolStyle styles::kFunctionaryRecipient = {
     .syntax = {.call_open = functionary::kRecipient, .name_close = "\n"},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -6,7 +6,7 @@
 #include "chat/tool_calls/marked_calls.h"
 #include "chat/tool_calls/python_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace gemma {
 
 constexpr Field::End kNameEnds[] = {{"<|\"|>", -1}};
@@ -56,4 +56,4 @@ const ToolStyle styles::kGemmaFence = {
                .block_close = "\n```"},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

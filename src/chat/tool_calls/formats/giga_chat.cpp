@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/json_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace giga_chat {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
@@ -35,4 +35,4 @@ const ToolStyle styles::kGigaChatRole = {
     .syntax = giga_chat::syntax_after(giga_chat::kRole),
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

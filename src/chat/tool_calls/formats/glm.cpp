@@ -3,7 +3,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/tagged_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace glm {
 
 constexpr TagEnd kGlmNameEnds[] = {
@@ -73,4 +73,4 @@ const ToolStyle styles::kHy = {
                              .ends = glm::kHyValueEnds}},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

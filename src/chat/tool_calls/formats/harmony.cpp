@@ -1,6 +1,6 @@
 #include "chat/tool_calls/formats/formats.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 
 // Its calls are messages, which output/harmony_parser.h reads.
 const ToolStyle styles::kHarmony = {
@@ -14,4 +14,4 @@ const ToolStyle styles::kHarmony = {
                .separator = "<|start|>assistant"},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

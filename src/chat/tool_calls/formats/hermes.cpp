@@ -3,7 +3,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/json_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace hermes {
 
 std::unique_ptr<ToolCallParser> choose(char first) {
@@ -30,4 +30,4 @@ const ToolStyle styles::kHermes = {
                .block_close = "\n</tool_call>"},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

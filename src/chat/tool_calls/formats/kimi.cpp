@@ -3,7 +3,7 @@
 #include "chat/tool_calls/marked_calls.h"
 #include "chat/tool_calls/tagged_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace kimi {
 
 constexpr std::string_view kBlockOpen = "<|tool_calls_section_begin|>";
@@ -66,4 +66,4 @@ const ToolStyle styles::kKimiK3 = {
                              .ends = kimi::kK3ValueEnds}},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

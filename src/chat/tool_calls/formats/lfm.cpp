@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/python_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace lfm {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<PythonCalls>("<|tool_call_end|>"); }
@@ -26,4 +26,4 @@ const ToolStyle styles::kLfm = {
                .parameter = {.key_close = "="}},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

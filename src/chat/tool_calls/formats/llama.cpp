@@ -5,7 +5,7 @@
 #include "chat/tool_calls/json_calls.h"
 #include "chat/tool_calls/python_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace llama {
 
 std::unique_ptr<ToolCallParser> open_json() { return std::make_unique<JsonCalls>(JsonStyle{}); }
@@ -34,4 +34,4 @@ const ToolStyle styles::kLlama = {
         {.call_open = "{\"name\": \"", .name_close = "\", \"parameters\": ", .call_close = "}", .separator = "; "},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/tagged_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace mini_cpm {
 
 constexpr TagEnd kNameEnds[] = {{"\">", TagNext::kParameters}};
@@ -42,4 +42,4 @@ const ToolStyle styles::kMiniCpm = {
                              .text_close = "]]>"}},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

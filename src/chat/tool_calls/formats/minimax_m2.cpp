@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/tagged_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace minimax_m2 {
 
 constexpr TagEnd kNameEnds[] = {{"\">", TagNext::kParameters}};
@@ -39,4 +39,4 @@ const ToolStyle styles::kMiniMaxM2 = {
                              .ends = minimax_m2::kValueEnds}},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

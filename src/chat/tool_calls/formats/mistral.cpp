@@ -5,7 +5,7 @@
 #include "chat/tool_calls/json_calls.h"
 #include "chat/tool_calls/marked_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace mistral {
 
 constexpr std::string_view kMarker = "[TOOL_CALLS]";
@@ -59,4 +59,4 @@ const ToolStyle styles::kMistralList = {
     .id_bytes = mistral::kIdBytes,
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

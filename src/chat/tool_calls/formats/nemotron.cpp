@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/json_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace nemotron {
 
 std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</TOOLCALL>"}); }
@@ -23,4 +23,4 @@ const ToolStyle styles::kNemotron = {
                .block_close = "]</TOOLCALL>"},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

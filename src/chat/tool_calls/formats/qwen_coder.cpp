@@ -3,7 +3,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/tagged_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace qwen_coder {
 
 constexpr TagEnd kNameEnds[] = {{">", TagNext::kParameters}};
@@ -82,4 +82,4 @@ const ToolStyle styles::kSeed = {
                              .ends = qwen_coder::kSeedValueEnds}},
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -2,7 +2,7 @@
 #include "chat/tool_calls/formats/formats.h"
 #include "chat/tool_calls/marked_calls.h"
 
-namespace cairn::tool_call {
+namespace cairn::chat::tool_call {
 namespace solar {
 
 constexpr std::string_view kCallOpen = "<|tool_call:begin|>";
@@ -28,4 +28,4 @@ const ToolStyle styles::kSolar = {
     .gives_ids = true,
 };
 
-}  // namespace cairn::tool_call
+}  // namespace cairn::chat::tool_call

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
-/// Tokens of a KV page: the same as cairn::kPageTokens.
+/// Tokens of a KV page: the same as kernels::kPageTokens.
 inline constexpr int32_t kAttentionPage = 32;
 /// Tokens of a segment: the same as kSegmentTokens of attention_op.h.
 inline constexpr int32_t kAttentionSegment = 512;
@@ -125,4 +125,4 @@ extern const AttentionKernels kAvx512Attention;
 extern const AttentionKernels kNeonAttention;
 #endif
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

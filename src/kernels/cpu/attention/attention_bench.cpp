@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 
-namespace cairn {
+namespace cairn::kernels {
 namespace {
 
 // Writes random numbers of any type: memory that was never written is a single zero page, which the L1 cache holds.
@@ -113,4 +113,4 @@ void Gate(benchmark::State& state) {
 BENCHMARK(Gate)->ArgName("activation")->DenseRange(0, 4);
 
 }  // namespace
-}  // namespace cairn
+}  // namespace cairn::kernels

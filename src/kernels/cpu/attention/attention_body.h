@@ -9,7 +9,7 @@
 #include "kernels/cpu/attention/attention_softmax_body.h"
 #include "kernels/cpu/attention/attention_tiles.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -131,4 +131,4 @@ constexpr AttentionKernels make_attention_kernels(const Int16Attention* int16) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/attention/attention.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Loads one vector of 16-bit floats: V::load for binary16, or V::load_uppers for bfloat16.
@@ -66,4 +66,4 @@ struct PageDecoder {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "kernels/cpu/attention/kv_page.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 static_assert(kAttentionPage == kPageTokens && kAttentionSegment == kSegmentTokens &&
@@ -376,4 +376,4 @@ void AttentionOp::finish(const Call& call, const Block& block, const Sums& total
   }
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

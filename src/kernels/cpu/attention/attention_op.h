@@ -14,7 +14,7 @@
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/thread_team.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Positions whose scores are held at the same time: 16 pages.
 inline constexpr int32_t kSegmentTokens = 512;
@@ -127,4 +127,4 @@ class AttentionOp {
   std::vector<Block> blocks_;
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "kernels/cpu/attention/kv_page.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 const PairAttention* AttentionOp::pairs_of(KvType type) const {
   if (type != KvType::kI16 && type != KvType::kQ8_0Pairs) return nullptr;
@@ -97,4 +97,4 @@ void AttentionOp::attend_pairs(const Call& call, const Block& block, int32_t seg
   }
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -7,7 +7,7 @@
 #include "kernels/cpu/attention/pair_scores_body.h"
 #include "kernels/cpu/attention/pair_values_body.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V, class Pages>
@@ -32,4 +32,4 @@ constexpr Int16Attention make_int16_attention() {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -7,7 +7,7 @@
 #include "kernels/cpu/attention/attention_decode_body.h"
 #include "kernels/cpu/vector_math.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -49,4 +49,4 @@ struct RowDecoder {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -6,7 +6,7 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/vector_math.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -111,4 +111,4 @@ struct AttentionSoftmax {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -14,7 +14,7 @@
 #include "kernels/cpu/test_support.h"
 #include "quant/float_formats.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 static_assert(kv_row_bytes(KvType::kF32, 20) == 80 && kv_row_bytes(KvType::kF16, 20) == 40);
@@ -538,14 +538,14 @@ TEST_P(Attention, NumbersOf16BitsAreDecodedExactly) {
   };
   const AttentionKernels& kernels = *GetParam().attention;
   kernels.decode_half(bytes, 65536 / kPageTokens, bytes, wide.data());
-  expect_exact(65536, half_to_float);
+  expect_exact(65536, quant::half_to_float);
   kernels.decode_bf16(bytes, 65536 / kPageTokens, bytes, wide.data());
-  expect_exact(65536, bf16_to_float);
+  expect_exact(65536, quant::bf16_to_float);
   // Rows whose end is less than a vector.
   kernels.decode_half_row(bytes, 65535, wide.data());
-  expect_exact(65535, half_to_float);
+  expect_exact(65535, quant::half_to_float);
   kernels.decode_bf16_row(bytes, 65535, wide.data());
-  expect_exact(65535, bf16_to_float);
+  expect_exact(65535, quant::bf16_to_float);
 }
 
 TEST_P(Attention, ScoresOutsideTheVisiblePositionsMayHoldAnything) {
@@ -582,4 +582,4 @@ TEST_P(Attention, ASinkCanTakeTheWholeWeight) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

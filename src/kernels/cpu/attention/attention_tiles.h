@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -29,4 +29,4 @@ struct AttentionTiles {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

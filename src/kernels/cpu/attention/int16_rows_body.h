@@ -6,7 +6,7 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/vector_math.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -80,4 +80,4 @@ struct Int16Rows {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -19,7 +19,7 @@
 #include "base/check.h"
 #include "kernels/kv.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Bytes of a piece, and the offset of the scales in it.
 inline constexpr int64_t kKvPieceBytes = kKvBlockBytes * kPageTokens;
@@ -43,4 +43,4 @@ inline std::byte* latent_row(const KvView& kv, std::span<const PageId> pages, in
   return kv.base + index(page) * kv.page_stride + kv.layer_offset + place.row * kv_row_bytes(kv.type, kv.key_dim);
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/attention/attention.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Functions shared by loops over pairs.
@@ -85,4 +85,4 @@ struct Q8Pages {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

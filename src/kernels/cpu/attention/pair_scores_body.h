@@ -9,7 +9,7 @@
 #include "kernels/cpu/attention/attention_tiles.h"
 #include "kernels/cpu/attention/pair_pages.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V, class Pages>
@@ -79,4 +79,4 @@ struct PairScores : PairVectors<V> {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

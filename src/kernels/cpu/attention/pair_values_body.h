@@ -10,7 +10,7 @@
 #include "kernels/cpu/attention/pair_pages.h"
 #include "kernels/cpu/vector_math.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V, class Pages>
@@ -137,4 +137,4 @@ struct PairValues : PairVectors<V> {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

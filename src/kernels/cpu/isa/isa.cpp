@@ -8,7 +8,7 @@
 
 #include "base/system/machine.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 constexpr Isa kGeneric{"generic", &kGenericMatmul, &kGenericRows, &kGenericAttention, &kGenericRecurrent};
@@ -58,4 +58,4 @@ Result<Isa> choose_isa(std::string_view name) {
               known ? "this processor lacks the instruction set" : "no such instruction set:", name, have);
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -10,7 +10,7 @@
 #include "kernels/cpu/recurrent/recurrent_kernels.h"
 #include "kernels/cpu/rows/row_ops.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// An instruction set's column of the dispatch table.
 struct Isa {
@@ -27,4 +27,4 @@ std::span<const Isa> usable_isas();
 /// The instruction set of that name, or the best for "". Errors: kInvalidArgument, which lists the usable ones.
 Result<Isa> choose_isa(std::string_view name);
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

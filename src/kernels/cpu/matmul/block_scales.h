@@ -10,7 +10,7 @@
 #include "kernels/cpu/matmul/int8_type.h"
 #include "kernels/cpu/packed/panel_scales.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Scales of types with a head for each 32 columns, read from the head when needed.
@@ -137,4 +137,4 @@ class ScalesInOrder {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -9,7 +9,7 @@
 #include "kernels/cpu/matmul/int8_row.h"
 #include "kernels/cpu/matmul/int8_type.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// V has the small operations, and dot(sum, weights, y), multiply_integers and broadcast; and dot_broadcast if one
@@ -107,4 +107,4 @@ struct DotSums {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -14,7 +14,7 @@
 #include "kernels/cpu/matmul/matmul_panel.h"
 #include "kernels/cpu/matmul/scaled_few.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Rows that two tiles of few tokens read in turn, the second from the L2 cache.
@@ -170,4 +170,4 @@ struct FewTokens {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Bf16 {
@@ -79,4 +79,4 @@ struct FloatTiles {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

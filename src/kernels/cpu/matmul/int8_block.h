@@ -8,7 +8,7 @@
 #include "kernels/cpu/matmul/int8_type.h"
 #include "kernels/cpu/matmul/matmul_panel.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Sums of tokens in memory, kRow floats apart; for many tokens, so that the registers are free for the integer sums.
@@ -115,4 +115,4 @@ struct BlockProducts {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -9,7 +9,7 @@
 #include "kernels/cpu/matmul/int8_type.h"
 #include "kernels/cpu/packed/panel_scales.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Maximum number of blocks that are prepared at once.
@@ -69,4 +69,4 @@ inline void fill_starts(const std::byte* row, const Places& at, int64_t count, i
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

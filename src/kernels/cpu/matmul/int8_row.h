@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// The arrays of one row, each with one entry per block.
 struct Int8Row {
@@ -73,4 +73,4 @@ static constexpr float kInt8MaximumMin = 1e-30f;
 /// The scale that maps `maximum`, which is at least kInt8MaximumMin, to 127.
 static inline float int8_scale(float maximum) { return maximum / 127.0f; }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -13,7 +13,7 @@
 #include "kernels/cpu/matmul/scaled_blocks.h"
 #include "kernels/cpu/matmul/unpacked_blocks.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Blocks whose codes are unpacked at once: the codes, the activations of a tile's tokens and the sums share the L1
@@ -148,4 +148,4 @@ struct Int8Tiles {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/packed/panel.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// The arithmetic of a block of 32 columns, which is all that remains of a type once its weights are unpacked. A weight
@@ -121,4 +121,4 @@ inline ByteTable code_table(const Codebook& codebook, int32_t offset) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <utility>  // only used in types: a function would carry the ISA's code
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// V is the ISA's Vector.
@@ -37,4 +37,4 @@ class LaneSums {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -5,9 +5,9 @@
 #include "kernels/cpu/matmul/int8_row.h"
 #include "quant/codec.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
-bool has_matmul(TensorType type) { return can_decode(type); }
+bool has_matmul(TensorType type) { return quant::can_decode(type); }
 
 size_t int8_row_bytes(int64_t cols) {
   // An odd number of cache lines, so that rows that are used together do not fall into the same sets of the L1 cache.
@@ -39,8 +39,8 @@ PrefetchPolicy read_ahead([[maybe_unused]] int32_t tokens) {
 int64_t weight_row_bytes(TensorType type, int64_t cols) { return row_bytes(type, cols); }
 
 void decode_weights(TensorType type, const std::byte* blocks, int64_t cols, float* out) {
-  decode_row(type, std::span(blocks, static_cast<size_t>(row_bytes(type, cols))),
-             std::span(out, static_cast<size_t>(cols)));
+  quant::decode_row(type, std::span(blocks, static_cast<size_t>(row_bytes(type, cols))),
+                    std::span(out, static_cast<size_t>(cols)));
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -12,7 +12,7 @@
 
 #include "base/tensor_type.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Columns that share one activation scale.
 inline constexpr int32_t kActivationBlock = 32;
@@ -92,4 +92,4 @@ int64_t weight_row_bytes(TensorType type, int64_t cols);
 /// Calls quant's decode_row for `cols` elements, a multiple of the type's block.
 void decode_weights(TensorType type, const std::byte* blocks, int64_t cols, float* out);
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

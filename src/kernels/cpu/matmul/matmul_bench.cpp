@@ -26,7 +26,7 @@
 #include "kernels/cpu/memory.h"
 #include "quant/codec.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Shape {
@@ -42,7 +42,7 @@ struct Shape {
 void fill(TensorType type, int64_t rows, int64_t cols, std::byte* to) {
   const auto stride = static_cast<size_t>(row_bytes(type, cols));
   const auto count = static_cast<size_t>(rows);
-  if (!can_encode(type)) {
+  if (!quant::can_encode(type)) {
     std::memset(to, 0, count * stride);  // also commits the pages
     return;
   }
@@ -56,7 +56,7 @@ void fill(TensorType type, int64_t rows, int64_t cols, std::byte* to) {
       continue;
     }
     for (auto& v : row) v = normal(random);
-    encode_row(type, row, {to + r * stride, stride});
+    quant::encode_row(type, row, {to + r * stride, stride});
   }
 }
 
@@ -190,4 +190,4 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

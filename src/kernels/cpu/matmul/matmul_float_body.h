@@ -17,7 +17,7 @@
 #include "kernels/cpu/matmul/lane_sums.h"
 #include "kernels/cpu/matmul/matmul.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -176,4 +176,4 @@ struct FloatProducts {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

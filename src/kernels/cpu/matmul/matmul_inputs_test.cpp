@@ -12,7 +12,7 @@
 #include "kernels/cpu/matmul/matmul_test_support.h"
 #include "quant/float_formats.h"
 
-namespace cairn::cpu::matmul_test {
+namespace cairn::kernels::cpu::matmul_test {
 namespace {
 
 class MatmulInputs : public MatmulTest {};
@@ -88,7 +88,7 @@ TEST_P(MatmulInputs, RowsAreRoundedToNearestBfloat16AndPaddedWithZeros) {
     std::vector<uint16_t> values(bf16_row_bytes(cols) / 2);
     std::memcpy(values.data(), rows.row(0), bf16_row_bytes(cols));
     for (size_t c = 0; c < values.size(); ++c) {
-      ASSERT_EQ(values[c], c < x.size() ? float_to_bf16(x[c]) : 0) << "column " << c << " of " << cols;
+      ASSERT_EQ(values[c], c < x.size() ? quant::float_to_bf16(x[c]) : 0) << "column " << c << " of " << cols;
     }
   }
 }
@@ -96,4 +96,4 @@ TEST_P(MatmulInputs, RowsAreRoundedToNearestBfloat16AndPaddedWithZeros) {
 INSTANTIATE_TEST_SUITE_P(Isas, MatmulInputs, ::testing::ValuesIn(isas()), isa_name);
 
 }  // namespace
-}  // namespace cairn::cpu::matmul_test
+}  // namespace cairn::kernels::cpu::matmul_test

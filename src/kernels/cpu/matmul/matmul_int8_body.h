@@ -17,7 +17,7 @@
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/matmul/scaled_products.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Activations of kTokensAtOnce tokens that the L2 cache holds (430 KiB), in blocks per token. Of longer rows, this
@@ -152,4 +152,4 @@ struct Int8Products {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/matmul/matmul_int8_body.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Lists every type that has panels.
@@ -49,4 +49,4 @@ MatmulFunction product_of(TensorType type) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

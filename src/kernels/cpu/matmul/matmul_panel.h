@@ -16,7 +16,7 @@
 #include "kernels/cpu/matmul/int8_type.h"
 #include "kernels/cpu/matmul/matmul.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Whether V multiplies codes of a shape as int16 and adds the products in int32: those for which the sum of four
@@ -190,4 +190,4 @@ class PanelPair {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -18,7 +18,7 @@
 #include "quant/codec.h"
 #include "quant/float_formats.h"
 
-namespace cairn::cpu::matmul_test {
+namespace cairn::kernels::cpu::matmul_test {
 namespace {
 
 std::vector<TensorType> types() {
@@ -39,7 +39,7 @@ std::vector<std::byte> random_weights(TensorType type, int64_t rows, int64_t col
     const auto block = std::span(bytes).subspan(at, size);
     do {
       for (auto& byte : block) byte = static_cast<std::byte>(random());
-      decode_row(type, block, decoded);
+      quant::decode_row(type, block, decoded);
     } while (!std::ranges::all_of(decoded, [](float v) { return std::abs(v) < 1e5f; }));
   }
   return bytes;
@@ -138,10 +138,10 @@ std::vector<Expected> exact(const Problem& p, Rows& inputs, const MatmulKernels&
       const Int8Row row = int8_row(inputs.row(t), p.cols);
       x[c] = p.x[t * cols + c];
       if (has_panels(p.type)) x[c] = double(row.values[c]) * row.scales[c / 32];
-      if (takes_rounded(p.type, kernels)) x[c] = bf16_to_float(float_to_bf16(p.x[t * cols + c]));
+      if (takes_rounded(p.type, kernels)) x[c] = quant::bf16_to_float(quant::float_to_bf16(p.x[t * cols + c]));
     }
     for (size_t r = 0; r < static_cast<size_t>(p.rows); ++r) {
-      decode_row(p.type, std::span(p.weights).subspan(r * stride, stride), w);
+      quant::decode_row(p.type, std::span(p.weights).subspan(r * stride, stride), w);
       Expected e{0, 0};
       for (size_t begin = 0; begin < cols; begin += 256) {
         double largest = 0;
@@ -340,26 +340,26 @@ void append(std::vector<std::byte>& out, const Block& block) {
 std::vector<std::byte> extreme_row(TensorType type, int mode) {
   const auto high = [mode](int column) { return mode < 2 ? mode == 1 : column / (mode - 1) % 2 == 1; };
   std::vector<std::byte> out;
-  const uint16_t one = float_to_half(1.0f);
+  const uint16_t one = quant::float_to_half(1.0f);
   if (type == TensorType::kQ8_0) {
     for (int b = 0; b < 8; ++b) {
-      BlockQ8_0 block{one, {}};
+      quant::BlockQ8_0 block{one, {}};
       for (int i = 0; i < 32; ++i) block.qs[i] = high(i) ? 127 : -128;
       append(out, block);
     }
   } else if (type == TensorType::kQ4_0) {
     for (int b = 0; b < 8; ++b) {
-      BlockQ4_0 block{one, {}};
+      quant::BlockQ4_0 block{one, {}};
       for (int i = 0; i < 16; ++i) block.qs[i] = static_cast<uint8_t>((high(i) ? 15 : 0) | (high(i + 16) ? 240 : 0));
       append(out, block);
     }
   } else if (type == TensorType::kQ4_K) {
-    BlockQ4_K block{one, float_to_half(mode % 2 == 0 ? 1.0f : 0.0f), {}, {}};
+    quant::BlockQ4_K block{one, quant::float_to_half(mode % 2 == 0 ? 1.0f : 0.0f), {}, {}};
     std::ranges::fill(block.scales, uint8_t{255});
     for (int i = 0; i < 128; ++i) block.qs[i] = static_cast<uint8_t>((high(i) ? 15 : 0) | (high(i) ? 240 : 0));
     append(out, block);
   } else {
-    BlockQ6_K block{{}, {}, {}, one};
+    quant::BlockQ6_K block{{}, {}, {}, one};
     std::ranges::fill(block.scales, static_cast<int8_t>(mode % 2 == 0 ? -128 : 127));
     for (int i = 0; i < 128; ++i) block.ql[i] = high(i) ? 255 : 0;
     for (int i = 0; i < 64; ++i) block.qh[i] = high(i) ? 255 : 0;
@@ -400,7 +400,7 @@ TEST_P(MatmulTest, ExtremeBytePatternsDoNotSaturate) {
       {TensorType::kTQ1_0, {52}},    {TensorType::kTQ2_0, {64}},  {TensorType::kNVFP4, {}},
       {TensorType::kQ1_0, {0}},      {TensorType::kQ2_0, {0}}};
   const uint8_t patterns[] = {0x00, 0xff, 0x0f, 0xf0, 0x55, 0xaa, 0x33, 0xcc, 0x77, 0x88};
-  const uint16_t one = float_to_half(1.0f);
+  const uint16_t one = quant::float_to_half(1.0f);
   for (const auto& [type, halves] : layouts) {
     const PanelFormat format = panel_format(type);
     Problem p{type, std::ssize(patterns), 256, std::ssize(patterns), {}, {}};
@@ -447,7 +447,7 @@ TEST(Panel, PackingKeepsTheValueOfEveryWeight) {
     const Prepared panels(p);
     std::vector<float> expected(p.weights.size() / static_cast<size_t>(row_bytes(type, block_cols)) *
                                 static_cast<size_t>(block_cols));
-    decode_row(type, p.weights, expected);
+    quant::decode_row(type, p.weights, expected);
     std::vector<float> weights(static_cast<size_t>(block_cols));
     for (int64_t i = 0; i < 35 * 5; ++i) {
       decode_panel_block(type, panels.data(), p.cols, i / 5, i % 5, weights.data());
@@ -462,4 +462,4 @@ TEST(Panel, PackingKeepsTheValueOfEveryWeight) {
 INSTANTIATE_TEST_SUITE_P(Isas, MatmulTest, ::testing::ValuesIn(isas()), isa_name);
 
 }  // namespace
-}  // namespace cairn::cpu::matmul_test
+}  // namespace cairn::kernels::cpu::matmul_test

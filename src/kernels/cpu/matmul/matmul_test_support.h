@@ -13,7 +13,7 @@
 #include "base/system/machine.h"
 #include "kernels/cpu/matmul/matmul.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 #if defined(CAIRN_EMULATED_ISAS)
 extern const MatmulKernels kEmulatedAvx512Matmul;
 extern const MatmulKernels kEmulatedAvx512Bf16Matmul;
@@ -106,4 +106,4 @@ class MatmulTest : public ::testing::TestWithParam<Isa> {
 inline std::string isa_name(const ::testing::TestParamInfo<Isa>& test) { return test.param.name; }
 
 }  // namespace matmul_test
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "kernels/cpu/packed/panel.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Bytes of weights of a chunk over which several products pass, each for some of the tokens: the part of the L2 cache
@@ -250,4 +250,4 @@ void Products::run_rows(const Job& job, const std::byte* weights, Range rows, in
   }
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

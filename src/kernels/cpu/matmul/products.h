@@ -12,7 +12,7 @@
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/thread_team.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Bytes from one expert's weights to the next one's.
 int64_t expert_stride(const Weight& weight);
@@ -80,4 +80,4 @@ class Products {
   double total_ns_ = 0;  // estimated time of the jobs
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

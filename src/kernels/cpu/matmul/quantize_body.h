@@ -10,7 +10,7 @@
 #include "kernels/cpu/matmul/int8_row.h"
 #include "kernels/cpu/matmul/matmul.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 inline int32_t maximum_lane(__m256i v) {
@@ -77,5 +77,5 @@ inline void quantize_row(const float* x, int64_t cols, std::byte* out) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu
 #endif

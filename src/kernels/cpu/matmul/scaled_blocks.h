@@ -10,7 +10,7 @@
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/matmul/matmul_panel.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Maximum blocks at once: their codes, the activations of a tile's tokens and the sums share the L1 cache.
@@ -71,4 +71,4 @@ struct alignas(64) ScaledToken {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

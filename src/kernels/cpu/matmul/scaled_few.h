@@ -13,7 +13,7 @@
 #include "kernels/cpu/matmul/matmul_panel.h"
 #include "kernels/cpu/matmul/scaled_blocks.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// ScaledFew is used for more tokens than the first and at most the second. Fewer tokens have their sums in registers.
@@ -138,4 +138,4 @@ class ScaledFew {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

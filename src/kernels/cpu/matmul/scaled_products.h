@@ -9,7 +9,7 @@
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/matmul/scaled_blocks.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// Prefetches the blocks of two panels that are multiplied next, a few lines between products, since a processor has
@@ -171,4 +171,4 @@ class ScaledProducts {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/matmul/matmul_panel.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// An unpacked block of a panel: groups of codes or, if V uses those, pairs. Parts that a shape does not need take no
@@ -73,4 +73,4 @@ class UnpackedBlocks {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

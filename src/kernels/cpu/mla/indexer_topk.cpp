@@ -6,7 +6,7 @@
 #include <limits>
 #include <ranges>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Scores held at the same time, unless one query has more: 16 queries with 64k rows.
@@ -180,4 +180,4 @@ void IndexerTopK::score_segment(const Call& call, int64_t query, int32_t segment
   }
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -11,7 +11,7 @@
 #include "kernels/cpu/thread_team.h"
 #include "kernels/mla_operations.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Indices of the `most` < n largest scores, ascending; NaN counts as the smallest. Among equal scores it chooses as
 /// std::partial_sort does, because with few heads many sums are exactly zero and the reference logits were made that
@@ -57,4 +57,4 @@ class IndexerTopK {
   Scratch scores_;   // [queries at once, rows]
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -13,7 +13,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/mla/mla_test_support.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 TEST(ChooseLargest, ChoosesTheSameIndicesAsSorting) {
@@ -175,4 +175,4 @@ TEST_P(IndexerTopKTest, AChoiceDoesNotDependOnChunksOrThreads) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

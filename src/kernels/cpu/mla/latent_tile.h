@@ -12,7 +12,7 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/attention/kv_page.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Rows that are decoded to float32 at a time, and heads that are multiplied with them at once: the rows act as the
 /// "queries" of AttentionKernels::scores and the heads as its "keys", so that each row is loaded once for all heads.
@@ -66,4 +66,4 @@ inline int64_t count_queries(std::span<const AttentionSlice> slices) {
   return int64_t{slices.back().row_begin} + slices.back().rows - slices.front().row_begin;
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Memory for segments in flight, per thread: 15 of 32 heads with values of 512.
@@ -220,4 +220,4 @@ void MlaAttention::finish(const Call& call, const Block& block, const Sums& tota
   }
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

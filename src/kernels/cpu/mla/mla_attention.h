@@ -14,7 +14,7 @@
 #include "kernels/cpu/thread_team.h"
 #include "kernels/mla_operations.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 class MlaAttention {
  public:
@@ -81,4 +81,4 @@ class MlaAttention {
   Scratch split_;    // attend_split: Sums of every block, and of the segments in flight
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

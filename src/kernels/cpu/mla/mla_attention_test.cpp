@@ -12,7 +12,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/mla/mla_test_support.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct SourceShape {
@@ -282,4 +282,4 @@ TEST_P(MlaAttentionTest, PagesBeforeTheWindowAreNotRead) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

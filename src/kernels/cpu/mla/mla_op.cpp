@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/attention/kv_page.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 constexpr double kLatentStoreNs = 0.5;  // per element; only used to choose the size of chunks
@@ -76,4 +76,4 @@ void MlaOp::store_row(const KvView& kv, const float* x, std::byte* to) const {
   CAIRN_CHECK(false && "rows of MlaOperations are not in pairs");
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -10,7 +10,7 @@
 #include "kernels/cpu/thread_team.h"
 #include "kernels/mla_operations.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 class MlaOp final : public MlaOperations {
  public:
@@ -41,4 +41,4 @@ class MlaOp final : public MlaOperations {
   IndexerTopK chooser_;
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

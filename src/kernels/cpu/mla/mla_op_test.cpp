@@ -5,7 +5,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/mla/mla_test_support.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 TEST(MlaOp, PreviousRowsAreZerosBeforeTheFirstPositionAndWithoutAPage) {
@@ -39,4 +39,4 @@ TEST(MlaOp, PreviousRowsAreZerosBeforeTheFirstPositionAndWithoutAPage) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -12,7 +12,7 @@
 #include "kernels/cpu/test_support.h"
 #include "quant/float_formats.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Rows of `tokens` positions, and pages in random order; memory that is not stored to is NaN.
 class RowPages {
@@ -55,4 +55,4 @@ class RowPages {
   KvView kv;
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -8,7 +8,7 @@
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/packed/panel_blocks.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Maximum bytes of a row's block in a file.
@@ -75,4 +75,4 @@ void decode_panel_block(TensorType type, const std::byte* panels, int64_t cols, 
   decode_weights(type, bytes.data(), format.block_cols, out);
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -28,7 +28,7 @@
 
 #include "base/tensor_type.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 inline constexpr int64_t kPanelRows = 16;
 /// Bytes of a binary16 and of a dword for all rows.
@@ -102,4 +102,4 @@ void pack_panels(TensorType type, const std::byte* from, int64_t rows, int64_t c
 /// Decodes block number `block` of row `row`: panel_format(type).block_cols weights.
 void decode_panel_block(TensorType type, const std::byte* panels, int64_t cols, int64_t row, int64_t block, float* out);
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

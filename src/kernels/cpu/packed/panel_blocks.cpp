@@ -6,7 +6,7 @@
 
 #include "quant/blocks.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 using Place = PanelPlace;
@@ -99,7 +99,7 @@ void unpack_q8_0(const Place& from, std::byte* block) {
 }
 
 void pack_mxfp4(const std::byte* block, const Place& to) {
-  const uint32_t scale = __builtin_bit_cast(uint32_t, e8m0_half_to_float(static_cast<uint8_t>(block[0])));
+  const uint32_t scale = __builtin_bit_cast(uint32_t, quant::e8m0_half_to_float(static_cast<uint8_t>(block[0])));
   const auto upper = static_cast<uint16_t>(scale >> 16);
   std::memcpy(to.half(0), &upper, 2);
   pack_nibbles<1>(block, to);
@@ -152,7 +152,7 @@ void unpack_q2_0(const Place& from, std::byte* block) {
 // mean zero, and which of them it was is the only thing that is lost.
 uint8_t scale_code(uint16_t half) {
   for (uint8_t code = 0; code < 8; ++code) {
-    if (half == float_to_half(ue4m3_half_to_float(code))) return code;
+    if (half == quant::float_to_half(quant::ue4m3_half_to_float(code))) return code;
   }
   return static_cast<uint8_t>((half >> 7) - 56);
 }
@@ -160,7 +160,7 @@ uint8_t scale_code(uint16_t half) {
 // In a group of 16 columns, the first eight are in the low nibbles.
 void pack_nvfp4(const std::byte* block, const Place& to) {
   for (int i = 0; i < 4; ++i) {
-    const uint16_t half = float_to_half(ue4m3_half_to_float(static_cast<uint8_t>(block[i])));
+    const uint16_t half = quant::float_to_half(quant::ue4m3_half_to_float(static_cast<uint8_t>(block[i])));
     std::memcpy(to.half(i), &half, 2);
   }
   for (int b = 0; b < 2; ++b) {
@@ -319,7 +319,7 @@ void unpack_q2_k(const Place& from, std::byte* block) {
 void pack_q3_k(const std::byte* block, const Place& to) {
   std::memcpy(to.half(0), block + 108, 2);
   const auto* scales = reinterpret_cast<const uint8_t*>(block + 96);
-  for (int i = 0; i < 16; ++i) to.head(i / 4)[i % 4] = static_cast<std::byte>(q3_k_scale(scales, i));
+  for (int i = 0; i < 16; ++i) to.head(i / 4)[i % 4] = static_cast<std::byte>(quant::q3_k_scale(scales, i));
   pack_two_bits<32, 3, 1, 2>(block, to);
   pack_bit_planes<0, 3, 0>(block, to);
 }
@@ -337,7 +337,7 @@ void unpack_q3_k(const Place& from, std::byte* block) {
 }
 
 void pack_iq4_xs(const std::byte* block, const Place& to) {
-  BlockIQ4_XS from;
+  quant::BlockIQ4_XS from;
   std::memcpy(&from, block, sizeof(from));
   std::memcpy(to.half(0), &from.d, 2);
   for (int i = 0; i < 8; ++i) {
@@ -347,7 +347,7 @@ void pack_iq4_xs(const std::byte* block, const Place& to) {
   }
 }
 void unpack_iq4_xs(const Place& from, std::byte* block) {
-  BlockIQ4_XS to{};
+  quant::BlockIQ4_XS to{};
   std::memcpy(&to.d, from.half(0), 2);
   for (int i = 0; i < 8; ++i) {
     const int scale = static_cast<int8_t>(from.head(i / 4)[i % 4]) + 32;
@@ -360,8 +360,8 @@ void unpack_iq4_xs(const Place& from, std::byte* block) {
 
 constexpr Codebook kIq4Codebook = {{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}, 1};
 constexpr Codebook kFp4Codebook = {{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}, 1};
-static_assert(std::ranges::equal(kIq4Codebook.values, kIq4Values));
-static_assert(std::ranges::equal(kFp4Codebook.values, kFp4Values));
+static_assert(std::ranges::equal(kIq4Codebook.values, quant::kIq4Values));
+static_assert(std::ranges::equal(kFp4Codebook.values, quant::kFp4Values));
 
 constexpr PanelPacking kPackings[] = {{TensorType::kQ4_0, kPanelQ4_0, pack_q4_0, unpack_q4_0},
                                       {TensorType::kQ4_1, kPanelQ4_1, pack_q4_1, unpack_q4_1},
@@ -387,4 +387,4 @@ const PanelPacking* panel_packing(TensorType type) {
   return found != std::end(kPackings) ? found : panel_codes_packing(type);
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

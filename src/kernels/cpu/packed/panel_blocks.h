@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/packed/panel.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Addresses of one row of one block of a panel: its first binary16 and dword of the head, and the first dword of the
 /// bodies.
@@ -38,4 +38,4 @@ const PanelPacking* panel_codes_packing(TensorType type);
 /// Decodes the 256 weights of a block of such a type.
 void decode_codes(const PanelPlace& from, const Codebook& codebook, float* out);
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -14,7 +14,7 @@
 #include "quant/codec.h"
 #include "quant/iq_grids.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // weight = d * factor * multiplier * value, exactly: d has 11 bits, factor 5 and value 6.
@@ -30,21 +30,21 @@ constexpr uint16_t kOneBinary16 = 0x3c00;  // 1 as a binary16
 int odd(int code) { return 2 * code + 1; }
 int nibble(const uint8_t* bytes, int i) { return bytes[i / 2] >> (i % 2 * 4) & 15; }
 
-int factor(const BlockIQ1_S& b, int i) { return odd(b.qh[i / 2] >> 12 & 7); }
-int factor(const BlockIQ1_M& b, int i) { return odd(b.scales[i / 4] >> (3 * (i % 4)) & 7); }
-int factor(const BlockIQ2_XS& b, int i) { return odd(nibble(b.scales, i)); }
-int factor(const BlockIQ2_S& b, int i) { return odd(nibble(b.scales, i)); }
-int factor(const BlockIQ3_XXS& b, int i) { return odd(b.scales_and_signs[4 * (i / 2) + 3] >> 4); }
-int factor(const BlockIQ3_S& b, int i) { return odd(nibble(b.scales, i / 2)); }
-int factor(const BlockTQ1_0&, int) { return 1; }
-int factor(const BlockTQ2_0&, int) { return 1; }
+int factor(const quant::BlockIQ1_S& b, int i) { return odd(b.qh[i / 2] >> 12 & 7); }
+int factor(const quant::BlockIQ1_M& b, int i) { return odd(b.scales[i / 4] >> (3 * (i % 4)) & 7); }
+int factor(const quant::BlockIQ2_XS& b, int i) { return odd(nibble(b.scales, i)); }
+int factor(const quant::BlockIQ2_S& b, int i) { return odd(nibble(b.scales, i)); }
+int factor(const quant::BlockIQ3_XXS& b, int i) { return odd(b.scales_and_signs[4 * (i / 2) + 3] >> 4); }
+int factor(const quant::BlockIQ3_S& b, int i) { return odd(nibble(b.scales, i / 2)); }
+int factor(const quant::BlockTQ1_0&, int) { return 1; }
+int factor(const quant::BlockTQ2_0&, int) { return 1; }
 
 template <class Block>
 uint16_t exchange_d(Block& block, uint16_t d) {
   return std::exchange(block.d, d);
 }
 // The binary16 is in the high nibbles of the four scales.
-uint16_t exchange_d(BlockIQ1_M& block, uint16_t d) {
+uint16_t exchange_d(quant::BlockIQ1_M& block, uint16_t d) {
   uint32_t before = 0;
   for (int i = 0; i < 4; ++i) {
     before |= static_cast<uint32_t>(block.scales[i] >> 12) << (4 * i);
@@ -61,7 +61,7 @@ void pack(const std::byte* from, const PanelPlace& to) {
   const uint16_t d = exchange_d(block, kOneBinary16);
   std::memcpy(to.half(0), &d, 2);
   float weights[256];
-  decode_row(kType, std::as_bytes(std::span(&block, 1)), weights);
+  quant::decode_row(kType, std::as_bytes(std::span(&block, 1)), weights);
   uint8_t codes[256];
   for (int i = 0; i < 16; ++i) {
     const int of_16 = factor(block, i);
@@ -100,7 +100,7 @@ struct Iq2XxsWords {
     }
     for (uint32_t set = 0; set < 128; ++set) {
       signs[set] = 0;
-      for (int i = 0; i < 8; ++i) signs[set] |= (even_signs(set) >> i & 1) * (uint64_t{255} << (8 * i));
+      for (int i = 0; i < 8; ++i) signs[set] |= (quant::even_signs(set) >> i & 1) * (uint64_t{255} << (8 * i));
     }
   }
 };
@@ -108,7 +108,7 @@ struct Iq2XxsWords {
 void pack_iq2_xxs(const std::byte* from, const PanelPlace& to) {
   static const Iq2XxsWords words;
   constexpr uint64_t kLastCode = 5;  // the code of -v is this minus the code of v
-  BlockIQ2_XXS block;
+  quant::BlockIQ2_XXS block;
   std::memcpy(&block, from, sizeof(block));
   std::memcpy(to.half(0), &block.d, 2);
   for (int b = 0; b < 8; ++b) {
@@ -135,15 +135,15 @@ constexpr PanelPacking packing() {
   return {kType, kPanelCodes, pack<kType, Block, kCodebook>, nullptr, &kCodebook};
 }
 
-constexpr PanelPacking kCodePackings[] = {packing<TensorType::kIQ1_S, BlockIQ1_S, kIq1>(),
-                                          packing<TensorType::kIQ1_M, BlockIQ1_M, kIq1>(),
+constexpr PanelPacking kCodePackings[] = {packing<TensorType::kIQ1_S, quant::BlockIQ1_S, kIq1>(),
+                                          packing<TensorType::kIQ1_M, quant::BlockIQ1_M, kIq1>(),
                                           {TensorType::kIQ2_XXS, kPanelCodes, pack_iq2_xxs, nullptr, &kIq2},
-                                          packing<TensorType::kIQ2_XS, BlockIQ2_XS, kIq2>(),
-                                          packing<TensorType::kIQ2_S, BlockIQ2_S, kIq2>(),
-                                          packing<TensorType::kIQ3_XXS, BlockIQ3_XXS, kIq3Xxs>(),
-                                          packing<TensorType::kIQ3_S, BlockIQ3_S, kIq3S>(),
-                                          packing<TensorType::kTQ1_0, BlockTQ1_0, kTernary>(),
-                                          packing<TensorType::kTQ2_0, BlockTQ2_0, kTernary>()};
+                                          packing<TensorType::kIQ2_XS, quant::BlockIQ2_XS, kIq2>(),
+                                          packing<TensorType::kIQ2_S, quant::BlockIQ2_S, kIq2>(),
+                                          packing<TensorType::kIQ3_XXS, quant::BlockIQ3_XXS, kIq3Xxs>(),
+                                          packing<TensorType::kIQ3_S, quant::BlockIQ3_S, kIq3S>(),
+                                          packing<TensorType::kTQ1_0, quant::BlockTQ1_0, kTernary>(),
+                                          packing<TensorType::kTQ2_0, quant::BlockTQ2_0, kTernary>()};
 
 }  // namespace
 
@@ -155,7 +155,7 @@ const PanelPacking* panel_codes_packing(TensorType type) {
 void decode_codes(const PanelPlace& from, const Codebook& codebook, float* out) {
   uint16_t half;
   std::memcpy(&half, from.half(0), 2);
-  const float d = half_to_float(half) * codebook.multiplier;
+  const float d = quant::half_to_float(half) * codebook.multiplier;
   for (int c = 0; c < 256; ++c) {
     const auto byte = static_cast<uint8_t>(from.body(4 * (c / 32) + c % 16 / 4)[c % 4]);
     const auto factor = static_cast<uint8_t>(from.head(c / 64)[c / 16 % 4]);
@@ -163,4 +163,4 @@ void decode_codes(const PanelPlace& from, const Codebook& codebook, float* out) 
   }
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

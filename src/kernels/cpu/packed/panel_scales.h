@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/matmul/int8_type.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 constexpr int kPanelLanes = static_cast<int>(kPanelRows);
@@ -139,4 +139,4 @@ struct PanelScales {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

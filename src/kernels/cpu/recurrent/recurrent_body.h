@@ -11,7 +11,7 @@
 #include "kernels/cpu/recurrent/recurrent_kernels.h"
 #include "kernels/cpu/vector_math.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -265,4 +265,4 @@ constexpr RecurrentKernels make_recurrent_kernels() {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Some channels of one row.
 struct ConvolutionCall {
@@ -92,4 +92,4 @@ extern const RecurrentKernels kAvx512Recurrent;
 extern const RecurrentKernels kNeonRecurrent;
 #endif
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

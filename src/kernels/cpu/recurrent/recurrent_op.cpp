@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "kernels/operation_params.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Approximate nanoseconds per element of one thread, by what bounds the operation; only used to choose the size of
@@ -246,4 +246,4 @@ void RecurrentOp::gated_norm(const GatedNormParams& params, const float* gates, 
   });
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

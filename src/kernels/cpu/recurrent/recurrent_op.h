@@ -9,7 +9,7 @@
 #include "kernels/cpu/thread_team.h"
 #include "kernels/recurrent_operations.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 class RecurrentOp final : public RecurrentOperations {
  public:
@@ -33,4 +33,4 @@ class RecurrentOp final : public RecurrentOperations {
   ThreadTeam& team_;
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

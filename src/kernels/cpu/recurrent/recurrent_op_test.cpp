@@ -14,7 +14,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/test_support.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 using Doubles = std::vector<double>;
@@ -372,4 +372,4 @@ TEST_P(RecurrentOps, AGateActsBeforeOrBehindTheNorm) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -7,7 +7,7 @@
 #include "kernels/cpu/attention/kv_page.h"
 #include "kernels/simulated_rounding.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Approximate nanoseconds; only used to choose the size of chunks.
@@ -103,4 +103,4 @@ void CompressorOp::hadamard_fp4(float* x, int64_t rows, int32_t dims) {
   });
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -8,7 +8,7 @@
 #include "kernels/cpu/rows/row_ops.h"
 #include "kernels/cpu/thread_team.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 class CompressorOp final : public CompressorOperations {
  public:
@@ -31,4 +31,4 @@ class CompressorOp final : public CompressorOperations {
   ThreadTeam& team_;
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -10,7 +10,7 @@
 #include "kernels/cpu/mla/mla_test_support.h"
 #include "kernels/cpu/test_support.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 class Compressor : public ::testing::TestWithParam<Isa> {
@@ -131,4 +131,4 @@ TEST_P(Compressor, RoundsToFourBitsAfterAHadamardTransform) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

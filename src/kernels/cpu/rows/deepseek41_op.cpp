@@ -5,7 +5,7 @@
 
 #include "kernels/simulated_rounding.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Approximate nanoseconds; only used to choose the size of chunks.
@@ -67,4 +67,4 @@ void Deepseek41Op::round_rows(SimulatedRounding rounding, float* x, int64_t rows
   });
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -6,7 +6,7 @@
 #include "kernels/cpu/thread_team.h"
 #include "kernels/deepseek41_operations.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 class Deepseek41Op final : public Deepseek41Operations {
  public:
@@ -19,4 +19,4 @@ class Deepseek41Op final : public Deepseek41Operations {
   ThreadTeam& team_;
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 constexpr double kAddNs = 0.3;  // approximate, per element and stream; only used to choose the size of chunks
@@ -94,4 +94,4 @@ void HyperConnectionOp::hyper_connection_write(const float* x, const float* y, c
                   });
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -7,7 +7,7 @@
 #include "kernels/cpu/thread_team.h"
 #include "kernels/hyper_connection_operations.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 class HyperConnectionOp final : public HyperConnectionOperations {
  public:
@@ -25,4 +25,4 @@ class HyperConnectionOp final : public HyperConnectionOperations {
   ThreadTeam& team_;
 };
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

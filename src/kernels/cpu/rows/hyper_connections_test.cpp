@@ -8,7 +8,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/test_support.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 constexpr int32_t kResidualStreams = 4;
@@ -103,4 +103,4 @@ TEST_P(HyperConnectionsTest, ReadAndWriteAreWeightedByTheConnectionWeights) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -5,7 +5,7 @@
 
 #include "quant/float_formats.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -29,7 +29,7 @@ struct KvRounding {
   }
 
   static void to_bf16(const float* x, int64_t n, uint16_t* out) {
-    for (int64_t i = 0; i < n; ++i) out[i] = float_to_bf16(x[i]);
+    for (int64_t i = 0; i < n; ++i) out[i] = quant::float_to_bf16(x[i]);
   }
 
   static uint16_t to_q8_0(const float* x, int64_t n, int8_t* values) {
@@ -46,8 +46,8 @@ struct KvRounding {
     int32_t bits = 0;
     for (int lane = 0; lane < kLanes; ++lane) bits = most[lane] > bits ? most[lane] : bits;
     const float scale = __builtin_bit_cast(float, bits) / 127.0f;
-    const uint16_t half = bits > 0x7f800000 ? kNan : float_to_half(scale > kLargest ? kLargest : scale);
-    const float rounded = half_to_float(half);
+    const uint16_t half = bits > 0x7f800000 ? kNan : quant::float_to_half(scale > kLargest ? kLargest : scale);
+    const float rounded = quant::half_to_float(half);
     const float inverse = rounded > 0 ? 1.0f / rounded : 0.0f;
     for (int64_t i = 0; i < 32; i += kLanes) {
       F value = V::load(in + i) * inverse;
@@ -64,4 +64,4 @@ struct KvRounding {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/attention/kv_page.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Writes element i to to[i * stride].
@@ -154,4 +154,4 @@ void store_kv_rows(const Isa& isa, const KvView& kv, const AttentionSlice& slice
   }
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

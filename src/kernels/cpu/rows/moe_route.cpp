@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // The rank of experts that can no longer be chosen, below all others.
@@ -106,4 +106,4 @@ void route_row(const RowKernels& kernels, const RouteParams& params, const float
   for (int32_t j = 0; j < params.used; ++j) weights[j] *= factor;
 }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

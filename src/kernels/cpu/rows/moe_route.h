@@ -6,7 +6,7 @@
 #include "kernels/cpu/rows/row_ops.h"
 #include "kernels/routing.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 /// Floats of scratch memory for a row.
 constexpr int64_t route_floats(const RouteParams& params) { return int64_t{2} * params.experts + params.groups; }
@@ -15,4 +15,4 @@ constexpr int64_t route_floats(const RouteParams& params) { return int64_t{2} * 
 void route_row(const RowKernels& kernels, const RouteParams& params, const float* logits, float* working, int32_t* ids,
                float* weights);
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -11,7 +11,7 @@
 
 #include "kernels/cpu/test_support.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Routed {
@@ -140,4 +140,4 @@ TEST_P(RouteTest, ChoosesDifferentExpertsEvenIfLogitsAreNan) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

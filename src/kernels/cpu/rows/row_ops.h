@@ -9,7 +9,7 @@
 
 #include "kernels/activation.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 struct RowKernels {
   /// out = x / sqrt(mean(x^2) + epsilon) * weight, [cols]; weight may be null for 1, out may be x.
@@ -60,4 +60,4 @@ extern const RowKernels kAvx512Rows;
 extern const RowKernels kNeonRows;
 #endif
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -8,7 +8,7 @@
 #include "kernels/cpu/rows/row_reductions_body.h"
 #include "kernels/cpu/vector_math.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -114,4 +114,4 @@ constexpr RowKernels make_row_kernels() {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -14,7 +14,7 @@
 #include "kernels/cpu/test_support.h"
 #include "quant/float_formats.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -302,16 +302,16 @@ TEST_P(RowOps, Binary16RoundsToNearestAndSaturates) {
   std::vector<float> x = all_kinds();
   for (uint16_t half = 0; half + 1 < 0x7c00; ++half) {
     const auto above = static_cast<uint16_t>(half + 1);
-    x.push_back((half_to_float(half) + half_to_float(above)) / 2);
+    x.push_back((quant::half_to_float(half) + quant::half_to_float(above)) / 2);
   }
   std::vector<uint16_t> out(x.size());
   kernels().to_half(x.data(), static_cast<int64_t>(x.size()), out.data());
   for (size_t i = 0; i < x.size(); ++i) {
-    EXPECT_EQ(out[i], float_to_half(std::min(std::max(x[i], -65504.0f), 65504.0f))) << x[i];
+    EXPECT_EQ(out[i], quant::float_to_half(std::min(std::max(x[i], -65504.0f), 65504.0f))) << x[i];
   }
   const float nan = NAN;
   kernels().to_half(&nan, 1, out.data());
-  EXPECT_TRUE(std::isnan(half_to_float(out[0])));
+  EXPECT_TRUE(std::isnan(quant::half_to_float(out[0])));
 }
 
 TEST_P(RowOps, Bfloat16RoundsToNearestAndTiesToEven) {
@@ -335,7 +335,7 @@ TEST_P(RowOps, Bfloat16RoundsToNearestAndTiesToEven) {
   for (const uint32_t bits : {0x7f800001u, 0xff800001u, 0x7fffffffu, 0xffffffffu}) {
     const auto nan = std::bit_cast<float>(bits);
     kernels().to_bf16(&nan, 1, out.data());
-    EXPECT_TRUE(std::isnan(bf16_to_float(out[0]))) << bits;
+    EXPECT_TRUE(std::isnan(quant::bf16_to_float(out[0]))) << bits;
   }
 }
 
@@ -348,7 +348,7 @@ TEST_P(RowOps, Q8_0IsWithinHalfAStep) {
     const float sigma = std::exp2(static_cast<float>(random.integer(-18, 21)));
     const std::vector<float> x = random.normals(n, sigma);
     std::vector<int8_t> values(static_cast<size_t>(n) + 1, 99);
-    const float scale = half_to_float(kernels().to_q8_0(x.data(), n, values.data()));
+    const float scale = quant::half_to_float(kernels().to_q8_0(x.data(), n, values.data()));
     EXPECT_EQ(values.back(), 99) << "wrote too far";
     float largest = 0;
     for (const float value : x) largest = std::max(largest, std::abs(value));
@@ -369,9 +369,9 @@ TEST_P(RowOps, Q8_0OfNanAndInfinityFollowsTheInterface) {
   std::vector<int8_t> values(32);
   std::vector<float> x(32, 1.0f);
   x[5] = NAN;
-  EXPECT_TRUE(std::isnan(half_to_float(kernels().to_q8_0(x.data(), 32, values.data()))));
+  EXPECT_TRUE(std::isnan(quant::half_to_float(kernels().to_q8_0(x.data(), 32, values.data()))));
   x[5] = -kInfinity;
-  EXPECT_EQ(half_to_float(kernels().to_q8_0(x.data(), 32, values.data())), 65504.0f);
+  EXPECT_EQ(quant::half_to_float(kernels().to_q8_0(x.data(), 32, values.data())), 65504.0f);
   EXPECT_EQ(values[5], -127);
   EXPECT_EQ(values[6], 0);
   std::ranges::fill(x, 0.0f);
@@ -383,4 +383,4 @@ TEST_P(RowOps, Q8_0OfNanAndInfinityFollowsTheInterface) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

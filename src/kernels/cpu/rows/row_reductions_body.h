@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/vector_math.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 template <class V>
@@ -151,4 +151,4 @@ struct RowReductions : RowMap<V> {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

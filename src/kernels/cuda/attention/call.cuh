@@ -8,7 +8,7 @@
 #include "kernels/cuda/attention/split_plan.h"
 #include "kernels/cuda/kernels.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Softmax-weighted sums of single chunks, relative to their largest score: the scratch memory of a call whose chunks
 /// are computed by different blocks (split-K). Chunk c of head h of row r, counted from the row's first, is entry (r *
@@ -65,4 +65,4 @@ struct AttentionCall {
   __device__ SeenPositions seen_by_row(int64_t row) const { return seen_by(params, rows.places[row], 0); }
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

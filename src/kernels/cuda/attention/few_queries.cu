@@ -20,7 +20,7 @@
 #include "kernels/cuda/runtime/async_copy.cuh"
 #include "kernels/cuda/runtime/large_launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
@@ -577,4 +577,4 @@ bool start_few_queries(LaunchQueue& stream, AttentionCall call, const KvView& kv
   return false;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -10,7 +10,7 @@
 #include "kernels/cuda/runtime/launch.cuh"
 #include "kernels/kv.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// A layer's pages, with all sizes and offsets that a kernel needs in bytes.
 struct KvPages {
@@ -90,4 +90,4 @@ __device__ inline float4 four_of_row(const std::byte* row, int32_t d, int32_t di
   return make_float4(four[0], four[1], four[2], four[3]);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

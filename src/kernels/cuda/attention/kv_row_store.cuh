@@ -10,7 +10,7 @@
 #include "kernels/cuda/weights/bfloat16.cuh"
 #include "kernels/kv.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr float kLargestHalf = 65504;
 static_assert(kKvBlock == kWarp);
@@ -65,4 +65,4 @@ __device__ void store_block(const float* x, int32_t begin, int32_t dim, std::byt
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -4,7 +4,7 @@
 #include "kernels/cuda/attention/kv_row_store.cuh"
 #include "kernels/cuda/kernels.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 256;
@@ -73,4 +73,4 @@ void store_kv(LaunchQueue& stream, const KvView& kv, const Rows& rows, const flo
   CAIRN_CHECK(false && "keys and values are not in pairs here");
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

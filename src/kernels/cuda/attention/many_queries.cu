@@ -21,7 +21,7 @@
 #include "kernels/cuda/attention/tile_list.cuh"
 #include "kernels/cuda/runtime/large_launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 128;
@@ -459,4 +459,4 @@ bool start_many_queries(LaunchQueue& stream, AttentionCall call, const KvView& k
   return false;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -4,11 +4,11 @@
 
 #include "kernels/cuda/attention/call.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Starts `call`, of whose tiling only the group need be set, or returns false if keys and values are not for the
 /// tensor cores, values are too wide for registers or nothing fits into shared memory. `chunks` as in
 /// start_few_queries().
 bool start_many_queries(LaunchQueue& stream, AttentionCall call, const KvView& kv, int32_t chunks, int device);
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

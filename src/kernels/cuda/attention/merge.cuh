@@ -6,7 +6,7 @@
 #include "kernels/cuda/attention/merge.h"
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kMergeThreads = 128;
 static_assert(kChunksMax == kWarp);
@@ -87,4 +87,4 @@ void merge_pieces(LaunchQueue& stream, const Call& call) {
   launch_dependent(merge_kernel<Call>, grid, kMergeThreads, 0, stream, call);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/attention/split_plan.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// The factors of two sums that are merged, and the larger of their largest scores.
 struct Joint {
@@ -30,4 +30,4 @@ CAIRN_HOST_DEVICE inline float finish_factor(float largest, float sum, float sin
   return here / fmaf(here, sum, expf(sink - most));
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

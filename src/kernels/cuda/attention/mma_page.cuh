@@ -11,7 +11,7 @@
 #include "kernels/cuda/matmul/mma.cuh"
 #include "kernels/cuda/weights/bfloat16.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// 16-bit numbers from a row to the next, of queries and of a page: the rows that the lanes of a warp read at once are
 /// in different banks. Rows are padded with zeros to a multiple of 16 columns.
@@ -165,4 +165,4 @@ __device__ inline void add_page_halves(const QueryArrays& arrays, const uint16_t
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

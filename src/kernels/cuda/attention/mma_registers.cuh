@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/attention/mma_page.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Tiles of eight keys of a page.
 inline constexpr int kKeyTiles = kPageTokens / 8;
@@ -259,4 +259,4 @@ class WarpSums {
   float sums_[kValueTiles][4];
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

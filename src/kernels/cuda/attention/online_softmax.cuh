@@ -9,7 +9,7 @@
 #include "kernels/cuda/attention/merge.h"
 #include "kernels/cuda/attention/page.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Bytes of shared memory of the QueryArrays.
 constexpr int64_t query_array_bytes(int32_t queries, int32_t key_dim, int32_t value_dim) {
@@ -137,4 +137,4 @@ __device__ void end_chunk(const Call& call, const Tile& tile, const QueryArrays&
   clear_sums(arrays, call.value_dim);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

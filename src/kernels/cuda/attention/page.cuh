@@ -9,7 +9,7 @@
 #include "kernels/cuda/attention/split_plan.h"
 #include "kernels/cuda/elementwise/reduce.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kAttentionThreads = 128;
 inline constexpr int kAttentionWarps = kAttentionThreads / kWarp;
@@ -203,4 +203,4 @@ __device__ inline void add_page(const QueryArrays& arrays, const float* tile, in
   add_values<1, false>(arrays, tile, stride, columns, begin, end);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -11,7 +11,7 @@
 #include "kernels/cuda/matmul/f16x2.cuh"
 #include "kernels/cuda/runtime/async_copy.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Whether rows are multiplied as they are stored.
 CAIRN_HOST_DEVICE constexpr bool stored_in_halves(KvType type) { return type == KvType::kF16 || type == KvType::kBF16; }
@@ -271,4 +271,4 @@ class PageRing {
   int32_t slot_ = 0;  // of keys() and values()
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

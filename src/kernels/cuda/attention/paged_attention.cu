@@ -21,7 +21,7 @@
 #include "kernels/cuda/runtime/async_copy.cuh"
 #include "kernels/cuda/runtime/large_launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 // Shared memory of a block: arrays of queries, a page in float32 or float16, and, if staged, a page of keys and one of
@@ -291,4 +291,4 @@ void attention(LaunchQueue& stream, const AttentionParams& params, const KvView&
   if (split) merge_pieces(stream, call);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -11,7 +11,7 @@
 #include "kernels/kv.h"
 #include "kernels/operation_params.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Maximum chunks of a row, and minimum positions of a chunk.
 inline constexpr int32_t kChunksMax = 32;
@@ -57,4 +57,4 @@ constexpr int32_t chunks_most(int32_t positions, bool window) {
   return (some + kChunkLeast - 1) / kChunkLeast + (window ? 1 : 0);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

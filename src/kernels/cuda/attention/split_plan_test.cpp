@@ -12,7 +12,7 @@
 #include "kernels/cpu/test_support.h"
 #include "kernels/cuda/attention/merge.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr float kNoSink = -std::numeric_limits<float>::infinity();
@@ -129,4 +129,4 @@ TEST_F(AttentionMerge, MergedChunksAgreeWithTheExactSumAndTheCpu) {
 }
 
 }  // namespace
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -9,7 +9,7 @@
 #include "kernels/cuda/attention/call.cuh"
 #include "kernels/cuda/attention/page.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Rows of a slice with chunks of one size, and heads that read the same KV head.
 struct Tile {
@@ -115,4 +115,4 @@ __device__ inline ScoreRule rule_of(const AttentionCall& call, const Tile& tile,
   return rule_of<KvType::kF16>(call, tile, query_scale, tile.head_of(query), query / tile.heads);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

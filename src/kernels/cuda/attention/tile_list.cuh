@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/attention/tile.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Maximum number of tiles per KV head and tile of heads. Slices of one row have one each.
 inline int32_t tiles_most(const AttentionCall& call) {
@@ -100,4 +100,4 @@ __device__ inline Tile tile_at(const AttentionCall& call, TileRows rows, int32_t
   return tile;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -9,7 +9,7 @@
 #include "kernels/cuda/mla/latent_row.cuh"
 #include "kernels/simulated_rounding.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 128;
@@ -146,4 +146,4 @@ void hadamard_fp4(LaunchQueue& stream, float* x, int64_t rows, int32_t dims) {
          kSimulatedE2m1, x, dims, factor);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -9,7 +9,7 @@
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 class CudaCompressor final : public CompressorOperations {
  public:
@@ -41,4 +41,4 @@ class CudaCompressor final : public CompressorOperations {
   BatchMetadata& places_;
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

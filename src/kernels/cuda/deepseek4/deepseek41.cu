@@ -6,7 +6,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/simulated_rounding.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kEngramThreads = 256;
@@ -98,4 +98,4 @@ void round_rows(LaunchQueue& stream, SimulatedRounding rounding, float* x, int64
   launch(round_kernel, dim3(blocks_of(warps, kRoundWarps, INT32_MAX)), kRoundThreads, 0, stream, blocks, x, rows, dims);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

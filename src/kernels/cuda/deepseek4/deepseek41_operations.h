@@ -5,7 +5,7 @@
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/deepseek41_operations.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 class CudaDeepseek41 final : public Deepseek41Operations {
  public:
@@ -25,4 +25,4 @@ class CudaDeepseek41 final : public Deepseek41Operations {
   Stream& stream_;
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -6,7 +6,7 @@
 #include "kernels/cuda/elementwise/columns.cuh"
 #include "kernels/cuda/kernels.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 // One thread for each element of the matrix that mixes the streams.
@@ -114,4 +114,4 @@ void hyper_connection_write(LaunchQueue& stream, const float* x, const float* y,
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/hyper_connection_operations.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 class CudaHyperConnections final : public HyperConnectionOperations {
  public:
@@ -35,4 +35,4 @@ class CudaHyperConnections final : public HyperConnectionOperations {
   Stream& stream_;
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

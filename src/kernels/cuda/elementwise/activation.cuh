@@ -4,7 +4,7 @@
 
 #include "kernels/operation_params.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 __device__ inline float sigmoid(float x) { return 1.0f / __fadd_rn(expf(-x), 1.0f); }
 
@@ -63,4 +63,4 @@ void visit_activation(Activation activation, F f) {
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

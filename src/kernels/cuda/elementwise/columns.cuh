@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "kernels/cuda/elementwise/four_columns.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kColumnsBlock = 256;
 
@@ -26,4 +26,4 @@ void for_columns(LaunchQueue& stream, const F& f, int64_t rows, int64_t cols) {
   launch_dependent(columns_kernel<F>, grid, kColumnsBlock, 0, stream, f, cols);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 #include "kernels/cuda/elementwise/map.cuh"
 #include "kernels/cuda/kernels.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 struct AddScaled {
@@ -138,4 +138,4 @@ void weighted_sums(LaunchQueue& stream, const float* y, const float* weights, in
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

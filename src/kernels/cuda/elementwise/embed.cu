@@ -4,7 +4,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/weights/float_formats.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 256;
@@ -81,4 +81,4 @@ void embed(LaunchQueue& stream, const Matrix& table, const int32_t* ids, int64_t
   CAIRN_DCHECK(blocks || floats);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -6,7 +6,7 @@
 #include "kernels/cuda/elementwise/global_memory.cuh"
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 struct Four {
   float at[4];
@@ -46,4 +46,4 @@ bool columns_aligned(int64_t cols, const T*... pointers) {
   return cols % 4 == 0 && aligned16(pointers...);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

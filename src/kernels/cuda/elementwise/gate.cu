@@ -8,7 +8,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/matmul/round_inputs.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 template <Activation kActivation>
@@ -125,4 +125,4 @@ void gate(LaunchQueue& stream, Activation activation, const float* gate, const f
   });
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

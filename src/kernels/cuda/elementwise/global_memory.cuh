@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Stores at an address that is aligned to the whole. The compiler divides some assignments of these types.
 __device__ __forceinline__ void store_whole(const float4& value, void* to) {
@@ -23,4 +23,4 @@ __device__ __forceinline__ int32_t take_ticket(int32_t* number, int32_t added) {
   return before;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

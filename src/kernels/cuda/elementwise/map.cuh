@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/elementwise/four_columns.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kMapBlock = 256;
 inline constexpr int64_t kMapBlocksMax = 4096;  // most blocks of map_kernel, which loops over the rest
@@ -33,4 +33,4 @@ void map(LaunchQueue& stream, const F& f, const float* x, const float* y, int64_
   launch_dependent(kernel, dim3(blocks_of(n, kMapBlock * 4, kMapBlocksMax)), kMapBlock, 0, stream, f, x, y, n, out);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -9,7 +9,7 @@
 #include "kernels/cuda/elementwise/reduce.cuh"
 #include "kernels/cuda/kernels.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 // Shared memory that a block has by default.
@@ -166,4 +166,4 @@ void route(LaunchQueue& stream, const RouteParams& params, const float* logits, 
                    logits, ids, weights);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -4,7 +4,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/matmul/round_inputs.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 float share_of(int64_t cols) { return 1.0f / static_cast<float>(cols); }
@@ -175,4 +175,4 @@ void steer(LaunchQueue& stream, float* x, const float* direction, float scale, i
   for_rows(stream, Steer{x, direction, scale}, rows, cols, columns_aligned(cols, x, direction));
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 // An addition that is never fused with a product.
 __device__ inline float add_rounded(float a, float b) { return __fadd_rn(a, b); }
@@ -84,4 +84,4 @@ __device__ float row_largest(float value) {
   return value;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

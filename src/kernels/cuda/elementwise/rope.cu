@@ -3,7 +3,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 128;
@@ -78,4 +78,4 @@ void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

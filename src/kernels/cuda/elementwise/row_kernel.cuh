@@ -10,7 +10,7 @@
 #include "kernels/cuda/elementwise/four_columns.cuh"
 #include "kernels/cuda/elementwise/reduce.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kRowBlock = 256;          // threads of a block whose warps have a row each
 inline constexpr int64_t kWarpColumns = 1024;  // a row of up to this many columns has a warp
@@ -158,4 +158,4 @@ void for_rows(LaunchQueue& stream, const Operation& operation, int64_t rows, int
   start.template operator()<1024, 0>();
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -7,7 +7,7 @@
 #include "kernels/cuda/matmul/gemm_tile.cuh"
 #include "kernels/cuda/matmul/mma_operands.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 // Minimum choices per expert from which tiles are used: they read a matrix once for all of its outputs, but not as fast
@@ -118,4 +118,4 @@ void multiply_experts(LaunchQueue& stream, std::span<const OutputMatrix> matrice
   multiply_gathered(stream, gathered);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 __device__ __forceinline__ uint32_t subtract_two(uint32_t a, uint32_t b) {
   uint32_t result;
@@ -40,4 +40,4 @@ __device__ __forceinline__ uint32_t upper_twice(uint32_t pair) {
   return result;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -19,7 +19,7 @@
 #include "kernels/cuda/matmul/gemm_stage.cuh"
 #include "kernels/cuda/matmul/weight_operands.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// The loaded codes of the steps after those that are dequantised. In step s of a quad a tile dequantises the codes of
 /// step(s), two steps later, and then loads others; `steps` is the number of a row's steps.
@@ -341,4 +341,4 @@ bool multiply_tiles_of(LaunchQueue& stream, Products& products) {
                       [&]<class F>() { start_tiles<PanelWeights<F>>(stream, products); });
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 #include "kernels/cuda/matmul/gemm_tile.cuh"
 #include "kernels/cuda/weights/float_formats.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kTileRows = 64;
@@ -171,4 +171,4 @@ bool multiply_tiles_float(LaunchQueue& stream, Products& products) {
   });
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -6,7 +6,7 @@
 #include "kernels/cuda/matmul/mma_operands.cuh"
 #include "kernels/cuda/runtime/async_copy.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Rows of a tile: a panel for each warp.
 inline constexpr int kTilePanels = kTileWarps;
@@ -145,4 +145,4 @@ class Totals {
   float kept_[kKept][Shape::kOutputParts][4] = {};
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

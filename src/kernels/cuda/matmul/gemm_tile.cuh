@@ -7,7 +7,7 @@
 #include "kernels/cuda/matmul/product.cuh"
 #include "kernels/cuda/runtime/large_launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kTileWarps = 8;
 inline constexpr int kTileThreads = kTileWarps * kWarp;
@@ -101,4 +101,4 @@ void launch_tiles(void (*kernel)(Products), LaunchQueue& stream, const Products&
   launch_dependent(kernel, grid, kTileThreads, sizeof(Shared), stream, products);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

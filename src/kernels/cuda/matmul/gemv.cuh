@@ -12,7 +12,7 @@
 #include "kernels/cuda/matmul/weight_operands.cuh"
 #include "kernels/cuda/runtime/large_launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kVectorThreads = kHalfClasses * kWarp;
 inline constexpr int kPipelinedBlocks = 2;  // of a multiprocessor
@@ -264,4 +264,4 @@ bool multiply_vectors_of(LaunchQueue& stream, Products& products) {
                       [&]<class F>() { launch_vectors<PanelWeights<F>>(stream, products); });
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

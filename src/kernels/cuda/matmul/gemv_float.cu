@@ -3,7 +3,7 @@
 // an H100 that should reach nine tenths of the bandwidth.
 #include "kernels/cuda/weights/float_formats.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kWarps = 4;
@@ -90,4 +90,4 @@ bool multiply_vectors_float(LaunchQueue& stream, Products& products) {
   });
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -14,7 +14,7 @@
 #include "kernels/cuda/weights/panels_test_support.h"
 #include "quant/codec.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 // Row counts of less than a panel, one panel, and several with an incomplete one; and blocks per row.
@@ -38,7 +38,8 @@ class RandomBlocks {
   std::vector<float> decoded(int64_t row) const {
     std::vector<float> values(static_cast<size_t>(groups()) * kGroupColumns);
     const auto size = static_cast<size_t>(row_size());
-    decode_row(F::kType, std::as_bytes(std::span(bytes_).subspan(static_cast<size_t>(row) * size, size)), values);
+    quant::decode_row(F::kType, std::as_bytes(std::span(bytes_).subspan(static_cast<size_t>(row) * size, size)),
+                      values);
     return values;
   }
 
@@ -104,19 +105,19 @@ TYPED_TEST(BlockFormat, DecodesToTheBitsOfQuant) {
 }
 
 TEST(Words, LooksUpEveryNibble) {
-  constexpr ByteTable kTable = byte_table(kIq4Values);
+  constexpr ByteTable kTable = byte_table(quant::kIq4Values);
   for (uint32_t low = 0; low < 16; ++low) {
     for (uint32_t high = 0; high < 16; ++high) {
       // The pair at each of the four places, with another nibble at the others.
       for (int place = 0; place < 4; ++place) {
         const uint32_t others = 0x5a5a5a5au & ~(255u << (8 * place));
         const uint32_t bytes = others | (low | high << 4) << (8 * place);
-        EXPECT_EQ(static_cast<int8_t>(look_up(kTable, bytes, false) >> (8 * place)), kIq4Values[low]);
-        EXPECT_EQ(static_cast<int8_t>(look_up(kTable, bytes, true) >> (8 * place)), kIq4Values[high]);
+        EXPECT_EQ(static_cast<int8_t>(look_up(kTable, bytes, false) >> (8 * place)), quant::kIq4Values[low]);
+        EXPECT_EQ(static_cast<int8_t>(look_up(kTable, bytes, true) >> (8 * place)), quant::kIq4Values[high]);
       }
     }
   }
 }
 
 }  // namespace
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// c += a b, for a [16, 16] and b [16, 8] of bfloat16 (or float16), c [16, 8] of float32; intermediate rounding is up
 /// to the tensor core, but the same for each element. With g = lane / 4 and t = lane % 4, words of two k each: a[0],
@@ -41,4 +41,4 @@ __device__ __forceinline__ void load_matrices(const uint16_t* row, uint32_t (&ou
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

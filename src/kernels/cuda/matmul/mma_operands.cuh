@@ -14,7 +14,7 @@
 #include "kernels/cuda/matmul/mma.cuh"
 #include "kernels/cuda/weights/float_formats.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 using HalfFormats = FormatList<FormatF16, FormatBF16>;
 
@@ -169,4 +169,4 @@ __device__ __forceinline__ void store_half_product(const Product& product, int32
   product.store(output, matrix, row, __fmul_rn(sum, half_product_scale(product, output, unit)));
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -3,7 +3,7 @@
 #include "kernels/cuda/matmul/mma.cuh"
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kSums = 8;  // independent accumulators of a warp
@@ -36,4 +36,4 @@ void multiply_registers(LaunchQueue& stream, const PeakWork& work, float* out) {
   launch(peak_kernel, dim3(static_cast<unsigned>(work.blocks)), kPeakThreads, 0, stream, work.rounds, out);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/runtime/launch_queue.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// An amount of bfloat16 products.
 struct PeakWork {
@@ -18,4 +18,4 @@ int64_t peak_operations(const PeakWork& work);
 /// Multiplies; writes a number for each thread, so that the compiler does not remove the products.
 void multiply_registers(LaunchQueue& stream, const PeakWork& work, float* out);
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -8,7 +8,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/weights/panels.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Every row of `out` is a matrix times an input: the only matrix and the input of the same index, or, with `ids`, the
 /// chosen matrix and the input of the row (or, with `input_per_choice`, of the choice).
@@ -108,4 +108,4 @@ bool multiply_tiles_low_bits(LaunchQueue& stream, Products& products);
 bool multiply_tiles_float(LaunchQueue& stream, Products& products);
 bool multiply_tiles_half(LaunchQueue& stream, Products& products);
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

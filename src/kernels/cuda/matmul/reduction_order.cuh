@@ -13,7 +13,7 @@
 
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kClasses = 32;
 inline constexpr int kPassClasses = 8;
@@ -40,4 +40,4 @@ __device__ __forceinline__ float add_lanes(float lane_sum) {
   return sum;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -1,7 +1,7 @@
 // Rounds rows for products on the tensor cores.
 #include "kernels/cuda/matmul/round_inputs.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 struct Round {
@@ -22,4 +22,4 @@ void round_rows(LaunchQueue& stream, const float* x, int64_t rows, int64_t cols,
   for_rows<8>(stream, Round{x, out}, rows, cols, columns_aligned(cols, x));
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

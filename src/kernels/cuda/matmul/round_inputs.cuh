@@ -10,7 +10,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/weights/bfloat16.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr float kLargestHalf = 32768;  // 2^15: float16 ends at 65504
 
@@ -74,4 +74,4 @@ __device__ void round_row(const Part& part, const RowValues<Part>& values, float
   store_halves(part, values, out.bfloat ? 1.0f : half_row_scale(row_largest<Part::kThreads, kCall>(largest)), out);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

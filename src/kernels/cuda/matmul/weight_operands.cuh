@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/matmul/mma_operands.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// The codes of a quad's steps as they are in memory, on their way to a lane, which loads each step by itself.
 template <class Lane>
@@ -171,4 +171,4 @@ struct PanelWeights {
   };
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

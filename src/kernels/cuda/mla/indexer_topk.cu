@@ -16,7 +16,7 @@
 #include "kernels/cuda/runtime/large_launch.cuh"
 #include "kernels/cuda/sampling/sortable_float.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 // Scores held at the same time, unless one query has more: 16 queries with 64k rows.
@@ -319,4 +319,4 @@ void select_topk(LaunchQueue& stream, const ChooseParams& params, const KvView& 
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 #include "kernels/cuda/attention/kv_row.cuh"
 #include "kernels/cuda/kernels.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// A view's pages, with all sizes and offsets that a kernel needs in bytes.
 struct LatentPages {
@@ -52,4 +52,4 @@ __device__ inline int32_t completed_before(const Rows& rows, int32_t number, int
   return count;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

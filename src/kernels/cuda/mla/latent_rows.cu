@@ -3,7 +3,7 @@
 #include "kernels/cuda/attention/kv_row_store.cuh"
 #include "kernels/cuda/mla/latent_row.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 128;
@@ -64,4 +64,4 @@ void load_previous_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows,
          kv.key_dim, out);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 #include "kernels/cuda/mla/latent_row.cuh"
 #include "kernels/cuda/mla/read_plan.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 static_assert(kLatentTile == kWarp);
 
@@ -19,4 +19,4 @@ __device__ inline void decode_rows(KvType type, const std::byte* const* rows, in
   decode_page<KvType::kQ8_0>(row_at, dim, key_columns(dim), tile);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

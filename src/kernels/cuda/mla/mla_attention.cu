@@ -18,7 +18,7 @@
 #include "kernels/cuda/mla/latent_tile.cuh"
 #include "kernels/cuda/runtime/large_launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 struct Source {
@@ -320,4 +320,4 @@ void attend_rows(LaunchQueue& stream, const RowAttentionParams& params, std::spa
   if (split) merge_pieces(stream, call);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "kernels/cuda/kernels.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 int64_t scratch_bytes(const MlaSizes& sizes) {
@@ -97,4 +97,4 @@ void CudaMla::attend_rows(const RowAttentionParams& params, std::span<const RowS
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

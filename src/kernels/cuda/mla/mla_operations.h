@@ -13,7 +13,7 @@
 #include "kernels/mla_operations.h"
 #include "kernels/workspace_sizes.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 class CudaMla final : public MlaOperations {
  public:
@@ -42,4 +42,4 @@ class CudaMla final : public MlaOperations {
   bool is_used_ = false;  // whether a model of the backend uses it; places_ also grows for other operations
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

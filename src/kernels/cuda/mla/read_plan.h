@@ -6,7 +6,7 @@
 #include "kernels/cuda/attention/split_plan.h"
 #include "kernels/mla_operations.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Rows [first, first + count) of a view or, if rows are selected, of the query's list.
 struct ReadRows {
@@ -66,4 +66,4 @@ CAIRN_HOST_DEVICE constexpr int32_t completed_rows(int32_t begin, int32_t end, i
   return end / tokens_per_row - begin / tokens_per_row;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 TEST(LatentPlan, AQueryReadsTheCompletedRowsOfItsWindowOrSelection) {
@@ -51,4 +51,4 @@ TEST(LatentPlan, CountsTheRowsThatPositionsComplete) {
 }
 
 }  // namespace
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

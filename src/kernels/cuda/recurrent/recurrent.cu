@@ -12,7 +12,7 @@
 #include "kernels/cuda/elementwise/reduce.cuh"
 #include "kernels/cuda/kernels.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 128;
@@ -410,4 +410,4 @@ void gated_norm(LaunchQueue& stream, const GatedNormParams& params, const float*
   launch_dependent(gated_norm_kernel, dim3(blocks), kBlock, 0, stream, params, gates, x);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

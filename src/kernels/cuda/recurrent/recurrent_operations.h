@@ -9,7 +9,7 @@
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/recurrent_operations.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 class CudaRecurrent final : public RecurrentOperations {
  public:
@@ -56,4 +56,4 @@ class CudaRecurrent final : public RecurrentOperations {
   StagingRing& arguments_;
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Copies `bytes` bytes, a multiple of 16, with both addresses aligned to 16; called by the block's kThreads threads
 /// together.
@@ -25,4 +25,4 @@ __device__ void wait_for_copies() {
   __pipeline_wait_prior(kLeft);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -9,7 +9,7 @@
 #include "kernels/cuda/attention/split_plan.h"
 #include "kernels/cuda/mla/read_plan.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int64_t pages_of(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
@@ -183,4 +183,4 @@ void BatchMetadata::find_or_send(Stream& stream, StagingRing& ring, Run& run) {
   run.rows = rows_in(slot);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

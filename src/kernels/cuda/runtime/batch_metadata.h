@@ -14,7 +14,7 @@
 #include "kernels/kv.h"
 #include "kernels/workspace_sizes.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// All layers of a step use the same slices, or alternate between those of a few KV groups: recently used ones are
 /// still on the device and are found again.
@@ -96,4 +96,4 @@ class BatchMetadata {
   int32_t done_ = 0;  // rows done of the first slice that is left
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

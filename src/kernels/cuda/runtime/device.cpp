@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/runtime/probe.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kCapabilityMajorMin = 8;
@@ -72,4 +72,4 @@ Result<std::unique_ptr<Stream>> open_device(int device) {
   return fail(Code::kNotFound, "{} cannot run kernels: {}", name, error_text(error));
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "kernels/cuda/runtime/stream.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Implements cuda_device_count.
 Result<int> count_devices();
@@ -15,4 +15,4 @@ Result<int> count_devices();
 /// several. Errors: as make_cuda_backend.
 Result<std::unique_ptr<Stream>> open_device(int device);
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 namespace {
 
@@ -58,4 +58,4 @@ cudaError_t Graph::update(LaunchList& list) {
   return cudaSuccess;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/runtime/launch_list.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// A graph on the current device. Its kernels run one after the other, as on a stream.
 class Graph {
@@ -34,4 +34,4 @@ class Graph {
   std::vector<cudaGraphNode_t> nodes_;
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr uint32_t kAllLanes = 0xffffffffu;
@@ -24,4 +24,4 @@ bool aligned16(const T*... pointers) {
   return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// An attribute of a device, which is asked for once: some launches need it, and there are hundreds in a step.
 template <cudaDeviceAttr kAttribute>
@@ -66,4 +66,4 @@ void launch_large_dependent(int device, dim3 grid, int threads, int64_t shared_b
   launch_dependent(kKernel, grid, threads, static_cast<size_t>(shared_bytes), stream, arguments...);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -8,7 +8,7 @@
 #include "kernels/cuda/runtime/grid.cuh"
 #include "kernels/cuda/runtime/launch_arguments.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Launches a kernel. Errors stay with the device, as described in kernels.h.
 template <class... Parameters, class... Arguments>
@@ -52,4 +52,4 @@ __device__ inline std::byte* shared_memory() {
   return cairn_shared_memory;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

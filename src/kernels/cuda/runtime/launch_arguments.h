@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/runtime/launch_queue.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Adds a launch of a kernel whose parameters have exactly these types.
 template <class... Parameters>
@@ -18,4 +18,4 @@ void add_launch(LaunchQueue& launches, bool dependent, const void* kernel, dim3 
   launches.add({kernel, grid, static_cast<unsigned>(threads), shared_bytes, arguments, dependent});
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 void LaunchList::clear() {
   entries_.clear();
@@ -57,4 +57,4 @@ size_t LaunchList::differences(const LaunchList& other, size_t differences_max) 
   return differences;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

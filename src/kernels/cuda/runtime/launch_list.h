@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// A kernel's argument: a trivially copyable value.
 struct KernelArgument {
@@ -64,4 +64,4 @@ class LaunchList {
   std::vector<void*> pointers_;  // memory of the result of at()
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

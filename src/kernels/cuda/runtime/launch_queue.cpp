@@ -7,7 +7,7 @@
 #include "kernels/cuda/runtime/graph.h"
 #include "kernels/cuda/runtime/probe.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 // Maximum number of kernels of a graph whose arguments may change: updating them takes about as long as launching the
@@ -134,4 +134,4 @@ void LaunchQueue::give_up(cudaError_t error) {
               cudaGetErrorName(error));
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -14,7 +14,7 @@
 
 #include "kernels/cuda/runtime/launch_list.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 class Graph;
 
@@ -92,4 +92,4 @@ class LaunchQueue {
   bool has_failed_ = false;
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/system/machine.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
@@ -159,4 +159,4 @@ void StagingRing::send(Stream& stream, const void* from, int64_t bytes, void* to
                "a copy of arguments");
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

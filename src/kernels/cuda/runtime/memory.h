@@ -13,7 +13,7 @@
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/device_memory.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Allocates zeroed device memory, aligned to 256 bytes. Errors: kOutOfMemory (with the number of free bytes),
 /// kInternal.
@@ -98,4 +98,4 @@ class StagingRing {
   std::array<Event, kSegments> sent_;
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

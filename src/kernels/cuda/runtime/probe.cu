@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 __global__ void nothing() {}
@@ -22,4 +22,4 @@ bool knows_dependent_launches() {
   return error == cudaSuccess && attributes.ptxVersion >= kVersionMin;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/runtime/launch_queue.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Launches an empty kernel. cudaErrorNoKernelImageForDevice and similar errors mean that there are no kernels for the
 /// stream's device.
@@ -15,4 +15,4 @@ cudaError_t probe(LaunchQueue& stream);
 /// above do. The others would not wait for the kernels before them.
 bool knows_dependent_launches();
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 std::string error_text(cudaError_t error) {
   return fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
@@ -102,4 +102,4 @@ Result<void> Stream::finish() {
   return {};
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

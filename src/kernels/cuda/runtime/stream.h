@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "kernels/cuda/runtime/launch_queue.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// "out of memory (cudaErrorMemoryAllocation)"
 std::string error_text(cudaError_t error);
@@ -78,4 +78,4 @@ class Stream {
   int64_t waits_ = 0;
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -7,7 +7,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sampling/row_parts.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 template <class T>
@@ -101,4 +101,4 @@ void CudaSampler::mask(float* logits, int64_t vocabulary, std::span<const Allowe
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -11,7 +11,7 @@
 #include "kernels/sampler_operations.h"
 #include "kernels/workspace_sizes.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 class CudaSampler final : public SamplerOperations {
  public:
@@ -47,4 +47,4 @@ class CudaSampler final : public SamplerOperations {
   Buffer changed_;               // [kChangesAtOnce], logits before they were changed
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -9,7 +9,7 @@
 #include "kernels/cuda/sampling/row_parts.h"
 #include "kernels/cuda/sampling/sortable_float.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// A sort key that is smaller for more likely candidates: for larger logits, and of equal ones for the lower token.
 using Key = uint64_t;
@@ -106,4 +106,4 @@ class MostLikely {
   int32_t token_ = 0;
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

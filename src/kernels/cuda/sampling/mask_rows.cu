@@ -5,7 +5,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
@@ -30,4 +30,4 @@ void mask_rows(LaunchQueue& stream, float* logits, int64_t vocabulary, const uin
   launch_dependent(mask_kernel, grid, kThreads, 0, stream, logits, vocabulary, words, row_words, numbers);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/sampling/logits.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
@@ -94,4 +94,4 @@ void sum_parts(LaunchQueue& stream, const SampledRows& rows, const RowParts& par
   launch_dependent(sums_kernel, grid_of(rows), kThreads, 0, stream, rows, parts);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -8,7 +8,7 @@
 #include "kernels/host_device.h"
 #include "kernels/sampler_operations.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Maximum number of parts of a row.
 inline constexpr int32_t kRowParts = 32;
@@ -65,4 +65,4 @@ void find_firsts(LaunchQueue& stream, const SampledRows& rows, const RowParts& p
 /// Called after find_firsts().
 void sum_parts(LaunchQueue& stream, const SampledRows& rows, const RowParts& parts);
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -14,7 +14,7 @@
 #include "kernels/cuda/sampling/logits.cuh"
 #include "kernels/cuda/sampling/row_parts.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 1024;
@@ -397,4 +397,4 @@ void sample(LaunchQueue& stream, float* logits, int64_t vocabulary, const Sample
   launch_dependent(sample_kernel, dim3(static_cast<unsigned>(count)), kThreads, 0, stream, call);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// The rank of a number: larger for larger numbers, equal for zeros of both signs; NaN has the rank of -infinity.
 __device__ inline uint32_t rank_of(float number) {
@@ -20,4 +20,4 @@ __device__ inline float number_of(uint32_t rank) {
   return __uint_as_float((rank >> 31) != 0 ? rank & 0x7fffffffu : ~rank);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/runtime/launch.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Rounds to nearest, ties to even; NaN stays NaN.
 __device__ inline uint32_t bfloat16_of(float value) {
@@ -14,4 +14,4 @@ __device__ inline uint32_t bfloat16_of(float value) {
   return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

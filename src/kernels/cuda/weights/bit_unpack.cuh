@@ -17,7 +17,7 @@
 #define CAIRN_HOST_DEVICE_INLINE inline
 #endif
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Eight bytes: the first in the lowest bits of the first word.
 struct Octet {
@@ -81,7 +81,7 @@ CAIRN_HOST_DEVICE_INLINE float float_of_half(uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
 #else
-  return half_to_float(static_cast<uint16_t>(bits));
+  return quant::half_to_float(static_cast<uint16_t>(bits));
 #endif
 }
 
@@ -110,7 +110,7 @@ CAIRN_HOST_DEVICE_INLINE uint32_t even_signs_of(uint32_t set) {
 #if defined(__CUDA_ARCH__)
   return set | (static_cast<uint32_t>(__popc(set)) & 1u) << 7;
 #else
-  return even_signs(set);
+  return quant::even_signs(set);
 #endif
 }
 
@@ -163,4 +163,4 @@ CAIRN_HOST_DEVICE_INLINE uint32_t look_up(const ByteTable& table, uint32_t bytes
   return permute_bytes(first, second, high ? 0x7531u : 0x6420u);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -13,7 +13,7 @@
 #include "kernels/cuda/weights/panels.cuh"
 #include "quant/blocks.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kGroupColumns = 32;
 inline constexpr int kGroupOctets = kGroupColumns / 8;
@@ -93,4 +93,4 @@ CAIRN_HOST_DEVICE_INLINE float weight_of(const GroupScales& scales, int code, in
 #endif
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -6,7 +6,7 @@
 #include "kernels/cuda/matmul/reduction_order.cuh"
 #include "kernels/cuda/weights/formats.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 struct FormatF32 {
   static constexpr TensorType kType = TensorType::kF32;
@@ -61,4 +61,4 @@ __device__ __forceinline__ void load_columns(const uint8_t* row, int32_t column,
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -6,7 +6,7 @@
 #include "kernels/cuda/weights/legacy_blocks.cuh"
 #include "kernels/cuda/weights/ternary_blocks.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 template <class... F>
 struct FormatList {};
@@ -48,4 +48,4 @@ bool visit_format(FormatList<F...>, TensorType type, Visit visit) {
   return (consider.template operator()<F>() || ...);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 #include "kernels/cuda/weights/iq_grids.cuh"
 #include "kernels/cuda/weights/k_blocks.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Twice the value of a four-bit scale.
 CAIRN_HOST_DEVICE_INLINE int32_t odd(uint32_t code) { return static_cast<int32_t>(2 * code + 1); }
@@ -18,9 +18,9 @@ CAIRN_HOST_DEVICE_INLINE Octet iq1_codes(uint32_t index, bool down) {
   return levels_of_pairs(down ? kDownWord : kUpWord, grid_row(CAIRN_GRID(kIq1Codes), index));
 }
 
-struct FormatIQ1_S : SuperFormat<BlockIQ1_S, TensorType::kIQ1_S, Factors::kNone, Minima::kNone> {
-  static constexpr Section kQs = {offsetof(BlockIQ1_S, qs), sizeof(BlockIQ1_S::qs), 4};
-  static constexpr Section kQh = {offsetof(BlockIQ1_S, qh), sizeof(BlockIQ1_S::qh), 2};
+struct FormatIQ1_S : SuperFormat<quant::BlockIQ1_S, TensorType::kIQ1_S, Factors::kNone, Minima::kNone> {
+  static constexpr Section kQs = {offsetof(quant::BlockIQ1_S, qs), sizeof(quant::BlockIQ1_S::qs), 4};
+  static constexpr Section kQh = {offsetof(quant::BlockIQ1_S, qh), sizeof(quant::BlockIQ1_S::qh), 2};
   static constexpr Section kSections[] = {kFirstHalf, kQs, kQh};
   static CAIRN_HOST_DEVICE_INLINE uint32_t high(const GroupPlace& place) {
     return place.half_word<kQh>(2 * place.group);
@@ -36,10 +36,10 @@ struct FormatIQ1_S : SuperFormat<BlockIQ1_S, TensorType::kIQ1_S, Factors::kNone,
   }
 };
 
-struct FormatIQ1_M : SuperFormat<BlockIQ1_M, TensorType::kIQ1_M, Factors::kOf16Columns, Minima::kNone> {
-  static constexpr Section kQs = {0, sizeof(BlockIQ1_M::qs), 4};
-  static constexpr Section kQh = {offsetof(BlockIQ1_M, qh), sizeof(BlockIQ1_M::qh), 2};
-  static constexpr Section kScales = {offsetof(BlockIQ1_M, scales), sizeof(BlockIQ1_M::scales), 8};
+struct FormatIQ1_M : SuperFormat<quant::BlockIQ1_M, TensorType::kIQ1_M, Factors::kOf16Columns, Minima::kNone> {
+  static constexpr Section kQs = {0, sizeof(quant::BlockIQ1_M::qs), 4};
+  static constexpr Section kQh = {offsetof(quant::BlockIQ1_M, qh), sizeof(quant::BlockIQ1_M::qh), 2};
+  static constexpr Section kScales = {offsetof(quant::BlockIQ1_M, scales), sizeof(quant::BlockIQ1_M::scales), 8};
   static constexpr Section kSections[] = {kQs, kQh, kScales};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const uint32_t low = place.byte<kQs>(4 * place.group + octet);
@@ -65,8 +65,8 @@ CAIRN_HOST_DEVICE_INLINE GroupScales iq2_scales(const GroupPlace& place, uint32_
   return {.scale = first_half(place) * (1.0f / 8), .factors = {odd(pair & 15u), odd(pair >> 4)}};
 }
 
-struct FormatIQ2_XXS : SuperFormat<BlockIQ2_XXS, TensorType::kIQ2_XXS, Factors::kNone, Minima::kNone> {
-  static constexpr Section kQs = {offsetof(BlockIQ2_XXS, qs), sizeof(BlockIQ2_XXS::qs), 8};
+struct FormatIQ2_XXS : SuperFormat<quant::BlockIQ2_XXS, TensorType::kIQ2_XXS, Factors::kNone, Minima::kNone> {
+  static constexpr Section kQs = {offsetof(quant::BlockIQ2_XXS, qs), sizeof(quant::BlockIQ2_XXS::qs), 8};
   static constexpr Section kSections[] = {kFirstHalf, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const uint32_t index = place.byte<kQs>(8 * place.group + octet);
@@ -79,9 +79,9 @@ struct FormatIQ2_XXS : SuperFormat<BlockIQ2_XXS, TensorType::kIQ2_XXS, Factors::
   }
 };
 
-struct FormatIQ2_XS : SuperFormat<BlockIQ2_XS, TensorType::kIQ2_XS, Factors::kOf16Columns, Minima::kNone> {
-  static constexpr Section kQs = {offsetof(BlockIQ2_XS, qs), sizeof(BlockIQ2_XS::qs), 8};
-  static constexpr Section kScales = {offsetof(BlockIQ2_XS, scales), sizeof(BlockIQ2_XS::scales), 8};
+struct FormatIQ2_XS : SuperFormat<quant::BlockIQ2_XS, TensorType::kIQ2_XS, Factors::kOf16Columns, Minima::kNone> {
+  static constexpr Section kQs = {offsetof(quant::BlockIQ2_XS, qs), sizeof(quant::BlockIQ2_XS::qs), 8};
+  static constexpr Section kScales = {offsetof(quant::BlockIQ2_XS, scales), sizeof(quant::BlockIQ2_XS::scales), 8};
   static constexpr Section kSections[] = {kFirstHalf, kQs, kScales};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const uint32_t q = place.half_word<kQs>(8 * place.group + 2 * octet);
@@ -92,11 +92,11 @@ struct FormatIQ2_XS : SuperFormat<BlockIQ2_XS, TensorType::kIQ2_XS, Factors::kOf
   }
 };
 
-struct FormatIQ2_S : SuperFormat<BlockIQ2_S, TensorType::kIQ2_S, Factors::kOf16Columns, Minima::kNone> {
-  static constexpr Section kQs = {offsetof(BlockIQ2_S, qs), sizeof(BlockIQ2_S::qs), 4};
-  static constexpr Section kSigns = {offsetof(BlockIQ2_S, signs), sizeof(BlockIQ2_S::signs), 4};
-  static constexpr Section kQh = {offsetof(BlockIQ2_S, qh), sizeof(BlockIQ2_S::qh), 8};
-  static constexpr Section kScales = {offsetof(BlockIQ2_S, scales), sizeof(BlockIQ2_S::scales), 8};
+struct FormatIQ2_S : SuperFormat<quant::BlockIQ2_S, TensorType::kIQ2_S, Factors::kOf16Columns, Minima::kNone> {
+  static constexpr Section kQs = {offsetof(quant::BlockIQ2_S, qs), sizeof(quant::BlockIQ2_S::qs), 4};
+  static constexpr Section kSigns = {offsetof(quant::BlockIQ2_S, signs), sizeof(quant::BlockIQ2_S::signs), 4};
+  static constexpr Section kQh = {offsetof(quant::BlockIQ2_S, qh), sizeof(quant::BlockIQ2_S::qh), 8};
+  static constexpr Section kScales = {offsetof(quant::BlockIQ2_S, scales), sizeof(quant::BlockIQ2_S::scales), 8};
   static constexpr Section kSections[] = {kFirstHalf, kQs, kSigns, kQh, kScales};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const int row = 4 * place.group + octet;
@@ -114,10 +114,10 @@ CAIRN_HOST_DEVICE_INLINE Octet iq3_levels(uint32_t low, uint32_t high, uint32_t 
   return {{permute_bytes(low, high, first), permute_bytes(low, high, second)}};
 }
 
-struct FormatIQ3_XXS : SuperFormat<BlockIQ3_XXS, TensorType::kIQ3_XXS, Factors::kNone, Minima::kNone> {
-  static constexpr Section kQs = {offsetof(BlockIQ3_XXS, qs), sizeof(BlockIQ3_XXS::qs), 8};
-  static constexpr Section kPacked = {offsetof(BlockIQ3_XXS, scales_and_signs), sizeof(BlockIQ3_XXS::scales_and_signs),
-                                      4};
+struct FormatIQ3_XXS : SuperFormat<quant::BlockIQ3_XXS, TensorType::kIQ3_XXS, Factors::kNone, Minima::kNone> {
+  static constexpr Section kQs = {offsetof(quant::BlockIQ3_XXS, qs), sizeof(quant::BlockIQ3_XXS::qs), 8};
+  static constexpr Section kPacked = {offsetof(quant::BlockIQ3_XXS, scales_and_signs),
+                                      sizeof(quant::BlockIQ3_XXS::scales_and_signs), 4};
   static constexpr Section kSections[] = {kFirstHalf, kQs, kPacked};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     constexpr uint32_t kLow = level_word(quant::kIq3XxsLevels, 0), kHigh = level_word(quant::kIq3XxsLevels, 4);
@@ -133,11 +133,11 @@ struct FormatIQ3_XXS : SuperFormat<BlockIQ3_XXS, TensorType::kIQ3_XXS, Factors::
   }
 };
 
-struct FormatIQ3_S : SuperFormat<BlockIQ3_S, TensorType::kIQ3_S, Factors::kNone, Minima::kNone> {
-  static constexpr Section kQs = {offsetof(BlockIQ3_S, qs), sizeof(BlockIQ3_S::qs), 8};
-  static constexpr Section kQh = {offsetof(BlockIQ3_S, qh), sizeof(BlockIQ3_S::qh), 8};
-  static constexpr Section kSigns = {offsetof(BlockIQ3_S, signs), sizeof(BlockIQ3_S::signs), 4};
-  static constexpr Section kScales = {offsetof(BlockIQ3_S, scales), sizeof(BlockIQ3_S::scales), 4};
+struct FormatIQ3_S : SuperFormat<quant::BlockIQ3_S, TensorType::kIQ3_S, Factors::kNone, Minima::kNone> {
+  static constexpr Section kQs = {offsetof(quant::BlockIQ3_S, qs), sizeof(quant::BlockIQ3_S::qs), 8};
+  static constexpr Section kQh = {offsetof(quant::BlockIQ3_S, qh), sizeof(quant::BlockIQ3_S::qh), 8};
+  static constexpr Section kSigns = {offsetof(quant::BlockIQ3_S, signs), sizeof(quant::BlockIQ3_S::signs), 4};
+  static constexpr Section kScales = {offsetof(quant::BlockIQ3_S, scales), sizeof(quant::BlockIQ3_S::scales), 4};
   static constexpr Section kSections[] = {kFirstHalf, kQs, kQh, kSigns, kScales};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     constexpr uint32_t kLow = level_word(quant::kIq3SLevels, 0), kHigh = level_word(quant::kIq3SLevels, 4);
@@ -154,4 +154,4 @@ struct FormatIQ3_S : SuperFormat<BlockIQ3_S, TensorType::kIQ3_S, Factors::kNone,
   }
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

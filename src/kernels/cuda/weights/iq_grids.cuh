@@ -7,7 +7,7 @@
 #include "kernels/cuda/weights/bit_unpack.cuh"
 #include "quant/iq_grid_codes.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 #if defined(__CUDACC__)
 namespace device_grids {
@@ -55,4 +55,4 @@ CAIRN_HOST_DEVICE_INLINE Octet with_signs(const Octet& levels, uint32_t signs) {
   return signed_levels;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

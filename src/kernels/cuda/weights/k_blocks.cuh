@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/weights/blocks.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Base of formats with eight groups per block.
 template <class Block, TensorType kType, Factors kFactors, Minima kMinima>
@@ -11,11 +11,11 @@ struct SuperFormat : Format<Block, kType, kFactors, kMinima> {
   static constexpr int kGroups = 8;
 };
 
-struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, Factors::kOf16Columns, Minima::kInteger> {
+struct FormatQ2_K : SuperFormat<quant::BlockQ2_K, TensorType::kQ2_K, Factors::kOf16Columns, Minima::kInteger> {
   static constexpr int kCentre = 2;
-  static constexpr Section kScales = {0, sizeof(BlockQ2_K::scales), 16};
-  static constexpr Section kQs = {offsetof(BlockQ2_K, qs), sizeof(BlockQ2_K::qs), 32};
-  static constexpr Section kD = {offsetof(BlockQ2_K, d), 4, 4};  // d and dmin
+  static constexpr Section kScales = {0, sizeof(quant::BlockQ2_K::scales), 16};
+  static constexpr Section kQs = {offsetof(quant::BlockQ2_K, qs), sizeof(quant::BlockQ2_K::qs), 32};
+  static constexpr Section kD = {offsetof(quant::BlockQ2_K, d), 4, 4};  // d and dmin
   static constexpr Section kSections[] = {kScales, kQs, kD};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const Octet q = place.octet<kQs>(place.group / 4 * 32 + 8 * octet);
@@ -32,11 +32,11 @@ struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, Factors::kOf16Colu
   }
 };
 
-struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, Factors::kOf16Columns, Minima::kNone> {
-  static constexpr Section kHmask = {0, sizeof(BlockQ3_K::hmask), 32};
-  static constexpr Section kQs = {offsetof(BlockQ3_K, qs), sizeof(BlockQ3_K::qs), 32};
-  static constexpr Section kScales = {offsetof(BlockQ3_K, scales), sizeof(BlockQ3_K::scales), 12};
-  static constexpr Section kD = {offsetof(BlockQ3_K, d), 2, 2};
+struct FormatQ3_K : SuperFormat<quant::BlockQ3_K, TensorType::kQ3_K, Factors::kOf16Columns, Minima::kNone> {
+  static constexpr Section kHmask = {0, sizeof(quant::BlockQ3_K::hmask), 32};
+  static constexpr Section kQs = {offsetof(quant::BlockQ3_K, qs), sizeof(quant::BlockQ3_K::qs), 32};
+  static constexpr Section kScales = {offsetof(quant::BlockQ3_K, scales), sizeof(quant::BlockQ3_K::scales), 12};
+  static constexpr Section kD = {offsetof(quant::BlockQ3_K, d), 2, 2};
   static constexpr Section kSections[] = {kHmask, kQs, kScales, kD};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const Octet low = place.octet<kQs>(place.group / 4 * 32 + 8 * octet);
@@ -61,11 +61,11 @@ struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, Factors::kOf16Colu
 };
 
 /// Section of d, dmin and scales of Q4_K and Q5_K.
-inline constexpr Section kK4Head = {0, offsetof(BlockQ4_K, qs), 16};
+inline constexpr Section kK4Head = {0, offsetof(quant::BlockQ4_K, qs), 16};
 
 /// Scale and minimum of a group of Q4_K and Q5_K (k4_scale_min in quant/float_formats.h).
 CAIRN_HOST_DEVICE_INLINE GroupScales k4_scales(const GroupPlace& place) {
-  static_assert(offsetof(BlockQ4_K, scales) == 4 && offsetof(BlockQ5_K, scales) == 4);
+  static_assert(offsetof(quant::BlockQ4_K, scales) == 4 && offsetof(quant::BlockQ5_K, scales) == 4);
   const Sixteen head = place.sixteen<kK4Head>(0);
   const int shift = place.group % 4 * 8;
   const uint32_t a = head.words[1] >> shift, b = head.words[2] >> shift, c = head.words[3] >> shift;
@@ -78,11 +78,11 @@ CAIRN_HOST_DEVICE_INLINE GroupScales k4_scales(const GroupPlace& place) {
           .minimum = float_of_half(head.words[0] >> 16) * static_cast<float>(minimum)};
 }
 
-struct FormatQ4_K : SuperFormat<BlockQ4_K, TensorType::kQ4_K, Factors::kNone, Minima::kFloat> {
+struct FormatQ4_K : SuperFormat<quant::BlockQ4_K, TensorType::kQ4_K, Factors::kNone, Minima::kFloat> {
   static constexpr int kCentre = 8;
   static constexpr bool kNibbles = true;
   static constexpr int kNibbleOffset = 0;
-  static constexpr Section kQs = {offsetof(BlockQ4_K, qs), sizeof(BlockQ4_K::qs), 4, true};
+  static constexpr Section kQs = {offsetof(quant::BlockQ4_K, qs), sizeof(quant::BlockQ4_K::qs), 4, true};
   static constexpr Section kSections[] = {kK4Head, kQs};
   static CAIRN_HOST_DEVICE_INLINE constexpr NibbleSource nibble_source(int group, int column) {
     return {group / 2 * 32 + column, group % 2 != 0};
@@ -93,10 +93,10 @@ struct FormatQ4_K : SuperFormat<BlockQ4_K, TensorType::kQ4_K, Factors::kNone, Mi
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return k4_scales(place); }
 };
 
-struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, Factors::kNone, Minima::kFloat> {
+struct FormatQ5_K : SuperFormat<quant::BlockQ5_K, TensorType::kQ5_K, Factors::kNone, Minima::kFloat> {
   static constexpr int kCentre = 16;
-  static constexpr Section kQh = {offsetof(BlockQ5_K, qh), sizeof(BlockQ5_K::qh), 32};
-  static constexpr Section kQs = {offsetof(BlockQ5_K, qs), sizeof(BlockQ5_K::qs), 32};
+  static constexpr Section kQh = {offsetof(quant::BlockQ5_K, qh), sizeof(quant::BlockQ5_K::qh), 32};
+  static constexpr Section kQs = {offsetof(quant::BlockQ5_K, qs), sizeof(quant::BlockQ5_K::qs), 32};
   static constexpr Section kSections[] = {kK4Head, kQh, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const Octet low = place.octet<kQs>(place.group / 2 * 32 + 8 * octet);
@@ -111,11 +111,11 @@ struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, Factors::kNone, Mi
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return k4_scales(place); }
 };
 
-struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, Factors::kOf16Columns, Minima::kNone> {
-  static constexpr Section kQl = {0, sizeof(BlockQ6_K::ql), 32};
-  static constexpr Section kQh = {offsetof(BlockQ6_K, qh), sizeof(BlockQ6_K::qh), 32};
-  static constexpr Section kScales = {offsetof(BlockQ6_K, scales), sizeof(BlockQ6_K::scales), 16};
-  static constexpr Section kD = {offsetof(BlockQ6_K, d), 2, 2};
+struct FormatQ6_K : SuperFormat<quant::BlockQ6_K, TensorType::kQ6_K, Factors::kOf16Columns, Minima::kNone> {
+  static constexpr Section kQl = {0, sizeof(quant::BlockQ6_K::ql), 32};
+  static constexpr Section kQh = {offsetof(quant::BlockQ6_K, qh), sizeof(quant::BlockQ6_K::qh), 32};
+  static constexpr Section kScales = {offsetof(quant::BlockQ6_K, scales), sizeof(quant::BlockQ6_K::scales), 16};
+  static constexpr Section kD = {offsetof(quant::BlockQ6_K, d), 2, 2};
   static constexpr Section kSections[] = {kQl, kQh, kScales, kD};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const int half = place.group / 4, set = place.group % 4;
@@ -136,17 +136,17 @@ struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, Factors::kOf16Colu
   }
 };
 
-struct FormatIQ4_XS : SuperFormat<BlockIQ4_XS, TensorType::kIQ4_XS, Factors::kNone, Minima::kNone> {
-  static constexpr Section kHead = {0, offsetof(BlockIQ4_XS, qs), 8};
-  static constexpr Section kQs = {offsetof(BlockIQ4_XS, qs), sizeof(BlockIQ4_XS::qs), 16};
+struct FormatIQ4_XS : SuperFormat<quant::BlockIQ4_XS, TensorType::kIQ4_XS, Factors::kNone, Minima::kNone> {
+  static constexpr Section kHead = {0, offsetof(quant::BlockIQ4_XS, qs), 8};
+  static constexpr Section kQs = {offsetof(quant::BlockIQ4_XS, qs), sizeof(quant::BlockIQ4_XS::qs), 16};
   static constexpr Section kSections[] = {kHead, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
-    constexpr ByteTable kTable = byte_table(kIq4Values);
+    constexpr ByteTable kTable = byte_table(quant::kIq4Values);
     const Octet q = place.octet<kQs>(place.group * 16 + octet % 2 * 8);
     return {{look_up(kTable, q.words[0], octet >= 2), look_up(kTable, q.words[1], octet >= 2)}};
   }
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) {
-    static_assert(offsetof(BlockIQ4_XS, scales_h) == 2 && offsetof(BlockIQ4_XS, scales_l) == 4);
+    static_assert(offsetof(quant::BlockIQ4_XS, scales_h) == 2 && offsetof(quant::BlockIQ4_XS, scales_l) == 4);
     const Octet head = place.octet<kHead>(0);
     const uint32_t low = (head.words[1] >> (4 * place.group)) & 15u;
     const uint32_t high = (head.words[0] >> (16 + 2 * place.group)) & 3u;
@@ -155,4 +155,4 @@ struct FormatIQ4_XS : SuperFormat<BlockIQ4_XS, TensorType::kIQ4_XS, Factors::kNo
   }
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/weights/blocks.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Base of formats with one group of nibbles per block: octets 0 and 1 are the low nibbles, 2 and 3 the high ones. A
 /// piece of codes is all of the block's.
@@ -39,14 +39,14 @@ struct NibbleFormat : Format<Block, kType, Factors::kNone, kMinima> {
   }
 };
 
-struct FormatQ4_0 : NibbleFormat<BlockQ4_0, TensorType::kQ4_0, Minima::kNone, 8> {
+struct FormatQ4_0 : NibbleFormat<quant::BlockQ4_0, TensorType::kQ4_0, Minima::kNone, 8> {
   static constexpr Section kSections[] = {kFirstHalf, kQs};
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return {.scale = first_half(place)}; }
 };
 
-struct FormatQ4_1 : NibbleFormat<BlockQ4_1, TensorType::kQ4_1, Minima::kFloat, 0> {
+struct FormatQ4_1 : NibbleFormat<quant::BlockQ4_1, TensorType::kQ4_1, Minima::kFloat, 0> {
   static constexpr int kCentre = 8;
-  static constexpr Section kScales = {0, offsetof(BlockQ4_1, qs), 4};
+  static constexpr Section kScales = {0, offsetof(quant::BlockQ4_1, qs), 4};
   static constexpr Section kSections[] = {kScales, kQs};
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) {
     const uint32_t d_and_m = place.word<kScales>(0);
@@ -54,8 +54,8 @@ struct FormatQ4_1 : NibbleFormat<BlockQ4_1, TensorType::kQ4_1, Minima::kFloat, 0
   }
 };
 
-struct FormatQ5_0 : SmallFormat<BlockQ5_0, TensorType::kQ5_0, Minima::kNone> {
-  static constexpr Section kQh = {offsetof(BlockQ5_0, qh), sizeof(BlockQ5_0::qh), 4};
+struct FormatQ5_0 : SmallFormat<quant::BlockQ5_0, TensorType::kQ5_0, Minima::kNone> {
+  static constexpr Section kQh = {offsetof(quant::BlockQ5_0, qh), sizeof(quant::BlockQ5_0::qh), 4};
   static constexpr Section kSections[] = {kFirstHalf, kQh, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const uint32_t fifth = place.word<kQh>(0) >> (8 * octet);
@@ -68,10 +68,10 @@ struct FormatQ5_0 : SmallFormat<BlockQ5_0, TensorType::kQ5_0, Minima::kNone> {
   }
 };
 
-struct FormatQ5_1 : SmallFormat<BlockQ5_1, TensorType::kQ5_1, Minima::kFloat> {
+struct FormatQ5_1 : SmallFormat<quant::BlockQ5_1, TensorType::kQ5_1, Minima::kFloat> {
   static constexpr int kCentre = 16;
   static constexpr Section kScales = FormatQ4_1::kScales;
-  static constexpr Section kQh = {offsetof(BlockQ5_1, qh), sizeof(BlockQ5_1::qh), 4};
+  static constexpr Section kQh = {offsetof(quant::BlockQ5_1, qh), sizeof(quant::BlockQ5_1::qh), 4};
   static constexpr Section kSections[] = {kScales, kQh, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const uint32_t fifth = place.word<kQh>(0) >> (8 * octet);
@@ -81,7 +81,7 @@ struct FormatQ5_1 : SmallFormat<BlockQ5_1, TensorType::kQ5_1, Minima::kFloat> {
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return FormatQ4_1::scales(place); }
 };
 
-struct FormatQ8_0 : SmallFormat<BlockQ8_0, TensorType::kQ8_0, Minima::kNone> {
+struct FormatQ8_0 : SmallFormat<quant::BlockQ8_0, TensorType::kQ8_0, Minima::kNone> {
   static constexpr Section kSections[] = {kFirstHalf, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     return place.octet<kQs>(8 * octet);
@@ -89,20 +89,20 @@ struct FormatQ8_0 : SmallFormat<BlockQ8_0, TensorType::kQ8_0, Minima::kNone> {
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return {.scale = first_half(place)}; }
 };
 
-struct FormatIQ4_NL : SmallFormat<BlockIQ4_NL, TensorType::kIQ4_NL, Minima::kNone> {
+struct FormatIQ4_NL : SmallFormat<quant::BlockIQ4_NL, TensorType::kIQ4_NL, Minima::kNone> {
   static constexpr Section kSections[] = {kFirstHalf, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
-    constexpr ByteTable kTable = byte_table(kIq4Values);
+    constexpr ByteTable kTable = byte_table(quant::kIq4Values);
     return levels(place, octet, kTable);
   }
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return {.scale = first_half(place)}; }
 };
 
-struct FormatMXFP4 : SmallFormat<BlockMXFP4, TensorType::kMXFP4, Minima::kNone> {
+struct FormatMXFP4 : SmallFormat<quant::BlockMXFP4, TensorType::kMXFP4, Minima::kNone> {
   static constexpr Section kE = {0, 1, 1};
   static constexpr Section kSections[] = {kE, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
-    constexpr ByteTable kTable = byte_table(kFp4Values);
+    constexpr ByteTable kTable = byte_table(quant::kFp4Values);
     return levels(place, octet, kTable);
   }
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) {
@@ -111,13 +111,13 @@ struct FormatMXFP4 : SmallFormat<BlockMXFP4, TensorType::kMXFP4, Minima::kNone> 
 };
 
 /// Two groups of two halves, each with eight low nibbles followed by eight high ones.
-struct FormatNVFP4 : Format<BlockNVFP4, TensorType::kNVFP4, Factors::kOf16Columns, Minima::kNone> {
+struct FormatNVFP4 : Format<quant::BlockNVFP4, TensorType::kNVFP4, Factors::kOf16Columns, Minima::kNone> {
   static constexpr int kGroups = 2;
-  static constexpr Section kD = {0, sizeof(BlockNVFP4::d), 2};
-  static constexpr Section kQs = {offsetof(BlockNVFP4, qs), sizeof(BlockNVFP4::qs), 16};
+  static constexpr Section kD = {0, sizeof(quant::BlockNVFP4::d), 2};
+  static constexpr Section kQs = {offsetof(quant::BlockNVFP4, qs), sizeof(quant::BlockNVFP4::qs), 16};
   static constexpr Section kSections[] = {kD, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
-    constexpr ByteTable kTable = byte_table(kFp4Values);
+    constexpr ByteTable kTable = byte_table(quant::kFp4Values);
     const Octet q = place.octet<kQs>(16 * place.group + octet / 2 * 8);
     return {{look_up(kTable, q.words[0], octet % 2 != 0), look_up(kTable, q.words[1], octet % 2 != 0)}};
   }
@@ -127,4 +127,4 @@ struct FormatNVFP4 : Format<BlockNVFP4, TensorType::kNVFP4, Factors::kOf16Column
   }
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -8,7 +8,7 @@
 #include "kernels/cuda/runtime/launch.cuh"
 #include "kernels/cuda/weights/formats.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 namespace {
 
 constexpr int kBlock = 256;
@@ -131,4 +131,4 @@ void pack_panels(LaunchQueue& stream, TensorType type, const void* file_rows, in
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

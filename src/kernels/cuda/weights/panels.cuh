@@ -21,7 +21,7 @@
 
 #include "kernels/cuda/weights/bit_unpack.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 inline constexpr int kPanelRows = 16;
 
@@ -108,4 +108,4 @@ CAIRN_HOST_DEVICE_INLINE GroupPlace group_place(const uint8_t* panel, uint32_t b
   return {panel, blocks, group / F::kGroups, row, static_cast<int>(group % F::kGroups)};
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

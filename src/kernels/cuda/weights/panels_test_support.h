@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/weights/formats.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Packs `rows` rows of `blocks` blocks, which are in `file_rows` as in a file, into panels; aligned for every load.
 template <class F>
@@ -50,4 +50,4 @@ std::vector<uint8_t> panels_of(std::span<const uint8_t> file_rows, size_t rows, 
   return panels;
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

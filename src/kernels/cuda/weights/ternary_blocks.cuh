@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/weights/k_blocks.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Subtracts one from each of four bytes of 0 to 3.
 CAIRN_HOST_DEVICE_INLINE uint32_t less_one(uint32_t bytes) {
@@ -18,10 +18,10 @@ CAIRN_HOST_DEVICE_INLINE uint32_t digits(uint32_t fractions, int n) {
   return less_one(both[0] | both[1] << 8);
 }
 
-struct FormatTQ1_0 : SuperFormat<BlockTQ1_0, TensorType::kTQ1_0, Factors::kNone, Minima::kNone> {
-  static constexpr Section kQs = {0, sizeof(BlockTQ1_0::qs), 16};
-  static constexpr Section kQh = {offsetof(BlockTQ1_0, qh), sizeof(BlockTQ1_0::qh), 4};
-  static constexpr Section kD = {offsetof(BlockTQ1_0, d), 2, 2};
+struct FormatTQ1_0 : SuperFormat<quant::BlockTQ1_0, TensorType::kTQ1_0, Factors::kNone, Minima::kNone> {
+  static constexpr Section kQs = {0, sizeof(quant::BlockTQ1_0::qs), 16};
+  static constexpr Section kQh = {offsetof(quant::BlockTQ1_0, qh), sizeof(quant::BlockTQ1_0::qh), 4};
+  static constexpr Section kD = {offsetof(quant::BlockTQ1_0, d), 2, 2};
   static constexpr Section kSections[] = {kQs, kQh, kD};
   /// Five digits each of 32 bytes, then of 16 bytes, then four digits each of 4 bytes.
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
@@ -40,9 +40,9 @@ struct FormatTQ1_0 : SuperFormat<BlockTQ1_0, TensorType::kTQ1_0, Factors::kNone,
   }
 };
 
-struct FormatTQ2_0 : SuperFormat<BlockTQ2_0, TensorType::kTQ2_0, Factors::kNone, Minima::kNone> {
-  static constexpr Section kQs = {0, sizeof(BlockTQ2_0::qs), 32};
-  static constexpr Section kD = {offsetof(BlockTQ2_0, d), 2, 2};
+struct FormatTQ2_0 : SuperFormat<quant::BlockTQ2_0, TensorType::kTQ2_0, Factors::kNone, Minima::kNone> {
+  static constexpr Section kQs = {0, sizeof(quant::BlockTQ2_0::qs), 32};
+  static constexpr Section kD = {offsetof(quant::BlockTQ2_0, d), 2, 2};
   static constexpr Section kSections[] = {kQs, kD};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const Octet q = place.octet<kQs>(place.group / 4 * 32 + 8 * octet);
@@ -54,9 +54,9 @@ struct FormatTQ2_0 : SuperFormat<BlockTQ2_0, TensorType::kTQ2_0, Factors::kNone,
   }
 };
 
-struct FormatQ1_0 : Format<BlockQ1_0, TensorType::kQ1_0, Factors::kNone, Minima::kNone> {
+struct FormatQ1_0 : Format<quant::BlockQ1_0, TensorType::kQ1_0, Factors::kNone, Minima::kNone> {
   static constexpr int kGroups = 4;
-  static constexpr Section kQs = {offsetof(BlockQ1_0, qs), sizeof(BlockQ1_0::qs), 4};
+  static constexpr Section kQs = {offsetof(quant::BlockQ1_0, qs), sizeof(quant::BlockQ1_0::qs), 4};
   static constexpr Section kSections[] = {kFirstHalf, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const uint32_t bits = place.byte<kQs>(4 * place.group + octet);
@@ -66,9 +66,9 @@ struct FormatQ1_0 : Format<BlockQ1_0, TensorType::kQ1_0, Factors::kNone, Minima:
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return {.scale = first_half(place)}; }
 };
 
-struct FormatQ2_0 : Format<BlockQ2_0, TensorType::kQ2_0, Factors::kNone, Minima::kNone> {
+struct FormatQ2_0 : Format<quant::BlockQ2_0, TensorType::kQ2_0, Factors::kNone, Minima::kNone> {
   static constexpr int kGroups = 2;
-  static constexpr Section kQs = {offsetof(BlockQ2_0, qs), sizeof(BlockQ2_0::qs), 8};
+  static constexpr Section kQs = {offsetof(quant::BlockQ2_0, qs), sizeof(quant::BlockQ2_0::qs), 8};
   static constexpr Section kSections[] = {kFirstHalf, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     constexpr uint32_t kLevels = 0x020100ffu;  // -1, 0, 1, 2
@@ -78,4 +78,4 @@ struct FormatQ2_0 : Format<BlockQ2_0, TensorType::kQ2_0, Factors::kNone, Minima:
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return {.scale = first_half(place)}; }
 };
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

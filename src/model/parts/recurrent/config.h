@@ -5,7 +5,7 @@
 
 #include "kernels/recurrent_operations.h"
 
-namespace cairn {
+namespace cairn::model {
 
 enum class Mixer {
   kAttention,
@@ -39,8 +39,8 @@ struct RecurrentConfig {
   int64_t inner() const { return int64_t{heads} * head_dim; }
   /// Factors of the state that a row has.
   int64_t decays() const { return int64_t{heads} * (channel_decay ? state_dim : 1); }
-  int64_t window_bytes() const { return state_part_bytes(int64_t{taps - 1} * channels); }
-  int64_t layer_bytes() const { return window_bytes() + state_part_bytes(inner() * state_dim); }
+  int64_t window_bytes() const { return kernels::state_part_bytes(int64_t{taps - 1} * channels); }
+  int64_t layer_bytes() const { return window_bytes() + kernels::state_part_bytes(inner() * state_dim); }
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -6,7 +6,7 @@
 #include "model/weights/weight_loader.h"
 
 // Gated DeltaNet and Kimi Delta Attention, which differ in what makes the gates, and in how a state decays.
-namespace cairn {
+namespace cairn::model {
 
 namespace {
 
@@ -91,10 +91,10 @@ Result<void> load_kimi_delta_attention(WeightLoader& loader, const std::string& 
 
 void RecurrentLayers::gated_delta_net(const RecurrentWeights& weights, const RecurrentStep& step, const float* x,
                                       float* out) const {
-  const MatmulTarget in[] = {weights.mixed.to(activations_.mixed), weights.gate.to(activations_.gate),
-                             weights.beta.to(activations_.beta), weights.alpha.to(activations_.alpha)};
+  const kernels::MatmulTarget in[] = {weights.mixed.to(activations_.mixed), weights.gate.to(activations_.gate),
+                                      weights.beta.to(activations_.beta), weights.alpha.to(activations_.alpha)};
   backend_->matmul(in, x, step.rows);
-  correct_states(weights, step, Activation::kSilu, out);
+  correct_states(weights, step, kernels::Activation::kSilu, out);
 }
 
 // Queries, keys and values are made by a matrix each, which may be of different types; their rows go side by side.
@@ -105,56 +105,57 @@ void RecurrentLayers::kimi_delta_attention(const RecurrentWeights& weights, cons
   float* const key = query + rows * inner;
   float* const value = key + rows * inner;
   const KimiDeltaWeights& kimi = *weights.kimi;
-  const MatmulTarget in[] = {kimi.query.to(query),
-                             kimi.key.to(key),
-                             kimi.value.to(value),
-                             kimi.gate_low.to(activations_.gate_low),
-                             kimi.alpha_low.to(activations_.alpha_low),
-                             weights.beta.to(activations_.beta)};
+  const kernels::MatmulTarget in[] = {kimi.query.to(query),
+                                      kimi.key.to(key),
+                                      kimi.value.to(value),
+                                      kimi.gate_low.to(activations_.gate_low),
+                                      kimi.alpha_low.to(activations_.alpha_low),
+                                      weights.beta.to(activations_.beta)};
   backend_->matmul(in, x, step.rows);
   float* column = activations_.mixed;
   for (const float* part : {query, key, value}) {
     backend_->copy_columns(part, inner, column, 3 * inner, rows, inner);
     column += inner;
   }
-  const MatmulTarget gate[] = {weights.gate.to(activations_.gate)};
+  const kernels::MatmulTarget gate[] = {weights.gate.to(activations_.gate)};
   backend_->matmul(gate, activations_.gate_low, step.rows);
-  const MatmulTarget alpha[] = {weights.alpha.to(activations_.alpha)};
+  const kernels::MatmulTarget alpha[] = {weights.alpha.to(activations_.alpha)};
   backend_->matmul(alpha, activations_.alpha_low, step.rows);
-  correct_states(weights, step, Activation::kSigmoid, out);
+  correct_states(weights, step, kernels::Activation::kSigmoid, out);
 }
 
-void RecurrentLayers::correct_states(const RecurrentWeights& weights, const RecurrentStep& step, Activation gate,
-                                     float* out) const {
+void RecurrentLayers::correct_states(const RecurrentWeights& weights, const RecurrentStep& step,
+                                     kernels::Activation gate, float* out) const {
   convolve(weights, step.slices, inputs());
   remember_drafts(step);
   delta_rule(weights, step.slices, inputs());
-  const GatedNormParams norm{.order = GateOrder::kNormFirst,
-                             .activation = gate,
-                             .cols = config_.head_dim,
-                             .groups = 1,
-                             .weight = weights.norm.floats(),
-                             .epsilon = config_.norm_epsilon};
+  const kernels::GatedNormParams norm{.order = kernels::GateOrder::kNormFirst,
+                                      .activation = gate,
+                                      .cols = config_.head_dim,
+                                      .groups = 1,
+                                      .weight = weights.norm.floats(),
+                                      .epsilon = config_.norm_epsilon};
   backend_->recurrent()->gated_norm(norm, activations_.gate, int64_t{step.rows} * config_.heads, activations_.read);
-  const MatmulTarget output[] = {weights.output.to(out)};
+  const kernels::MatmulTarget output[] = {weights.output.to(out)};
   backend_->matmul(output, activations_.read, step.rows);
 }
 
-void RecurrentLayers::delta_rule(const RecurrentWeights& weights, std::span<const StateSlice> slices,
+void RecurrentLayers::delta_rule(const RecurrentWeights& weights, std::span<const kernels::StateSlice> slices,
                                  const Inputs& inputs) const {
-  const DeltaRuleParams params{.key_heads = config_.groups,
-                               .heads = config_.heads,
-                               .key_dim = config_.state_dim,
-                               .value_dim = config_.head_dim,
-                               .strided_heads = config_.strided_heads,
-                               .channel_decay = config_.channel_decay,
-                               .epsilon = config_.length_epsilon > 0 ? config_.length_epsilon : config_.norm_epsilon,
-                               .rate = weights.rate.floats(),
-                               .time_bias = weights.time_bias.floats(),
-                               .state_offset = config_.window_bytes()};
+  const kernels::DeltaRuleParams params{
+      .key_heads = config_.groups,
+      .heads = config_.heads,
+      .key_dim = config_.state_dim,
+      .value_dim = config_.head_dim,
+      .strided_heads = config_.strided_heads,
+      .channel_decay = config_.channel_decay,
+      .epsilon = config_.length_epsilon > 0 ? config_.length_epsilon : config_.norm_epsilon,
+      .rate = weights.rate.floats(),
+      .time_bias = weights.time_bias.floats(),
+      .state_offset = config_.window_bytes()};
   backend_->recurrent()->delta_rule(
       params, slices,
       {.mixed = activations_.convolved, .alpha = inputs.alpha, .beta = inputs.beta, .out = activations_.read});
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

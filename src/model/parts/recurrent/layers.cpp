@@ -6,7 +6,7 @@
 #include "kernels/backend.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 Result<RecurrentWeights> load_recurrent_weights(WeightLoader& loader, const std::string& prefix, Mixer mixer,
                                                 const RecurrentConfig& config) {
@@ -59,11 +59,11 @@ int64_t RecurrentLayers::bytes(const RecurrentConfig& config, const RecurrentSiz
   return arena.bytes();
 }
 
-void RecurrentLayers::add_work(const RecurrentConfig& config, int32_t rows, WorkspaceSizes& sizes) {
+void RecurrentLayers::add_work(const RecurrentConfig& config, int32_t rows, kernels::WorkspaceSizes& sizes) {
   sizes.inputs.push_back({rows, config.inner()});
 }
 
-Result<RecurrentLayers> RecurrentLayers::create(Backend& backend, const RecurrentConfig& config,
+Result<RecurrentLayers> RecurrentLayers::create(kernels::Backend& backend, const RecurrentConfig& config,
                                                 const RecurrentSizes& sizes) {
   if (backend.recurrent() == nullptr) {
     return fail(Code::kUnsupported, "{} has no recurrent layers, which this model needs", backend.description());
@@ -101,10 +101,10 @@ void RecurrentLayers::run_and_add(Mixer mixer, const RecurrentWeights& weights, 
 }
 
 void RecurrentLayers::keep_drafts(Mixer mixer, const RecurrentWeights& weights, int32_t layer, int32_t first,
-                                  const StateSlice& slice) const {
+                                  const kernels::StateSlice& slice) const {
   CAIRN_CHECK(first >= 0 && slice.rows <= sizes_.drafts - first);
   const Inputs kept = draft_inputs(layer, first);
-  const std::span<const StateSlice> slices(&slice, 1);
+  const std::span<const kernels::StateSlice> slices(&slice, 1);
   if (mixer == Mixer::kShortConvolution) {
     backend_->recurrent()->convolve(short_convolution_params(weights), slices,
                                     {.x = kept.mixed, .out = activations_.convolved});
@@ -135,14 +135,14 @@ void RecurrentLayers::remember_drafts(const RecurrentStep& step) const {
   backend_->gather_rows(activations_.beta, step.drafts, config_.heads, kept.beta);
 }
 
-void RecurrentLayers::convolve(const RecurrentWeights& weights, std::span<const StateSlice> slices,
+void RecurrentLayers::convolve(const RecurrentWeights& weights, std::span<const kernels::StateSlice> slices,
                                const Inputs& inputs) const {
-  const ConvolutionParams params{.taps = config_.taps,
-                                 .channels = config_.channels,
-                                 .weights = weights.convolution.floats(),
-                                 .bias = weights.convolution_bias.floats(),
-                                 .silu = true};
+  const kernels::ConvolutionParams params{.taps = config_.taps,
+                                          .channels = config_.channels,
+                                          .weights = weights.convolution.floats(),
+                                          .bias = weights.convolution_bias.floats(),
+                                          .silu = true};
   backend_->recurrent()->convolve(params, slices, {.x = inputs.mixed, .out = activations_.convolved});
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

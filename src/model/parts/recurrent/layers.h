@@ -16,14 +16,16 @@
 #include "model/parts/recurrent/config.h"
 #include "model/parts/recurrent/weights.h"
 
-namespace cairn {
-
+namespace cairn::kernels {
 class Backend;
+}  // namespace cairn::kernels
+
+namespace cairn::model {
 
 /// The rows of a step, and where the layer keeps their sequences' states.
 struct RecurrentStep {
   int32_t rows = 0;
-  std::span<const StateSlice> slices;
+  std::span<const kernels::StateSlice> slices;
   std::span<const int32_t> drafts;  ///< numbers of the rows that are drafts
   int32_t layer = 0;                ///< number among the layers that keep a state
 };
@@ -39,10 +41,11 @@ class RecurrentLayers {
   /// Bytes that create() takes.
   static int64_t bytes(const RecurrentConfig& config, const RecurrentSizes& sizes);
   /// Adds what run() needs of the backend.
-  static void add_work(const RecurrentConfig& config, int32_t rows, WorkspaceSizes& sizes);
+  static void add_work(const RecurrentConfig& config, int32_t rows, kernels::WorkspaceSizes& sizes);
   /// The backend has reserved add_work(). Errors: kUnsupported (a
   /// backend without RecurrentOperations), kOutOfMemory.
-  static Result<RecurrentLayers> create(Backend& backend, const RecurrentConfig& config, const RecurrentSizes& sizes);
+  static Result<RecurrentLayers> create(kernels::Backend& backend, const RecurrentConfig& config,
+                                        const RecurrentSizes& sizes);
 
   /// x [rows, embedding] to `out` of the same shape.
   void run(Mixer mixer, const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
@@ -52,7 +55,7 @@ class RecurrentLayers {
   /// Runs drafts of the last step that are right: those from number `first` on of its `drafts` are the rows of `slice`,
   /// which are no drafts any more. `layer` as in RecurrentStep. At most once for each draft.
   void keep_drafts(Mixer mixer, const RecurrentWeights& weights, int32_t layer, int32_t first,
-                   const StateSlice& slice) const;
+                   const kernels::StateSlice& slice) const;
 
  private:
   /// [R, ...] for R rows. Those that the model does not need have no elements.
@@ -81,7 +84,7 @@ class RecurrentLayers {
     float* beta = nullptr;
   };
 
-  RecurrentLayers(Backend& backend, const RecurrentConfig& config, const RecurrentSizes& sizes)
+  RecurrentLayers(kernels::Backend& backend, const RecurrentConfig& config, const RecurrentSizes& sizes)
       : backend_(&backend), config_(config), sizes_(sizes) {}
 
   void gated_delta_net(const RecurrentWeights& weights, const RecurrentStep& step, const float* x, float* out) const;
@@ -95,19 +98,22 @@ class RecurrentLayers {
   /// Keeps the inputs of the step's drafts, once the convolution has gone over them.
   void remember_drafts(const RecurrentStep& step) const;
   /// inputs.mixed to activations_.convolved, through silu.
-  void convolve(const RecurrentWeights& weights, std::span<const StateSlice> slices, const Inputs& inputs) const;
+  void convolve(const RecurrentWeights& weights, std::span<const kernels::StateSlice> slices,
+                const Inputs& inputs) const;
   /// What the two kinds of delta rule have in common, from activations_.mixed, alpha, beta and gate on.
-  void correct_states(const RecurrentWeights& weights, const RecurrentStep& step, Activation gate, float* out) const;
+  void correct_states(const RecurrentWeights& weights, const RecurrentStep& step, kernels::Activation gate,
+                      float* out) const;
   /// activations_.convolved to activations_.read, by the states.
-  void delta_rule(const RecurrentWeights& weights, std::span<const StateSlice> slices, const Inputs& inputs) const;
-  void scan(const RecurrentWeights& weights, std::span<const StateSlice> slices, const Inputs& inputs) const;
-  ConvolutionParams short_convolution_params(const RecurrentWeights& weights) const;
+  void delta_rule(const RecurrentWeights& weights, std::span<const kernels::StateSlice> slices,
+                  const Inputs& inputs) const;
+  void scan(const RecurrentWeights& weights, std::span<const kernels::StateSlice> slices, const Inputs& inputs) const;
+  kernels::ConvolutionParams short_convolution_params(const RecurrentWeights& weights) const;
 
-  Backend* backend_;
+  kernels::Backend* backend_;
   RecurrentConfig config_;
   RecurrentSizes sizes_;
   ActivationArena arena_;
   Activations activations_;
 };
 
-}  // namespace cairn
+}  // namespace cairn::model

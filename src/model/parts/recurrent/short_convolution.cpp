@@ -3,7 +3,7 @@
 #include "kernels/backend.h"
 #include "model/weights/weight_loader.h"
 
-namespace cairn {
+namespace cairn::model {
 
 // The rows of in_proj are those of the gate of the convolution's input, of the gate of its output, and of the input.
 Result<void> load_short_convolution(WeightLoader& loader, const std::string& prefix, const RecurrentConfig& config,
@@ -20,8 +20,8 @@ Result<void> load_short_convolution(WeightLoader& loader, const std::string& pre
 
 void RecurrentLayers::short_convolution(const RecurrentWeights& weights, const RecurrentStep& step, const float* x,
                                         float* out) const {
-  const MatmulTarget in[] = {weights.input_gate.to(activations_.input_gate), weights.gate.to(activations_.gate),
-                             weights.mixed.to(activations_.mixed)};
+  const kernels::MatmulTarget in[] = {weights.input_gate.to(activations_.input_gate),
+                                      weights.gate.to(activations_.gate), weights.mixed.to(activations_.mixed)};
   backend_->matmul(in, x, step.rows);
   backend_->recurrent()->convolve(short_convolution_params(weights), step.slices,
                                   {.x = activations_.mixed,
@@ -29,12 +29,12 @@ void RecurrentLayers::short_convolution(const RecurrentWeights& weights, const R
                                    .output_factors = activations_.gate,
                                    .out = activations_.convolved});
   remember_drafts(step);
-  const MatmulTarget output[] = {weights.output.to(out)};
+  const kernels::MatmulTarget output[] = {weights.output.to(out)};
   backend_->matmul(output, activations_.convolved, step.rows);
 }
 
-ConvolutionParams RecurrentLayers::short_convolution_params(const RecurrentWeights& weights) const {
+kernels::ConvolutionParams RecurrentLayers::short_convolution_params(const RecurrentWeights& weights) const {
   return {.taps = config_.taps, .channels = config_.channels, .weights = weights.convolution.floats()};
 }
 
-}  // namespace cairn
+}  // namespace cairn::model

@@ -9,7 +9,7 @@
 #include "model/parts/recurrent/config.h"
 #include "model/weights/linear.h"
 
-namespace cairn {
+namespace cairn::model {
 
 class WeightLoader;
 
@@ -24,17 +24,17 @@ struct KimiDeltaWeights {
 
 /// What a layer's mixer does not have is empty.
 struct RecurrentWeights {
-  Linear mixed;             ///< what the convolution goes over
-  Linear gate;              ///< of the gated norm; of a short convolution, of its output
-  Linear input_gate;        ///< of a short convolution
-  Linear alpha;             ///< of the state's factors: DeltaNet's alpha, or Mamba's time steps
-  Linear beta;              ///< DeltaNet
-  Buffer convolution;       ///< [taps, channels]
-  Buffer convolution_bias;  ///< may be empty
-  Buffer rate;              ///< [heads]
-  Buffer time_bias;         ///< [decays]
-  Buffer skip;              ///< [heads], Mamba
-  Buffer norm;              ///< DeltaNet: [head_dim]; Mamba: [groups, inner / groups]
+  Linear mixed;                      ///< what the convolution goes over
+  Linear gate;                       ///< of the gated norm; of a short convolution, of its output
+  Linear input_gate;                 ///< of a short convolution
+  Linear alpha;                      ///< of the state's factors: DeltaNet's alpha, or Mamba's time steps
+  Linear beta;                       ///< DeltaNet
+  kernels::Buffer convolution;       ///< [taps, channels]
+  kernels::Buffer convolution_bias;  ///< may be empty
+  kernels::Buffer rate;              ///< [heads]
+  kernels::Buffer time_bias;         ///< [decays]
+  kernels::Buffer skip;              ///< [heads], Mamba
+  kernels::Buffer norm;              ///< DeltaNet: [head_dim]; Mamba: [groups, inner / groups]
   Linear output;
   std::unique_ptr<KimiDeltaWeights> kimi;  ///< null unless Kimi Delta Attention
 };
@@ -53,4 +53,4 @@ Result<void> load_mamba2(WeightLoader& loader, const std::string& prefix, const 
 Result<void> load_short_convolution(WeightLoader& loader, const std::string& prefix, const RecurrentConfig& config,
                                     RecurrentWeights& weights);
 
-}  // namespace cairn
+}  // namespace cairn::model

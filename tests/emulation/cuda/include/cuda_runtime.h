@@ -36,16 +36,18 @@ constexpr int cudaSharedmemCarveoutMaxShared = 100;
 template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-  return cairn::cuda::emulated::allow_shared(reinterpret_cast<const void*>(kernel), value);
+  return cairn::kernels::cuda::emulated::allow_shared(reinterpret_cast<const void*>(kernel), value);
 }
 
 // -- Operations of several threads.
 
-using EmulatedPlace = cairn::cuda::emulated::Place;
+using EmulatedPlace = cairn::kernels::cuda::emulated::Place;
 
-inline void __syncthreads(EmulatedPlace place = EmulatedPlace::current()) { cairn::cuda::emulated::barrier(place); }
+inline void __syncthreads(EmulatedPlace place = EmulatedPlace::current()) {
+  cairn::kernels::cuda::emulated::barrier(place);
+}
 inline void __syncwarp(uint32_t mask = 0xffffffffu, EmulatedPlace place = EmulatedPlace::current()) {
-  cairn::cuda::emulated::exchange(mask, nullptr, 0, place);
+  cairn::kernels::cuda::emulated::exchange(mask, nullptr, 0, place);
 }
 
 /// The values of a warp's lanes.
@@ -53,8 +55,8 @@ template <class T>
 class EmulatedLanes {
  public:
   EmulatedLanes(uint32_t mask, const T& own, EmulatedPlace place)
-      : slots_(cairn::cuda::emulated::exchange(mask, &own, sizeof(own), place)) {
-    static_assert(sizeof(T) <= cairn::cuda::emulated::kSlotBytes);
+      : slots_(cairn::kernels::cuda::emulated::exchange(mask, &own, sizeof(own), place)) {
+    static_assert(sizeof(T) <= cairn::kernels::cuda::emulated::kSlotBytes);
   }
   static int own() { return static_cast<int>(threadIdx.x % 32); }
   T of(int lane) const {
@@ -64,7 +66,7 @@ class EmulatedLanes {
   }
 
  private:
-  const cairn::cuda::emulated::Slots& slots_;
+  const cairn::kernels::cuda::emulated::Slots& slots_;
 };
 
 template <class T>
@@ -110,7 +112,7 @@ inline int __reduce_add_sync(uint32_t mask, int value, EmulatedPlace place = Emu
 template <class T>
 T __ldg(const T* at, EmulatedPlace place = EmulatedPlace::current()) {
   if (reinterpret_cast<uintptr_t>(at) % sizeof(T) != 0) {
-    cairn::cuda::emulated::broken("a load from an address that is not aligned", place);
+    cairn::kernels::cuda::emulated::broken("a load from an address that is not aligned", place);
   }
   return *at;
 }

@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/matmul/int8_type.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Int8Operations {
@@ -91,4 +91,4 @@ struct Int8Operations {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -8,7 +8,7 @@
 #include "kernels/cpu/matmul/int8_row.h"
 #include "kernels/cpu/matmul/int8_type.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Int8Pairs : Int8Operations {
@@ -56,4 +56,4 @@ struct Int8Pairs : Int8Operations {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

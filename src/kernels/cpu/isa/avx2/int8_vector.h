@@ -10,7 +10,7 @@
 #include "kernels/cpu/matmul/int8_type.h"
 #include "kernels/cpu/matmul/matmul_panel.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Products without VNNI: unsigned times signed bytes, pairs added to int16 with saturation (vpmaddubsw), which never
@@ -170,4 +170,4 @@ struct Int8Vector : Int8Pairs {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

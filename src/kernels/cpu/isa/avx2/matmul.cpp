@@ -5,7 +5,7 @@
 #include "kernels/cpu/matmul/matmul_float_body.h"
 #include "kernels/cpu/matmul/quantize_body.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct FloatVector : Vector {
@@ -38,5 +38,5 @@ constinit const MatmulKernels kAvx2Matmul = {"avx2", quantize_row, FloatProducts
 constinit const MatmulKernels kAvxVnniMatmul = {"avxvnni", quantize_row, FloatProducts<FloatVector>::matmul,
                                                 matmul_panels<avxvnni_product_of_32, avxvnni_product_of_256>, nullptr};
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu
 #endif

@@ -1,8 +1,8 @@
 #include "kernels/cpu/isa/avx2/vector.h"
 #include "kernels/cpu/recurrent/recurrent_body.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 constinit const RecurrentKernels kAvx2Recurrent = make_recurrent_kernels<Vector>();
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

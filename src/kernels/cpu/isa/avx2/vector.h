@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/intrinsics.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Vector {
@@ -56,4 +56,4 @@ struct Vector {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -2,7 +2,7 @@
 #include "kernels/cpu/attention/attention_pairs_body.h"
 #include "kernels/cpu/isa/avx512/vector.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 constexpr Int16Attention kInt16 = make_int16_attention<Vector>();
@@ -11,4 +11,4 @@ constexpr Int16Attention kInt16 = make_int16_attention<Vector>();
 
 constinit const AttentionKernels kAvx512Attention = make_attention_kernels<Vector>(&kInt16);
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

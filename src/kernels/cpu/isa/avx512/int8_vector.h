@@ -10,7 +10,7 @@
 #include "kernels/cpu/matmul/dot_sums.h"
 #include "kernels/cpu/matmul/int8_type.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Products with VNNI: four products of unsigned weights and signed activations are added to int32 in one instruction
@@ -143,4 +143,4 @@ struct Int8Vector {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

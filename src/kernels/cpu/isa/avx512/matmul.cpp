@@ -5,7 +5,7 @@
 #include "kernels/cpu/isa/avx512/vector.h"
 #include "kernels/cpu/matmul/matmul_float_body.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct FloatVector : Vector {
@@ -47,5 +47,5 @@ void matmul_panels(TensorType type, const std::byte* panels, int64_t cols, int64
 
 constinit const MatmulKernels kAvx512Matmul = {"avx512", quantize_row_of_16s, matmul_rows, matmul_panels, nullptr};
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu
 #endif

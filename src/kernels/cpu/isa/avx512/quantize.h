@@ -11,7 +11,7 @@
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/matmul/quantize_body.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 /// The bits of the largest magnitude of 32 floats.
@@ -91,4 +91,4 @@ inline void quantize_row_of_16s(const float* x, int64_t cols, std::byte* out) {
 }
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

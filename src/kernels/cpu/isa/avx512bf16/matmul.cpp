@@ -8,7 +8,7 @@
 #include "kernels/cpu/isa/avx512/vector.h"
 #include "kernels/cpu/matmul/matmul_float_body.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Bf16Vector : Vector {
@@ -56,5 +56,5 @@ void matmul_panels(TensorType type, const std::byte* panels, int64_t cols, int64
 
 constinit const MatmulKernels kAvx512Bf16Matmul = {"avx512bf16", quantize_row, matmul_rows, matmul_panels, round_row};
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu
 #endif

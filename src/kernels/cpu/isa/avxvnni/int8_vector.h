@@ -7,7 +7,7 @@
 #include "kernels/cpu/isa/avx2/int8_operations.h"
 #include "kernels/cpu/matmul/dot_sums.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Int8Vector : Int8Operations {
@@ -73,4 +73,4 @@ struct Int8Vector : Int8Operations {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -5,9 +5,9 @@
 #include "kernels/cpu/isa/avxvnni/int8_vector.h"
 #include "kernels/cpu/matmul/matmul_int8_types.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 MatmulFunction avxvnni_product_of_32(TensorType type) { return product_of<Int8Vector, 32>(type); }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu
 #endif

@@ -1,8 +1,8 @@
 #include "kernels/cpu/attention/attention_body.h"
 #include "kernels/cpu/isa/generic/vector.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 constinit const AttentionKernels kGenericAttention = make_attention_kernels<Vector>(nullptr);
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

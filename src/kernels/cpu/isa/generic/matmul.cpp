@@ -10,7 +10,7 @@
 #include "kernels/cpu/matmul/int8_row.h"
 #include "kernels/cpu/packed/panel.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 void quantize_block(const float* x, int64_t b, const Int8Row& row) {
@@ -107,4 +107,4 @@ void matmul_rows(TensorType type, const std::byte* weights, int64_t cols, int64_
 
 const MatmulKernels kGenericMatmul = {"generic", quantize_row, matmul_rows, matmul_panels, nullptr};
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -5,7 +5,7 @@
 
 #include "quant/blocks.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Vector {
@@ -32,22 +32,24 @@ struct Vector {
     for (int64_t i = 0; i < n; ++i) to[i] = value[i];
   }
   static F load(const uint16_t* half) {
-    return F{half_to_float(half[0]), half_to_float(half[1]), half_to_float(half[2]), half_to_float(half[3])};
+    return F{quant::half_to_float(half[0]), quant::half_to_float(half[1]), quant::half_to_float(half[2]),
+             quant::half_to_float(half[3])};
   }
   // Loads bfloat16 numbers, the upper halves of floats.
   static F load_uppers(const uint16_t* from) {
-    return F{bf16_to_float(from[0]), bf16_to_float(from[1]), bf16_to_float(from[2]), bf16_to_float(from[3])};
+    return F{quant::bf16_to_float(from[0]), quant::bf16_to_float(from[1]), quant::bf16_to_float(from[2]),
+             quant::bf16_to_float(from[3])};
   }
   static F load(const int8_t* from) {
     return F{static_cast<float>(from[0]), static_cast<float>(from[1]), static_cast<float>(from[2]),
              static_cast<float>(from[3])};
   }
   static void store(uint16_t* half, F value) {
-    for (int i = 0; i < kLanes; ++i) half[i] = float_to_half(value[i]);
+    for (int i = 0; i < kLanes; ++i) half[i] = quant::float_to_half(value[i]);
   }
   static F keep(F value) { return value; }
   static F fma(F a, F b, F c) { return a * b + c; }
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

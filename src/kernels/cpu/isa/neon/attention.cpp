@@ -1,8 +1,8 @@
 #include "kernels/cpu/attention/attention_body.h"
 #include "kernels/cpu/isa/neon/vector.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 constinit const AttentionKernels kNeonAttention = make_attention_kernels<Vector>(nullptr);
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

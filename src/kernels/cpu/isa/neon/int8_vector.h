@@ -10,7 +10,7 @@
 #include "kernels/cpu/matmul/int8_row.h"
 #include "kernels/cpu/matmul/int8_type.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 // Four products of signed bytes are added to int32 in one instruction (sdot). Codes below 128 are used as they are; in
@@ -181,4 +181,4 @@ struct Int8Vector {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

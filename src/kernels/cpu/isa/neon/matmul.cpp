@@ -6,7 +6,7 @@
 #include "kernels/cpu/matmul/int8_row.h"
 #include "kernels/cpu/matmul/matmul_float_body.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct FloatVector : Vector {
@@ -88,4 +88,4 @@ void matmul_panels(TensorType type, const std::byte* panels, int64_t cols, int64
 constinit const MatmulKernels kNeonMatmul = {"neon", quantize_row, FloatProducts<FloatVector>::matmul, matmul_panels,
                                              nullptr};
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

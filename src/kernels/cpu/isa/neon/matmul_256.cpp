@@ -4,8 +4,8 @@
 #include "kernels/cpu/isa/neon/int8_vector.h"
 #include "kernels/cpu/matmul/matmul_int8_types.h"
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 
 MatmulFunction neon_product_of_256(TensorType type) { return product_of<Int8Vector, 256>(type); }
 
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace cairn::cpu {
+namespace cairn::kernels::cpu {
 namespace {
 
 struct Vector {
@@ -46,4 +46,4 @@ struct Vector {
 };
 
 }  // namespace
-}  // namespace cairn::cpu
+}  // namespace cairn::kernels::cpu

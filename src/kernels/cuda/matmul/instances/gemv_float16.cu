@@ -1,7 +1,7 @@
 // Instances of multiply_vectors for 16-bit floats.
 #include "kernels/cuda/matmul/gemv.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 bool multiply_vectors_half(LaunchQueue& stream, Products& products) {
   return visit_format(HalfFormats(), products.of[0].type, [&]<class F>() {
@@ -10,4 +10,4 @@ bool multiply_vectors_half(LaunchQueue& stream, Products& products) {
   });
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -1,10 +1,10 @@
 // Instances of multiply_vectors for blocks of eight groups.
 #include "kernels/cuda/matmul/gemv.cuh"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 bool multiply_vectors_super(LaunchQueue& stream, Products& products) {
   return multiply_vectors_of<SuperFormats>(stream, products);
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 template <class T>
 void store_whole(const T& value, void* to, EmulatedPlace place = EmulatedPlace::current()) {
@@ -17,4 +17,4 @@ void store_whole(const T& value, void* to, EmulatedPlace place = EmulatedPlace::
 
 inline int32_t take_ticket(int32_t* number, int32_t added) { return atomicAdd(number, added); }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

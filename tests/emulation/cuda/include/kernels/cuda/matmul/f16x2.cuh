@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 /// Applies f to each half of the arguments in double precision, in which products and most sums are exact, and rounds
 /// to binary16.
@@ -31,4 +31,4 @@ inline uint32_t and_or(uint32_t word, uint32_t mask, uint32_t bits) { return (wo
 inline uint32_t lower_twice(uint32_t pair) { return (pair & 0xffffu) * 0x00010001u; }
 inline uint32_t upper_twice(uint32_t pair) { return (pair >> 16) * 0x00010001u; }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

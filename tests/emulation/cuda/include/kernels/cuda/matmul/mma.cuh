@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 void multiply_bf16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
                    EmulatedPlace place = EmulatedPlace::current());
@@ -27,4 +27,4 @@ void load_matrices(const uint16_t* row, uint32_t (&out)[4], EmulatedPlace place 
   }
 }
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda

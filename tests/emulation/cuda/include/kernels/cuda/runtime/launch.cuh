@@ -8,7 +8,7 @@
 #include "kernels/cuda/runtime/grid.cuh"
 #include "kernels/cuda/runtime/launch_arguments.h"
 
-namespace cairn::cuda {
+namespace cairn::kernels::cuda {
 
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, LaunchQueue& launches,
@@ -32,4 +32,4 @@ inline constexpr int kLineBytes = 128;
 using emulated::shared_memory;
 using emulated::wait_for_dependencies;
 
-}  // namespace cairn::cuda
+}  // namespace cairn::kernels::cuda
