@@ -1,4 +1,4 @@
-// Compares encoders with vectors of another implementation (fixtures/README.md), checks that a text's vector does not
+// Compares encoders with vectors of another implementation (tests/data/README.md), checks that a text's vector does not
 // depend on the texts beside it, and compares the ranking head with arithmetic in double.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Compares every architecture's fixture with logits of another implementation (fixtures/README.md), and checks that a
+// Compares every architecture's fixture with logits of another implementation (tests/data/README.md), and checks that a
 // request's bytes depend neither on how its rows are cut into steps, nor on its neighbours, nor on threads.
 #include <gtest/gtest.h>
 #include <unistd.h>

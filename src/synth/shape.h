@@ -19,8 +19,6 @@ namespace cairn::synth {
 inline constexpr int64_t kLayersMax = 1'024;
 /// Maximum of other numbers, but for those of 64 bits. The reader of a model's keys has bounds of its own.
 inline constexpr int64_t kNumberMax = 1 << 24;
-inline constexpr int64_t kEngramOrderMax = 8;
-inline constexpr int64_t kEngramHeadsMax = 64;
 /// Numbers of a row of I8 with one scale.
 inline constexpr int64_t kScaleBlock = 32;
 inline constexpr int64_t kMultiplierMax = (int64_t{1} << 47) - 1;

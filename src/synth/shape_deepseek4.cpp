@@ -5,6 +5,7 @@
 #include <ranges>
 #include <utility>
 
+#include "model/parts/engram.h"
 #include "synth/presets.h"
 #include "synth/weights.h"
 
@@ -101,8 +102,8 @@ void complete_engrams(Shape& shape) {
   for (int64_t token = 0; token < tokens; ++token) map.push_back(static_cast<double>(token % classes));
   shape.derive("engram.token_map", std::move(map));
   const int64_t engrams = std::ssize(shape.integers("engram.layer_ids"));
-  const int64_t order = std::clamp<int64_t>(shape.integer("engram.max_ngram_size"), 1, kEngramOrderMax);
-  const int64_t own = (order - 1) * std::clamp<int64_t>(shape.integer("engram.head_count"), 0, kEngramHeadsMax);
+  const int64_t order = std::clamp<int64_t>(shape.integer("engram.max_ngram_size"), 1, model::kEngramOrderMax);
+  const int64_t own = (order - 1) * std::clamp<int64_t>(shape.integer("engram.head_count"), 0, model::kEngramHeadsMax);
   shape.derive("engram.multipliers", multipliers_of(classes, engrams * order));
   Key* primes = shape.find("engram.primes");
   if (primes->values.size() == 1 && primes->values[0] <= UINT32_MAX) {
@@ -144,8 +145,12 @@ Result<void> check_layer_ids(const Shape& shape, std::string_view key) {
 // The loader does not read the number of classes, and the lists' sizes follow from keys that may be set.
 Result<void> check_engrams(const Shape& shape) {
   const int64_t engrams = std::ssize(shape.integers("engram.layer_ids")), tokens = shape.integer("vocab_size");
-  const int64_t order = shape.integer("engram.max_ngram_size");
-  const int64_t primes = engrams * (order - 1) * shape.integer("engram.head_count");
+  const int64_t order = shape.integer("engram.max_ngram_size"), heads = shape.integer("engram.head_count");
+  if (order > model::kEngramOrderMax)
+    return misfit("engram.max_ngram_size", fmt::format("it is above {}", model::kEngramOrderMax));
+  if (heads > model::kEngramHeadsMax)
+    return misfit("engram.head_count", fmt::format("it is above {}", model::kEngramHeadsMax));
+  const int64_t primes = engrams * (order - 1) * heads;
   const std::pair<const char*, int64_t> sizes[] = {{"engram.token_map", tokens},
                                                    {"engram.multipliers", engrams * order},
                                                    {"engram.primes", primes},

@@ -21,8 +21,6 @@ namespace cairn::model {
 namespace {
 
 constexpr int32_t kScaleBlock = 32;  // elements of a row with one scale
-constexpr int64_t kOrderMax = 8;
-constexpr int64_t kEngramHeadsMax = 64;
 constexpr std::string_view kFp8Rows = "e4m3_e8m0_32_row264";
 
 /// Bytes of a row of E4M3 numbers with the scales behind them.
@@ -112,7 +110,7 @@ Result<EngramConfig> read_engram(const MetadataReader& keys, int64_t vocabulary,
     return fail_at("key " + keys.full("engram.layer_ids"), Code::kCorruptFile, "{} does not ascend",
                    keys.full("engram.layer_ids"));
   }
-  CAIRN_TRY(engram.order, keys.integer_or("engram.max_ngram_size", kOrder, 2, kOrderMax));
+  CAIRN_TRY(engram.order, keys.integer_or("engram.max_ngram_size", kOrder, 2, kEngramOrderMax));
   CAIRN_TRY(engram.heads, keys.integer_or("engram.head_count", kHeads, 1, kEngramHeadsMax));
   CAIRN_TRY(engram.row_dim, keys.integer_or("engram.key_length", kRowDim, kScaleBlock, kHeadDimMax));
   if (engram.row_dim % kScaleBlock != 0) {

@@ -25,6 +25,9 @@ class Backend;
 
 namespace cairn::model {
 
+inline constexpr int64_t kEngramOrderMax = 8;
+inline constexpr int64_t kEngramHeadsMax = 64;
+
 class MetadataReader;
 class WeightLoader;
 
