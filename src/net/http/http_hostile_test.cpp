@@ -17,6 +17,7 @@ namespace cairn::net {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -301,15 +302,19 @@ TEST_F(HttpHostileTest, ClientsGetAnErrorWhenThereAreNoDescriptors) {
   served.read_until("/one");
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(std::make_unique<RawClient>());
+  std::vector<std::string> answers;
   {
+    // Nothing is compared here: UBSan opens a pipe to look at an object of a type that it has not seen.
     const NoDescriptorsLeft none;
     for (const auto& client : clients) {
       client->connect(port());
-      EXPECT_THAT(client->read_until(""), StartsWith("HTTP/1.1 503"));
+      answers.push_back(client->read_until(""));
     }
     served.send(get("/two"));
-    EXPECT_THAT(served.read_until("/two"), HasSubstr("/two"));
+    answers.push_back(served.read_until("/two"));
   }
+  EXPECT_THAT(answers, ElementsAre(StartsWith("HTTP/1.1 503"), StartsWith("HTTP/1.1 503"), StartsWith("HTTP/1.1 503"),
+                                   HasSubstr("/two")));
   expect_alive();
 }
 
