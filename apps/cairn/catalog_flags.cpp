@@ -130,7 +130,8 @@ Result<std::string> listed_file(const std::string& name) {
 
 void log_skipped(const std::vector<loader::SkippedFile>& skipped) {
   for (size_t i = 0; i < skipped.size() && i < kSkippedNamedMax; ++i)
-    log_warning("{} is left out: {}", printable(skipped[i].path.string(), kPathShownMax), skipped[i].reason);
+    log_warning("{} is left out: {}", printable(skipped[i].path.string(), kPathShownMax),
+                printable(skipped[i].reason, skipped[i].reason.size()));
   if (skipped.size() > kSkippedNamedMax)
     log_warning("{} more files are left out; cairn list names them", skipped.size() - kSkippedNamedMax);
 }

@@ -53,7 +53,9 @@ Result<void> run(const KeyFlags& flags) {
   CAIRN_TRY(const api::Key made, api::key_of(key, {}));
   std::string line = fmt::format("{} sha256:{}", flags.name, net::hex_text(made.digest));
   for (const std::string& rule : flags.rules) line += " " + rule;
-  if (const auto parsed = api::parse_keys(line, "the key"); !parsed) return std::unexpected(parsed.error());
+  if (line.find_first_of("\n\r") != std::string::npos)
+    return fail(Code::kInvalidArgument, "a key is one line: no word of it may have a line's end");
+  CAIRN_TRY_VOID(api::parse_keys(line, "the key"));
   if (!flags.add_to.empty()) {
     CAIRN_TRY_VOID(add_line(flags.add_to, line));
     std::fprintf(stderr, "added to %s: %s\n", flags.add_to.c_str(), line.c_str());

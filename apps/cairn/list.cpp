@@ -84,7 +84,8 @@ void run_list(const ListFlags& flags) {
     fmt::print(stdout, "There are no models yet: put GGUF files into {}\n", flags.catalog.models_folder());
   }
   for (const loader::SkippedFile& file : catalog.skipped)
-    fmt::print(stderr, "left out: {}: {}\n", printable(file.path.string(), kShownPathMax), file.reason);
+    fmt::print(stderr, "left out: {}: {}\n", printable(file.path.string(), kShownPathMax),
+               printable(file.reason, file.reason.size()));
 }
 
 }  // namespace

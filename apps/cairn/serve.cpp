@@ -312,7 +312,9 @@ void add_request_flags(CLI::App& command, ServeFlags& flags) {
 /// All options, and where their values go.
 std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   auto flags = std::make_shared<ServeFlags>();
-  command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")->capture_default_str();
+  command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")
+      ->capture_default_str()
+      ->check(CLI::Validator([](std::string& text) { return text.empty() ? "is empty" : std::string(); }, ""));
   command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
   static const std::map<std::string, net::Compression> kCompressions = {
       {"none", net::Compression::kNone}, {"whole", net::Compression::kWhole}, {"all", net::Compression::kAll}};

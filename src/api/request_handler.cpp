@@ -22,8 +22,9 @@ namespace cairn::api {
 namespace {
 
 void answer_unknown(const net::HttpRequest& request, net::HttpResponse& response, ErrorFormat format) {
-  const std::string message = fmt::format("there is no {} {}; there is {}", cut_text(request.method, kMethodBytesMax),
-                                          cut_text(request.path, kEchoBytesMax), endpoint_list());
+  const std::string message =
+      fmt::format("there is no {} {}; the nearest are {}", cut_text(request.method, kMethodBytesMax),
+                  cut_text(request.path, kEchoBytesMax), nearest_endpoints(request.path));
   response.send(404, "application/json", error_body(404, message, format));
 }
 

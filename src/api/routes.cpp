@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "api/anthropic/models.h"
+#include "base/text/edit_distance.h"
 
 namespace cairn::api {
 namespace {
@@ -82,10 +84,16 @@ Route route_of(const net::HttpRequest& request) {
   return route;
 }
 
-std::string endpoint_list() {
-  std::string list;
+std::string nearest_endpoints(std::string_view path) {
+  constexpr size_t kCompared = 100;  // bytes of the path
+  std::vector<std::pair<size_t, const Endpoint*>> found;
   for (const Endpoint& endpoint : endpoints())
-    if (!has_id(endpoint)) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", endpoint.method, endpoint.pattern);
+    if (!has_id(endpoint)) found.emplace_back(edit_distance(path.substr(0, kCompared), endpoint.pattern), &endpoint);
+  std::ranges::stable_sort(found, {}, [](const auto& each) { return each.first; });
+  found.resize(std::min(found.size(), kNearestEndpointsMax));
+  std::string list;
+  for (const auto& [distance, endpoint] : found)
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", endpoint->method, endpoint->pattern);
   return list;
 }
 

@@ -28,7 +28,9 @@ struct Route {
 };
 Route route_of(const net::HttpRequest& request);
 
-/// "POST /v1/chat/completions, GET /v1/models, ...": for those whose path is none of them.
-std::string endpoint_list();
+/// "POST /v1/chat/completions, ...": the endpoints whose paths are most like this one, which is none of theirs; at most
+/// kNearestEndpointsMax. Agents put such a text into a model's context, so it is short.
+std::string nearest_endpoints(std::string_view path);
+inline constexpr size_t kNearestEndpointsMax = 3;
 
 }  // namespace cairn::api

@@ -172,9 +172,15 @@ TEST(Routes, ThePagesOfTheApiNameEveryEndpointAndNoOther) {
   }
 }
 
-TEST(Routes, TheListOfEndpointsFitsIntoAnError) {
-  EXPECT_LT(endpoint_list().size() + 200, kErrorMessageBytesMax);
-  EXPECT_THAT(endpoint_list(), testing::HasSubstr("POST /v1/chat/completions, "));
+TEST(Routes, APathThatIsNoneNamesTheThreeNearest) {
+  EXPECT_EQ(nearest_endpoints("/v1/chat/completion").find("POST /v1/chat/completions"), 0u);
+  EXPECT_EQ(nearest_endpoints("/v1/model").find("GET /v1/models"), 0u);
+  EXPECT_EQ(nearest_endpoints("/api/tag").find("GET /api/tags"), 0u);
+  for (const std::string& path : {std::string("/"), std::string(), std::string(100'000, 'x')}) {
+    const std::string nearest = nearest_endpoints(path);
+    EXPECT_EQ(std::ranges::count(nearest, ','), 2) << nearest;
+    EXPECT_LT(nearest.size(), 200u);
+  }
 }
 
 }  // namespace

@@ -131,7 +131,12 @@ void Service::run_with_model(const std::shared_ptr<Job>& job) {
   loader::ModelManager::Waiter waiter;
   waiter.gone = [response] { return response->closed(); };
   if (asked->stream && !needs.ollama) waiter.tell = [response] { response->tell_loading(); };
-  with_model(choice->name, asked->keep_alive, std::move(waiter), [this, job](Result<loader::SharedModel> model) {
+  std::optional<loader::KeepAlive> keep = asked->keep_alive;
+  if (keep && !principal_of(exchange.request).may_manage()) {
+    exchange.context.note_ignored("keep_alive", "keep_alive has no effect: this key may not manage models");
+    keep.reset();
+  }
+  with_model(choice->name, keep, std::move(waiter), [this, job](Result<loader::SharedModel> model) {
     net::HttpResponse& to = *job->exchange.response;
     answer_throws(to, job->errors, [&] {
       if (!model) return send_error(to, model.error(), job->errors);

@@ -58,7 +58,7 @@ TEST_F(EngineEnds, BadRequestsAreRefusedWithTheFieldAndTheReason) {
       {[](GenerateRequest& r) { r.stop.assign(kStopStringsMax + 1, "x"); },
        Code::kInvalidArgument,
        "stop",
-       {"33", "32"}},
+       {"289", "288"}},
       {[](GenerateRequest& r) { r.stop_tokens = {TokenId{320}}; },
        Code::kInvalidArgument,
        "stop_token_ids",

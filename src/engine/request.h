@@ -21,7 +21,7 @@ namespace cairn::engine {
 
 /// Maximum number of stop strings. A client may name fewer (api/), because the chat template's own end-of-turn strings
 /// join them.
-inline constexpr size_t kStopStringsMax = 32;
+inline constexpr size_t kStopStringsMax = 288;
 inline constexpr size_t kStopBytesMax = 1'024;
 inline constexpr size_t kStopTokensMax = 256;
 inline constexpr size_t kBiasedTextBytesMax = 256;

@@ -240,6 +240,11 @@ test('cairn key makes a key and the line that the server knows it by', async () 
   assert.match(again.stderr, /line 1 has a key of that name/);
   const wrong = cairn(['key', 'dora', 'rpm=x', '--add-to', file]);
   assert.match(wrong.stderr, /rpm must be a number/);
+  for (const end of ['\n', '\r', '\r\n']) {
+    const two = cairn(['key', 'bob', `rpm=1${end}root ${key('root')} manage`, '--add-to', file]);
+    assert.equal(two.status, 1);
+    assert.match(two.stderr, /a key is one line/);
+  }
   const own = cairn(['key', 'eve', '--read', '--add-to', file], { input: key('eve') + '\n' });
   assert.equal(own.status, 0, own.stderr);
   assert.equal(fs.readFileSync(file, 'utf8').trim().split('\n').length, 2);
@@ -257,6 +262,7 @@ test('what cannot be used is named at start', () => {
     [['--api-key-file', missing], /missing: No such file/],
     [['--api-key-file', garbage], /keys-\d+:1: "this" is none of/],
     [['--api-key', 'with blank'], /--api-key: a key has/],
+    [['--host', ''], /--host: is empty/],
     [['--rate-limit', 'fast'], /--rate-limit: "fast" is no limit/],
     [['--tls-cert', missing, '--tls-key', missing], /cannot read the TLS certificate \S+missing: No such file/],
     [['--tls-cert', garbage, '--tls-key', garbage], /cannot use the TLS certificate \S+: .*PEM/],

@@ -185,6 +185,9 @@ test('a reranker sorts documents by what its head says', async () => {
   assert.deepEqual(scores, [...scores].sort((a, b) => b - a));
   assert.ok(scores.every((s) => s > 0 && s < 1) && new Set(scores).size === 4);
   assert.ok(all.usage.total_tokens > 10 && !('document' in all.results[0]));
+  const rich = await post({ documents: [{ text: 'a dog', id: 7, source: 'a.txt' }, 'b'], return_documents: true });
+  assert.deepEqual(rich.results.find(({ index }) => index === 0).document, { text: 'a dog', id: 7, source: 'a.txt' });
+  assert.deepEqual(rich.results.find(({ index }) => index === 1).document, { text: 'b' });
   const two = await post({ top_n: 2, return_documents: true });
   assert.deepEqual(two.results.map(({ index, relevance_score }) => ({ index, relevance_score })), all.results.slice(0, 2));
   const texts = documents.map((d) => d.text ?? d);

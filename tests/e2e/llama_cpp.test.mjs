@@ -351,6 +351,11 @@ test('a stream of a conversation goes on without its client, and is read again',
   const found = await (await server.post('/v1/streams/lookup', { conversation_ids: ['left', 'none'] })).json();
   assert.equal(found.length, 1);
   assert.deepEqual([found[0].conversation_id, found[0].is_done, found[0].total_bytes], ['left', true, Buffer.byteLength(rest)]);
+  const often = await (await server.post('/v1/streams/lookup', { conversation_ids: Array(100_000).fill('left') })).json();
+  assert.deepEqual(often, found);
+  const many = await server.post('/v1/streams/lookup', { conversation_ids: Array.from({ length: 1025 }, (_, i) => `${i}`) });
+  assert.equal(many.status, 400);
+  assert.match((await many.json()).error.message, /more than 1024 ids/);
 
   const remove = (id) => fetch(`${server.url}/v1/stream?conv_id=${id}`, { method: 'DELETE' });
   const long = await ask('long', undefined, { max_tokens: 3000 });

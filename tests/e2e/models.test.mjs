@@ -67,6 +67,12 @@ test('cairn list names every model and where it lies', () => {
   assert.match(table.stdout, /^NAME +KIND/);
   assert.match(table.stdout, /^Stories260K-F32 +chat +llama/m);
   assert.match(table.stderr, /left out: .*broken\.gguf/);
+  const odd = path.join(folder, 'odd');
+  fs.mkdirSync(odd);
+  fs.writeFileSync(path.join(odd, 'a\x1b[31mb.gguf'), 'GGUF, but nothing behind it');
+  const escaped = cairn(['list', '--models', odd]);
+  assert.match(escaped.stderr, /left out: .*a\\x1b\[31mb\.gguf/);
+  assert.ok(!escaped.stderr.includes('\x1b'), 'nothing of a name reaches the terminal as it is');
   assert.match(cairn(['list', '--models', path.join(folder, 'none')]).stdout, /no models yet/);
   const data = path.join(folder, 'data');
   fs.mkdirSync(path.join(data, 'cairn'), { recursive: true });
@@ -216,6 +222,33 @@ test('Ollama\'s clients load, keep and unload models as they do there', async ()
     assert.equal((await generate({ prompt: 'Once', keep_alive: 0, options: { num_predict: 1 } })).done, true);
     await eventually('unloaded', async () => (await running()).length === 0);
     assert.match((await generate({ keep_alive: 'soon' })).error, /keep_alive/);
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('a key that may not manage models neither unloads one nor says how long it stays', async () => {
+  const keys = path.join(folder, 'keys');
+  fs.writeFileSync(keys, 'alice sk-alice-0123456789\nman sk-manage-0123456789 manage\n', { mode: 0o600 });
+  const server = await serveAll(['--idle-unload', '1h', '--api-key-file', keys]);
+  const generate = (name, body) => fetch(`${server.url}/api/generate`, {
+    method: 'POST',
+    headers: { authorization: `Bearer sk-${name}-0123456789` },
+    body: JSON.stringify({ model: 'llama', stream: false, ...body }),
+  });
+  const running = async () => (await (await fetch(`${server.url}/api/ps`, { headers: { authorization: 'Bearer sk-alice-0123456789' } })).json()).models;
+  try {
+    const kept = await (await generate('alice', { prompt: 'Once', keep_alive: -1, warnings: true, options: { num_predict: 1 } })).json();
+    assert.equal(kept.done, true);
+    assert.match(JSON.stringify(kept.warnings), /keep_alive has no effect: this key may not manage models/);
+    assert.doesNotMatch((await running())[0].expires_at, /^9999/);
+    assert.equal((await (await generate('alice', { prompt: 'Once', keep_alive: 0, options: { num_predict: 1 } })).json()).done, true);
+    const refused = await generate('alice', { keep_alive: 0 });
+    assert.equal(refused.status, 403);
+    assert.match((await refused.json()).error, /may not unload models/);
+    assert.equal((await running()).length, 1);
+    assert.equal((await (await generate('manage', { keep_alive: 0 })).json()).done_reason, 'unload');
+    assert.deepEqual(await running(), []);
   } finally {
     assert.equal((await server.stop()).code, 0);
   }

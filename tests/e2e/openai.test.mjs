@@ -137,10 +137,10 @@ test('a stop string ends the answer before it, also where it spans tokens', asyn
   }
 });
 
-test('sixteen stop strings are fine, also beside the fallback template\'s own; seventeen are not', async () => {
+test('256 stop strings are fine, also beside the fallback template\'s own; 257 are not', async () => {
   const ask = (count) => client.chat.completions.create({ model: name, messages, max_tokens: 2, stop: Array.from({ length: count }, (_, i) => `never ${i}`) });
-  assert.equal((await ask(16)).object, 'chat.completion');
-  await assert.rejects(ask(17), OpenAI.BadRequestError);
+  assert.equal((await ask(256)).object, 'chat.completion');
+  await assert.rejects(ask(257), OpenAI.BadRequestError);
 });
 
 test('log-probabilities name the chosen token and the most likely ones', async () => {

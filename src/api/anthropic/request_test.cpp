@@ -77,7 +77,7 @@ TEST(MessagesRequest, NamesTheFieldThatItCannotUse) {
   expect_request_refused(R"({"max_tokens": "1"})", "max_tokens", "must be an integer, not a string");
   expect_request_refused(R"({"messages": null})", "messages", "is missing");
   expect_request_refused(R"({"temperature": 3000})", "temperature", "from 0 to 1000");
-  expect_request_refused(R"({"stop_sequences": "x"})", "stop_sequences", "must be an array of at most 16 strings");
+  expect_request_refused(R"({"stop_sequences": "x"})", "stop_sequences", "must be an array of at most 256 strings");
   expect_request_refused(R"({"stop_sequences": ["x", 1]})", "stop_sequences[1]", "at most 1024 bytes");
   expect_request_refused(R"({"service_tier": "gold"})", "service_tier", "\"gold\"");
   expect_request_refused(R"({"cache_control": {"type": "forever"}})", "cache_control", "ephemeral");

@@ -23,7 +23,8 @@ using nlohmann::ordered_json;
 /// What Cohere's clients look for.
 constexpr std::string_view kMeta = R"({"api_version":{"version":"2"},"billed_units":{"search_units":1}})";
 
-void read_documents(RequestFields& fields, std::string_view name, std::vector<std::string>& documents) {
+/// Documents of Cohere's clients have keys besides their text, which come back with return_documents.
+void read_documents(RequestFields& fields, std::string_view name, RerankRequest& request) {
   const ordered_json* value = fields.get(name);
   if (value == nullptr || !value->is_array() || value->empty()) {
     return fields.reject(name, "must be an array of at least one text");
@@ -35,11 +36,16 @@ void read_documents(RequestFields& fields, std::string_view name, std::vector<st
     const ordered_json& document = (*value)[i];
     const auto text = document.is_object() ? document.find("text") : document.end();
     if (document.is_string()) {
-      documents.push_back(document.get<std::string>());
-    } else if (document.is_object() && document.size() == 1 && text != document.end() && text->is_string()) {
-      documents.push_back(text->get<std::string>());
+      request.documents.push_back(document.get<std::string>());
+    } else if (text != document.end() && text->is_string()) {
+      request.documents.push_back(text->get<std::string>());
+      if (document.size() == 1) continue;
+      request.document_keys.resize(value->size());
+      ordered_json keys = document;
+      keys.erase("text");
+      request.document_keys[i] = dump(keys);
     } else {
-      return fields.reject(fmt::format("{}[{}]", name, i), "must be a text or {\"text\": a text}");
+      return fields.reject(fmt::format("{}[{}]", name, i), "must be a text or {\"text\": a text, ...}");
     }
   }
 }
@@ -82,7 +88,8 @@ class RerankTask final : public EmbedTask {
                              dump(score.relevance));
       if (request_.return_documents) {
         const std::string& document = request_.documents[score.document];
-        results += request_.tei ? R"(,"text":)" + document : R"(,"document":{"text":)" + document + "}";
+        results +=
+            request_.tei ? R"(,"text":)" + document : R"(,"document":{"text":)" + document + keys_of(score.document);
       }
       results += '}';
     }
@@ -94,6 +101,12 @@ class RerankTask final : public EmbedTask {
   }
 
  private:
+  /// The end of a document that has a text: what else it has.
+  std::string keys_of(size_t document) const {
+    const bool has_keys = document < request_.document_keys.size() && !request_.document_keys[document].empty();
+    return has_keys ? "," + request_.document_keys[document].substr(1) : "}";
+  }
+
   struct Score {
     double relevance = 0;
     size_t document = 0;
@@ -132,7 +145,7 @@ Result<RerankRequest> parse_rerank(RequestContext& context, const ordered_json& 
   request.query = fields.string("query", "");
   if (request.query.empty()) fields.reject("query", "must be a text");
   request.tei = fields.get("documents") == nullptr && fields.get("texts") != nullptr;
-  read_documents(fields, request.tei ? "texts" : "documents", request.documents);
+  read_documents(fields, request.tei ? "texts" : "documents", request);
   request.top_n = static_cast<size_t>(fields.integer("top_n", 0, 1, std::numeric_limits<int32_t>::max()));
   request.return_documents = fields.boolean("return_documents", false);
   const bool return_text = fields.boolean("return_text", false);

@@ -17,7 +17,8 @@ struct RerankRequest {
   std::string model;
   std::string query;
   std::vector<std::string> documents;
-  size_t top_n = 0;  ///< 0: all
+  std::vector<std::string> document_keys;  ///< what a document has besides its text, as a JSON object; empty: nothing
+  size_t top_n = 0;                        ///< 0: all
   bool return_documents = false;
   bool truncate = false;
   size_t document_tokens_max = 0;  ///< more of a document is cut; 0: all

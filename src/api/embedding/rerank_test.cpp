@@ -34,6 +34,17 @@ TEST(RerankRequest, DocumentsAreTextsOfBothShapes) {
   EXPECT_TRUE(request->return_documents && request->truncate);
 }
 
+// Search results have ids and sources beside their text.
+TEST(RerankRequest, OtherKeysOfADocumentAreKept) {
+  RequestContext context;
+  const auto request = parse_rerank(
+      context,
+      parse_object(R"({"query": "q", "documents": ["a", {"id": 7, "text": "b", "at": [1]}, {"text": "c"}]})").value());
+  ASSERT_TRUE(request.has_value()) << request.error().text();
+  EXPECT_EQ(request->documents, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(request->document_keys, (std::vector<std::string>{"", R"({"id":7,"at":[1]})", ""}));
+}
+
 TEST(RerankRequest, TeiHasTexts) {
   RequestContext context;
   const auto request = parse_rerank(
@@ -59,7 +70,7 @@ TEST(RerankRequest, WhatIsWrongIsNamed) {
   expect_rerank_refused(R"({"query": "q", "texts": ["a", 3]})", "texts[1]", "text");
   expect_rerank_refused(R"({"query": "q", "documents": ["a"], "max_tokens_per_doc": 0})", "max_tokens_per_doc",
                         "from 1");
-  expect_rerank_refused(R"({"query": "q", "documents": [{"text": "a", "title": "b"}]})", "documents[0]", "text");
+  expect_rerank_refused(R"({"query": "q", "documents": [{"title": "b"}]})", "documents[0]", "text");
   expect_rerank_refused(R"({"query": "q", "documents": [{"text": 3}]})", "documents[0]", "text");
   expect_rerank_refused(R"({"query": "q", "documents": ["a"], "top_n": 0})", "top_n", "from 1");
   expect_rerank_refused(R"({"query": "q", "documents": ["a"], "rank_fields": []})", "rank_fields", "not a known field");

@@ -244,15 +244,17 @@ void KeptStreams::remove(const Key& key) {
 }
 
 ordered_json KeptStreams::list(const std::string& tenant, std::span<const std::string> ids) const {
-  ordered_json found = ordered_json::array();
+  std::map<std::string_view, const Stream*> found;  // each once, however often it was asked for
   for (const std::string& id : ids) {
     for (auto at = streams_.lower_bound({tenant, id}); at != streams_.end(); ++at) {
       const auto& [owner, name] = at->first;
       if (owner != tenant || !name.starts_with(id)) break;
-      if (name.size() == id.size() || name.substr(id.size()).starts_with("::")) found.push_back(at->second->json(name));
+      if (name.size() == id.size() || name.substr(id.size()).starts_with("::")) found.emplace(name, at->second.get());
     }
   }
-  return found;
+  ordered_json list = ordered_json::array();
+  for (const auto& [name, stream] : found) list.push_back(stream->json(std::string(name)));
+  return list;
 }
 
 void KeptStreams::clear() {

@@ -1,5 +1,6 @@
 // The endpoints of streams that go on when their client has gone (http/kept_streams.h).
 #include <charconv>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace cairn::api::llama_cpp {
 namespace {
 
 using nlohmann::ordered_json;
+
+/// Conversations of a request, which are looked up on the server's thread.
+constexpr size_t kLookupIdsMax = 1'024;
 
 Result<KeptStreams::Key> key_of(const net::HttpRequest& request) {
   std::string id = request.query_value("conv_id").value_or("");
@@ -31,10 +35,13 @@ Result<std::vector<std::string>> parse_ids(RequestContext&, const ordered_json& 
   const auto list = body.find("conversation_ids");
   if (list == body.end() || !list->is_array())
     return fail_at("conversation_ids", Code::kInvalidArgument, "must be an array of ids");
-  std::vector<std::string> ids;
-  for (const ordered_json& id : *list)
-    if (id.is_string() && id != "") ids.push_back(id.get<std::string>());
-  return ids;
+  std::set<std::string> ids;
+  for (const ordered_json& id : *list) {
+    if (id.is_string() && id != "") ids.insert(id.get<std::string>());
+    if (ids.size() > kLookupIdsMax)
+      return fail_at("conversation_ids", Code::kTooLarge, "has more than {} ids: ask for fewer at once", kLookupIdsMax);
+  }
+  return std::vector<std::string>(ids.begin(), ids.end());
 }
 
 }  // namespace

@@ -84,6 +84,12 @@ Result<bool> unload(Exchange& exchange, const ModelRequest& request, const std::
   const loader::ModelScope& scope = exchange.context.scope();
   const auto status = models.find_exactly(model, scope);
   if (!status || status->served->pinned) return false;
+  if (!principal_of(exchange.request).may_manage()) {
+    constexpr int kForbidden = 403;
+    exchange.response->send(kForbidden, "application/json",
+                            error_body(kForbidden, "this key may not unload models", exchange.errors));
+    return true;
+  }
   CAIRN_TRY_VOID(models.unload(model, scope));
   ordered_json value = {{"model", request.model.empty() ? model : request.model}, {"created_at", rfc3339_now()}};
   value.update(empty);

@@ -14,7 +14,7 @@
 
 namespace cairn::api {
 
-inline constexpr size_t kStopsMax = 16;  ///< strings in `stop`
+inline constexpr size_t kStopsMax = 256;  ///< strings in `stop`
 inline constexpr size_t kCacheSaltBytesMax = 256;
 inline constexpr int64_t kTargetMsMax = 3'600'000;  ///< of metadata.target_ttft_ms and target_tbt_ms: an hour
 inline constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();  ///< of a field that counts tokens

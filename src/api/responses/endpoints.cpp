@@ -68,7 +68,10 @@ Result<void> handle_create(Exchange& exchange) {
   CAIRN_TRY(ResponsesRequest request, read_body(exchange, parse_responses, stored_items(exchange)));
   log_left_out(exchange.context, "/v1/responses", request.left_out);
   const bool logprobs = request.chat.generate.sampling.logprobs;
-  if (service.stores_on_disk() && principal_of(exchange.request).no_disk()) request.store = false;
+  if (service.stores_on_disk() && principal_of(exchange.request).no_disk()) {
+    request.store = false;
+    request.echo["store"] = false;
+  }
   request.chat.stored = request.store;
   CAIRN_TRY(const JsonMeasure measure, measure_json(exchange.request.body));
   request.chat.kept_bytes = 2 * static_cast<int64_t>(measure.bytes);  // what is echoed, and the input to be stored
