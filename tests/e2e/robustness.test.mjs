@@ -38,7 +38,7 @@ test('bodies that are not what they should be', async () => {
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], max_tokens: 1.5 }, 400, /max_tokens must be an integer/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], max_tokens: 0 }, 400, /max_tokens must be 1 or more/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], n: 1e9 }, 400, /n must be from 1 to 128/);
-  await refused(chat, { messages: [{ role: 'user', content: 'x' }], stop: Array(99).fill('a') }, 400, /stop/);
+  await refused(chat, { messages: [{ role: 'user', content: 'x' }], stop: Array(300).fill('a') }, 400, /stop/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], stream: 'yes' }, 400, /stream must be true or false/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], logit_bias: 5 }, 400, /logit_bias/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], logit_bias: { 999999: 1 } }, 400, /999999/);

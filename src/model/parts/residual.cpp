@@ -56,6 +56,7 @@ void Residual::load(std::span<const float> saved, int32_t rows) {
 
 void Residual::save(std::span<float> saved, int32_t rows) {
   if (hyper_) return hyper_->save(saved, rows);
+  CAIRN_CHECK(std::ssize(saved) == rows * embedding_);
   backend_.read(stream(rows), static_cast<int64_t>(saved.size_bytes()), saved.data());
 }
 

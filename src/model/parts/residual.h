@@ -89,8 +89,6 @@ class Residual {
   float* finish(const Norm& norm, const StreamWeights& streams, int32_t rows);
   /// The stream, normalised.
   void norm_stream(const Norm& norm, int32_t rows, float* out);
-  /// Rows [rows, embedding] in the array of those that go on to the head become the stream.
-  float* use_last() { return hidden_ = activations_.last; }
 
   /// Null where there is one stream.
   HyperConnections* hyper_connections() { return hyper_ ? &*hyper_ : nullptr; }
