@@ -10,8 +10,12 @@ namespace cairn::engine {
 namespace {
 
 StepLimits limits_of(const model::Runner& runner, const EngineOptions& options) {
-  return {runner.batch_tokens_max(), runner.logits_max(), options.prefill_chunk_max,
-          static_cast<double>(std::chrono::nanoseconds(options.step).count())};
+  const auto ns_of = [](std::chrono::nanoseconds time) { return static_cast<double>(time.count()); };
+  return {.batch_tokens_max = runner.batch_tokens_max(),
+          .logits_max = runner.logits_max(),
+          .prefill_chunk_max = options.prefill_chunk_max,
+          .step_ns = ns_of(options.step.value_or(kStepDefault)),
+          .gap_ns = options.step ? 0 : ns_of(kGapDefault)};
 }
 
 bool is_loading(const Sequences& running) {

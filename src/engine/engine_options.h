@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct SpeculationOptions {
   int32_t ngram_max = 4;   ///< longest run of tokens that prompt lookup searches for
 };
 
+inline constexpr std::chrono::milliseconds kStepDefault{30};
+inline constexpr std::chrono::milliseconds kGapDefault{200};
+
 struct EngineOptions {
   std::string model{};              ///< name of the model, for whoever is told of the engine
   std::vector<int32_t> kv_pages{};  ///< pages of every KV group
@@ -28,8 +32,10 @@ struct EngineOptions {
   /// Maximum sequences in the batch; never more than the runner's batch_tokens_max and logits_max.
   int32_t sequences_max = 64;
   int32_t tenant_requests_max = 0;  ///< maximum waiting and running requests of one tenant (see Tenants); 0: no limit
-  std::chrono::milliseconds step{30};  ///< time that prompts may add to a step while streams decode
-  int32_t prefill_chunk_max = 264;     ///< maximum prompt rows of one step, however fast they are
+  /// Time that prompts may add to a step while streams decode. None: kStepDefault, and more while the time between two
+  /// tokens of a stream stays under kGapDefault (see step_beside_prompts_ns).
+  std::optional<std::chrono::milliseconds> step{};
+  int32_t prefill_chunk_max = 264;  ///< maximum prompt rows of one step, however fast they are
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< bytes of host memory for pages that are evicted from the pool; 0: none
   std::shared_ptr<cache::disk::DiskTier> kv_disk{};  ///< where pages outlive the process; null: nowhere

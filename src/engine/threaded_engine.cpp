@@ -96,7 +96,7 @@ Result<void> check_options(const EngineOptions& options, const model::Runner& ru
   const std::pair<const char*, int64_t> values[] = {{"queue_max", options.queue_max},
                                                     {"sequences_max", options.sequences_max},
                                                     {"prefill_chunk_max", options.prefill_chunk_max},
-                                                    {"step_ms", options.step.count()}};
+                                                    {"step_ms", options.step.value_or(kStepDefault).count()}};
   for (const auto& [name, value] : values) {
     if (value < 1) return fail_at(name, Code::kInvalidArgument, "{} is {}; it must be at least 1", name, value);
   }

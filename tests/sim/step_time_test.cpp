@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "sim/lab.h"
@@ -55,6 +56,7 @@ class SimStepTime : public SimTest {
     options.engine.kv_pages = {1'000};
     options.engine.sequences_max = 12;
     options.engine.prefill_chunk_max = 256;
+    options.engine.step = std::chrono::milliseconds(30);
     options.engine.prefix_cache = false;
     Simulation simulation(tokenizer(), options);
     for (int i = 0; i < 4; ++i) submit(simulation, 20 + 100 * i, 250, random(), std::chrono::hours(1));
@@ -182,6 +184,92 @@ TEST_F(SimStepTime, ALatePromptThatIsLongAddsAtMostStepMs) {
                           .turns_between = 20};
     const Result late = run(slow_machine(seed), seed, prompts);
     EXPECT_LE(late.worst, 1);
+  }
+}
+
+/// What a prompt and the streams beside it notice of each other.
+struct Beside {
+  double slowdown = 0;  // time to the prompt's first token / the same without streams
+  double gap_ms = 0;    // the longest step while the prompt is read
+  double alone_ms = 0;  // the longest step of the streams without it
+};
+
+/// A prompt of 2,000 tokens beside `streams` streams.
+Beside prompt_beside(const tokenizer::Tokenizer& tokenizer, const StepCost& cost, int32_t streams,
+                     std::optional<std::chrono::milliseconds> step) {
+  constexpr auto kFar = std::chrono::hours(1);
+  SimulationOptions options;
+  options.model = {.layout = {kernels::KvType::kF32, {full_group()}},
+                   .context_tokens = 4'096,
+                   .batch_tokens_max = 264,
+                   .logits_max = 32,
+                   .cost = cost,
+                   .seed = 7};
+  options.engine.kv_pages = {1'500};
+  options.engine.sequences_max = 20;
+  options.engine.step = step;
+  options.engine.prefix_cache = false;
+  Simulation simulation(tokenizer, options);
+  const auto submit = [&](int32_t tokens, int32_t answer, uint64_t seed) {
+    Planned one;
+    one.request = request_of(random_prompt(tokens, seed), answer);
+    one.request.ignore_eos = true;
+    one.request.target_ttft = kFar;
+    EXPECT_TRUE(simulation.submit(std::move(one)));
+    return simulation.visitors().size() - 1;
+  };
+  const auto read = [&](uint64_t seed, double* longest) {
+    const size_t at = submit(2'000, 1, seed);
+    const auto begin = simulation.clock().now();
+    while (simulation.visitors()[at].ended_iteration < 0 && simulation.problem().empty()) {
+      simulation.iterate();
+      if (longest != nullptr) *longest = std::max(*longest, simulation.last_step().ns / 1e6);
+    }
+    return std::chrono::duration<double>(simulation.clock().now() - begin).count();
+  };
+  read(1, nullptr);  // the cost model learns
+  const double alone = read(2, nullptr);
+  for (int32_t i = 0; i < streams; ++i) submit(40, 1'200, 10 + static_cast<uint64_t>(i));
+  Beside result;
+  const auto reading = [](const auto& sequence) { return !sequence->decoding(); };
+  do {
+    simulation.iterate();
+  } while (std::ranges::any_of(simulation.core().running(), reading) && simulation.problem().empty());
+  for (int i = 0; i < 40; ++i) {
+    simulation.iterate();
+    if (i >= 20) result.alone_ms = std::max(result.alone_ms, simulation.last_step().ns / 1e6);
+  }
+  result.slowdown = read(3, &result.gap_ms) / alone;
+  EXPECT_EQ(simulation.problem(), "");
+  return result;
+}
+
+/// Machines and models: the time of a step of one row and, for each further one, of a row.
+struct Machine {
+  const char* name;
+  StepCost cost;
+};
+const Machine kMachines[] = {
+    {"1B, two cores", {.flat_ns = 24e6, .flat_rows = 2, .row_ns = 1.9e6, .attended_ns = 300}},
+    {"1.5B, two cores", {.flat_ns = 46e6, .flat_rows = 2, .row_ns = 3.6e6, .attended_ns = 400}},
+    {"8B, eight cores", {.flat_ns = 95e6, .flat_rows = 8, .row_ns = 4e6, .attended_ns = 300}},
+    {"30B, two cores", {.flat_ns = 400e6, .flat_rows = 3, .row_ns = 60e6, .attended_ns = 3'000}},
+    {"8B, a GPU", {.flat_ns = 8e6, .flat_rows = 64, .row_ns = 0.05e6, .attended_ns = 2}},
+};
+
+// docs/engine.md has this table.
+TEST_F(SimStepTime, APromptBesideStreamsIsNeitherStarvedNorDoesItFreezeThem) {
+  for (const auto& [name, cost] : kMachines) {
+    for (const int32_t streams : {1, 2, 4, 8, 16}) {
+      SCOPED_TRACE(testing::Message() << name << ", " << streams << " streams");
+      const Beside fixed = prompt_beside(tokenizer(), cost, streams, engine::kStepDefault);
+      const Beside balanced = prompt_beside(tokenizer(), cost, streams, std::nullopt);
+      fmt::print("{}, {:>2} streams, alone {:>3.0f} ms: fixed {:.2f} x, {:>3.0f} ms; balanced {:.2f} x, {:>3.0f} ms\n",
+                 name, streams, balanced.alone_ms, fixed.slowdown, fixed.gap_ms, balanced.slowdown, balanced.gap_ms);
+      const double limit_ms = std::max(200.0, 1.15 * engine::kGapGrowthMax * balanced.alone_ms);
+      EXPECT_LE(balanced.gap_ms, limit_ms);
+      EXPECT_LE(balanced.slowdown, balanced.alone_ms > 75 ? 2 : engine::kPromptSlowdownMax);
+    }
   }
 }
 

@@ -108,7 +108,7 @@ void Generator::make_options() {
   engine.queue_max = one_in(4) ? pick(1, 6) : 64;
   engine.sequences_max = tight_ ? pick(4, 24) : log_pick(1, 24);
   engine.tenant_requests_max = one_in(4) ? pick(1, 6) : 0;
-  engine.step = milliseconds(log_pick(1, 100));
+  if (one_in(2)) engine.step = milliseconds(log_pick(1, 100));
   engine.prefill_chunk_max = pick(1, 96);
   engine.prefix_cache = !one_in(4);
   if (one_in(2)) engine.speculation = {pick(1, 6), pick(2, 5)};

@@ -39,11 +39,16 @@ void ModelFlags::add_limits_to(CLI::App& command) {
       ->check(CLI::Range(1, 128))
       ->capture_default_str();
   command
-      .add_option_function<int32_t>(
-          "--step-ms", [&options](int32_t step_ms) { options.engine.step = std::chrono::milliseconds(step_ms); },
-          "What reading prompts may add to the time between two tokens of a running stream")
-      ->check(CLI::Range(1, 10'000))
-      ->default_str(std::to_string(options.engine.step.count()));
+      .add_option_function<std::string>(
+          "--step-ms",
+          [&options](const std::string& step_ms) {
+            options.engine.step.reset();
+            if (step_ms != "auto") options.engine.step = std::chrono::milliseconds(std::stoi(step_ms));
+          },
+          "What reading prompts may add to the time between two tokens of a running stream; auto: as much as lets a "
+          "prompt take at most 1.6 times as long as alone while that time stays under 200 ms")
+      ->check(CLI::Range(1, 10'000) | CLI::IsMember({"auto"}))
+      ->default_str("auto");
   command
       .add_option("--tenant-requests-max", options.engine.tenant_requests_max,
                   "Requests that one API key may have waiting and running; 0: no limit")

@@ -122,7 +122,7 @@ void CostModel::observe(int32_t rows, int64_t attended, double ns) {
   // A surprise that the model's own uncertainty explains is not attributed to the load.
   load_ *= std::pow(believed, gain * noise / (noise + expected.variance));
   load_ = std::clamp(load_, 1 / kLoadMax, kLoadMax);
-  learn(phi, expected, noise, believed * load / load_ * expected.ns - expected.ns);
+  learn(phi, expected, noise, believed * load / load_ * expected.ns - expected.ns, believed == ratio);
   make_plausible();
   fill_unknown();
 }
@@ -140,12 +140,16 @@ void CostModel::start(int32_t rows, double ns) {
   covariance_[kAttended][kAttended] = attended * attended;
 }
 
-void CostModel::learn(const Vector& features, const Expected& expected, double noise, double innovation) {
+void CostModel::learn(const Vector& features, const Expected& expected, double noise, double innovation,
+                      bool believed) {
   const double total = expected.variance + noise;
   for (int i = 0; i < kStates; ++i) {
     state_[i] = std::max(state_[i] + expected.spread[i] / total * innovation, 0.0);
     const double learned = expected.spread[i] * expected.spread[i] / total;
     if (i < kPoints && learned > kKnown * covariance_[i][i]) known_[i] = true;
+    // A time that is believed in part moves the values and leaves them as uncertain as they were: the next such step
+    // would otherwise be attributed to the load.
+    if (!believed) continue;
     for (int j = 0; j < kStates; ++j) covariance_[i][j] -= expected.spread[i] * expected.spread[j] / total;
   }
   for (int i = 0; i < kStates; ++i) {

@@ -53,7 +53,7 @@ class CostModel {
     Vector spread{};              // covariance of the state with the prediction
   };
   Expected expect(const Vector& features) const;
-  void learn(const Vector& features, const Expected& expected, double noise, double innovation);
+  void learn(const Vector& features, const Expected& expected, double noise, double innovation, bool believed);
   void make_plausible();
   void fill_unknown();
 

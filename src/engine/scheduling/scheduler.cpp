@@ -20,6 +20,24 @@ struct Place {
 
 }  // namespace
 
+double step_beside_prompts_ns(const StepLimits& limits, const CostModel& cost, int32_t rows, int64_t attended) {
+  const double decode_ns = cost.step_ns(rows, attended);
+  const double least = decode_ns + limits.step_ns;
+  if (limits.gap_ns <= 0) return least;
+  // The fewest rows that take alone, in chunks of the usual size, at least the wanted share of the step with them. What
+  // they attend to lengthens both alike, so that it is left out.
+  const double row_ns = cost.row_ns();
+  int32_t low = 0;
+  int32_t high = limits.prefill_chunk_max;
+  while (low < high) {
+    const int32_t middle = low + (high - low) / 2;
+    const bool enough = kPlannedShare * kPromptSlowdownMax * middle * row_ns >= cost.step_ns(rows + middle, attended);
+    enough ? high = middle : low = middle + 1;
+  }
+  const double most = std::max(kPlannedShare * limits.gap_ns, kGapGrowthMax * decode_ns);
+  return std::max(least, std::min(most, cost.step_ns(rows + low, attended)));
+}
+
 Scheduler::Scheduler(StepLimits limits) : limits_(limits) {
   const auto demands = static_cast<size_t>(std::min(limits.batch_tokens_max, limits.logits_max));
   seen_.reserve(demands);
@@ -96,8 +114,9 @@ void Scheduler::add_drafts(std::span<const ScheduleInput> demands, int32_t promp
 Scheduler::Budget Scheduler::budget_of(std::span<const ScheduleInput> demands, const CostModel& cost, const Step& step,
                                        std::span<const ScheduledTokens> decodes) const {
   if (decodes.empty()) return {kIdleStepFactor * limits_.step_ns, kIdleStepFactor * limits_.step_ns};
-  const double decode_ns = cost.step_ns(step.rows, step.attended);
-  Budget budget{decode_ns + limits_.step_ns, decode_ns + kLateStepFactor * limits_.step_ns};
+  Budget budget{.step_ns = step_beside_prompts_ns(limits_, cost, step.rows, step.attended)};
+  const double late_ns = cost.step_ns(step.rows, step.attended) + kLateStepFactor * limits_.step_ns;
+  budget.late_step_ns = std::max(budget.step_ns, late_ns);
   for (const ScheduledTokens& share : decodes) {
     const int64_t tbt_ns = demands[static_cast<size_t>(share.demand)].tbt_ns;
     if (tbt_ns <= 0) continue;

@@ -43,7 +43,10 @@ struct StepLimits {
   int32_t batch_tokens_max = 0;   ///< maximum rows of a step
   int32_t logits_max = 0;         ///< maximum rows of a step that have logits
   int32_t prefill_chunk_max = 0;  ///< maximum prompt rows of a step
-  double step_ns = 0;             ///< time that prompts may add to a step in which streams decode
+  double step_ns = 0;             ///< time that prompts may always add to a step in which streams decode
+  /// Time between two tokens of a stream up to which prompts add more than that, so that they take at most
+  /// kPromptSlowdownMax times as long as alone; 0: they never add more.
+  double gap_ns = 0;
 };
 
 struct ScheduledTokens {
@@ -57,6 +60,12 @@ inline constexpr int32_t kIdleStepFactor = 64;
 /// Factor by which the rows of such a step may grow (see kRowGrowth): the first prompt after loading runs in steps of
 /// the usual size once one of few rows has shown how fast the machine is.
 inline constexpr int32_t kIdleRowGrowth = 32;
+/// Largest factor by which a prompt may take longer beside streams than alone, while their steps stay under gap_ns.
+inline constexpr double kPromptSlowdownMax = 1.6;
+/// Share of gap_ns and of that factor that a step is planned for, as predictions are off by some ten percent.
+inline constexpr double kPlannedShare = 0.9;
+/// Where streams alone take so long that gap_ns leaves little for prompts, a step may take this many times as long.
+inline constexpr double kGapGrowthMax = 2;
 /// Factor on step_ns when short prompts would be late, as there are then more clients than the machine can serve in
 /// time: first tokens would otherwise wait for ever smaller batches. It is never applied to long prompts.
 inline constexpr double kLateStepFactor = 8;
@@ -65,6 +74,10 @@ inline constexpr int32_t kLateRowsMax = 512;
 inline constexpr int32_t kPromptRowsMin = 2;
 /// One in this many of the shares that the prompts of a class get goes to the earliest deadline alone.
 inline constexpr int64_t kDeadlineTurns = 4;
+
+/// Nanoseconds that a step may take in which `rows` rows of streams, which attend to `attended` positions, decode and
+/// prompts wait.
+double step_beside_prompts_ns(const StepLimits& limits, const CostModel& cost, int32_t rows, int64_t attended);
 
 /// Allocates only in `plan`. Thread: the engine's.
 class Scheduler {

@@ -40,7 +40,8 @@ int64_t predicted_short_prefill_ns(const Sequences& running, const CostModel& co
     attended += sequence->memory().computed;
   }
   if (decoding == 0) return 0;
-  const double share = limits.step_ns / (limits.step_ns + cost.step_ns(decoding, attended));
+  const double step_ns = step_beside_prompts_ns(limits, cost, decoding, attended);
+  const double share = 1 - cost.step_ns(decoding, attended) / step_ns;
   return static_cast<int64_t>(static_cast<double>(rows) * cost.row_ns() / share);
 }
 
