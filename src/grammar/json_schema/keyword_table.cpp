@@ -6,7 +6,7 @@ namespace {
 
 constexpr KeywordNote kKeywordTable[] = {
     {"type", "all", "exactly"},
-    {"enum", "all", "exactly; at most 10,000 values, written as they are listed"},
+    {"enum", "all", "exactly; at most 100,000 values, written as they are listed"},
     {"const", "6 and later", "exactly"},
     {"minimum, maximum, exclusiveMinimum, exclusiveMaximum", "all",
      "exactly; numbers have at most 40 digits before and behind the point, and no exponent beside a bound but 0"},

@@ -91,6 +91,9 @@ inline constexpr uint64_t kFirstBytesWorkMax = 1'000'000;
 /// Nodes of a pool; more is an error of whoever builds (GrammarBuilder::finish says so).
 inline constexpr size_t kRegexNodesMax = 1'000'000;
 
+/// Bytes of the texts of one RegexPool::texts().
+inline constexpr uint64_t kTextBytesMax = uint64_t{64} << 20;
+
 /// How deeply repetitions, choices, conditions and complements may be nested in each other.
 inline constexpr uint32_t kRegexDepthMax = 2'000;
 
@@ -134,6 +137,8 @@ class RegexPool {
 
   RegexId bytes(const ByteSet& set);
   RegexId literal(std::string_view text);
+  /// Any of the texts, which take about a byte for each of theirs, and no nodes before a text goes through them.
+  RegexId texts(std::vector<std::string_view> texts);
   RegexId sequence(std::span<const RegexId> parts);
   RegexId any_of(std::span<const RegexId> choices);
   RegexId all_of(std::span<const RegexId> conditions);

@@ -74,6 +74,8 @@ uint32_t RegexPool::Nodes::derive_new(uint32_t node, uint8_t byte) {
       const auto step = std::ranges::find(state.next, byte, &std::pair<uint8_t, uint32_t>::first);
       return step == state.next.end() ? kNothing : this->state(self.first, step->second);
     }
+    case RegexKind::kTexts:
+      return texts(self.first, trees[self.first]->step(self.second, byte));
     case RegexKind::kRepeat: {
       // Right for a nullable inner expression, too: it is counted only where it takes a byte.
       const uint32_t rest =
@@ -108,6 +110,9 @@ void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& 
       return;
     case RegexKind::kAutomaton:
       found.insert(found.end(), automata[self.first].sets.begin(), automata[self.first].sets.end());
+      return;
+    case RegexKind::kTexts:
+      trees[self.first]->each_byte(self.second, [&](uint8_t value) { found.push_back(at(byte(value)).first); });
       return;
     default:
       return;
