@@ -20,6 +20,7 @@ std::vector<uint32_t> raw(std::span<const RegexId> ids) {
 }
 
 uint32_t multiply_counts(uint32_t a, uint32_t b) {
+  if (a == 0 || b == 0) return 0;
   return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} * b, kNoBound));
 }
 
@@ -91,6 +92,7 @@ void RegexPool::Nodes::describe(RegexNode& node, std::span<const uint32_t> list)
       node.has_counts = at(node.first).has_counts || at(node.second).has_counts;
       node.text_bytes = add_counts(at(node.first).text_bytes, at(node.second).text_bytes);
       node.least_bytes = add_counts(at(node.first).least_bytes, at(node.second).least_bytes);
+      node.most_bytes = add_counts(at(node.first).most_bytes, at(node.second).most_bytes);
       break;
     case RegexKind::kComplement:
       node.has_counts = at(node.first).has_counts;
@@ -99,26 +101,38 @@ void RegexPool::Nodes::describe(RegexNode& node, std::span<const uint32_t> list)
       node.has_counts = at(node.first).has_counts || node.second > 1 || node.most != kNoBound;
       node.text_bytes = multiply_counts(at(node.first).text_bytes, node.second);
       node.least_bytes = multiply_counts(at(node.first).least_bytes, node.second);
+      node.most_bytes = multiply_counts(at(node.first).most_bytes, node.most);
+      break;
+    case RegexKind::kAutomaton:
+      node.text_bytes = automata[node.first].automaton->states[node.second].shortest;
+      node.least_bytes = node.text_bytes;
       break;
     case RegexKind::kTexts:
       node.text_bytes = trees[node.first]->shortest(node.second);
       node.least_bytes = node.text_bytes;
       break;
     case RegexKind::kBytes:
-      node.text_bytes = 1;
-      node.least_bytes = 1;
+      node.text_bytes = node.least_bytes = node.most_bytes = 1;
+      break;
+    case RegexKind::kEpsilon:
+      node.most_bytes = 0;
       break;
     default:
       node.has_counts = std::ranges::any_of(list, [&](uint32_t child) { return at(child).has_counts; });
   }
   if (node.kind == RegexKind::kAnyOf) {
     node.least_bytes = kNoBound;
+    node.most_bytes = 0;
     for (uint32_t child : list) {
+      node.most_bytes = std::max(node.most_bytes, at(child).most_bytes);
       node.text_bytes = std::min(node.text_bytes, at(child).text_bytes);
       node.least_bytes = std::min(node.least_bytes, at(child).least_bytes);
     }
   } else if (node.kind == RegexKind::kAllOf) {
-    for (uint32_t child : list) node.least_bytes = std::max(node.least_bytes, at(child).least_bytes);
+    for (uint32_t child : list) {
+      node.least_bytes = std::max(node.least_bytes, at(child).least_bytes);
+      node.most_bytes = std::min(node.most_bytes, at(child).most_bytes);
+    }
   }
   if (node.nullable) node.text_bytes = node.least_bytes = 0;
 }
@@ -310,7 +324,11 @@ uint32_t RegexPool::Nodes::all_of(std::vector<uint32_t> parts) {
     return std::ranges::all_of(parts, [&](uint32_t part) { return at(part).nullable; }) ? kEmpty : kNothing;
   }
   RegexNode node{.kind = RegexKind::kAllOf, .nullable = true, .has_conditions = true};
+  uint32_t least = 0, most = kNoBound;
   for (uint32_t part : parts) {
+    least = std::max(least, at(part).least_bytes);
+    most = std::min(most, at(part).most_bytes);
+    if (least > most) return kNothing;
     if (at(part).kind == RegexKind::kComplement && std::ranges::binary_search(parts, at(part).first)) return kNothing;
     node.nullable = node.nullable && at(part).nullable;
     node.depth = std::max(node.depth, at(part).depth + 1);
@@ -350,12 +368,10 @@ uint32_t RegexPool::Nodes::repeat(uint32_t inner, uint32_t min, uint32_t max) {
 }
 
 uint32_t RegexPool::Nodes::state(uint32_t automaton, uint32_t state) {
-  return intern({.kind = RegexKind::kAutomaton,
-                 .nullable = automata[automaton].automaton->states[state].accepts,
-                 .has_conditions = true,
-                 .first = automaton,
-                 .second = state},
-                {});
+  const Automaton::State& at = automata[automaton].automaton->states[state];
+  if (at.shortest == kNoBound) return kNothing;
+  return intern(
+      {.kind = RegexKind::kAutomaton, .nullable = at.accepts, .depth = 1, .first = automaton, .second = state}, {});
 }
 
 uint32_t RegexPool::Nodes::texts(uint32_t tree, uint32_t place) {
@@ -440,22 +456,43 @@ RegexId RegexPool::any_of(std::span<const RegexId> choices) { return RegexId{nod
 RegexId RegexPool::all_of(std::span<const RegexId> conditions) { return RegexId{nodes_->all_of(raw(conditions))}; }
 RegexId RegexPool::complement(RegexId inner) { return RegexId{nodes_->complement(raw(inner))}; }
 
-RegexId RegexPool::automaton(Automaton automaton, uint32_t state) {
-  ByteSet named;
-  for (const Automaton::State& one : automaton.states) {
-    for (const auto& [byte, next] : one.next) named.add(byte);
+// Backwards from the states that accept.
+void RegexPool::Automaton::find_shortest() {
+  std::vector<uint32_t> before(states.size() + 1);  // first index in `from` of the steps that lead to each state
+  for (const Step& step : steps) ++before[step.state + 1];
+  for (size_t i = 1; i < before.size(); ++i) before[i] += before[i - 1];
+  std::vector<uint32_t> from(steps.size()), filled(before.begin(), before.end() - 1), open;
+  for (uint32_t state = 0; state < states.size(); ++state) {
+    for (const Step& step : steps_of(state)) from[filled[step.state]++] = state;
+    states[state].shortest = states[state].accepts ? 0 : kNoBound;
+    if (states[state].accepts) open.push_back(state);
   }
+  for (size_t i = 0; i < open.size(); ++i) {
+    for (uint32_t step = before[open[i]]; step < before[open[i] + 1]; ++step) {
+      uint32_t& shortest = states[from[step]].shortest;
+      if (shortest != kNoBound) continue;
+      shortest = states[open[i]].shortest + 1;
+      open.push_back(from[step]);
+    }
+  }
+}
+
+RegexId RegexPool::automaton(Automaton automaton, uint32_t state) {
+  automaton.find_shortest();
+  ByteSet named;
   Nodes::SharedAutomaton& shared = nodes_->automata.emplace_back();
   for (const Automaton::State& one : automaton.states) {
-    shared.hash = mix(shared.hash, uint64_t{one.next.size()} << 1 | static_cast<uint64_t>(one.accepts));
-    for (const auto& [byte, next] : one.next) shared.hash = mix(shared.hash, uint64_t{next} << 8 | byte);
+    shared.hash = mix(shared.hash, uint64_t{one.count} << 1 | static_cast<uint64_t>(one.accepts));
+  }
+  for (const Automaton::Step& step : automaton.steps) {
+    named.add(static_cast<uint8_t>(step.byte));
+    shared.hash = mix(shared.hash, uint64_t{step.state} << 8 | step.byte);
   }
   shared.automaton = std::make_shared<const Automaton>(std::move(automaton));
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    if (!named.contains(static_cast<uint8_t>(byte))) continue;
+  named.each([&](uint8_t byte) {
     shared.sets.push_back(static_cast<uint32_t>(nodes_->sets.size()));
-    nodes_->sets.push_back(ByteSet::range(static_cast<uint8_t>(byte), static_cast<uint8_t>(byte)));
-  }
+    nodes_->sets.push_back(ByteSet::range(byte, byte));
+  });
   return RegexId{nodes_->state(static_cast<uint32_t>(nodes_->automata.size() - 1), state)};
 }
 

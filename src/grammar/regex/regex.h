@@ -147,13 +147,33 @@ class RegexPool {
   /// `max` missing: no upper bound. Counts cost no nodes.
   RegexId repeat(RegexId inner, uint32_t min, std::optional<uint32_t> max);
 
-  /// A deterministic automaton: bytes that a state does not name lead nowhere.
+  /// A deterministic automaton of less than 2^24 states: bytes that a state does not name lead nowhere.
   struct Automaton {
-    struct State {
-      std::vector<std::pair<uint8_t, uint32_t>> next{};  ///< byte and state
-      bool accepts = false;
+    struct Step {
+      uint32_t state : 24 = 0;
+      uint32_t byte : 8 = 0;
     };
-    std::vector<State> states;
+    struct State {
+      uint32_t first = 0;  ///< of its steps
+      uint16_t count = 0;
+      bool accepts = false;
+      uint32_t shortest = 0;  ///< bytes of the shortest text that leads to a state that accepts; the pool finds it out
+    };
+    std::vector<State> states;  ///< in the order of their steps
+    std::vector<Step> steps;
+
+    void add_state(bool accepts) {
+      states.push_back({.first = static_cast<uint32_t>(steps.size()), .accepts = accepts});
+    }
+    /// Of the last state.
+    void add_step(uint8_t byte, uint32_t state) {
+      steps.push_back({.state = state, .byte = byte});
+      ++states.back().count;
+    }
+    std::span<const Step> steps_of(uint32_t state) const {
+      return std::span(steps).subspan(states[state].first, states[state].count);
+    }
+    void find_shortest();
   };
   /// Texts that lead from `state` to one that accepts.
   RegexId automaton(Automaton automaton, uint32_t state);

@@ -70,9 +70,9 @@ uint32_t RegexPool::Nodes::derive_new(uint32_t node, uint8_t byte) {
     case RegexKind::kComplement:
       return complement(derive(self.first, byte));
     case RegexKind::kAutomaton: {
-      const Automaton::State& state = automata[self.first].automaton->states[self.second];
-      const auto step = std::ranges::find(state.next, byte, &std::pair<uint8_t, uint32_t>::first);
-      return step == state.next.end() ? kNothing : this->state(self.first, step->second);
+      const std::span<const Automaton::Step> steps = automata[self.first].automaton->steps_of(self.second);
+      const auto step = std::ranges::find_if(steps, [&](const Automaton::Step& one) { return one.byte == byte; });
+      return step == steps.end() ? kNothing : state(self.first, step->state);
     }
     case RegexKind::kTexts:
       return texts(self.first, trees[self.first]->step(self.second, byte));

@@ -41,9 +41,10 @@ struct RegexNode {
   /// Bytes of one of its texts: of the shortest, or, with conditions, of one that a search has found. kNoBound: none is
   /// known.
   uint32_t text_bytes = 0xFFFF'FFFF;
-  uint32_t least_bytes = 0;  ///< no text has fewer
-  uint32_t state = 0;        ///< index of its State + 1; 0: not computed
-  uint8_t emptiness = 0;     ///< 0: unknown, 1: matches something, 2: matches nothing
+  uint32_t least_bytes = 0;           ///< no text has fewer
+  uint32_t most_bytes = 0xFFFF'FFFF;  ///< and none more; kNoBound: that is not known
+  uint32_t state = 0;                 ///< index of its State + 1; 0: not computed
+  uint8_t emptiness = 0;              ///< 0: unknown, 1: matches something, 2: matches nothing
 };
 
 inline constexpr uint32_t kNoBound = 0xFFFF'FFFF;
