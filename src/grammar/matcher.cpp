@@ -67,6 +67,18 @@ void Matcher::State::read_again() {
   }
 }
 
+bool Matcher::State::count_work(uint64_t work) {
+  if (work <= kLargeMaskWork) return true;
+  large_work += work;
+  if (large_work <= kAnswerWorkMax) return true;
+  failure = Error{Code::kTooLarge,
+                  fmt::format("the answer's grammar takes more than {} steps to tell what may follow, over the whole "
+                              "answer; give it fewer conditions on the same text, or lower counts",
+                              kAnswerWorkMax),
+                  {}};
+  return false;
+}
+
 void Matcher::State::fail_at_limit() {
   failure =
       Error{Code::kTooLarge,
@@ -84,6 +96,7 @@ bool Matcher::State::push(uint8_t byte) {
     fail_at_limit();
     return false;
   }
+  if (!count_work(automaton->work())) return false;
   if (next == kNoRow) return false;
   rows.push_back(next);
   taken.push_back(static_cast<char>(byte));

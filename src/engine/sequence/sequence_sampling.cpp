@@ -7,14 +7,18 @@ namespace cairn::engine {
 
 SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt,
                                    const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
-                                   sampling::SamplerScratch& scratch)
+                                   sampling::SamplerScratch& scratch, RuleWorkers& rules)
     : tokenizer_(tokenizer),
       sampler_(request.sampling, vocabulary, prompt, &scratch, &tokenizer),
       constraint_(std::move(request.constraint)),
+      rules_(rules),
       min_tokens_(request.min_tokens),
       ignore_eos_(request.ignore_eos),
       stop_tokens_(std::move(request.stop_tokens)) {
-  if (constraint_ != nullptr) constraint_->begin(rule_);
+  if (constraint_ != nullptr) {
+    constraint_->begin(rule_);
+    finish_rule();
+  }
   if (min_tokens_ == 0) return;
   for (int32_t token = 0; token < vocabulary; ++token)
     if (ends_answer(TokenId{token})) ends_.push_back(TokenId{token});
@@ -78,9 +82,34 @@ bool SequenceSampling::count(TokenId token) {
   return ends_answer(token);
 }
 
-const NextTokenRule& SequenceSampling::proceed(TokenId token, std::string_view text) {
-  if (constraint_ != nullptr) constraint_->token(token, text, rule_);
-  return rule_;
+SequenceSampling::~SequenceSampling() {
+  if (work_ != nullptr) work_->dropped = true;
+  work_.reset();
+  if (constraint_ != nullptr) rules_.release(std::move(constraint_));
+}
+
+void SequenceSampling::finish_rule() {
+  if (!rule_.unfinished) return;
+  work_ = std::make_shared<RuleWork>();
+  work_->constraint = constraint_;
+  work_->rule = std::exchange(rule_, {});
+  work_->was_slow = was_slow_;
+  rules_.submit(work_);
+  was_slow_ = !take_rule() || was_slow_;
+}
+
+bool SequenceSampling::take_rule() {
+  if (work_ == nullptr) return true;
+  if (!work_->done) return false;
+  rule_ = std::move(work_->rule);
+  work_.reset();
+  return true;
+}
+
+void SequenceSampling::proceed(TokenId token, std::string_view text) {
+  if (constraint_ == nullptr) return;
+  constraint_->token(token, text, rule_);
+  finish_rule();
 }
 
 Error SequenceSampling::failure(int32_t tokens) const {
