@@ -182,6 +182,58 @@ TEST_F(EngineConstraintTest, SpeculationAndOtherRequestsDoNotChangeAConstrainedA
   }
 }
 
+// Only token 30 and the end may come, then only the end.
+class EngineFormTest : public EngineConstraintTest {
+ protected:
+  GenerateRequest form_request() {
+    for (TokenId end{0}; index(end) < shared_tokenizer->size(); end = TokenId{index(end) + 1}) {
+      if (!shared_tokenizer->ends_generation(end)) continue;
+      allow(ends_, end);
+      allow(both_, end);
+    }
+    allow(both_, id(30));
+    NextTokenRule both, ends;
+    both.allowed = both_;
+    ends.allowed = ends_;
+    GenerateRequest request = request_of(prompt_of(9), 20, 1.5f, 3);
+    request.constraint = std::make_shared<Scripted>(std::vector<Scripted::Move>{{0, both}, {4, ends}});
+    return request;
+  }
+
+ private:
+  void allow(std::vector<uint64_t>& mask, TokenId token) {
+    mask.resize((static_cast<size_t>(runner_->vocabulary()) + 63) / 64);
+    mask[static_cast<size_t>(index(token)) / 64] |= uint64_t{1} << (index(token) % 64);
+  }
+  std::vector<uint64_t> both_, ends_;
+};
+
+TEST_F(EngineFormTest, AFormThatMayEndGoesOnWhileEndsAreIgnoredOrForbidden) {
+  for (const bool ignored : {true, false}) {
+    start();
+    GenerateRequest request = form_request();
+    request.ignore_eos = ignored;
+    if (!ignored) request.min_tokens = 10;
+    const Answer answer = ask(std::move(request));
+    EXPECT_EQ(answer.tokens, std::vector<TokenId>(4, id(30)));
+    EXPECT_EQ(answer.finish.reason, FinishReason::kStop) << "where only the end is left, it is the end";
+  }
+}
+
+TEST_F(EngineFormTest, AFormOfWhichEverythingIsBannedIsAnErrorOfTheRequest) {
+  start();
+  GenerateRequest request = request_of(prompt_of(9), 20);
+  std::vector<uint64_t> mask((static_cast<size_t>(runner_->vocabulary()) + 63) / 64);
+  mask[0] = uint64_t{1} << 30;
+  NextTokenRule rule;
+  rule.allowed = mask;
+  rule.banned = {id(30)};
+  request.constraint = std::make_shared<Scripted>(std::vector<Scripted::Move>{{0, rule}});
+  const Answer answer = ask(std::move(request));
+  EXPECT_EQ(answer.finish.reason, FinishReason::kError);
+  EXPECT_EQ(answer.finish.error.code, Code::kInvalidArgument);
+}
+
 /// Takes its time to say what may come next, on a thread beside the steps.
 class Slow final : public DecodingConstraint {
  public:

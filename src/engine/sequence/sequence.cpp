@@ -76,6 +76,11 @@ void Sequence::publish(Events&& events, UnnotifiedChannels& unnotified) {
 bool Sequence::add_token(sampling::Sampled&& sampled, Events& events) {
   CAIRN_DCHECK(memory_.computed == static_cast<int32_t>(tokens_.size()));
   if (sampled.token == kNoToken) {
+    if (sampling_.must_end()) {
+      events.finished = true;
+      events.finish = finish_with_rest(FinishReason::kStop);
+      return true;
+    }
     fail(sampling_.failure(memory_.computed), events);
     return true;
   }

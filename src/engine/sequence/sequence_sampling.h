@@ -52,13 +52,19 @@ class SequenceSampling {
   bool take_rule();
   /// What it says of the next token.
   const NextTokenRule& rule() const { return rule_; }
+  /// Where no token could be chosen: whether the answer is over, because its form leaves only an end that is forbidden
+  /// or ignored.
+  bool must_end();
   /// Why no token could be chosen behind so many.
-  Error failure(int32_t tokens) const;
+  Error failure(int32_t tokens);
 
  private:
   bool ends_answer(TokenId token) const;
+  bool ends_text(TokenId token) const;
   /// What must not be sampled next.
   std::span<const TokenId> banned();
+  /// What may come next under a mask, and is not banned.
+  bool leaves_any();
   bool is_forced() const { return forced_next_ < rule_.forced.size(); }
   TokenId take_forced();
   void finish_rule();
@@ -75,8 +81,9 @@ class SequenceSampling {
   int32_t min_tokens_;
   bool ignore_eos_;
   std::vector<TokenId> stop_tokens_;
-  std::vector<TokenId> ends_;    // tokens that end the answer, if min_tokens_ forbids them for a while
-  std::vector<TokenId> banned_;  // scratch
+  std::vector<TokenId> ends_;     // tokens that end the answer, if min_tokens_ forbids them for a while
+  std::vector<TokenId> ignored_;  // tokens that end texts, if they are ignored, which no form allows then
+  std::vector<TokenId> banned_;   // scratch
 };
 
 }  // namespace cairn::engine
