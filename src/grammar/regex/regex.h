@@ -218,8 +218,10 @@ class RegexPool {
   /// Work that first_bytes() takes the first time. Searches for texts of conditions are not counted.
   uint64_t first_work(RegexId node) { return look_ahead(node).first_work; }
   WorkCount new_count(WorkCount::Who who);
-  /// Approximate memory of what was found out of the nodes.
+  /// Approximate memory of the nodes and of what was found out of them.
   size_t memory_used() const;
+  /// Approximate memory of what copies share: trees of texts, and automata.
+  size_t shared_bytes() const;
   /// Whether no text matches. Nullopt: `fuel` derivatives, or eight times as many nodes, did not suffice to tell.
   std::optional<bool> matches_nothing(RegexId node, int32_t fuel);
   /// Whether at least `count` texts match. Nullopt: `fuel` derivatives did not suffice to tell.

@@ -321,6 +321,16 @@ size_t RegexPool::memory_used() const {
          nodes_->nodes.size() * (sizeof(RegexNode) + 3 * sizeof(uint32_t));
 }
 
+size_t RegexPool::shared_bytes() const {
+  size_t bytes = 0;
+  for (const auto& tree : nodes_->trees) bytes += tree->bytes();
+  for (const auto& shared : nodes_->automata) {
+    bytes += shared.automaton->states.size() * sizeof(Automaton::State) +
+             shared.automaton->steps.size() * sizeof(Automaton::Step);
+  }
+  return bytes;
+}
+
 std::optional<bool> RegexPool::matches_nothing(RegexId node, int32_t fuel) {
   nodes_->work_max = nodes_->work + uint64_t{8} * static_cast<uint64_t>(fuel);
   const std::optional<bool> result = nodes_->decide_empty(static_cast<uint32_t>(node), fuel);

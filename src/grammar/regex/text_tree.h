@@ -30,6 +30,9 @@ class TextTree {
     const Place& at = places_[place];
     for (uint32_t i = 0; i < at.count; ++i) visit(steps_[at.first + i].byte);
   }
+  size_t bytes() const {
+    return places_.size() * sizeof(Place) + steps_.size() * sizeof(Step) + rests_.size() + rest_ends_.size() * 4;
+  }
   /// Equal for equal trees.
   uint64_t hash() const { return hash_; }
 
