@@ -1,6 +1,7 @@
 #include "grammar/regex/regex.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "grammar/regex/regex_nodes.h"
 
@@ -74,15 +75,18 @@ bool RegexPool::Nodes::equal(const RegexNode& a, std::span<const uint32_t> list,
 
 void RegexPool::Nodes::grow_table() {
   std::vector<uint32_t> larger(table.size() * 2);
-  for (uint32_t entry : table) {
-    if (entry == 0) continue;
-    const RegexNode& node = nodes[entry - 1];
-    const bool listed = node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf;
-    size_t slot = hash(node, listed ? list(entry - 1) : std::span<const uint32_t>()) & (larger.size() - 1);
-    while (larger[slot] != 0) slot = (slot + 1) & (larger.size() - 1);
-    larger[slot] = entry;
-  }
+  fill_table(larger);
   table = std::move(larger);
+}
+
+void RegexPool::Nodes::fill_table(std::vector<uint32_t>& larger) const {
+  for (uint32_t id = 0; id < nodes.size(); ++id) {
+    const RegexNode& node = nodes[id];
+    const bool listed = node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf;
+    size_t slot = hash(node, listed ? list(id) : std::span<const uint32_t>()) & (larger.size() - 1);
+    while (larger[slot] != 0) slot = (slot + 1) & (larger.size() - 1);
+    larger[slot] = id + 1;
+  }
 }
 
 // What follows from its children.
@@ -414,6 +418,66 @@ void RegexPool::forget() {
   pool.partitions = std::deque<ByteClasses>();
   pool.derived = std::vector<Nodes::Derived>();
   pool.visits = std::vector<uint32_t>();
+}
+
+// Ascending: those of which a node is made come before it.
+std::vector<uint32_t> RegexPool::Nodes::needed_by(std::span<const RegexId> roots) const {
+  std::vector<bool> needed(nodes.size());
+  std::vector<uint32_t> open{kNothing, kEmpty, everything};
+  for (const RegexId root : roots) open.push_back(raw(root));
+  std::ranges::copy_if(single_bytes, std::back_inserter(open), [](uint32_t node) { return node != 0; });
+  while (!open.empty()) {
+    const uint32_t current = open.back();
+    open.pop_back();
+    if (needed[current]) continue;
+    needed[current] = true;
+    const RegexNode& node = at(current);
+    const bool listed = node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf;
+    const bool sequence = node.kind == RegexKind::kSequence;
+    if (listed) open.insert(open.end(), list(current).begin(), list(current).end());
+    if (sequence || node.kind == RegexKind::kComplement || node.kind == RegexKind::kRepeat) open.push_back(node.first);
+    if (sequence) open.push_back(node.second);
+  }
+  std::vector<uint32_t> result;
+  for (uint32_t id = 0; id < nodes.size(); ++id) {
+    if (needed[id]) result.push_back(id);
+  }
+  return result;
+}
+
+std::vector<RegexId> RegexPool::keep_only(std::span<const RegexId> roots) {
+  Nodes& pool = *nodes_;
+  forget();
+  const std::vector<uint32_t> kept = pool.needed_by(roots);
+  std::vector<RegexId> names(pool.nodes.size(), kNoMatch);
+  std::vector<RegexNode> nodes;
+  std::vector<uint32_t> children;
+  nodes.reserve(kept.size());
+  const auto name_of = [&](uint32_t node) { return raw(names[node]); };
+  for (const uint32_t old : kept) {
+    RegexNode node = pool.at(old);
+    if (node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf) {
+      const auto first = static_cast<uint32_t>(children.size());
+      for (const uint32_t child : pool.list(old)) children.push_back(name_of(child));
+      node.first = first;
+    } else if (node.kind == RegexKind::kComplement || node.kind == RegexKind::kRepeat) {
+      node.first = name_of(node.first);
+    } else if (node.kind == RegexKind::kSequence) {
+      node.first = name_of(node.first);
+      node.second = name_of(node.second);
+    }
+    names[old] = RegexId{static_cast<uint32_t>(nodes.size())};
+    nodes.push_back(node);
+  }
+  pool.nodes = std::move(nodes);
+  pool.children = std::move(children);
+  pool.everything = name_of(pool.everything);
+  for (uint32_t& node : pool.single_bytes) node = name_of(node);
+  pool.fingerprints = {};
+  pool.table.assign(std::bit_ceil(2 * pool.nodes.size() + 64), 0);
+  pool.table.shrink_to_fit();
+  pool.fill_table(pool.table);
+  return names;
 }
 
 size_t RegexPool::size() const { return nodes_->nodes.size(); }

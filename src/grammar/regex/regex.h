@@ -185,6 +185,9 @@ class RegexPool {
   RegexPool copy() const;
   /// Gives back the memory of what was found out of the nodes. States are not valid after that.
   void forget();
+  /// Drops the nodes that none of these needs, and what was found out. Returns what each node is called from now on;
+  /// kNoMatch for those that are gone.
+  std::vector<RegexId> keep_only(std::span<const RegexId> roots);
   RegexFingerprint fingerprint(RegexId node);
   /// An expression that matches the same texts of up to `bytes` bytes, of whose longer texts the same beginnings of up
   /// to `bytes` bytes go on: counts above that are no bounds. An expression with conditions is left as it is.

@@ -115,6 +115,8 @@ struct RegexPool::Nodes {
   uint32_t state(uint32_t automaton, uint32_t state);
   uint32_t texts(uint32_t tree, uint32_t place);
 
+  void fill_table(std::vector<uint32_t>& larger) const;
+  std::vector<uint32_t> needed_by(std::span<const RegexId> roots) const;
   RegexFingerprint fingerprint(uint32_t node);
   uint32_t without_large_counts(uint32_t node, uint32_t bytes);
   /// Does what RegexPool::without_far_bounds does; `known` holds what was made of inner nodes.
