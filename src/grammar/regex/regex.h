@@ -165,7 +165,7 @@ class RegexPool {
     void add_state(bool accepts) {
       states.push_back({.first = static_cast<uint32_t>(steps.size()), .accepts = accepts});
     }
-    /// Of the last state.
+    /// The step is the last state's.
     void add_step(uint8_t byte, uint32_t state) {
       steps.push_back({.state = state, .byte = byte});
       ++states.back().count;
