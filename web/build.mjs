@@ -14,28 +14,33 @@ const kCompressedBytesMax = 300 * 1024;
 fs.rmSync(out, { recursive: true, force: true });
 fs.mkdirSync(out, { recursive: true });
 
-const result = await build({
+const common = {
   absWorkingDir: root,
-  entryPoints: ['src/main.tsx'],
   outdir: path.join(out, 'assets'),
   entryNames: '[name]-[hash]',
   chunkNames: '[name]-[hash]',
   assetNames: '[name]-[hash]',
   bundle: true,
-  splitting: true,
   format: 'esm',
   minify: true,
   charset: 'utf8',
   legalComments: 'none',
   target: ['chrome110', 'firefox115', 'safari16.4'],
-  jsx: 'automatic',
-  jsxImportSource: 'preact',
-  define: { 'process.env.NODE_ENV': '"production"' },
   metafile: true,
   logLevel: 'warning',
+};
+const namesOf = ({ metafile }) => Object.keys(metafile.outputs).map((file) => path.basename(file));
+const worker = await build({ ...common, entryPoints: ['src/highlight_worker.ts'] });
+const result = await build({
+  ...common,
+  entryPoints: ['src/main.tsx'],
+  splitting: true,
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  define: { 'process.env.NODE_ENV': '"production"', HIGHLIGHT_WORKER: JSON.stringify(`./${namesOf(worker)[0]}`) },
 });
 
-const outputs = Object.keys(result.metafile.outputs).map((file) => path.basename(file));
+const outputs = namesOf(result);
 const script = outputs.find((file) => /^main-.*\.js$/.test(file));
 const style = outputs.find((file) => /^main-.*\.css$/.test(file));
 
@@ -55,7 +60,7 @@ fs.writeFileSync(path.join(out, 'index.html'), page);
 
 // The licences of what the page is made of.
 const packages = new Set();
-for (const input of Object.keys(result.metafile.inputs)) {
+for (const input of [worker, result].flatMap(({ metafile }) => Object.keys(metafile.inputs))) {
   const found = input.match(/node_modules\/((?:@[^/]+\/)?[^/]+)\//);
   if (found) packages.add(found[1]);
 }

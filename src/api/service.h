@@ -33,8 +33,9 @@
 
 namespace cairn::api {
 
-/// Threads that take requests, one of which is for small ones alone; and how many of these may wait for one of them.
-inline constexpr int kWorkerThreads = 2;
+/// Threads that take requests, one of which is for small ones alone, so that two large ones are read at once; and how
+/// many of these may wait for one of them.
+inline constexpr int kWorkerThreads = 3;
 inline constexpr size_t kWaitingRequestsMax = 1'024;
 /// Once so many bytes of requests and answers have been given back, the allocator gives free memory to the system.
 inline constexpr int64_t kTrimBytes = 16 << 20;

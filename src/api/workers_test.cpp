@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "api/service.h"
+
 namespace cairn::api {
 namespace {
 
@@ -32,6 +34,19 @@ TEST(Workers, SmallJobsRunWhileLargeOnesTakeAllThatTheyMay) {
   large_ends.count_down();
   workers.stop();
   EXPECT_EQ(large_max, 1);
+}
+
+TEST(Workers, ALargeJobDoesNotWaitForAnother) {
+  Workers workers(kWorkerThreads, 100);
+  std::latch other_ran(1), ran(1);
+  ASSERT_TRUE(workers.submit(
+      [&] {
+        other_ran.wait();
+        ran.count_down();
+      },
+      40 * kSmallJobBytes));
+  ASSERT_TRUE(workers.submit([&] { other_ran.count_down(); }, 2 * kSmallJobBytes));
+  ran.wait();
 }
 
 TEST(Workers, AMuchSmallerJobOvertakesAndOneOfTheSameSizeDoesNot) {

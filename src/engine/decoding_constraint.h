@@ -31,10 +31,13 @@ struct NextTokenRule {
   std::optional<FinishReason> end;
   /// The answer fails here.
   std::optional<Error> error{};
+  /// The rest says nothing yet: DecodingConstraint::finish() must be called.
+  bool unfinished = false;
 };
 
-/// The constraint of one request. It sees the answer only, so its decisions depend on nothing else. Called on the
-/// engine's thread; must be quick. Ids are tokens of the model's vocabulary.
+/// The constraint of one request. It sees the answer only, so its decisions depend on nothing else. Ids are tokens of
+/// the model's vocabulary. begin() and token() are called on the engine's thread and must be quick; they leave what may
+/// take long to finish().
 class DecodingConstraint {
  public:
   virtual ~DecodingConstraint() = default;
@@ -43,6 +46,9 @@ class DecodingConstraint {
   /// Called after each token of the answer, forced ones too, with the text that became certain with it. `next.forced`
   /// is empty unless tokens are still to come; the rest of `next` is as the last call left it.
   virtual void token(TokenId token, std::string_view text, NextTokenRule& next) = 0;
+  /// Called once, and before any other call, where the last one has set `next.unfinished`: does what is left of it, and
+  /// takes the flag back. On any thread, of which one at a time calls a constraint.
+  virtual void finish(NextTokenRule& next) { next.unfinished = false; }
 };
 
 }  // namespace cairn::engine

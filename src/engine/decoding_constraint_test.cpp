@@ -2,6 +2,10 @@
 // without.
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "base/testing/test_data.h"
 #include "engine/decoding_constraint.h"
 #include "engine/testing/engine_fixture.h"
@@ -176,6 +180,125 @@ TEST_F(EngineConstraintTest, SpeculationAndOtherRequestsDoNotChangeAConstrainedA
       EXPECT_EQ(answer.tokens, alone.tokens);
     }
   }
+}
+
+// Only token 30 and the end may come, then only the end.
+class EngineFormTest : public EngineConstraintTest {
+ protected:
+  GenerateRequest form_request() {
+    for (TokenId end{0}; index(end) < shared_tokenizer->size(); end = TokenId{index(end) + 1}) {
+      if (!shared_tokenizer->ends_generation(end)) continue;
+      allow(ends_, end);
+      allow(both_, end);
+    }
+    allow(both_, id(30));
+    NextTokenRule both, ends;
+    both.allowed = both_;
+    ends.allowed = ends_;
+    GenerateRequest request = request_of(prompt_of(9), 20, 1.5f, 3);
+    request.constraint = std::make_shared<Scripted>(std::vector<Scripted::Move>{{0, both}, {4, ends}});
+    return request;
+  }
+
+ private:
+  void allow(std::vector<uint64_t>& mask, TokenId token) {
+    mask.resize((static_cast<size_t>(runner_->vocabulary()) + 63) / 64);
+    mask[static_cast<size_t>(index(token)) / 64] |= uint64_t{1} << (index(token) % 64);
+  }
+  std::vector<uint64_t> both_, ends_;
+};
+
+TEST_F(EngineFormTest, AFormThatMayEndGoesOnWhileEndsAreIgnoredOrForbidden) {
+  for (const bool ignored : {true, false}) {
+    start();
+    GenerateRequest request = form_request();
+    request.ignore_eos = ignored;
+    if (!ignored) request.min_tokens = 10;
+    const Answer answer = ask(std::move(request));
+    EXPECT_EQ(answer.tokens, std::vector<TokenId>(4, id(30)));
+    EXPECT_EQ(answer.finish.reason, FinishReason::kStop) << "where only the end is left, it is the end";
+  }
+}
+
+TEST_F(EngineFormTest, AFormOfWhichEverythingIsBannedIsAnErrorOfTheRequest) {
+  start();
+  GenerateRequest request = request_of(prompt_of(9), 20);
+  std::vector<uint64_t> mask((static_cast<size_t>(runner_->vocabulary()) + 63) / 64);
+  mask[0] = uint64_t{1} << 30;
+  NextTokenRule rule;
+  rule.allowed = mask;
+  rule.banned = {id(30)};
+  request.constraint = std::make_shared<Scripted>(std::vector<Scripted::Move>{{0, rule}});
+  const Answer answer = ask(std::move(request));
+  EXPECT_EQ(answer.finish.reason, FinishReason::kError);
+  EXPECT_EQ(answer.finish.error.code, Code::kInvalidArgument);
+}
+
+/// Takes its time to say what may come next, on a thread beside the steps.
+class Slow final : public DecodingConstraint {
+ public:
+  explicit Slow(std::shared_ptr<Scripted> script, std::chrono::milliseconds time)
+      : script_(std::move(script)), time_(time) {}
+  void begin(NextTokenRule& next) override {
+    script_->begin(next);
+    next.unfinished = true;
+  }
+  void token(TokenId token, std::string_view text, NextTokenRule& next) override {
+    EXPECT_FALSE(at_work_.load()) << "two threads use it at once";
+    script_->token(token, text, next);
+    next.unfinished = true;
+  }
+  void finish(NextTokenRule& next) override {
+    at_work_ = true;
+    std::this_thread::sleep_for(time_);
+    at_work_ = false;
+    next.unfinished = false;
+  }
+
+ private:
+  std::shared_ptr<Scripted> script_;
+  std::chrono::milliseconds time_;
+  std::atomic<bool> at_work_ = false;
+};
+
+TEST_F(EngineConstraintTest, AConstraintThatTakesLongChangesNoAnswerAndStopsNoOther) {
+  const auto script = [] {
+    return std::make_shared<Scripted>(
+        std::vector<Scripted::Move>{{2, {.forced = {id(7), id(8)}, .banned = {}, .end = {}}},
+                                    {9, {.forced = {}, .banned = {}, .end = FinishReason::kRepetition}}});
+  };
+  for (const int32_t drafts : {0, 4}) {
+    start({.kv_pages = {64, 64}, .sequences_max = 16, .prefill_chunk_max = 24, .speculation = {.tokens_max = drafts}});
+    const auto ask_with = [&](std::shared_ptr<DecodingConstraint> constraint) {
+      GenerateRequest request = request_of(prompt_of(9), 20, 0.8f, 5);
+      request.ignore_eos = true;
+      request.constraint = std::move(constraint);
+      return submit(std::move(request));
+    };
+    const Answer quick = collect(*ask_with(script()));
+    ASSERT_EQ(quick.tokens.size(), 9u);
+    auto slow_stream = ask_with(std::make_shared<Slow>(script(), std::chrono::milliseconds(30)));
+    auto brief_stream = ask_with(std::make_shared<Slow>(script(), std::chrono::milliseconds(0)));
+    EXPECT_EQ(collect(*ask_with(script())).tokens, quick.tokens);
+    EXPECT_EQ(collect(*brief_stream).tokens, quick.tokens);
+    const Answer slow = collect(*slow_stream);
+    EXPECT_EQ(slow.tokens, quick.tokens);
+    EXPECT_EQ(slow.text + slow.finish.text, quick.text + quick.finish.text);
+    EXPECT_EQ(slow.finish.reason, FinishReason::kRepetition);
+  }
+}
+
+TEST_F(EngineConstraintTest, AClientMayGoWhileItsConstraintIsAtWork) {
+  start();
+  for (int i = 0; i < 8; ++i) {
+    GenerateRequest request = request_of(prompt_of(9), 20);
+    request.constraint = std::make_shared<Slow>(std::make_shared<Scripted>(std::vector<Scripted::Move>{}),
+                                                std::chrono::milliseconds(20));
+    auto stream = submit(std::move(request));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 * i));
+    stream.reset();
+  }
+  EXPECT_EQ(ask(request_of(prompt_of(9), 5)).tokens.size(), 5u);
 }
 
 }  // namespace

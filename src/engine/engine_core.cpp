@@ -21,7 +21,8 @@ StepLimits limits_of(const model::Runner& runner, const EngineOptions& options) 
 bool is_loading(const Sequences& running) {
   return std::ranges::any_of(running, [](const auto& sequence) {
     return sequence != nullptr &&
-           (sequence->memory().disk.load != nullptr || sequence->caching().slot_action() != SlotAction::kNone);
+           (sequence->memory().disk.load != nullptr || sequence->caching().slot_action() != SlotAction::kNone ||
+            sequence->sampling().awaits_rule());
   });
 }
 
@@ -65,6 +66,8 @@ EngineCore::Iteration EngineCore::iterate() {
   bool batch_fails = false;  // whether a failure now fails the whole batch
   const Result<void> done = guarded([&]() -> Result<void> {
     const int64_t begin_ns = clock_.now().count();
+    admission_.rules().begin_step();
+    emitter_.settle(running_);
     kv_.take_loaded(running_, begin_ns);
     admission_.admit(begin_ns, running_);
     const int64_t drafting_ns = drafting_.propose(running_, cost_);

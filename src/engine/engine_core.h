@@ -2,6 +2,7 @@
 ///
 /// | stage    | owner                       | what it does                                                            |
 /// |----------|-----------------------------|-------------------------------------------------------------------------|
+/// | settle   | Emitter                     | takes rules of next tokens that were found out beside the steps         |
 /// | admit    | Admission                   | ends what is cancelled; admits waiting requests while memory lasts      |
 /// | draft    | Drafting                    | proposes tokens where that is likely to pay                             |
 /// | schedule | Scheduler, lay_out          | divides the step's rows; pages for each, by preemption if needed        |
@@ -54,7 +55,7 @@ class EngineCore {
   enum class Iteration {
     kIdle,     ///< no request is there
     kStalled,  ///< nothing can go on until a client takes its events
-    kLoading,  ///< nothing can go on until pages come from the disk
+    kLoading,  ///< nothing can go on until pages come from the disk, or rules from constraints
     kWorked,
   };
 

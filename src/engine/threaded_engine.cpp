@@ -17,7 +17,7 @@ namespace {
 
 /// How often to check clients that do not read their events while nothing else can go on.
 constexpr std::chrono::milliseconds kStallPoll{10};
-/// How often to look for pages from the disk while nothing else can go on.
+/// How often to look for pages from the disk, and for rules of constraints, while nothing else can go on.
 constexpr std::chrono::milliseconds kLoadPoll{1};
 
 class ThreadedEngine final : public Engine {

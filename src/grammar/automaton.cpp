@@ -149,6 +149,19 @@ const ByteSet& Automaton::next_bytes(RowId id) {
   return rows_[index(id)].next;
 }
 
+std::optional<RowId> Automaton::known_step(RowId id, uint8_t byte) const {
+  const Row& row = rows_[index(id)];
+  if (!row.looked_ahead) return std::nullopt;
+  if (row.too_large) return kTooLargeRow;
+  if (!row.next.contains(byte)) return kNoRow;
+  const uint32_t next = steps_[row.steps + row.classes[byte]].row;
+  return next == kUnknown ? std::nullopt : std::optional(RowId{next});
+}
+
+bool Automaton::has_mask(const WalkedVocabulary& vocabulary, RowId row) const {
+  return masks_ != nullptr && masks_->vocabulary == vocabulary.id() && masks_->has(row);
+}
+
 RowId Automaton::step(RowId id, uint8_t byte) {
   look_ahead(index(id));
   Row& row = rows_[index(id)];

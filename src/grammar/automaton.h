@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -28,8 +29,11 @@ inline constexpr uint32_t kRowDepthMax = 2'048;   ///< rules within each other t
 /// Items that may be looked at for a step from one row to the next.
 inline constexpr uint64_t kStepWorkMax = 500'000;
 inline constexpr uint64_t kItemWork = 3;  ///< the work of an item, in nodes of expressions
-/// Work that may be done for one byte of a text, or one mask: some 50 ms.
+/// Work that may be done for one byte of a text, or one mask: a second where it is of the slowest kind.
 inline constexpr uint64_t kMaskWorkMax = 8'000'000;
+/// Work of a byte or a mask from which on it counts against the answer, and what an answer may take of that in all.
+inline constexpr uint64_t kLargeMaskWork = 1'000'000;
+inline constexpr uint64_t kAnswerWorkMax = 40'000'000;
 
 struct MaskCache;
 class WalkedVocabulary;
@@ -62,6 +66,10 @@ class Automaton {
 
   RowId start() const { return RowId{0}; }
   RowId step(RowId row, uint8_t byte);
+  /// The row after the byte, if that was found out before.
+  std::optional<RowId> known_step(RowId row, uint8_t byte) const;
+  /// Whether it was found out which bytes may come next.
+  bool looked_at(RowId row) const { return rows_[index(row)].looked_ahead; }
   bool may_end(RowId row) const { return rows_[index(row)].may_end; }
   /// All bytes, if a limit is reached before they are known.
   const ByteSet& next_bytes(RowId row);
@@ -82,6 +90,8 @@ class Automaton {
   RowId row_of_terminals(RowId row, std::span<const size_t> which);
   /// What is kept of the masks of a vocabulary.
   MaskCache& masks_for(const WalkedVocabulary& vocabulary);
+  /// Whether a mask of the row is kept.
+  bool has_mask(const WalkedVocabulary& vocabulary, RowId row) const;
 
   /// The work of what was asked since begin_work(), in nodes of expressions: the same whether it was done before or
   /// not.

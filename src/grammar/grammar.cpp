@@ -359,7 +359,10 @@ Result<std::shared_ptr<const Grammar>> GrammarBuilder::finish(SymbolId start) {
   state.spread([&](const DraftSymbol& symbol) { return state.nullable(symbol); }, &DraftSymbol::nullable);
   std::shared_ptr<Grammar> grammar = state.number(raw(start));
   grammar->regexes = std::move(state.regexes);
-  grammar->regexes.forget();
+  std::vector<RegexId> needed;
+  for (const Symbol& symbol : grammar->symbols) needed.push_back(symbol.regex);
+  const std::vector<RegexId> names = grammar->regexes.keep_only(needed);
+  for (Symbol& symbol : grammar->symbols) symbol.regex = names[static_cast<size_t>(symbol.regex)];
   state.regexes = RegexPool();
   state = State();
   return grammar;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/grammar_tables.h"
 #include "grammar/json_schema/json_schema.h"
 #include "grammar/masks/token_mask.h"
 #include "grammar/readers/gbnf_reader.h"
@@ -176,10 +177,14 @@ Result<std::shared_ptr<const Grammar>> GrammarCache::get(const GrammarSource& so
   CAIRN_TRY(std::shared_ptr<const Grammar> grammar, compile(source));
   const std::lock_guard lock(mutex_);
   if (find() != entries_.end()) return grammar;  // another thread was faster
+  const size_t bytes = grammar->bytes();
   source_bytes_ += key.size();
-  entries_.push_front({std::move(key), grammar});
-  while (entries_.size() > kGrammarsMax || (source_bytes_ > kSourceBytesMax && entries_.size() > 1)) {
+  grammar_bytes_ += bytes;
+  entries_.push_front({std::move(key), grammar, bytes});
+  const auto too_large = [&] { return source_bytes_ > kSourceBytesMax || grammar_bytes_ > kGrammarBytesMax; };
+  while (entries_.size() > kGrammarsMax || (too_large() && entries_.size() > 1)) {
     source_bytes_ -= entries_.back().source.size();
+    grammar_bytes_ -= entries_.back().bytes;
     entries_.pop_back();
   }
   return grammar;

@@ -56,7 +56,8 @@ Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source);
 class GrammarCache {
  public:
   static constexpr size_t kGrammarsMax = 64;
-  static constexpr size_t kSourceBytesMax = size_t{8} << 20;  ///< of all sources together
+  static constexpr size_t kSourceBytesMax = size_t{8} << 20;    ///< of all sources together
+  static constexpr size_t kGrammarBytesMax = size_t{32} << 20;  ///< of all grammars together
 
   /// Errors: as compile().
   Result<std::shared_ptr<const Grammar>> get(const GrammarSource& source);
@@ -65,10 +66,12 @@ class GrammarCache {
   struct Entry {
     std::string source;
     std::shared_ptr<const Grammar> grammar;
+    size_t bytes = 0;  ///< of the grammar
   };
   std::mutex mutex_;
   std::list<Entry> entries_;  // most recently used first
   size_t source_bytes_ = 0;
+  size_t grammar_bytes_ = 0;
 };
 
 }  // namespace cairn::grammar

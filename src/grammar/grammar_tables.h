@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "grammar/grammar.h"
@@ -41,6 +43,24 @@ struct Position {
   Role role = Role::kAlternative;
 };
 
+/// Memory of the automata that all grammars of the process keep for their next matchers; those over it are dropped.
+inline constexpr size_t kIdleBytesMax = size_t{64} << 20;
+
+class IdleAutomaton {
+ public:
+  /// Nullopt: there are too many already.
+  static std::optional<IdleAutomaton> keep(std::unique_ptr<Automaton> automaton);
+  IdleAutomaton(IdleAutomaton&& other) noexcept;
+  IdleAutomaton& operator=(IdleAutomaton&&) = delete;
+  ~IdleAutomaton();
+  std::unique_ptr<Automaton> take();
+
+ private:
+  IdleAutomaton(std::unique_ptr<Automaton> automaton, size_t bytes);
+  std::unique_ptr<Automaton> automaton_;
+  size_t bytes_;
+};
+
 class Grammar {
  public:
   std::vector<Symbol> symbols;
@@ -52,10 +72,15 @@ class Grammar {
 
   // Automata that matchers gave back, with all that they found out. They serve the next matchers.
   mutable std::mutex mutex;
-  mutable std::vector<std::unique_ptr<Automaton>> idle;
+  mutable std::vector<IdleAutomaton> idle;
 
   Grammar();
   ~Grammar();
+  /// Approximate memory, without that of automata.
+  size_t bytes() const {
+    return symbols.size() * sizeof(Symbol) + starts.size() * sizeof(uint32_t) + positions.size() * sizeof(Position) +
+           regexes.memory_used() + regexes.shared_bytes();
+  }
 };
 
 }  // namespace cairn::grammar

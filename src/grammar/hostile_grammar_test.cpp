@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/json_schema/json_schema.h"
 #include "grammar/masks/token_mask.h"
 #include "grammar/matcher.h"
 #include "grammar/readers/gbnf_reader.h"
@@ -115,6 +117,84 @@ TEST(HostileGrammar, IsReadOrRefusedByName) {
     const double done = thread_seconds();
     EXPECT_LT(done - begin, kSecondsMax) << one.name << ", of which reading the grammar " << built - begin;
   }
+}
+
+// How texts come that have a long common beginning.
+using TextList = std::vector<std::string>;
+using MadeGrammar = Result<std::shared_ptr<const Grammar>>;
+
+MadeGrammar schema_grammar(const nlohmann::ordered_json& schema) {
+  auto made = compile_json_schema(schema, {});
+  if (!made.has_value()) return std::unexpected(made.error().error());
+  return *std::move(made);
+}
+
+std::string joined(const TextList& texts, std::string_view open, std::string_view close, std::string_view between) {
+  std::string result;
+  for (const std::string& text : texts) {
+    if (!result.empty()) result += between;
+    result.append(open).append(text).append(close);
+  }
+  return result;
+}
+
+struct WayToList {
+  const char* name;
+  size_t count;
+  MadeGrammar (*build)(const TextList& texts);
+  const char* quote = "";
+};
+
+std::vector<WayToList> ways_to_list() {
+  using Json = nlohmann::ordered_json;
+  static constexpr auto kConstants = [](const TextList& texts) {
+    Json branches = Json::array();
+    for (const std::string& text : texts) branches.push_back({{"const", text}});
+    return branches;
+  };
+  return {
+      {"enum", 10'000, [](const TextList& texts) { return schema_grammar({{"enum", texts}}); }, "\""},
+      {"enum of strings with a pattern", 10'000,
+       [](const TextList& texts) {
+         return schema_grammar({{"type", "string"}, {"enum", texts}, {"pattern", "^x*[0-9]*$"}});
+       },
+       "\""},
+      {"anyOf", 2'000, [](const TextList& texts) { return schema_grammar({{"anyOf", kConstants(texts)}}); }, "\""},
+      {"oneOf", 400, [](const TextList& texts) { return schema_grammar({{"oneOf", kConstants(texts)}}); }, "\""},
+      {"choice", 10'000, [](const TextList& texts) { return read_choice(texts); }},
+      {"GBNF", 4'000, [](const TextList& texts) { return read_gbnf("root ::= " + joined(texts, "\"", "\"", " | ")); }},
+      {"Lark", 4'000, [](const TextList& texts) { return read_lark("start: " + joined(texts, "\"", "\"", " | ")); }},
+      {"regex", 250, [](const TextList& texts) { return read_regex_grammar(joined(texts, "", "", "|")); }},
+  };
+}
+
+TEST(HostileGrammar, TextsWithALongCommonBeginningTakeLinearTime) {
+  const TokenMasks masks({"x", "xx", "\"", "0", "1", "9"}, {});
+  for (const WayToList& way : ways_to_list()) {
+    TextList texts;
+    for (size_t i = 0; i < way.count; ++i) texts.push_back(std::string(200, 'x') + std::to_string(i));
+    const double begin = thread_seconds();
+    const MadeGrammar grammar = way.build(texts);
+    ASSERT_TRUE(grammar.has_value()) << way.name << ": " << grammar.error().message;
+    Matcher matcher(*grammar);
+    const std::string text = way.quote + texts[17] + way.quote;
+    std::vector<uint64_t> mask(masks.words());
+    for (const char byte : text) {
+      masks.compute(matcher, mask);
+      ASSERT_TRUE(matcher.push(static_cast<uint8_t>(byte))) << way.name;
+    }
+    EXPECT_TRUE(matcher.may_end()) << way.name;
+    EXPECT_LT(thread_seconds() - begin, kSecondsMax / 2) << way.name;
+  }
+}
+
+TEST(HostileGrammar, ASchemaWithTooManyNodesIsNotSaidToFitNoValue) {
+  nlohmann::ordered_json properties;
+  for (int i = 0; i < 10'000; ++i)
+    properties[std::string(200, 'x') + std::to_string(i)] = nlohmann::ordered_json::object();
+  const MadeGrammar grammar = schema_grammar({{"type", "object"}, {"properties", properties}});
+  ASSERT_FALSE(grammar.has_value());
+  EXPECT_EQ(grammar.error().code, Code::kTooLarge);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "grammar/matcher.h"
 
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@ namespace {
 constexpr size_t kAutomatonBytes = size_t{16} << 20;      // after which the answer is read again, by a new one
 constexpr size_t kAutomatonBytesMax = size_t{512} << 20;  // that one answer may need
 constexpr size_t kIdleAutomata = 4;                       // that a grammar keeps
+std::atomic<size_t> idle_bytes = 0;                       // of all grammars
 constexpr size_t kReadAgainBytes = 32;  // of an answer for a byte more of it, as long as that keeps memory bounded
 
 }  // namespace
@@ -22,7 +24,7 @@ Matcher::State::State(std::shared_ptr<const Grammar> of) : grammar(std::move(of)
   {
     const std::lock_guard lock(grammar->mutex);
     if (!grammar->idle.empty()) {
-      automaton = std::move(grammar->idle.back());
+      automaton = grammar->idle.back().take();
       grammar->idle.pop_back();
     }
   }
@@ -34,8 +36,23 @@ Matcher::State::State(std::shared_ptr<const Grammar> of) : grammar(std::move(of)
 Matcher::State::~State() {
   if (automaton->bytes_used() > kAutomatonBytes || automaton->regexes().full()) return;
   const std::lock_guard lock(grammar->mutex);
-  if (grammar->idle.size() < kIdleAutomata) grammar->idle.push_back(std::move(automaton));
+  if (grammar->idle.size() >= kIdleAutomata) return;
+  if (auto idle = IdleAutomaton::keep(std::move(automaton))) grammar->idle.push_back(*std::move(idle));
 }
+
+std::optional<IdleAutomaton> IdleAutomaton::keep(std::unique_ptr<Automaton> automaton) {
+  const size_t bytes = automaton->bytes_used();
+  if (idle_bytes.fetch_add(bytes) + bytes <= kIdleBytesMax) return IdleAutomaton(std::move(automaton), bytes);
+  idle_bytes -= bytes;
+  return std::nullopt;
+}
+
+IdleAutomaton::IdleAutomaton(std::unique_ptr<Automaton> automaton, size_t bytes)
+    : automaton_(std::move(automaton)), bytes_(bytes) {}
+IdleAutomaton::IdleAutomaton(IdleAutomaton&& other) noexcept
+    : automaton_(std::move(other.automaton_)), bytes_(std::exchange(other.bytes_, 0)) {}
+IdleAutomaton::~IdleAutomaton() { idle_bytes -= bytes_; }
+std::unique_ptr<Automaton> IdleAutomaton::take() { return std::move(automaton_); }
 
 // Forgets what was found out beside the answer, when it is too much to keep.
 void Matcher::State::collect() {
@@ -67,6 +84,18 @@ void Matcher::State::read_again() {
   }
 }
 
+bool Matcher::State::count_work(uint64_t work) {
+  if (work <= kLargeMaskWork) return true;
+  large_work += work;
+  if (large_work <= kAnswerWorkMax) return true;
+  failure = Error{Code::kTooLarge,
+                  fmt::format("the answer's grammar takes more than {} steps to tell what may follow, over the whole "
+                              "answer; give it fewer conditions on the same text, or lower counts",
+                              kAnswerWorkMax),
+                  {}};
+  return false;
+}
+
 void Matcher::State::fail_at_limit() {
   failure =
       Error{Code::kTooLarge,
@@ -84,6 +113,7 @@ bool Matcher::State::push(uint8_t byte) {
     fail_at_limit();
     return false;
   }
+  if (!count_work(automaton->work())) return false;
   if (next == kNoRow) return false;
   rows.push_back(next);
   taken.push_back(static_cast<char>(byte));

@@ -42,6 +42,7 @@ class Matcher {
   struct State;
   /// For TokenMasks.
   State& state() { return *state_; }
+  const State& state() const { return *state_; }
 
  private:
   std::unique_ptr<State> state_;

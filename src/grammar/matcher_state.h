@@ -20,9 +20,15 @@ struct Matcher::State {
   std::unique_ptr<Automaton> successor;
   std::vector<RowId> successor_rows;
   std::optional<Error> failure;
+  uint64_t large_work = 0;  ///< of the bytes and masks that took over kLargeMaskWork
+
+  /// Counts the work of a byte or a mask; false: the answer has had too much.
+  bool count_work(uint64_t work);
 
   explicit State(std::shared_ptr<const Grammar> of);
   ~State();
+  /// Whether the next step begins or goes on to forget what is too much to keep.
+  bool is_full() const { return successor != nullptr || automaton->bytes_used() > budget; }
   void collect();
   void read_again();
   void fail_at_limit();

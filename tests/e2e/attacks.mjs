@@ -33,6 +33,12 @@ const keys = (count) => repeat(count, (i) => `"k${i}":1`).join();
 const chunked = head(completions, 'Transfer-Encoding: chunked');
 const times = (text, mib) => text.repeat(Math.ceil((mib << 20) / text.length));
 
+let number = 0;  // so that no form is asked for twice, and none is kept from before
+const form = (port, schema) => post(port, '/v1/chat/completions', JSON.stringify({ messages: [{ role: 'user', content: 'a' }], max_tokens: 60, response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } }));
+const grammar = (port, text) => post(port, completions, JSON.stringify({ prompt: 'a', max_tokens: 20, grammar: text }));
+const long = 'x'.repeat(200);
+const divisor = () => 99_991 - 2 * (++number % 4000);
+
 export const attacks = {
   'a trailer of a megabyte': (port) => send(port, [`${chunked}0\r\nX-T: `, 'y'.repeat(1 << 20), '\r\n\r\n']),
   '16 MiB of trailers': (port) => send(port, [`${chunked}0\r\n`, ...repeat(16, () => times('X-T: 1\r\n', 1)), '\r\n']),
@@ -56,6 +62,14 @@ export const attacks = {
   'a thousand types of tools that forge log lines': (port) => post(port, '/v1/responses', JSON.stringify({ input: 'a', max_output_tokens: 1, tools: repeat(1000, (i) => ({ type: `x${i}\n07:00:00.000 error forged \u001b[31m` })) })),
   '200 connections that say nothing': (port) => Promise.all(repeat(200, () => send(port, ['GET /health HTTP/1.1\r\n'], { wait: 2_000 }))),
   '100 streams that are left at once': (port) => Promise.all(repeat(100, (i) => post(port, completions, JSON.stringify({ prompt: `Once ${i}`, max_tokens: 500, ignore_eos: true, stream: true }), { wait: 50 + 10 * i }))),
+  'an enum of 10,000 long texts': (port) => form(port, { enum: repeat(10_000, (i) => `${long}${++number}-${i}`) }),
+  '2,000 objects with common beginnings': (port) => form(port, { anyOf: repeat(2_000, (i) => ({ type: 'object', properties: { name: { const: `${long}${++number}-${i}` } }, required: ['name'] })) }),
+  'a large multipleOf': (port) => form(port, { type: 'integer', multipleOf: divisor() }),
+  'two large divisors at once': (port) => form(port, { allOf: [{ type: 'integer', multipleOf: divisor() }, { multipleOf: divisor() }] }),
+  'counts of thousands and many conditions': (port) => form(port, { type: 'string', pattern: `(.*a.{${1_000 + (++number % 1000)}}){3}`, minLength: 3_000, maxLength: 9_000 }),
+  'a grammar of a megabyte': (port) => grammar(port, `root ::= ${repeat(4_600, (i) => `"${long}${++number}-${i}"`).join(' | ')}`),
+  'a grammar that is ambiguous': (port) => grammar(port, `root ::= root root root | "a" | "b" | " " | ${++number % 10} | ""`.replace(/\| (\d) \|/, '| "$1" |')),
+  'a lookup of one stream in a million': (port) => post(port, '/v1/streams/lookup', JSON.stringify({ conversation_ids: repeat(1_000_000, () => 'a') })),
   'deep and broken JSON': async (port) => {
     for (const body of ['['.repeat(1 << 20), `{"a":`.repeat(1 << 18), '{"prompt":"\\ud800","max_tokens":1}', '{"prompt":"a"}\0\0', '{"max_tokens":1e999}', `{"max_tokens":${'9'.repeat(1 << 20)}}`]) await post(port, completions, body);
   },

@@ -1,32 +1,11 @@
 // Markdown as HTML that can do nothing but be read.
 import { signal } from '@preact/signals';
 import DOMPurify from 'dompurify';
-import hljs from 'highlight.js/lib/core';
-import bash from 'highlight.js/lib/languages/bash';
-import c from 'highlight.js/lib/languages/c';
-import cpp from 'highlight.js/lib/languages/cpp';
-import css from 'highlight.js/lib/languages/css';
-import diff from 'highlight.js/lib/languages/diff';
-import go from 'highlight.js/lib/languages/go';
-import ini from 'highlight.js/lib/languages/ini';
-import java from 'highlight.js/lib/languages/java';
-import javascript from 'highlight.js/lib/languages/javascript';
-import json from 'highlight.js/lib/languages/json';
-import python from 'highlight.js/lib/languages/python';
-import rust from 'highlight.js/lib/languages/rust';
-import sql from 'highlight.js/lib/languages/sql';
-import typescript from 'highlight.js/lib/languages/typescript';
-import xml from 'highlight.js/lib/languages/xml';
-import yaml from 'highlight.js/lib/languages/yaml';
 import MarkdownIt from 'markdown-it';
 import { escapeHtml, showBidi } from './lib/format';
 import { addFormulas } from './lib/math';
 
-const kLanguages = { bash, c, cpp, css, diff, go, ini, java, javascript, json, python, rust, sql, typescript, xml, yaml };
-for (const [name, language] of Object.entries(kLanguages)) hljs.registerLanguage(name, language);
-
-/** Longer code is shown without colours, longer formulas as they are written. */
-const kColouredMax = 30_000;
+/** Longer formulas are shown as they are written. */
 const kFormulaMax = 2_000;
 
 type Formulas = { renderToString: (tex: string, options: object) => string };
@@ -60,18 +39,14 @@ function formula(tex: string, display: boolean): string {
   }
 }
 
-/** Code with colours as far as its language is known. */
-export function codeHtml(code: string, language: string): string {
-  const known = language !== '' && code.length <= kColouredMax && hljs.getLanguage(language);
-  return showBidi(known ? hljs.highlight(code, { language, ignoreIllegals: true }).value : escapeHtml(code));
-}
-
 const markdown = new MarkdownIt({ html: false, linkify: false, typographer: false });
 addFormulas(markdown);
 markdown.renderer.rules.formula = (tokens, at) => formula(tokens[at]!.content, tokens[at]!.block);
 const fence = (code: string, language: string) => `
 <div class="code"><div class="code-head"><span>${escapeHtml(language || 'text')}</span>
-<button type="button" class="copy">Copy</button></div><pre tabindex="0" dir="ltr"><code>${codeHtml(code, language)}</code></pre></div>`;
+<button type="button" class="copy">Copy</button></div><pre tabindex="0" dir="ltr"><code${
+  language === '' ? '' : ` data-language="${escapeHtml(language)}"`
+}>${showBidi(escapeHtml(code))}</code></pre></div>`;
 markdown.renderer.rules.fence = (tokens, at) =>
   fence(tokens[at]!.content, tokens[at]!.info.trim().split(/\s/)[0]!.slice(0, 30).toLowerCase());
 markdown.renderer.rules.code_block = (tokens, at) => fence(tokens[at]!.content, '');

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Answer } from '../src/lib/answer';
 import { kBlockMax, pieces, splitBlocks } from '../src/lib/blocks';
+import { Colours, kColouredLineMax, kColouredMax, mayColour, type Colourist } from '../src/lib/colours';
 import { exported, imported } from '../src/lib/exchange';
 import { bytes, duration, number, showBidi } from '../src/lib/format';
 import { formulaAt } from '../src/lib/math';
@@ -123,6 +124,36 @@ test('a line of a megabyte is cut in no time', () => {
   assert.equal(cut.join(''), line + '\u{1F600}'.repeat(10));
   // Of the processor, whatever else runs on it.
   assert.ok(process.cpuUsage(begin).user < 1e6);
+});
+
+test('code has colours only where they are bounded', () => {
+  assert.ok(mayColour('int a;\n'.repeat(100), 'c'));
+  assert.ok(!mayColour('int a;', ''));
+  assert.ok(!mayColour('a'.repeat(kColouredLineMax + 1), 'c'));
+  assert.ok(!mayColour('a\n'.repeat(kColouredMax), 'c'));
+});
+
+test('colours that take long are none, and those behind them come', async () => {
+  let made = 0;
+  let ended = 0;
+  const make = (): Colourist => {
+    ++made;
+    const self: Colourist = {
+      postMessage: ({ code }) => code !== 'slow' && setTimeout(() => self.onmessage?.({ data: `<b>${code}</b>` })),
+      terminate: () => ++ended,
+      onmessage: null,
+      onerror: null,
+    };
+    return self;
+  };
+  const colours = new Colours(make, 30);
+  const all = ['a', 'slow', 'b', 'a'].map((code) => colours.of(code, 'c'));
+  assert.deepEqual(await Promise.all(all), ['<b>a</b>', '', '<b>b</b>', '<b>a</b>']);
+  assert.deepEqual([made, ended], [2, 1]);
+  const none = new Colours(() => {
+    throw new Error('no workers');
+  });
+  assert.equal(await none.of('a', 'c'), '');
 });
 
 test('dollars are formulas only where no money is meant', () => {

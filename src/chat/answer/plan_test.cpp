@@ -217,6 +217,7 @@ TEST_F(PlanAnswerTest, ACompletionIsHeldToItsFormFromItsFirstToken) {
   ASSERT_NE(completion.constraint, nullptr);
   engine::NextTokenRule next;
   completion.constraint->begin(next);
+  if (next.unfinished) completion.constraint->finish(next);
   const auto letter = [&](std::string_view text) {
     return static_cast<size_t>(index(tokenizer_->encode(text, {}).value().back()));
   };

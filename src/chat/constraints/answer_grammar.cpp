@@ -110,6 +110,11 @@ void AnswerGrammar::token(TokenId token, engine::NextTokenRule& next) {
   if (!next.error) allow_next(token, text, next);
 }
 
+bool AnswerGrammar::takes_quickly(TokenId token) const {
+  if (complete_ || opens_thinking(token) || opens_call(token)) return true;
+  return matcher_.position() > 0 && rules_.vocabulary->masks.knows(matcher_, token);
+}
+
 void AnswerGrammar::text(std::string_view text, engine::NextTokenRule& next) {
   if (!takes_space(text) && matcher_.push(text) < text.size())
     next.error = matcher_.failure().value_or(unfit("text in one token with the end of its thinking"));

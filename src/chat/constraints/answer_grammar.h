@@ -71,6 +71,9 @@ class AnswerGrammar {
   void give_way(engine::NextTokenRule& next);
   /// Takes a token of the answer. `next.error` is set if it does not fit, or a limit on the work is reached.
   void token(TokenId token, engine::NextTokenRule& next);
+  /// Whether start(), or token() of the token, are only look-ups of what was found out before.
+  bool starts_quickly() const { return rules_.vocabulary->masks.knows(matcher_, kNoToken); }
+  bool takes_quickly(TokenId token) const;
   /// The same for text that came in one token with the end of the thinking.
   void text(std::string_view text, engine::NextTokenRule& next);
 
@@ -95,11 +98,26 @@ class AnswerGrammar {
 class CompletionConstraint final : public engine::DecodingConstraint {
  public:
   explicit CompletionConstraint(AnswerGrammarRules rules) : grammar_(std::move(rules)) {}
-  void begin(engine::NextTokenRule& next) override { grammar_.start(/*space=*/false, next); }
-  void token(TokenId token, std::string_view, engine::NextTokenRule& next) override { grammar_.token(token, next); }
+  void begin(engine::NextTokenRule& next) override {
+    next.unfinished = !grammar_.starts_quickly();
+    if (!next.unfinished) finish(next);
+  }
+  void token(TokenId token, std::string_view, engine::NextTokenRule& next) override {
+    last_ = token;
+    next.unfinished = !grammar_.takes_quickly(token);
+    if (!next.unfinished) finish(next);
+  }
+  void finish(engine::NextTokenRule& next) override {
+    next.unfinished = false;
+    if (grammar_.started())
+      grammar_.token(last_, next);
+    else
+      grammar_.start(/*space=*/false, next);
+  }
 
  private:
   AnswerGrammar grammar_;
+  TokenId last_ = kNoToken;
 };
 
 }  // namespace cairn::chat

@@ -1,6 +1,7 @@
 #include "chat/constraints/chat_constraint.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cairn::chat {
 namespace {
@@ -54,25 +55,43 @@ void ChatConstraint::follow_grammar(TokenId token, engine::NextTokenRule& next) 
 void ChatConstraint::begin(engine::NextTokenRule& next) {
   ban(kNoToken, next);
   next.greedy = parser_.in_syntax();
-  if (grammar_ && !parser_.in_reasoning()) grammar_->start(/*space=*/false, next);
-  if (calls_ && !(grammar_ && grammar_->holding())) calls_->begin(next);
-  if (rules_.reasoning_tokens_max == 0 && parser_.in_reasoning()) close_thinking(next);
+  const bool quick = (!grammar_ || parser_.in_reasoning() || grammar_->starts_quickly()) && !calls_;
+  if (quick) return finish(next);
+  next.unfinished = true;
+}
+
+// Whether what the last token means for the grammars is only looked up.
+bool ChatConstraint::is_quick() const {
+  const bool quick = !grammar_ || (grammar_->started() ? grammar_->takes_quickly(last_) : parser_.in_reasoning());
+  return quick && (!calls_ || (grammar_ && grammar_->holding()) || calls_->takes_quickly(last_));
 }
 
 void ChatConstraint::token(TokenId token, std::string_view text, engine::NextTokenRule& next) {
   last_ = token;
   ban(token, next);
-  const bool thought = parser_.in_reasoning();
-  reasoning_tokens_ += thought ? 1 : 0;
+  thought_ = parser_.in_reasoning();
+  reasoning_tokens_ += thought_ ? 1 : 0;
   parts_.clear();
   parser_.feed(text, parts_);
   next.greedy = parser_.in_syntax();
   const auto ends_call = [](const Part& part) { return part.kind == PartKind::kCallEnd; };
   if (rules_.one_call && (parser_.holds_calls() || std::ranges::any_of(parts_, ends_call)))
     next.end = engine::FinishReason::kStop;
-  if (grammar_) follow_grammar(token, next);
-  if (calls_ && !(grammar_ && grammar_->holding())) calls_->token(token, thought, parts_, next);
-  const int32_t circling = repetition_.push(token);
+  if (is_quick()) return finish(next);
+  next.unfinished = true;
+}
+
+void ChatConstraint::finish(engine::NextTokenRule& next) {
+  next.unfinished = false;
+  if (!std::exchange(begun_, true)) {
+    if (grammar_ && !parser_.in_reasoning()) grammar_->start(/*space=*/false, next);
+    if (calls_ && !(grammar_ && grammar_->holding())) calls_->begin(next);
+    if (rules_.reasoning_tokens_max == 0 && parser_.in_reasoning()) close_thinking(next);
+    return;
+  }
+  if (grammar_) follow_grammar(last_, next);
+  if (calls_ && !(grammar_ && grammar_->holding())) calls_->token(last_, thought_, parts_, next);
+  const int32_t circling = repetition_.push(last_);
   if (parser_.in_reasoning()) {
     const bool spent = rules_.reasoning_tokens_max >= 0 && reasoning_tokens_ >= rules_.reasoning_tokens_max;
     if (spent || circling >= kThinkingCycleTokens) close_thinking(next);

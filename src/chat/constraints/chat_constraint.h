@@ -36,16 +36,20 @@ class ChatConstraint final : public engine::DecodingConstraint {
   ChatConstraint(ChatConstraintRules rules, OutputParser parser, const tokenizer::Tokenizer& tokenizer, TokenId last);
   void begin(engine::NextTokenRule& next) override;
   void token(TokenId token, std::string_view text, engine::NextTokenRule& next) override;
+  void finish(engine::NextTokenRule& next) override;
 
  private:
   void close_thinking(engine::NextTokenRule& next);
   void ban(TokenId token, engine::NextTokenRule& next);
+  bool is_quick() const;
   void follow_grammar(TokenId token, engine::NextTokenRule& next);
 
   ChatConstraintRules rules_;
   OutputParser parser_;
   const tokenizer::Tokenizer& tokenizer_;
   TokenId last_;
+  bool begun_ = false;
+  bool thought_ = false;  // before the last token the model was thinking
   std::optional<AnswerGrammar> grammar_;
   std::optional<HeldCalls> calls_;
   std::vector<Part> parts_;  // scratch

@@ -40,6 +40,7 @@ class ChatConstraintTest : public testing::Test {
     std::vector<TokenId> said;
     engine::NextTokenRule next;
     constraint.begin(next);
+    if (next.unfinished) constraint.finish(next);
     size_t at = 0;
     end_ = std::nullopt;
     while (static_cast<int>(said.size()) < tokens_max && !next.end) {
@@ -53,6 +54,7 @@ class ChatConstraintTest : public testing::Test {
       }
       said.push_back(token);
       constraint.token(token, std::string(tokenizer_->piece(token, true)), next);
+      if (next.unfinished) constraint.finish(next);
     }
     end_ = next.end;
     return text_of(said);
@@ -116,12 +118,14 @@ TEST_F(ChatConstraintTest, OneCallInAnotherDressIsTheLastToo) {
   ChatConstraint constraint({.one_call = true}, OutputParser(kHermes, *tools, "", {tools, 1}), *tokenizer_, kNoToken);
   engine::NextTokenRule next;
   constraint.begin(next);
+  if (next.unfinished) constraint.finish(next);
   const std::string call = "{\"name\": \"f\", \"arguments\": {\"a\": 1}}";
   std::string said;
   for (const TokenId token : encode(call + "\n" + call)) {
     if (next.end) break;
     said += tokenizer_->piece(token, true);
     constraint.token(token, tokenizer_->piece(token, true), next);
+    if (next.unfinished) constraint.finish(next);
   }
   EXPECT_EQ(next.end, engine::FinishReason::kStop);
   EXPECT_EQ(said, call);
@@ -133,13 +137,16 @@ TEST_F(ChatConstraintTest, WhatIsBannedFollowsTheText) {
   ChatConstraint constraint({.ban = ban}, OutputParser(kHermes, ordered_json(nullptr), ""), *tokenizer_, kNoToken);
   engine::NextTokenRule next;
   constraint.begin(next);
+  if (next.unfinished) constraint.finish(next);
   for (const TokenId token : encode("x <tool_call")) {
     EXPECT_THAT(next.banned, testing::Not(testing::Contains(token)));
     constraint.token(token, tokenizer_->piece(token, true), next);
+    if (next.unfinished) constraint.finish(next);
   }
   const auto closing = encode(">");
   EXPECT_THAT(next.banned, testing::Contains(closing.back()));
   constraint.token(encode("x").back(), "x", next);
+  if (next.unfinished) constraint.finish(next);
   EXPECT_THAT(next.banned, testing::Not(testing::Contains(closing.back())));
 }
 

@@ -55,6 +55,23 @@ void HeldCalls::token(TokenId token, bool thought, std::span<const Part> parts, 
     ban_misfits(next);
 }
 
+bool HeldCalls::takes_quickly(TokenId token) const {
+  if (rules_.vocabulary->masks.ends_generation(token)) return true;
+  if (state_ != State::kFree) return rules_.vocabulary->masks.knows(*matcher_, token);
+  const std::string_view piece = tokenizer_.piece(token, true);
+  if (at_start_ && !rules_.bare.empty() && piece.contains(rules_.bare)) return false;
+  const std::string text = tail_ + std::string(piece);
+  for (size_t i = 0; i < rules_.starts.size(); ++i) {
+    const HeldCallsRules::BlockStart& start = rules_.starts[i];
+    if (text.contains(start.text)) return false;
+    for (size_t written = 0; start.certain && written < start.text.size(); ++written) {
+      const bool needed = written == 0 || text.ends_with(std::string_view(start.text).substr(0, written));
+      if (needed && !misfits_.contains({i, written})) return false;
+    }
+  }
+  return true;
+}
+
 void HeldCalls::read_free(TokenId token, bool thought) {
   const std::string_view piece = tokenizer_.piece(token, true);
   const size_t before = tail_.size();

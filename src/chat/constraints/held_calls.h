@@ -44,6 +44,8 @@ class HeldCalls {
   /// Called when the parser has read the token's text, which gave `parts`. `thought`: before it the model was thinking.
   /// Appends to `next.banned`.
   void token(TokenId token, bool thought, std::span<const Part> parts, engine::NextTokenRule& next);
+  /// Whether token() of the token is only a look-up of what was found out before.
+  bool takes_quickly(TokenId token) const;
   /// Whether the next token is masked.
   bool holding() const { return state_ == State::kHeld; }
 

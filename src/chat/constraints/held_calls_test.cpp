@@ -194,6 +194,7 @@ class HeldText {
         constraint_({.calls = std::move(rules)}, OutputParser({format, ReasoningFormat::kThink}, kTools, prompt),
                     tokenizer, kNoToken) {
     constraint_.begin(next);
+    if (next.unfinished) constraint_.finish(next);
   }
   /// False: one of its tokens may not come.
   bool say(const std::string& text) {
@@ -202,6 +203,7 @@ class HeldText {
     for (const TokenId token : tokens) {
       allowed &= may_come(token);
       constraint_.token(token, std::string(tokenizer_.piece(token, true)), next);
+      if (next.unfinished) constraint_.finish(next);
       last_ = token;
     }
     return allowed;

@@ -8,7 +8,7 @@
 namespace cairn::engine {
 
 Sequence::Sequence(SequenceId id, Submission&& submission, const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
-                   size_t kv_groups, int32_t drafts_max, sampling::SamplerScratch& scratch)
+                   size_t kv_groups, int32_t drafts_max, sampling::SamplerScratch& scratch, RuleWorkers& rules)
     : id_(id),
       request_id_(std::move(submission.request.id)),
       party_(submission.party),
@@ -26,7 +26,7 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const tokenizer::Toke
       order_(id, submission),
       statistics_(submission.arrival_ns),
       drafts_(submission.request.speculate, drafts_max, submission.request.constraint != nullptr),
-      sampling_(submission.request, tokens_, tokenizer, vocabulary, scratch),
+      sampling_(submission.request, tokens_, tokenizer, vocabulary, scratch, rules),
       text_(submission.request, tokenizer) {
   if (submission.request.embed) embedding_.emplace(*submission.request.embed);
   tokens_.reserve(static_cast<size_t>(tokens_max_));
@@ -76,6 +76,11 @@ void Sequence::publish(Events&& events, UnnotifiedChannels& unnotified) {
 bool Sequence::add_token(sampling::Sampled&& sampled, Events& events) {
   CAIRN_DCHECK(memory_.computed == static_cast<int32_t>(tokens_.size()));
   if (sampled.token == kNoToken) {
+    if (sampling_.must_end()) {
+      events.finished = true;
+      events.finish = finish_with_rest(FinishReason::kStop);
+      return true;
+    }
     fail(sampling_.failure(memory_.computed), events);
     return true;
   }
@@ -108,7 +113,19 @@ void Sequence::add_event(sampling::Sampled&& sampled, Events& events) {
     events.finish.stop = std::move(stop);
     return;
   }
-  const NextTokenRule& rule = sampling_.proceed(event.token, event.text);
+  sampling_.proceed(event.token, event.text);
+  if (!sampling_.awaits_rule()) add_end(events);
+}
+
+bool Sequence::settle(Events& events) {
+  if (!sampling_.awaits_rule() || !sampling_.take_rule()) return false;
+  if (has_answer()) add_end(events);
+  return events.finished;
+}
+
+// Adds the end of the answer, if it is over.
+void Sequence::add_end(Events& events) {
+  const NextTokenRule& rule = sampling_.rule();
   if (rule.error) return fail(*rule.error, events);
   const bool late = text_.line_ended() && line_time_max_.count() > 0 && statistics_.timings().decode > line_time_max_;
   const bool full = late || static_cast<int32_t>(tokens_.size()) >= tokens_max_;

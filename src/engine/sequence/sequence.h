@@ -45,9 +45,10 @@ namespace cairn::engine {
 /// Thread: the engine's.
 class Sequence {
  public:
-  /// Allocates everything that decoding needs. `scratch` and `tokenizer` outlive this.
+  /// Allocates everything that decoding needs. `scratch`, `tokenizer` and `rules` outlive
+  /// this.
   Sequence(SequenceId id, Submission&& submission, const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
-           size_t kv_groups, int32_t drafts_max, sampling::SamplerScratch& scratch);
+           size_t kv_groups, int32_t drafts_max, sampling::SamplerScratch& scratch, RuleWorkers& rules);
 
   SequenceId id() const { return id_; }
   const std::string& request_id() const { return request_id_; }
@@ -80,6 +81,7 @@ class Sequence {
   SequenceStatistics& statistics() { return statistics_; }
   const SequenceStatistics& statistics() const { return statistics_; }
   SequenceSampling& sampling() { return sampling_; }
+  const SequenceSampling& sampling() const { return sampling_; }
   SequenceDrafts& drafts() { return drafts_; }
   const SequenceDrafts& drafts() const { return drafts_; }
   /// Null if the text is continued, not embedded.
@@ -91,6 +93,9 @@ class Sequence {
   std::optional<PrefillProgress> prefill(int64_t now_ns) const;
   /// Adds the token's events. True when the answer has ended.
   bool add_token(sampling::Sampled&& sampled, Events& events);
+  /// Looks whether the rule of the next token that is awaited is there, and adds the end that it says. True when the
+  /// answer has ended.
+  bool settle(Events& events);
   /// The events of an end that did not come from the answer itself. Text held back is dropped.
   Events end(FinishReason reason, Error error) const;
   void publish(Events&& events, UnnotifiedChannels& unnotified);
@@ -98,6 +103,7 @@ class Sequence {
  private:
   void fail(Error error, Events& events) const;
   void add_event(sampling::Sampled&& sampled, Events& events);
+  void add_end(Events& events);
   Finish finish(FinishReason reason) const;
   Finish finish_with_rest(FinishReason reason);
 

@@ -7,18 +7,24 @@ namespace cairn::engine {
 
 SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt,
                                    const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
-                                   sampling::SamplerScratch& scratch)
+                                   sampling::SamplerScratch& scratch, RuleWorkers& rules)
     : tokenizer_(tokenizer),
       sampler_(request.sampling, vocabulary, prompt, &scratch, &tokenizer),
       constraint_(std::move(request.constraint)),
+      rules_(rules),
       min_tokens_(request.min_tokens),
       ignore_eos_(request.ignore_eos),
       stop_tokens_(std::move(request.stop_tokens)) {
-  if (constraint_ != nullptr) constraint_->begin(rule_);
-  if (min_tokens_ == 0) return;
-  for (int32_t token = 0; token < vocabulary; ++token)
-    if (ends_answer(TokenId{token})) ends_.push_back(TokenId{token});
-  banned_.reserve(2 * ends_.size());
+  if (constraint_ != nullptr) {
+    constraint_->begin(rule_);
+    finish_rule();
+  }
+  if (min_tokens_ == 0 && !ignore_eos_) return;
+  for (int32_t token = 0; token < vocabulary; ++token) {
+    if (min_tokens_ > 0 && ends_answer(TokenId{token})) ends_.push_back(TokenId{token});
+    if (ignore_eos_ && ends_text(TokenId{token})) ignored_.push_back(TokenId{token});
+  }
+  banned_.reserve(2 * (ends_.size() + ignored_.size()));
 }
 
 bool SequenceSampling::is_stop_token(TokenId token) const {
@@ -26,16 +32,39 @@ bool SequenceSampling::is_stop_token(TokenId token) const {
 }
 
 bool SequenceSampling::ends_answer(TokenId token) const {
-  const bool known = index(token) < tokenizer_.size();  // models may pad their vocabulary
-  if (!ignore_eos_ && known && tokenizer_.ends_generation(token)) return true;
-  return is_stop_token(token);
+  return (!ignore_eos_ && ends_text(token)) || is_stop_token(token);
+}
+
+bool SequenceSampling::ends_text(TokenId token) const {
+  return index(token) < tokenizer_.size() && tokenizer_.ends_generation(token);  // models may pad their vocabulary
 }
 
 std::span<const TokenId> SequenceSampling::banned() {
-  if (sampled_ >= min_tokens_) return rule_.banned;
+  // A form's text goes on while it may.
+  const bool ignores = ignore_eos_ && !rule_.allowed.empty();
+  if (sampled_ >= min_tokens_ && !ignores) return rule_.banned;
   banned_.assign(rule_.banned.begin(), rule_.banned.end());
-  banned_.insert(banned_.end(), ends_.begin(), ends_.end());
+  if (sampled_ < min_tokens_) banned_.insert(banned_.end(), ends_.begin(), ends_.end());
+  if (ignores) banned_.insert(banned_.end(), ignored_.begin(), ignored_.end());
   return banned_;
+}
+
+bool SequenceSampling::leaves_any() {
+  std::vector<uint64_t> left(rule_.allowed.begin(), rule_.allowed.end());
+  for (const TokenId token : banned()) {
+    const auto at = static_cast<size_t>(index(token));
+    if (at / 64 < left.size()) left[at / 64] &= ~(uint64_t{1} << (at % 64));
+  }
+  return std::ranges::any_of(left, [](uint64_t word) { return word != 0; });
+}
+
+bool SequenceSampling::must_end() {
+  if (rule_.error || rule_.allowed.empty() || leaves_any()) return false;
+  for (size_t at = 0; at < rule_.allowed.size() * 64; ++at) {
+    const TokenId token{static_cast<int32_t>(at)};
+    if ((rule_.allowed[at / 64] >> (at % 64) & 1) != 0 && (ends_text(token) || is_stop_token(token))) return true;
+  }
+  return false;
 }
 
 TokenId SequenceSampling::take_forced() {
@@ -78,13 +107,45 @@ bool SequenceSampling::count(TokenId token) {
   return ends_answer(token);
 }
 
-const NextTokenRule& SequenceSampling::proceed(TokenId token, std::string_view text) {
-  if (constraint_ != nullptr) constraint_->token(token, text, rule_);
-  return rule_;
+SequenceSampling::~SequenceSampling() {
+  if (work_ != nullptr) work_->dropped = true;
+  work_.reset();
+  if (constraint_ != nullptr) rules_.release(std::move(constraint_));
 }
 
-Error SequenceSampling::failure(int32_t tokens) const {
+void SequenceSampling::finish_rule() {
+  if (!rule_.unfinished) return;
+  work_ = std::make_shared<RuleWork>();
+  work_->constraint = constraint_;
+  work_->rule = std::exchange(rule_, {});
+  work_->was_slow = was_slow_;
+  rules_.submit(work_);
+  was_slow_ = !take_rule() || was_slow_;
+}
+
+bool SequenceSampling::take_rule() {
+  if (work_ == nullptr) return true;
+  if (!work_->done) return false;
+  rule_ = std::move(work_->rule);
+  work_.reset();
+  return true;
+}
+
+void SequenceSampling::proceed(TokenId token, std::string_view text) {
+  if (constraint_ == nullptr) return;
+  constraint_->token(token, text, rule_);
+  finish_rule();
+}
+
+Error SequenceSampling::failure(int32_t tokens) {
   if (rule_.error) return *rule_.error;
+  if (!rule_.allowed.empty() && !leaves_any()) {
+    return {Code::kInvalidArgument,
+            fmt::format("nothing may come behind token {}: all that the answer's form leaves is banned; allow some of "
+                        "it, or ask for another form",
+                        tokens),
+            {}};
+  }
   return {Code::kInternal,
           fmt::format("the model gave no usable logits (all are NaN or -infinity{}) after token {}",
                       rule_.allowed.empty() ? "" : ", or of tokens that may not come next", tokens),

@@ -12,6 +12,7 @@
 #include "engine/decoding_constraint.h"
 #include "engine/output/sample_batch.h"
 #include "engine/request.h"
+#include "engine/sequence/rule_workers.h"
 #include "sampling/sampler.h"
 #include "tokenizer/tokenizer.h"
 
@@ -20,9 +21,10 @@ namespace cairn::engine {
 /// Thread: the engine's.
 class SequenceSampling {
  public:
-  /// Takes the request's constraint and stop tokens. `scratch` and `tokenizer` outlive this.
+  /// Takes the request's constraint and stop tokens. `scratch`, `tokenizer` and `rules` outlive this.
   SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt, const tokenizer::Tokenizer& tokenizer,
-                   int32_t vocabulary, sampling::SamplerScratch& scratch);
+                   int32_t vocabulary, sampling::SamplerScratch& scratch, RuleWorkers& rules);
+  ~SequenceSampling();
 
   // -- The next token, from logits on the host or from a runner that samples.
   sampling::Sampled choose(std::span<const float> logits);
@@ -42,30 +44,46 @@ class SequenceSampling {
   /// Tokens so far, with the one that ended the answer.
   int32_t sampled() const { return sampled_; }
   bool is_stop_token(TokenId token) const;
-  /// Tells the constraint of a token that did not end the answer, with the text that became certain with it. Returns
-  /// what it says of the next one.
-  const NextTokenRule& proceed(TokenId token, std::string_view text);
+  /// Tells the constraint of a token that did not end the answer, with the text that became certain with it.
+  void proceed(TokenId token, std::string_view text);
+  /// Whether the constraint is still finding out what may come next; nothing can be chosen before.
+  bool awaits_rule() const { return work_ != nullptr; }
+  /// Takes what it has found out; false: it is still at it.
+  bool take_rule();
+  /// What it says of the next token.
+  const NextTokenRule& rule() const { return rule_; }
+  /// Where no token could be chosen: whether the answer is over, because its form leaves only an end that is forbidden
+  /// or ignored.
+  bool must_end();
   /// Why no token could be chosen behind so many.
-  Error failure(int32_t tokens) const;
+  Error failure(int32_t tokens);
 
  private:
   bool ends_answer(TokenId token) const;
+  bool ends_text(TokenId token) const;
   /// What must not be sampled next.
   std::span<const TokenId> banned();
+  /// What may come next under a mask, and is not banned.
+  bool leaves_any();
   bool is_forced() const { return forced_next_ < rule_.forced.size(); }
   TokenId take_forced();
+  void finish_rule();
 
   const tokenizer::Tokenizer& tokenizer_;
   sampling::Sampler sampler_;
   std::shared_ptr<DecodingConstraint> constraint_;  // null: unconstrained
+  RuleWorkers& rules_;
   NextTokenRule rule_;
-  size_t forced_next_ = 0;  // next index of rule_.forced
+  std::shared_ptr<RuleWork> work_;  // has the rule
+  bool was_slow_ = false;           // the constraint took longer than a step waits
+  size_t forced_next_ = 0;          // next index of rule_.forced
   int32_t sampled_ = 0;
   int32_t min_tokens_;
   bool ignore_eos_;
   std::vector<TokenId> stop_tokens_;
-  std::vector<TokenId> ends_;    // tokens that end the answer, if min_tokens_ forbids them for a while
-  std::vector<TokenId> banned_;  // scratch
+  std::vector<TokenId> ends_;     // tokens that end the answer, if min_tokens_ forbids them for a while
+  std::vector<TokenId> ignored_;  // tokens that end texts, if they are ignored, which no form allows then
+  std::vector<TokenId> banned_;   // scratch
 };
 
 }  // namespace cairn::engine

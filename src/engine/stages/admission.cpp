@@ -226,7 +226,7 @@ std::unique_ptr<Sequence> Admission::make_sequence(Submission& submission) {
   try {
     auto sequence =
         std::make_unique<Sequence>(SequenceId{next_id_++}, std::move(submission), tokenizer_, limits_.vocabulary,
-                                   kv_.pool().layout().groups.size(), drafts_max_, scratch_);
+                                   kv_.pool().layout().groups.size(), drafts_max_, scratch_, rules_);
     kv_.plan_checkpoints(*sequence, tokenizer_);
     return sequence;
   } catch (const std::exception& exception) {

@@ -57,6 +57,7 @@ class Admission {
   const AdapterScales& adapters() const { return adapters_; }
 
   // -- From the engine's thread.
+  RuleWorkers& rules() { return rules_; }
   /// The first stage of an iteration: ends cancelled requests and those whose clients have not read for too long,
   /// preempts stalled sequences, and admits waiting requests in order while slots and memory last. When this returns,
   /// preempting any of `running` needs no memory.
@@ -96,6 +97,7 @@ class Admission {
   void preempt(std::unique_ptr<Sequence>& sequence, PreemptReason why);
   void reserve_pending(const Sequences& running) { pending_.reserve(pending_.size() + running.size() + 1); }
 
+  RuleWorkers rules_;  // of all sequences, which go before it
   const tokenizer::Tokenizer& tokenizer_;
   const Clock& clock_;
   KvManager& kv_;

@@ -58,7 +58,7 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
   const double without = cost.step_ns(decoding, attended);
   if (decoding == 0 || without <= 0) return;
   for (const std::unique_ptr<Sequence>& sequence : running) {
-    if (!sequence->decoding() || sequence->channel().unread()) continue;
+    if (!sequence->decoding() || sequence->channel().unread() || sequence->sampling().awaits_rule()) continue;
     const double with = cost.step_ns(decoding + 1, attended + sequence->memory().computed);
     SequenceDrafts& drafts = sequence->drafts();
     const std::span<const TokenId> expected =

@@ -42,6 +42,14 @@ Result<void> Emitter::emit(const StepBatch& batch, const model::LogitsView& logi
   return {};
 }
 
+void Emitter::settle(Sequences& running) {
+  for (std::unique_ptr<Sequence>& sequence : running) {
+    Events events;
+    if (sequence->settle(events)) finish(sequence, std::move(events));
+  }
+  std::erase(running, nullptr);
+}
+
 // Takes the sequence's rows from the front of the hidden rows.
 Result<void> Emitter::emit_hidden(std::unique_ptr<Sequence>& sequence, const ScheduledTokens& share, int64_t now_ns,
                                   Outputs& outputs) {
@@ -104,7 +112,7 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
   CAIRN_TRY(sampling::Sampled sampled, choose(sequence.sampling(), batch.samples, outputs.logits, outputs.row));
   bool finished = sequence.add_token(std::move(sampled), events);
   int32_t accepted = 0;
-  while (!finished && accepted < proposed &&
+  while (!finished && !sequence.sampling().awaits_rule() && accepted < proposed &&
          sequence.tokens().back() == sequence.drafts().tokens()[static_cast<size_t>(accepted)]) {
     ++accepted;
     ++memory.computed;

@@ -29,6 +29,8 @@ class Emitter {
   Emitter(model::Runner& runner, KvManager& kv, Drafting& drafting, EngineCounters& counters);
 
   // -- Stages of an iteration.
+  /// Takes the rules that constraints have found out since they were asked; answers that are over with them go.
+  void settle(Sequences& running);
   /// Fills batch.samples with all samples of the step that do not depend on each other, if the runner samples.
   Result<void> sample(const Sequences& running, StepBatch& batch);
   /// Emits the step's tokens or embedding of each sequence. An error, or an exception, has ended the sequence at which

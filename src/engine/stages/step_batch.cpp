@@ -1,5 +1,6 @@
 #include "engine/stages/step_batch.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace cairn::engine {
@@ -13,11 +14,13 @@ ScheduleInput input_of(const Sequence& sequence) {
   input.decode = sequence.decoding();
   const Checkpoint* const checkpoint = memory.next_checkpoint();
   if (checkpoint != nullptr) input.step_rows_max = checkpoint->tokens - memory.computed;
+  const bool waits = sequence.sampling().awaits_rule();  // nothing can be chosen behind the last row
+  if (waits) input.step_rows_max = std::min(input.step_rows_max, std::max(input.rows - 1, 1));
   input.drafts = static_cast<int32_t>(sequence.drafts().tokens().size());
   input.position = memory.computed;
   input.priority = order.priority();
   input.party = sequence.party();
-  input.deferred = order.rank() == kUnreadRank || memory.disk.load != nullptr ||
+  input.deferred = order.rank() == kUnreadRank || memory.disk.load != nullptr || (waits && input.rows == 1) ||
                    sequence.caching().slot_action() != SlotAction::kNone;
   input.deadline_ns = order.deadline_ns();
   input.tbt_ns = order.tbt_ns();

@@ -48,9 +48,9 @@ void Normalizer::any_of(const Schema& schema, const Json& value, NormalForm& out
   std::vector<const NormalForm*> branches;
   for (const Json& branch : value) {
     branches.push_back(&form_of(branch));
-    unite(out, *branches.back());
     if (error_.has_value()) return;
   }
+  out = unite(branches);
   const bool evaluates =
       tracks_ && std::ranges::any_of(branches, [](const NormalForm* form) {
         const auto array = [](const ArrayForm& one) {

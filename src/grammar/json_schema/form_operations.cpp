@@ -1,5 +1,6 @@
 // Intersection, union and complement of normal forms.
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "grammar/json_schema/normalizer.h"
@@ -115,13 +116,20 @@ NormalForm Normalizer::any_form() const {
 
 TextSet Normalizer::intersect(const TextSet& a, const TextSet& b, bool numbers) {
   TextSet out;
+  if (a.exact && b.exact && a.values.has_value() && b.values.has_value()) {  // mostly branches with other values each
+    const std::unordered_set<std::string_view> of_b(b.values->begin(), b.values->end());
+    const auto common = [&](const std::string& value) { return of_b.contains(value); };
+    if (std::ranges::none_of(*a.values, common)) return out;
+  }
   const RegexId all = numbers ? numbers_.any() : text_.any_string();
   out.text = a.text == b.text || b.text == all ? a.text : a.text == all ? b.text : text_.both(a.text, b.text);
   out.every_spelling = a.every_spelling && b.every_spelling;
   out.exact = a.exact && b.exact;
   out.whole = a.whole || b.whole;
   const TextSet& listed = a.values.has_value() ? a : b;
-  if (listed.values.has_value()) {
+  if (listed.values.has_value() && out.text == listed.text) {
+    out.values = listed.values;
+  } else if (listed.values.has_value()) {
     out.values.emplace();
     for (const std::string& value : *listed.values) {
       const bool fits = numbers ? text_.matches(out.text, value) : key_matches(out.text, value);
@@ -132,18 +140,28 @@ TextSet Normalizer::intersect(const TextSet& a, const TextSet& b, bool numbers) 
   return out.text == kNoMatch ? TextSet{} : out;
 }
 
-TextSet Normalizer::unite(const TextSet& a, const TextSet& b) {
-  if (a.text == kNoMatch) return b;
-  if (b.text == kNoMatch) return a;
+TextSet Normalizer::unite(std::span<const TextSet* const> sets) {
   TextSet out;
-  out.text = text_.either(a.text, b.text);
-  out.every_spelling = a.every_spelling && b.every_spelling;
-  out.exact = a.exact && b.exact;
-  out.whole = a.whole && b.whole;
-  if (a.values.has_value() && b.values.has_value()) {
-    out.values = a.values;
-    append_new(*out.values, *b.values);
+  std::vector<RegexId> texts;
+  std::unordered_set<std::string_view> seen;
+  bool listed = true;
+  std::vector<std::string> values;
+  for (const TextSet* set : sets) {
+    if (set->text == kNoMatch) continue;
+    const bool first = texts.empty();
+    texts.push_back(set->text);
+    out.every_spelling = out.every_spelling && set->every_spelling;
+    out.exact = out.exact && set->exact;
+    out.whole = (first || out.whole) && set->whole;
+    listed = listed && set->values.has_value();
+    if (!listed) continue;
+    for (const std::string& value : *set->values) {
+      if (seen.insert(value).second) values.push_back(value);
+    }
   }
+  if (texts.empty()) return out;
+  out.text = text_.pool().any_of(texts);
+  if (listed) out.values = std::move(values);
   return out;
 }
 
@@ -272,17 +290,29 @@ NormalForm Normalizer::intersect(const NormalForm& a, const NormalForm& b) {
 }
 
 void Normalizer::unite(NormalForm& form, const NormalForm& other) {
-  form.null |= other.null;
-  form.no |= other.no;
-  form.yes |= other.yes;
-  form.number = unite(form.number, other.number);
-  form.string = unite(form.string, other.string);
-  append_new(form.arrays, other.arrays);
-  append_new(form.objects, other.objects);
-  if (form.arrays.size() > kAlternativesMax || form.objects.size() > kAlternativesMax) {
+  const NormalForm* both[] = {&form, &other};
+  form = unite(both);
+}
+
+NormalForm Normalizer::unite(std::span<const NormalForm* const> forms) {
+  NormalForm out;
+  std::vector<const TextSet*> numbers, strings;
+  for (const NormalForm* form : forms) {
+    out.null |= form->null;
+    out.no |= form->no;
+    out.yes |= form->yes;
+    numbers.push_back(&form->number);
+    strings.push_back(&form->string);
+    append_new(out.arrays, form->arrays);
+    append_new(out.objects, form->objects);
+    if (out.arrays.size() <= kAlternativesMax && out.objects.size() <= kAlternativesMax) continue;
     fail(Code::kTooLarge, current_place_, "",
          "more than " + std::to_string(kAlternativesMax) + " alternatives for one value; use fewer branches");
+    return out;
   }
+  out.number = unite(numbers);
+  out.string = unite(strings);
+  return out;
 }
 
 std::vector<ObjectForm> Normalizer::negations(const ObjectForm& object) {

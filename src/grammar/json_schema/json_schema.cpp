@@ -1,5 +1,6 @@
 #include "grammar/json_schema/json_schema.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,11 @@ SchemaResult<GoalId> goal_of(Normalizer& normalizer, const Json& schema) {
   const GoalId goal = normalizer.goal_of(schema);
   const bool nothing = normalizer.empty(goal);
   if (normalizer.error().has_value()) return std::unexpected(*normalizer.error());
+  if (normalizer.text().pool().full()) {  // what was found out is then not true
+    return std::unexpected(
+        SchemaError{Code::kTooLarge, "", "",
+                    "the schema needs expressions of more than " + std::to_string(kRegexNodesMax) + " nodes"});
+  }
   if (nothing) return std::unexpected(SchemaError{Code::kInvalidArgument, "", "", "no value fits the schema"});
   return goal;
 }

@@ -88,6 +88,20 @@ RegexId JsonText::literal(std::string_view text) {
   return made;
 }
 
+RegexId JsonText::literals(std::span<const std::string> texts) {
+  std::vector<std::string_view> plain;  // these need no expressions of their own
+  std::vector<RegexId> choices;
+  for (const std::string& text : texts) {
+    if (!notation_.escapes || std::ranges::all_of(text, has_one_spelling)) {
+      plain.push_back(text);
+    } else {
+      choices.push_back(literal(text));
+    }
+  }
+  choices.push_back(pool_.texts(std::move(plain)));
+  return pool_.any_of(choices);
+}
+
 RegexId JsonText::without_absent(RegexId body) {
   if (notation_.absent.empty()) return body;
   if (!with_absent_) {
@@ -138,11 +152,20 @@ RegexId JsonText::spelled_string() {
 }
 
 RegexId JsonText::string_of(std::string_view text) {
-  const std::string body = spelled_body(text);
-  const bool absent = std::ranges::any_of(notation_.absent, [&](const std::string& one) { return body.contains(one); });
-  if (absent) return kNoMatch;
-  const RegexId string = pool_.literal(spell(text));
-  return notation_.single_quotes && !body.contains('\'') ? either(string, pool_.literal("'" + body + "'")) : string;
+  const std::string one(text);
+  return strings_of({&one, 1});
+}
+
+RegexId JsonText::strings_of(std::span<const std::string> texts) {
+  std::vector<std::string> spelled;
+  for (const std::string& text : texts) {
+    const std::string body = spelled_body(text);
+    const auto within = [&](const std::string& one) { return body.contains(one); };
+    if (std::ranges::any_of(notation_.absent, within)) continue;
+    spelled.push_back(spell(text));
+    if (notation_.single_quotes && !body.contains('\'')) spelled.push_back("'" + body + "'");
+  }
+  return pool_.texts({spelled.begin(), spelled.end()});
 }
 
 RegexId JsonText::key(RegexId body) {

@@ -55,6 +55,8 @@ class JsonText {
   RegexId words(const std::vector<std::string>& words);
   /// Canonical spellings of a text of UTF-8.
   RegexId literal(std::string_view text);
+  /// The same of any of many texts.
+  RegexId literals(std::span<const std::string> texts);
   /// What stands between the quotes of any string, in every spelling.
   RegexId any_string() const { return any_string_; }
   RegexId canonical_string() const { return canonical_string_; }
@@ -66,6 +68,8 @@ class JsonText {
   RegexId spelled_string();
   /// A string with its quotes, of its decoded text; kNoMatch if it cannot be written.
   RegexId string_of(std::string_view text);
+  /// The same of any of many texts.
+  RegexId strings_of(std::span<const std::string> texts);
   /// A member's key, with its quotes if it has any: of what stands between them, or of its decoded text.
   RegexId key(RegexId body);
   RegexId key_of(std::string_view text);

@@ -149,8 +149,7 @@ bool Normalizer::type_keyword(const Schema& schema, std::string_view keyword, co
   if (keyword == "enum" || (keyword == "const" && schema.place.draft >= Draft::k6)) {
     const bool list = keyword == "enum";
     if (list && !value.is_array()) return bad(schema, keyword, "a list of values");
-    const NormalForm nothing;
-    out = nothing;
+    out = {};
     if (!list) {
       out = value_form(value);
       return true;
@@ -159,17 +158,23 @@ bool Normalizer::type_keyword(const Schema& schema, std::string_view keyword, co
       fail(Code::kTooLarge, schema.place, keyword, "more than " + std::to_string(kEnumValuesMax) + " values");
       return true;
     }
-    std::vector<RegexId> strings;  // united at once, since one by one takes quadratic time
+    NormalForm strings;
+    std::vector<NormalForm> forms;
     std::vector<std::string> texts;
     for (const Json& one : value) {
       if (one.is_string()) {
         texts.push_back(one.get<std::string>());
-        strings.push_back(text_.literal(texts.back()));
       } else {
-        unite(out, value_form(one));
+        forms.push_back(value_form(one));
       }
     }
-    if (!texts.empty()) out.string = {text_.pool().any_of(strings), false, true, false, std::move(texts)};
+    if (!texts.empty()) {
+      const RegexId all = text_.literals(texts);
+      strings.string = {all, false, true, false, std::move(texts)};
+    }
+    std::vector<const NormalForm*> all{&strings};
+    for (const NormalForm& form : forms) all.push_back(&form);
+    out = unite(all);
     return true;
   }
   if (keyword != "type") return false;
@@ -185,7 +190,9 @@ bool Normalizer::type_keyword(const Schema& schema, std::string_view keyword, co
       out.number = any.number;
     } else if (name == "integer") {
       const bool written = schema.place.draft == Draft::k4;  // to which 1.0 is no integer
-      out.number = unite(out.number, {written ? numbers_.written_integers() : numbers_.integers(), false, true, true});
+      const TextSet integers{written ? numbers_.written_integers() : numbers_.integers(), false, true, true};
+      const TextSet* both[] = {&out.number, &integers};
+      out.number = unite(both);
       if (out.number.text != numbers_.integers() && out.number.text != numbers_.written_integers())
         out.number = any.number;
     } else if (name == "string") {

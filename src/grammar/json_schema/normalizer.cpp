@@ -118,7 +118,9 @@ const NormalForm& Normalizer::node_form(uint32_t id) {
     out = value_form(*node.value);
   } else if (node.kind == NodeKind::kUnion) {
     const std::vector<GoalId> goals = node.goals;
-    for (const GoalId goal : goals) unite(out, form(goal));
+    std::vector<const NormalForm*> forms;
+    for (const GoalId goal : goals) forms.push_back(&this->form(goal));
+    out = unite(forms);
   } else {
     out = schema_form(*node.value);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,7 +28,7 @@ class Normalizer {
   static constexpr int64_t kWorkMax = 300'000;       ///< intersections of array and object forms in all
   static constexpr int kReferenceDepthMax = 200;     ///< of schemas that apply to the same value
   static constexpr int kEmptinessDepthMax = 16;      ///< of values that are looked into to see that nothing fits
-  static constexpr size_t kEnumValuesMax = 10'000;
+  static constexpr size_t kEnumValuesMax = 100'000;  ///< their time is linear in their bytes
   static constexpr size_t kOneOfBranchesMax = 500;
   static constexpr size_t kTrackedBranchesMax = 6;  ///< of anyOf below unevaluatedProperties or unevaluatedItems
 
@@ -103,9 +104,11 @@ class Normalizer {
   NormalForm intersect(const NormalForm& a, const NormalForm& b);
   std::optional<ArrayForm> intersect(const ArrayForm& a, const ArrayForm& b);
   TextSet intersect(const TextSet& a, const TextSet& b, bool numbers);
-  TextSet unite(const TextSet& a, const TextSet& b);
+  TextSet unite(std::span<const TextSet* const> sets);
   TextSet complement(const TextSet& set, bool numbers);
   void unite(NormalForm& form, const NormalForm& other);
+  /// All at once, since one by one takes quadratic time.
+  NormalForm unite(std::span<const NormalForm* const> forms);
   NormalForm negate(const NormalForm& form);
   std::vector<ObjectForm> negations(const ObjectForm& object);
   std::vector<ArrayForm> negations(const ArrayForm& array);

@@ -180,11 +180,14 @@ Result<RegexId> NumberText::multiple_of(const Decimal& divisor) {
   if (read.ec != std::errc() || value > kDivisorMax) {
     return fail(Code::kTooLarge, "a divisor of more than {} in its last place", kDivisorMax);
   }
+  if (value * (scale + 2) > kRemaindersMax) {
+    return fail(Code::kTooLarge, "a divisor that needs more than {} states; give it fewer places behind the point",
+                kRemaindersMax);
+  }
   // States: 0 to m - 1 the remainder of the integer digits, then of those behind the point, and at the end zeros only.
   const auto m = static_cast<uint32_t>(value);
   RegexPool::Automaton automaton;
   const auto behind = [&](uint32_t place, uint32_t remainder) { return m * (place + 1) + remainder; };
-  automaton.states.resize(size_t{m} * (scale + 2) + 2);
   const auto scaled_zero = [&](uint32_t remainder, uint32_t places) {
     uint64_t rest = remainder;
     for (uint32_t i = 0; i < places; ++i) rest = rest * 10 % m;
@@ -192,20 +195,19 @@ Result<RegexId> NumberText::multiple_of(const Decimal& divisor) {
   };
   for (uint32_t place = 0; place <= scale + 1; ++place) {  // 0: before the point
     for (uint32_t remainder = 0; remainder < m; ++remainder) {
-      RegexPool::Automaton::State& state = automaton.states[size_t{m} * place + remainder];
       const uint32_t left = place == 0 ? scale : scale + 1 - place;
-      state.accepts = scaled_zero(remainder, left);
+      automaton.add_state(scaled_zero(remainder, left));
       for (uint32_t d = 0; d < 10; ++d) {
         const auto next = static_cast<uint32_t>((uint64_t{remainder} * 10 + d) % m);
         if (place == 0) {
-          state.next.push_back({static_cast<uint8_t>('0' + d), next});
+          automaton.add_step(static_cast<uint8_t>('0' + d), next);
         } else if (place <= scale) {
-          state.next.push_back({static_cast<uint8_t>('0' + d), behind(place, next)});
+          automaton.add_step(static_cast<uint8_t>('0' + d), behind(place, next));
         } else if (d == 0) {
-          state.next.push_back({'0', size_t{m} * place + remainder > UINT32_MAX ? 0 : m * place + remainder});
+          automaton.add_step('0', m * place + remainder);
         }
       }
-      if (place == 0) state.next.push_back({'.', behind(0, remainder)});
+      if (place == 0) automaton.add_step('.', behind(0, remainder));
     }
   }
   const RegexId multiples = pool_.automaton(std::move(automaton), 0);

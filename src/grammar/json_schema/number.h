@@ -21,6 +21,7 @@ inline constexpr uint32_t kFractionDigitsMax = 40;
 inline constexpr uint32_t kExponentDigitsMax = 3;
 /// The largest divisor, in units of its last decimal place: the automaton of remainders has as many states.
 inline constexpr uint64_t kDivisorMax = 100'000;
+inline constexpr uint64_t kRemaindersMax = 1'000'000;  ///< states of a divisor: of itself times its places
 
 /// A decimal fraction: digits before and behind the point, without zeros that change nothing.
 struct Decimal {

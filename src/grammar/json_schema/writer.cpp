@@ -58,11 +58,12 @@ RegexId GrammarWriter::scalars(const NormalForm& form) {
   if (form.no) choices.push_back(text_.words(text_.notation().no));
   if (form.yes) choices.push_back(text_.words(text_.notation().yes));
   if (form.number.values.has_value()) {
-    const RegexId point_zero = pool.repeat(pool.literal(".0"), 0, 1);
+    std::vector<std::string> numbers = *form.number.values;
     for (const std::string& value : *form.number.values) {
       const bool whole = value.find_first_of(".e") == std::string::npos && !form.number.whole;
-      choices.push_back(whole ? text_.then(pool.literal(value), point_zero) : pool.literal(value));
+      if (whole) numbers.push_back(value + ".0");
     }
+    choices.push_back(pool.texts({numbers.begin(), numbers.end()}));
   } else if (form.number.whole) {
     choices.push_back(text_.both(form.number.text, normalizer_.numbers().written_integers()));
   } else {
@@ -73,10 +74,7 @@ RegexId GrammarWriter::scalars(const NormalForm& form) {
 }
 
 RegexId GrammarWriter::strings(JsonText& text, const NormalForm& form) {
-  if (!form.string.values.has_value()) return text.quoted(form.string.text);
-  std::vector<RegexId> choices;
-  for (const std::string& value : *form.string.values) choices.push_back(text.string_of(value));
-  return text.pool().any_of(choices);
+  return form.string.values.has_value() ? text.strings_of(*form.string.values) : text.quoted(form.string.text);
 }
 
 void GrammarWriter::define(SymbolId rule, GoalId goal) {

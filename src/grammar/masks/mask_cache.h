@@ -20,8 +20,10 @@ struct MaskCache {
   std::unordered_map<RegexId, std::shared_ptr<const TerminalWalk>> walks;
   std::unordered_map<RowId, TokenBits> whole;
   std::unordered_map<RowId, std::vector<TokenId>> few;
+  std::unordered_map<RowId, uint64_t> large_work;  ///< of the masks that took over kLargeMaskWork
   size_t bytes = 0;
 
+  bool has(RowId row) const { return few.contains(row) || whole.contains(row); }
   /// Fills a mask of zeros.
   bool get(RowId row, std::span<uint64_t> mask) const {
     if (const auto found = few.find(row); found != few.end()) {
@@ -38,6 +40,7 @@ struct MaskCache {
     if (bytes > kBytesMax) {
       whole.clear();
       few.clear();
+      large_work.clear();
       bytes = 0;
     }
     size_t count = 0;

@@ -303,6 +303,20 @@ bool TokenMasks::allows(Matcher& matcher, TokenId token) const {
   return true;
 }
 
+bool TokenMasks::knows(const Matcher& matcher, TokenId token) const {
+  const Matcher::State& state = matcher.state();
+  if (state.failure.has_value()) return true;
+  if (state.is_full()) return false;
+  RowId row = state.rows.back();
+  for (const char byte : token == kNoToken ? std::string_view() : piece(token)) {
+    const std::optional<RowId> next = state.automaton->known_step(row, static_cast<uint8_t>(byte));
+    if (!next.has_value()) return false;
+    if (*next >= kTooLargeRow) return true;
+    row = *next;
+  }
+  return state.automaton->looked_at(row) && state.automaton->has_mask(*vocabulary_, row);
+}
+
 void TokenMasks::compute(Matcher& matcher, std::span<uint64_t> mask) const {
   std::ranges::fill(mask, 0);
   Matcher::State& state = matcher.state();
@@ -316,7 +330,14 @@ void TokenMasks::compute(Matcher& matcher, std::span<uint64_t> mask) const {
       std::ranges::fill(mask, 0);
       return;
     }
+    const uint64_t work = state.automaton->work();
     cache.put(row, mask);
+    if (work > kLargeMaskWork) cache.large_work[row] = work;
+  }
+  const auto large = cache.large_work.find(row);
+  if (large != cache.large_work.end() && !state.count_work(large->second)) {
+    std::ranges::fill(mask, 0);
+    return;
   }
   if (!matcher.may_end()) return;
   for (TokenId token : ends_) add_token(mask, token);

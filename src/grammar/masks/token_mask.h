@@ -38,6 +38,9 @@ class TokenMasks {
   /// failed, which it also does when the mask is over a limit on its work.
   void compute(Matcher& matcher, std::span<uint64_t> mask) const;
 
+  /// Whether push() of the token, or of none, and then compute() are only look-ups of what was found out before.
+  bool knows(const Matcher& matcher, TokenId token) const;
+
   /// Whether the token's bit would be set. The matcher fails where that takes more than its limits.
   bool allows(Matcher& matcher, TokenId token) const;
   /// Takes the token's bytes. False: they may not come next, or the matcher has failed, and nothing was taken.

@@ -309,10 +309,9 @@ TEST(TokenMasks, DifferWhereExpressionsDo) {
     GrammarBuilder builder;
     RegexPool::Automaton remainders;
     for (uint32_t i = 0; i < divisor; ++i) {
-      RegexPool::Automaton::State& state = remainders.states.emplace_back();
-      state.accepts = i == 0;
+      remainders.add_state(i == 0);
       for (uint32_t digit = 0; digit < 10; ++digit) {
-        state.next.emplace_back(static_cast<uint8_t>('0' + digit), (i * 10 + digit) % divisor);
+        remainders.add_step(static_cast<uint8_t>('0' + digit), (i * 10 + digit) % divisor);
       }
     }
     const RegexId two = builder.regexes().repeat(builder.regexes().bytes(ByteSet::range('0', '9')), 2, 2);

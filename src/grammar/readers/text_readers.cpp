@@ -18,7 +18,6 @@ Result<std::shared_ptr<const Grammar>> read_regex_grammar(std::string_view patte
 Result<SymbolId> add_choice(GrammarBuilder& builder, std::span<const std::string> choices) {
   if (choices.empty()) return fail(Code::kInvalidArgument, "there is nothing to choose from");
   if (choices.size() > kChoicesMax) return fail(Code::kTooLarge, "there are more than {} choices", kChoicesMax);
-  std::vector<RegexId> texts;
   size_t bytes = 0;
   for (size_t i = 0; i < choices.size(); ++i) {
     if (!utf8_valid(choices[i])) return fail_at(std::to_string(i), Code::kInvalidArgument, "the choice is not UTF-8");
@@ -26,9 +25,8 @@ Result<SymbolId> add_choice(GrammarBuilder& builder, std::span<const std::string
     if (bytes > kChoiceBytesMax)
       return fail_at(std::to_string(i), Code::kTooLarge, "the choices are longer than {} bytes together",
                      kChoiceBytesMax);
-    texts.push_back(builder.regexes().literal(choices[i]));
   }
-  return builder.terminal(builder.regexes().any_of(texts));
+  return builder.terminal(builder.regexes().texts({choices.begin(), choices.end()}));
 }
 
 Result<std::shared_ptr<const Grammar>> read_choice(std::span<const std::string> choices) {

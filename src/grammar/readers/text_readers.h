@@ -12,7 +12,7 @@
 namespace cairn::grammar {
 
 inline constexpr size_t kChoicesMax = 100'000;
-inline constexpr size_t kChoiceBytesMax = 1 << 20;  ///< of all choices together
+inline constexpr size_t kChoiceBytesMax = 8 << 20;  ///< of all choices together
 
 /// The texts that the expression matches as a whole. Errors: those of read_regex; kInvalidArgument (it matches no
 /// text).

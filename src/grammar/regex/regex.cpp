@@ -1,16 +1,15 @@
 #include "grammar/regex/regex.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "grammar/regex/regex_nodes.h"
 
 namespace cairn::grammar {
 namespace {
 
-constexpr uint32_t kFactorDepthMax = 8;  // of common beginnings that are taken out of choices; the rest stays as it is
-
-constexpr uint32_t kSearchedPartsMax = 256;  // of an expression that is looked for at the end of another
-constexpr uint32_t kWithinDepthMax = 12;     // of expressions within each other that are compared
+constexpr size_t kTreeTextsMin = 16;      // that are kept as a tree; a few are expressions like any other
+constexpr uint32_t kWithinDepthMax = 12;  // of expressions within each other that are compared
 
 uint32_t raw(RegexId id) { return static_cast<uint32_t>(id); }
 
@@ -21,12 +20,8 @@ std::vector<uint32_t> raw(std::span<const RegexId> ids) {
   return result;
 }
 
-uint32_t add_counts(uint32_t a, uint32_t b) {
-  if (a == kNoBound || b == kNoBound) return kNoBound;
-  return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} + b, kNoBound));
-}
-
 uint32_t multiply_counts(uint32_t a, uint32_t b) {
+  if (a == 0 || b == 0) return 0;
   return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} * b, kNoBound));
 }
 
@@ -80,15 +75,18 @@ bool RegexPool::Nodes::equal(const RegexNode& a, std::span<const uint32_t> list,
 
 void RegexPool::Nodes::grow_table() {
   std::vector<uint32_t> larger(table.size() * 2);
-  for (uint32_t entry : table) {
-    if (entry == 0) continue;
-    const RegexNode& node = nodes[entry - 1];
-    const bool listed = node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf;
-    size_t slot = hash(node, listed ? list(entry - 1) : std::span<const uint32_t>()) & (larger.size() - 1);
-    while (larger[slot] != 0) slot = (slot + 1) & (larger.size() - 1);
-    larger[slot] = entry;
-  }
+  fill_table(larger);
   table = std::move(larger);
+}
+
+void RegexPool::Nodes::fill_table(std::vector<uint32_t>& larger) const {
+  for (uint32_t id = 0; id < nodes.size(); ++id) {
+    const RegexNode& node = nodes[id];
+    const bool listed = node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf;
+    size_t slot = hash(node, listed ? list(id) : std::span<const uint32_t>()) & (larger.size() - 1);
+    while (larger[slot] != 0) slot = (slot + 1) & (larger.size() - 1);
+    larger[slot] = id + 1;
+  }
 }
 
 // What follows from its children.
@@ -98,6 +96,7 @@ void RegexPool::Nodes::describe(RegexNode& node, std::span<const uint32_t> list)
       node.has_counts = at(node.first).has_counts || at(node.second).has_counts;
       node.text_bytes = add_counts(at(node.first).text_bytes, at(node.second).text_bytes);
       node.least_bytes = add_counts(at(node.first).least_bytes, at(node.second).least_bytes);
+      node.most_bytes = add_counts(at(node.first).most_bytes, at(node.second).most_bytes);
       break;
     case RegexKind::kComplement:
       node.has_counts = at(node.first).has_counts;
@@ -106,22 +105,38 @@ void RegexPool::Nodes::describe(RegexNode& node, std::span<const uint32_t> list)
       node.has_counts = at(node.first).has_counts || node.second > 1 || node.most != kNoBound;
       node.text_bytes = multiply_counts(at(node.first).text_bytes, node.second);
       node.least_bytes = multiply_counts(at(node.first).least_bytes, node.second);
+      node.most_bytes = multiply_counts(at(node.first).most_bytes, node.most);
+      break;
+    case RegexKind::kAutomaton:
+      node.text_bytes = automata[node.first].automaton->states[node.second].shortest;
+      node.least_bytes = node.text_bytes;
+      break;
+    case RegexKind::kTexts:
+      node.text_bytes = trees[node.first]->shortest(node.second);
+      node.least_bytes = node.text_bytes;
       break;
     case RegexKind::kBytes:
-      node.text_bytes = 1;
-      node.least_bytes = 1;
+      node.text_bytes = node.least_bytes = node.most_bytes = 1;
+      break;
+    case RegexKind::kEpsilon:
+      node.most_bytes = 0;
       break;
     default:
       node.has_counts = std::ranges::any_of(list, [&](uint32_t child) { return at(child).has_counts; });
   }
   if (node.kind == RegexKind::kAnyOf) {
     node.least_bytes = kNoBound;
+    node.most_bytes = 0;
     for (uint32_t child : list) {
+      node.most_bytes = std::max(node.most_bytes, at(child).most_bytes);
       node.text_bytes = std::min(node.text_bytes, at(child).text_bytes);
       node.least_bytes = std::min(node.least_bytes, at(child).least_bytes);
     }
   } else if (node.kind == RegexKind::kAllOf) {
-    for (uint32_t child : list) node.least_bytes = std::max(node.least_bytes, at(child).least_bytes);
+    for (uint32_t child : list) {
+      node.least_bytes = std::max(node.least_bytes, at(child).least_bytes);
+      node.most_bytes = std::min(node.most_bytes, at(child).most_bytes);
+    }
   }
   if (node.nullable) node.text_bytes = node.least_bytes = 0;
 }
@@ -216,61 +231,6 @@ bool RegexPool::Nodes::absorbs(uint32_t tail, uint32_t node) const {
   return is_star(star) && within(node, at(star).first, 0);
 }
 
-// r{3}s* | r{2}s* is r{2}s* where r is within s: in searches for a text, of all its beginnings only the longest counts.
-void RegexPool::Nodes::absorb_repeats(std::vector<uint32_t>& parts) const {
-  struct Part {
-    uint32_t tail, inner, count, part;
-    auto operator<=>(const Part&) const = default;
-  };
-  std::vector<Part> found;
-  for (uint32_t part : parts) {
-    if (at(part).kind != RegexKind::kSequence) continue;
-    const RegexNode& head = at(at(part).first);
-    const bool counted = head.kind == RegexKind::kRepeat && head.second == head.most;
-    const uint32_t inner = counted ? head.first : at(part).first;
-    if (!absorbs(at(part).second, inner)) continue;
-    found.push_back({at(part).second, inner, counted ? head.second : 1, part});
-  }
-  std::ranges::sort(found);
-  for (size_t i = 0; i < found.size(); ++i) {
-    const bool same = i > 0 && found[i].tail == found[i - 1].tail && found[i].inner == found[i - 1].inner;
-    if (same || std::ranges::binary_search(parts, found[i].tail)) found[i].count = 0;
-  }
-  for (const Part& one : found) {
-    if (one.count == 0) std::erase(parts, one.part);
-  }
-}
-
-// a b s* t | s* t is s* t where a and b are within s: of a search for a text that was found, nothing more is
-// remembered.
-void RegexPool::Nodes::absorb_into_stars(std::vector<uint32_t>& parts) const {
-  const auto star_of = [&](uint32_t part) { return at(part).kind == RegexKind::kSequence ? at(part).first : part; };
-  std::vector<uint32_t> starred;
-  for (uint32_t part : parts) {
-    const RegexNode& star = at(star_of(part));
-    if (star.kind == RegexKind::kRepeat && star.second == 0 && star.most == kNoBound) starred.push_back(part);
-  }
-  if (starred.empty()) return;
-  const auto absorbed = [&](uint32_t part, uint32_t into) {
-    const uint32_t inner = at(star_of(into)).first;
-    uint32_t rest = part;
-    for (uint32_t i = 0; i < kSearchedPartsMax && rest != into && at(rest).kind == RegexKind::kSequence; ++i) {
-      rest = at(rest).second;
-    }
-    if (rest != into || rest == part) return false;
-    for (; part != into; part = at(part).second) {
-      const RegexNode& head = at(at(part).first);
-      if (!within(at(part).first, inner, 0) && !(head.kind == RegexKind::kRepeat && within(head.first, inner, 0))) {
-        return false;
-      }
-    }
-    return true;
-  };
-  std::erase_if(parts, [&](uint32_t part) {
-    return std::ranges::any_of(starred, [&](uint32_t into) { return absorbed(part, into); });
-  });
-}
-
 uint32_t RegexPool::Nodes::cons(uint32_t head, uint32_t tail) {
   if (at(head).kind == RegexKind::kRepeat && at(head).most > at(head).second && absorbs(tail, at(head).first)) {
     head = repeat(at(head).first, at(head).second, at(head).second);
@@ -279,10 +239,12 @@ uint32_t RegexPool::Nodes::cons(uint32_t head, uint32_t tail) {
   if (head == everything && (tail == everything || (at(tail).kind == RegexKind::kSequence && at(tail).first == head))) {
     return tail;
   }
+  // What is recursive steps from a byte to what follows it only where there are conditions or counts.
+  const bool plain = at(head).kind == RegexKind::kBytes && !at(tail).has_conditions && !at(tail).has_counts;
   return intern({.kind = RegexKind::kSequence,
                  .nullable = at(head).nullable && at(tail).nullable,
                  .has_conditions = at(head).has_conditions || at(tail).has_conditions,
-                 .depth = std::max(at(head).depth + 1, at(tail).depth),
+                 .depth = plain ? 1 : std::max(at(head).depth + 1, at(tail).depth),
                  .first = head,
                  .second = tail},
                 {});
@@ -326,80 +288,6 @@ void RegexPool::Nodes::merge_bytes(std::vector<uint32_t>& parts, bool unite) {
   parts.push_back(bytes(merged));
 }
 
-// r{a,b} | r{c,d} is one repetition if the counts touch.
-void RegexPool::Nodes::merge_repeats(std::vector<uint32_t>& parts) {
-  std::vector<uint32_t> repeats;
-  for (uint32_t part : parts) {
-    if (at(part).kind == RegexKind::kRepeat) repeats.push_back(part);
-  }
-  if (repeats.size() < 2) return;
-  std::ranges::sort(repeats, [&](uint32_t a, uint32_t b) {
-    return std::pair(at(a).first, at(a).second) < std::pair(at(b).first, at(b).second);
-  });
-  std::erase_if(parts, [&](uint32_t part) { return at(part).kind == RegexKind::kRepeat; });
-  RegexNode current = at(repeats[0]);
-  for (size_t i = 1; i < repeats.size(); ++i) {
-    const RegexNode next = at(repeats[i]);
-    if (next.first == current.first && next.second <= add_counts(current.most, 1)) {
-      current.most = std::max(current.most, next.most);
-      continue;
-    }
-    parts.push_back(repeat(current.first, current.second, current.most));
-    current = next;
-  }
-  parts.push_back(repeat(current.first, current.second, current.most));
-}
-
-// ab | ac is a(b | c): keeps derivatives of long lists of texts few.
-void RegexPool::Nodes::factor_heads(std::vector<uint32_t>& parts, uint32_t factor_depth) {
-  std::vector<std::pair<uint32_t, uint32_t>> sequences;  // head, tail
-  for (uint32_t part : parts) {
-    if (at(part).kind == RegexKind::kSequence) sequences.emplace_back(at(part).first, at(part).second);
-  }
-  std::ranges::sort(sequences);
-  const auto same_head = [](const auto& a, const auto& b) { return a.first == b.first; };
-  if (std::ranges::adjacent_find(sequences, same_head) == sequences.end()) return;
-  std::erase_if(parts, [&](uint32_t part) { return at(part).kind == RegexKind::kSequence; });
-  for (size_t i = 0; i < sequences.size();) {
-    std::vector<uint32_t> tails;
-    const uint32_t head = sequences[i].first;
-    for (; i < sequences.size() && sequences[i].first == head; ++i) tails.push_back(sequences[i].second);
-    parts.push_back(sequence(head, tails.size() == 1 ? tails[0] : any_of(std::move(tails), factor_depth + 1)));
-  }
-}
-
-uint32_t RegexPool::Nodes::any_of(std::vector<uint32_t> parts, uint32_t factor_depth) {
-  std::erase(parts, kNothing);
-  if (parts.empty()) return kNothing;
-  if (parts.size() == 1) return parts[0];
-  flatten(RegexKind::kAnyOf, parts);
-  work += parts.size();
-  merge_bytes(parts, true);
-  merge_repeats(parts);
-  absorb_repeats(parts);
-  const auto star = std::ranges::find_if(parts, [&](uint32_t part) { return is_star(part); });
-  if (star != parts.end()) {
-    const uint32_t all = *star;
-    std::erase_if(parts, [&](uint32_t part) { return part != all && within(part, all, 0); });
-  }
-  absorb_into_stars(parts);
-  if (factor_depth < kFactorDepthMax) factor_heads(parts, factor_depth);
-  flatten(RegexKind::kAnyOf, parts);
-  if (std::ranges::binary_search(parts, everything)) return everything;
-  const auto nullable = std::ranges::count_if(parts, [&](uint32_t part) { return at(part).nullable; });
-  if (nullable > 1) std::erase(parts, kEmpty);
-  if (parts.empty()) return kNothing;
-  if (parts.size() == 1) return parts[0];
-  RegexNode node{.kind = RegexKind::kAnyOf};
-  for (uint32_t part : parts) {
-    if (at(part).kind == RegexKind::kComplement && std::ranges::binary_search(parts, at(part).first)) return everything;
-    node.nullable = node.nullable || at(part).nullable;
-    node.has_conditions = node.has_conditions || at(part).has_conditions;
-    node.depth = std::max(node.depth, at(part).depth + 1);
-  }
-  return intern(node, parts);
-}
-
 // Within the other conditions, x & ~(x & y) is x & ~y, and x & ~y is nothing where x is within y.
 void RegexPool::Nodes::reduce_complements(std::vector<uint32_t>& parts) {
   bool reduced = false;
@@ -440,7 +328,11 @@ uint32_t RegexPool::Nodes::all_of(std::vector<uint32_t> parts) {
     return std::ranges::all_of(parts, [&](uint32_t part) { return at(part).nullable; }) ? kEmpty : kNothing;
   }
   RegexNode node{.kind = RegexKind::kAllOf, .nullable = true, .has_conditions = true};
+  uint32_t least = 0, most = kNoBound;
   for (uint32_t part : parts) {
+    least = std::max(least, at(part).least_bytes);
+    most = std::min(most, at(part).most_bytes);
+    if (least > most) return kNothing;
     if (at(part).kind == RegexKind::kComplement && std::ranges::binary_search(parts, at(part).first)) return kNothing;
     node.nullable = node.nullable && at(part).nullable;
     node.depth = std::max(node.depth, at(part).depth + 1);
@@ -480,12 +372,18 @@ uint32_t RegexPool::Nodes::repeat(uint32_t inner, uint32_t min, uint32_t max) {
 }
 
 uint32_t RegexPool::Nodes::state(uint32_t automaton, uint32_t state) {
-  return intern({.kind = RegexKind::kAutomaton,
-                 .nullable = automata[automaton].automaton->states[state].accepts,
-                 .has_conditions = true,
-                 .first = automaton,
-                 .second = state},
-                {});
+  const Automaton::State& at = automata[automaton].automaton->states[state];
+  if (at.shortest == kNoBound) return kNothing;
+  return intern(
+      {.kind = RegexKind::kAutomaton, .nullable = at.accepts, .depth = 1, .first = automaton, .second = state}, {});
+}
+
+uint32_t RegexPool::Nodes::texts(uint32_t tree, uint32_t place) {
+  if (place == TextTree::kNowhere) return kNothing;
+  if (place == TextTree::kEnd) return kEmpty;
+  return intern(
+      {.kind = RegexKind::kTexts, .nullable = trees[tree]->ends(place), .depth = 1, .first = tree, .second = place},
+      {});
 }
 
 RegexPool::RegexPool() : nodes_(std::make_unique<Nodes>()) {}
@@ -500,6 +398,8 @@ RegexPool RegexPool::copy() const {
   copy.sets = nodes_->sets;
   copy.children = nodes_->children;
   copy.automata = nodes_->automata;
+  copy.trees = nodes_->trees;
+  copy.tree_of = nodes_->tree_of;
   copy.table = nodes_->table;
   copy.overflow = nodes_->overflow;
   copy.everything = nodes_->everything;
@@ -520,6 +420,66 @@ void RegexPool::forget() {
   pool.visits = std::vector<uint32_t>();
 }
 
+// Ascending: those of which a node is made come before it.
+std::vector<uint32_t> RegexPool::Nodes::needed_by(std::span<const RegexId> roots) const {
+  std::vector<bool> needed(nodes.size());
+  std::vector<uint32_t> open{kNothing, kEmpty, everything};
+  for (const RegexId root : roots) open.push_back(raw(root));
+  std::ranges::copy_if(single_bytes, std::back_inserter(open), [](uint32_t node) { return node != 0; });
+  while (!open.empty()) {
+    const uint32_t current = open.back();
+    open.pop_back();
+    if (needed[current]) continue;
+    needed[current] = true;
+    const RegexNode& node = at(current);
+    const bool listed = node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf;
+    const bool sequence = node.kind == RegexKind::kSequence;
+    if (listed) open.insert(open.end(), list(current).begin(), list(current).end());
+    if (sequence || node.kind == RegexKind::kComplement || node.kind == RegexKind::kRepeat) open.push_back(node.first);
+    if (sequence) open.push_back(node.second);
+  }
+  std::vector<uint32_t> result;
+  for (uint32_t id = 0; id < nodes.size(); ++id) {
+    if (needed[id]) result.push_back(id);
+  }
+  return result;
+}
+
+std::vector<RegexId> RegexPool::keep_only(std::span<const RegexId> roots) {
+  Nodes& pool = *nodes_;
+  forget();
+  const std::vector<uint32_t> kept = pool.needed_by(roots);
+  std::vector<RegexId> names(pool.nodes.size(), kNoMatch);
+  std::vector<RegexNode> nodes;
+  std::vector<uint32_t> children;
+  nodes.reserve(kept.size());
+  const auto name_of = [&](uint32_t node) { return raw(names[node]); };
+  for (const uint32_t old : kept) {
+    RegexNode node = pool.at(old);
+    if (node.kind == RegexKind::kAnyOf || node.kind == RegexKind::kAllOf) {
+      const auto first = static_cast<uint32_t>(children.size());
+      for (const uint32_t child : pool.list(old)) children.push_back(name_of(child));
+      node.first = first;
+    } else if (node.kind == RegexKind::kComplement || node.kind == RegexKind::kRepeat) {
+      node.first = name_of(node.first);
+    } else if (node.kind == RegexKind::kSequence) {
+      node.first = name_of(node.first);
+      node.second = name_of(node.second);
+    }
+    names[old] = RegexId{static_cast<uint32_t>(nodes.size())};
+    nodes.push_back(node);
+  }
+  pool.nodes = std::move(nodes);
+  pool.children = std::move(children);
+  pool.everything = name_of(pool.everything);
+  for (uint32_t& node : pool.single_bytes) node = name_of(node);
+  pool.fingerprints = {};
+  pool.table.assign(std::bit_ceil(2 * pool.nodes.size() + 64), 0);
+  pool.table.shrink_to_fit();
+  pool.fill_table(pool.table);
+  return names;
+}
+
 size_t RegexPool::size() const { return nodes_->nodes.size(); }
 
 RegexId RegexPool::bytes(const ByteSet& set) { return RegexId{nodes_->bytes(set)}; }
@@ -528,6 +488,26 @@ RegexId RegexPool::literal(std::string_view text) {
   uint32_t result = kEmpty;
   for (size_t i = text.size(); i-- > 0;) result = nodes_->sequence(nodes_->byte(static_cast<uint8_t>(text[i])), result);
   return RegexId{result};
+}
+
+RegexId RegexPool::texts(std::vector<std::string_view> texts) {
+  std::ranges::sort(texts);
+  texts.erase(std::ranges::unique(texts).begin(), texts.end());
+  uint64_t bytes = 0;
+  for (const std::string_view text : texts) bytes += text.size();
+  if (texts.size() < kTreeTextsMin || bytes > kTextBytesMax) {
+    std::vector<RegexId> choices;
+    for (const std::string_view text : texts) choices.push_back(literal(text));
+    return any_of(choices);
+  }
+  const bool empty = texts.front().empty();
+  if (empty) texts.erase(texts.begin());
+  auto tree = std::make_shared<const TextTree>(texts);
+  for (uint32_t byte = 0; byte < 256; ++byte) nodes_->byte(static_cast<uint8_t>(byte));
+  const auto [known, added] = nodes_->tree_of.try_emplace(tree->hash(), static_cast<uint32_t>(nodes_->trees.size()));
+  if (added) nodes_->trees.push_back(std::move(tree));
+  const uint32_t node = nodes_->texts(known->second, TextTree::kRoot);
+  return RegexId{empty ? nodes_->any_of({kEmpty, node}) : node};
 }
 
 RegexId RegexPool::sequence(std::span<const RegexId> parts) {
@@ -540,18 +520,43 @@ RegexId RegexPool::any_of(std::span<const RegexId> choices) { return RegexId{nod
 RegexId RegexPool::all_of(std::span<const RegexId> conditions) { return RegexId{nodes_->all_of(raw(conditions))}; }
 RegexId RegexPool::complement(RegexId inner) { return RegexId{nodes_->complement(raw(inner))}; }
 
+// Backwards from the states that accept.
+void RegexPool::Automaton::find_shortest() {
+  std::vector<uint32_t> before(states.size() + 1);  // first index in `from` of the steps that lead to each state
+  for (const Step& step : steps) ++before[step.state + 1];
+  for (size_t i = 1; i < before.size(); ++i) before[i] += before[i - 1];
+  std::vector<uint32_t> from(steps.size()), filled(before.begin(), before.end() - 1), open;
+  for (uint32_t state = 0; state < states.size(); ++state) {
+    for (const Step& step : steps_of(state)) from[filled[step.state]++] = state;
+    states[state].shortest = states[state].accepts ? 0 : kNoBound;
+    if (states[state].accepts) open.push_back(state);
+  }
+  for (size_t i = 0; i < open.size(); ++i) {
+    for (uint32_t step = before[open[i]]; step < before[open[i] + 1]; ++step) {
+      uint32_t& shortest = states[from[step]].shortest;
+      if (shortest != kNoBound) continue;
+      shortest = states[open[i]].shortest + 1;
+      open.push_back(from[step]);
+    }
+  }
+}
+
 RegexId RegexPool::automaton(Automaton automaton, uint32_t state) {
+  automaton.find_shortest();
   ByteSet named;
-  for (const Automaton::State& one : automaton.states) {
-    for (const auto& [byte, next] : one.next) named.add(byte);
-  }
   Nodes::SharedAutomaton& shared = nodes_->automata.emplace_back();
-  shared.automaton = std::make_shared<const Automaton>(std::move(automaton));
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    if (!named.contains(static_cast<uint8_t>(byte))) continue;
-    shared.sets.push_back(static_cast<uint32_t>(nodes_->sets.size()));
-    nodes_->sets.push_back(ByteSet::range(static_cast<uint8_t>(byte), static_cast<uint8_t>(byte)));
+  for (const Automaton::State& one : automaton.states) {
+    shared.hash = mix(shared.hash, uint64_t{one.count} << 1 | static_cast<uint64_t>(one.accepts));
   }
+  for (const Automaton::Step& step : automaton.steps) {
+    named.add(static_cast<uint8_t>(step.byte));
+    shared.hash = mix(shared.hash, uint64_t{step.state} << 8 | step.byte);
+  }
+  shared.automaton = std::make_shared<const Automaton>(std::move(automaton));
+  named.each([&](uint8_t byte) {
+    shared.sets.push_back(static_cast<uint32_t>(nodes_->sets.size()));
+    nodes_->sets.push_back(ByteSet::range(byte, byte));
+  });
   return RegexId{nodes_->state(static_cast<uint32_t>(nodes_->automata.size() - 1), state)};
 }
 

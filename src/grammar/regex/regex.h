@@ -91,6 +91,9 @@ inline constexpr uint64_t kFirstBytesWorkMax = 1'000'000;
 /// Nodes of a pool; more is an error of whoever builds (GrammarBuilder::finish says so).
 inline constexpr size_t kRegexNodesMax = 1'000'000;
 
+/// Bytes of the texts of one RegexPool::texts().
+inline constexpr uint64_t kTextBytesMax = uint64_t{64} << 20;
+
 /// How deeply repetitions, choices, conditions and complements may be nested in each other.
 inline constexpr uint32_t kRegexDepthMax = 2'000;
 
@@ -134,6 +137,8 @@ class RegexPool {
 
   RegexId bytes(const ByteSet& set);
   RegexId literal(std::string_view text);
+  /// Any of the texts, which take about a byte for each of theirs, and no nodes before a text goes through them.
+  RegexId texts(std::vector<std::string_view> texts);
   RegexId sequence(std::span<const RegexId> parts);
   RegexId any_of(std::span<const RegexId> choices);
   RegexId all_of(std::span<const RegexId> conditions);
@@ -142,13 +147,33 @@ class RegexPool {
   /// `max` missing: no upper bound. Counts cost no nodes.
   RegexId repeat(RegexId inner, uint32_t min, std::optional<uint32_t> max);
 
-  /// A deterministic automaton: bytes that a state does not name lead nowhere.
+  /// A deterministic automaton of less than 2^24 states: bytes that a state does not name lead nowhere.
   struct Automaton {
-    struct State {
-      std::vector<std::pair<uint8_t, uint32_t>> next{};  ///< byte and state
-      bool accepts = false;
+    struct Step {
+      uint32_t state : 24 = 0;
+      uint32_t byte : 8 = 0;
     };
-    std::vector<State> states;
+    struct State {
+      uint32_t first = 0;  ///< of its steps
+      uint16_t count = 0;
+      bool accepts = false;
+      uint32_t shortest = 0;  ///< bytes of the shortest text that leads to a state that accepts; the pool finds it out
+    };
+    std::vector<State> states;  ///< in the order of their steps
+    std::vector<Step> steps;
+
+    void add_state(bool accepts) {
+      states.push_back({.first = static_cast<uint32_t>(steps.size()), .accepts = accepts});
+    }
+    /// The step is the last state's.
+    void add_step(uint8_t byte, uint32_t state) {
+      steps.push_back({.state = state, .byte = byte});
+      ++states.back().count;
+    }
+    std::span<const Step> steps_of(uint32_t state) const {
+      return std::span(steps).subspan(states[state].first, states[state].count);
+    }
+    void find_shortest();
   };
   /// Texts that lead from `state` to one that accepts.
   RegexId automaton(Automaton automaton, uint32_t state);
@@ -160,6 +185,9 @@ class RegexPool {
   RegexPool copy() const;
   /// Gives back the memory of what was found out of the nodes. States are not valid after that.
   void forget();
+  /// Drops the nodes that none of these needs, and what was found out. Returns what each node is called from now on;
+  /// kNoMatch for those that are gone.
+  std::vector<RegexId> keep_only(std::span<const RegexId> roots);
   RegexFingerprint fingerprint(RegexId node);
   /// An expression that matches the same texts of up to `bytes` bytes, of whose longer texts the same beginnings of up
   /// to `bytes` bytes go on: counts above that are no bounds. An expression with conditions is left as it is.
@@ -193,8 +221,10 @@ class RegexPool {
   /// Work that first_bytes() takes the first time. Searches for texts of conditions are not counted.
   uint64_t first_work(RegexId node) { return look_ahead(node).first_work; }
   WorkCount new_count(WorkCount::Who who);
-  /// Approximate memory of what was found out of the nodes.
+  /// Approximate memory of the nodes and of what was found out of them.
   size_t memory_used() const;
+  /// Approximate memory of what copies share: trees of texts, and automata.
+  size_t shared_bytes() const;
   /// Whether no text matches. Nullopt: `fuel` derivatives, or eight times as many nodes, did not suffice to tell.
   std::optional<bool> matches_nothing(RegexId node, int32_t fuel);
   /// Whether at least `count` texts match. Nullopt: `fuel` derivatives did not suffice to tell.

@@ -70,10 +70,12 @@ uint32_t RegexPool::Nodes::derive_new(uint32_t node, uint8_t byte) {
     case RegexKind::kComplement:
       return complement(derive(self.first, byte));
     case RegexKind::kAutomaton: {
-      const Automaton::State& state = automata[self.first].automaton->states[self.second];
-      const auto step = std::ranges::find(state.next, byte, &std::pair<uint8_t, uint32_t>::first);
-      return step == state.next.end() ? kNothing : this->state(self.first, step->second);
+      const std::span<const Automaton::Step> steps = automata[self.first].automaton->steps_of(self.second);
+      const auto step = std::ranges::find_if(steps, [&](const Automaton::Step& one) { return one.byte == byte; });
+      return step == steps.end() ? kNothing : state(self.first, step->state);
     }
+    case RegexKind::kTexts:
+      return texts(self.first, trees[self.first]->step(self.second, byte));
     case RegexKind::kRepeat: {
       // Right for a nullable inner expression, too: it is counted only where it takes a byte.
       const uint32_t rest =
@@ -108,6 +110,9 @@ void RegexPool::Nodes::collect_first_sets(uint32_t node, std::vector<uint32_t>& 
       return;
     case RegexKind::kAutomaton:
       found.insert(found.end(), automata[self.first].sets.begin(), automata[self.first].sets.end());
+      return;
+    case RegexKind::kTexts:
+      trees[self.first]->each_byte(self.second, [&](uint8_t value) { found.push_back(at(byte(value)).first); });
       return;
     default:
       return;
@@ -314,6 +319,16 @@ const RegexPool::State& RegexPool::look_ahead(RegexId node) {
 size_t RegexPool::memory_used() const {
   return nodes_->states.size() * sizeof(State) + nodes_->blocks.size() * Nodes::kStepsOfBlock * sizeof(ClassStep) +
          nodes_->nodes.size() * (sizeof(RegexNode) + 3 * sizeof(uint32_t));
+}
+
+size_t RegexPool::shared_bytes() const {
+  size_t bytes = 0;
+  for (const auto& tree : nodes_->trees) bytes += tree->bytes();
+  for (const auto& shared : nodes_->automata) {
+    bytes += shared.automaton->states.size() * sizeof(Automaton::State) +
+             shared.automaton->steps.size() * sizeof(Automaton::Step);
+  }
+  return bytes;
 }
 
 std::optional<bool> RegexPool::matches_nothing(RegexId node, int32_t fuel) {

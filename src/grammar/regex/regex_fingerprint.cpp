@@ -38,11 +38,10 @@ RegexFingerprint RegexPool::Nodes::compute_fingerprint(uint32_t id) {
       data.push_back(uint64_t{node.second} << 32 | node.most);
       break;
     case RegexKind::kAutomaton:
-      data.push_back(node.second);
-      for (const Automaton::State& state : automata[node.first].automaton->states) {
-        data.push_back(uint64_t{state.next.size()} << 1 | static_cast<uint64_t>(state.accepts));
-        for (const auto& [byte, next] : state.next) data.push_back(uint64_t{next} << 8 | byte);
-      }
+      data.insert(data.end(), {node.second, automata[node.first].hash});
+      break;
+    case RegexKind::kTexts:
+      data.insert(data.end(), {node.second, trees[node.first]->hash()});
       break;
     default:
       break;

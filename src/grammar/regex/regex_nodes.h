@@ -1,6 +1,7 @@
 /// What a RegexPool holds.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
@@ -8,10 +9,22 @@
 #include <vector>
 
 #include "grammar/regex/regex.h"
+#include "grammar/regex/text_tree.h"
 
 namespace cairn::grammar {
 
-enum class RegexKind : uint8_t { kVoid, kEpsilon, kBytes, kSequence, kAnyOf, kAllOf, kComplement, kRepeat, kAutomaton };
+enum class RegexKind : uint8_t {
+  kVoid,
+  kEpsilon,
+  kBytes,
+  kSequence,
+  kAnyOf,
+  kAllOf,
+  kComplement,
+  kRepeat,
+  kAutomaton,
+  kTexts,
+};
 
 struct RegexNode {
   RegexKind kind = RegexKind::kVoid;
@@ -21,19 +34,26 @@ struct RegexNode {
   uint32_t depth = 0;
   /// kBytes: the set. kSequence: head and the rest, which no head is a sequence. kAnyOf, kAllOf: children from `first`,
   /// `second` of them, ascending. kComplement, kRepeat: the inner one.
-  /// kAutomaton: the automaton; `second` is the state.
+  /// kAutomaton: the automaton; `second` is the state. kTexts: the tree, and the place in it.
   uint32_t first = 0;
   uint32_t second = 0;  ///< kRepeat: at least so often
   uint32_t most = 0;    ///< kRepeat: at most so often, or kNoBound
   /// Bytes of one of its texts: of the shortest, or, with conditions, of one that a search has found. kNoBound: none is
   /// known.
   uint32_t text_bytes = 0xFFFF'FFFF;
-  uint32_t least_bytes = 0;  ///< no text has fewer
-  uint32_t state = 0;        ///< index of its State + 1; 0: not computed
-  uint8_t emptiness = 0;     ///< 0: unknown, 1: matches something, 2: matches nothing
+  uint32_t least_bytes = 0;           ///< no text has fewer
+  uint32_t most_bytes = 0xFFFF'FFFF;  ///< and none more; kNoBound: that is not known
+  uint32_t state = 0;                 ///< index of its State + 1; 0: not computed
+  uint8_t emptiness = 0;              ///< 0: unknown, 1: matches something, 2: matches nothing
 };
 
 inline constexpr uint32_t kNoBound = 0xFFFF'FFFF;
+
+inline uint32_t add_counts(uint32_t a, uint32_t b) {
+  if (a == kNoBound || b == kNoBound) return kNoBound;
+  return static_cast<uint32_t>(std::min<uint64_t>(uint64_t{a} + b, kNoBound));
+}
+
 inline constexpr uint32_t kNothing = static_cast<uint32_t>(kNoMatch);
 inline constexpr uint32_t kEmpty = static_cast<uint32_t>(kEmptyText);
 
@@ -47,9 +67,12 @@ struct RegexPool::Nodes {
   struct SharedAutomaton {
     std::shared_ptr<const Automaton> automaton;
     std::vector<uint32_t> sets;  ///< one for each byte that its states name
+    uint64_t hash = 0;
   };
   std::vector<SharedAutomaton> automata;
-  std::vector<uint32_t> table;  ///< open addressing: node + 1, by hash
+  std::vector<std::shared_ptr<const TextTree>> trees;
+  std::map<uint64_t, uint32_t> tree_of;  ///< by hash
+  std::vector<uint32_t> table;           ///< open addressing: node + 1, by hash
   std::deque<State> states;
   std::vector<std::unique_ptr<std::array<ClassStep, kStepsOfBlock>>> blocks;  ///< of the states' steps
   size_t block_used = kStepsOfBlock;                                          ///< of the last one
@@ -84,13 +107,16 @@ struct RegexPool::Nodes {
   uint32_t bytes(const ByteSet& set);
   uint32_t byte(uint8_t value);
   uint32_t sequence(uint32_t head, uint32_t tail);
-  uint32_t any_of(std::vector<uint32_t> parts, uint32_t factor_depth = 0);
+  uint32_t any_of(std::vector<uint32_t> parts);
   uint32_t all_of(std::vector<uint32_t> parts);
   uint32_t complement(uint32_t inner);
   uint32_t repeat(uint32_t inner, uint32_t min, uint32_t max);
 
   uint32_t state(uint32_t automaton, uint32_t state);
+  uint32_t texts(uint32_t tree, uint32_t place);
 
+  void fill_table(std::vector<uint32_t>& larger) const;
+  std::vector<uint32_t> needed_by(std::span<const RegexId> roots) const;
   RegexFingerprint fingerprint(uint32_t node);
   uint32_t without_large_counts(uint32_t node, uint32_t bytes);
   /// Does what RegexPool::without_far_bounds does; `known` holds what was made of inner nodes.
@@ -120,10 +146,20 @@ struct RegexPool::Nodes {
   void merge_repeats(std::vector<uint32_t>& parts);
   void reduce_complements(std::vector<uint32_t>& parts);
   void absorb_repeats(std::vector<uint32_t>& parts) const;
-  void absorb_into_stars(std::vector<uint32_t>& parts) const;
+  void absorb_into_stars(std::vector<uint32_t>& parts);
   bool absorbs(uint32_t tail, uint32_t node) const;
   bool within(uint32_t node, uint32_t larger, uint32_t depth) const;
-  void factor_heads(std::vector<uint32_t>& parts, uint32_t factor_depth);
+  /// A choice that is being made: `heads`, one after the other, and then one of the parts.
+  struct Choice {
+    std::vector<uint32_t> heads;
+    std::vector<uint32_t> parts;
+    std::vector<Choice> groups;  ///< choices that are to become parts
+    bool begun = false;
+  };
+  void simplify_choice(std::vector<uint32_t>& parts);
+  void group_by_head(Choice& choice) const;
+  void take_heads(Choice& choice);
+  uint32_t finish_choice(std::vector<uint32_t>& parts);
   void grow_table();
   RegexFingerprint compute_fingerprint(uint32_t node);
   uint64_t hash(const RegexNode& node, std::span<const uint32_t> list) const;

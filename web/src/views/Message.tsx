@@ -98,7 +98,7 @@ function Thinking({ message, live }: { message: Message; live: boolean }) {
       <summary>
         {now ? 'Thinking…' : `Thought${message.thinkingMs ? ` for ${duration(message.thinkingMs)}` : ''}`}
       </summary>
-      {open && <Markdown text={message.thinking} />}
+      {open && <Markdown text={message.thinking} grows={now} />}
     </details>
   );
 }
@@ -243,7 +243,7 @@ function AssistantMessage({ message, last }: { message: Message; last: boolean }
       ) : json !== null ? (
         <Code text={json} language="json" />
       ) : (
-        message.content !== '' && <Markdown text={message.content} />
+        message.content !== '' && <Markdown text={message.content} grows={live} />
       )}
       {live && message.content === '' && !message.thinking && !message.calls && <span class="caret" />}
       <Calls message={message} live={live} last={last} />

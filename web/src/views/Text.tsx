@@ -1,14 +1,29 @@
 // Text of a model, whatever it is.
 import { memo } from 'preact/compat';
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { kBlockMax, pieces, splitBlocks } from '../lib/blocks';
+import { Colours, type Colourist } from '../lib/colours';
 import { bytes, showBidi, escapeHtml } from '../lib/format';
-import { blockHtml, codeHtml, formulasReady } from '../markdown';
+import { blockHtml, formulasReady } from '../markdown';
 import { copyText } from './parts';
 
 /** Of longer texts only the beginning is shown until somebody asks for the rest. */
 const kShownMax = 200_000;
 const kPieceMax = 4_000;
+
+/** The file of highlight_worker.ts, which build.mjs puts beside this one. */
+declare const HIGHLIGHT_WORKER: string;
+const colours = new Colours(
+  () => new Worker(new URL(HIGHLIGHT_WORKER, import.meta.url), { type: 'module' }) as Colourist,
+);
+
+/** Gives colours to an element of code, once they are known. What stands in it stays if it has marks of its own. */
+function addColours(element: Element, language: string, gone: () => boolean) {
+  if (element.childElementCount > 0) return;
+  void colours.of(element.textContent ?? '', language).then((html) => {
+    if (html !== '' && !gone()) element.innerHTML = html; // of highlight.js, which escapes what is in the code
+  });
+}
 
 /** Long text without any form, in pieces of which the browser lays out only those in sight. */
 export function PlainText({ text, code = false }: { text: string; code?: boolean }) {
@@ -21,11 +36,21 @@ export function PlainText({ text, code = false }: { text: string; code?: boolean
   );
 }
 
-const Block = memo(function Block({ text, ready }: { text: string; ready: boolean }) {
+const Block = memo(function Block({ text, ready, grows }: { text: string; ready: boolean; grows: boolean }) {
   const long = text.length > kBlockMax;
   const html = useMemo(() => (long ? '' : blockHtml(text)), [text, ready]);
+  const shown = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    let gone = false;
+    if (!grows)
+      for (const code of shown.current?.querySelectorAll('code[data-language]') ?? [])
+        addColours(code, code.getAttribute('data-language')!, () => gone);
+    return () => {
+      gone = true;
+    };
+  }, [html, grows]);
   if (long) return <PlainText text={text} />;
-  return <div class="block" dir="auto" dangerouslySetInnerHTML={{ __html: html }} />;
+  return <div class="block" dir="auto" ref={shown} dangerouslySetInnerHTML={{ __html: html }} />;
 });
 
 function ShowAll({ text, onShow }: { text: string; onShow: () => void }) {
@@ -46,15 +71,16 @@ function copyCode(event: MouseEvent) {
   });
 }
 
-export function Markdown({ text }: { text: string }) {
+/** `grows`: more text comes, and the last block gets no colours yet. */
+export function Markdown({ text, grows = false }: { text: string; grows?: boolean }) {
   const [all, setAll] = useState(false);
   const cut = !all && text.length > kShownMax;
   const shown = cut ? text.slice(0, kShownMax) : text;
   const ready = formulasReady.value;
   return (
     <div class="markdown" onClick={copyCode}>
-      {splitBlocks(shown).map((block, at) => (
-        <Block key={at} text={block} ready={ready} />
+      {splitBlocks(shown).map((block, at, all) => (
+        <Block key={at} text={block} ready={ready} grows={grows && at === all.length - 1} />
       ))}
       {cut && <ShowAll text={text} onShow={() => setAll(true)} />}
     </div>
@@ -64,11 +90,19 @@ export function Markdown({ text }: { text: string }) {
 /** Code or data, with colours if it is not too long. */
 export function Code({ text, language }: { text: string; language: string }) {
   const [all, setAll] = useState(false);
-  const html = useMemo(() => (text.length <= kBlockMax ? codeHtml(text, language) : ''), [text, language]);
+  const html = useMemo(() => (text.length <= kBlockMax ? showBidi(escapeHtml(text)) : ''), [text]);
+  const shown = useRef<HTMLElement>(null);
+  useEffect(() => {
+    let gone = false;
+    if (shown.current) addColours(shown.current, language, () => gone);
+    return () => {
+      gone = true;
+    };
+  }, [html, language]);
   if (text.length <= kBlockMax)
     return (
       <pre class="data" dir="ltr" tabIndex={0}>
-        <code dangerouslySetInnerHTML={{ __html: html }} />
+        <code ref={shown} dangerouslySetInnerHTML={{ __html: html }} />
       </pre>
     );
   const cut = !all && text.length > kShownMax;
