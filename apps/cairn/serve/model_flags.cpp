@@ -9,6 +9,7 @@
 
 #include "config/settings.h"
 #include "sampling_flags.h"
+#include "values.h"
 
 namespace cairn {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 std::vector<std::string> apply_table(const ConfigFile::Model& table, ModelFlags& flags) {
   CLI::App command;
   flags.add_to(command);
+  refuse_empty_values(command);
   SettingSources sources;
   return apply_settings(command, table.settings, sources);
 }
