@@ -2,6 +2,8 @@
 // model that is fetched if it is not there.
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <functional>
@@ -353,6 +355,22 @@ void add_conversation_flags(CLI::App& command, ChatFlags& flags) {
   flags.sampling.add_to(command, ShownDefaults::kSampler);
 }
 
+/// Options that load a model have no effect where a server has it. Error: kInvalidArgument with the first of them.
+Result<void> check_remote_options(const CLI::App& command) {
+  constexpr std::array<std::string_view, 12> kSent = {
+      "url",    "api-key",    "model-file", "chat-template-kwargs", "reasoning", "reasoning-budget",
+      "system", "max-tokens", "log-level",  "json-schema",          "grammar",   "regex"};
+  for (const CLI::Option* option : command.get_options()) {
+    const auto& names = option->get_lnames();
+    if (option->count() == 0 || names.empty() || option->get_group() == kSamplingHeading ||
+        std::ranges::find(kSent, names.front()) != kSent.end())
+      continue;
+    return fail(Code::kInvalidArgument, "--{} has no effect with --url: it is about a model that is loaded here",
+                names.front());
+  }
+  return {};
+}
+
 }  // namespace
 
 void add_chat(CLI::App& app, int& exit_code) {
@@ -369,8 +387,9 @@ void add_chat(CLI::App& app, int& exit_code) {
                       "unix:/run/cairn.sock; how it samples where no flag says is up to it");
   command->add_option("--api-key", flags->api_key, "Key that the server of --url asks for")->envname("CAIRN_API_KEY");
   add_conversation_flags(*command, *flags);
-  command->callback([flags, &exit_code] {
-    if (const auto done = run_chat(*flags, exit_code); !done) exit_code = report(done.error());
+  command->callback([command, flags, &exit_code] {
+    const auto fits = flags->url.empty() ? Result<void>() : check_remote_options(*command);
+    if (const auto done = fits ? run_chat(*flags, exit_code) : fits; !done) exit_code = report(done.error());
   });
 }
 

@@ -90,12 +90,9 @@ void LoadFlags::add_model_flags(CLI::App& command) {
   add_computing_flags(command);
   command
       .add_option("--kv-bytes", options.kv_bytes,
-                  "Memory for cached keys and values, e.g. 4GiB (default: --parallel whole contexts)")
+                  "Memory for cached keys and values, e.g. 4GiB (default: as many whole contexts as may run)")
       ->check(not_zero())
       ->transform(CLI::AsSizeValue(false));
-  command.add_option("--parallel", options.sequences, "Whole contexts that the default --kv-bytes holds")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
   command
       .add_option(
           "--speculate", options.engine.speculation.tokens_max,
@@ -148,18 +145,20 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
           "GGUF file of a LoRA adapter whose products are added; several times for several")
       ->type_name("FILE[:SCALE]")
       ->trigger_on_parse();
-  command
-      .add_option("--steer", options.model.control_vectors.file,
-                  "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
-      ->check(existing_file());
+  auto* steer = command
+                    .add_option("--steer", options.model.control_vectors.file,
+                                "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
+                    ->check(existing_file());
   command
       .add_option("--steer-attn", options.model.control_vectors.attention,
                   "How much of --steer is taken out after attention")
+      ->needs(steer)
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
   command
       .add_option("--steer-ffn", options.model.control_vectors.feed_forward,
                   "How much of --steer is taken out after feed-forward")
+      ->needs(steer)
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
 }

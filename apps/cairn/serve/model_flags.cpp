@@ -37,6 +37,9 @@ void ModelFlags::add_limits_to(CLI::App& command) {
   command.add_option("--queue-max", options.engine.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  command.add_option("--parallel", options.sequences, "Whole contexts that the default --kv-bytes holds")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command.add_option("--parallel-max", options.engine.sequences_max, "Requests that run at once; others wait")
       ->check(CLI::Range(1, 128))
       ->capture_default_str();
