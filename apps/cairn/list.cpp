@@ -81,7 +81,7 @@ void run_list(const ListFlags& flags) {
   if (!catalog.models.empty()) {
     print_text(as_table(catalog));
   } else {
-    print("There are no models yet: put GGUF files into {}\n", flags.catalog.models_folder());
+    print("There are no models yet: {}\n", flags.catalog.how_to_add());
   }
   for (const loader::SkippedFile& file : catalog.skipped)
     fmt::print(stderr, "left out: {}: {}\n", printable(file.path.string(), kShownPathMax),

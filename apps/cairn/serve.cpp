@@ -163,8 +163,7 @@ Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, 
       models.push_back(std::move(served));
     }
     if (models.empty())
-      log_warning("there are no models yet: put GGUF files into {}, or give one on the command line",
-                  flags.catalog.models_folder());
+      log_warning("there are no models yet: {}, or give one on the command line", flags.catalog.how_to_add());
   }
   CAIRN_TRY_VOID(flags.manager.pin(models));
   return models;

@@ -157,6 +157,12 @@ test('keys of a config have few parts, and what is large is read or refused at o
   }
 });
 
+test('no hint names an empty folder', () => {
+  const env = { ...process.env };
+  for (const name of ['HOME', 'XDG_DATA_HOME']) delete env[name];
+  assert.match(cairn(['list', '--own-models'], { env }).stdout, /no models yet: name their folder with --models FOLDER/);
+});
+
 const over = (socketPath, options = {}) => new Promise((resolve, reject) => {
   const request = http.request({ socketPath, path: '/v1/models', ...options }, (reply) => {
     reply.resume();
