@@ -52,6 +52,7 @@ BANNED = [
     (re.compile(r"\.to(?:Sorted|Reversed|Spliced)\("), "Debian's Node.js 18 has it not"),
     (re.compile(r"\b(?:TODO|FIXME|XXX)\b"), "finish it or leave it out"),
 ]
+STANDARD_OUTPUT = re.compile(r"\bstd::(?:cout|printf|puts|putchar)\b|\bstdout\b|\bfmt::print\((?!stderr)")
 # Words that the field's terms have replaced (docs/glossary.md), as identifiers.
 RETIRED = {
     "Draw": "SampleRequest", "Drawn": "SampleResult", "RowDraws": "SampleBatch", "GreedyRows": "ArgmaxSampler", "DrawOperations": "SamplerOperations",
@@ -277,6 +278,8 @@ def check_banned(report):
             continue
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
             # What the demonstration model has learnt keeps its words until it learns again.
+            if name.startswith("apps/") and name != "apps/cairn/output.cpp" and STANDARD_OUTPUT.search(line):
+                report(path, number, f"{STANDARD_OUTPUT.search(line)[0]}: output.h writes to standard output, so that no failure is missed")
             for pattern, why in BANNED + ([] if name.startswith("models/") else RETIRED):
                 if pattern.search(line):
                     report(path, number, f"{pattern.search(line)[0]}: {why}")

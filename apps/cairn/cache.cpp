@@ -1,7 +1,6 @@
 // cairn cache: what the disk tier of the KV cache holds, and how it goes (docs/kv-disk.md).
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +11,7 @@
 #include "cache/disk/disk_tier.h"
 #include "commands.h"
 #include "load_flags.h"
+#include "output.h"
 
 namespace cairn {
 namespace {
@@ -38,13 +38,12 @@ Result<void> list(const CacheFlags& flags) {
     const auto said = [&](const char* key) {
       return printable(about.is_object() ? about.value(key, "?") : std::string("?"), kNameShownMax);
     };
-    fmt::print("{}  {} {} {} ({})  {} pages, {}\n", space.name.substr(0, 8), said("model"), said("architecture"),
-               said("quantisation"), said("file"), space.pages, bytes_text(space.bytes));
-    for (const auto& [owner, bytes] : space.owners)
-      fmt::print("          tenant {:016x}  {}\n", owner, bytes_text(bytes));
+    print("{}  {} {} {} ({})  {} pages, {}\n", space.name.substr(0, 8), said("model"), said("architecture"),
+          said("quantisation"), said("file"), space.pages, bytes_text(space.bytes));
+    for (const auto& [owner, bytes] : space.owners) print("          tenant {:016x}  {}\n", owner, bytes_text(bytes));
   }
   const cache::disk::StoreCounts counts = store->counts();
-  fmt::print("{} pages, {}\n", counts.pages, bytes_text(counts.bytes));
+  print("{} pages, {}\n", counts.pages, bytes_text(counts.bytes));
   return {};
 }
 
@@ -53,7 +52,7 @@ Result<void> verify(const CacheFlags& flags) {
   CAIRN_TRY(const auto store, open_store(*files, flags.folder));
   const int64_t before = store->counts().pages;
   const int64_t wrong = store->verify();
-  fmt::print("{} pages are as they were written, {} were not and are forgotten\n", before - wrong, wrong);
+  print("{} pages are as they were written, {} were not and are forgotten\n", before - wrong, wrong);
   return {};
 }
 
@@ -63,7 +62,7 @@ Result<void> clear(const CacheFlags& flags) {
     if (!files->exists(flags.folder + "/secret"))
       return fail(Code::kNotFound, "{} holds no keys and values", flags.folder);
     CAIRN_TRY_VOID(cache::disk::PageStore::erase_all(*files, flags.folder));
-    fmt::print("everything is deleted\n");
+    print("everything is deleted\n");
     return {};
   }
   CAIRN_TRY(const auto store, open_store(*files, flags.folder));
@@ -75,7 +74,7 @@ Result<void> clear(const CacheFlags& flags) {
   uint64_t shown = 0;
   if (flags.tenant.size() == 16 && std::sscanf(flags.tenant.c_str(), "%16lx", &shown) == 1) owners.push_back(shown);
   CAIRN_TRY(const int64_t pages, store->erase(owners));
-  fmt::print("{} pages of that tenant are deleted\n", pages);
+  print("{} pages of that tenant are deleted\n", pages);
   return {};
 }
 
@@ -86,7 +85,6 @@ void add_kv_disk_flags(CLI::App& command, loader::KvDiskOptions& options, CLI::O
                      .add_option("--kv-disk", options.folder,
                                  "Folder in which keys and values outlive the process: they hold what was asked, "
                                  "readable for this user alone (default: none)")
-                     ->check(not_empty())
                      ->excludes(no_cache);
   command.add_option("--kv-disk-bytes", options.bytes, "What --kv-disk may take, e.g. 64GiB (default: 32GiB)")
       ->transform(CLI::AsSizeValue(false))

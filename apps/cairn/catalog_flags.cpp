@@ -37,6 +37,11 @@ void CatalogFlags::add_to(CLI::App& command) {
                    "Studio's folders)");
 }
 
+std::string CatalogFlags::how_to_add() const {
+  const std::string own = models_folder();
+  return own.empty() ? "name their folder with --models FOLDER" : "put GGUF files into " + own;
+}
+
 loader::Catalog CatalogFlags::scan() const {
   std::vector<loader::ModelPlace> places;
   if (const std::string own = models_folder(); !own.empty()) places.push_back({loader::ModelSource::kOwn, own});

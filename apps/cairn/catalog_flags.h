@@ -22,6 +22,8 @@ struct CatalogFlags {
   std::string models_folder() const { return folder.empty() ? loader::default_models_folder().string() : folder; }
   /// Looks through the folders.
   loader::Catalog scan() const;
+  /// What to do where there are no models.
+  std::string how_to_add() const;
 };
 
 /// What a server of several models does.

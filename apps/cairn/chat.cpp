@@ -2,9 +2,10 @@
 // model that is fetched if it is not there.
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -23,9 +24,10 @@
 #include "guide.h"
 #include "load_flags.h"
 #include "net/http/http_client.h"
+#include "net/http/percent.h"
+#include "output.h"
 #include "pull_flags.h"
 #include "sampling_flags.h"
-#include "show.h"
 
 namespace cairn {
 namespace {
@@ -119,6 +121,7 @@ Result<std::string> answer_locally(const loader::LoadedModel& model, const ChatF
         log_warning("the answer repeated itself without end and was ended");
       return shown.finish();
     }
+    CAIRN_TRY_VOID(flush_output());
     if (interrupted.load()) return shown.finish();  // destroying the stream cancels the request
   }
 }
@@ -147,6 +150,7 @@ Result<void> add_reasoning(const ChatFlags& flags, ordered_json& body) {
 
 Result<ordered_json> remote_request(const ChatFlags& flags, const ordered_json& messages) {
   ordered_json body = {{"messages", messages}, {"stream", true}};
+  if (!flags.load.model.empty()) body["model"] = flags.load.model;
   flags.sampling.add_to_request(body);
   if (flags.max_tokens > 0) body["max_tokens"] = flags.max_tokens;
   CAIRN_TRY(const auto form, flags.form.read());
@@ -155,7 +159,7 @@ Result<ordered_json> remote_request(const ChatFlags& flags, const ordered_json& 
   return body;
 }
 
-Result<std::string> answer_remotely(net::HttpClient& client, const std::string& url, const ChatFlags& flags,
+Result<std::string> answer_remotely(net::HttpClient& client, const net::ServerAddress& server, const ChatFlags& flags,
                                     const ordered_json& messages) {
   CAIRN_TRY(const ordered_json request, remote_request(flags, messages));
   std::string failure;
@@ -176,12 +180,14 @@ Result<std::string> answer_remotely(net::HttpClient& client, const std::string& 
       if (thinking != delta.end() && thinking->is_string()) shown.thinking(thinking->get_ref<const std::string&>());
       const auto content = delta.find("content");
       if (content != delta.end() && content->is_string()) shown.content(content->get_ref<const std::string&>());
+      if (!flush_output()) interrupted = true;
     }
   };
-  const auto reply = client.request({.url = url + "/v1/chat/completions",
+  const auto reply = client.request({.url = server.url + "/v1/chat/completions",
                                      .body = request.dump(-1, ' ', false, ordered_json::error_handler_t::replace),
                                      .headers = {{"Content-Type", "application/json"}},
                                      .token = flags.api_key,
+                                     .socket = server.socket,
                                      .cancelled = &interrupted},
                                     on_data);
   if (!reply && reply.error().code == Code::kCancelled) return shown.finish();
@@ -190,6 +196,32 @@ Result<std::string> answer_remotely(net::HttpClient& client, const std::string& 
     return fail(Code::kUnavailable, "the server answered {}: {}", reply->status, error_text(reply->body));
   if (!failure.empty()) return fail(Code::kUnavailable, "the server stopped: {}", failure);
   return shown.finish();
+}
+
+/// Whether the server has the model that the flags name; a server that lists none is believed to. Errors: kNotFound
+/// with the names that it lists; those of a server that cannot be asked.
+Result<void> check_remote_model(net::HttpClient& client, const net::ServerAddress& server, const ChatFlags& flags) {
+  const std::string& name = flags.load.model;
+  if (name.empty()) return {};
+  const auto call = [&](const std::string& path) {
+    return client.request(
+        {.url = server.url + path, .token = flags.api_key, .socket = server.socket, .cancelled = &interrupted});
+  };
+  CAIRN_TRY(const net::HttpReply reply, call("/v1/models"));
+  const auto list = ordered_json::parse(reply.body, nullptr, false);
+  const auto data = list.is_object() ? list.find("data") : list.end();
+  if (!reply.success() || !list.is_object() || data == list.end() || !data->is_array()) return {};
+  std::string names;
+  for (const ordered_json& model : *data) {
+    const auto id = model.is_object() ? model.find("id") : model.end();
+    if (!model.is_object() || id == model.end() || !id->is_string()) continue;
+    if (*id == name) return {};
+    names += (names.empty() ? "" : ", ") + id->get<std::string>();
+  }
+  CAIRN_TRY(const net::HttpReply own,
+            call("/v1/models/" + net::percent_encode(name)));  // it may be another name of one
+  if (own.success()) return {};
+  return fail(Code::kNotFound, "the server has no model {}; it has {}", name, names.empty() ? "none" : names);
 }
 
 constexpr std::string_view kHelp =
@@ -236,7 +268,7 @@ void converse(const ChatFlags& flags, const Answer& answer, int& exit_code) {
     messages.push_back({{"role", "user"}, {"content", utf8_replace_invalid(line)}});
     interrupted = false;
     auto text = answer(messages);
-    show("\n");
+    if (!show("\n")) return;  // nobody reads the answers
     if (!text) {
       exit_code = report(text.error());
       messages.erase(messages.size() - 1);  // so that the next line does not answer it, too
@@ -255,8 +287,7 @@ Result<void> answer_once(const ChatFlags& flags, const Answer& answer) {
   for (const std::string& word : flags.words) message += (message.empty() ? "" : " ") + word;
   messages.push_back({{"role", "user"}, {"content", utf8_replace_invalid(message)}});
   CAIRN_TRY(const std::string text, answer(messages));
-  show(text.ends_with('\n') ? "" : "\n");
-  return {};
+  return show(text.ends_with('\n') ? "" : "\n");
 }
 
 void catch_interrupts() {
@@ -268,14 +299,14 @@ void catch_interrupts() {
 }
 
 Result<void> run_chat(const ChatFlags& flags, int& exit_code) {
-  if (!flags.url.empty() && !flags.load.model.empty())
-    return fail(Code::kInvalidArgument, "give either a MODEL file or --url of a server, not both");
   if (!flags.url.empty()) {
-    CAIRN_TRY(const std::string url, net::check_http_url(flags.url));
+    CAIRN_TRY(const net::ServerAddress server, net::parse_server_address(flags.url));
     catch_interrupts();
     net::HttpClient client;
+    CAIRN_TRY_VOID(check_remote_model(client, server, flags));
     converse(
-        flags, [&](const ordered_json& messages) { return answer_remotely(client, url, flags, messages); }, exit_code);
+        flags, [&](const ordered_json& messages) { return answer_remotely(client, server, flags, messages); },
+        exit_code);
     return {};
   }
   grammar::GrammarCache grammars;
@@ -324,6 +355,22 @@ void add_conversation_flags(CLI::App& command, ChatFlags& flags) {
   flags.sampling.add_to(command, ShownDefaults::kSampler);
 }
 
+/// Options that load a model have no effect where a server has it. Error: kInvalidArgument with the first of them.
+Result<void> check_remote_options(const CLI::App& command) {
+  constexpr std::array<std::string_view, 12> kSent = {
+      "url",    "api-key",    "model-file", "chat-template-kwargs", "reasoning", "reasoning-budget",
+      "system", "max-tokens", "log-level",  "json-schema",          "grammar",   "regex"};
+  for (const CLI::Option* option : command.get_options()) {
+    const auto& names = option->get_lnames();
+    if (option->count() == 0 || names.empty() || option->get_group() == kSamplingHeading ||
+        std::ranges::find(kSent, names.front()) != kSent.end())
+      continue;
+    return fail(Code::kInvalidArgument, "--{} has no effect with --url: it is about a model that is loaded here",
+                names.front());
+  }
+  return {};
+}
+
 }  // namespace
 
 void add_chat(CLI::App& app, int& exit_code) {
@@ -332,14 +379,17 @@ void add_chat(CLI::App& app, int& exit_code) {
       "Talk to a model in the terminal: a file's, a server's, or without either the small one that comes along");
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, false);
+  command->get_option("--model")->description(
+      "GGUF file (any part of a split one), or with --url the name of one of the server's models (default: the "
+      "server's)");
   command->add_option("--url", flags->url,
-                      "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080 or https://llm.example; "
-                      "how it samples where no "
-                      "flag says is up to it");
+                      "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080, https://llm.example or "
+                      "unix:/run/cairn.sock; how it samples where no flag says is up to it");
   command->add_option("--api-key", flags->api_key, "Key that the server of --url asks for")->envname("CAIRN_API_KEY");
   add_conversation_flags(*command, *flags);
-  command->callback([flags, &exit_code] {
-    if (const auto done = run_chat(*flags, exit_code); !done) exit_code = report(done.error());
+  command->callback([command, flags, &exit_code] {
+    const auto fits = flags->url.empty() ? Result<void>() : check_remote_options(*command);
+    if (const auto done = fits ? run_chat(*flags, exit_code) : fits; !done) exit_code = report(done.error());
   });
 }
 

@@ -1,10 +1,10 @@
 // cairn config: checks a config file of `cairn serve`, and shows which values it would have from where.
-#include <cstdio>
 #include <memory>
 
 #include "base/log.h"
 #include "commands.h"
 #include "config/settings.h"
+#include "output.h"
 #include "serve/model_flags.h"
 
 namespace cairn {
@@ -22,8 +22,7 @@ int check_config(const std::string& path) {
   wrong.insert(wrong.end(), in_tables.begin(), in_tables.end());
   for (const std::string& problem : wrong) report({Code::kInvalidArgument, problem, {}});
   if (!wrong.empty()) return kExitFailed;
-  std::printf("%s: %zu settings, %zu models: all is well\n", path.c_str(), config->settings.size(),
-              config->models.size());
+  print("{}: {} settings, {} models: all is well\n", path, config->settings.size(), config->models.size());
   return 0;
 }
 
@@ -31,9 +30,8 @@ int show_config(CLI::App& command, const std::string& path) {
   SettingSources sources;
   const auto config = configure(command, path, sources);
   if (!config) return report(config.error());
-  std::fputs(settings_text(command, sources).c_str(), stdout);
-  for (const ConfigFile::Model& model : config->models)
-    std::printf("# [model.\"%s\"]: %s\n", model.name.c_str(), model.where.c_str());
+  print_text(settings_text(command, sources));
+  for (const ConfigFile::Model& model : config->models) print("# [model.\"{}\"]: {}\n", model.name, model.where);
   return 0;
 }
 

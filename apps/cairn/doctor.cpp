@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -28,6 +27,9 @@
 #include "loader/device.h"
 #include "memory_report.h"
 #include "net/http/http_server.h"
+#include "net/listen_address.h"
+#include "output.h"
+#include "values.h"
 
 namespace cairn {
 namespace {
@@ -59,8 +61,7 @@ class Findings {
 
  private:
   static void line(std::string_view how, std::string_view what, const std::string& text) {
-    std::printf("%-4s  %-12s  %s\n", std::string(how).c_str(), std::string(what).c_str(),
-                printable(text, kErrorBytesShown).c_str());
+    print("{:<4}  {:<12}  {}\n", how, what, printable(text, kErrorBytesShown));
   }
   static constexpr size_t kErrorBytesShown = 600;
   bool broken_ = false;
@@ -141,8 +142,12 @@ void check_port(Findings& findings, const DoctorFlags& flags) {
   const auto server = net::HttpServer::listen(
       flags.host, flags.port, net::HttpLimits{}, [](auto, auto) {},
       [](int, std::string_view) { return std::string(); });
-  if (server) {
-    findings.well("port", fmt::format("{}:{} is free", flags.host, flags.port));
+  const auto address = net::parse_listen_address(flags.host);
+  if (server && address && !address->socket.empty()) {
+    findings.well("port", fmt::format("{} is free", flags.host));
+  } else if (server && address) {
+    findings.well("port",
+                  fmt::format("{}:{} is free", net::url_host(address->host), address->port.value_or(flags.port)));
   } else {
     findings.broken("port", server.error().text());
   }
@@ -227,7 +232,9 @@ void add_doctor(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<DoctorFlags>();
   command->add_option("MODEL", flags->model, "GGUF file that is to run here");
   command->add_option("--models", flags->folders, "Folder whose models are looked at");
-  command->add_option("--host", flags->host, "Address that a server is to listen on")->capture_default_str();
+  command->add_option("--host", flags->host, "Address that a server is to listen on")
+      ->capture_default_str()
+      ->check(listen_address());
   command->add_option("--port", flags->port, "Its port")->capture_default_str();
   command->footer("The exit code is 1 if a line says FAIL.");
   command->callback([flags, &exit_code] { exit_code = examine(*flags) ? 0 : kExitFailed; });

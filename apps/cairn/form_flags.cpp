@@ -1,8 +1,8 @@
 #include "form_flags.h"
 
-#include <fstream>
-#include <iterator>
 #include <utility>
+
+#include "base/text/text_file.h"
 
 namespace cairn {
 namespace {
@@ -10,13 +10,6 @@ namespace {
 using grammar::GrammarSource;
 using nlohmann::ordered_json;
 using Kind = GrammarSource::Kind;
-
-Result<std::string> file_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file) return fail(Code::kIo, "cannot read {}", path);
-  return text;
-}
 
 }  // namespace
 
@@ -30,13 +23,13 @@ void FormFlags::add_to(CLI::App& command) {
 
 Result<chat::AnswerForm> FormFlags::read() const {
   if (!schema_file.empty()) {
-    CAIRN_TRY(const std::string text, file_text(schema_file));
+    CAIRN_TRY(const std::string text, read_text_file(schema_file, "--json-schema"));
     auto schema = ordered_json::parse(text, nullptr, false);
     if (schema.is_discarded()) return fail(Code::kInvalidArgument, "--json-schema: {} is no JSON", schema_file);
     return GrammarSource{.kind = Kind::kJsonSchema, .field = "--json-schema", .schema = std::move(schema)};
   }
   if (!grammar_file.empty()) {
-    CAIRN_TRY(std::string text, file_text(grammar_file));
+    CAIRN_TRY(std::string text, read_text_file(grammar_file, "--grammar"));
     const Kind kind = text.contains("::=") ? Kind::kGbnf : Kind::kLark;
     return GrammarSource{.kind = kind, .field = "--grammar", .text = std::move(text)};
   }

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,8 +12,8 @@
 #include "base/text/utf8.h"
 #include "commands.h"
 #include "net/frames/frame_client.h"
+#include "output.h"
 #include "sampling_flags.h"
-#include "show.h"
 
 namespace cairn {
 namespace {
@@ -82,11 +81,8 @@ Result<void> ask(net::FrameClient& client, const FramesFlags& flags) {
     if (!event) return fail(Code::kUnavailable, "the server closed the connection before the answer's end");
     const std::string name = text_of(*event, "event");
     if (name == "error") return server_error(*event);
-    show(text_of(*event, "text"));
-    if (name == "eos") {
-      show("\n");
-      return {};
-    }
+    CAIRN_TRY_VOID(show(text_of(*event, "text")));
+    if (name == "eos") return show("\n");
   }
 }
 
@@ -95,8 +91,7 @@ Result<void> show_metrics(net::FrameClient& client) {
   CAIRN_TRY(const auto event, next_event(client));
   if (!event) return fail(Code::kUnavailable, "the server closed the connection");
   if (text_of(*event, "event") == "error") return server_error(*event);
-  show(event->dump(2) + "\n");
-  return {};
+  return show(event->dump(2) + "\n");
 }
 
 /// Sends the lines of standard input to the server and prints the server's events, one per line, until both have ended.
@@ -114,7 +109,7 @@ Result<void> pass_lines(net::FrameClient& client, int& exit_code) {
   while ((event = client.read()) && *event) {
     const auto value = ordered_json::parse(**event, nullptr, false);
     if (value.is_object() && text_of(value, "event") == "error") exit_code = kExitFailed;
-    show(**event + "\n");
+    if (!show(**event + "\n")) ::_exit(end_output(kExitFailed));  // the thread may wait for input
   }
   if (!all_read) {
     // The server will not answer further input, and the thread that waits for it cannot be ended otherwise.

@@ -3,18 +3,18 @@
 
 #include <chrono>
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <string>
 
 #include "base/log.h"
+#include "base/text/text_file.h"
 #include "base/text/utf8.h"
 #include "chat/answer/form.h"
 #include "chat/completion_prompt.h"
 #include "commands.h"
 #include "form_flags.h"
 #include "load_flags.h"
+#include "output.h"
 #include "sampling_flags.h"
 
 namespace cairn {
@@ -44,7 +44,9 @@ void print_timings(const engine::Usage& usage, Seconds to_first, Seconds rest) {
 
 Result<void> generate(GenerateFlags& flags) {
   if (flags.quiet) set_log_level(LogLevel::kWarning);
-  if (flags.prompt == "-") flags.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+  if (flags.prompt == "-") {
+    CAIRN_TRY(flags.prompt, read_standard_input("--prompt"));
+  }
   if (const size_t valid = utf8_valid_prefix(flags.prompt); valid != flags.prompt.size()) {
     return fail(Code::kInvalidArgument, "the prompt is not valid UTF-8 at byte {}", valid);
   }
@@ -66,18 +68,16 @@ Result<void> generate(GenerateFlags& flags) {
   while (true) {
     engine::Events events = stream->wait(1000ms);
     if (first == begin && !events.tokens.empty()) first = std::chrono::steady_clock::now();
-    for (const auto& token : events.tokens) std::fwrite(token.text.data(), 1, token.text.size(), stdout);
+    for (const auto& token : events.tokens) print_text(token.text);
     if (events.finished) {
-      std::fwrite(events.finish.text.data(), 1, events.finish.text.size(), stdout);
-      std::fputc('\n', stdout);
-      std::fflush(stdout);
+      CAIRN_TRY_VOID(show(events.finish.text + "\n"));
       if (events.finish.reason == engine::FinishReason::kError) return std::unexpected(events.finish.error);
       if (form && events.finish.reason == engine::FinishReason::kLength)
         log_warning("the text ends at --max-tokens, before what {} asks for is complete", form->field);
       if (!flags.quiet) print_timings(events.finish.usage, first - begin, std::chrono::steady_clock::now() - first);
       return {};
     }
-    if (std::fflush(stdout) != 0) return fail(Code::kIo, "cannot write to standard output");
+    CAIRN_TRY_VOID(flush_output());
   }
 }
 
@@ -91,7 +91,9 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("-n,--max-tokens", flags->max_tokens, "Tokens to write at most; -1: to the end of the context")
       ->check(CLI::Range(-1, 1 << 30))
       ->capture_default_str();
-  command->add_option("--stop", flags->stop, "Text that ends the answer (may be given several times)")->take_all();
+  command->add_option("--stop", flags->stop, "Text that ends the answer (may be given several times)")
+      ->take_all()
+      ->allow_extra_args(false);  // a text in square brackets would be a list
   command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the model ends its text");
   command->add_flag("-q,--quiet", flags->quiet, "Only the text: no log, no timings");
   flags->form.add_to(*command);

@@ -25,6 +25,7 @@
 #include "grammar_check/grammar_line.h"
 #include "grammar_check/json_line.h"
 #include "grammar_check/token_cut.h"
+#include "output.h"
 #include "sampling/random.h"
 #include "tokenizer/tokenizer.h"
 
@@ -241,8 +242,7 @@ Result<void> answer_lines(const Vocabulary* vocabulary, AnswerLine answer, bool 
     const JsonLine line = parse_line(input);
     ordered_json out{{"id", line.value.is_object() ? line.value.value("id", ordered_json()) : ordered_json()}};
     out.update(line.valid ? answer_line(line.value, vocabulary, answer, timed) : error_json(line.valid.error(), {}));
-    std::cout << out.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n' << std::flush;
-    if (!std::cout) return fail(Code::kIo, "standard output does not take more");
+    CAIRN_TRY_VOID(show(out.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n"));
   }
   return {};
 }
@@ -259,13 +259,13 @@ Result<void> run(const GrammarFlags& flags, AnswerLine answer, bool timed) {
 
 // The table of docs/grammar.md.
 void print_keywords() {
-  fmt::print("| keywords | drafts | held to |\n|---|---|---|\n");
+  print("| keywords | drafts | held to |\n|---|---|---|\n");
   for (const grammar::KeywordNote& note : grammar::keyword_table()) {
     std::string names;
     for (const std::string_view name : std::views::split(note.keywords, std::string_view(", ")) |
                                            std::views::transform([](auto part) { return std::string_view(part); }))
       names += fmt::format("{}`{}`", names.empty() ? "" : ", ", name);
-    fmt::print("| {} | {} | {} |\n", names, note.drafts, note.held);
+    print("| {} | {} | {} |\n", names, note.drafts, note.held);
   }
 }
 

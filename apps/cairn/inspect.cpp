@@ -27,6 +27,7 @@
 #include "gguf/reader.h"
 #include "memory_report.h"
 #include "model/arch/table.h"
+#include "output.h"
 
 namespace cairn {
 namespace {
@@ -272,16 +273,6 @@ std::string report_text(const gguf::Reader& file, const Summary& summary, bool f
   return text;
 }
 
-// A reader that closes the pipe early (`| head`) is not an error.
-Result<void> print(const std::string& text) {
-  try {
-    fmt::print(stdout, "{}", text);
-  } catch (const std::system_error& error) {
-    if (error.code().value() != EPIPE) return fail(Code::kIo, "cannot print: {}", error.what());
-  }
-  return {};
-}
-
 std::string_view gives(model::ArchitectureKind kind) {
   switch (kind) {
     case model::ArchitectureKind::kDecoder:
@@ -295,22 +286,26 @@ std::string_view gives(model::ArchitectureKind kind) {
 }
 
 // A table in Markdown, docs/models.md.
-Result<void> print_supported() {
+void print_supported() {
   std::string text = "| architecture | models | gives | runs on |\n|---|---|---|---|\n";
   for (const model::Architecture& each : model::architectures()) {
     text += fmt::format("| `{}` | {} | {} | CPU, CUDA |\n", each.name, each.families, gives(each.kind));
   }
-  return print(text);
+  print_text(text);
 }
 
 Result<void> run_inspect(const InspectFlags& flags) {
   set_log_level(LogLevel::kWarning);
-  if (flags.supported) return print_supported();
+  if (flags.supported) {
+    print_supported();
+    return {};
+  }
   if (flags.model.empty()) return fail(Code::kInvalidArgument, "inspect what? A model file, or --supported");
   CAIRN_TRY(const std::string path, listed_file(flags.model));
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   const Summary summary = summarise(file, flags.memory);
-  return print(flags.json ? report_json(file, summary, flags.full) : report_text(file, summary, flags.full));
+  print_text(flags.json ? report_json(file, summary, flags.full) : report_text(file, summary, flags.full));
+  return {};
 }
 
 }  // namespace

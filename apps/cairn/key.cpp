@@ -14,6 +14,7 @@
 #include "api/access/key_file.h"
 #include "base/system/random_id.h"
 #include "commands.h"
+#include "output.h"
 
 namespace cairn {
 namespace {
@@ -25,27 +26,58 @@ struct KeyFlags {
   bool reads_key = false;
 };
 
-/// Adds the line to the file, which only this user may read if it is made here. Errors: those of the file with it.
-Result<void> add_line(const std::string& path, const std::string& line) {
-  struct stat about{};
-  std::string text;
-  if (::stat(path.c_str(), &about) == 0 && about.st_size > 0) {
-    CAIRN_TRY(text, api::read_key_text(path));
-    if (!text.ends_with('\n')) text += '\n';
+/// A key file that gets another line.
+class GrowingKeyFile {
+ public:
+  /// Opens the file, which only this user may read if it is made here. Errors: those of the file with the line in it.
+  static Result<std::unique_ptr<GrowingKeyFile>> open(const std::string& path, const std::string& line) {
+    struct stat about{};
+    const bool is_new = ::stat(path.c_str(), &about) != 0;
+    std::string text;
+    if (!is_new) {
+      CAIRN_TRY(text, api::read_key_text(path));
+      constexpr off_t kMarkBytes = 3;
+      if (const off_t before = about.st_size - static_cast<off_t>(text.size()); before != 0 && before != kMarkBytes)
+        return fail(Code::kInvalidArgument, "the key file {} is UTF-16, to which no line is added; save it as UTF-8",
+                    path);
+    }
+    const std::string added = (text.empty() || text.ends_with('\n') ? "" : "\n") + line + '\n';
+    CAIRN_TRY_VOID(api::parse_keys(text + added, path));
+    auto file = std::make_unique<GrowingKeyFile>();
+    file->path_ = path;
+    file->added_ = added;
+    file->is_new_ = is_new;
+    file->size_ = about.st_size;
+    file->descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (file->descriptor_ < 0) return file->failure(errno);
+    return file;
   }
-  const size_t begin = text.size();
-  text += line + '\n';
-  CAIRN_TRY_VOID(api::parse_keys(text, path));
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  if (file < 0) return fail(Code::kIo, "cannot write to {}: {}", path, std::strerror(errno));
-  const bool missing_end = begin > 0 && static_cast<off_t>(begin) > about.st_size;
-  const std::string added = (missing_end ? "\n" : "") + line + '\n';
-  const bool written = ::write(file, added.data(), added.size()) == static_cast<ssize_t>(added.size());
-  const int error = errno;
-  ::close(file);
-  if (!written) return fail(Code::kIo, "cannot write to {}: {}", path, std::strerror(error));
-  return {};
-}
+  ~GrowingKeyFile() {
+    if (descriptor_ < 0) return;
+    ::close(descriptor_);
+    if (is_new_ && !written_) ::unlink(path_.c_str());
+  }
+
+  /// Writes the whole line, or else leaves the file as it was.
+  Result<void> write() {
+    const ssize_t count = ::write(descriptor_, added_.data(), added_.size());
+    const int error = count < 0 ? errno : ENOSPC;
+    written_ = count == static_cast<ssize_t>(added_.size());
+    if (written_) return ::fsync(descriptor_) == 0 || errno == EINVAL ? Result<void>() : failure(errno);
+    if (count > 0 && ::ftruncate(descriptor_, size_) != 0) return failure(errno);
+    return failure(error);
+  }
+
+ private:
+  std::unexpected<Error> failure(int error) const {
+    return fail(Code::kIo, "cannot write to {}: {}", path_, std::strerror(error));
+  }
+
+  std::string path_, added_;
+  int descriptor_ = -1;
+  off_t size_ = 0;
+  bool is_new_ = false, written_ = false;
+};
 
 Result<void> run(const KeyFlags& flags) {
   std::string key = random_id("sk-cairn-");
@@ -56,20 +88,20 @@ Result<void> run(const KeyFlags& flags) {
   if (line.find_first_of("\n\r") != std::string::npos)
     return fail(Code::kInvalidArgument, "a key is one line: no word of it may have a line's end");
   CAIRN_TRY_VOID(api::parse_keys(line, "the key"));
+  std::unique_ptr<GrowingKeyFile> file;
   if (!flags.add_to.empty()) {
-    CAIRN_TRY_VOID(add_line(flags.add_to, line));
-    std::fprintf(stderr, "added to %s: %s\n", flags.add_to.c_str(), line.c_str());
+    CAIRN_TRY(file, GrowingKeyFile::open(flags.add_to, line));
   } else {
     std::fprintf(stderr, "line for --api-key-file: ");
-    std::fflush(stderr);
-    std::printf("%s\n", line.c_str());
-    std::fflush(stdout);
+    CAIRN_TRY_VOID(show(line + "\n"));
   }
   if (!flags.reads_key) {
     std::fprintf(stderr, "the key, which is kept nowhere: ");
-    std::fflush(stderr);
-    std::printf("%s\n", key.c_str());
+    CAIRN_TRY_VOID(show(key + "\n"));
   }
+  if (file == nullptr) return {};
+  CAIRN_TRY_VOID(file->write());  // only now: nobody could use a key that nobody has seen
+  std::fprintf(stderr, "added to %s: %s\n", flags.add_to.c_str(), line.c_str());
   return {};
 }
 
@@ -82,8 +114,7 @@ void add_key(CLI::App& app, int& exit_code) {
   command->add_option("RULES", flags->rules,
                       "What the key may do: models=PATTERN,... priority=batch rpm=N tpm=N concurrent=N no_disk manage "
                       "(default: ask all models)");
-  command->add_option("--add-to", flags->add_to, "Key file that gets the line; made if it is not there")
-      ->check(CLI::Validator([](std::string& text) { return text.empty() ? "is empty" : std::string(); }, ""));
+  command->add_option("--add-to", flags->add_to, "Key file that gets the line; made if it is not there");
   command->add_flag("--read", flags->reads_key, "Read the key from standard input instead of making one");
   command->callback([flags, &exit_code] {
     if (const auto done = run(*flags); !done) exit_code = report(done.error());

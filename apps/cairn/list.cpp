@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,6 +13,7 @@
 #include "catalog_flags.h"
 #include "commands.h"
 #include "load_flags.h"
+#include "output.h"
 
 namespace cairn {
 namespace {
@@ -75,13 +75,13 @@ std::string as_table(const loader::Catalog& catalog) {
 void run_list(const ListFlags& flags) {
   const loader::Catalog catalog = flags.catalog.scan();
   if (flags.json) {
-    fmt::print(stdout, "{}", as_json(catalog));
+    print_text(as_json(catalog));
     return;
   }
   if (!catalog.models.empty()) {
-    fmt::print(stdout, "{}", as_table(catalog));
+    print_text(as_table(catalog));
   } else {
-    fmt::print(stdout, "There are no models yet: put GGUF files into {}\n", flags.catalog.models_folder());
+    print("There are no models yet: {}\n", flags.catalog.how_to_add());
   }
   for (const loader::SkippedFile& file : catalog.skipped)
     fmt::print(stderr, "left out: {}: {}\n", printable(file.path.string(), kShownPathMax),

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <sstream>
 
 #include "base/log.h"
 #include "base/text/json.h"
+#include "base/text/text_file.h"
+#include "jinja/jinja.h"
 #include "kernels/backend.h"
 #include "loader/model_load.h"
 #include "model/model.h"
+#include "values.h"
 
 namespace cairn {
 namespace {
@@ -89,12 +90,9 @@ void LoadFlags::add_model_flags(CLI::App& command) {
   add_computing_flags(command);
   command
       .add_option("--kv-bytes", options.kv_bytes,
-                  "Memory for cached keys and values, e.g. 4GiB (default: --parallel whole contexts)")
+                  "Memory for cached keys and values, e.g. 4GiB (default: as many whole contexts as may run)")
       ->check(not_zero())
       ->transform(CLI::AsSizeValue(false));
-  command.add_option("--parallel", options.sequences, "Whole contexts that the default --kv-bytes holds")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
   command
       .add_option(
           "--speculate", options.engine.speculation.tokens_max,
@@ -107,21 +105,19 @@ void LoadFlags::add_model_flags(CLI::App& command) {
       .add_option("--draft", options.draft_model,
                   "Small GGUF model of the same vocabulary that drafts tokens (speculative decoding), or a file of "
                   "DeepSeek V4's or V4.1's drafting head, or an assistant of Gemma 4")
-      ->check(CLI::ExistingFile);
+      ->check(existing_file());
 }
 
 void LoadFlags::add_template_flags(CLI::App& command) {
-  command
-      .add_option("--chat-template-kwargs", template_variables,
-                  "JSON object of variables that the chat template gets where a request does not set them")
-      ->check(not_empty());
+  command.add_option("--chat-template-kwargs", template_variables,
+                     "JSON object of variables that the chat template gets where a request does not set them");
   command
       .add_option("--reasoning", reasoning,
                   "Whether models think where a request does not say: on, off, or auto, as the template has a switch")
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->capture_default_str();
   command.add_option("--chat-template", chat_template_file, "Jinja file that replaces the model's chat template")
-      ->check(CLI::ExistingFile);
+      ->check(existing_file());
 }
 
 void LoadFlags::add_runner_flags(CLI::App& command) {
@@ -149,18 +145,20 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
           "GGUF file of a LoRA adapter whose products are added; several times for several")
       ->type_name("FILE[:SCALE]")
       ->trigger_on_parse();
-  command
-      .add_option("--steer", options.model.control_vectors.file,
-                  "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
-      ->check(CLI::ExistingFile);
+  auto* steer = command
+                    .add_option("--steer", options.model.control_vectors.file,
+                                "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
+                    ->check(existing_file());
   command
       .add_option("--steer-attn", options.model.control_vectors.attention,
                   "How much of --steer is taken out after attention")
+      ->needs(steer)
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
   command
       .add_option("--steer-ffn", options.model.control_vectors.feed_forward,
                   "How much of --steer is taken out after feed-forward")
+      ->needs(steer)
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
 }
@@ -168,11 +166,9 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
 Result<loader::LoadOptions> LoadFlags::load_options() const {
   loader::LoadOptions wanted = options;
   if (!chat_template_file.empty()) {
-    std::ifstream file(chat_template_file, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) return fail(Code::kIo, "cannot read {}", chat_template_file);
-    wanted.chat_template = text.str();
+    CAIRN_TRY(wanted.chat_template, read_text_file(chat_template_file, "--chat-template", jinja::kJinjaSourceBytesMax));
+    if (wanted.chat_template.empty())
+      return fail(Code::kInvalidArgument, "--chat-template: {} is empty", chat_template_file);
   }
   if (!template_variables.empty()) {
     CAIRN_TRY(wanted.template_defaults.variables, read_json(template_variables));
@@ -216,12 +212,6 @@ void warn_without_template(const loader::LoadedModel& model) {
       "{} has no chat template: conversations are written in ChatML, which it may not know; give it one with "
       "--chat-template FILE",
       model.name);
-}
-
-CLI::Validator not_empty() {
-  return CLI::Validator(
-      [](std::string& text) { return text.empty() ? std::string("is empty; leave the option out") : std::string(); },
-      "");
 }
 
 void add_log_flag(CLI::App& command) {

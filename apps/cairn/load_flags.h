@@ -60,9 +60,6 @@ struct LoadFlags {
 /// Warns if conversations with the model will be rendered with a template that is not its own.
 void warn_without_template(const loader::LoadedModel& model);
 
-/// Rejects the empty text, for options whose absence has another meaning.
-CLI::Validator not_empty();
-
 /// Adds --log-level, for commands that log.
 void add_log_flag(CLI::App& command);
 /// Adds --kv-disk and what belongs to it (cache.cpp); `no_cache` is the option that excludes it.

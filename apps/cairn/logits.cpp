@@ -1,7 +1,8 @@
 // `cairn logits`: prints the model's logits after each of some token ids, for comparison with other programs.
 #include <algorithm>
-#include <cstdio>
+#include <charconv>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "gguf/reader.h"
 #include "load_flags.h"
 #include "model/runner.h"
+#include "output.h"
+#include "values.h"
 
 namespace cairn {
 
@@ -17,42 +20,44 @@ namespace {
 
 struct LogitsFlags {
   LoadFlags load;
-  std::vector<int32_t> tokens;
+  std::vector<std::string> tokens;
   int32_t chunk = 128;
   bool last = false;
 };
 
 void print_row(std::span<const float> row) {
-  std::fputc('[', stdout);
-  for (size_t i = 0; i < row.size(); ++i) std::printf("%s%.9g", i == 0 ? "" : ",", static_cast<double>(row[i]));
-  std::fputc(']', stdout);
+  print("[");
+  for (size_t i = 0; i < row.size(); ++i) print("{}{:.9g}", i == 0 ? "" : ",", static_cast<double>(row[i]));
+  print("]");
 }
 
-Result<void> check_tokens(const std::vector<int32_t>& tokens, const model::Runner& runner) {
-  for (const int32_t token : tokens) {
-    if (token < 0 || token >= runner.vocabulary()) {
-      return fail(Code::kInvalidArgument, "token {} is not in the vocabulary of 0 .. {}", token,
+Result<std::vector<TokenId>> read_tokens(const std::vector<std::string>& texts, const model::Runner& runner) {
+  std::vector<TokenId> tokens;
+  for (const std::string& text : texts) {
+    int32_t token = -1;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), token);
+    if (error != std::errc() || rest != text.data() + text.size() || token < 0 || token >= runner.vocabulary()) {
+      return fail(Code::kInvalidArgument, "token {} is not in the vocabulary of 0 .. {}", text,
                   runner.vocabulary() - 1);
     }
+    tokens.push_back(TokenId{token});
   }
   if (static_cast<int64_t>(tokens.size()) > runner.context_tokens()) {
     return fail(Code::kContextLengthExceeded, "{} tokens, but the context holds {}", tokens.size(),
                 runner.context_tokens());
   }
-  return {};
+  return tokens;
 }
 
 /// Runs all tokens, one chunk per step, and prints rows as they come.
-Result<void> print_logits(const LogitsFlags& flags, model::Runner& runner, cache::PagePool& pool) {
-  const int32_t count = static_cast<int32_t>(flags.tokens.size());
+Result<void> print_logits(const LogitsFlags& flags, std::span<const TokenId> tokens, model::Runner& runner,
+                          cache::PagePool& pool) {
+  const int32_t count = static_cast<int32_t>(tokens.size());
   cache::PageTable pages;
   if (!pool.extend(pages, count)) return fail(Code::kInternal, "the page pool is smaller than the prompt");
-  std::vector<TokenId> tokens;
-  for (const int32_t token : flags.tokens) tokens.push_back(TokenId{token});
-
-  std::printf("{\"positions\":[");
-  for (int32_t i = flags.last ? count - 1 : 0; i < count; ++i) std::printf("%d%s", i, i + 1 < count ? "," : "");
-  std::printf("],\"logits\":[");
+  print_text("{\"positions\":[");
+  for (int32_t i = flags.last ? count - 1 : 0; i < count; ++i) print("{}{}", i, i + 1 < count ? "," : "");
+  print_text("],\"logits\":[");
   for (int32_t begin = 0; begin < count; begin += flags.chunk) {
     model::BatchSlice slice;
     slice.rows = std::min(flags.chunk, count - begin);
@@ -63,14 +68,14 @@ Result<void> print_logits(const LogitsFlags& flags, model::Runner& runner, cache
                    : is_last   ? model::LogitsWanted::kLast
                                : model::LogitsWanted::kNone;
     CAIRN_TRY(const model::LogitsView view,
-              runner.step({std::span(tokens).subspan(begin, slice.rows), std::span(&slice, 1), &pool}));
+              runner.step({tokens.subspan(begin, slice.rows), std::span(&slice, 1), &pool}));
     for (int64_t row = 0; row < view.rows(); ++row) {
-      if (begin + row > 0 && !flags.last) std::fputc(',', stdout);
+      if (begin + row > 0 && !flags.last) print(",");
       print_row(view.row(row));
     }
+    CAIRN_TRY_VOID(flush_output());
   }
-  std::printf("]}\n");
-  return {};
+  return show("]}\n");
 }
 
 Result<void> run_logits(const LogitsFlags& flags) {
@@ -79,11 +84,11 @@ Result<void> run_logits(const LogitsFlags& flags) {
   sizes.batch_tokens_max = sizes.logits_max = flags.chunk;
   CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, sizes, 1));
   model::Runner& runner = *loaded.runner;
-  CAIRN_TRY_VOID(check_tokens(flags.tokens, runner));
-  const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kernels::kPageTokens - 1) / kernels::kPageTokens;
+  CAIRN_TRY(const std::vector<TokenId> tokens, read_tokens(flags.tokens, runner));
+  const int32_t pages = (static_cast<int32_t>(tokens.size()) + kernels::kPageTokens - 1) / kernels::kPageTokens;
   const std::vector<int32_t> pages_of_each(runner.kv_layout().groups.size(), pages);
   CAIRN_TRY(cache::PagePool pool, cache::PagePool::create(loaded.device.memories(), runner.kv_layout(), pages_of_each));
-  return print_logits(flags, runner, pool);
+  return print_logits(flags, tokens, runner, pool);
 }
 
 }  // namespace
@@ -93,7 +98,7 @@ void add_logits(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("logits", "Print the model's logits after each of some token ids, as JSON");
   flags->load.options.model.kv_type = kernels::KvType::kF32;
   command->add_option("MODEL", flags->load.model, "GGUF file (any part of a split one)")->required();
-  command->add_option("--tokens", flags->tokens, "token ids: 1,2,3")->required()->delimiter(',');
+  add_list(*command, "--tokens", flags->tokens, "token ids: 1,2,3")->required();
   command->add_option("--chunk", flags->chunk, "rows of one step; the result does not depend on it")
       ->check(CLI::Range(1, 4'096))
       ->capture_default_str();

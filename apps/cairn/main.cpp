@@ -4,11 +4,14 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 #include <system_error>
 
 #include "base/text/printable.h"
 #include "build_version.h"
 #include "commands.h"
+#include "output.h"
+#include "values.h"
 
 namespace cairn {
 
@@ -19,6 +22,7 @@ constexpr size_t kErrorBytesMax = 4'096;
 
 // Prints a text with names that may come from a file, whose bytes must not reach the terminal unescaped.
 int tell(std::string_view text) {
+  if (output_reader_gone()) return kExitFailed;
   std::fprintf(stderr, "cairn: %s\n", printable(text, kErrorBytesMax).c_str());
   return kExitFailed;
 }
@@ -38,19 +42,9 @@ int report(const Error& error) { return tell(error.text()); }
 
 }  // namespace cairn
 
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error to handle, not a reason to be killed
-  std::signal(SIGXFSZ, SIG_IGN);  // as is a file that may not become so large
-  CLI::App app{
-      "Cairn runs large language models from GGUF files and serves them over HTTP.\n"
-      "First steps:  cairn serve MODEL.gguf        then open a chat:  cairn chat --url http://127.0.0.1:8080\n"
-      "              cairn chat MODEL.gguf         talks to the model without a server\n"
-      "              cairn run qwen3:4b            gets a model from a hub and talks to it",
-      "cairn"};
-  app.set_version_flag("--version", "cairn " + std::string(cairn::kBuildVersion));
-  app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::simple);
-  int exit_code = 0;
+namespace {
+
+void add_commands(CLI::App& app, int& exit_code) {
   cairn::add_serve(app, exit_code);
   cairn::add_config(app, exit_code);
   cairn::add_doctor(app, exit_code);
@@ -72,10 +66,29 @@ int main(int argc, char** argv) {
   cairn::add_key(app, exit_code);
   cairn::add_bench(app, exit_code);
   cairn::add_cache(app, exit_code);
+  cairn::refuse_empty_values(app);
+}
+
+int run_command(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error to handle, not a reason to be killed
+  std::signal(SIGXFSZ, SIG_IGN);  // as is a file that may not become so large
+  CLI::App app{
+      "Cairn runs large language models from GGUF files and serves them over HTTP.\n"
+      "First steps:  cairn serve MODEL.gguf        then open a chat:  cairn chat --url http://127.0.0.1:8080\n"
+      "              cairn chat MODEL.gguf         talks to the model without a server\n"
+      "              cairn run qwen3:4b            gets a model from a hub and talks to it",
+      "cairn"};
+  app.set_version_flag("--version", "cairn " + std::string(cairn::kBuildVersion));
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::simple);
+  int exit_code = 0;
+  add_commands(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
+    std::ostringstream help;
+    const int code = app.exit(error, help);
+    cairn::print_text(help.str());
     return code == 0 ? 0 : cairn::kExitUsage;
   } catch (const std::bad_alloc&) {
     return cairn::tell("out of memory");
@@ -85,4 +98,11 @@ int main(int argc, char** argv) {
     return cairn::tell(fmt::format("unexpected error: {}", error.what()));
   }
   return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cairn::open_standard_descriptors();
+  return cairn::end_output(run_command(argc, argv));
 }

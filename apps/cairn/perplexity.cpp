@@ -3,9 +3,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,12 +12,14 @@
 #include "base/log.h"
 #include "base/system/machine.h"
 #include "base/system/thread_pool.h"
+#include "base/text/text_file.h"
 #include "cache/page_pool.h"
 #include "commands.h"
 #include "gguf/reader.h"
 #include "load_flags.h"
 #include "model/embedder.h"
 #include "model/model.h"
+#include "output.h"
 #include "perplexity/statistics.h"
 #include "perplexity/windows.h"
 #include "progress_line.h"
@@ -33,6 +32,7 @@ using nlohmann::ordered_json;
 using std::chrono::steady_clock;
 
 constexpr int32_t kWindowTokensDefault = 512;
+constexpr size_t kTextBytesMax = 1 << 30;  // of one file
 
 struct PerplexityFlags {
   LoadFlags load;
@@ -60,14 +60,9 @@ double seconds_since(steady_clock::time_point begin) {
 Result<std::string> read_texts(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) {
-    if (name == "-") {
-      text.append(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-      continue;
-    }
-    std::ifstream file(name, std::ios::binary);
-    if (!file) return fail_at(name, Code::kNotFound, "cannot open the text");
-    text.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-    if (file.bad()) return fail_at(name, Code::kIo, "cannot read the text");
+    CAIRN_TRY(const std::string part, name == "-" ? read_standard_input("the text", kTextBytesMax)
+                                                  : read_text_file(name, "the text", kTextBytesMax));
+    text += part;
   }
   return text;
 }
@@ -228,35 +223,34 @@ void print_json(const PerplexityFlags& flags, const Job& job, const Outcome& out
     put(json, "probability_change", compared.probability_change);
     put(json, "probability_change_rms", compared.probability_change_rms);
   }
-  fmt::print("{}\n", json.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  print("{}\n", json.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
 }
 
 void print_comparison(const perplexity::ModelComparison& compared) {
   const auto line = [](const char* name, const perplexity::Estimate& estimate) {
-    fmt::print("{:<34} {:>11.6f} ± {:.6f}\n", name, estimate.value, estimate.error);
+    print("{:<34} {:>11.6f} ± {:.6f}\n", name, estimate.value, estimate.error);
   };
   const auto percent = [](const char* name, const perplexity::Estimate& estimate) {
-    fmt::print("{:<34} {:>9.3f} % ± {:.3f} %\n", name, 100 * estimate.value, 100 * estimate.error);
+    print("{:<34} {:>9.3f} % ± {:.3f} %\n", name, 100 * estimate.value, 100 * estimate.error);
   };
   line("perplexity of the base", compared.base_perplexity);
   line("ratio of the perplexities", compared.perplexity_ratio);
   line("its natural logarithm", compared.log_perplexity_ratio);
-  fmt::print("{:<34} {:>9.3f} %\n", "correlation of log-probabilities", 100 * compared.correlation);
+  print("{:<34} {:>9.3f} %\n", "correlation of log-probabilities", 100 * compared.correlation);
   line("KL divergence, mean", compared.divergence);
-  fmt::print("{:<34} median {:.6f}, 90 % {:.6f}, 95 % {:.6f}, 99 % {:.6f}, largest {:.6f}\n", "",
-             compared.divergence_median, compared.divergence_p90, compared.divergence_p95, compared.divergence_p99,
-             compared.divergence_largest);
+  print("{:<34} median {:.6f}, 90 % {:.6f}, 95 % {:.6f}, 99 % {:.6f}, largest {:.6f}\n", "", compared.divergence_median,
+        compared.divergence_p90, compared.divergence_p95, compared.divergence_p99, compared.divergence_largest);
   percent("same most likely token", compared.same_first);
   percent("probability of the text, change", compared.probability_change);
   percent("root of its mean square", compared.probability_change_rms);
 }
 
 void print_text(const Job& job, const Outcome& outcome) {
-  fmt::print("{} windows of {} tokens, {} positions counted, {:.1f} s, {:.1f} tokens/s, on {}\n", job.count,
-             job.windows.tokens, outcome.scores.size(), outcome.seconds,
-             job.count * static_cast<double>(job.windows.tokens) / outcome.seconds, outcome.backend);
+  print("{} windows of {} tokens, {} positions counted, {:.1f} s, {:.1f} tokens/s, on {}\n", job.count,
+        job.windows.tokens, outcome.scores.size(), outcome.seconds,
+        job.count * static_cast<double>(job.windows.tokens) / outcome.seconds, outcome.backend);
   const perplexity::Estimate perplexity = perplexity::perplexity_of(outcome.scores);
-  fmt::print("{:<34} {:>11.6f} ± {:.6f}\n", "perplexity", perplexity.value, perplexity.error);
+  print("{:<34} {:>11.6f} ± {:.6f}\n", "perplexity", perplexity.value, perplexity.error);
   if (job.against.has_value()) print_comparison(perplexity::compare_models(outcome.scores));
 }
 

@@ -18,6 +18,7 @@
 #include "commands.h"
 #include "gguf/model_folder.h"
 #include "load_flags.h"
+#include "output.h"
 #include "progress_line.h"
 #include "pull_flags.h"
 
@@ -123,7 +124,7 @@ Result<void> pull(const PullFlags& flags) {
   options.projector = flags.projector;
   if (flags.memory_bytes > 0) options.memory_bytes = flags.memory_bytes;
   CAIRN_TRY(const auto paths, pull_shown(name, options));
-  for (const fs::path& path : paths) std::printf("%s\n", path.c_str());
+  for (const fs::path& path : paths) print("{}\n", path.string());
   return {};
 }
 
@@ -131,18 +132,16 @@ Result<void> remove(const PullFlags& flags) {
   CAIRN_TRY(const hub::ModelName name, hub::parse_model_name(flags.name));
   CAIRN_TRY(const hub::PullOptions options, pull_options(flags.models));
   CAIRN_TRY(const hub::Removed removed, hub::remove_pulled(name, options.folder));
-  for (const fs::path& path : removed.files) std::printf("deleted %s\n", path.c_str());
-  std::printf("%s are free again\n", bytes_text(removed.bytes).c_str());
+  for (const fs::path& path : removed.files) print("deleted {}\n", path.string());
+  print("{} are free again\n", bytes_text(removed.bytes));
   return {};
 }
 
 }  // namespace
 
 void add_models_flag(CLI::App& command, std::string& folder) {
-  command
-      .add_option("--models", folder,
-                  "Folder of models that were pulled (default: cairn/models in $XDG_DATA_HOME or ~/.local/share)")
-      ->check(not_empty());
+  command.add_option("--models", folder,
+                     "Folder of models that were pulled (default: cairn/models in $XDG_DATA_HOME or ~/.local/share)");
 }
 
 Result<hub::PullOptions> pull_options(const std::string& folder) {

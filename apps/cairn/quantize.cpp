@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "convert/quantize.h"
+#include "output.h"
 #include "progress_line.h"
 
 namespace cairn {
@@ -40,7 +41,7 @@ std::string check_type(const std::string& name) {
   return fmt::format("'{}' cannot be written; choose one of {}", name, names());
 }
 
-void show(ProgressLine& line, const convert::QuantizeProgress& now) {
+void show_quantized(ProgressLine& line, const convert::QuantizeProgress& now) {
   if (now.bytes_total == 0) return;
   line.show(fmt::format("{:3}%  {}/{}  {}  {} -> {}", 100 * now.bytes_done / now.bytes_total, now.tensor_index + 1,
                         now.tensors, now.tensor, tensor_type_name(now.from), tensor_type_name(now.to)));
@@ -56,15 +57,15 @@ Result<void> run_quantize(const QuantizeFlags& flags) {
     CAIRN_TRY(done, convert::quantize_file(
                         flags.in, flags.out,
                         {.mix = *mix, .threads = flags.threads, .progress = [&](const convert::QuantizeProgress& now) {
-                           show(line, now);
+                           show_quantized(line, now);
                          }}));
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fmt::print("{}: {} -> {}, {:.2f} bits per weight, {} tensors in {:.1f} s\n", flags.out, size_text(done.bytes_in),
-             size_text(done.bytes_out), done.bits_per_weight(), done.tensors, seconds);
+  print("{}: {} -> {}, {:.2f} bits per weight, {} tensors in {:.1f} s\n", flags.out, size_text(done.bytes_in),
+        size_text(done.bytes_out), done.bits_per_weight(), done.tensors, seconds);
   if (done.fallbacks > 0) {
-    fmt::print("{} tensors have rows that blocks of this type do not divide; they became Q8_0 or 16-bit floats\n",
-               done.fallbacks);
+    print("{} tensors have rows that blocks of this type do not divide; they became Q8_0 or 16-bit floats\n",
+          done.fallbacks);
   }
   return {};
 }

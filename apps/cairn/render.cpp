@@ -1,21 +1,21 @@
 // `cairn render`: renders conversations as the text that a model would get, one JSON line for each line of input.
 #include <ctime>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/text/text_file.h"
 #include "chat/builtin_templates.h"
 #include "chat/chat_template.h"
 #include "commands.h"
 #include "gguf/reader.h"
 #include "jinja/jinja.h"
+#include "output.h"
 
 namespace cairn {
 namespace {
@@ -81,11 +81,8 @@ Result<Renderer> model_renderer(const std::string& path) {
 
 /// A renderer for a template alone, which gets each line's variables unchanged.
 Result<Renderer> template_renderer(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(Code::kNotFound, "cannot open the template {}", path);
-  std::ostringstream source;
-  source << file.rdbuf();
-  CAIRN_TRY(jinja::JinjaTemplate parsed, jinja::JinjaTemplate::parse(source.str()));
+  CAIRN_TRY(const std::string source, read_text_file(path, "--template", jinja::kJinjaSourceBytesMax));
+  CAIRN_TRY(jinja::JinjaTemplate parsed, jinja::JinjaTemplate::parse(source));
   const auto jinja = std::make_shared<const jinja::JinjaTemplate>(std::move(parsed));
   return [jinja](const ordered_json& variables, std::time_t now) {
     return jinja->render(variables, jinja::kNothingOwn, now);
@@ -110,8 +107,7 @@ Result<void> run_render(const RenderFlags& flags) {
     const Result<jinja::Rendering> rendered = render_line(renderer, line, now);
     const ordered_json answer = rendered.has_value() ? ordered_json{{"rendered", rendered->text}}
                                                      : ordered_json{{"error", rendered.error().text()}};
-    std::cout << answer.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n' << std::flush;
-    if (!std::cout) return fail(Code::kIo, "cannot write to standard output");
+    CAIRN_TRY_VOID(show(answer.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n"));
   }
   return {};
 }

@@ -67,7 +67,7 @@ void add_parameter_flags(CLI::App& command, sampling::GivenParameters& given, co
 }
 
 void SamplingFlags::add_to(CLI::App& command, ShownDefaults defaults) {
-  const std::string heading = "Sampling";
+  const std::string heading(kSamplingHeading);
   add_parameter_flags(command, given, heading, defaults);
   command.add_option("--seed", seed, "Same seed, same answer (default: another one each time)")->group(heading);
 }

@@ -6,10 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "sampling/parameters.h"
 
 namespace cairn {
+
+/// Group of the options of SamplingFlags.
+inline constexpr std::string_view kSamplingHeading = "Sampling";
 
 /// Which defaults the help shows: the sampler's, or none where a server has its own.
 enum class ShownDefaults : uint8_t { kNone, kSampler };

@@ -30,11 +30,13 @@
 #include "loader/model_manager.h"
 #include "net/descriptors.h"
 #include "net/http/http_server.h"
+#include "net/listen_address.h"
 #include "pull_flags.h"
 #include "serve/access_flags.h"
 #include "serve/life.h"
 #include "serve/model_flags.h"
 #include "serve/operate_flags.h"
+#include "values.h"
 
 namespace cairn {
 namespace {
@@ -96,20 +98,23 @@ void allow_pulls(api::Service& service, const ServeFlags& flags, bool on_loopbac
 }
 
 void tell_addresses(const ServeFlags& flags, const std::string& name, bool encoder, uint16_t port) {
-  const std::string url =
-      fmt::format("{}://{}:{}", flags.access.scheme(),
-                  flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", port);
+  const net::ListenAddress address = net::parse_listen_address(flags.host).value_or(net::ListenAddress());
+  const bool over_tcp = address.socket.empty();
+  const std::string url = over_tcp ? fmt::format("{}://{}:{}", flags.access.scheme(), net::url_host(address.host), port)
+                                   : "unix:" + address.socket;
+  const std::string curl =
+      over_tcp ? "curl " + url : fmt::format("curl --unix-socket {} http://localhost", address.socket);
   log_info("serving {} on {}", name, url);
   if (!flags.frames.empty()) log_info("and framed JSON at {0}; try: cairn frames {0} -m Hello", flags.frames);
   if (encoder) {
-    log_info("try: curl {}/v1/embeddings -H 'Content-Type: application/json' -d '{{\"input\":\"Hello!\"}}'", url);
+    log_info("try: {}/v1/embeddings -H 'Content-Type: application/json' -d '{{\"input\":\"Hello!\"}}'", curl);
   } else {
     log_info(
-        "try: curl {}/v1/chat/completions -H 'Content-Type: application/json' -d "
+        "try: {}/v1/chat/completions -H 'Content-Type: application/json' -d "
         "'{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"stream\":true}}'",
-        url);
+        curl);
     log_info("or:  cairn chat --url {}", url);
-    if (flags.page) log_info("or open {} in a browser", url);
+    if (flags.page && over_tcp) log_info("or open {} in a browser", url);
   }
 }
 
@@ -158,8 +163,7 @@ Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, 
       models.push_back(std::move(served));
     }
     if (models.empty())
-      log_warning("there are no models yet: put GGUF files into {}, or give one on the command line",
-                  flags.catalog.models_folder());
+      log_warning("there are no models yet: {}, or give one on the command line", flags.catalog.how_to_add());
   }
   CAIRN_TRY_VOID(flags.manager.pin(models));
   return models;
@@ -281,11 +285,9 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
 
 /// How requests are read, and what of them and of their answers is kept.
 void add_request_flags(CLI::App& command, ServeFlags& flags) {
-  command
-      .add_option("--store", flags.store,
-                  "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
-                  "tool calls token for token; made if it is not there (default: none; see --response-bytes)")
-      ->check(not_empty());
+  command.add_option("--store", flags.store,
+                     "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
+                     "tool calls token for token; made if it is not there (default: none; see --response-bytes)");
   command
       .add_option("--response-bytes", flags.response_bytes,
                   "Memory for recent answers of /v1/responses that previous_response_id and item_reference find "
@@ -312,9 +314,12 @@ void add_request_flags(CLI::App& command, ServeFlags& flags) {
 /// All options, and where their values go.
 std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   auto flags = std::make_shared<ServeFlags>();
-  command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")
+  command
+      ->add_option("--host", flags->host,
+                   "Address to listen on; 0.0.0.0 for every network, [::1] or ::1 for IPv6, HOST:PORT for both, "
+                   "unix:/PATH for a Unix socket that only this user can connect to")
       ->capture_default_str()
-      ->check(CLI::Validator([](std::string& text) { return text.empty() ? "is empty" : std::string(); }, ""));
+      ->check(listen_address());
   command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
   static const std::map<std::string, net::Compression> kCompressions = {
       {"none", net::Compression::kNone}, {"whole", net::Compression::kWhole}, {"all", net::Compression::kAll}};
@@ -325,11 +330,9 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
           "default), all (streams too)")
       ->transform(CLI::CheckedTransformer(kCompressions))
       ->default_str("whole");
-  command
-      ->add_option("--frames", flags->frames,
-                   "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
-                   "(default: none)")
-      ->check(not_empty());
+  command->add_option("--frames", flags->frames,
+                      "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
+                      "(default: none)");
   command->add_flag("!--no-web", flags->page, "No page for browsers: GET / answers everybody in plain text");
   flags->access.add_to(*command);
   add_request_flags(*command, *flags);
@@ -337,14 +340,9 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
       command->add_flag("--pull", flags->pull,
                         "Clients may pull and delete models (/api/pull, /api/delete; default: on a loopback address)");
   command->add_flag("--no-pull", flags->no_pull, "They may not")->excludes(pull);
-  command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
-      ->check(not_empty());
-  command
-      ->add_option("--alias", flags->load.options.aliases,
-                   "Other names for the model, with commas between; the first one is its name if --name does not say "
-                   "another")
-      ->delimiter(',')
-      ->check(not_empty());
+  command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)");
+  add_list(*command, "--alias", flags->load.options.aliases,
+           "Other names for the model, with commas between; the first one is its name if --name does not say another");
   flags->add_limits_to(*command);
   flags->add_defaults_to(*command);
   command->add_option("-m,--model-file,MODEL", flags->files,
@@ -356,11 +354,23 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   flags->load.add_template_flags(*command);
   add_log_flag(*command);
   flags->operate.add_to(*command);
-  command
-      ->add_option("--config", flags->config,
-                   "Config file (TOML) with any of these options by their names (default: none, or CAIRN_CONFIG)")
-      ->check(not_empty());
+  command->add_option("--config", flags->config,
+                      "Config file (TOML) with any of these options by their names (default: none, or CAIRN_CONFIG)");
+  refuse_empty_values(*command);
   return flags;
+}
+
+/// What --host says besides a host must not contradict other options.
+Result<void> check_address(const CLI::App& command, const ServeFlags& flags) {
+  CAIRN_TRY(const net::ListenAddress address, net::parse_listen_address(flags.host));
+  const bool has_port = command.get_option("--port")->count() > 0;
+  if (address.port && has_port && flags.port != *address.port)
+    return fail(Code::kInvalidArgument, "--host {} and --port {} name two ports", flags.host, flags.port);
+  if (address.socket.empty()) return {};
+  if (!flags.access.tls_certificate.empty())
+    return fail(Code::kInvalidArgument, "--host {}: TLS is not for Unix sockets; leave --tls-cert out", flags.host);
+  if (has_port) log_warning("--port {} has no effect: a Unix socket has no ports", flags.port);
+  return {};
 }
 
 /// Flags, variables and the config file, and then the server.
@@ -370,6 +380,7 @@ Result<void> configure_and_serve(CLI::App& command, const ServeFlags& flags) {
   std::string wrong;
   for (const std::string& problem : check_model_tables(config)) wrong += (wrong.empty() ? "" : "; ") + problem;
   if (!wrong.empty()) return fail(Code::kInvalidArgument, "{}", wrong);
+  CAIRN_TRY_VOID(check_address(command, flags));
   return serve(flags, config);
 }
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "commands.h"
 #include "convert/quantize.h"
+#include "output.h"
 #include "progress_line.h"
 
 namespace cairn {
@@ -108,22 +109,21 @@ std::string shape_text(const synth::TensorPlan& tensor) {
 
 void print_plan(const synth::Plan& plan) {
   for (const synth::TensorPlan& tensor : plan.tensors) {
-    fmt::print("{:<36} {:<8} {:<20} {:>14}\n", tensor.name, tensor_type_name(tensor.type), shape_text(tensor),
-               tensor.bytes);
+    print("{:<36} {:<8} {:<20} {:>14}\n", tensor.name, tensor_type_name(tensor.type), shape_text(tensor), tensor.bytes);
   }
 }
 
 void print_sum(const synth::Plan& plan) {
   const double bits = 8.0 * static_cast<double>(plan.bytes) / static_cast<double>(plan.elements);
-  fmt::print("{} tensors, {} parameters, {} bytes ({}), {:.2f} bits per weight\n", plan.tensors.size(), plan.elements,
-             plan.bytes, size_text(plan.bytes), bits);
+  print("{} tensors, {} parameters, {} bytes ({}), {:.2f} bits per weight\n", plan.tensors.size(), plan.elements,
+        plan.bytes, size_text(plan.bytes), bits);
   if (plan.misfits > 0) {
-    fmt::print("{} matrices have rows that blocks of this type do not divide; they became Q8_0 or 16-bit floats\n",
-               plan.misfits);
+    print("{} matrices have rows that blocks of this type do not divide; they became Q8_0 or 16-bit floats\n",
+          plan.misfits);
   }
 }
 
-void show(ProgressLine& line, const synth::Progress& now) {
+void show_written(ProgressLine& line, const synth::Progress& now) {
   line.show(fmt::format("{:3}%  {}/{}  {}  {}", 100 * (now.bytes_done / 1'024) / (now.bytes_total / 1'024 + 1),
                         now.tensor_index + 1, now.tensors, now.tensor, tensor_type_name(now.type)));
 }
@@ -147,13 +147,13 @@ Result<void> run_synth(const SynthFlags& flags) {
   const auto start = std::chrono::steady_clock::now();
   {
     ProgressLine line;
-    options.progress = [&line](const synth::Progress& now) { show(line, now); };
+    options.progress = [&line](const synth::Progress& now) { show_written(line, now); };
     CAIRN_TRY_VOID(synth::write(plan, options, flags.out));
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fmt::print("{}: ", flags.out);
+  print("{}: ", flags.out);
   print_sum(plan);
-  if (!flags.hollow) fmt::print("{:.1f} s, {:.0f} MB/s\n", seconds, static_cast<double>(plan.bytes) / 1e6 / seconds);
+  if (!flags.hollow) print("{:.1f} s, {:.0f} MB/s\n", seconds, static_cast<double>(plan.bytes) / 1e6 / seconds);
   return {};
 }
 

@@ -1,9 +1,7 @@
 // `cairn tokenize`: converts text to token ids, in a readable form or line by line for programs.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,10 +11,12 @@
 #include <vector>
 
 #include "base/text/printable.h"
+#include "base/text/text_file.h"
 #include "base/text/utf8.h"
 #include "chat/pair_prompts.h"
 #include "commands.h"
 #include "gguf/reader.h"
+#include "output.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {
@@ -100,11 +100,7 @@ Result<ordered_json> answer(const tokenizer::Tokenizer& tokenizer, const std::st
   return out;
 }
 
-Result<void> write_line(const std::string& line) {
-  std::cout << line << '\n' << std::flush;
-  if (!std::cout) return fail(Code::kIo, "standard output does not take more");
-  return {};
-}
+Result<void> write_line(const std::string& line) { return show(line + "\n"); }
 
 Result<void> answer_lines(const tokenizer::Tokenizer& tokenizer, bool detok) {
   for (std::string line; std::getline(std::cin, line);) {
@@ -117,9 +113,8 @@ Result<void> answer_lines(const tokenizer::Tokenizer& tokenizer, bool detok) {
 
 // ---- One text ----
 
-std::string prompt_of(const TokenizeFlags& flags) {
-  if (flags.prompt) return *flags.prompt;
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+Result<std::string> prompt_of(const TokenizeFlags& flags) {
+  return flags.prompt ? *flags.prompt : read_standard_input("the text");
 }
 
 // Shows a pair as /v1/rerank builds it; each token is marked as part of the query (A) or of the document (B), if the
@@ -139,7 +134,7 @@ Result<void> show_pair(const gguf::Metadata& metadata, const tokenizer::Tokenize
 }
 
 Result<void> show_tokens(const tokenizer::Tokenizer& tokenizer, const TokenizeFlags& flags) {
-  const std::string text = prompt_of(flags);
+  CAIRN_TRY(const std::string text, prompt_of(flags));
   const tokenizer::EncodeOptions options{.add_special = !flags.no_special, .parse_special = !flags.plain};
   CAIRN_TRY(const std::vector<TokenId> ids, tokenizer.encode(text, options));
   std::string lines;
@@ -155,7 +150,10 @@ Result<void> run(const TokenizeFlags& flags) {
   CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(flags.model));
   CAIRN_TRY(const std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::Tokenizer::load(reader.metadata()));
   if (flags.jsonl) return answer_lines(*tokenizer, flags.detok);
-  if (flags.pair) return show_pair(reader.metadata(), *tokenizer, prompt_of(flags), *flags.pair);
+  if (flags.pair) {
+    CAIRN_TRY(const std::string query, prompt_of(flags));
+    return show_pair(reader.metadata(), *tokenizer, query, *flags.pair);
+  }
   return show_tokens(*tokenizer, flags);
 }
 

@@ -28,6 +28,7 @@ constexpr std::string_view kChatMl = R"({%- for message in messages -%}
 {% endfor -%}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif -%})";
 
+constexpr std::string_view kProbeWord = "cairnmessage";
 constexpr std::string_view kHarmonyChannel = "<|channel|>";
 
 // Roles of one conversation that are looked for in the template; messages of others are the user's.
@@ -163,7 +164,16 @@ std::string description_of(const ChatInput& input) {
 ChatTemplate::ChatTemplate(jinja::JinjaTemplate parsed, std::string bos, std::string eos, bool is_fallback)
     : template_(std::move(parsed)), bos_(std::move(bos)), eos_(std::move(eos)), is_fallback_(is_fallback) {}
 
+std::string_view trimmed_template(std::string_view source) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  while (source.ends_with('\0')) source.remove_suffix(1);
+  while (source.starts_with('\0')) source.remove_prefix(1);
+  if (source.starts_with(kMark)) source.remove_prefix(kMark.size());
+  return source;
+}
+
 Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string bos, std::string eos) {
+  source = trimmed_template(source);
   const bool is_fallback = source.empty();
   CAIRN_TRY(jinja::JinjaTemplate parsed, jinja::JinjaTemplate::parse(is_fallback ? kChatMl : source));
   ChatTemplate made(std::move(parsed), std::move(bos), std::move(eos), is_fallback);
@@ -172,6 +182,11 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   made.is_harmony_ = has(kHarmonyChannel);
   const auto plain = made.render_probe(ordered_json::array({{{"role", "user"}, {"content", "x"}}}), nullptr);
   made.reads_functions_ = !plain && plain.error().message == "'functions' is undefined";
+  const auto shows_nothing = [&](const ordered_json& content) {
+    const auto shown = made.render_probe(ordered_json::array({{{"role", "user"}, {"content", content}}}), nullptr);
+    return shown && shown->text.find(kProbeWord) == std::string::npos;
+  };
+  made.shows_messages_ = !(shows_nothing(kProbeWord) && shows_nothing(text_parts(kProbeWord)));
   made.capabilities_ = probe_template(
       [&](ordered_json messages, const ordered_json& tools) { return made.render_probe(std::move(messages), tools); });
   made.capabilities_.effort = has("reasoning_effort");

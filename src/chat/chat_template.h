@@ -22,6 +22,9 @@
 
 namespace cairn::chat {
 
+/// The template without what converters and editors leave at its ends: a byte-order mark, NUL characters.
+std::string_view trimmed_template(std::string_view source);
+
 /// Immutable; thread-safe.
 class ChatTemplate {
  public:
@@ -36,6 +39,8 @@ class ChatTemplate {
   Result<jinja::Rendering> render(const ChatInput& input, std::time_t now) const;
 
   const ChatCapabilities& capabilities() const { return capabilities_; }
+  /// False: a conversation of a user's message was rendered, and the message is not in it.
+  bool shows_messages() const { return shows_messages_; }
   bool is_fallback() const { return is_fallback_; }
 
  private:
@@ -53,6 +58,7 @@ class ChatTemplate {
   bool is_fallback_ = false;
   bool is_dsml_ = false;
   bool is_harmony_ = false;
+  bool shows_messages_ = true;
   bool reads_functions_ = false;  ///< tools as the text of a variable `functions`
   const tool_call::ToolStyle* style_ = nullptr;
   ChatCapabilities capabilities_;

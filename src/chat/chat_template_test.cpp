@@ -55,6 +55,24 @@ TEST(ChatTemplate, AnEmptySourceMeansChatMl) {
   EXPECT_EQ(rendered(chatml, closed), "<|im_start|>user\nHi<|im_end|>\n");
 }
 
+TEST(ChatTemplate, HasNoMarkAndNoNulAtItsEnds) {
+  const ChatInput input = input_of(R"([{"role":"user","content":"Hi"}])");
+  for (const std::string_view source : {std::string_view("\xef\xbb\xbf{{ messages[0].content }}"),
+                                        std::string_view("{{ messages[0].content }}\0\0", 27),
+                                        std::string_view("\0\xef\xbb\xbf{{ messages[0].content }}\0", 30)})
+    EXPECT_EQ(rendered(create(source), input), "Hi");
+  EXPECT_TRUE(create("\xef\xbb\xbf").is_fallback());
+}
+
+TEST(ChatTemplate, SaysWhetherItShowsAMessage) {
+  EXPECT_FALSE(create("{% for m in message %}{{ m.content }}{% endfor %}").shows_messages());
+  EXPECT_FALSE(create("no variables").shows_messages());
+  EXPECT_TRUE(create("{{ messages[0].content }}").shows_messages());
+  EXPECT_TRUE(create("{{ messages[0].content[0].text }}").shows_messages());
+  EXPECT_TRUE(create("").shows_messages());
+  EXPECT_TRUE(create("{{ raise_exception('no') }}").shows_messages());
+}
+
 TEST(ChatTemplate, ProvidesTheVariablesThatModelLibrariesProvide) {
   const ChatTemplate all = create(
       "{{ bos_token }}|{{ eos_token }}|{{ tools is defined }}|{{ documents is none }}|{{ add_generation_prompt }}|"

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "base/system/new_file.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
 #include "gguf/encode.h"
@@ -244,6 +245,7 @@ Result<Writer> Writer::create(const std::filesystem::path& path, uint32_t alignm
   if (const char* problem = alignment_problem(alignment)) {
     return fail(Code::kInvalidArgument, "the alignment is {}, {}", alignment, problem);
   }
+  CAIRN_TRY_VOID(check_file_may_be_made(path));
   auto state = std::make_unique<State>();
   state->path = path;
   CAIRN_TRY_VOID(state->open_temporary());

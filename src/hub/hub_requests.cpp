@@ -5,17 +5,18 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 #include <utility>
 
 #include "base/system/random_id.h"
 #include "base/text/printable.h"
+#include "base/text/text_file.h"
 
 namespace cairn::hub {
 namespace {
 
 constexpr size_t kTokenBytesMax = 1 << 10;
+constexpr size_t kTokenFileBytesMax = 2 * kTokenBytesMax;  // in UTF-16, or with line ends
 constexpr std::chrono::seconds kWaitMax{60};
 constexpr std::chrono::milliseconds kWaitStep{50};  // how soon a wait notices that it is cancelled
 
@@ -48,10 +49,9 @@ Result<std::string> read_token() {
   if (token.empty()) {
     const std::filesystem::path path = token_file();
     place = path.string();
-    std::ifstream file(path, std::ios::binary);
-    token.resize(kTokenBytesMax + 1);
-    file.read(token.data(), static_cast<std::streamsize>(token.size()));
-    token.resize(static_cast<size_t>(file.gcount()));
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) return token;
+    CAIRN_TRY(token, read_text_file(place, "the token of Hugging Face", kTokenFileBytesMax));
   }
   while (!token.empty() && std::isspace(static_cast<unsigned char>(token.back())) != 0) token.pop_back();
   // What would end the header.

@@ -51,11 +51,18 @@ Result<TemplateChoice> choose_template(const std::filesystem::path& path, const 
   if (source.empty()) source = chat::builtin_template(architecture);
   const bool own = options.chat_template.empty();
   if (!own) source = options.chat_template;
+  source = chat::trimmed_template(source);
+  const std::string name = utf8_replace_invalid(path.filename().string());
   auto made = make_template(source, tokenizer);
+  if (made && !made->shows_messages()) {
+    log_warning(
+        "the chat template {} {} does not show what a user says: the model sees nothing of a conversation; give "
+        "another with --chat-template FILE",
+        own ? "of" : "that --chat-template gives for", name);
+  }
   if (made) return TemplateChoice{std::move(*made), source};
   const Error& error = made.error();
   if (!own) return fail(error.code, "the chat template that --chat-template gives: {}", error.text());
-  const std::string name = utf8_replace_invalid(path.filename().string());
   log_warning(
       "the chat template of {} cannot be read: {}. Conversations are written in ChatML, which the model may not know: "
       "give it another template with --chat-template FILE",

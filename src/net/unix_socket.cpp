@@ -17,15 +17,7 @@ constexpr mode_t kSocketMode = 0600;
 std::string reason() { return std::generic_category().message(errno); }
 
 Result<sockaddr_un> address_of(const std::string& path) {
-  if (path.empty() || path.find('\0') != std::string::npos) {
-    return fail(Code::kInvalidArgument, "the socket's path is empty or has a zero byte");
-  }
-  if (path.size() > kSocketPathMax) {
-    return fail(Code::kInvalidArgument,
-                "the socket's path has {} bytes and the system takes {} at most: choose a shorter one, or one relative "
-                "to the working folder ({})",
-                path.size(), kSocketPathMax, path);
-  }
+  CAIRN_TRY_VOID(check_socket_path(path));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
@@ -64,6 +56,19 @@ Result<void> make_way(const std::string& path, const sockaddr_un& address) {
 }
 
 }  // namespace
+
+Result<void> check_socket_path(const std::string& path) {
+  if (path.empty() || path.find('\0') != std::string::npos) {
+    return fail(Code::kInvalidArgument, "the socket's path is empty or has a zero byte");
+  }
+  if (path.size() > kSocketPathMax) {
+    return fail(Code::kInvalidArgument,
+                "the socket's path has {} bytes and the system takes {} at most: choose a shorter one, or one relative "
+                "to the working folder ({})",
+                path.size(), kSocketPathMax, path);
+  }
+  return {};
+}
 
 Result<UnixListener> UnixListener::listen(const std::string& path) {
   CAIRN_TRY(const sockaddr_un address, address_of(path));

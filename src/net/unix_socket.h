@@ -13,6 +13,9 @@ namespace cairn::net {
 /// Maximum bytes of a socket's path: the system's field for it, less its terminating zero.
 inline constexpr size_t kSocketPathMax = sizeof(sockaddr_un::sun_path) - 1;
 
+/// Errors: kInvalidArgument (empty, or too long, with both lengths).
+Result<void> check_socket_path(const std::string& path);
+
 /// A listening socket with its file, which is removed with it.
 class UnixListener {
  public:

@@ -1,14 +1,13 @@
 #include "perplexity/logits_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "base/system/new_file.h"
 
 namespace cairn::perplexity {
 namespace {
@@ -135,30 +134,8 @@ void LogitsFile::release(int64_t begin, int64_t end) const {
 // ---- Writing ----
 
 struct LogitsFileWriter::State {
-  std::filesystem::path path;
-  std::filesystem::path unfinished;
-  int file = -1;
+  NewFile file;
   int64_t missing = 0;  // bytes of records
-  bool finished = false;
-
-  ~State() {
-    if (file >= 0) ::close(file);
-    if (file >= 0 && !finished) ::unlink(unfinished.c_str());
-  }
-
-  std::unexpected<Error> io_error(std::string_view what) const {
-    return fail(Code::kIo, "cannot {} {}: {}", what, unfinished.string(), std::strerror(errno));
-  }
-
-  Result<void> write(std::span<const std::byte> bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(file, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return io_error("write");
-      bytes = bytes.subspan(static_cast<size_t>(written));
-    }
-    return {};
-  }
 };
 
 LogitsFileWriter::LogitsFileWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -168,30 +145,24 @@ LogitsFileWriter::~LogitsFileWriter() = default;
 
 Result<LogitsFileWriter> LogitsFileWriter::create(const std::filesystem::path& path, const LogitsShape& shape,
                                                   std::span<const TokenId> tokens) {
-  auto state = std::make_unique<State>();
-  state->path = path;
-  state->unfinished = path.string() + fmt::format(".{}.partial", ::getpid());
-  state->missing = shape.positions() * shape.record_bytes();
-  state->file = ::open(state->unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (state->file < 0) return state->io_error("create");
+  CAIRN_TRY(NewFile file, NewFile::create(path));
   std::string head(kMagic);
   const auto append_number = [&head](int32_t number) { head.append(reinterpret_cast<const char*>(&number), 4); };
   for (const int32_t number : {shape.window_tokens, shape.vocabulary, shape.windows}) append_number(number);
   for (const TokenId token : tokens) append_number(index(token));
-  CAIRN_TRY_VOID(state->write(std::as_bytes(std::span(head))));
-  return LogitsFileWriter(std::move(state));
+  CAIRN_TRY_VOID(file.write(std::as_bytes(std::span(head))));
+  const int64_t missing = shape.positions() * shape.record_bytes();
+  return LogitsFileWriter(std::unique_ptr<State>(new State{std::move(file), missing}));
 }
 
 Result<void> LogitsFileWriter::append(std::span<const std::byte> records) {
   state_->missing -= std::ssize(records);
-  return state_->write(records);
+  return state_->file.write(records);
 }
 
 Result<void> LogitsFileWriter::finish() {
   if (state_->missing != 0) return fail(Code::kInternal, "{} bytes of log-probabilities are missing", state_->missing);
-  if (::rename(state_->unfinished.c_str(), state_->path.c_str()) != 0) return state_->io_error("rename");
-  state_->finished = true;
-  return {};
+  return state_->file.finish();
 }
 
 }  // namespace cairn::perplexity

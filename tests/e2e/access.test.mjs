@@ -259,12 +259,12 @@ test('what cannot be used is named at start', () => {
   const missing = path.join(folder, 'missing');
   const garbage = keyFile(['what is this']);
   for (const [flags, told] of [
-    [['--api-key-file', missing], /missing: No such file/],
+    [['--api-key-file', missing], /missing is no file/],
     [['--api-key-file', garbage], /keys-\d+:1: "this" is none of/],
     [['--api-key', 'with blank'], /--api-key: a key has/],
     [['--host', ''], /--host: is empty/],
     [['--rate-limit', 'fast'], /--rate-limit: "fast" is no limit/],
-    [['--tls-cert', missing, '--tls-key', missing], /cannot read the TLS certificate \S+missing: No such file/],
+    [['--tls-cert', missing, '--tls-key', missing], /the TLS certificate: \S+missing is no file/],
     [['--tls-cert', garbage, '--tls-key', garbage], /cannot use the TLS certificate \S+: .*PEM/],
     [['--tls-cert', missing], /--tls-key/],
   ]) {

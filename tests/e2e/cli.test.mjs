@@ -87,7 +87,7 @@ test('perplexity is the same for any number of threads, and a model is at no dis
   fails(['perplexity', story], /which text/);
   fails(['perplexity', story, text, '-c', '8192'], /the text has \d+ tokens, but one window takes 8192/);
   fails(['perplexity', story, text, more, text, more, '-c', '1024'], /context/);
-  fails(['perplexity', story, path.join(folder, 'none.txt')], /cannot open the text .*none\.txt/);
+  fails(['perplexity', story, path.join(folder, 'none.txt')], /the text: \S+none\.txt is no file/);
   fails(['perplexity', story, more, '--against', saved], /another text/);
   fails(['perplexity', story, '--against', text], /no file of log-probabilities/);
   fails(['perplexity', tiny, '--against', saved], /vocabulary/);
@@ -245,7 +245,7 @@ test('generate and chat hold answers to a schema, a grammar and an expression', 
   assert.match(cut.stderr, /--max-tokens.*--json-schema/);
   const never = write('never.json', '{"type": "string", "not": {}}');
   for (const command of [['generate', story, '-p', 'x'], ['chat', story]]) {
-    fails([...command, '--json-schema', path.join(folder, 'none.json')], /cannot read/);
+    fails([...command, '--json-schema', path.join(folder, 'none.json')], /--json-schema: \S+ is no file/);
     fails([...command, '--json-schema', gbnf], /no JSON/);
     fails([...command, '--json-schema', never], /--json-schema/);
     fails([...command, '--grammar', write('bad.gbnf', 'root ::= other')], /--grammar.*other/s);

@@ -18,21 +18,24 @@ const apiPages = pages.filter((name) => name.startsWith('docs/api/'));
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-docs-'));
 process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
 const socket = path.join(folder, 'cairn.sock');
+const httpSocket = path.join(folder, 'http.sock');
 const text = path.join(folder, 'text.txt');
 fs.writeFileSync(text, fs.readFileSync(path.join(root, 'README.md'), 'utf8').slice(0, 5000));
 
 // A hub that has the demonstration model under every name.
-let server, hub, hubUrl;
+let server, unixServer, hub, hubUrl;
 before(async () => {
   // The folder of keys and values that `cairn cache` looks at.
   await (await serve(guide, ['--kv-disk', path.join(folder, 'kv')])).stop();
   server = await serve(guide, ['--kv-disk', path.join(folder, 'kv-of-server'), '--frames', socket, '--store', path.join(folder, 'responses.db'), '--no-pull']);
+  unixServer = await serve(guide, ['--host', `unix:${httpSocket}`]);
   hub = spawn(process.execPath, [path.join(root, 'tests/e2e/hub_server.mjs'), guide], { stdio: ['ignore', 'pipe', 'inherit'] });
   hubUrl = await new Promise((resolve) => hub.stdout.once('data', (bytes) => resolve(String(bytes).trim())));
 });
-after(() => {
+after(async () => {
   hub.kill();
-  return server.stop();
+  await unixServer.stop();
+  await server.stop();
 });
 
 // Commands that are not run here, and why.
@@ -62,7 +65,7 @@ function commandsOf(block) {
 function here(command) {
   // Large shapes are written without their weights: gigabytes are not what is tested.
   const hollow = command.includes('--preset') && !/--hollow|--dry-run/.test(command) ? ' --hollow' : '';
-  return command.replaceAll('http://127.0.0.1:8080', server.url).replaceAll('/tmp/cairn.sock', socket)
+  return command.replaceAll('http://127.0.0.1:8080', server.url).replaceAll('/tmp/cairn.sock', socket).replaceAll('/tmp/cairn-http.sock', httpSocket)
     .replaceAll(/\b(MODEL|BIG|SMALL)\.gguf/g, guide).replaceAll('TEXT.txt', text)
     .replace(/(^|\| |<\()cairn /g, `$1'${program}' `) + hollow;
 }

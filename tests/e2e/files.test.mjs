@@ -23,8 +23,8 @@ async function serve(...args) {
   stops.push(() => { if (server.alive()) process.kill(server.pid, 'SIGKILL'); });
   return server;
 }
-function run(args, stderr) {
-  const child = spawn(program, args, { stdio: ['ignore', 'ignore', stderr] });
+function run(args, stderr, ...more) {
+  const child = spawn(program, args, { stdio: ['ignore', 'ignore', stderr, ...more] });
   stops.push(() => child.kill('SIGKILL'));
   return child;
 }
@@ -58,10 +58,12 @@ async function eventually(what, holds) {
   }
 }
 
-// A server whose loading waits for `template`, a pipe, to be written.
+// A server whose loading waits for `template`, a pipe that it has as a shell would hand it over, to be written.
 async function serveSlowly(template, flags = []) {
   const port = await freePort();
-  const child = run(['serve', story, '--port', String(port), '--chat-template', template, ...flags], 'pipe');
+  const pipe = fs.openSync(template, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+  const child = run(['serve', story, '--port', String(port), '--chat-template', '/dev/fd/3', ...flags], 'pipe', pipe);
+  fs.closeSync(pipe);
   let log = '';
   child.stderr.on('data', (bytes) => { log += bytes; });
   const ended = new Promise((resolve) => child.on('exit', (code, signal) => resolve({ code, signal, at: Date.now() })));
@@ -122,7 +124,7 @@ test('a model that cannot be loaded ends the program with its error', () => {
   assert.match(done.stderr, /cairn: the file is cut short/);
 });
 
-test('pipes and devices are refused as models, and not waited for', () => {
+test('pipes and devices are refused as models and as texts, and not waited for', () => {
   const pipe = pipeNamed('model.gguf');
   for (const args of [['serve', pipe, '--port', '0'], ['generate', pipe, '-p', 'x'], ['inspect', pipe], ['inspect', '/dev/zero']]) {
     const done = cairn(args, { timeout: 20_000 });

@@ -130,6 +130,13 @@ export function cairn(args, options = {}) {
   return spawnSync(program, args, { encoding: 'utf8', timeout: 120_000, maxBuffer: 1 << 28, ...options });
 }
 
+// The names of all commands, as the program lists them: [['serve'], ['config', 'check'], ...].
+export function commands(above = []) {
+  const list = cairn([...above, '--help']).stdout.split('\nSubcommands:\n')[1];
+  if (list === undefined) return [above];
+  return [...list.matchAll(/^ {2}(\w+)(?:,| )/gm)].flatMap(([, name]) => commands([...above, name]));
+}
+
 // Servers that a failed test did not stop. The test's process would wait for them for ever. What stops a server at the end
 // of a suite comes first.
 const running = new Set();
@@ -148,7 +155,7 @@ export async function serve(model, flags = [], before = []) {
     const timer = setTimeout(() => reject(new Error(`no address within 60 s: ${log}`)), 60_000);
     child.stderr.on('data', (bytes) => {
       log += bytes;
-      const found = log.match(/serving .+ on (https?:[^\s"]+)/);
+      const found = log.match(/serving .+ on ((?:https?|unix):[^\s"]+)/);
       if (found) {
         clearTimeout(timer);
         resolve(found[1]);

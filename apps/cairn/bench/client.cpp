@@ -11,9 +11,10 @@ constexpr size_t kErrorShownMax = 300;
 /// A call of an endpoint: addresses may be given with or without the "/v1" that clients of OpenAI add. Each call has a
 /// connection of its own.
 net::HttpCall call_of(const Target& target, std::string_view path) {
-  return {.url = target.url + (target.url.ends_with("/v1") ? "" : "/v1") + std::string(path),
+  return {.url = target.server.url + (target.server.url.ends_with("/v1") ? "" : "/v1") + std::string(path),
           .headers = {{"Content-Type", "application/json"}, {"Connection", "close"}},
           .token = target.api_key,
+          .socket = target.server.socket,
           .stall = target.timeout};
 }
 

@@ -20,7 +20,7 @@ using TimePoint = std::chrono::steady_clock::time_point;
 enum class Endpoint { kChat, kCompletions };
 
 struct Target {
-  std::string url;
+  net::ServerAddress server;
   Endpoint endpoint = Endpoint::kChat;
   std::string model;  ///< empty: the request names no model
   std::string api_key;

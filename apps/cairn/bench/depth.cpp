@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
+#include "output.h"
 
 namespace cairn {
 namespace {
@@ -169,7 +169,7 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
       {"buffer_bytes", kernels::Buffer::bytes_in_all()},
       {"resident_bytes_most", peak_resident_bytes()},
   };
-  std::puts(result.dump().c_str());
+  print("{}\n", result.dump());
   return {};
 }
 

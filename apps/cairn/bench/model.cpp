@@ -2,7 +2,6 @@
 // For comparison with other engines (bench/peers).
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -14,6 +13,7 @@
 #include "commands.h"
 #include "kernels/backend.h"
 #include "load_flags.h"
+#include "output.h"
 
 namespace cairn {
 namespace {
@@ -125,7 +125,7 @@ Result<void> bench_model(ModelBenchFlags& flags) {
       {"prefill_tokens_per_s", rate(flags.prompt, first - begin)},
       {"decode_tokens_per_s", rate(flags.answer, steady_clock::now() - first)},
   };
-  std::puts(result.dump().c_str());
+  print("{}\n", result.dump());
   return {};
 }
 

@@ -1,17 +1,19 @@
 // cairn bench serve: puts load on any OpenAI-compatible server and measures what its clients see.
 #include <csignal>
-#include <cstdio>
-#include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 
+#include "base/system/new_file.h"
 #include "bench/client.h"
 #include "bench/load.h"
 #include "bench/report.h"
 #include "bench/workload.h"
 #include "commands.h"
 #include "net/http/http_client.h"
+#include "output.h"
 
 namespace cairn {
 namespace {
@@ -48,7 +50,7 @@ void stop_at_interrupt() {
 
 Result<Target> make_target(const BenchFlags& flags) {
   Target target = flags.target;
-  CAIRN_TRY(target.url, net::check_http_url(flags.url));
+  CAIRN_TRY(target.server, net::parse_server_address(flags.url));
   target.endpoint = flags.endpoint == "chat" ? Endpoint::kChat : Endpoint::kCompletions;
   target.timeout = std::chrono::seconds(flags.timeout_s);
   if (!flags.extra.empty()) {
@@ -89,10 +91,9 @@ Result<void> bench_serve(BenchFlags flags) {
   if (flags.load.requests == 0) flags.load.requests = flags.load.seconds > 0 ? kRequestsMax : kRequestsMissing;
   flags.load.seed = flags.workload.seed;
   // Opened before the run, so that a file that cannot be written is noticed at once.
-  std::ofstream csv;
+  std::optional<NewFile> csv;
   if (!flags.csv.empty()) {
-    csv.open(flags.csv, std::ios::binary | std::ios::trunc);
-    if (!csv) return fail(Code::kIo, "cannot write {}", flags.csv);
+    CAIRN_TRY(csv, NewFile::create(flags.csv));
   }
   CAIRN_TRY(const Target target, make_target(flags));
   stop_at_interrupt();
@@ -120,11 +121,11 @@ Result<void> bench_serve(BenchFlags flags) {
   };
   run_load(flags.load, send, drop, stop_requested);
 
-  std::fputs(report.table(title_of(target, flags)).c_str(), stdout);
-  if (csv.is_open()) {
-    csv << report.csv();
-    csv.close();
-    if (!csv) return fail(Code::kIo, "cannot write {}", flags.csv);
+  print_text(report.table(title_of(target, flags)));
+  if (csv) {
+    const std::string lines = report.csv();
+    CAIRN_TRY_VOID(csv->write(std::as_bytes(std::span(lines))));
+    CAIRN_TRY_VOID(csv->finish());
   }
   if (!report.any_answered()) return fail(Code::kUnavailable, "no request was answered");
   return {};
@@ -133,7 +134,7 @@ Result<void> bench_serve(BenchFlags flags) {
 void add_bench_serve(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("serve", "Measure a server under load; any OpenAI-compatible one");
   auto flags = std::make_shared<BenchFlags>();
-  command->add_option("--url", flags->url, "Server, e.g. http://127.0.0.1:8080")->required();
+  command->add_option("--url", flags->url, "Server, e.g. http://127.0.0.1:8080 or unix:/run/cairn.sock")->required();
   auto* clients =
       command->add_option("--clients", flags->load.clients, "Closed loop: clients that each wait for their answer")
           ->check(CLI::Range(1, kClientsMax))

@@ -8,12 +8,11 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <utility>
 
 #include "base/text/printable.h"
+#include "base/text/text_file.h"
 
 namespace cairn {
 namespace {
@@ -68,8 +67,14 @@ Result<Setting> setting_of(const std::string& path, const toml::key& key, const 
   return setting;
 }
 
+Result<void> check_size(const std::string& path, const toml::table& table) {
+  if (table.size() <= kConfigSettingsMax) return {};
+  return refuse_setting(place(path, table.source()), fmt::format("more than {} settings", kConfigSettingsMax));
+}
+
 Result<std::vector<Setting>> settings_of(const std::string& path, const toml::table& table) {
   std::vector<Setting> settings;
+  CAIRN_TRY_VOID(check_size(path, table));
   for (const auto& [key, node] : table) {
     CAIRN_TRY(Setting setting, setting_of(path, key, node));
     settings.push_back(std::move(setting));
@@ -94,16 +99,62 @@ Result<std::vector<ConfigFile::Model>> models_of(const std::string& path, const 
   return models;
 }
 
+/// Where the text of a string ends that begins at `at`, behind its quotes; the text's end if that is missing.
+size_t end_of_string(std::string_view text, size_t at) {
+  const char quote = text[at];
+  const std::string_view three = text.substr(at, 3);
+  const bool long_string = three.size() == 3 && three[1] == quote && three[2] == quote;
+  size_t end = at + (long_string ? 3 : 1);
+  while (end < text.size()) {
+    if (quote == '"' && text[end] == '\\') {
+      end += 2;
+    } else if (long_string ? text.substr(end, 3) == three : text[end] == quote) {
+      return end + (long_string ? 3 : 1);
+    } else if (!long_string && text[end] == '\n') {
+      return end;
+    } else {
+      ++end;
+    }
+  }
+  return text.size();
+}
+
+/// Refuses keys of many parts before they are parsed, which takes time that grows with the square of their number.
+Result<void> check_keys(std::string_view text, const std::string& path) {
+  size_t line = 1, parts = 1;
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"' || c == '\'') {
+      const size_t end = end_of_string(text, at);
+      line += static_cast<size_t>(std::ranges::count(text.substr(at, end - at), '\n'));
+      at = end;
+      continue;
+    }
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    if (c == '\n') ++line;
+    if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) parts = 1;
+    if (c == '.' && ++parts > kConfigKeyPartsMax)
+      return fail(Code::kTooLarge, "{}, line {}: the key has more than {} parts", path, line, kConfigKeyPartsMax);
+    ++at;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ConfigFile> parse_config(std::string_view text, const std::string& path) {
   if (text.size() > kConfigBytesMax)
     return fail(Code::kTooLarge, "{} has over {} bytes, which no config file needs", path, kConfigBytesMax);
+  CAIRN_TRY_VOID(check_keys(text, path));
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
     return refuse_setting(place(path, error.source()), printable(error.description(), kEchoBytesMax));
   }
+  CAIRN_TRY_VOID(check_size(path, parsed.table()));
   ConfigFile config{.path = path};
   for (const auto& [key, node] : parsed.table()) {
     const toml::table* table = node.as_table();
@@ -118,12 +169,7 @@ Result<ConfigFile> parse_config(std::string_view text, const std::string& path) 
 }
 
 Result<ConfigFile> read_config_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(Code::kIo, "cannot read the config file {}", path);
-  std::string text(kConfigBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return fail(Code::kIo, "cannot read the config file {}", path);
-  text.resize(static_cast<size_t>(file.gcount()));
+  CAIRN_TRY(const std::string text, read_text_file(path, "the config file", kConfigBytesMax));
   return parse_config(text, path);
 }
 

@@ -11,8 +11,10 @@
 namespace cairn {
 
 inline constexpr size_t kConfigBytesMax = 1 << 20;
-inline constexpr size_t kConfigModelsMax = 1'024;  ///< tables of models
-inline constexpr size_t kConfigListMax = 1'024;    ///< values of a list
+inline constexpr size_t kConfigModelsMax = 1'024;    ///< tables of models
+inline constexpr size_t kConfigKeyPartsMax = 16;     ///< of one key or heading, between its dots
+inline constexpr size_t kConfigSettingsMax = 1'024;  ///< of the file, and of a model's table
+inline constexpr size_t kConfigListMax = 1'024;      ///< values of a list
 
 /// What an option is set to, and where that is said.
 struct Setting {

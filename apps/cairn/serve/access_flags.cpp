@@ -5,8 +5,8 @@
 #include "api/access/access.h"
 #include "api/request_handler.h"
 #include "base/log.h"
-#include "load_flags.h"
 #include "net/http/tls.h"
+#include "values.h"
 
 namespace cairn {
 namespace {
@@ -31,28 +31,21 @@ void warn_of_strangers(const std::string& host, const AccessFlags& flags) {
 
 void AccessFlags::add_to(CLI::App& command) {
   const std::string group = "Who may ask";
-  command
-      .add_option(
-          "--api-key", keys,
-          "Key that requests must show, with commas between several; any of them will do. Other users see it in "
-          "the list of processes: the variable CAIRN_API_KEY and --api-key-file hide it")
+  add_list(command, "--api-key", keys,
+           "Key that requests must show, with commas between several; any of them will do. Other users see it in the "
+           "list of processes: the variable CAIRN_API_KEY and --api-key-file hide it")
       ->envname("CAIRN_API_KEY")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(not_empty())
       ->group(group);
   command
       .add_option("--api-key-file", key_file,
                   "File of keys, one a line with its name and what it may do (docs/access.md); `cairn key` makes them; "
                   "read again on SIGHUP")
       ->envname("CAIRN_API_KEY_FILE")
-      ->check(not_empty())
       ->group(group);
   command
       .add_option("--rate-limit", rate_limit,
                   "What each address may ask for that shows no valid key, e.g. rpm=60,tpm=20000,concurrent=4: requests "
                   "and tokens per minute, requests at once (default: no limit)")
-      ->check(not_empty())
       ->group(group);
   command
       .add_option("--allow-host", allow_hosts,
@@ -60,23 +53,16 @@ void AccessFlags::add_to(CLI::App& command) {
                   "--host (once for each name)")
       ->allow_extra_args(false)
       ->group(group);
-  command
-      .add_option(
-          "--cors-origins", cors_origins,
-          "Origins whose web pages may ask, with commas between, beside pages of this machine, apps and browser "
-          "extensions; * in one stands for anything, e.g. https://chat.example,https://*.example")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(not_empty())
+  add_list(command, "--cors-origins", cors_origins,
+           "Origins whose web pages may ask, with commas between, beside pages of this machine, apps and browser "
+           "extensions; * in one stands for anything, e.g. https://chat.example,https://*.example")
       ->group(group);
   auto* certificate = command
                           .add_option("--tls-cert", tls_certificate,
                                       "Certificate (PEM, with those that link it to a known one behind it): serves "
                                       "HTTPS; read again on SIGHUP")
-                          ->check(not_empty())
                           ->group(group);
   auto* key = command.add_option("--tls-key", tls_key, "The certificate's key (PEM, without a passphrase)")
-                  ->check(not_empty())
                   ->needs(certificate)
                   ->group(group);
   certificate->needs(key);

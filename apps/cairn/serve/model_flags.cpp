@@ -9,6 +9,7 @@
 
 #include "config/settings.h"
 #include "sampling_flags.h"
+#include "values.h"
 
 namespace cairn {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 std::vector<std::string> apply_table(const ConfigFile::Model& table, ModelFlags& flags) {
   CLI::App command;
   flags.add_to(command);
+  refuse_empty_values(command);
   SettingSources sources;
   return apply_settings(command, table.settings, sources);
 }
@@ -34,6 +36,9 @@ void ModelFlags::add_limits_to(CLI::App& command) {
   loader::LoadOptions& options = load.options;
   command.add_option("--queue-max", options.engine.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--parallel", options.sequences, "Whole contexts that the default --kv-bytes holds")
+      ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command.add_option("--parallel-max", options.engine.sequences_max, "Requests that run at once; others wait")
       ->check(CLI::Range(1, 128))

@@ -1,7 +1,6 @@
 #include "serve/operate_flags.h"
 
 #include "base/log.h"
-#include "load_flags.h"
 
 namespace cairn {
 
@@ -29,13 +28,11 @@ void OperateFlags::add_to(CLI::App& command) {
       .add_option("--otlp", otlp,
                   "Collector that gets a trace of every request as OTLP/JSON, e.g. http://127.0.0.1:4318 (default: "
                   "none)")
-      ->check(not_empty())
       ->group(group);
   command
       .add_option("--trace", trace_file,
                   "File that gets a line of OTLP/JSON with the trace of every request, behind what it has (default: "
                   "none)")
-      ->check(not_empty())
       ->group(group);
 }
 

@@ -3,23 +3,19 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
 #include "base/log.h"
 #include "base/text/printable.h"
+#include "base/text/text_file.h"
 
 namespace cairn::api {
 namespace {
 
 constexpr std::string_view kHashPrefix = "sha256:";
 constexpr std::string_view kBlanks = " \t\r";
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -54,12 +50,13 @@ bool is_option(std::string_view word) {
 }
 
 Result<void> read_models(std::string_view list, std::vector<std::string>& models) {
-  while (!list.empty()) {
-    const size_t end = std::min(list.find(','), list.size());
-    if (end > 0) models.emplace_back(list.substr(0, end));
-    list.remove_prefix(std::min(end + 1, list.size()));
+  if (list.empty()) return fail(Code::kInvalidArgument, "models= names no model; without it all may be used");
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    if (end == begin) return fail(Code::kInvalidArgument, "models= has an empty part between its commas");
+    models.emplace_back(list.substr(begin, end - begin));
+    begin = end + 1;
   }
-  if (models.empty()) return fail(Code::kInvalidArgument, "models= names no model; without it all may be used");
   if (models.size() > kKeyModelsMax)
     return fail(Code::kTooLarge, "models= has {} patterns; {} is the most", models.size(), kKeyModelsMax);
   return {};
@@ -140,7 +137,6 @@ Result<Key> key_of(std::string_view text, KeyRules rules) {
 }
 
 Result<std::vector<Key>> parse_keys(std::string_view text, std::string_view file) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::vector<Key> keys;
   std::unordered_map<std::string, int> lines_of_names;
   std::map<net::Sha256, int> lines_of_digests;
@@ -167,16 +163,9 @@ Result<std::vector<Key>> parse_keys(std::string_view text, std::string_view file
 }
 
 Result<std::string> read_key_text(const std::string& path) {
+  CAIRN_TRY(std::string text, read_text_file(path, "the key file", kKeyFileBytesMax));
   struct stat about{};
-  if (::stat(path.c_str(), &about) != 0)
-    return fail(Code::kNotFound, "cannot read the key file {}: {}", path, std::strerror(errno));
-  if (!S_ISREG(about.st_mode)) return fail(Code::kInvalidArgument, "cannot read the key file {}: it is no file", path);
-  if (about.st_size > static_cast<off_t>(kKeyFileBytesMax))
-    return fail(Code::kTooLarge, "{} has {} bytes; a key file has {} at most", path, about.st_size, kKeyFileBytesMax);
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) return fail(Code::kIo, "cannot read the key file {}: {}", path, std::strerror(errno));
-  if ((about.st_mode & (S_IROTH | S_IWOTH)) != 0) {
+  if (::stat(path.c_str(), &about) == 0 && (about.st_mode & (S_IROTH | S_IWOTH)) != 0) {
     log_warning("every user of this machine may {} the key file {}; forbid it with: chmod o-rwx {}",
                 (about.st_mode & S_IWOTH) != 0 ? "change" : "read", path, path);
   }

@@ -23,7 +23,7 @@ std::string error_of(std::string_view text) {
 
 TEST(KeyFile, HasAKeyALineWithItsNameAndWhatItMayDo) {
   const std::string text = fmt::format(
-      "\xef\xbb\xbf# people\r\n\n"
+      "# people\r\n\n"
       "alice {}  # a friend\r\n"
       "\tbob@home sha256:{} models=qwen*,llama-3 priority=batch rpm=60 tpm=20000 concurrent=2 no_disk manage\n",
       kSecret, net::hex_text(net::sha256("other")));
@@ -61,6 +61,8 @@ TEST(KeyFile, ErrorsNameFileAndLineAndNeverTheKey) {
       {"alice " + secret + " colour=red", "\"colour=red\" is none of"},
       {"alice " + secret + " priority=high", "\"priority=high\" is none of"},
       {"alice " + secret + " models=", "names no model"},
+      {"alice " + secret + " models=a,,b", "an empty part between its commas"},
+      {"alice " + secret + " models=,", "an empty part between its commas"},
       {"alice rpm=60", "there is no key behind the name"},
       {secret + " rpm=60", "there is no key behind the name"},
       {"al/ice " + secret, "a name has 1 to 64"},
@@ -86,12 +88,12 @@ TEST(KeyFile, HasAtMostSoManyKeys) {
 TEST(KeyFile, ThatCannotBeReadIsNamedWithTheReason) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "cairn-key-file";
   std::filesystem::create_directories(folder);
-  EXPECT_THAT(read_key_text(folder / "missing").error().text(), HasSubstr("missing: No such file"));
-  EXPECT_THAT(read_key_text(folder).error().text(), HasSubstr("it is no file"));
+  EXPECT_THAT(read_key_text(folder / "missing").error().text(), HasSubstr("missing is no file: there is nothing"));
+  EXPECT_THAT(read_key_text(folder).error().text(), HasSubstr("is no file, but a folder"));
   const auto large = folder / "large";
   std::ofstream(large).close();
   std::filesystem::resize_file(large, kKeyFileBytesMax + 1);
-  EXPECT_THAT(read_key_text(large).error().text(), HasSubstr("a key file has"));
+  EXPECT_THAT(read_key_text(large).error().text(), HasSubstr(fmt::format("has over {} bytes", kKeyFileBytesMax)));
   std::filesystem::remove_all(folder);
 }
 

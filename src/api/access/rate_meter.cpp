@@ -41,6 +41,12 @@ Result<bool> read_limit(std::string_view word, RateLimits& limits) {
 Result<RateLimits> parse_rate_limits(std::string_view text) {
   constexpr std::string_view kBetween = " ,\t";
   RateLimits limits;
+  bool after_comma = true;
+  for (const char c : text) {
+    if (c == ',' && after_comma) return fail(Code::kInvalidArgument, "it has an empty part between its commas");
+    if (c == ',' || kBetween.find(c) == std::string_view::npos) after_comma = c == ',';
+  }
+  if (after_comma && !text.empty()) return fail(Code::kInvalidArgument, "it has an empty part between its commas");
   for (size_t begin = text.find_first_not_of(kBetween); begin != std::string_view::npos;) {
     const size_t end = std::min(text.find_first_of(kBetween, begin), text.size());
     const std::string_view word = text.substr(begin, end - begin);

@@ -15,7 +15,7 @@ TEST(RateLimits, AreWordsWithBlanksOrCommasBetween) {
   EXPECT_EQ(*parse_rate_limits("rpm=60, tpm=2000 concurrent=4"), (RateLimits{60, 2'000, 4}));
   EXPECT_EQ(*parse_rate_limits("concurrent=1"), (RateLimits{0, 0, 1}));
   for (const auto* bad : {"", " , ", "rpm", "rpm=", "rpm=0", "rpm=-1", "rpm=1x", "rpm=1.5", "60", "RPM=1", "rps=1",
-                          "rpm=99999999999999999999"})
+                          "rpm=99999999999999999999", "rpm=1,,tpm=2", "rpm=1,"})
     EXPECT_FALSE(parse_rate_limits(bad).has_value()) << bad;
 }
 

@@ -24,6 +24,11 @@ std::optional<Authority> parse_authority(std::string_view text) {
     if (end == std::string::npos) return std::nullopt;
     parsed.host = host.substr(1, end - 1);
     ++end;
+    if (const size_t zone = parsed.host.find('%'); zone != std::string::npos) {  // RFC 6874
+      const std::string_view name = std::string_view(parsed.host).substr(zone + 1);
+      if (name.empty() || !std::ranges::all_of(name, is_name_char)) return std::nullopt;
+      parsed.host.erase(zone);
+    }
     const auto is_address_char = [](char c) { return is_hex(c) || c == ':' || c == '.'; };
     if (parsed.host.empty() || !std::ranges::all_of(parsed.host, is_address_char)) return std::nullopt;
   } else {

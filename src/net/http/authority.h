@@ -9,7 +9,7 @@
 namespace cairn::net {
 
 struct Authority {
-  std::string host;  ///< in lower case; an IPv6 address without its brackets
+  std::string host;  ///< in lower case; an IPv6 address without its brackets and its zone
   std::string port;  ///< digits, or empty
 };
 

@@ -13,6 +13,8 @@
 #include "base/text/printable.h"
 #include "base/version.h"
 #include "net/http/authority.h"
+#include "net/listen_address.h"
+#include "net/unix_socket.h"
 
 namespace cairn::net {
 namespace {
@@ -73,6 +75,17 @@ Result<std::string> check_http_url(std::string_view url) {
   if (error != std::errc() || port == 0)
     return fail(Code::kInvalidArgument, "{}: \"{}\" is not a port", shown_url(url), digits);
   return std::string(checked);
+}
+
+Result<ServerAddress> parse_server_address(std::string_view text) {
+  ServerAddress address;
+  if (auto path = unix_path_of(text)) {
+    CAIRN_TRY_VOID(check_socket_path(*path));
+    address = {"http://localhost", std::move(*path)};
+  } else {
+    CAIRN_TRY(address.url, check_http_url(text));
+  }
+  return address;
 }
 
 std::string shown_url(std::string_view url) {
@@ -139,6 +152,7 @@ struct HttpTransfer::State {
   void set_up(HttpTransfer* owner) {
     set(CURLOPT_PRIVATE, owner);
     set(CURLOPT_URL, call.url.c_str());
+    if (!call.socket.empty()) set(CURLOPT_UNIX_SOCKET_PATH, call.socket.c_str());
     set(CURLOPT_ERRORBUFFER, error.data());
     set(CURLOPT_USERAGENT, (std::string("cairn/") + std::string(kVersion)).c_str());
     set(CURLOPT_NOSIGNAL, 1L);
@@ -196,7 +210,7 @@ struct HttpTransfer::State {
 
   std::string failure_text() const {
     const std::string url = text(CURLINFO_EFFECTIVE_URL);
-    const std::string place = shown_origin(url);
+    const std::string place = call.socket.empty() ? shown_origin(url) : printable("unix:" + call.socket, kEchoBytesMax);
     const std::string why = printable(error[0] != '\0' ? error.data() : ::curl_easy_strerror(result), kEchoBytesMax);
     long number = 0;
     switch (result) {

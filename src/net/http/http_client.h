@@ -27,6 +27,13 @@ inline constexpr size_t kErrorBodyBytesMax = 64 << 10;  ///< of the body of an e
 
 /// "http://HOST:PORT/PREFIX" or the same with https, without slashes at its end. Errors: kInvalidArgument.
 Result<std::string> check_http_url(std::string_view url);
+/// A server as people name it: a URL of check_http_url, or "unix:/PATH" of a Unix socket.
+struct ServerAddress {
+  std::string url{};     ///< of a Unix socket, with the host "localhost"
+  std::string socket{};  ///< its path; empty: TCP
+};
+/// Errors: kInvalidArgument.
+Result<ServerAddress> parse_server_address(std::string_view text);
 /// A URL as messages show it: without its query and its user, which may be secrets.
 std::string shown_url(std::string_view url);
 
@@ -36,6 +43,7 @@ struct HttpCall {
   std::optional<std::string> body{};  ///< makes it a POST, which follows no redirect; without one it is a GET
   std::vector<std::pair<std::string, std::string>> headers{};
   std::string token{};                           ///< for the URL's own host, scheme and port alone; empty: none
+  std::string socket{};                          ///< path of the Unix socket to ask there; empty: TCP
   const std::atomic<bool>* cancelled = nullptr;  ///< ends HttpClient::run when it becomes true; null: nothing does
   std::chrono::seconds stall{600};               ///< without a byte for so long, the transfer fails
 };

@@ -21,9 +21,11 @@ TEST(HttpUrl, IsCheckedAndLosesTheSlashesAtItsEnd) {
   EXPECT_EQ(*check_http_url("http://localhost"), "http://localhost");
   EXPECT_EQ(*check_http_url("http://h:8080/v1//"), "http://h:8080/v1");
   EXPECT_EQ(*check_http_url("https://[::1]:99/"), "https://[::1]:99");
+  EXPECT_EQ(*check_http_url("http://[fe80::1%25eth0]:99"), "http://[fe80::1%25eth0]:99");
   EXPECT_EQ(*check_http_url("https://user:word@h"), "https://user:word@h");
-  for (const auto* bad : {"h:80", "http://", "http:///", "https://:1", "http://h:99999", "http://h:0", "http://h:x",
-                          "ftp://h", "http://h/?x", "http://h h", "http://h\n"})
+  for (const auto* bad :
+       {"h:80", "http://", "http:///", "https://:1", "http://h:99999", "http://h:0", "http://h:x", "ftp://h",
+        "http://[::1", "http://[fe80::1%]", "http://[x]", "http://h/?x", "http://h h", "http://h\n"})
     EXPECT_FALSE(check_http_url(bad).has_value()) << bad;
   EXPECT_THAT(check_http_url("http://h:99999").error().message, HasSubstr("\"99999\" is not a port"));
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http/status.hpp>
@@ -96,16 +97,14 @@ std::span<char> ReadAhead::room() {
   return {bytes_.get() + end_, kReadBytes - end_};
 }
 
-HttpConnection::HttpConnection(asio::ip::tcp::socket socket, const HttpService& service)
-    : socket_(std::move(socket)), service_(service) {
+HttpConnection::HttpConnection(Socket socket, std::string remote, const HttpService& service)
+    : socket_(std::move(socket)), service_(service), remote_(std::move(remote)) {
   error_code ignored;
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket_.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), ignored);
   socket_.set_option(NotSentMax(kNotSentBytes), ignored);
   if (service_.tls != nullptr) tls_ = std::make_unique<TlsSession>(*service_.tls, socket_.native_handle());
-  const auto peer = socket_.remote_endpoint(ignored);
-  if (!ignored) remote_ = fmt::format("{}:{}", peer.address().to_string(), peer.port());
 }
 
 void HttpConnection::stop(bool force) {
@@ -129,13 +128,13 @@ asio::awaitable<void> HttpConnection::run() {
   }
   if (tls_ != nullptr && socket_.is_open()) tls_->end();
   error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  socket_.shutdown(asio::socket_base::shutdown_both, ignored);
   socket_.close(ignored);
 }
 
 asio::awaitable<bool> HttpConnection::wait_for(TlsSession::State state) {
   const auto what =
-      state == TlsSession::State::kWaitsForWrite ? asio::ip::tcp::socket::wait_write : asio::ip::tcp::socket::wait_read;
+      state == TlsSession::State::kWaitsForWrite ? asio::socket_base::wait_write : asio::socket_base::wait_read;
   const auto [error] = co_await socket_.async_wait(what, kTuple);
   co_return !error;
 }
@@ -279,7 +278,7 @@ asio::awaitable<void> HttpConnection::answer_exception(std::exception_ptr thrown
 asio::awaitable<void> HttpConnection::drain() {
   if (tls_ != nullptr) tls_->end();
   error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  socket_.shutdown(asio::socket_base::shutdown_send, ignored);
   const auto read_all = [this]() -> asio::awaitable<bool> {
     do {
       ahead_.taken(ahead_.view().size());
@@ -353,7 +352,7 @@ bool HttpConnection::hung_up() {
 
 asio::awaitable<void> HttpConnection::wait_until_hung_up() {
   while (!hung_up()) {
-    const auto [error] = co_await socket_.async_wait(asio::ip::tcp::socket::wait_error, kTuple);
+    const auto [error] = co_await socket_.async_wait(asio::socket_base::wait_error, kTuple);
     if (error) co_return;
     if (!hung_up()) co_await timeout(kUrgentPause);  // urgent data also ends the wait, repeatedly
   }
@@ -504,7 +503,7 @@ asio::awaitable<bool> HttpConnection::end_chunks() {
 }
 
 asio::awaitable<bool> HttpConnection::wait_writable() {
-  const auto [error] = co_await socket_.async_wait(asio::ip::tcp::socket::wait_write, kTuple);
+  const auto [error] = co_await socket_.async_wait(asio::socket_base::wait_write, kTuple);
   co_return !error;
 }
 

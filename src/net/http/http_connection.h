@@ -1,8 +1,8 @@
-/// One TCP connection: requests in, answers out, one after the other. Internal to net/.
+/// One connection of TCP or of a Unix socket: requests in, answers out, one after the other. Internal to net/.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,7 +51,9 @@ class ReadAhead {
 
 class HttpConnection final : public std::enable_shared_from_this<HttpConnection> {
  public:
-  HttpConnection(boost::asio::ip::tcp::socket socket, const HttpService& service);
+  using Socket = boost::asio::generic::stream_protocol::socket;
+  /// `remote` is the client's address, as logs show it.
+  HttpConnection(Socket socket, std::string remote, const HttpService& service);
   /// Serves until either side closes. The coroutine keeps the connection alive. Throws only for lack of memory.
   boost::asio::awaitable<void> run();
   /// Closes the socket: at once if `force`, or if no request is being answered; else after the answer in progress.
@@ -99,7 +101,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   Awaitable<void> drain();
   std::string head(int status, const HeaderList& headers);
 
-  boost::asio::ip::tcp::socket socket_;
+  Socket socket_;
   const HttpService& service_;
   std::unique_ptr<TlsSession> tls_;  // null: plain HTTP
   ReadAhead ahead_;

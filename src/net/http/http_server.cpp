@@ -3,12 +3,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstring>
 #include <exception>
 #include <thread>
 #include <unordered_map>
@@ -21,17 +24,41 @@
 #include "net/frames/frame_listener.h"
 #include "net/http/http_connection.h"
 #include "net/http/percent.h"
+#include "net/listen_address.h"
+#include "net/unix_socket.h"
 
 namespace cairn::net {
 namespace {
 
 namespace asio = boost::asio;
+using AnyStream = asio::generic::stream_protocol;  // of TCP or of a Unix socket
 using asio::ip::tcp;
 using boost::system::error_code;
 
 /// Time between two log lines about missing descriptors.
 constexpr std::chrono::seconds kComplaintPause{10};
 constexpr size_t kDroppedBytes = 4 << 10;
+
+/// Under this name the clients of a Unix socket ask, who need one for the line Host.
+constexpr std::string_view kUnixHost = "localhost";
+
+std::optional<tcp::endpoint> tcp_endpoint(const AnyStream::endpoint& generic) {
+  tcp::endpoint endpoint;
+  const int family = generic.protocol().family();
+  if ((family != AF_INET && family != AF_INET6) || generic.size() > endpoint.capacity()) return std::nullopt;
+  std::memcpy(endpoint.data(), generic.data(), generic.size());
+  endpoint.resize(generic.size());
+  return endpoint;
+}
+
+/// "127.0.0.1:54321", "[::1]:54321", or "unix".
+std::string remote_text(const AnyStream::socket& socket) {
+  error_code error;
+  const auto peer = socket.remote_endpoint(error);
+  if (error) return {};
+  const auto address = tcp_endpoint(peer);
+  return address ? fmt::format("{}:{}", url_host(address->address().to_string()), address->port()) : "unix";
+}
 
 class Server final : public HttpServer {
  public:
@@ -47,7 +74,10 @@ class Server final : public HttpServer {
     connections_.clear();
   }
 
-  Result<void> bind(const std::string& host, uint16_t port) {
+  Result<void> bind(const ListenAddress& address, uint16_t port) {
+    if (!address.socket.empty()) return bind_unix(address.socket);
+    const std::string& host = address.host;
+    port = address.port.value_or(port);
     error_code error;
     tcp::resolver resolver(context_);
     const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
@@ -56,16 +86,27 @@ class Server final : public HttpServer {
     }
     const tcp::endpoint endpoint = found.begin()->endpoint();
     acceptor_.open(endpoint.protocol(), error);
-    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
     on_loopback_ = endpoint.address().is_loopback();
-    host_ = host;
+    host_ = without_zone(host);
     set_browser_rules({});
     if (error) {
-      return fail(Code::kIo, "cannot listen on {}:{}: {}; stop what uses that port or choose another with --port", host,
-                  port, error.message());
+      return fail(Code::kIo, "cannot listen on {}:{}: {}; stop what uses that port or choose another with --port",
+                  host.find(':') == std::string::npos ? host : fmt::format("[{}]", host), port, error.message());
     }
+    return {};
+  }
+
+  /// Only this user can connect, so it counts as a loopback address.
+  Result<void> bind_unix(const std::string& path) {
+    CAIRN_TRY(auto listener, UnixListener::listen(path));
+    unix_ = std::make_unique<UnixListener>(std::move(listener));
+    acceptor_.assign(AnyStream(AF_UNIX, 0), unix_->release());
+    on_loopback_ = true;
+    host_ = kUnixHost;
+    set_browser_rules({});
     return {};
   }
 
@@ -100,7 +141,8 @@ class Server final : public HttpServer {
 
   uint16_t port() const override {
     error_code ignored;
-    return acceptor_.local_endpoint(ignored).port();
+    const auto endpoint = tcp_endpoint(acceptor_.local_endpoint(ignored));
+    return endpoint ? endpoint->port() : 0;
   }
 
   void run() override {
@@ -121,6 +163,7 @@ class Server final : public HttpServer {
     asio::post(context_, [this, grace] {
       service_.stopping = true;
       error_code ignored;
+      if (unix_) unix_->remove_file();
       acceptor_.close(ignored);
       for (auto& [id, connection] : connections_) connection->stop(false);
       if (frames_) frames_->stop();
@@ -174,9 +217,10 @@ class Server final : public HttpServer {
     }
   }
 
-  void serve(tcp::socket socket) {
+  void serve(AnyStream::socket socket) {
     const uint64_t id = next_id_++;
-    auto connection = std::make_shared<HttpConnection>(std::move(socket), service_);
+    std::string remote = remote_text(socket);
+    auto connection = std::make_shared<HttpConnection>(std::move(socket), std::move(remote), service_);
     connections_.emplace(id, connection);
     open_.store(connections_.size(), std::memory_order_relaxed);
     if (service_.limits.traffic) ++service_.limits.traffic->accepted;
@@ -245,7 +289,8 @@ class Server final : public HttpServer {
 
   HttpService service_;
   asio::io_context context_{1};
-  tcp::acceptor acceptor_;
+  asio::basic_socket_acceptor<AnyStream> acceptor_;
+  std::unique_ptr<UnixListener> unix_;  // the file of a Unix socket; null: TCP
   asio::steady_timer deadline_;
   asio::steady_timer interval_timer_;
   std::chrono::milliseconds interval_{};
@@ -285,8 +330,9 @@ std::optional<std::string> HttpRequest::query_value(std::string_view name) const
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& host, uint16_t port, const HttpLimits& limits,
                                                        HttpHandler handler, HttpErrorBody error_body) {
+  CAIRN_TRY(const ListenAddress address, parse_listen_address(host));
   auto server = std::make_unique<Server>(limits, std::move(handler), std::move(error_body));
-  CAIRN_TRY_VOID(server->bind(host, port));
+  CAIRN_TRY_VOID(server->bind(address, port));
   return server;
 }
 

@@ -1,6 +1,6 @@
-/// HTTP/1.1 over TCP. It handles connections, framing, limits and time-outs, but not the meaning of requests. An
-/// exception that one connection causes ends that connection alone. Framed messages over a Unix socket (frame_server.h)
-/// are served beside it, on the same thread.
+/// HTTP/1.1 over TCP or a Unix socket. It handles connections, framing, limits and time-outs, but not the meaning of
+/// requests. An exception that one connection causes ends that connection alone. Framed messages over a Unix socket
+/// (frame_server.h) are served beside it, on the same thread.
 #pragma once
 
 #include <atomic>
@@ -138,7 +138,9 @@ class TlsContext;
 
 class HttpServer {
  public:
-  /// Binds and listens; port 0 picks one. Errors: kInvalidArgument (address), kIo (in use, no permission), with both.
+  /// Binds and listens at an address of listen_address.h, whose own port comes before `port`; port 0 picks one. A Unix
+  /// socket has no port, and counts as a loopback address. Errors: kInvalidArgument (address), kIo (in use, no
+  /// permission), with both; those of UnixListener::listen.
   static Result<std::unique_ptr<HttpServer>> listen(const std::string& host, uint16_t port, const HttpLimits& limits,
                                                     HttpHandler handler, HttpErrorBody error_body);
   virtual ~HttpServer() = default;

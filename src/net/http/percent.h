@@ -7,6 +7,8 @@
 
 namespace cairn::net {
 
+/// Encodes all but letters, digits and "-._~".
+std::string percent_encode(std::string_view text);
 /// Decodes a text; nullopt if a '%' is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decode(std::string_view text);
 

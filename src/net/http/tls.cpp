@@ -8,15 +8,13 @@
 
 #include <algorithm>
 #include <boost/asio/error.hpp>
-#include <cerrno>
 #include <climits>
 #include <csignal>
-#include <cstring>
 #include <ctime>
-#include <fstream>
 #include <new>
 
 #include "base/log.h"
+#include "base/text/text_file.h"
 
 namespace cairn::net {
 namespace {
@@ -33,6 +31,8 @@ int choose_alpn(SSL*, const unsigned char** out, unsigned char* out_size, const 
   return SSL_TLSEXT_ERR_OK;
 }
 
+constexpr size_t kPemBytesMax = 4 << 20;  // a chain has some kilobytes
+
 /// Nobody is there to be asked for a passphrase.
 int no_passphrase(char*, int, int, void*) { return 0; }
 
@@ -43,20 +43,46 @@ std::string openssl_reason() {
   return reason == nullptr ? fmt::format("OpenSSL's error {:#x}", code) : std::string(reason);
 }
 
-Result<void> check_readable(const std::string& what, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  char first = 0;
-  if (file.get(first)) return {};
-  return fail(Code::kIo, "cannot read the {} {}: {}", what, path,
-              file.is_open() && errno == 0 ? "it is empty" : std::strerror(errno));
+struct FreePem {
+  void operator()(BIO* memory) const { BIO_free(memory); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
+using PemBytes = std::unique_ptr<BIO, FreePem>;
+using Certificate = std::unique_ptr<X509, FreePem>;
+using PrivateKey = std::unique_ptr<EVP_PKEY, FreePem>;
+
+/// A file's text, which may have been saved with a mark or in UTF-16.
+Result<std::string> read_pem(const std::string& path, std::string_view what) {
+  CAIRN_TRY_VOID(check_is_file(path, what));
+  auto text = read_text_file(path, what, kPemBytesMax);
+  if (!text) return fail(Code::kCorruptFile, "{}; it must be in PEM form", text.error().message);
+  if (text->empty()) return fail(Code::kCorruptFile, "{}: {} is empty", what, path);
+  return text;
 }
 
-bool has_passphrase(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  for (std::string line; std::getline(file, line);) {
-    if (line.find("ENCRYPTED") != std::string::npos) return true;
+PemBytes bytes_of(const std::string& text) {
+  return PemBytes(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+/// Gives the context the certificate that comes first, and those behind it as its chain.
+bool use_certificates(SSL_CTX* context, const std::string& text) {
+  const PemBytes bytes = bytes_of(text);
+  const Certificate own(PEM_read_bio_X509_AUX(bytes.get(), nullptr, no_passphrase, nullptr));
+  if (own == nullptr || SSL_CTX_use_certificate(context, own.get()) != 1) return false;
+  while (Certificate next{PEM_read_bio_X509(bytes.get(), nullptr, no_passphrase, nullptr)}) {
+    if (SSL_CTX_add0_chain_cert(context, next.get()) != 1) return false;
+    static_cast<void>(next.release());
   }
-  return false;
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  if (at_end) ERR_clear_error();
+  return at_end;
+}
+
+bool use_key(SSL_CTX* context, const std::string& text) {
+  const PemBytes bytes = bytes_of(text);
+  const PrivateKey key(PEM_read_bio_PrivateKey(bytes.get(), nullptr, no_passphrase, nullptr));
+  return key != nullptr && SSL_CTX_use_PrivateKey(context, key.get()) == 1 && SSL_CTX_check_private_key(context) == 1;
 }
 
 void warn_of_open_key(const std::string& path) {
@@ -94,22 +120,19 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::load(const std::string& ce
 
 Result<void> TlsContext::read_files(const std::string& certificate_file, const std::string& key_file) {
   SSL_CTX* context = context_.get();
-  errno = 0;
-  CAIRN_TRY_VOID(check_readable("TLS certificate", certificate_file));
-  CAIRN_TRY_VOID(check_readable("TLS key", key_file));
-  if (SSL_CTX_use_certificate_chain_file(context, certificate_file.c_str()) != 1) {
+  CAIRN_TRY(const std::string certificate, read_pem(certificate_file, "the TLS certificate"));
+  CAIRN_TRY(const std::string key, read_pem(key_file, "the TLS key"));
+  if (!use_certificates(context, certificate)) {
     return fail(Code::kCorruptFile, "cannot use the TLS certificate {}: {}; it must be in PEM form", certificate_file,
                 openssl_reason());
   }
-  if (has_passphrase(key_file)) {
+  if (key.find("ENCRYPTED") != std::string::npos) {
     return fail(Code::kCorruptFile,
                 "cannot use the TLS key {}: it has a passphrase; take that away with: openssl pkey -in {} -out KEY.pem",
                 key_file, key_file);
   }
   ERR_clear_error();
-  if (SSL_CTX_use_PrivateKey_file(context, key_file.c_str(), SSL_FILETYPE_PEM) == 1 &&
-      SSL_CTX_check_private_key(context) == 1)
-    return {};
+  if (use_key(context, key)) return {};
   if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH ||
       ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_TYPE_MISMATCH) {
     return fail(Code::kCorruptFile, "the TLS key {} does not belong to the certificate {}", key_file, certificate_file);

@@ -23,7 +23,7 @@ class TlsContext {
  public:
   /// Reads PEM files: the certificate with those that link it to a known one behind it, and its key. Warns of a
   /// certificate that is not valid now, and of a key that every user of the machine may read. From then on the process
-  /// ignores SIGPIPE, as OpenSSL writes to sockets that may be closed. Errors: kIo (a file cannot be read),
+  /// ignores SIGPIPE, as OpenSSL writes to sockets that may be closed. Errors: those of read_text_file,
   /// kCorruptFile (not of that form; the key has a passphrase; the two do not belong together), with the file and the
   /// reason.
   static Result<std::shared_ptr<const TlsContext>> load(const std::string& certificate_file,

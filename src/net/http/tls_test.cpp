@@ -94,9 +94,9 @@ TEST(TlsContext, ThatCannotBeMadeIsNamedWithTheReason) {
   };
   EXPECT_EQ(told("a.pem", "a-key.pem"), "none");
   EXPECT_EQ((*files.load("a.pem", "a-key.pem"))->valid_until().size(), 10u);
-  EXPECT_THAT(told("missing.pem", "a-key.pem"), HasSubstr("missing.pem: No such file"));
-  EXPECT_THAT(told("a.pem", "missing.pem"), HasSubstr("the TLS key " + files.path("missing.pem") + ": No such file"));
-  EXPECT_THAT(told("empty.pem", "a-key.pem"), HasSubstr("it is empty"));
+  EXPECT_THAT(told("missing.pem", "a-key.pem"), HasSubstr("missing.pem is no file: there is nothing"));
+  EXPECT_THAT(told("a.pem", "missing.pem"), HasSubstr("the TLS key: " + files.path("missing.pem") + " is no file"));
+  EXPECT_THAT(told("empty.pem", "a-key.pem"), HasSubstr("is empty"));
   EXPECT_THAT(told("garbage.pem", "a-key.pem"), HasSubstr("PEM form"));
   EXPECT_THAT(told("a.pem", "garbage.pem"), HasSubstr("cannot use the TLS key"));
   EXPECT_THAT(told("a.pem", "b-key.pem"), HasSubstr("does not belong to the certificate"));

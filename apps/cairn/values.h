@@ -1,0 +1,24 @@
+/// Checks of options' values that several commands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace cairn {
+
+/// Has every option of the command and of those within it refuse an empty text, which would mean "not given", but those
+/// of texts that may be empty.
+void refuse_empty_values(CLI::App& command);
+
+/// Adds an option whose value is a list with commas between, of which none may be empty; given several times, the lists
+/// follow each other.
+CLI::Option* add_list(CLI::App& command, const std::string& names, std::vector<std::string>& list,
+                      const std::string& help);
+
+/// A check of an address to listen on (net/listen_address.h).
+CLI::Validator listen_address();
+/// A check that the path is that of a file that can be read, in the words of read_text_file.
+CLI::Validator existing_file();
+
+}  // namespace cairn
