@@ -278,7 +278,7 @@ Result<void> run_chat(const ChatFlags& flags, int& exit_code) {
         flags, [&](const ordered_json& messages) { return answer_remotely(client, url, flags, messages); }, exit_code);
     return {};
   }
-  grammar::GrammarCache grammars;
+  grammar::GrammarCache grammars(flags.form.reading);
   CAIRN_TRY(const chat::AnswerForm form, flags.form.read());
   CAIRN_TRY_VOID(check_form(form, grammars));
   LoadFlags load = flags.load;
