@@ -75,7 +75,7 @@ namespace {
     found = {names[0]: ranges("Script=" + names[0]) for names in scripts}
     for names in scripts:
         write(names, found[names[0]])
-    print("};\n\n// Those of scripts whose characters are others than the script's own.\nconstexpr UnicodeTable kScriptExtensions[] = {")
+    print("};\n\n// Scripts whose extensions are other characters than their own.\nconstexpr UnicodeTable kScriptExtensions[] = {")
     for names in scripts:
         extended = ranges("Script_Extensions=" + names[0])
         if extended != found[names[0]]:

@@ -100,7 +100,7 @@ void read_structured_outputs(RequestFields& fields, chat::AnswerForm& form) {
   inner.only_empty("structural_tag", "use json, regex, choice or grammar");
   inner.only_empty("whitespace_pattern", "white space between JSON's parts is one space or an indented line");
   inner.accept({"disable_any_whitespace", "disable_additional_properties", "disable_fallback"});
-  if (const Result<void> read = inner.finish(); !read) fields.reject("structured_outputs", read.error().message);
+  fields.adopt(inner.finish());
 }
 
 // llama.cpp's: {"type": 0 (a token's text) or 1 (a word), "value": the text}.
@@ -173,15 +173,13 @@ void read_response_format(RequestFields& fields, std::string_view name, chat::An
     RequestFields& holder = inner == nullptr ? format : place;
     for (const auto* known : {"name", "description", "strict"}) holder.get(known);
     read_schema(holder, "schema", form, Need::kMustBeThere);
-    if (inner != nullptr) {
-      if (const Result<void> read = place.finish(); !read) return fields.reject(name, read.error().message);
-    }
+    if (inner != nullptr) fields.adopt(place.finish());
   } else if (type == "text") {
     for (const auto* schema : {"schema", "json_schema"}) format.refuse(schema, "belongs to the type json_schema");
   } else {
     format.reject("type", "must be text, json_object or json_schema");
   }
-  if (const Result<void> read = format.finish(); !read) fields.reject(name, read.error().message);
+  fields.adopt(format.finish());
 }
 
 void read_format(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
@@ -198,7 +196,7 @@ void read_output_format(RequestFields& fields, std::string_view name, chat::Answ
   RequestFields format(fields.context(), *value, fields.path_of(name) + ".");
   if (format.string("type", "") != "json_schema") format.reject("type", "must be json_schema");
   read_schema(format, "schema", form, Need::kMustBeThere);
-  if (const Result<void> read = format.finish(); !read) fields.reject(name, read.error().message);
+  fields.adopt(format.finish());
 }
 
 }  // namespace cairn::api

@@ -16,7 +16,8 @@ constexpr KeywordNote kKeywordTable[] = {
     {"multipleOf", "all", "exactly, by the remainder; divisors up to 100,000 in their last place"},
     {"minLength, maxLength", "all", "exactly, in characters"},
     {"pattern", "all",
-     "exactly, as ECMA-262 has it; refused: Changes_When_NFKC_Casefolded, properties of strings, back-references, lookbehinds at more than one character, most assertions "
+     "exactly, as ECMA-262 has it; refused: Changes_When_NFKC_Casefolded, properties of strings, back-references, "
+     "lookbehinds at more than one character, most assertions "
      "in what is repeated without bound"},
     {"format", "all",
      "date, time, date-time, duration, email, hostname, ipv4, ipv6, uuid, uri, uri-reference, iri, iri-reference, "

@@ -459,7 +459,7 @@ constexpr UnicodeTable kScripts[] = {
 {"katakanaorhiragana hrkt", ""},
 };
 
-// Those of scripts whose characters are others than the script's own.
+// Scripts whose extensions are other characters than their own.
 constexpr UnicodeTable kScriptExtensions[] = {
 {"common zyyy", "AhCaGavBBMBCBFXBfBhODBKBBDBBJBBBGFFCU+DBGBBB9TB3GBkQB8qBB1MEnhEMChBBfBKBCBHBLDLBPRiB+BmBBDCGBbB"
  "RpBDE6UWLVgdgI0TCqEgQXBYCKBEBBBaiNBDBNBNBVBxQYfBxBPMEhFKFgDfBguGgCooWamDDweBOCk1UKWVCMBTBEzEBBgBaGaG/DHBHKFyMNzB"

@@ -14,7 +14,7 @@ struct UnicodeTable {
 std::span<const UnicodeTable> binary_properties();
 /// All but Unknown, which has the characters of no other.
 std::span<const UnicodeTable> scripts();
-/// Of the scripts where they are other characters than the script's own.
+/// The extensions of those scripts that have others than their own characters.
 std::span<const UnicodeTable> script_extensions();
 
 }  // namespace cairn::grammar
