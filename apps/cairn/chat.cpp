@@ -309,7 +309,7 @@ Result<void> run_chat(const ChatFlags& flags, int& exit_code) {
         exit_code);
     return {};
   }
-  grammar::GrammarCache grammars;
+  grammar::GrammarCache grammars(flags.form.reading);
   CAIRN_TRY(const chat::AnswerForm form, flags.form.read());
   CAIRN_TRY_VOID(check_form(form, grammars));
   LoadFlags load = flags.load;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/text/json.h"
 #include "base/text/text_file.h"
 
 namespace cairn {
@@ -13,20 +14,36 @@ using Kind = GrammarSource::Kind;
 
 }  // namespace
 
+void add_schema_reading_flag(CLI::App& command, grammar::SchemaReading& reading) {
+  using grammar::SchemaReading;
+  command
+      .add_option_function<std::string>(
+          "--schema-additional",
+          [&reading](const std::string& name) {
+            reading = name == "standard" ? SchemaReading::kStandard : SchemaReading::kDeclared;
+          },
+          "Keys of objects where a schema has properties and no additionalProperties: declared, those alone; "
+          "standard, any others too, as JSON Schema says")
+      ->check(CLI::IsMember({"declared", "standard"}))
+      ->default_str(reading == SchemaReading::kStandard ? "standard" : "declared");
+}
+
 void FormFlags::add_to(CLI::App& command) {
   auto* schema = command.add_option("--json-schema", schema_file, "File with the JSON Schema that answers follow");
   auto* grammar = command.add_option("--grammar", grammar_file, "File with the GBNF or Lark grammar of answers");
   auto* expression = command.add_option("--regex", regex, "Regular expression that whole answers match");
   schema->excludes(grammar)->excludes(expression);
   grammar->excludes(expression);
+  add_schema_reading_flag(command, reading);
 }
 
 Result<chat::AnswerForm> FormFlags::read() const {
   if (!schema_file.empty()) {
     CAIRN_TRY(const std::string text, read_text_file(schema_file, "--json-schema"));
-    auto schema = ordered_json::parse(text, nullptr, false);
-    if (schema.is_discarded()) return fail(Code::kInvalidArgument, "--json-schema: {} is no JSON", schema_file);
-    return GrammarSource{.kind = Kind::kJsonSchema, .field = "--json-schema", .schema = std::move(schema)};
+    auto schema = read_json(text);
+    if (!schema)
+      return fail(Code::kInvalidArgument, "--json-schema: {} is no JSON: it {}", schema_file, schema.error().message);
+    return GrammarSource{.kind = Kind::kJsonSchema, .field = "--json-schema", .schema = *std::move(schema)};
   }
   if (!grammar_file.empty()) {
     CAIRN_TRY(std::string text, read_text_file(grammar_file, "--grammar"));

@@ -11,10 +11,14 @@
 
 namespace cairn {
 
+/// --schema-additional
+void add_schema_reading_flag(CLI::App& command, grammar::SchemaReading& reading);
+
 struct FormFlags {
   std::string schema_file;
   std::string grammar_file;
   std::string regex;
+  grammar::SchemaReading reading = grammar::SchemaReading::kDeclared;
 
   void add_to(CLI::App& command);
   /// What the flags ask for; nothing if there are none. A grammar file is GBNF where it has "::=", else Lark. Errors:

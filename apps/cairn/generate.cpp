@@ -51,7 +51,7 @@ Result<void> generate(GenerateFlags& flags) {
     return fail(Code::kInvalidArgument, "the prompt is not valid UTF-8 at byte {}", valid);
   }
   CAIRN_TRY(const chat::AnswerForm form, flags.form.read());
-  grammar::GrammarCache grammars;
+  grammar::GrammarCache grammars(flags.form.reading);
   CAIRN_TRY_VOID(check_form(form, grammars));
   flags.load.options.sequences = 1;
   CAIRN_TRY(const auto model, flags.load.load());

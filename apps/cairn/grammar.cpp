@@ -45,6 +45,7 @@ constexpr uint64_t kEndingWeight = 64;
 struct GrammarFlags {
   std::string model;
   bool jsonl = false;
+  bool standard = false;
 };
 
 /// What answers need of a model: its vocabulary.
@@ -223,38 +224,45 @@ ordered_json error_json(const Error& error, std::string_view keyword) {
   return {{"error", std::move(out)}};
 }
 
-ordered_json answer_line(const ordered_json& line, const Vocabulary* vocabulary, AnswerLine answer, bool timed) {
+/// How a verb answers lines.
+struct Verb {
+  AnswerLine answer;
+  grammar::SchemaReading reading;
+  bool timed;
+};
+
+ordered_json answer_line(const ordered_json& line, const Vocabulary* vocabulary, const Verb& verb) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto made = compile_line(line);
+  const auto made = compile_line(line, verb.reading);
   const auto took = std::chrono::steady_clock::now() - begin;
   if (!made) return error_json(made.error().error, made.error().keyword);
-  const Result<ordered_json> rest = answer(*made, line, vocabulary);
+  const Result<ordered_json> rest = verb.answer(*made, line, vocabulary);
   if (!rest) return error_json(rest.error(), {});
   ordered_json out = ordered_json::object();
-  if (timed) out["compile_us"] = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+  if (verb.timed) out["compile_us"] = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
   out.update(*rest);
   return out;
 }
 
-Result<void> answer_lines(const Vocabulary* vocabulary, AnswerLine answer, bool timed) {
+Result<void> answer_lines(const Vocabulary* vocabulary, const Verb& verb) {
   std::ios::sync_with_stdio(false);
   for (InputLine input; read_line(std::cin, input);) {
     const JsonLine line = parse_line(input);
     ordered_json out{{"id", line.value.is_object() ? line.value.value("id", ordered_json()) : ordered_json()}};
-    out.update(line.valid ? answer_line(line.value, vocabulary, answer, timed) : error_json(line.valid.error(), {}));
+    out.update(line.valid ? answer_line(line.value, vocabulary, verb) : error_json(line.valid.error(), {}));
     CAIRN_TRY_VOID(show(out.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n"));
   }
   return {};
 }
 
-Result<void> run(const GrammarFlags& flags, AnswerLine answer, bool timed) {
+Result<void> run(const GrammarFlags& flags, const Verb& verb) {
   std::optional<Vocabulary> vocabulary;
   if (!flags.model.empty()) {
     CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(flags.model));
     CAIRN_TRY(std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::Tokenizer::load(reader.metadata()));
     vocabulary.emplace(std::move(tokenizer));
   }
-  return answer_lines(vocabulary ? &*vocabulary : nullptr, answer, timed);
+  return answer_lines(vocabulary ? &*vocabulary : nullptr, verb);
 }
 
 // The table of docs/grammar.md.
@@ -280,9 +288,14 @@ void add_grammar(CLI::App& app, int& exit_code) {
     auto* verb = command->add_subcommand(name, what);
     verb->add_option("model", flags->model, "GGUF file; a vocabulary is enough")->required(needs_model);
     verb->add_flag("--jsonl", flags->jsonl, "read and write a JSON object a line, the only form there is")->required();
+    verb->add_flag("--standard", flags->standard,
+                   "read schemas to the letter: where properties stand and additionalProperties is absent, other keys "
+                   "are allowed");
     verb->callback([=, &exit_code] {
-      if (const Result<void> done = run(*flags, answer, /*timed=*/!needs_model); !done)
-        exit_code = report(done.error());
+      const Verb how{.answer = answer,
+                     .reading = flags->standard ? grammar::SchemaReading::kStandard : grammar::SchemaReading::kDeclared,
+                     .timed = !needs_model};
+      if (const Result<void> done = run(*flags, how); !done) exit_code = report(done.error());
     });
   };
   command->add_subcommand("keywords", "Print which keywords of JSON Schema are held to, as a table in Markdown")

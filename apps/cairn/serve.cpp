@@ -26,6 +26,7 @@
 #include "catalog_flags.h"
 #include "commands.h"
 #include "config/settings.h"
+#include "form_flags.h"
 #include "load_flags.h"
 #include "loader/model_manager.h"
 #include "net/descriptors.h"
@@ -60,6 +61,7 @@ struct ServeFlags : ModelFlags {
   bool strict_fields = false;
   bool page = true;
   std::string tool_calls = "lenient";  ///< or "strict"
+  grammar::SchemaReading schema_reading = grammar::SchemaReading::kDeclared;
   OperateFlags operate;
   std::string config;  ///< path of a file; empty: none
   net::Compression compression = net::Compression::kWhole;
@@ -215,6 +217,7 @@ api::ServiceOptions service_options(const ServeFlags& flags, int64_t request_byt
           .defaults = flags.defaults,
           .strict_fields = flags.strict_fields,
           .lenient_calls = flags.tool_calls == "lenient",
+          .schema_reading = flags.schema_reading,
           .page = flags.page,
           .recent_bytes =
               flags.response_bytes > 0 ? flags.response_bytes : std::min(api::kRecentResponseBytes, request_bytes)};
@@ -309,6 +312,7 @@ void add_request_flags(CLI::App& command, ServeFlags& flags) {
                   "where they are certain (requests: tool_call_parsing)")
       ->check(CLI::IsMember({"strict", "lenient"}))
       ->capture_default_str();
+  add_schema_reading_flag(command, flags.schema_reading);
 }
 
 /// All options, and where their values go.

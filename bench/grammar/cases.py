@@ -31,7 +31,7 @@ NO_VALUE = "no value fits"
 def check(requests):
     """The answers to the requests, in order."""
     lines = "".join(json.dumps(request) + "\n" for request in requests)
-    done = subprocess.run([PROGRAM, "grammar", "check", "--jsonl"], input=lines, capture_output=True, text=True, check=True)
+    done = subprocess.run([PROGRAM, "grammar", "check", "--jsonl", "--standard"], input=lines, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 

@@ -203,7 +203,7 @@ class Process:
 
     def begin(self):
         vocabulary = self.options.vocabulary
-        own = [PROGRAM, "grammar", "check", vocabulary, "--jsonl"]
+        own = [PROGRAM, "grammar", "check", vocabulary, "--jsonl", "--standard"]
         peer = [sys.executable, __file__, "--worker", self.name, "--vocabulary", vocabulary]
         peer += ["--seconds", str(self.options.seconds)]
         command = own if self.name == "cairn" else peer

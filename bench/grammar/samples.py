@@ -38,7 +38,7 @@ class Sampler:
     """`cairn grammar sample`, one line after the other."""
 
     def __init__(self, vocabulary):
-        command = [PROGRAM, "grammar", "sample", vocabulary, "--jsonl"]
+        command = [PROGRAM, "grammar", "sample", vocabulary, "--jsonl", "--standard"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, schema, seed):

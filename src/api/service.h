@@ -53,7 +53,8 @@ struct ServiceOptions {
   GenerationDefaults defaults{};  ///< for requests that say nothing, where the model has no defaults of its own
   bool strict_fields = false;     ///< fields that an endpoint does not know are refused
   bool lenient_calls = true;      ///< calls in another dress are read where a request does not say
-  bool page = true;               ///< browsers get the page
+  grammar::SchemaReading schema_reading = grammar::SchemaReading::kDeclared;
+  bool page = true;                             ///< browsers get the page
   int64_t recent_bytes = kRecentResponseBytes;  ///< of responses that are kept in memory where there is no file
 };
 
@@ -155,7 +156,7 @@ class Service {
   web::Monitor monitor_;
   std::unique_ptr<ResponseStore> response_store_;
   bool stores_on_disk_ = false;
-  grammar::GrammarCache grammars_;
+  grammar::GrammarCache grammars_{options_.schema_reading};
   std::unique_ptr<Access> access_;
   mutable std::mutex model_defaults_mutex_;
   std::map<std::string, GenerationDefaults, std::less<>> model_defaults_;

@@ -211,7 +211,7 @@ Result<jinja::Rendering> ChatTemplate::render_plain(ordered_json messages, const
                       {"datetime", date_text("%b %d %Y", now)}};
   // Without tools the variable is undefined: templates that take None for a list are many.
   if (!tools.is_null()) all["tools"] = tools;
-  if (reads_functions_) all["functions"] = tools.is_null() ? std::string() : tools.dump(2);
+  if (reads_functions_) all["functions"] = tools.is_null() ? std::string() : json_text(tools, 2);
   if (variables.is_object())
     for (const auto& [name, value] : variables.items()) all[name] = value;
   std::unordered_set<const ordered_json*> own;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/text/json.h"
+
 namespace cairn::chat {
 namespace {
 
@@ -22,9 +24,7 @@ std::string written_call(const tool_call::ToolStyle* style, const std::string& n
 
 }  // namespace
 
-std::string written_json(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
+std::string written_json(const ordered_json& value) { return json_text(value); }
 
 std::string tools_as_text(const ordered_json& tools, const tool_call::ToolStyle* style) {
   std::string text = "You can call functions. These are their signatures, one JSON object a line:\n<tools>\n";

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/text/json.h"
 #include "chat/tool_calls/characters.h"
 
 namespace cairn::chat {
@@ -28,14 +29,11 @@ std::string text_of(const ordered_json& message) {
 }
 
 bool same_arguments(const ordered_json& sent, const std::string& sampled) {
-  const auto parsed = nlohmann::json::parse(sampled, nullptr, false);  // keys in alphabetical order
-  if (sent.is_string()) {
-    const auto& text = sent.get_ref<const std::string&>();
-    if (text == sampled) return true;
-    const auto sent_parsed = nlohmann::json::parse(text, nullptr, false);
-    return !sent_parsed.is_discarded() && !parsed.is_discarded() && sent_parsed == parsed;
-  }
-  return !parsed.is_discarded() && nlohmann::json(sent) == parsed;
+  if (sent == sampled) return true;
+  const auto parsed = read_json(sampled);
+  const auto sent_parsed = sent.is_string() ? read_json(sent.get_ref<const std::string&>()) : sent;
+  if (!parsed || !sent_parsed) return false;
+  return nlohmann::json(*parsed) == nlohmann::json(*sent_parsed);  // keys in alphabetical order
 }
 
 bool same_calls(const ordered_json& message, const std::vector<ToolCall>& calls) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/log.h"
 #include "grammar/readers/lark_reader.h"
 #include "grammar/readers/regex_reader.h"
 
@@ -162,9 +163,10 @@ Result<SymbolId> add_input(GrammarBuilder& builder, const CallForm& form, const 
   return around(join(pool, {open, written.key_close, quote}), join(pool, {end_quote, written.close}), spelling);
 }
 
-SchemaResult<SymbolId> add_arguments(GrammarBuilder& builder, const CallForm& form, const CalledTool& tool) {
+SchemaResult<SymbolId> add_arguments(GrammarBuilder& builder, const CallForm& form, const CalledTool& tool,
+                                     SchemaReading reading) {
   const Json schema = tool.strict ? tool.schema : Json{{"type", "object"}};
-  const SchemaOptions options{.notation = form.notation};
+  const SchemaOptions options{.reading = reading, .notation = form.notation};
   if (form.arguments == CallForm::Arguments::kObject) return add_json_schema(builder, schema, options);
   return add_parameters(builder, schema, parameter_markup(builder.regexes(), form, tool), options);
 }
@@ -207,7 +209,7 @@ RegexId markup(RegexPool& pool, std::string_view text, Spacing spacing, uint32_t
 }
 
 Result<SymbolId> add_calls(GrammarBuilder& builder, const std::vector<CallForm>& forms,
-                           const std::vector<CalledTool>& tools) {
+                           const std::vector<CalledTool>& tools, SchemaReading reading) {
   std::vector<SymbolId> arguments;
   for (const CalledTool& tool : tools) {
     if (tool.input) {
@@ -216,7 +218,14 @@ Result<SymbolId> add_calls(GrammarBuilder& builder, const std::vector<CallForm>&
       arguments.push_back(*made);
       continue;
     }
-    const auto made = add_arguments(builder, forms.front(), tool);
+    auto made = add_arguments(builder, forms.front(), tool, reading);
+    if (!made && tool.strict && tool.lenient) {
+      log_warning("{}{}: {}; its arguments are not held to the schema", tool.field, made.error().at,
+                  made.error().message);
+      CalledTool free = tool;
+      free.strict = false;
+      made = add_arguments(builder, forms.front(), free, reading);
+    }
     if (!made) {
       const Error error = made.error().error();
       return fail_at(tool.field + error.at, error.code, "{}", error.message);
@@ -233,9 +242,9 @@ Result<SymbolId> add_calls(GrammarBuilder& builder, const std::vector<CallForm>&
 }
 
 Result<std::shared_ptr<const Grammar>> compile_calls(const std::vector<CallForm>& forms,
-                                                     const std::vector<CalledTool>& tools) {
+                                                     const std::vector<CalledTool>& tools, SchemaReading reading) {
   GrammarBuilder builder;
-  CAIRN_TRY(const SymbolId calls, add_calls(builder, forms, tools));
+  CAIRN_TRY(const SymbolId calls, add_calls(builder, forms, tools, reading));
   return builder.finish(calls);
 }
 

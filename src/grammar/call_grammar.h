@@ -72,6 +72,7 @@ struct CalledTool {
   std::string name;
   nlohmann::ordered_json schema = nlohmann::ordered_json::object();
   bool strict = false;                           ///< the arguments follow the schema, not just the notation
+  bool lenient = false;                          ///< with strict: only where the schema can be held to
   std::map<std::string, ParameterKind> kinds{};  ///< of its parameters, for kParameters; others: kEither
   std::optional<CallInput> input{};              ///< in place of the schema
   std::string field{};                           ///< for errors
@@ -80,12 +81,13 @@ struct CalledTool {
 /// Spellings of a text.
 RegexId markup(RegexPool& pool, std::string_view text, Spacing spacing, uint32_t id_bytes);
 
-/// Adds rules for blocks in any of the forms, whose arguments are written alike. Errors: those of a strict tool's
-/// schema, at the tool's field.
+/// Adds rules for blocks in any of the forms, whose arguments are written alike, and schemas read so. Errors: those of
+/// a strict tool's schema, at the tool's field.
 Result<SymbolId> add_calls(GrammarBuilder& builder, const std::vector<CallForm>& forms,
-                           const std::vector<CalledTool>& tools);
+                           const std::vector<CalledTool>& tools, SchemaReading reading = SchemaReading::kDeclared);
 /// A grammar of the blocks alone.
 Result<std::shared_ptr<const Grammar>> compile_calls(const std::vector<CallForm>& forms,
-                                                     const std::vector<CalledTool>& tools);
+                                                     const std::vector<CalledTool>& tools,
+                                                     SchemaReading reading = SchemaReading::kDeclared);
 
 }  // namespace cairn::grammar

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "grammar/grammar_tables.h"
 #include "grammar/json_schema/json_schema.h"
 #include "grammar/masks/token_mask.h"
@@ -16,8 +17,8 @@ namespace {
 
 using Made = Result<std::shared_ptr<const Grammar>>;
 
-Made compile_schema(const nlohmann::ordered_json& schema) {
-  auto made = compile_json_schema(schema, {});
+Made compile_schema(const nlohmann::ordered_json& schema, SchemaReading reading) {
+  auto made = compile_json_schema(schema, {.reading = reading});
   if (!made) return std::unexpected(made.error().error());
   return *std::move(made);
 }
@@ -27,12 +28,12 @@ Made compile_object() {
   return builder.finish(add_json_object(builder, Whitespace::kPretty));
 }
 
-Made compile_kind(const GrammarSource& source) {
+Made compile_kind(const GrammarSource& source, SchemaReading reading) {
   switch (source.kind) {
     case GrammarSource::Kind::kJsonObject:
       return compile_object();
     case GrammarSource::Kind::kJsonSchema:
-      return compile_schema(source.schema);
+      return compile_schema(source.schema, reading);
     case GrammarSource::Kind::kRegex:
       return read_regex_grammar(source.text);
     case GrammarSource::Kind::kGbnf:
@@ -42,13 +43,13 @@ Made compile_kind(const GrammarSource& source) {
     case GrammarSource::Kind::kChoice:
       return read_choice(source.choices);
     case GrammarSource::Kind::kCalls:
-      return compile_calls(source.forms, source.tools);
+      return compile_calls(source.forms, source.tools, reading);
   }
   return fail(Code::kInternal, "a grammar of no kind");
 }
 
-Result<SymbolId> add_schema(GrammarBuilder& builder, const nlohmann::ordered_json& schema) {
-  auto made = add_json_schema(builder, schema, {});
+Result<SymbolId> add_schema(GrammarBuilder& builder, const nlohmann::ordered_json& schema, SchemaReading reading) {
+  auto made = add_json_schema(builder, schema, {.reading = reading});
   if (!made) return std::unexpected(made.error().error());
   return *made;
 }
@@ -58,12 +59,12 @@ Result<SymbolId> add_regex(GrammarBuilder& builder, std::string_view text) {
   return builder.terminal(regex);
 }
 
-Result<SymbolId> add_kind(GrammarBuilder& builder, const GrammarSource& source) {
+Result<SymbolId> add_kind(GrammarBuilder& builder, const GrammarSource& source, SchemaReading reading) {
   switch (source.kind) {
     case GrammarSource::Kind::kJsonObject:
       return add_json_object(builder, Whitespace::kPretty);
     case GrammarSource::Kind::kJsonSchema:
-      return add_schema(builder, source.schema);
+      return add_schema(builder, source.schema, reading);
     case GrammarSource::Kind::kRegex:
       return add_regex(builder, source.text);
     case GrammarSource::Kind::kGbnf:
@@ -73,14 +74,14 @@ Result<SymbolId> add_kind(GrammarBuilder& builder, const GrammarSource& source) 
     case GrammarSource::Kind::kChoice:
       return add_choice(builder, source.choices);
     case GrammarSource::Kind::kCalls:
-      return add_calls(builder, source.forms, source.tools);
+      return add_calls(builder, source.forms, source.tools, reading);
   }
   return fail(Code::kInternal, "a grammar of no kind");
 }
 
-Made compile_in_frame(const GrammarSource& source, const MessageFrame& frame) {
+Made compile_in_frame(const GrammarSource& source, const MessageFrame& frame, SchemaReading reading) {
   GrammarBuilder builder;
-  CAIRN_TRY(const SymbolId text, add_kind(builder, source));
+  CAIRN_TRY(const SymbolId text, add_kind(builder, source, reading));
   // If no text fitted, the model would have to call a tool, or to think for ever.
   CAIRN_TRY(const std::optional<size_t> empty, builder.first_without_text({{text}}));
   if (empty) return fail(Code::kInvalidArgument, "no text fits it");
@@ -92,7 +93,7 @@ Made compile_in_frame(const GrammarSource& source, const MessageFrame& frame) {
                         builder.literal(frame.thinking_close), start});
   }
   if (!source.forms.empty()) {
-    CAIRN_TRY(const SymbolId calls, add_calls(builder, source.forms, source.tools));
+    CAIRN_TRY(const SymbolId calls, add_calls(builder, source.forms, source.tools, reading));
     builder.add(start, {calls});
   }
   return builder.finish(start);
@@ -144,7 +145,7 @@ std::string key_of(const GrammarSource& source) {
       key.push_back({tool.name, input.key, static_cast<int>(input.syntax), input.definition});
       continue;
     }
-    key.push_back({tool.name, tool.strict, std::move(kinds), tool.schema});
+    key.push_back({tool.name, tool.strict, tool.lenient, std::move(kinds), tool.schema});
   }
   if (source.frame) {
     const MessageFrame& frame = *source.frame;
@@ -155,13 +156,30 @@ std::string key_of(const GrammarSource& source) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source) {
-  Made made = source.frame ? compile_in_frame(source, *source.frame) : compile_kind(source);
+Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source, SchemaReading reading) {
+  Made made = source.frame ? compile_in_frame(source, *source.frame, reading) : compile_kind(source, reading);
   if (made || made.error().code == Code::kInternal) return made;
   Error error = std::move(made).error();
   if (error.message.find(error.at) == std::string::npos) error.message = error.at + ": " + error.message;
   error.at = source.field;
   return std::unexpected(std::move(error));
+}
+
+void GrammarCache::tell_reading(const GrammarSource& source) {
+  const bool matters = (source.kind == GrammarSource::Kind::kJsonSchema && leaves_keys_open(source.schema)) ||
+                       std::ranges::any_of(source.tools, [](const CalledTool& tool) {
+                         return tool.strict && leaves_keys_open(tool.schema);
+                       });
+  if (!matters) return;
+  std::call_once(told_, [&] {
+    if (reading_ == SchemaReading::kDeclared)
+      log_info(
+          "a schema has properties without additionalProperties: answers have the declared keys only "
+          "(--schema-additional standard allows others)");
+    else
+      log_info(
+          "a schema has properties without additionalProperties: answers may have other keys, as JSON Schema says");
+  });
 }
 
 Result<std::shared_ptr<const Grammar>> GrammarCache::get(const GrammarSource& source) {
@@ -174,7 +192,8 @@ Result<std::shared_ptr<const Grammar>> GrammarCache::get(const GrammarSource& so
       return entries_.front().grammar;
     }
   }
-  CAIRN_TRY(std::shared_ptr<const Grammar> grammar, compile(source));
+  tell_reading(source);
+  CAIRN_TRY(std::shared_ptr<const Grammar> grammar, compile(source, reading_));
   const std::lock_guard lock(mutex_);
   if (find() != entries_.end()) return grammar;  // another thread was faster
   const size_t bytes = grammar->bytes();

@@ -49,15 +49,18 @@ struct GrammarSource {
 };
 
 /// Errors: those of the language's reader; `at` is the source's field, and the message names the place inside.
-Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source);
+Result<std::shared_ptr<const Grammar>> compile(const GrammarSource& source,
+                                               SchemaReading reading = SchemaReading::kDeclared);
 
-/// Grammars by their source, the least recently used of which are forgotten. Thread-safe; compiles on the caller's
-/// thread.
+/// Grammars by their source, the least recently used of which are forgotten. All schemas are read alike; the log says
+/// how once, when it matters. Thread-safe; compiles on the caller's thread.
 class GrammarCache {
  public:
   static constexpr size_t kGrammarsMax = 64;
   static constexpr size_t kSourceBytesMax = size_t{8} << 20;    ///< of all sources together
   static constexpr size_t kGrammarBytesMax = size_t{32} << 20;  ///< of all grammars together
+
+  explicit GrammarCache(SchemaReading reading = SchemaReading::kDeclared) : reading_(reading) {}
 
   /// Errors: as compile().
   Result<std::shared_ptr<const Grammar>> get(const GrammarSource& source);
@@ -68,6 +71,10 @@ class GrammarCache {
     std::shared_ptr<const Grammar> grammar;
     size_t bytes = 0;  ///< of the grammar
   };
+  void tell_reading(const GrammarSource& source);
+
+  const SchemaReading reading_;
+  std::once_flag told_;
   std::mutex mutex_;
   std::list<Entry> entries_;  // most recently used first
   size_t source_bytes_ = 0;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/json.h"
 #include "jinja/interpret/interpreter.h"
 #include "jinja/parse/parser.h"
 
@@ -16,6 +17,18 @@ struct JinjaTemplate::Program {
 namespace {
 
 using nlohmann::ordered_json;
+
+/// A number of more than 64 bits: an integer as long as 128 hold it.
+jinja::Value number_in_text(const ordered_json& json) {
+  constexpr size_t kDigitsMax = 38;
+  const std::string text = number_text(json);
+  const bool negative = text.starts_with('-');
+  const bool whole = text.find_first_of(".eE") == std::string::npos && text.size() - (negative ? 1 : 0) <= kDigitsMax;
+  if (!whole) return jinja::Value(number_value(json));
+  jinja::Int value = 0;
+  for (const char digit : std::string_view(text).substr(negative ? 1 : 0)) value = value * 10 + (digit - '0');
+  return jinja::Value(negative ? -value : value);
+}
 
 // Converts JSON to values of a rendering. The budget's depth bounds the recursion.
 Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json, OwnString own) {
@@ -32,6 +45,8 @@ Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json, O
       return jinja::Value(jinja::Int{json.get<uint64_t>()});
     case ordered_json::value_t::number_float:
       return jinja::Value(json.get<double>());
+    case ordered_json::value_t::binary:
+      return number_in_text(json);
     case ordered_json::value_t::string: {
       const auto& bytes = json.get_ref<const std::string&>();
       return jinja::make_text(budget, own(json) ? jinja::Piece::own(bytes) : jinja::Piece::foreign(bytes));

@@ -268,7 +268,7 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
   const schema = { type: 'object', properties: { a: { not: { pattern: '(a)\\1' } } } };
   await rejects(ask({ response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }), OpenAI.BadRequestError,
     /properties\/a\/not\/pattern: a backreference/, 'response_format.json_schema.schema');
-  await rejects(ask({ response_format: { type: 5 } }), OpenAI.BadRequestError, /response_format/, 'response_format');
+  await rejects(ask({ response_format: { type: 5 } }), OpenAI.BadRequestError, /response_format/, 'response_format.type');
   await rejects(ask({ reasoning_effort: 'much' }), OpenAI.BadRequestError, /medium/, 'reasoning_effort');
   const full = await ask({ messages: [{ role: 'user', content: 'word '.repeat(2000) }] }).catch((error) => error);
   assert.match(full.message, /This model's maximum context length is 512 tokens\. However, your messages resulted in \d{4,} tokens\. Please reduce/);

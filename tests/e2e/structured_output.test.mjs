@@ -261,6 +261,26 @@ test('a strict tool whose schema cannot be held to is refused by name, and other
   assert.equal((await post('/v1/chat/completions', { messages, tools: [tool(false)], max_tokens: 3 })).status, 200);
 });
 
+test('objects have their declared keys only, in every protocol, and required calls follow their schema', async () => {
+  const form = { type: 'object', properties: { name: { type: 'string', maxLength: 8 }, capital: { type: 'string', maxLength: 8 } }, required: ['name', 'capital'] };
+  const check = (text) => assert.deepEqual(Object.keys(JSON.parse(text)), ['name', 'capital'], text);
+  for (const [path, body, textOf] of [
+    ['/v1/chat/completions', { messages, max_tokens: 200, response_format: { type: 'json_schema', json_schema: { name: 'x', schema: form } } }, (a) => a.choices[0].message.content],
+    ['/api/chat', { messages, stream: false, format: form, options: { num_predict: 200 } }, (a) => a.message.content],
+    ['/v1/messages', { messages, max_tokens: 200, output_config: { format: { type: 'json_schema', schema: form } } }, (a) => a.content[0].text],
+    ['/v1/responses', { input: 'x', max_output_tokens: 200, text: { format: { type: 'json_schema', name: 'x', schema: form } } }, (a) => a.output.at(-1).content[0].text],
+    ['/completion', { prompt: 'x', n_predict: 200, json_schema: form }, (a) => a.content],
+    ['/v1/chat/completions', { messages, max_tokens: 200, tools: [{ type: 'function', function: { name: 'f', parameters: form } }], tool_choice: 'required' }, (a) => a.choices[0].message.tool_calls[0].function.arguments],
+    ['/v1/messages', { messages, max_tokens: 200, tools: [{ name: 'f', input_schema: form }], tool_choice: { type: 'any' } }, (a) => JSON.stringify(a.content.find((part) => part.type === 'tool_use').input)],
+  ]) {
+    for (let seed = 0; seed < 2; ++seed) {
+      const { status, text } = await post(path, { ...body, seed, temperature: 1.5 });
+      assert.equal(status, 200, text);
+      check(textOf(JSON.parse(text)));
+    }
+  }
+});
+
 test('a lazy grammar begins at its trigger and ends the answer', async () => {
   const { tokens: [token] } = JSON.parse((await post('/tokenize', { content: 'Lily', add_special: false })).text);
   const lazy = { grammar: 'root ::= "Lily: " ("yes" | "no")', grammar_lazy: true, grammar_triggers: [{ type: 1, value: 'Lily' }], logit_bias: [[token, 8]] };

@@ -106,6 +106,14 @@ for (const [number, [syntax, [template, opener]]] of Object.entries(syntaxes).en
     const server = await serve(model, ['--chat-template', file]);
     t.after(() => server.stop());
     const { tokens } = opener ? await (await server.post('/tokenize', { content: opener, add_special: false, parse_special: true })).json() : { tokens: [] };
+    // Beside a form an answer is one call, or has the form; a call that is required leaves the form nothing to hold.
+    const response_format = { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'] } } };
+    for (const [seed, choice] of ['auto', 'auto', 'required'].entries()) {
+      const body = { messages: [{ role: 'user', content: 'Paint it.' }], tools, tool_choice: choice, response_format, seed, temperature: 2, max_tokens: 400, thinking_budget: 4, stream: seed === 1 };
+      const answer = await ask(server, body);
+      assert.equal(wrong(answer, choice, choice === 'required'), undefined, `a form beside ${choice}: ${JSON.stringify(answer)}`);
+      if (answer.calls.length === 0 && answer.finish === 'stop') assert.deepEqual(Object.keys(JSON.parse(answer.content)), ['ok'], answer.content);
+    }
     const likely = Object.fromEntries(tokens.slice(0, 1).map((token) => [token, 20]));
     for (const [turn, [name, choice]] of Object.entries({ auto: 'auto', none: 'none', required: 'required', named }).entries()) {
       let obeyed = 0, called = 0, cut = 0;

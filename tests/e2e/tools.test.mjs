@@ -31,12 +31,11 @@ test('a named tool is what the answer begins with', async () => {
     const answer = await ask({ tool_choice: named(name) });
     assert.equal(answer.choices[0].message.tool_calls[0].function.name, name);
     assert.match(answer.choices[0].message.tool_calls[0].id, /^call_\w{24}$/);
-    // This model writes a story, which goes into the arguments as far as the tokens last: no call is whole, and no text
-    // is beside it.
-    assert.match(answer.choices[0].message.tool_calls[0].function.arguments, /^\{/);
-    assert.throws(() => JSON.parse(answer.choices[0].message.tool_calls[0].function.arguments));
-    assert.equal(answer.choices[0].message.content, null);
-    assert.notEqual(answer.choices[0].finish_reason, 'tool_calls');
+    // The arguments follow the tool's schema, as far as the tokens last.
+    const { arguments: text } = answer.choices[0].message.tool_calls[0].function;
+    assert.match(text, /^\{/);
+    // What this model writes behind a whole call is a story.
+    if (answer.choices[0].message.content) JSON.parse(text);
   }
 });
 

@@ -40,10 +40,11 @@ Result<T> option_of(const ordered_json& options, const char* name,
   return fail_at(fmt::format("options.{}", name), Code::kInvalidArgument, "expected one of {}", expected);
 }
 
-Result<grammar::SchemaOptions> schema_options(const ordered_json& line) {
+Result<grammar::SchemaOptions> schema_options(const ordered_json& line, grammar::SchemaReading reading) {
   using grammar::Draft;
+  using grammar::SchemaReading;
   using grammar::Whitespace;
-  grammar::SchemaOptions out{.whitespace = Whitespace::kAny};
+  grammar::SchemaOptions out{.reading = reading, .whitespace = Whitespace::kAny};
   if (const auto remotes = line.find("remotes"); remotes != line.end()) {
     if (!remotes->is_object()) return fail_at("remotes", Code::kInvalidArgument, "expected an object");
     for (const auto& [uri, document] : remotes->items()) out.remotes.emplace(uri, document);
@@ -55,6 +56,10 @@ Result<grammar::SchemaOptions> schema_options(const ordered_json& line) {
       out.whitespace,
       option_of<Whitespace>(*found, "whitespace",
                             {{"any", Whitespace::kAny}, {"pretty", Whitespace::kPretty}, {"none", Whitespace::kNone}}));
+  CAIRN_TRY(out.reading,
+            option_of<SchemaReading>(
+                *found, "additional",
+                {{"", reading}, {"declared", SchemaReading::kDeclared}, {"standard", SchemaReading::kStandard}}));
   CAIRN_TRY(out.assert_formats, option_of<bool>(*found, "format", {{"assert", true}, {"annotate", false}}));
   CAIRN_TRY(out.draft, option_of<std::optional<Draft>>(*found, "draft",
                                                        {{"", std::nullopt},
@@ -99,7 +104,8 @@ Result<std::vector<std::string>> texts_of(const ordered_json& value, const char*
 
 }  // namespace
 
-std::expected<std::shared_ptr<const grammar::Grammar>, LineError> compile_line(const ordered_json& line) {
+std::expected<std::shared_ptr<const grammar::Grammar>, LineError> compile_line(const ordered_json& line,
+                                                                               grammar::SchemaReading reading) {
   std::string_view kind;
   for (const std::string_view name : kKinds) {
     if (!line.contains(name)) continue;
@@ -115,7 +121,7 @@ std::expected<std::shared_ptr<const grammar::Grammar>, LineError> compile_line(c
     if (!choices) return line_error(choices.error());
     return without_keyword(grammar::read_choice(*choices));
   }
-  const Result<grammar::SchemaOptions> options = schema_options(line);
+  const Result<grammar::SchemaOptions> options = schema_options(line, reading);
   if (!options) return line_error(options.error());
   if (kind == "schema") return compile_schema(value, *options);
   if (kind == "json") return compile_json(value, *options);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "grammar/grammar.h"
+#include "grammar/json_schema/json_schema.h"
 #include "grammar_check/token_cut.h"
 
 namespace cairn {
@@ -20,9 +21,11 @@ struct LineError {
   std::string keyword;
 };
 
-/// The grammar that a line's kind (schema, regex, gbnf, lark, choice, json) and options give. Errors: kInvalidArgument
+/// The grammar that a line's kind (schema, regex, gbnf, lark, choice, json) and options give. `reading` is that of
+/// schemas whose line says nothing. Errors: kInvalidArgument
 /// (none or several kinds, or a field of the wrong type, which is named), and those of the readers.
-std::expected<std::shared_ptr<const grammar::Grammar>, LineError> compile_line(const nlohmann::ordered_json& line);
+std::expected<std::shared_ptr<const grammar::Grammar>, LineError> compile_line(const nlohmann::ordered_json& line,
+                                                                               grammar::SchemaReading reading);
 
 /// The field `instances`; without it, none. Errors: kInvalidArgument.
 Result<std::vector<std::string>> instances_of(const nlohmann::ordered_json& line);

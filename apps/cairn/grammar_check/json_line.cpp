@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/json.h"
+
 namespace cairn {
 
 namespace {
@@ -21,7 +23,7 @@ class LineBuilder {
   bool boolean(bool value) { return add(value); }
   bool number_integer(int64_t value) { return add(value); }
   bool number_unsigned(uint64_t value) { return add(value); }
-  bool number_float(double value, const std::string& /*text*/) { return add(value); }
+  bool number_float(double value, const std::string& text) { return add(exact_number(value, text)); }
   bool string(std::string& value) { return add(std::move(value)); }
   bool binary(ordered_json::binary_t& /*value*/) { return false; }
   bool start_object(size_t /*size*/) { return begin(true); }

@@ -37,13 +37,12 @@ Result<ordered_json> read_tool(RequestContext& context, const ordered_json& tool
   if (const std::string type = fields.string("type", "custom"); !fields.failed() && type != "custom")
     return ordered_json(nullptr);
   const std::string name = fields.string("name", "");
-  if (name.empty() || name.size() > kToolNameBytesMax)
-    fields.reject("name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
+  if (std::string fault = tool_name_fault(name); !fault.empty()) fields.reject("name", std::move(fault));
   const std::string description = fields.string("description", "");
   const ordered_json* schema = fields.get("input_schema");
   if (schema == nullptr || !schema->is_object())
-    fields.reject("input_schema",
-                  schema == nullptr ? "is missing" : fmt::format("must be an object, not {}", json_kind(*schema)));
+    fields.reject("input_schema", schema == nullptr ? "is missing: the JSON Schema of the tool's arguments goes there"
+                                                    : fmt::format("must be an object, not {}", json_kind(*schema)));
   const bool strict = fields.boolean("strict", false);
   const ordered_json* examples = fields.get("input_examples");
   if (examples != nullptr && !examples->is_array()) fields.reject("input_examples", "must be an array of objects");

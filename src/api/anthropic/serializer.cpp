@@ -3,6 +3,7 @@
 #include "api/errors.h"
 #include "api/serialization/json_text.h"
 #include "base/hash.h"
+#include "base/text/json.h"
 
 namespace cairn::api::anthropic {
 namespace {
@@ -117,8 +118,8 @@ std::string MessagesSerializer::end_block() {
     content_.push_back({{"type", "thinking"},
                         {"thinking", options_.shows_thinking ? block.text : ""},
                         {"signature", signature(block.text)}});
-  } else if (ordered_json input = ordered_json::parse(block.text, nullptr, false); input.is_object()) {
-    content_.push_back({{"type", "tool_use"}, {"id", block.id}, {"name", block.name}, {"input", std::move(input)}});
+  } else if (auto input = read_json(block.text); input && input->is_object()) {
+    content_.push_back({{"type", "tool_use"}, {"id", block.id}, {"name", block.name}, {"input", *std::move(input)}});
   } else {
     content_.push_back({{"type", "text"}, {"text", fmt::format("{} {}", block.name, block.text)}});
   }

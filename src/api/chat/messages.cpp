@@ -201,6 +201,18 @@ void read_template_variables(RequestFields& fields, ordered_json& variables) {
   variables = *given;
 }
 
+std::string tool_name_fault(const ordered_json& name) {
+  const std::string* text = name.get_ptr<const std::string*>();
+  if (text == nullptr || text->empty() || text->size() > kToolNameBytesMax)
+    return fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax);
+  const auto breaks_calls = [](char byte) {
+    return static_cast<unsigned char>(byte) < ' ' || byte == '\x7f' || std::string_view("\"\\<>").contains(byte);
+  };
+  if (std::ranges::any_of(*text, breaks_calls))
+    return "may have no quotes, backslashes, angle brackets or control characters: calls could not be written with it";
+  return {};
+}
+
 ordered_json read_messages(RequestFields& fields) {
   const ordered_json* messages = fields.get("messages");
   ordered_json read = ordered_json::array();
@@ -234,15 +246,18 @@ ordered_json read_tool(RequestFields& fields, const ordered_json& tool, const st
   const auto function = tool.find("function");
   if (function == tool.end() || !function->is_object()) return refuse(function_path, "is missing or not an object");
   const auto name = function->find("name");
-  if (name == function->end() || !name->is_string() || name->get_ref<const std::string&>().empty() ||
-      name->get_ref<const std::string&>().size() > kToolNameBytesMax)
-    return refuse(function_path + ".name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
+  if (std::string fault = tool_name_fault(name == function->end() ? ordered_json() : *name); !fault.empty())
+    return refuse(function_path + ".name", std::move(fault));
   const auto description = function->find("description");
   if (description != function->end() && !description->is_string() && !description->is_null())
     return refuse(function_path + ".description", "must be a string");
   const auto parameters = function->find("parameters");
   if (parameters != function->end() && !parameters->is_object() && !parameters->is_null())
     return refuse(function_path + ".parameters", fmt::format("must be an object, not {}", json_kind(*parameters)));
+  for (const auto* other : {"input_schema", "inputSchema", "schema"})
+    if ((parameters == function->end() || parameters->is_null()) && function->contains(other) &&
+        (*function)[other].is_object())
+      return refuse(function_path + ".parameters", fmt::format("is missing: the schema in {} belongs there", other));
   ordered_json read = tool;
   auto& read_function = read["function"];
   // Many templates print the description unasked.

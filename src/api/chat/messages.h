@@ -19,6 +19,9 @@ inline constexpr size_t kMessagesMax = 16'384;
 inline constexpr size_t kRoleBytesMax = 64;
 inline constexpr size_t kToolsMax = 1'024;
 inline constexpr size_t kToolNameBytesMax = 256;
+/// What is wrong with a tool's name; empty: nothing. Quotes, backslashes, angle brackets and control characters end a
+/// name, or what is around it, in some format of calls.
+std::string tool_name_fault(const nlohmann::ordered_json& name);
 inline constexpr size_t kHistoryCallsMax = 1'024;  ///< tool calls of one message
 inline constexpr size_t kTemplateVariablesMax = 256;
 

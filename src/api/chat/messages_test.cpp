@@ -244,6 +244,23 @@ TEST(ReadTools, AreFunctionsWithNames) {
   EXPECT_TRUE(choose({{"tools", ordered_json::array()}}).request.input.tools.is_null());
 }
 
+TEST(ReadTools, NamesThatNoCallCanHaveAndSchemasUnderAnotherNameAreRefused) {
+  const auto refused_at = [](const ordered_json& tool) {
+    const ordered_json body = {{"tools", {tool}}};
+    RequestContext context;
+    RequestFields fields(context, body);
+    read_tools(fields);
+    const auto done = fields.finish();
+    return done ? std::string() : done.error().at;
+  };
+  for (const auto* name : {"a\"b", "a\\b", "a\nb", "<|im_end|>", "a>b"})
+    EXPECT_EQ(refused_at(function(name)), "tools[0].function.name") << name;
+  EXPECT_EQ(refused_at(function("été.f-1")), "");
+  ordered_json tool = function("f");
+  tool["function"]["inputSchema"] = {{"type", "object"}};
+  EXPECT_EQ(refused_at(tool), "tools[0].function.parameters");
+}
+
 TEST(ReadTools, TheChoiceIsAWordOrAName) {
   const ordered_json tools = {function("a"), function("b")};
   const auto with = [&](const ordered_json& choice) { return ordered_json{{"tools", tools}, {"tool_choice", choice}}; };

@@ -4,6 +4,7 @@
 #include "api/serialization/json_text.h"
 #include "api/serialization/timestamps.h"
 #include "api/serialization/token_json.h"
+#include "base/text/json.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -18,8 +19,8 @@ std::string_view done_reason(chat::ChatFinishReason end) {
 // Null if they are no object.
 ordered_json arguments_of(const std::string& text) {
   if (text.empty()) return ordered_json::object();
-  ordered_json value = ordered_json::parse(text, nullptr, false);
-  return value.is_object() ? value : ordered_json(nullptr);
+  auto value = read_json(text);
+  return value && value->is_object() ? *std::move(value) : ordered_json(nullptr);
 }
 
 std::string line(const ordered_json& value) { return dump(value) + "\n"; }

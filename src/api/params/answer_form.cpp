@@ -3,6 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "base/text/json.h"
+#include "grammar/json_schema/keyword_table.h"
+
 namespace cairn::api {
 namespace {
 
@@ -11,25 +14,50 @@ using nlohmann::ordered_json;
 using Kind = GrammarSource::Kind;
 
 void put(RequestFields& fields, std::string_view name, GrammarSource source, chat::AnswerForm& form) {
+  if (form && form->kind == source.kind && form->text == source.text && form->schema == source.schema &&
+      form->choices == source.choices)
+    return;  // the same under another name
   if (form) return fields.reject(name, "asks for a second form of the answer, beside " + form->field);
   form = std::move(source);
 }
 
+// Whether nothing in the object is a keyword of JSON Schema, though it has members: it is no schema, and would hold the
+// answer to nothing.
+bool is_no_schema(const ordered_json& object) {
+  bool strange = false;
+  if (!object.is_object()) return false;
+  for (const auto& [name, value] : object.items()) {
+    if (grammar::binds_values(name)) return false;
+    strange = strange || !grammar::is_keyword(name);
+  }
+  return strange;
+}
+
 void put_schema(RequestFields& fields, std::string_view name, const ordered_json& schema, chat::AnswerForm& form) {
   if (!schema.is_object() && !schema.is_boolean()) return fields.reject(name, "must be a JSON Schema, an object");
+  if (is_no_schema(schema)) {
+    for (const std::string_view holder : {"schema", "json_schema", "parameters", "input_schema", "inputSchema"})
+      if (schema.contains(holder))
+        return fields.reject(name, fmt::format("must be a JSON Schema; the one in its member {} belongs here", holder));
+    return fields.reject(name, "must be a JSON Schema, and has no keyword of one, such as type or properties");
+  }
   put(fields, name, {.kind = Kind::kJsonSchema, .field = fields.path_of(name), .schema = schema}, form);
 }
 
+enum class Need : uint8_t { kMayBeMissing, kMustBeThere };
+
 // Reads a JSON schema, which may be an object or a string that contains one.
-void read_schema(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
+void read_schema(RequestFields& fields, std::string_view name, chat::AnswerForm& form,
+                 Need need = Need::kMayBeMissing) {
   const ordered_json* value = fields.get(name);
-  if (value == nullptr || value->is_null()) return;
+  const bool missing = value == nullptr || value->is_null() || *value == "";
+  if (missing && need == Need::kMustBeThere) return fields.reject(name, "is missing: the JSON Schema goes there");
+  if (missing) return;
   if (!value->is_string()) return put_schema(fields, name, *value, form);
   const auto& text = value->get_ref<const std::string&>();
-  if (text.empty()) return;
-  const ordered_json parsed = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return fields.reject(name, "must be a JSON Schema; its text is no JSON");
-  put_schema(fields, name, parsed, form);
+  const auto parsed = read_json(text);
+  if (!parsed) return fields.reject(name, "must be a JSON Schema; its text " + parsed.error().message);
+  put_schema(fields, name, *parsed, form);
 }
 
 void read_text(RequestFields& fields, std::string_view name, Kind kind, chat::AnswerForm& form) {
@@ -72,7 +100,7 @@ void read_structured_outputs(RequestFields& fields, chat::AnswerForm& form) {
   inner.only_empty("structural_tag", "use json, regex, choice or grammar");
   inner.only_empty("whitespace_pattern", "white space between JSON's parts is one space or an indented line");
   inner.accept({"disable_any_whitespace", "disable_additional_properties", "disable_fallback"});
-  if (const Result<void> read = inner.finish(); !read) fields.reject("structured_outputs", read.error().message);
+  fields.adopt(inner.finish());
 }
 
 // llama.cpp's: {"type": 0 (a token's text) or 1 (a word), "value": the text}.
@@ -108,7 +136,7 @@ void read_answer_form(RequestFields& fields, chat::AnswerForm& form) {
   read_choices(fields, "guided_choice", form);
   read_either_grammar(fields, "guided_grammar", form);
   read_text(fields, "regex", Kind::kRegex, form);
-  read_text(fields, "ebnf", Kind::kGbnf, form);
+  read_either_grammar(fields, "ebnf", form);
   read_triggers(fields, form);
 }
 
@@ -132,28 +160,26 @@ void read_response_format(RequestFields& fields, std::string_view name, chat::An
   RequestFields format(fields.context(), *value, fields.path_of(name) + ".");
   const std::string type = format.string("type", "");
   if (type == "json_object") {
-    const ordered_json* schema = format.object("schema");  // llama.cpp's form
-    if (schema == nullptr || schema->empty())
+    format.refuse("json_schema", "belongs to the type json_schema");
+    const ordered_json* schema = format.get("schema");  // llama.cpp's form
+    if (schema == nullptr || schema->is_null() || (schema->is_object() && schema->empty()))
       put(format, "type", {.kind = Kind::kJsonObject, .field = fields.path_of(name)}, form);
     else
-      put_schema(format, "schema", *schema, form);
+      read_schema(format, "schema", form, Need::kMustBeThere);
   } else if (type == "json_schema") {
     const ordered_json* inner = format.object("json_schema");
     RequestFields place(fields.context(), inner == nullptr ? *value : *inner,
                         format.path_of(inner == nullptr ? "" : "json_schema."));
     RequestFields& holder = inner == nullptr ? format : place;
     for (const auto* known : {"name", "description", "strict"}) holder.get(known);
-    if (holder.get("schema") == nullptr)
-      put(holder, "schema", {.kind = Kind::kJsonObject, .field = holder.path_of("schema")}, form);
-    else
-      read_schema(holder, "schema", form);
-    if (inner != nullptr) {
-      if (const Result<void> read = place.finish(); !read) return fields.reject(name, read.error().message);
-    }
-  } else if (type != "text") {
+    read_schema(holder, "schema", form, Need::kMustBeThere);
+    if (inner != nullptr) fields.adopt(place.finish());
+  } else if (type == "text") {
+    for (const auto* schema : {"schema", "json_schema"}) format.refuse(schema, "belongs to the type json_schema");
+  } else {
     format.reject("type", "must be text, json_object or json_schema");
   }
-  if (const Result<void> read = format.finish(); !read) fields.reject(name, read.error().message);
+  fields.adopt(format.finish());
 }
 
 void read_format(RequestFields& fields, std::string_view name, chat::AnswerForm& form) {
@@ -169,11 +195,8 @@ void read_output_format(RequestFields& fields, std::string_view name, chat::Answ
   if (value == nullptr) return;
   RequestFields format(fields.context(), *value, fields.path_of(name) + ".");
   if (format.string("type", "") != "json_schema") format.reject("type", "must be json_schema");
-  if (format.get("schema") == nullptr)
-    format.reject("schema", "is missing");
-  else
-    read_schema(format, "schema", form);
-  if (const Result<void> read = format.finish(); !read) fields.reject(name, read.error().message);
+  read_schema(format, "schema", form, Need::kMustBeThere);
+  fields.adopt(format.finish());
 }
 
 }  // namespace cairn::api

@@ -53,7 +53,13 @@ TEST(AnswerForm, EveryFieldThatAsksForAFormIsRead) {
           {R"({"guided_choice": ["a"]})", Kind::kChoice, "guided_choice"},
           {R"({"guided_grammar": "root ::= \"x\""})", Kind::kGbnf, "guided_grammar"},
           {R"({"regex": "a"})", Kind::kRegex, "regex"},
-          {R"({"ebnf": "root ::= \"x\""})", Kind::kGbnf, "ebnf"}}) {
+          {R"({"ebnf": "root ::= \"x\""})", Kind::kGbnf, "ebnf"},
+          {R"({"ebnf": "start: \"x\""})", Kind::kLark, "ebnf"},
+          {R"({"guided_grammar": "start: \"x\"", "structured_outputs": {"grammar": "start: \"x\""}})", Kind::kLark,
+           "structured_outputs.grammar"},
+          {R"({"guided_json": {"type": "null"}, "response_format": {"type": "json_object", "schema": {"type": "null"}}})",
+           Kind::kJsonSchema, "response_format.schema"},
+          {R"({"response_format": {"type": "json_object", "schema": {}}})", Kind::kJsonObject, "response_format"}}) {
     const Read found = read(one.body);
     ASSERT_TRUE(found.result) << one.body << found.result.error().message;
     ASSERT_TRUE(found.form) << one.body;
@@ -77,12 +83,25 @@ TEST(AnswerForm, WhatIsNoFormOrASecondOneIsRefusedByName) {
     std::string_view field;
   };
   for (const Case& one : std::initializer_list<Case>{
-           {R"({"response_format": {"type": "xml"}})", "response_format"},
-           {R"({"response_format": {"type": "json_schema", "json_schema": {"schema": 5}}})", "response_format"},
+           {R"({"response_format": {"type": "xml"}})", "response_format.type"},
+           {R"({"response_format": {"type": "json_schema", "json_schema": {"schema": 5}}})",
+            "response_format.json_schema.schema"},
+           {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "type": "object"}}})",
+            "response_format.json_schema.schema"},
+           {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": null}}})",
+            "response_format.json_schema.schema"},
+           {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": ""}}})",
+            "response_format.json_schema.schema"},
+           {R"({"response_format": {"type": "json_schema"}})", "response_format.schema"},
+           {R"({"response_format": {"type": "text", "schema": {"type": "null"}}})", "response_format.schema"},
+           {R"({"response_format": {"type": "json_object", "json_schema": {"schema": {}}}})",
+            "response_format.json_schema"},
+           {R"({"json_schema": {"name": "n", "schema": {"type": "null"}}})", "json_schema"},
+           {R"({"guided_json": {"city": {"type": "string"}}})", "guided_json"},
            {R"({"grammar": 5})", "grammar"},
            {R"({"json_schema": "{"})", "json_schema"},
            {R"({"guided_choice": [5]})", "guided_choice"},
-           {R"({"structured_outputs": {"structural_tag": {"a": 1}}})", "structured_outputs"},
+           {R"({"structured_outputs": {"structural_tag": {"a": 1}}})", "structured_outputs.structural_tag"},
            {R"({"grammar_lazy": true})", "grammar_lazy"},
            {R"({"grammar": "root ::= \"x\"", "grammar_lazy": true})", "grammar_triggers"},
            {R"({"grammar": "root ::= \"x\"", "grammar_triggers": [{"type": 1, "value": "x"}]})", "grammar_triggers"},

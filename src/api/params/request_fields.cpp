@@ -45,6 +45,21 @@ std::string_view json_kind(const ordered_json& value) {
   }
 }
 
+// Fields whose numbers keep all their digits: schemas, and what templates show to a model. Others mean doubles.
+constexpr std::string_view kExactFields[] = {"messages",
+                                             "input",
+                                             "tools",
+                                             "functions",
+                                             "response_format",
+                                             "text",
+                                             "format",
+                                             "json_schema",
+                                             "guided_json",
+                                             "output_config",
+                                             "output_format",
+                                             "structured_outputs",
+                                             "chat_template_kwargs"};
+
 Result<ordered_json> parse_object(std::string_view body) {
   if (const size_t valid = utf8_valid_prefix(body); valid != body.size()) {
     return fail(Code::kInvalidArgument, "the request body is not valid UTF-8 at byte {}", valid);
@@ -54,6 +69,8 @@ Result<ordered_json> parse_object(std::string_view body) {
   if (!value->is_object()) {
     return fail(Code::kInvalidArgument, "the request body must be a JSON object, not {}", json_kind(*value));
   }
+  for (auto member = value->begin(); member != value->end(); ++member)
+    if (std::ranges::find(kExactFields, member.key()) == std::end(kExactFields)) round_numbers(member.value());
   return value;
 }
 

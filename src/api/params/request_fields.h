@@ -62,6 +62,10 @@ class RequestFields {
   void refuse(std::string_view name, std::string_view why);
   /// An Error (kInvalidArgument): the field's path and what is wrong with it, "must be a string".
   void reject(std::string_view name, std::string what);
+  /// Takes the error of fields within, if that is the first one.
+  void adopt(Result<void> inner) {
+    if (!inner && !error_) error_ = std::move(inner).error();
+  }
   bool failed() const { return error_.has_value(); }
   std::string path_of(std::string_view name) const { return path_ + std::string(name); }
 

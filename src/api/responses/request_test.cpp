@@ -368,7 +368,7 @@ TEST(ResponsesRequest, EveryBadFieldIsNamed) {
            {R"({"input":"x","reasoning":{"effort":"huge"}})", "reasoning.effort", "not \"huge\""},
            {R"({"input":"x","reasoning":{"budget":1}})", "reasoning.budget", "not a known field"},
            {R"({"input":"x","reasoning_effort":"huge"})", "reasoning_effort", "not \"huge\""},
-           {R"({"input":"x","text":{"format":{"type":"xml"}}})", "text.format",
+           {R"({"input":"x","text":{"format":{"type":"xml"}}})", "text.format.type",
             "must be text, json_object or json_schema"},
            {R"({"input":"x","text":[]})", "text", "must be an object"},
            {R"({"input":"x","stream_options":{"x":1}})", "stream_options.x", "not a known field"},

@@ -23,9 +23,8 @@ bool is_true(const ordered_json& object, std::string_view name) {
 
 Result<std::string> tool_name(const ordered_json& tool, const std::string& path) {
   const auto name = tool.find("name");
-  if (name == tool.end() || !name->is_string() || name->get_ref<const std::string&>().empty() ||
-      name->get_ref<const std::string&>().size() > kToolNameBytesMax)
-    return invalid_field(path + ".name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
+  if (const std::string fault = tool_name_fault(name == tool.end() ? ordered_json() : *name); !fault.empty())
+    return invalid_field(path + ".name", fault);
   return name->get<std::string>();
 }
 
@@ -39,8 +38,12 @@ Result<std::string> tool_description(const ordered_json& tool, const std::string
 
 Result<ordered_json> tool_parameters(const ordered_json& tool, const std::string& path) {
   const auto parameters = tool.find("parameters");
-  if (parameters == tool.end() || parameters->is_null())
+  if (parameters == tool.end() || parameters->is_null()) {
+    for (const auto* other : {"input_schema", "inputSchema", "schema"})
+      if (tool.contains(other) && tool[other].is_object())
+        return invalid_field(path + ".parameters", fmt::format("is missing: the schema in {} belongs there", other));
     return ordered_json{{"type", "object"}, {"properties", ordered_json::object()}};
+  }
   if (!parameters->is_object())
     return invalid_field(path + ".parameters", fmt::format("must be an object, not {}", json_kind(*parameters)));
   return *parameters;

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/text/json.h"
+
 namespace cairn::api {
 
 using nlohmann::ordered_json;
@@ -27,9 +29,7 @@ std::string with_member(std::string object, std::string_view name, std::string_v
   return object;
 }
 
-std::string dump(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
+std::string dump(const ordered_json& value) { return cairn::json_text(value); }
 
 std::string sse_event(const ordered_json& value) { return "data: " + dump(value) + "\n\n"; }
 

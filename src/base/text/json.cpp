@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -110,7 +112,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   bool boolean(bool value) override { return add(value); }
   bool number_integer(number_integer_t value) override { return add(value); }
   bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t& /*text*/) override { return add(value); }
+  bool number_float(number_float_t value, const string_t& text) override { return add(exact_number(value, text)); }
   bool string(string_t& value) override { return add(std::move(value)); }
   bool binary(binary_t& /*value*/) override { return false; }
   bool key(string_t& name) override {
@@ -231,7 +233,109 @@ std::string without_bad_escapes(std::string_view text) {
   return mended;
 }
 
+constexpr ordered_json::binary_t::subtype_type kNumberSubtype = 'N';
+
+bool is_number_in_text(const ordered_json& value) {
+  return value.is_binary() && value.get_binary().has_subtype() && value.get_binary().subtype() == kNumberSubtype;
+}
+
+/// The digits of a number without zeros at its ends, and the power of ten of the first one.
+struct Digits {
+  bool negative = false;
+  std::string digits;
+  int64_t power = 0;
+  bool operator==(const Digits&) const = default;
+};
+
+Digits digits_of(std::string_view text) {
+  Digits out;
+  out.negative = text.starts_with('-');
+  if (out.negative) text.remove_prefix(1);
+  const size_t e = std::min(text.find_first_of("eE"), text.size());
+  int64_t exponent = 0;
+  if (e < text.size()) {
+    const size_t begin = e + (text[e + 1] == '+' ? 2 : 1);
+    std::from_chars(text.data() + begin, text.data() + text.size(), exponent);
+  }
+  const std::string_view mantissa = text.substr(0, e);
+  out.power = static_cast<int64_t>(std::min(mantissa.find('.'), mantissa.size())) + exponent;
+  for (const char byte : mantissa) {
+    if (byte == '.') continue;
+    if (byte == '0' && out.digits.empty())
+      --out.power;
+    else
+      out.digits += byte;
+  }
+  out.digits.erase(out.digits.find_last_not_of('0') + 1);
+  if (out.digits.empty()) out.power = 0;
+  return out;
+}
+
+bool has_number_in_text(const ordered_json& value) {
+  if (value.is_structured()) return std::ranges::any_of(value, has_number_in_text);
+  return is_number_in_text(value);
+}
+
+std::string plain_text(const ordered_json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+void write_text(const ordered_json& value, int indent, int level, std::string& out) {
+  if (!value.is_structured() || value.empty()) {
+    out += is_number_in_text(value) ? number_text(value) : plain_text(value);
+    return;
+  }
+  const auto new_line = [&](int levels) {
+    if (indent >= 0) out.append("\n").append(static_cast<size_t>(levels * indent), ' ');
+  };
+  const bool object = value.is_object();
+  out += object ? '{' : '[';
+  const size_t begin = out.size();
+  for (const auto& [name, member] : value.items()) {
+    if (out.size() > begin) out += ',';
+    new_line(level + 1);
+    if (object) out.append(plain_text(name)).append(indent >= 0 ? ": " : ":");
+    write_text(member, indent, level + 1, out);
+  }
+  new_line(level);
+  out += object ? '}' : ']';
+}
+
 }  // namespace
+
+ordered_json exact_number(double value, std::string_view text) {
+  constexpr size_t kSureDigits = std::numeric_limits<double>::digits10;
+  if (text.size() <= kSureDigits) return value;
+  const bool whole = text.find_first_of(".eE") == std::string_view::npos;
+  if (!whole && digits_of(text) == digits_of(ordered_json(value).dump())) return value;
+  return ordered_json::binary({text.begin(), text.end()}, kNumberSubtype);
+}
+
+bool is_any_number(const ordered_json& value) { return value.is_number() || is_number_in_text(value); }
+
+std::string number_text(const ordered_json& number) {
+  if (!is_number_in_text(number)) return number.dump();
+  const auto& bytes = number.get_binary();
+  return {bytes.begin(), bytes.end()};
+}
+
+double number_value(const ordered_json& number) {
+  return is_number_in_text(number) ? std::strtod(number_text(number).c_str(), nullptr) : number.get<double>();
+}
+
+void round_numbers(ordered_json& value) {
+  if (is_number_in_text(value)) value = number_value(value);
+  if (value.is_structured()) {
+    for (ordered_json& child : value) round_numbers(child);
+  }
+}
+
+std::string json_text(const ordered_json& value, int indent) {
+  if (!has_number_in_text(value)) return plain_text(value, indent);
+  std::string out;
+  write_text(value, indent, 0, out);
+  return out;
+}
 
 Result<JsonMeasure> measure_json(std::string_view text) { return Measurer().measure(text); }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +39,21 @@ Result<JsonMeasure> measure_json(std::string_view text);
 /// text can hold the second, and tools' outputs have both. Errors: those of measure_json; kInvalidArgument with the
 /// place where the text stops being JSON.
 Result<nlohmann::ordered_json> read_json(std::string_view text);
+
+/// A number as nlohmann::json holds it, or where neither 64 bits nor a double hold its digits, the text of it, which is
+/// kept as a binary value: is_number() is false for it. `value`: the double next to it.
+nlohmann::ordered_json exact_number(double value, std::string_view text);
+/// Whether the value is a number, of either kind.
+bool is_any_number(const nlohmann::ordered_json& value);
+/// Any number as it is written.
+std::string number_text(const nlohmann::ordered_json& number);
+/// Any number, as the double next to it.
+double number_value(const nlohmann::ordered_json& number);
+/// Turns all numbers below that are kept as texts into the doubles next to them.
+void round_numbers(nlohmann::ordered_json& value);
+/// JSON text, with all numbers as they are written; with `indent` in lines with so many spaces for each level.
+/// Ill-formed UTF-8 in strings becomes U+FFFD.
+std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 
 /// Adds a member without checking whether its name exists: for names that are known to differ.
 inline void append_member(nlohmann::ordered_json& object, std::string name, nlohmann::ordered_json value) {

@@ -35,6 +35,24 @@ TEST(Json, ReadsTheSameDocumentsAsTheLibrary) {
   }
 }
 
+TEST(Json, NumbersKeepTheDigitsThatADoubleDoesNotHold) {
+  const std::string text =
+      R"({"a":1500000000000000000001,"b":[0.1000000000000000055,-18446744073709551617],"c":1e-5,"d":0.1,"e":1.50})";
+  const auto read = read_json(text);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(
+      json_text(*read),
+      R"({"a":1500000000000000000001,"b":[0.1000000000000000055,-18446744073709551617],"c":1e-05,"d":0.1,"e":1.5})");
+  EXPECT_EQ(json_text({{"n", (*read)["a"]}}, 2), "{\n  \"n\": 1500000000000000000001\n}");
+  EXPECT_TRUE((*read)["c"].is_number());
+  EXPECT_TRUE(is_any_number((*read)["a"]));
+  EXPECT_EQ(number_value((*read)["a"]), 1.5e21);
+  ordered_json rounded = *read;
+  round_numbers(rounded);
+  EXPECT_EQ(rounded["b"][0], 0.1);
+  EXPECT_TRUE(read_json("0.70000000000000000000").value().is_number()) << "zeros change nothing";
+}
+
 TEST(Json, EscapesThatAreNoCharacterBecomeTheReplacementCharacter) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {R"("a\u0000b")", "a\uFFFDb"},

@@ -15,14 +15,16 @@ using grammar::CalledTool;
 using grammar::GrammarSource;
 using nlohmann::ordered_json;
 
-CalledTool called_tool(const ordered_json& tool, const tool_call::ToolSchemas& schemas) {
+CalledTool called_tool(const ordered_json& tool, const tool_call::ToolSchemas& schemas, bool required) {
   const ordered_json& function = tool["function"];
   CalledTool out{.name = function.value("name", "")};
   if (const auto found = function.find("parameters"); found != function.end() && found->is_object())
     out.schema = *found;
   if (!out.schema.contains("type")) out.schema["type"] = "object";
   const auto strict = function.find("strict");
-  out.strict = strict != function.end() && *strict == true;
+  const bool demanded = strict != function.end() && *strict == true;
+  out.strict = demanded || required;
+  out.lenient = !demanded;
   out.field = out.name + ": parameters";
   if (const auto found = out.schema.find("properties"); found != out.schema.end() && found->is_object()) {
     for (const auto& [name, schema] : found->items())
@@ -33,11 +35,11 @@ CalledTool called_tool(const ordered_json& tool, const tool_call::ToolSchemas& s
 
 }  // namespace
 
-std::vector<CalledTool> called_tools(const ordered_json& tools, const CustomInputs& custom_inputs) {
+std::vector<CalledTool> called_tools(const ordered_json& tools, const CustomInputs& custom_inputs, bool required) {
   const tool_call::ToolSchemas schemas(tools);
   std::vector<CalledTool> called;
   for (const ordered_json& tool : tools) {
-    called.push_back(called_tool(tool, schemas));
+    called.push_back(called_tool(tool, schemas, required));
     CalledTool& made = called.back();
     if (const auto input = custom_inputs.find(made.name); input != custom_inputs.end()) made.input = input->second;
   }
@@ -45,7 +47,8 @@ std::vector<CalledTool> called_tools(const ordered_json& tools, const CustomInpu
 }
 
 Result<HeldCallsRules> held_calls(const ChatModel& model, const ordered_json& tools, const CustomInputs& custom_inputs,
-                                  const ForcedOpening& forced, bool prompt_opens, grammar::GrammarCache* grammars) {
+                                  bool required, const ForcedOpening& forced, bool prompt_opens,
+                                  grammar::GrammarCache* grammars) {
   const auto* style = tool_call::find_style(model.output_format.tools);
   if (style == nullptr) return fail(Code::kInternal, "a model without a format of calls");
   HeldCallsRules rules{.vocabulary = model.constraints.vocabulary(), .completing = model.constraints.call_starts()};
@@ -53,7 +56,7 @@ Result<HeldCallsRules> held_calls(const ChatModel& model, const ordered_json& to
   const GrammarSource source{.kind = GrammarSource::Kind::kCalls,
                              .field = "tools",
                              .forms = tool_call::call_forms(*style, spell),
-                             .tools = called_tools(tools, custom_inputs)};
+                             .tools = called_tools(tools, custom_inputs, required)};
   CAIRN_TRY(AnswerGrammarRules made, answer_rules(model, source, grammars));
   rules.grammar = std::move(made.grammar);
   for (const tool_call::CallStart& start : tool_call::call_starts(*style))

@@ -60,25 +60,36 @@ Result<AnswerGrammarRules> harmony_rules(const ChatModel& model, const AnswerReq
   source.frame = tool_call::harmony_frame(spell, thinks);
   if (output.format.tools != ToolFormat::kNone) {
     source.forms = tool_call::harmony_calls(spell);
-    source.tools = called_tools(output.tools, request.custom_inputs);
+    source.tools = called_tools(output.tools, request.custom_inputs, /*required=*/false);
   }
   CAIRN_TRY(AnswerGrammarRules held, answer_rules(model, source, grammars));
   held.begun = spell(tool_call::harmony_begun(output.prompt), true);
   return held;
 }
 
-/// The token with which a model may begin a call in place of an answer that has a form. Errors: it cannot be told.
-Result<TokenId> call_opener(const ChatModel& model, const AnswerRequest& request, const OutputFormat& format) {
-  const auto* style = tool_call::find_style(format.tools);
-  TokenId opener = kNoToken;
-  if (style != nullptr && !style->block_starts.empty() && !style->block_starts[0].known_names_only)
-    opener = only_token(model.tokenizer, style->block_starts[0].text);
-  const bool harmony = format.reasoning == ReasoningFormat::kHarmony;
-  if ((opener == kNoToken && !harmony) || request.tool_use == ToolUse::kRequired)
-    return refuse(request.form->field,
-                  "is not available beside tools in this model's format of calls, nor where a call is required; leave "
-                  "out the tools, or set tool_choice to none");
-  return opener;
+/// The token with which a model may begin a call in place of an answer that has a form; kNoToken: several begin one.
+TokenId call_opener(const ChatModel& model, const tool_call::ToolStyle& style) {
+  if (style.block_starts.empty() || style.block_starts[0].known_names_only) return kNoToken;
+  return only_token(model.tokenizer, style.block_starts[0].text);
+}
+
+/// What an answer is held to that is a call or follows the form, where a call begins with text. Errors: the form cannot
+/// be held to.
+Result<AnswerGrammarRules> call_or_form_rules(const ChatModel& model, const AnswerRequest& request,
+                                              const OutputContext& output, const tool_call::ToolStyle& style,
+                                              grammar::GrammarCache* grammars) {
+  const auto spell = [vocabulary = model.constraints.vocabulary()](std::string_view text, bool opens) {
+    return vocabulary->spell(text, opens);
+  };
+  const bool prompt_opens = !style.prompt_open.empty() && output.prompt.ends_with(style.prompt_open);
+  const std::string begun = prompt_opens ? spell(style.prompt_open, true) : std::string();
+  grammar::GrammarSource source = *request.form;
+  source.frame = {.answer_opens = {prompt_opens ? begun + spell(style.text_recipient, false) : std::string()}};
+  source.forms = tool_call::call_forms(style, spell);
+  source.tools = called_tools(output.tools, request.custom_inputs, /*required=*/false);
+  CAIRN_TRY(AnswerGrammarRules held, answer_rules(model, source, grammars));
+  held.begun = begun;
+  return held;
 }
 
 }  // namespace
@@ -114,15 +125,20 @@ Result<void> add_form_rules(const ChatModel& model, const AnswerRequest& request
     CAIRN_TRY(rules.calls, lazy_rules(model, *request.form, grammars));
     return {};
   }
-  TokenId call_open = kNoToken;
-  if (calls) {
-    CAIRN_TRY(call_open, call_opener(model, request, output.format));
-    rules.one_call = true;  // or text that follows the grammar: what comes behind a call would not
+  const auto* style = tool_call::find_style(output.format.tools);
+  const bool harmony = output.format.reasoning == ReasoningFormat::kHarmony;
+  if (calls && request.tool_use == ToolUse::kRequired) {
+    // The answer is a call, which leaves the form nothing to hold; it is one all the same.
+    CAIRN_TRY_VOID(answer_rules(model, *request.form, grammars));
+    return {};
   }
+  const TokenId call_open = calls && style != nullptr ? call_opener(model, *style) : kNoToken;
+  if (calls) rules.one_call = true;  // or text that follows the grammar: what comes behind a call would not
   const bool thinks = rules.reasoning_tokens_max != 0;
-  CAIRN_TRY(AnswerGrammarRules held, output.format.reasoning == ReasoningFormat::kHarmony
-                                         ? harmony_rules(model, request, output, thinks, grammars)
-                                         : answer_rules(model, *request.form, grammars));
+  const bool together = calls && style != nullptr && call_open == kNoToken;
+  CAIRN_TRY(AnswerGrammarRules held, harmony    ? harmony_rules(model, request, output, thinks, grammars)
+                                     : together ? call_or_form_rules(model, request, output, *style, grammars)
+                                                : answer_rules(model, *request.form, grammars));
   held.begun += request.prefill.substr(std::min(request.prefill.find_first_not_of(" \t\r\n"), request.prefill.size()));
   if (grammar::Matcher matcher(held.grammar); matcher.push(held.begun) < held.begun.size())
     return refuse(request.form->field, "does not fit how the last message has begun the answer");

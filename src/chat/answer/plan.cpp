@@ -38,7 +38,8 @@ Result<void> add_call_rules(const ChatModel& model, const AnswerRequest& request
   const ForcedOpening& forced = prompt.forced_opening;
   const bool prompt_opens =
       forced.before.empty() && !style->prompt_open.empty() && output.prompt.ends_with(style->prompt_open);
-  CAIRN_TRY(rules.calls, held_calls(model, tools, request.custom_inputs, forced, prompt_opens, grammars));
+  CAIRN_TRY(rules.calls, held_calls(model, tools, request.custom_inputs, request.tool_use == ToolUse::kRequired, forced,
+                                    prompt_opens, grammars));
   rules.calls->before = output.prompt + output.prefill;  // a start may begin in the prompt, as Harmony's do
   return {};
 }

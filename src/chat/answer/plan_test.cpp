@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/testing/test_data.h"
 #include "chat/answer/form.h"
+#include "chat/tool_calls/format.h"
 
 namespace cairn::chat {
 namespace {
@@ -145,16 +147,74 @@ TEST_F(PlanAnswerTest, AFormThatCannotBeHeldToIsRefusedAtItsField) {
   asked.form->text = "[a-z]+";
   asked.prefill = "Four";
   EXPECT_EQ(refusal(asked).message, "guided_regex does not fit how the last message has begun the answer");
-  AnswerRequest required = request(/*with_tools=*/true);
-  required.form = GrammarSource{.kind = GrammarSource::Kind::kRegex, .field = "guided_regex", .text = "a"};
-  required.tool_use = ToolUse::kRequired;
-  EXPECT_THAT(refusal(required).message, HasSubstr("is not available beside tools"));
-  required.form->triggers = {"a"};
-  required.tool_use = ToolUse::kAuto;
-  EXPECT_EQ(refusal(required).at, "grammar_lazy");
+  AnswerRequest beside_tools = request(/*with_tools=*/true);
+  beside_tools.form =
+      GrammarSource{.kind = GrammarSource::Kind::kRegex, .field = "regex", .text = "a", .triggers = {"a"}};
+  EXPECT_EQ(refusal(beside_tools).at, "grammar_lazy");
   AnswerRequest lazy = request();
   lazy.form = GrammarSource{.kind = GrammarSource::Kind::kRegex, .field = "regex", .text = "ab", .triggers = {"b"}};
   EXPECT_EQ(refusal(lazy).at, "grammar_triggers");
+}
+
+TEST_F(PlanAnswerTest, AFormHasNothingToHoldWhereACallIsRequired) {
+  load("Qwen-Qwen3-0.6B");
+  AnswerRequest asked = request(/*with_tools=*/true);
+  asked.form = GrammarSource{.kind = GrammarSource::Kind::kRegex, .field = "regex", .text = "yes"};
+  asked.tool_use = ToolUse::kRequired;
+  const AnswerPlan made = plan(asked);
+  EXPECT_FALSE(made.rules.grammar.has_value());
+  EXPECT_TRUE(made.rules.calls.has_value());
+  asked.form->text = "(";
+  EXPECT_EQ(refusal(asked).at, "regex");
+}
+
+TEST_F(PlanAnswerTest, AnAnswerIsACallOrFollowsTheFormInEveryFormatOfCalls) {
+  size_t together = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test_data("/chat-templates"))) {
+    if (entry.path().extension() != ".jinja") continue;
+    load(entry.path().stem().string());
+    const auto* style = tool_call::find_style(format_.tools);
+    if (style == nullptr) continue;
+    AnswerRequest asked = request(/*with_tools=*/true);
+    asked.form = GrammarSource{.kind = GrammarSource::Kind::kRegex, .field = "regex", .text = "yes"};
+    const auto made = plan_answer(model(), asked, {.grammars = &grammars_});
+    if (!made) {
+      EXPECT_NE(made.error().at, "regex") << entry.path() << made.error().text();
+      continue;
+    }
+    if (!made->rules.grammar || format_.reasoning == ReasoningFormat::kHarmony) continue;
+    SCOPED_TRACE(entry.path().string());
+    EXPECT_TRUE(allows(*made, std::string(style->text_recipient) + "yes"));
+    EXPECT_FALSE(allows(*made, "no"));
+    if (made->rules.grammar->call_open != kNoToken) continue;
+    ++together;
+    const std::string id(style->id_bytes == 0 ? 4 : style->id_bytes, 'a');
+    const std::string call = tool_call::forced_opening(*style, "add", 0, id);
+    EXPECT_TRUE(allows(*made, std::string_view(call).substr(made->rules.grammar->begun.size()))) << call;
+  }
+  EXPECT_GT(together, 4u);
+}
+
+TEST_F(PlanAnswerTest, ARequiredCallIsHeldToItsSchemaWithoutStrict) {
+  load("Qwen-Qwen3-0.6B");
+  AnswerRequest asked = request(/*with_tools=*/true);
+  asked.tool_use = ToolUse::kRequired;
+  const auto takes = [&](AnswerRequest& one, std::string_view arguments) {
+    const AnswerPlan made = plan(one);
+    grammar::Matcher matcher(made.rules.calls->grammar);
+    const std::string text = made.rules.calls->begun + std::string(arguments);
+    return matcher.push(text) == text.size();
+  };
+  EXPECT_TRUE(takes(asked, R"( {"a": 5})"));
+  EXPECT_FALSE(takes(asked, R"( {"a": "x)"));
+  EXPECT_FALSE(takes(asked, R"( {"b)"));
+  // What cannot be held to is left to the model where nobody has demanded it.
+  asked = request(/*with_tools=*/true);
+  asked.tool_use = ToolUse::kRequired;
+  asked.input.tools[0]["function"]["parameters"]["properties"]["a"] = {{"pattern", "(a)\\1"}};
+  EXPECT_TRUE(takes(asked, R"( {"a": "x"})"));
+  asked.input.tools[0]["function"]["strict"] = true;
+  EXPECT_THAT(refusal(asked).message, HasSubstr("add: parameters"));
 }
 
 TEST_F(PlanAnswerTest, ARequiredCallIsBegunForTheModel) {

@@ -106,7 +106,8 @@ struct ToolStyle {
   std::span<const BlockStart> block_starts;
   /// One byte that begins a block where nothing but whitespace has come before; else null.
   const BlockStart* bare = nullptr;
-  std::string_view prompt_open{};  ///< the first block start's text, if prompts end with it
+  std::string_view prompt_open{};     ///< the first block start's text, if prompts end with it
+  std::string_view text_recipient{};  ///< behind prompt_open, what begins a text in place of a call
   CallSyntax syntax{};
   bool gives_ids = false;  ///< the model's ids must come back to the template
   /// Shows, once a part of a block start, that a call begins; such a format's markup is OutputParser::in_syntax().

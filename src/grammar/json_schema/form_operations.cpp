@@ -30,6 +30,7 @@ bool holds_all(const std::vector<T>& set, const std::vector<T>& of) {
 bool merge(Member& to, const Member& from) {
   using enum Member::Presence;
   to.declared |= from.declared;
+  to.named |= from.named;
   if (to.presence == kOptional) to.presence = from.presence;
   return from.presence == kOptional || from.presence == to.presence;
 }

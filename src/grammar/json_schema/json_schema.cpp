@@ -87,7 +87,7 @@ SchemaResult<SymbolId> write_schema(GrammarBuilder& builder, const Json& schema,
   CAIRN_TRY(const bool tracks, fill(index, schema, options));
   JsonText text(builder.regexes(), options.notation);
   NumberText numbers(text);
-  Normalizer normalizer(index, text, numbers, options.assert_formats, tracks);
+  Normalizer normalizer(index, text, numbers, options, tracks);
   GrammarWriter writer(builder, normalizer, options.whitespace, options.order);
   CAIRN_TRY(const GoalId goal, goal_of(normalizer, schema));
   CAIRN_TRY(const SymbolId start, write(PreparedSchema{index, tracks, normalizer, writer, goal}));
@@ -113,12 +113,27 @@ SchemaResult<SymbolId> add_parameters(GrammarBuilder& builder, const Json& schem
         builder.regexes(),
         {.escapes = false, .open_quote = "", .close_quote = "", .bare_keys = true, .absent = options.notation.absent});
     NumberText numbers(text);
-    Normalizer plain(prepared.index, text, numbers, options.assert_formats, prepared.tracks);
+    Normalizer plain(prepared.index, text, numbers, options, prepared.tracks);
     CAIRN_TRY(const GoalId goal, goal_of(plain, schema));
     const SymbolId start = prepared.writer.write_parameters(prepared.goal, markup, plain, goal);
     if (plain.error().has_value()) return std::unexpected(*plain.error());
     return start;
   });
+}
+
+bool leaves_keys_open(const Json& schema) {
+  std::vector<const Json*> open{&schema};
+  while (!open.empty()) {
+    const Json& value = *open.back();
+    open.pop_back();
+    if (value.is_object() && value.contains("properties") && value["properties"].is_object() &&
+        !value["properties"].empty() && !value.contains("additionalProperties") &&
+        !value.contains("unevaluatedProperties"))
+      return true;
+    if (!value.is_structured()) continue;
+    for (const Json& child : value) open.push_back(&child);
+  }
+  return false;
 }
 
 SchemaResult<std::shared_ptr<const Grammar>> compile_json_schema(const Json& schema, const SchemaOptions& options) {

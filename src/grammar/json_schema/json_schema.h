@@ -7,6 +7,7 @@
 /// options say about white space.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -28,7 +29,14 @@ enum class KeyOrder {
   kAny,
 };
 
+/// What an object may have besides its declared keys where `properties` stand and nothing is said of others.
+enum class SchemaReading : uint8_t {
+  kDeclared,  ///< Nothing, as people mean it, unless no object would fit then.
+  kStandard,  ///< Anything, as JSON Schema says.
+};
+
 struct SchemaOptions {
+  SchemaReading reading = SchemaReading::kDeclared;
   Whitespace whitespace = Whitespace::kPretty;
   KeyOrder order = KeyOrder::kSchema;
   Notation notation{};
@@ -84,6 +92,9 @@ struct ParameterMarkup {
 /// Adds rules for the members of the objects that a schema allows. Errors: as add_json_schema().
 SchemaResult<SymbolId> add_parameters(GrammarBuilder& builder, const nlohmann::ordered_json& schema,
                                       const ParameterMarkup& markup, const SchemaOptions& options);
+
+/// Whether a schema within this one has `properties` and says nothing of other keys.
+bool leaves_keys_open(const nlohmann::ordered_json& schema);
 
 /// A grammar of the values alone.
 SchemaResult<std::shared_ptr<const Grammar>> compile_json_schema(const nlohmann::ordered_json& schema,

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/text/json.h"
 #include "grammar/matcher.h"
 
 namespace cairn::grammar {
@@ -58,6 +59,48 @@ TEST(JsonSchema, DraftDecidesWhatKeywordsMean) {
   const std::string_view siblings = R"({"$defs":{"s":{"type":"string"}},"$ref":"#/$defs/s","maxLength":1})";
   expect(siblings, {R"("a")"}, {R"("ab")", "1"});
   expect(siblings, {R"("a")", R"("ab")"}, {"1"}, {.draft = Draft::k7});
+}
+
+TEST(JsonSchema, OldDraftsAndOpenApiMeanWhatTheyMeant) {
+  expect(R"({"type":"integer","minimum":3,"exclusiveMinimum":true,"maximum":5,"exclusiveMaximum":false})", {"4", "5"},
+         {"3", "6"});
+  expect(R"({"type":"string","nullable":true})", {R"("a")", "null"}, {"1"});
+  expect(R"({"type":"string","nullable":true})", {R"("a")"}, {"null"}, {.reading = SchemaReading::kStandard});
+  expect(R"({"$defs":{"s":{"type":"string"}},"allOf":[{"$ref":"#/$defs/s"}],"nullable":true})", {R"("a")", "null"},
+         {"1"});
+  expect(R"({"type":"object","properties":{"a":{"type":"null"}},"required":null,"enum":null})", {"{}"}, {"1"});
+  expect(R"({"type":"object","properties":{"a":{"type":"null","required":true},"b":{"required":false}}})",
+         {R"({"a":null})"}, {"{}", R"({"b":1})"});
+  expect(R"({"type":["string",null]})", {R"("a")", "null"}, {"1"});
+  expect(R"({"type":"integer","divisibleBy":5})", {"10"}, {"3"});
+  expect(R"({"type":"integer","format":"int64","example":4,"discriminator":{"propertyName":"x"}})", {"3"}, {R"("a")"});
+  expect(R"({"definitions":{"s":{"type":"string"}},"$ref":"#/definitions/s"})", {R"("a")"}, {"1"});
+}
+
+TEST(JsonSchema, NumbersKeepTheirDigits) {
+  const auto expect_read = [](std::string_view schema, Texts accepted, Texts refused) {
+    const auto read = read_json(schema);
+    ASSERT_TRUE(read.has_value());
+    const auto grammar = compile_json_schema(*read, {});
+    ASSERT_TRUE(grammar.has_value()) << schema << grammar.error().message;
+    for (const std::string_view text : accepted) EXPECT_TRUE(accepts(*grammar, text)) << schema << text;
+    for (const std::string_view text : refused) EXPECT_FALSE(accepts(*grammar, text)) << schema << text;
+  };
+  expect_read(R"({"type":"integer","minimum":1500000000000000000001,"maximum":1500000000000000000003})",
+              {"1500000000000000000001", "1500000000000000000003"},
+              {"1500000000000000000000", "1500000000000000000004"});
+  expect_read(R"({"const":123456789012345678901234567890})", {"123456789012345678901234567890"},
+              {"123456789012345680000000000000"});
+  expect_read(R"({"enum":[0.1000000000000000055,18446744073709551617]})",
+              {"0.1000000000000000055", "18446744073709551617"}, {"0.1", "18446744073709551616"});
+  expect_read(R"({"type":"integer","multipleOf":7,"minimum":18446744073709551620})", {"18446744073709551621"},
+              {"18446744073709551620", "18446744073709551615"});
+  expect_read(R"({"maximum":123456789012345678901234567890123456789012345})", {"5"}, {});
+  expect_read(R"({"type":"string","maxLength":18446744073709551999})", {R"("a")"}, {});
+  const auto many = read_json(R"({"maximum":1.00000000000000000000000000000000000000000000000001})");
+  const auto refused = compile_json_schema(many.value(), {});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().at, "/maximum");
 }
 
 TEST(JsonSchema, KeywordsBindValuesOfTheirTypeOnly) {
@@ -126,9 +169,47 @@ TEST(JsonSchema, ListedValuesCompareAsValues) {
          {R"("root")", R"("\u0072oot")", "1"});
 }
 
-TEST(JsonSchema, ObjectsAreOpenUnlessTheSchemaClosesThem) {
+TEST(JsonSchema, ObjectsHaveTheirDeclaredKeysOnlyUnlessTheSchemaSaysMore) {
+  expect(R"({"type":"object","properties":{"a":{"type":"integer"}}})", {"{}", R"({"a":1})"},
+         {R"({"b":[]})", R"({"a":1,"b":"x"})"});
+  expect(R"({"type":"object","properties":{"a":{}},"additionalProperties":true})", {R"({"a":1,"b":"x"})"}, {});
+  expect(R"({"properties":{"a":{}},"additionalProperties":{"type":"null"}})", {R"({"a":1,"b":null})"}, {R"({"b":1})"});
+  expect(R"({"type":"object","properties":{"a":{}},"unevaluatedProperties":true})", {R"({"b":1})"}, {});
+  expect(R"({"type":"object","properties":{}})", {R"({"b":1})", "{}"}, {});
+  expect(R"({"type":"object"})", {R"({"b":1})"}, {});
+  expect(R"({"properties":{"a":{}},"patternProperties":{"^x-":{"type":"null"}},"type":"object"})",
+         {R"({"a":1,"x-y":null})"}, {R"({"b":1})", R"({"x-y":1})"});
+  expect(R"({"type":"object","properties":{"a":{}},"required":["z"]})", {R"({"a":1,"z":2})"}, {R"({"z":1,"b":2})"});
+  expect(
+      R"({"$defs":{"p":{"type":"object","properties":{"x":{}},"required":["x"]}},"type":"array","items":{"$ref":"#/$defs/p"}})",
+      {R"([{"x":1}])"}, {R"([{"x":1,"y":2}])"});
+}
+
+TEST(JsonSchema, DeclaredKeysAreThoseOfAllBranchesTogether) {
+  expect(
+      R"({"allOf":[{"properties":{"a":{}},"required":["a"]},{"properties":{"b":{}},"required":["b"]}],"type":"object"})",
+      {R"({"a":1,"b":2})"}, {R"({"a":1,"b":2,"c":3})"});
+  expect(R"({"allOf":[{"properties":{"a":{}}},{"type":"object"}]})", {R"({"a":1})"}, {R"({"b":1})"});
+  expect(R"({"allOf":[{"properties":{"a":{}}},{"additionalProperties":true}],"type":"object"})", {R"({"b":1})"}, {});
+  expect(
+      R"({"type":"object","properties":{"x":{}},"anyOf":[{"properties":{"a":{"type":"null"}}},{"properties":{"b":{}}}]})",
+      {R"({"x":1,"a":null})", R"({"x":1,"b":2})", "{}"}, {R"({"c":1})", R"({"a":1})"});
+  expect(R"({"$defs":{"base":{"properties":{"id":{}}}},"$ref":"#/$defs/base","properties":{"n":{}},"type":"object"})",
+         {R"({"id":2,"n":1})"}, {R"({"n":1,"m":2})"});
+  expect(
+      R"({"type":"object","properties":{"k":{"enum":["a","b"]}},"if":{"properties":{"k":{"const":"a"}},"required":["k"]},"then":{"properties":{"x":{}},"required":["x"]},"else":{"properties":{"y":{}}}})",
+      {R"({"k":"a","x":1})", R"({"k":"b","y":1})"}, {R"({"k":"b","x":1})", R"({"k":"a","x":1,"y":1})"});
+}
+
+TEST(JsonSchema, OtherKeysAreAllowedWhereNoObjectWouldFitWithoutThem) {
+  expect(R"({"type":"object","properties":{"a":{}},"minProperties":2})", {R"({"a":1,"b":2})"}, {R"({"a":1})", "{}"});
+  expect(R"({"type":"object","properties":{"a":false}})", {R"({"b":1})"}, {R"({"a":1})"});
+}
+
+TEST(JsonSchema, ObjectsAreOpenByTheLetterOfTheStandard) {
+  const SchemaOptions standard{.reading = SchemaReading::kStandard};
   expect(R"({"type":"object","properties":{"a":{"type":"integer"}}})", {"{}", R"({"b":[]})", R"({"a":1,"b":"x"})"},
-         {R"({"a":"x"})", R"({"a":1,"a":2})", R"({"\u0061":"x"})"});
+         {R"({"a":"x"})", R"({"a":1,"a":2})", R"({"\u0061":"x"})"}, standard);
   expect(R"({"properties":{"a":{},"b":{},"c":{}},"required":["b"],"additionalProperties":false,"type":"object"})",
          {R"({"b":1})", R"({"a":1,"b":2})", R"({"b":1,"c":2})"},
          {"{}", R"({"a":1,"c":2})", R"({"b":1,})", R"({,"b":1})"});
@@ -137,13 +218,13 @@ TEST(JsonSchema, ObjectsAreOpenUnlessTheSchemaClosesThem) {
 }
 
 TEST(JsonSchema, DeclaredKeysComeInTheirOrder) {
-  expect(R"({"type":"object","properties":{"b":{},"a":{}}})", {R"({"b":1,"a":1})", R"({"a":1,"c":1})"},
-         {R"({"a":1,"b":1})"});
+  expect(R"({"type":"object","properties":{"b":{},"a":{}},"additionalProperties":true})",
+         {R"({"b":1,"a":1})", R"({"a":1,"c":1})"}, {R"({"a":1,"b":1})"});
 }
 
 TEST(JsonSchema, KeysComeInAnyOrderByOption) {
   const std::string_view schema =
-      R"({"type":"object","properties":{"b":{"type":"null"},"a":{"type":"integer"}},"required":["a"]})";
+      R"({"type":"object","properties":{"b":{"type":"null"},"a":{"type":"integer"}},"required":["a"],"additionalProperties":true})";
   expect(schema, {R"({"a":1})", R"({"b":null,"a":1})", R"({"a":1,"b":null})", R"({"x":0,"a":1,"y":0,"b":null})"},
          {R"({"b":null})", R"({"a":1,"a":1})", R"({"a":1,"b":1})", R"({"a":1,"x":0,"a":2})"},
          {.order = KeyOrder::kAny});
@@ -210,7 +291,7 @@ TEST(JsonSchema, AlternativesMeetTheirSiblings) {
 
 TEST(JsonSchema, OneOfIsToldApartByWhatStandsBesideIt) {
   expect(
-      R"({"type":"object","required":["k"],"oneOf":[{"properties":{"k":{"const":1},"x":{"type":"null"}}},{"properties":{"k":{"const":2}}}]})",
+      R"({"type":"object","required":["k"],"oneOf":[{"properties":{"k":{"const":1},"x":{"type":"null"}}},{"properties":{"k":{"const":2},"x":{}}}]})",
       {R"({"k":1,"x":null})", R"({"k":2,"x":1})"}, {R"({"k":1,"x":1})", R"({"x":null})", R"({"k":3})"});
 }
 

@@ -1,5 +1,8 @@
 #include "grammar/json_schema/keyword_table.h"
 
+#include <algorithm>
+#include <ranges>
+
 namespace cairn::grammar {
 
 namespace {
@@ -15,7 +18,8 @@ constexpr KeywordNote kKeywordTable[] = {
      "eight places"},
     {"minLength, maxLength", "all", "exactly, in characters"},
     {"pattern", "all",
-     "exactly, as ECMA-262 has it; refused: back-references, lookbehinds at more than one character, most assertions "
+     "exactly, as ECMA-262 has it; refused: Changes_When_NFKC_Casefolded, properties of strings, back-references, "
+     "lookbehinds at more than one character, most assertions "
      "in what is repeated without bound"},
     {"format", "all",
      "date, time, date-time, duration, email, hostname, ipv4, ipv6, uuid, uri, uri-reference, iri, iri-reference, "
@@ -51,8 +55,33 @@ constexpr KeywordNote kKeywordTable[] = {
      "all", "say nothing of values, like keywords that no draft knows"},
 };
 
+/// The rows from here on say nothing of values by themselves.
+constexpr std::string_view kFirstOfNoValues = "$id, $anchor, $defs, definitions";
+
+bool lists(const KeywordNote& note, std::string_view name) {
+  const size_t at = note.keywords.find(name);
+  if (name.empty() || at == std::string_view::npos) return false;
+  for (const auto part : std::views::split(note.keywords, std::string_view(", ")))
+    if (std::string_view(part) == name) return true;
+  return false;
+}
+
 }  // namespace
 
 std::span<const KeywordNote> keyword_table() { return kKeywordTable; }
+
+bool is_keyword(std::string_view name) {
+  return name == "$schema" || name == "id" ||
+         std::ranges::any_of(kKeywordTable, [&](const KeywordNote& note) { return lists(note, name); });
+}
+
+bool binds_values(std::string_view name) {
+  if (name.starts_with("$dynamicRef") || name == "$recursiveRef") return true;
+  for (const KeywordNote& note : kKeywordTable) {
+    if (note.keywords == kFirstOfNoValues) return false;
+    if (lists(note, name)) return true;
+  }
+  return false;
+}
 
 }  // namespace cairn::grammar

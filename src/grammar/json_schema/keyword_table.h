@@ -13,5 +13,8 @@ struct KeywordNote {
 };
 
 std::span<const KeywordNote> keyword_table();
+/// Whether a draft knows the keyword, and whether it says something of values by itself.
+bool is_keyword(std::string_view name);
+bool binds_values(std::string_view name);
 
 }  // namespace cairn::grammar

@@ -1,8 +1,10 @@
 // Forms of schemas and of the keywords for scalars and arrays.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
+#include "base/text/json.h"
 #include "grammar/json_schema/format.h"
 #include "grammar/json_schema/normalizer.h"
 #include "grammar/readers/regex_reader.h"
@@ -11,9 +13,10 @@ namespace cairn::grammar {
 
 namespace {
 
-constexpr uint64_t kCountMax = std::numeric_limits<int32_t>::max();
+// Beyond these no number is written: NumberText's digits before and behind the point.
+constexpr double kMostMagnitude = 1e40, kLeastMagnitude = 1e-40;
 
-std::string number_text(const nlohmann::ordered_json& value) { return value.dump(); }
+constexpr uint64_t kCountMax = std::numeric_limits<int32_t>::max();
 
 }  // namespace
 
@@ -59,6 +62,7 @@ NormalForm Normalizer::schema_form(const Json& value) {
   std::vector<std::pair<std::string_view, const Json*>> keywords;
   for (const bool conditions : {false, true}) {
     for (const auto& [keyword, argument] : value.items()) {
+      if (argument.is_null() && keyword != "const") continue;  // programs write it for what is absent
       const bool condition = keyword == "if" || keyword == "not" || keyword.starts_with("depend");
       if (condition == conditions) keywords.emplace_back(keyword, &argument);
     }
@@ -92,6 +96,8 @@ NormalForm Normalizer::schema_form(const Json& value) {
     }
   }
   if (!reference_only) unevaluated(schema, out);
+  // OpenAPI 3.0's.
+  if (declared_only_ && !reference_only && value.contains("nullable") && value["nullable"] == true) out.null = true;
   current_place_ = before;
   return out;
 }
@@ -181,7 +187,7 @@ bool Normalizer::type_keyword(const Schema& schema, std::string_view keyword, co
   const NormalForm any = any_form();
   out = {};
   const auto add = [&](const Json& one) {
-    const std::string name = one.is_string() ? one.get<std::string>() : "";
+    const std::string name = one.is_string() ? one.get<std::string>() : one.is_null() ? "null" : "";
     if (name == "null") {
       out.null = true;
     } else if (name == "boolean") {
@@ -201,7 +207,7 @@ bool Normalizer::type_keyword(const Schema& schema, std::string_view keyword, co
       out.arrays = any.arrays;
     } else if (name == "object") {
       out.objects = any.objects;
-    } else if (schema.place.draft == Draft::k4 && name == "any") {
+    } else if ((declared_only_ || schema.place.draft == Draft::k4) && name == "any") {
       out = any;
     } else {
       bad(schema, "type", "one of array, boolean, integer, null, number, object and string, or a list of these");
@@ -217,13 +223,18 @@ bool Normalizer::type_keyword(const Schema& schema, std::string_view keyword, co
 
 bool Normalizer::bound(const Schema& schema, std::string_view keyword, const Json& value, bool exclusive,
                        NormalForm& out) {
-  if (!value.is_number()) return bad(schema, keyword, "a number");
+  if (!is_any_number(value)) return bad(schema, keyword, "a number");
   const bool lower = keyword == "minimum" || keyword == "exclusiveMinimum";
   const std::string text = number_text(value);
   const std::optional<Decimal> limit = read_decimal(text);
   if (!limit.has_value()) {  // farther from 0 than any number that is written, or nearer to it
     const bool negative = text.starts_with('-');
-    if (text.find("e-") == std::string::npos) {
+    const double size = std::abs(number_value(value));
+    if (size >= kLeastMagnitude && size < kMostMagnitude) {
+      fail(Code::kTooLarge, schema.place, keyword, "a number with more than 40 digits before or behind the point");
+      return true;
+    }
+    if (size >= 1) {
       out.number = lower == negative ? TextSet{numbers_.plain(), false} : TextSet{};
     } else {
       const bool without_zero = lower != negative;
@@ -236,20 +247,20 @@ bool Normalizer::bound(const Schema& schema, std::string_view keyword, const Jso
 }
 
 bool Normalizer::number_keyword(const Schema& schema, std::string_view keyword, const Json& value, NormalForm& out) {
-  const bool old = schema.place.draft == Draft::k4;
   if (keyword == "minimum" || keyword == "maximum") {
     const char* other = keyword == "minimum" ? "exclusiveMinimum" : "exclusiveMaximum";
-    const bool exclusive = old && schema.value.contains(other) && schema.value[other] == true;
+    const bool exclusive = schema.value.contains(other) && schema.value[other] == true;  // draft 4's
     return bound(schema, keyword, value, exclusive, out);
   }
   if (keyword == "exclusiveMinimum" || keyword == "exclusiveMaximum") {
-    if (old && value.is_boolean()) return false;
+    if (value.is_boolean()) return false;
     return bound(schema, keyword, value, true, out);
   }
-  if (keyword != "multipleOf") return false;
-  const std::optional<Decimal> divisor = value.is_number() ? read_decimal(number_text(value)) : std::nullopt;
+  const bool old_divisor = keyword == "divisibleBy" && declared_only_;  // draft 3's
+  if (keyword != "multipleOf" && !old_divisor) return false;
+  const std::optional<Decimal> divisor = is_any_number(value) ? read_decimal(number_text(value)) : std::nullopt;
   if (!divisor.has_value() || divisor->zero() || divisor->negative) {
-    if (value.is_number() && !divisor.has_value()) {
+    if (is_any_number(value) && !divisor.has_value()) {
       fail(Code::kTooLarge, schema.place, keyword, "a divisor with more than 40 digits before or behind the point");
       return true;
     }
@@ -270,7 +281,7 @@ std::optional<uint64_t> Normalizer::count(const Schema& schema, std::string_view
       value.get<double>() == static_cast<double>(static_cast<int64_t>(std::min(value.get<double>(), 1e15)))) {
     return std::min(static_cast<uint64_t>(std::min(value.get<double>(), 1e15)), kCountMax);
   }
-  if (value.is_number_float() && value.get<double>() > 1e15) return kCountMax;
+  if (is_any_number(value) && number_value(value) > 1e15) return kCountMax;
   bad(schema, keyword, "a whole number from 0 on");
   return std::nullopt;
 }

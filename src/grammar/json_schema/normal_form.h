@@ -65,6 +65,7 @@ struct Member {
   GoalId goal = kAnyValue;
   Presence presence = Presence::kOptional;
   bool declared = false;  ///< by `properties`, which gives it its place in the order
+  bool named = false;     ///< by `required` or by what depends on another name
   bool operator==(const Member&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "grammar/json_schema/normalizer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace cairn::grammar {
@@ -11,8 +12,14 @@ constexpr uint32_t kImpossible = UINT32_MAX;  // a node that nothing fits
 
 }  // namespace
 
-Normalizer::Normalizer(SchemaIndex& index, JsonText& text, NumberText& numbers, bool assert_formats, bool tracks)
-    : index_(index), text_(text), numbers_(numbers), assert_formats_(assert_formats), tracks_(tracks) {
+Normalizer::Normalizer(SchemaIndex& index, JsonText& text, NumberText& numbers, const SchemaOptions& options,
+                       bool tracks)
+    : index_(index),
+      text_(text),
+      numbers_(numbers),
+      assert_formats_(options.assert_formats),
+      declared_only_(options.reading == SchemaReading::kDeclared),
+      tracks_(tracks) {
   goals_.push_back({{}, any_form()});
   goals_.push_back({{{kImpossible, false}}, NormalForm{}});
   goal_ids_[goals_[0].literals] = kAnyValue;
@@ -149,6 +156,7 @@ const NormalForm& Normalizer::form(GoalId id) {
     out = intersect(out, one);
     if (error_.has_value()) break;
   }
+  if (declared_only_ && !error_.has_value()) close_objects(out);
   for (ArrayForm& array : out.arrays) {
     array.evaluated_prefix = 0;
     array.evaluated_all = false;
@@ -158,11 +166,41 @@ const NormalForm& Normalizer::form(GoalId id) {
     object.evaluated_names.clear();
     object.evaluated_keys.clear();
     object.evaluated_all = false;
+    for (Member& member : object.members) member.named = false;
   }
   prune(out);
   goals_[static_cast<size_t>(id)].form = std::move(out);
   made_.push_back({Made::What::kGoal, static_cast<uint32_t>(id)});
   return *goals_[static_cast<size_t>(id)].form;
+}
+
+void Normalizer::close_objects(NormalForm& form) {
+  // A name that only `required` knows is as good as a declared one, in each of the alternatives.
+  std::set<std::string> named;
+  for (const ObjectForm& object : form.objects)
+    for (const Member& member : object.members)
+      if (member.named) named.insert(member.name);
+  for (const ObjectForm& object : form.objects)
+    for (const Member& member : object.members)
+      if (member.declared) named.erase(member.name);
+  std::vector<ObjectForm> closed;
+  for (const ObjectForm& object : form.objects) {
+    const bool declares = std::ranges::any_of(object.members, [](const Member& member) {
+      return member.declared && member.presence != Member::Presence::kAbsent;
+    });
+    if (object.evaluated_all || !declares) {
+      closed.push_back(object);
+      continue;
+    }
+    std::vector<RegexId> known = object.evaluated_keys;
+    for (const Member& member : object.members)
+      if (member.declared || member.named) known.push_back(text_.literal(member.name));
+    for (const std::string& name : named) known.push_back(text_.literal(name));
+    const RegexId others = text_.except(text_.canonical_string(), text_.pool().any_of(known));
+    std::optional<ObjectForm> one = intersect(object, ObjectForm{.rules = {{others, kNoValue}}});
+    if (one.has_value() && !empty(*one, 0)) closed.push_back(*std::move(one));
+  }
+  if (!closed.empty()) form.objects = std::move(closed);
 }
 
 void Normalizer::forget_circle(size_t kept) {
@@ -232,15 +270,23 @@ bool Normalizer::empty(const ObjectForm& object, int depth) {
   if (object.max.has_value() && required > *object.max) return true;
   if (required >= object.min && object.witnesses.empty()) return false;
   // Are there enough names?
-  RegexId others = text_.any_string();
+  RegexId others = text_.canonical_string();
   for (const KeyRule& rule : object.rules) {
     if (empty(rule.goal, depth)) others = text_.except(others, rule.keys);
   }
-  if (!text_.none(others)) return false;
+  std::vector<RegexId> names;
+  for (const Member& member : object.members) names.push_back(text_.literal(member.name));
+  if (!text_.none(text_.except(others, text_.pool().any_of(names)))) return false;
   const auto possible = std::ranges::count_if(object.members, [&](const Member& member) {
     return member.presence != Member::Presence::kAbsent && !empty(member_goal(object, member), depth);
   });
-  return static_cast<uint64_t>(possible) < object.min;
+  if (static_cast<uint64_t>(possible) < object.min) return true;
+  return std::ranges::any_of(object.witnesses, [&](const KeyRule& witness) {
+    return std::ranges::none_of(object.members, [&](const Member& member) {
+      return member.presence != Member::Presence::kAbsent && key_matches(witness.keys, member.name) &&
+             !empty(both(member_goal(object, member), witness.goal), depth);
+    });
+  });
 }
 
 bool Normalizer::empty(const ArrayForm& array, int depth) {

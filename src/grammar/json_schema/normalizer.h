@@ -33,7 +33,7 @@ class Normalizer {
   static constexpr size_t kTrackedBranchesMax = 6;  ///< of anyOf below unevaluatedProperties or unevaluatedItems
 
   /// `tracks`: the documents have unevaluatedProperties or unevaluatedItems.
-  Normalizer(SchemaIndex& index, JsonText& text, NumberText& numbers, bool assert_formats, bool tracks);
+  Normalizer(SchemaIndex& index, JsonText& text, NumberText& numbers, const SchemaOptions& options, bool tracks);
 
   GoalId goal_of(const nlohmann::ordered_json& schema);
   GoalId both(GoalId a, GoalId b);
@@ -94,6 +94,8 @@ class Normalizer {
   const NormalForm& node_form(uint32_t node);
   const NormalForm& negated_form(uint32_t node);
   void prune(NormalForm& form);
+  /// Takes the keys away that are not declared where nothing is said of them, unless no object is left then.
+  void close_objects(NormalForm& form);
   /// Takes the error of a circle back, and all forms that were made since there were so many.
   void forget_circle(size_t kept);
   bool empty(const NormalForm& form, int depth);
@@ -150,7 +152,7 @@ class Normalizer {
   SchemaIndex& index_;
   JsonText& text_;
   NumberText& numbers_;
-  bool assert_formats_, tracks_;
+  bool assert_formats_, declared_only_, tracks_;
   std::deque<Node> nodes_;
   std::map<std::pair<const Json*, NodeKind>, uint32_t> node_ids_;
   std::map<std::vector<GoalId>, uint32_t> union_ids_;

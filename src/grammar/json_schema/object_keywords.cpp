@@ -19,7 +19,9 @@ void Normalizer::properties(const Schema& schema, const Json& value, NormalForm&
     }
     const GoalId goal = goal_of(member);
     using enum Member::Presence;
-    object.members.push_back({name, goal, goal == kNoValue ? kAbsent : kOptional, true});
+    const bool old_required =
+        member.is_object() && member.contains("required") && member["required"] == true;  // draft 3's
+    object.members.push_back({name, goal, goal == kNoValue ? kAbsent : old_required ? kRequired : kOptional, true});
     object.evaluated_names.push_back(name);
   }
   out = object_only(std::move(object));
@@ -94,7 +96,7 @@ void Normalizer::dependency(const Schema& schema, std::string_view keyword, cons
   for (const auto& [name, needs] : value.items()) {
     if (error_.has_value()) return;
     ObjectForm present;
-    present.members.push_back({name, kAnyValue, kRequired, false});
+    present.members.push_back({name, kAnyValue, kRequired, false, true});
     NormalForm with = object_only(present);
     if (needs.is_array() && keyword != "dependentSchemas") {
       for (const Json& need : needs) {
@@ -104,12 +106,12 @@ void Normalizer::dependency(const Schema& schema, std::string_view keyword, cons
         }
         if (need == name) continue;
         ObjectForm one;
-        one.members.push_back({need.get<std::string>(), kAnyValue, kRequired, false});
+        one.members.push_back({need.get<std::string>(), kAnyValue, kRequired, false, true});
         with = intersect(with, object_only(std::move(one)));
       }
     } else if (keyword == "dependencies" && needs.is_string()) {
       ObjectForm one;
-      one.members.push_back({needs.get<std::string>(), kAnyValue, kRequired, false});
+      one.members.push_back({needs.get<std::string>(), kAnyValue, kRequired, false, true});
       with = intersect(with, object_only(std::move(one)));
     } else if (keyword != "dependentRequired") {
       const NormalForm only_objects = [&] {
@@ -141,14 +143,14 @@ bool Normalizer::object_keyword(const Schema& schema, std::string_view keyword, 
   } else if (keyword == "propertyNames" && draft >= Draft::k6) {
     property_names(value, out);
   } else if (keyword == "required") {
-    if (draft == Draft::k4 && value.is_boolean()) return false;  // draft 3's, which says something else
+    if (value.is_boolean()) return false;  // draft 3's, which properties() reads
     if (!value.is_array()) return bad(schema, keyword, "a list of names");
     ObjectForm object;
     for (const Json& name : value) {
       if (!name.is_string()) return bad(schema, keyword, "a list of names");
       if (std::ranges::find(object.members, name.get_ref<const std::string&>(), &Member::name) != object.members.end())
         continue;
-      object.members.push_back({name.get<std::string>(), kAnyValue, Member::Presence::kRequired, false});
+      object.members.push_back({name.get<std::string>(), kAnyValue, Member::Presence::kRequired, false, true});
     }
     out = object_only(std::move(object));
   } else if (keyword == "minProperties" || keyword == "maxProperties") {

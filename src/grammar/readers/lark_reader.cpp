@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "grammar/readers/characters.h"
 #include "grammar/readers/ebnf_rules.h"
 #include "grammar/readers/regex_reader.h"
@@ -110,11 +111,50 @@ class LarkReader {
     const size_t begin = cursor_.offset();
     if (cursor_.take("%ignore")) return ignore();
     if (cursor_.take("%import")) return import();
+    if (cursor_.take("%llguidance")) return options();
     if (cursor_.take("%")) {
       const std::string_view name = cursor_.take_while(is_lark_name_character);
       return unsupported(begin, fmt::format("the directive %{} is not read", name));
     }
     return definition();
+  }
+
+  // %llguidance {}: llguidance's options, none of which is read.
+  Result<void> options() {
+    skip_space(false);
+    const size_t begin = cursor_.offset();
+    if (cursor_.take("{")) {
+      skip_space(true);
+      if (cursor_.take("}")) return {};
+    }
+    return unsupported(begin, "options of llguidance are not read; only an empty {} is");
+  }
+
+  // [capture], [capture="name", max_tokens=5] behind a rule's name. A name for what is taken changes no text; how many
+  // tokens a rule may have is said to be left open.
+  Result<void> attributes() {
+    if (!cursor_.take("[")) return {};
+    for (;;) {
+      skip_space(true);
+      const size_t begin = cursor_.offset();
+      CAIRN_TRY(const std::string_view name, take_name());
+      if (name != "capture" && name != "max_tokens")
+        return unsupported(begin, fmt::format("the attribute {} of a rule is not read", name));
+      skip_space(true);
+      if (cursor_.take("=")) {
+        skip_space(true);
+        if (cursor_.peek() == '"') {
+          CAIRN_TRY_VOID(quoted());
+        } else if (cursor_.take_while(is_lark_name_character).empty()) {
+          return cursor_.error(cursor_.offset(), fmt::format("expected a value of {}", name));
+        }
+      }
+      if (name == "max_tokens")
+        log_info("Lark, {}: max_tokens of a rule is not held to; max_tokens of the request is", cursor_.place(begin));
+      skip_space(true);
+      if (cursor_.take("]")) return {};
+      if (!cursor_.take(",")) return cursor_.error(cursor_.offset(), "expected , or ]");
+    }
   }
 
   Result<void> ignore() {
@@ -172,7 +212,7 @@ class LarkReader {
     const size_t begin = cursor_.offset();
     CAIRN_TRY(const std::string_view name, take_name());
     if (cursor_.peek() == '{') return unsupported(begin, "templates are not read");
-    if (cursor_.peek() == '[') return unsupported(begin, "attributes of rules are not read");
+    CAIRN_TRY_VOID(attributes());
     skip_space(false);
     if (cursor_.take(".")) {  // a priority
       cursor_.take("-");

@@ -438,8 +438,10 @@ class RegexParser {
     if (is_new) known->second = characters_with_property(name);
     const std::optional<CharacterSet>& set = known->second;
     if (!set)
-      return error(begin, Code::kUnsupported,
-                   fmt::format("the property {} is not known; general categories are, as \\p{{L}} or \\p{{Lu}}", name));
+      return error(
+          begin, Code::kUnsupported,
+          fmt::format("the property {} is not known; general categories, scripts and ECMA-262's binary properties are",
+                      name));
     return RegexAtom{{}, negated ? ~*set : *set};
   }
 

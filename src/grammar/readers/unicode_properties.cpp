@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "grammar/readers/characters.h"
+#include "grammar/readers/unicode_tables.h"
 
 namespace cairn::grammar {
 
@@ -119,6 +120,64 @@ const std::map<char32_t, size_t>& cased_characters() {
   return characters;
 }
 
+// A name as the tables have it: case, underscores and spaces tell no names apart.
+std::string plain_name(std::string_view name) {
+  std::string plain;
+  for (const char byte : name)
+    if (byte != '_' && byte != ' ' && byte != '-')
+      plain += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+  return plain;
+}
+
+bool has_name(const UnicodeTable& table, std::string_view plain) {
+  std::string_view names = table.names;
+  while (!names.empty()) {
+    const size_t end = std::min(names.find(' '), names.size());
+    if (names.substr(0, end) == plain) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
+}
+
+/// Reads digits of five bits, the lowest first; all but a number's last have 32 added.
+CharacterSet characters_of(const UnicodeTable& table) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<CodePointRange> ranges;
+  char32_t at = 0, number = 0, begin = 0;
+  int shift = 0;
+  bool gap = true;
+  for (const char byte : table.ranges) {
+    const auto digit = static_cast<char32_t>(kDigits.find(byte));
+    number += (digit % 32) << shift;
+    shift += 5;
+    if (digit >= 32) continue;
+    at += number;
+    if (gap)
+      begin = at;
+    else
+      ranges.push_back({begin, at - 1});
+    gap = !gap;
+    number = 0;
+    shift = 0;
+  }
+  return CharacterSet(ranges) & CharacterSet::all();
+}
+
+std::optional<CharacterSet> find_in(std::span<const UnicodeTable> tables, std::string_view name) {
+  const std::string plain = plain_name(name);
+  const auto found = std::ranges::find_if(tables, [&](const UnicodeTable& one) { return has_name(one, plain); });
+  if (found == tables.end()) return std::nullopt;
+  return characters_of(*found);
+}
+
+std::optional<CharacterSet> script(std::string_view name) {
+  if (const std::string plain = plain_name(name); plain != "unknown" && plain != "zzzz")
+    return find_in(scripts(), name);
+  CharacterSet known;
+  for (const UnicodeTable& table : scripts()) known = known | characters_of(table);
+  return ~known;
+}
+
 }  // namespace
 
 CharacterSet CharacterSet::with_case_variants() const {
@@ -134,6 +193,14 @@ CharacterSet CharacterSet::with_case_variants() const {
 std::optional<CharacterSet> characters_with_property(std::string_view name) {
   for (const std::string_view prefix : {"gc=", "General_Category="})
     if (name.starts_with(prefix)) return category(name.substr(prefix.size()));
+  for (const std::string_view prefix : {"scx=", "Script_Extensions="}) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view value = name.substr(prefix.size());
+    if (auto extended = find_in(script_extensions(), value)) return extended;
+    return script(value);
+  }
+  for (const std::string_view prefix : {"sc=", "Script="})
+    if (name.starts_with(prefix)) return script(name.substr(prefix.size()));
   if (name == "Any") return CharacterSet::all();
   if (name == "ASCII") return CharacterSet{{0, 0x7F}};
   if (name == "Assigned") return ~categories()[UTF8PROC_CATEGORY_CN];
@@ -141,7 +208,8 @@ std::optional<CharacterSet> characters_with_property(std::string_view name) {
   if (name == "White_Space" || name == "space")
     return CharacterSet{{0x9, 0xD},       {0x20, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},     {0x1680, 0x1680},
                         {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
-  return category(name);
+  if (auto known = category(name)) return known;
+  return find_in(binary_properties(), name);
 }
 
 }  // namespace cairn::grammar

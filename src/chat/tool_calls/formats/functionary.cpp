@@ -43,6 +43,7 @@ const ToolStyle styles::kFunctionaryRecipient = {
     .matches = [](std::string_view source) { return shows(source, ">>>all"); },
     .block_starts = functionary::kRecipientBlockStarts,
     .prompt_open = functionary::kRecipient,
+    .text_recipient = "all\n",
     .syntax = {.call_open = functionary::kRecipient, .name_close = "\n"},
 };
 
