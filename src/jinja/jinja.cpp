@@ -46,7 +46,8 @@ Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json, O
     case ordered_json::value_t::number_float:
       return jinja::Value(json.get<double>());
     case ordered_json::value_t::binary:
-      return number_in_text(json);
+      if (is_any_number(json)) return number_in_text(json);
+      break;
     case ordered_json::value_t::string: {
       const auto& bytes = json.get_ref<const std::string&>();
       return jinja::make_text(budget, own(json) ? jinja::Piece::own(bytes) : jinja::Piece::foreign(bytes));
@@ -69,8 +70,9 @@ Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json, O
       return dict.finish();
     }
     default:
-      return fail(Code::kInvalidArgument, "a template variable holds bytes, which JSON has no form of");
+      break;
   }
+  return fail(Code::kInvalidArgument, "a template variable holds bytes, which JSON has no form of");
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ const rows = {
   lora: [storyAdapter('a.gguf', 5)], steer: [directions], 'steer-attn': ['50', '--steer', directions], 'steer-ffn': ['50', '--steer', directions],
   'kv-bytes': ['1KiB'], draft: [folder], 'log-level': ['error'], speculate: ['4', '--log-level', 'debug'], prompt: ['Tom'], 'max-tokens': ['2'], stop: ['e'],
   'ignore-eos': [null], quiet: [null], 'json-schema': [file('schema', '{"const": 7}')], grammar: [file('grammar', 'root ::= "yes"')], regex: ['[0-9]{3}'],
+  'schema-additional': ['standard', '--json-schema', file('open', '{"type": "object", "properties": {"a": {"type": "integer"}}}')],
   'chat-template-kwargs': ['{"mood": "blue"}', '--chat-template', telling], reasoning: ['off', '--chat-template', telling],
   'reasoning-budget': ['0', '--chat-template', telling], 'chat-template': [file('t', 'Tim {{ messages[0].content }}')], system: ['Be a cat.'], seed: ['4', '--temp', '1'],
 };
