@@ -134,12 +134,13 @@ Result<void> handle_detokenize(Exchange& exchange) {
     }
     bytes += static_cast<int64_t>(model->tokenizer->piece(token, true).size());
   }
-  // Decoded, without what is no UTF-8, as a value, and as JSON.
+  // Decoded, without what is no UTF-8, as a value, as JSON, and as JSON twice in the answer.
   constexpr int64_t kTexts = 4;
   ByteShare share(exchange.service.bytes());
-  if (!share.grow_to((kTexts + kEscapedByteBytes) * bytes)) return std::unexpected(no_request_bytes());
-  std::string text = utf8_replace_invalid(model->tokenizer->decode(request.tokens, true));
-  return send_counted(exchange, share, dump({{"content", std::move(text)}}));
+  if (!share.grow_to((kTexts + 3 * kEscapedByteBytes) * bytes)) return std::unexpected(no_request_bytes());
+  // vLLM's clients look for the text as "prompt".
+  const std::string text = dump(utf8_replace_invalid(model->tokenizer->decode(request.tokens, true)));
+  return send_counted(exchange, share, fmt::format(R"({{"content":{},"prompt":{}}})", text, text));
 }
 
 Result<void> handle_apply_template(Exchange& exchange) {

@@ -30,7 +30,7 @@ Result<ChatRequest> parse_apply_template(RequestContext& context, const nlohmann
 
 /// -> {"tokens", "count", "max_model_len"}.
 Result<void> handle_tokenize(Exchange& exchange);
-/// -> {"content"}.
+/// -> {"content", "prompt"}, twice the same text.
 Result<void> handle_detokenize(Exchange& exchange);
 /// -> {"prompt"}.
 Result<void> handle_apply_template(Exchange& exchange);

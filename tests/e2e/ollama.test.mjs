@@ -285,6 +285,14 @@ test('texts are embedded', async () => {
   assert.deepEqual((await ollama.embed({ model: name, input: '' })).embeddings, []);
   const { embedding } = await ollama.embeddings({ model: name, prompt: 'A dog.' });
   embedding.forEach((value, i) => assert.ok(Math.abs(value / length(embedding) - embeddings[0][i]) < 1e-4));
-  await assert.rejects(ollama.embed({ model: name, input: 'word '.repeat(9000) }), { name: 'ResponseError', message: /tokens/ });
-  assert.equal((await ollama.embed({ model: name, input: 'word '.repeat(9000), truncate: true })).embeddings.length, 1);
+});
+
+test('texts that do not fit are cut at their end, unless the client says that they must not be', async () => {
+  const long = 'word '.repeat(9000);
+  assert.equal((await ollama.embed({ model: name, input: long })).embeddings.length, 1);
+  const { embeddings } = await ollama.embed({ model: name, input: ['A dog.', long] });
+  assert.deepEqual(embeddings[0], (await ollama.embed({ model: name, input: 'A dog.' })).embeddings[0]);
+  assert.ok((await ollama.embeddings({ model: name, prompt: long })).embedding.length > 0);
+  assert.match(server.log(), /input\[1\] of a request to embed has \d+ tokens, of which the first \d+ have a vector/);
+  await assert.rejects(ollama.embed({ model: name, input: long, truncate: false }), { name: 'ResponseError', message: /tokens/ });
 });

@@ -75,6 +75,12 @@ test('tokenize, detokenize and apply-template agree', async () => {
   const { tokens } = await (await server.post('/tokenize', { content: 'The little dog ran.' })).json();
   const { content } = await (await server.post('/detokenize', { tokens })).json();
   assert.equal(content.trim(), 'The little dog ran.');
+  // As clients of vLLM ask.
+  const again = await (await server.post('/v1/tokenize', { model: 'x', prompt: 'The little dog ran.', add_special_tokens: false })).json();
+  assert.deepEqual([again.tokens, again.count], [tokens, tokens.length]);
+  assert.equal((await (await server.post('/v1/detokenize', { tokens })).json()).prompt, content);
+  const info = await (await fetch(`${server.url}/tokenizer_info`)).json();
+  assert.deepEqual([info.bos_token, info.eos_token, info.pad_token, info.vocab_size], ['<s>', '</s>', null, 512]);
   const pieces = (await (await server.post('/tokenize', { content: 'dog', with_pieces: true })).json()).tokens;
   assert.ok(pieces.every((piece) => Number.isInteger(piece.id) && piece.piece !== undefined));
   const { prompt } = await (await server.post('/apply-template', { messages: [{ role: 'user', content: 'Hi' }] })).json();

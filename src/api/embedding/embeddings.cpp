@@ -6,15 +6,18 @@
 
 #include "api/embedding/embedding_run.h"
 #include "api/http/tenant.h"
+#include "base/log.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api {
 namespace {
 
 // A token that closes texts stays at the end.
-void truncate_prompt(const loader::LoadedModel& model, std::vector<TokenId>& tokens) {
+void truncate_prompt(const loader::LoadedModel& model, const std::string& path, std::vector<TokenId>& tokens) {
   const auto most = static_cast<size_t>(model.engine->context_tokens());
   if (tokens.size() <= most) return;
+  log_info("{} of a request to embed has {} tokens, of which the first {} have a vector: {} holds no more", path,
+           tokens.size(), most, model.name);
   const TokenId last = tokens.back();
   tokens.resize(most);
   const tokenizer::SpecialTokens& special = model.tokenizer->special();
@@ -76,7 +79,7 @@ Result<std::vector<TokenId>> embedding_prompt(const loader::LoadedModel& model, 
     prompt = std::move(*encoded);
   }
   if (prompt.empty()) return fail_at(path, Code::kInvalidArgument, "{} is empty", path);
-  if (truncate) truncate_prompt(model, prompt);
+  if (truncate) truncate_prompt(model, path, prompt);
   return prompt;
 }
 

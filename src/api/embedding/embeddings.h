@@ -37,7 +37,7 @@ struct EmbeddingsRequest {
 
 /// Whether the model gives such vectors, and not too many of them.
 Result<void> check_embeddings(const loader::LoadedModel& model, const EmbeddingsRequest& request);
-/// The tokens of an input that is called `path`.
+/// The tokens of an input that is called `path`. Text that `truncate` cuts off is told in the log.
 Result<std::vector<TokenId>> embedding_prompt(const loader::LoadedModel& model, EmbeddingInput input, bool truncate,
                                               const std::string& path);
 /// What the requests to the engine have in common: whose they are, the pooling, and the priority, which is lower for

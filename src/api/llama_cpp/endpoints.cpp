@@ -151,6 +151,21 @@ Result<void> handle_props(Exchange& exchange) {
                               {"is_sleeping", false}});
 }
 
+/// GET /tokenizer_info: what clients that count tokens themselves ask of vLLM. The class is the one of transformers that
+/// can hold any tokenizer; a token that the model has not is null.
+Result<void> handle_tokenizer_info(Exchange& exchange) {
+  CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
+  const tokenizer::SpecialTokens& special = model->tokenizer->special();
+  const auto entry = [&](TokenId id) { return id == kNoToken ? ordered_json() : ordered_json(token_entry(*model, id)); };
+  return send_json(exchange, {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                              {"chat_template", model->template_source},
+                              {"bos_token", entry(special.bos)},
+                              {"eos_token", entry(special.eos)},
+                              {"pad_token", entry(special.padding)},
+                              {"model_max_length", model->engine->context_tokens()},
+                              {"vocab_size", model->tokenizer->size()}});
+}
+
 /// GET /lora-adapters: those of ?model=NAME, or of the first one, with the scales of requests that name none.
 Result<void> handle_lora_adapters(Exchange& exchange) {
   CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
@@ -198,6 +213,9 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/lora-adapters", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_set_lora_adapters},
       {"POST", "/tokenize", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_tokenize},
       {"POST", "/detokenize", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_detokenize},
+      {"POST", "/v1/tokenize", kProtocol, ErrorFormat::kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_tokenize},
+      {"POST", "/v1/detokenize", kProtocol, ErrorFormat::kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_detokenize},
+      {"GET", "/tokenizer_info", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_tokenizer_info},
       {"POST", "/apply-template", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_apply_template},
       // Telemetry counts these with OpenAI's endpoints, beside which clients ask for them.
       {"GET", "/v1/stream", Protocol::kOpenAi, ErrorFormat::kOpenAi, kNeedsStart, kAnyKey, kServer, handle_kept_stream},

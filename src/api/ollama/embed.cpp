@@ -100,7 +100,7 @@ Result<EmbeddingsRequest> parse_embed(RequestContext& context, const ordered_jso
   EmbeddingsRequest request;
   request.model = fields.string("model", "");
   request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
-  request.truncate = fields.boolean("truncate", false);
+  request.truncate = fields.boolean("truncate", true);
   accept_options(fields);
   const ordered_json* input = fields.get("input");
   if (input == nullptr) {
@@ -128,6 +128,7 @@ Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const ordere
   EmbeddingsRequest request;
   request.model = fields.string("model", "");
   accept_options(fields);
+  request.truncate = fields.boolean("truncate", true);
   add_single_text(request, fields.string("prompt", ""));
   CAIRN_TRY_VOID(fields.finish());
   return request;
