@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/system/machine.h"
 #include "base/text/printable.h"
+#include "gguf/model_folder.h"
 #include "loader/catalog/model_names.h"
 #include "loader/memory_plan.h"
 
@@ -123,7 +124,7 @@ Result<void> ManagerFlags::pin(std::vector<loader::ServedModel>& models) const {
 
 Result<std::string> listed_file(const std::string& name) {
   std::error_code error;
-  if (name.ends_with(".gguf") || std::filesystem::exists(name, error)) return name;
+  if (gguf::is_gguf_name(name) || std::filesystem::exists(name, error)) return name;
   const loader::Catalog catalog = CatalogFlags().scan();
   std::vector<loader::ModelNames> all;
   for (const loader::CatalogModel& model : catalog.models) all.push_back({model.name, model.aliases, model.kind});

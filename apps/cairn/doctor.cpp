@@ -21,6 +21,7 @@
 #include "base/text/printable.h"
 #include "build_version.h"
 #include "commands.h"
+#include "gguf/model_folder.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cuda/cuda_backend.h"
@@ -195,7 +196,7 @@ void check_models(Findings& findings, const DoctorFlags& flags) {
     size_t found = 0;
     for (auto entry = std::filesystem::directory_iterator(folder, error);
          !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-      if (entry->path().extension() != ".gguf") continue;
+      if (!gguf::is_gguf_name(entry->path().native())) continue;
       if (++found > kModelsLookedAtMax) break;
       check_model(findings, entry->path());
     }

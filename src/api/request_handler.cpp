@@ -36,7 +36,7 @@ Result<void> keep_stream(Exchange& exchange) {
   if (id.size() > kConversationIdBytesMax)
     return fail(Code::kInvalidArgument, "X-Conversation-Id has more than {} bytes", kConversationIdBytesMax);
   exchange.response = exchange.service.kept_streams().keep({tenant_of(exchange.request), std::string(id)},
-                                                           std::move(exchange.response));
+                                                           std::move(exchange.response), exchange.errors);
   return {};
 }
 
@@ -75,6 +75,9 @@ void handle(Service& service, const Route& route, net::HttpRequest request,
     if (const std::string& key = principal_of(request).name(); !key.empty())
       std::static_pointer_cast<RequestRecord>(request.context)->asked_by(key);
   }
+  // Probes come every second, and refusals as often as a stranger likes.
+  if (route.access != AccessRule::kOpen)
+    service.telemetry().let_in(*std::static_pointer_cast<RequestRecord>(request.context));
   const auto client_id = client_request_id(request);
   if (!client_id) return send_error(*response, client_id.error(), route.errors);
   if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
@@ -95,7 +98,8 @@ void handle(Service& service, const Route& route, net::HttpRequest request,
 net::HttpHandler make_handler(Service& service) {
   return [&service](net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
     const Route route = route_of(request);
-    request.context = service.telemetry().begin(request, route.protocol, *response);
+    const bool checks_keys = service.access() != nullptr && service.access()->has_keys();
+    request.context = service.telemetry().begin(request, route.protocol, *response, checks_keys);
     answer_throws(*response, route.errors, [&] { handle(service, route, std::move(request), response); });
   };
 }

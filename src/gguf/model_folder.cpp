@@ -58,7 +58,7 @@ std::string stem_of(std::string_view file_name) {
   file_name = file_name.substr(file_name.rfind('/') + 1);
   const std::string name(file_name);
   if (const auto split = split_name(name)) return split->stem;
-  return std::string(file_name.substr(0, file_name.size() - (file_name.ends_with(kGgufSuffix) ? 5 : 0)));
+  return std::string(file_name.substr(0, file_name.size() - (is_gguf_name(file_name) ? kGgufSuffix.size() : 0)));
 }
 
 }  // namespace
@@ -96,6 +96,12 @@ std::string quantisation_label(std::string_view file_name) {
   return {};
 }
 
+bool is_gguf_name(std::string_view file_name) {
+  if (file_name.size() <= kGgufSuffix.size()) return false;
+  const size_t begin = file_name.size() - kGgufSuffix.size();
+  return upper_case(file_name.substr(begin)) == upper_case(kGgufSuffix) && file_name[begin - 1] != '/';
+}
+
 bool is_projector(std::string_view file_name) {
   return upper_case(stem_of(file_name)).find("MMPROJ") != std::string::npos;
 }
@@ -117,7 +123,7 @@ std::string ollama_name(std::string_view host, std::string_view name_space, std:
 std::optional<std::string> pulled_name(const std::filesystem::path& relative) {
   const std::vector<std::filesystem::path> parts(relative.begin(), relative.end());
   constexpr size_t kPartsMin = 4;
-  if (parts.size() < kPartsMin || relative.extension() != kGgufSuffix) return std::nullopt;
+  if (parts.size() < kPartsMin || !is_gguf_name(relative.native())) return std::nullopt;
   const std::string owner = parts[1].string(), model = parts[2].string();
   if (parts[0] == kHuggingFaceFolder) {
     const std::filesystem::path file = relative.lexically_relative(parts[0] / parts[1] / parts[2]);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "gguf/model_folder.h"
+
 namespace cairn::gguf {
 namespace {
 
@@ -26,7 +28,7 @@ std::optional<SplitName> split_name(const std::string& file_name) {
   constexpr std::string_view kSuffix = ".gguf";
   constexpr std::string_view kOf = "-of-";
   constexpr size_t kTail = 1 + kDigits + kOf.size() + kDigits + kSuffix.size();
-  if (file_name.size() <= kTail || !file_name.ends_with(kSuffix)) return std::nullopt;
+  if (file_name.size() <= kTail || !is_gguf_name(file_name)) return std::nullopt;
   const std::string_view tail = std::string_view(file_name).substr(file_name.size() - kTail);
   if (tail[0] != '-' || tail.substr(1 + kDigits, kOf.size()) != kOf) return std::nullopt;
   const auto part = five_digits(tail.substr(1, kDigits));

@@ -81,17 +81,23 @@ Result<std::string> file_of(std::string_view name, std::span<const std::string_v
   }
   const auto file = fmt::format("{}", fmt::join(parts, "/"));
   if (!is_safe_path(file)) return no_name(name, "the file's path has parts that are not taken");
-  if (!file.ends_with(".gguf")) return no_name(name, "the file does not end in .gguf");
+  if (!gguf::is_gguf_name(file)) return no_name(name, "the file does not end in .gguf");
   return file;
 }
 
 Result<ModelName> hugging_face_name(std::string_view text, std::string tag, std::span<const std::string_view> parts) {
+  const bool is_page_of_files = parts.size() == 4 && parts[2] == "tree" && parts[3] == "main";
+  if (is_page_of_files) parts = parts.first(2);
   if (parts.size() < 2) return no_name(text, "Hugging Face's have an owner and a repository");
   ModelName name{
       .hub = Hub::kHuggingFace, .owner = std::string(parts[0]), .model = std::string(parts[1]), .tag = {}, .file = {}};
   if (parts.size() > 2) {
     if (!tag.empty()) return no_name(text, "a file has no tag");
     CAIRN_TRY(name.file, file_of(text, parts.subspan(2)));
+    return name;
+  }
+  if (gguf::is_gguf_name(tag)) {
+    name.file = std::move(tag);
     return name;
   }
   if (tag != gguf::kOllamaTag) name.tag = std::move(tag);  // Ollama's clients add it to each name
@@ -136,7 +142,8 @@ Result<ModelName> parse_model_name(std::string_view text) {
   const std::vector<std::string_view> parts = split_at_slashes(rest);
   for (size_t i = 0; i < std::min<size_t>(parts.size(), 2); ++i)
     if (!is_word(parts[i])) return no_name(text, "names are letters, digits, dots, dashes and underscores");
-  const bool quantisation = tag.empty() || gguf::is_quantisation_label(tag) || parts.size() > 2;
+  const bool quantisation =
+      tag.empty() || gguf::is_quantisation_label(tag) || gguf::is_gguf_name(tag) || parts.size() > 2;
   const Hub hub = said.value_or(parts.size() < 2 || !quantisation ? Hub::kOllama : Hub::kHuggingFace);
   if (hub == Hub::kHuggingFace) return hugging_face_name(text, std::move(tag), parts);
   if (parts.size() > 2) return no_name(text, "Ollama's have a namespace, a model and a tag");

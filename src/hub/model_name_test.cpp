@@ -39,6 +39,10 @@ TEST(ModelName, AFileIsNamedByItsPathOrItsPagesAddress) {
   EXPECT_EQ(read("org/repo/sub/m.gguf"), "hf.co/org/repo/sub/m.gguf");
   EXPECT_EQ(read("https://huggingface.co/org/repo/resolve/main/m.gguf?download=true"), "hf.co/org/repo/m.gguf");
   EXPECT_EQ(read("https://hf.co/org/repo/blob/main/sub/m.gguf"), "hf.co/org/repo/sub/m.gguf");
+  EXPECT_EQ(read("hf.co/org/repo:M-IQ3_M.gguf"), "hf.co/org/repo/M-IQ3_M.gguf");
+  EXPECT_EQ(read("org/repo/m.GGUF"), "hf.co/org/repo/m.GGUF");
+  EXPECT_EQ(read("https://huggingface.co/org/repo/tree/main"), "hf.co/org/repo");
+  EXPECT_EQ(read("hf.co/org/repo:i1-Q4_K_M"), "hf.co/org/repo:i1-Q4_K_M");
 }
 
 TEST(ModelName, WhatLeavesTheFolderOrIsNoNameIsRefusedWithTheForms) {

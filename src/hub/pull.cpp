@@ -233,7 +233,7 @@ std::vector<RemoteFile> files_below(const fs::path& folder) {
   for (fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error), end;
        !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
-    if (entry->path().extension() != ".gguf" || !entry->is_regular_file(ignored)) continue;
+    if (!gguf::is_gguf_name(entry->path().native()) || !entry->is_regular_file(ignored)) continue;
     const auto bytes = static_cast<int64_t>(entry->file_size(ignored));
     files.push_back({entry->path().lexically_relative(folder).string(), bytes, {}});
     if (files.size() == kFilesMax) break;

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/log.h"
 #include "base/text/bytes_text.h"
 #include "base/text/json.h"
 #include "base/text/printable.h"
@@ -80,14 +81,34 @@ struct Candidate {
   }
 };
 
-bool is_model(const RemoteFile& file) {
-  return !gguf::is_projector(file.path) && file.path.find("imatrix") == std::string::npos;
+std::string upper_label(std::string_view tag) {
+  std::string upper(tag);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char letter) { return std::toupper(letter); });
+  return upper;
+}
+
+/// Words of names of files that belong to a model and are none by themselves; the last one may be of a model's own
+/// name.
+constexpr auto kBesideModels =
+    std::to_array<std::string_view>({"IMATRIX", "LORA", "ADAPTER", "MTP", "NEXTN", "DFLASH", "DSPARK", "EAGLE",
+                                     "EAGLE2", "EAGLE3", "DRAFT", "DRAFTER", "ASSISTANT"});
+
+/// Whether the path, in any case, has the word between separators.
+bool has_word(std::string_view path, std::string_view word) {
+  const std::string text = upper_label(path);
+  constexpr std::string_view kSeparators = "-._/ ";
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const size_t end = at + word.size();
+    const bool begins = at == 0 || kSeparators.contains(text[at - 1]);
+    if (begins && (end == text.size() || kSeparators.contains(text[end]))) return true;
+  }
+  return false;
 }
 
 std::vector<Candidate> candidates_of(std::span<const RemoteFile> files) {
   std::map<std::string, Candidate> by_stem;
   for (const RemoteFile& file : files) {
-    if (!is_model(file)) continue;
+    if (gguf::is_projector(file.path)) continue;
     const auto split = gguf::split_name(file.path);
     Candidate& candidate = by_stem[split ? split->stem + "-of-" + std::to_string(split->parts) : file.path];
     candidate.label = gguf::quantisation_label(file.path);
@@ -102,10 +123,12 @@ std::vector<Candidate> candidates_of(std::span<const RemoteFile> files) {
   return candidates;
 }
 
-std::string upper_label(std::string_view tag) {
-  std::string upper(tag);
-  std::ranges::transform(upper, upper.begin(), [](unsigned char letter) { return std::toupper(letter); });
-  return upper;
+/// What is beside a model is had by its own name alone. A word that all files have is of the model's own name.
+void drop_beside_models(std::vector<Candidate>& candidates) {
+  for (const std::string_view word : kBesideModels) {
+    const auto has = [&](const Candidate& candidate) { return has_word(candidate.files[0].path, word); };
+    if (!std::ranges::all_of(candidates, has)) std::erase_if(candidates, has);
+  }
 }
 
 std::string list_labels(std::span<const Candidate> candidates) {
@@ -140,16 +163,26 @@ Result<Choice> choose_by_file(const ModelName& name, std::vector<Candidate> cand
               list_files(name, candidates));
 }
 
+/// Whether the file's name ends in the tag, a word of its own: "i1-Q4_K_M" of "M.i1-Q4_K_M.gguf".
+bool ends_in_tag(std::string_view path, std::string_view tag) {
+  const auto split = gguf::split_name(std::string(path));
+  std::string stem = upper_label(split ? split->stem : path.substr(0, path.rfind('.')));
+  if (!stem.ends_with(tag)) return false;
+  stem.resize(stem.size() - tag.size());
+  return stem.empty() || std::string_view("-._/").contains(stem.back());
+}
+
 Result<Choice> choose_by_tag(const ModelName& name, std::vector<Candidate> candidates) {
   const std::string label = upper_label(name.tag);
   const auto matching = [&](auto matches) {
     std::vector<Candidate> found;
     for (const Candidate& candidate : candidates)
-      if (matches(candidate.label)) found.push_back(candidate);
+      if (matches(candidate)) found.push_back(candidate);
     return found;
   };
-  std::vector<Candidate> found = matching([&](const std::string& other) { return other == label; });
-  if (found.empty()) found = matching([&](const std::string& other) { return other == "UD-" + label; });
+  std::vector<Candidate> found = matching([&](const Candidate& other) { return other.label == label; });
+  if (found.empty()) found = matching([&](const Candidate& other) { return other.label == "UD-" + label; });
+  if (found.empty()) found = matching([&](const Candidate& other) { return ends_in_tag(other.files[0].path, label); });
   if (found.empty())
     return fail(Code::kNotFound, "{}/{} has no {}; it has {}", name.owner, name.model, printable(name.tag),
                 list_labels(candidates));
@@ -195,12 +228,15 @@ Result<std::vector<RemoteFile>> read_file_list(std::string_view json) {
   CAIRN_TRY(const ordered_json list, read_answer(json, "list of files"));
   if (!list.is_array()) return fail(Code::kCorruptFile, "the hub's list of files is no JSON array");
   std::vector<RemoteFile> files;
+  size_t odd = 0;
   for (const ordered_json& entry : list) {
     if (!entry.is_object() || text_of(entry, "type") != "file") continue;
     const std::string_view path = text_of(entry, "path");
-    if (!path.ends_with(".gguf")) continue;
-    if (!is_safe_path(path))
-      return fail(Code::kCorruptFile, "the hub lists a file \"{}\", whose name is not taken", printable(path));
+    if (!gguf::is_gguf_name(path)) continue;
+    if (!is_safe_path(path)) {
+      if (++odd <= kListedMax) log_info("the hub lists a file \"{}\", whose name is not taken", printable(path));
+      continue;
+    }
     const auto lfs = entry.find("lfs");
     const bool large = lfs != entry.end() && lfs->is_object();
     const std::optional<int64_t> bytes = bytes_of(large ? *lfs : entry);
@@ -258,6 +294,7 @@ Result<Choice> choose_files(const ModelName& name, std::span<const RemoteFile> f
       if (file.path == name.file) return Choice{{file}, gguf::quantisation_label(file.path), ""};
     return choose_by_file(name, std::move(candidates));
   }
+  drop_beside_models(candidates);
   if (!name.tag.empty()) return choose_by_tag(name, std::move(candidates));
   if (candidates.size() == 1) return chosen(std::move(candidates[0]), "");
   return choose_by_memory(name, std::move(candidates), memory_bytes);

@@ -29,11 +29,21 @@ TEST(RemoteFiles, ListsThatCannotBeUsedAreRefusedInWords) {
   const auto why = [](std::string_view json) { return read_file_list(json).error().message; };
   EXPECT_THAT(why("<html>"), HasSubstr("it begins with \"<html>\""));
   EXPECT_THAT(why("{}"), HasSubstr("no JSON array"));
-  EXPECT_THAT(why(R"([{"type": "file", "path": "../m.gguf", "size": 1}])"), HasSubstr("../m.gguf"));
-  EXPECT_THAT(why(R"([{"type": "file", "path": "/m.gguf", "size": 1}])"), HasSubstr("/m.gguf"));
   EXPECT_THAT(why(R"([{"type": "file", "path": "m.gguf"}])"), HasSubstr("no size of m.gguf"));
   EXPECT_THAT(why(R"([{"type": "file", "path": "m.gguf", "size": -1}])"), HasSubstr("no size"));
   EXPECT_THAT(why(R"([{"type": "file", "path": "m.gguf", "size": 99999999999999999}])"), HasSubstr("no size"));
+}
+
+TEST(RemoteFiles, FilesOfOddNamesArePassedOver) {
+  for (const std::string_view odd :
+       {"../m.gguf", "/m.gguf", ".cache/old.gguf", "a\\\\b.gguf", "a//b.gguf", "a\\u0007.gguf"}) {
+    const auto files = read_file_list(fmt::format(
+        R"([{{"type": "file", "path": "{}", "size": 1}}, {{"type": "file", "path": "M-Q4_K_M.GGUF", "size": 2}}])",
+        odd));
+    ASSERT_TRUE(files.has_value()) << files.error().text();
+    ASSERT_EQ(files->size(), 1) << odd;
+    EXPECT_EQ((*files)[0].path, "M-Q4_K_M.GGUF");
+  }
 }
 
 TEST(RemoteFiles, AManifestGivesTheOneGgufFile) {
@@ -103,6 +113,30 @@ TEST(RemoteFiles, WithoutATagTheBestThatTakesHalfOfTheMemoryIsTaken) {
   const auto choice = choose_files(named(""), repository(), 9 * kGiB);
   EXPECT_THAT(choice->reason, HasSubstr("Q4_K_M (4.0 GiB) is taken of 6 in org/repo"));
   EXPECT_EQ(chosen(named(""), 1, {{"only.gguf", 9 * kGiB, ""}}), "only.gguf");
+}
+
+TEST(RemoteFiles, WhatIsBesideAModelIsHadByItsOwnNameAlone) {
+  const std::vector<RemoteFile> files = {{"M-Q8_0.gguf", 9 * kGiB, ""},       {"M-Q4_K_M.gguf", 4 * kGiB, ""},
+                                         {"mtp/M-mtp-Q8_0.gguf", kGiB, ""},   {"mtp/M-mtp-Q4_K_M.gguf", kGiB, ""},
+                                         {"M-assistant-Q8_0.gguf", kGiB, ""}, {"M.eagle3.Q6_K.gguf", kGiB, ""}};
+  EXPECT_EQ(chosen(named(""), 10 * kGiB, files), "M-Q4_K_M.gguf");
+  EXPECT_EQ(chosen(named("Q4_K_M"), 0, files), "M-Q4_K_M.gguf");
+  EXPECT_EQ(chosen(named("Q8_0"), 0, files), "M-Q8_0.gguf");
+  EXPECT_EQ(chosen(named("", "mtp/M-mtp-Q8_0.gguf"), 0, files), "mtp/M-mtp-Q8_0.gguf");
+  EXPECT_EQ(chosen(named("Q8_0"), 0, {{"M-Assistant-Q8_0.gguf", 1, ""}, {"M-Assistant-draft-Q8_0.gguf", 1, ""}}),
+            "M-Assistant-Q8_0.gguf");
+  EXPECT_EQ(chosen(named(""), kGiB, {{"draftsman-7b-Q4_0.gguf", 2, ""}, {"draft-Q4_0.gguf", 1, ""}}),
+            "draftsman-7b-Q4_0.gguf");
+  EXPECT_EQ(chosen(named("Q4_0"), 0, {{"lora-Q4_0.gguf", 1, ""}}), "lora-Q4_0.gguf");
+}
+
+TEST(RemoteFiles, ATagMayBeWhatOneFilesNameEndsIn) {
+  const std::vector<RemoteFile> files = {{"M.i1-Q4_K_M.gguf", 1, ""}, {"M.i1-IQ2_M.gguf", 1, ""}};
+  EXPECT_EQ(chosen(named("i1-Q4_K_M"), 0, files), "M.i1-Q4_K_M.gguf");
+  EXPECT_EQ(chosen(named("iq2_m"), 0, files), "M.i1-IQ2_M.gguf");
+  const std::vector<RemoteFile> own = {{"M-BALANCED.gguf", 1, ""}, {"M-MINI.GGUF", 1, ""}};
+  EXPECT_EQ(chosen(named("mini"), 0, own), "M-MINI.GGUF");
+  EXPECT_THAT(chosen(named("INI"), 0, own), HasSubstr("has no INI"));
 }
 
 TEST(RemoteFiles, AFileIsTakenWithAllItsParts) {

@@ -49,6 +49,23 @@ const ask = {
   anthropic: (server, apiKey) => anthropic(server, apiKey).messages.create({ model, messages, max_tokens: 4 }),
   ollama: (server, apiKey) => ollama(server, apiKey).chat({ model, messages, options: { num_predict: 4 } }),
 };
+test('wrong keys and probes leave neither lines in the log nor names in the metrics', async () => {
+  await withServer(['--api-key-file', keyFile([`alice ${hashed('alice')}`])], async (server) => {
+    await ask.openai(server, key('alice'));
+    const before = server.log().length;
+    for (let i = 0; i < 80; ++i) {
+      const reply = await raw(`${server.url}/v1/models`, { headers: { Authorization: `Bearer sk-made-up-${i}` } });
+      assert.equal(reply.status, 401);
+      await raw(`${server.url}/health`, { headers: { Authorization: `Bearer sk-made-up-${i}` } });
+    }
+    assert.equal(server.log().slice(before), '');
+    await ask.openai(server, key('alice'));
+    const metrics = (await raw(`${server.url}/metrics`, { headers: { Authorization: `Bearer ${key('alice')}` } })).body;
+    assert.match(metrics, /cairn_requests_total\{[^}]*key="alice"[^}]*\} 2\n/);
+    assert.doesNotMatch(metrics, /key="#/);
+  });
+});
+
 const refusal = async (promise) => promise.then(() => assert.fail('it was let in'), (error) => error);
 
 // A request with headers that fetch does not send. Resolves to {status, headers, body}.

@@ -21,16 +21,32 @@ int64_t seconds_of(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
 }
 
+/// An error within a stream, in the protocol's form.
+std::string error_event(std::string_view message, const net::StreamFormat& form, ErrorFormat errors) {
+  const std::string body = error_body(wire_error(Code::kCancelled), message, errors);
+  if (form.content_type != net::StreamFormat().content_type) return body + "\n";
+  return fmt::format("{}data: {}\n\n", errors == ErrorFormat::kAnthropic ? "event: error\n" : "", body);
+}
+
 }  // namespace
 
 /// The bytes of one stream, and who follows them.
 class KeptStreams::Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(std::shared_ptr<ByteBudget> budget, net::StreamFormat form)
-      : form_{form.content_type, {}}, share_(std::move(budget)), started_(std::chrono::system_clock::now()) {}
+  Stream(std::shared_ptr<ByteBudget> budget, net::StreamFormat form, ErrorFormat errors)
+      : form_{form.content_type, {}},
+        errors_(errors),
+        share_(std::move(budget)),
+        started_(std::chrono::system_clock::now()) {}
 
   /// Ends the answer where it is made.
   std::function<void()> cancel;
+
+  /// Tells whoever reads it that it has not come to its end.
+  std::string cut_event() const {
+    return error_event("the stream was ended: by a later one of its conversation, by DELETE, or with the server", form_,
+                       errors_);
+  }
 
   const net::StreamFormat& form() const { return form_; }
   bool done() const { return ended_.has_value(); }
@@ -104,14 +120,18 @@ class KeptStreams::Stream : public std::enable_shared_from_this<Stream> {
         });
       }
     }
-    if (!done() && reader.at >= dropped_) return;
-    // All is said, or what comes next is lost.
+    const bool lost = reader.at < dropped_;
+    if (!done() && !lost) return;
     const auto kept = reader.shared_from_this();
     std::erase(readers_, kept);
+    if (lost)
+      to.write(
+          error_event("what comes next of the stream is not kept any more: its reader was too slow", form_, errors_));
     to.end();
   }
 
   net::StreamFormat form_;
+  ErrorFormat errors_;
   std::string bytes_;
   size_t dropped_ = 0;  // bytes before those
   ByteShare share_;
@@ -124,8 +144,8 @@ class KeptStreams::Stream : public std::enable_shared_from_this<Stream> {
 /// Answers the client, if it is there, and the stream.
 class KeptStreams::Response final : public net::HttpResponse, public std::enable_shared_from_this<Response> {
  public:
-  Response(KeptStreams& streams, Key key, std::shared_ptr<net::HttpResponse> client)
-      : streams_(streams), key_(std::move(key)), client_(std::move(client)) {}
+  Response(KeptStreams& streams, Key key, std::shared_ptr<net::HttpResponse> client, ErrorFormat errors)
+      : streams_(streams), key_(std::move(key)), client_(std::move(client)), errors_(errors) {}
 
   std::string_view request_id() const override { return client_->request_id(); }
   void send(int status, std::string_view content_type, std::string body,
@@ -133,7 +153,7 @@ class KeptStreams::Response final : public net::HttpResponse, public std::enable
     client_->send(status, content_type, std::move(body), std::move(headers));
   }
   void begin_events(std::vector<std::pair<std::string, std::string>> headers, net::StreamFormat form) override {
-    stream_ = streams_.begin(key_, form);
+    stream_ = streams_.begin(key_, form, errors_);
     if (stream_) {
       stream_->cancel = [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->over(/*cancelled=*/true);
@@ -182,7 +202,12 @@ class KeptStreams::Response final : public net::HttpResponse, public std::enable
     if (!stream) return;
     kept_ = false;
     stream->cancel = {};
-    if (cancelled) client_->end();
+    if (cancelled) {
+      const std::string event = stream->cut_event();
+      stream->append(event);
+      client_->write(event);
+      client_->end();
+    }
     stream->end();
     call_on_close();
   }
@@ -193,6 +218,7 @@ class KeptStreams::Response final : public net::HttpResponse, public std::enable
   KeptStreams& streams_;
   const Key key_;
   const std::shared_ptr<net::HttpResponse> client_;
+  const ErrorFormat errors_;
   std::shared_ptr<Stream> stream_;  // null: none has begun, or it is over
   std::atomic<bool> kept_ = false;
   std::function<void()> on_close_;
@@ -202,11 +228,12 @@ class KeptStreams::Response final : public net::HttpResponse, public std::enable
 KeptStreams::KeptStreams(std::shared_ptr<ByteBudget> budget) : budget_(std::move(budget)) {}
 KeptStreams::~KeptStreams() = default;
 
-std::shared_ptr<net::HttpResponse> KeptStreams::keep(Key key, std::shared_ptr<net::HttpResponse> response) {
-  return std::make_shared<Response>(*this, std::move(key), std::move(response));
+std::shared_ptr<net::HttpResponse> KeptStreams::keep(Key key, std::shared_ptr<net::HttpResponse> response,
+                                                     ErrorFormat errors) {
+  return std::make_shared<Response>(*this, std::move(key), std::move(response), errors);
 }
 
-std::shared_ptr<KeptStreams::Stream> KeptStreams::begin(const Key& key, net::StreamFormat form) {
+std::shared_ptr<KeptStreams::Stream> KeptStreams::begin(const Key& key, net::StreamFormat form, ErrorFormat errors) {
   forget_old();
   remove(key);
   if (streams_.size() >= kKeptStreamsMax) {
@@ -217,7 +244,7 @@ std::shared_ptr<KeptStreams::Stream> KeptStreams::begin(const Key& key, net::Str
     }
     streams_.erase(ended);
   }
-  return streams_[key] = std::make_shared<Stream>(budget_, form);
+  return streams_[key] = std::make_shared<Stream>(budget_, form, errors);
 }
 
 void KeptStreams::forget_old() {

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/errors.h"
 #include "base/error.h"
 #include "base/system/byte_budget.h"
 #include "net/http/http_server.h"
@@ -37,14 +38,15 @@ class KeptStreams {
   ~KeptStreams();
 
   /// To be answered in place of `response`: a stream that begins there replaces the conversation's last one, which ends
-  /// if it still runs, and goes on when the client has gone. With kKeptStreamsMax that run already, it does not. Its
-  /// bytes are counted by clients, so that nothing is sent while it has nothing to say. Any thread; `this` outlives it.
-  std::shared_ptr<net::HttpResponse> keep(Key key, std::shared_ptr<net::HttpResponse> response);
+  /// with an error if it still runs, and goes on when the client has gone. With kKeptStreamsMax that run already, it
+  /// does not. Its bytes are counted by clients, so that nothing is sent while it has nothing to say. Any thread;
+  /// `this` outlives it.
+  std::shared_ptr<net::HttpResponse> keep(Key key, std::shared_ptr<net::HttpResponse> response, ErrorFormat errors);
 
   /// Sends what the stream has had from its byte `from` on, and what is still to come. Errors: kNotFound, and
   /// kInvalidArgument where those bytes are not kept any more.
   Result<void> follow(const Key& key, size_t from, const std::shared_ptr<net::HttpResponse>& response);
-  /// Ends and forgets it, if there is one.
+  /// Ends it with an error if it still runs, and forgets it, if there is one.
   void remove(const Key& key);
   /// {"conversation_id", "is_done", "total_bytes", "started_at", "completed_at"} of each that there is: of the id, and
   /// of the id with "::" and more behind it.
@@ -56,7 +58,7 @@ class KeptStreams {
   class Stream;
   class Response;
   /// Null: there are too many.
-  std::shared_ptr<Stream> begin(const Key& key, net::StreamFormat form);
+  std::shared_ptr<Stream> begin(const Key& key, net::StreamFormat form, ErrorFormat errors);
   void forget_old();
 
   std::shared_ptr<ByteBudget> budget_;

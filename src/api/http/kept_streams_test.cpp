@@ -57,7 +57,7 @@ class KeptStreamsTest : public testing::Test {
   std::shared_ptr<net::HttpResponse> begin(const std::string& id, const std::shared_ptr<FakeClient>& client,
                                            int* stopped = nullptr) {
     clients_.push_back(client);
-    auto answer = streams_.keep({"", id}, client);
+    auto answer = streams_.keep({"", id}, client, ErrorFormat::kOpenAi);
     answer->on_close([stopped] {
       if (stopped != nullptr) ++*stopped;
     });
@@ -103,7 +103,7 @@ TEST_F(KeptStreamsTest, AStreamGoesOnWithoutItsClientAndIsReadAgainFromAnyByte) 
 TEST_F(KeptStreamsTest, WhatHasNotBegunEndsWithItsClient) {
   const auto client = std::make_shared<FakeClient>();
   int stopped = 0;
-  const auto answer = streams_.keep({"", "a"}, client);
+  const auto answer = streams_.keep({"", "a"}, client, ErrorFormat::kOpenAi);
   answer->on_close([&] { ++stopped; });
   client->go();
   EXPECT_TRUE(answer->closed());
@@ -125,6 +125,8 @@ TEST_F(KeptStreamsTest, RemovingAStreamAndBeginningItsConversationsNextOneEndIt)
     EXPECT_EQ(stopped, 1);
     EXPECT_TRUE(client->ended);
     EXPECT_TRUE(reader->ended);
+    EXPECT_TRUE(client->got.starts_with(R"(data: {"error":{"message":"the stream was ended)")) << client->got;
+    EXPECT_EQ(reader->got, client->got);
     answer->write("lost");
     answer->end();
     EXPECT_EQ(stopped, 1);
@@ -179,7 +181,7 @@ TEST_F(KeptStreamsTest, TheOldestBytesOfALongStreamAreLost) {
 TEST(KeptStreams, BytesOverTheBudgetAreLost) {
   const auto budget = std::make_shared<ByteBudget>(10);
   KeptStreams streams(budget);
-  const auto answer = streams.keep({"", "a"}, std::make_shared<FakeClient>());
+  const auto answer = streams.keep({"", "a"}, std::make_shared<FakeClient>(), ErrorFormat::kOpenAi);
   answer->begin_events({}, {});
   answer->write("0123456");
   answer->write("789abcdef");

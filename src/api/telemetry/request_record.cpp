@@ -38,6 +38,12 @@ void RequestRecord::token() {
   facts_.first_token = std::chrono::steady_clock::now() - facts_.begin;
 }
 
+RequestFacts RequestRecord::logged() {
+  const std::lock_guard lock(mutex_);
+  facts_.logged = true;
+  return facts_;
+}
+
 void RequestRecord::add_times(const engine::Timings& timings) {
   RequestTimes& times = facts_.times;
   times.queue = std::max(times.queue, timings.queue);

@@ -30,7 +30,8 @@ struct RequestFacts {
   std::string method{};
   std::string path{};
   std::string remote{};
-  std::string key{};          ///< what the client's API key is called here; empty: it sent none
+  std::string key{};          ///< what the client's API key is called here; empty: it sent none that counts
+  bool logged = false;        ///< whether the log has a line of its arrival, and will have one of its end
   std::string traceparent{};  ///< of the request; empty: none
   std::chrono::system_clock::time_point arrival{};
   std::chrono::steady_clock::time_point begin{};
@@ -71,6 +72,8 @@ class RequestRecord {
   void failed(const Error& error);
   /// Its client has shown the API key of this name.
   void asked_by(std::string key);
+  /// The log tells of it from now on.
+  RequestFacts logged();
   /// A text has become a vector.
   void embedded(const engine::Timings& timings);
   void parsed(std::chrono::nanoseconds time);

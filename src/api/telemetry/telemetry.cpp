@@ -41,27 +41,33 @@ std::string_view protocol_name(Protocol protocol) {
 std::shared_ptr<RequestRecord> Telemetry::begin(RequestFacts facts) {
   facts.arrival = std::chrono::system_clock::now();
   facts.begin = std::chrono::steady_clock::now();
-  if (logs_requests_) log_request_in(facts);
   in_progress_.fetch_add(1, std::memory_order_relaxed);
   return std::make_shared<RequestRecord>(std::move(facts));
 }
 
 std::shared_ptr<RequestRecord> Telemetry::begin(const net::HttpRequest& request, Protocol protocol,
-                                                net::HttpResponse& response) {
+                                                net::HttpResponse& response, bool checks_keys) {
   const std::string_view traceparent = request.header("traceparent");
   auto record = begin({.id = request.id,
                        .protocol = protocol_name(protocol),
                        .method = request.method,
                        .path = request.path,
                        .remote = request.remote,
-                       .key = key_label(request),
+                       .key = checks_keys ? std::string() : key_label(request),
                        .traceparent = std::string(traceparent.substr(0, kTraceparentBytesMax))});
   response.on_end([this, record](const net::ExchangeState& state) { end(*record, state.status, state.delivered); });
   return record;
 }
 
 std::shared_ptr<RequestRecord> Telemetry::begin_frames(std::string_view id) {
-  return begin({.id = std::string(id), .protocol = "frames", .method = "FRAME", .path = "frames", .remote = "unix"});
+  auto record =
+      begin({.id = std::string(id), .protocol = "frames", .method = "FRAME", .path = "frames", .remote = "unix"});
+  let_in(*record);
+  return record;
+}
+
+void Telemetry::let_in(RequestRecord& record) const {
+  if (logs_requests_) log_request_in(record.logged());
 }
 
 void Telemetry::end(RequestRecord& record, int status, bool delivered) {
@@ -69,7 +75,7 @@ void Telemetry::end(RequestRecord& record, int status, bool delivered) {
   in_progress_.fetch_sub(1, std::memory_order_relaxed);
   const RequestFacts facts = record.facts();
   requests_.add(facts);
-  if (logs_requests_) log_request_out(facts);
+  if (facts.logged) log_request_out(facts);
   if (trace_) trace_(facts);
 }
 

@@ -28,8 +28,12 @@ class Telemetry {
   /// Is told of every request that has ended, on the server's thread, and must not wait. Before serving.
   void set_trace(std::function<void(const RequestFacts&)> trace) { trace_ = std::move(trace); }
 
-  /// A request has come over HTTP; it is over when its exchange is, which this outlives.
-  std::shared_ptr<RequestRecord> begin(const net::HttpRequest& request, Protocol protocol, net::HttpResponse& response);
+  /// A request has come over HTTP; it is over when its exchange is, which this outlives. `checks_keys`: what it shows
+  /// for a key counts only once that is found to be one, with asked_by().
+  std::shared_ptr<RequestRecord> begin(const net::HttpRequest& request, Protocol protocol, net::HttpResponse& response,
+                                       bool checks_keys);
+  /// It was let in: the log tells of it, and of its end.
+  void let_in(RequestRecord& record) const;
   /// A request has come over a frames connection; whoever answers it calls `end`.
   std::shared_ptr<RequestRecord> begin_frames(std::string_view id);
   /// Once for each record; further calls change nothing.

@@ -41,17 +41,11 @@ fs::path xdg_path(const char* variable, std::string_view usual) {
 
 std::string as_text(const fs::path& path) { return utf8_replace_invalid(path.string()); }
 
-bool is_gguf(const fs::path& path) {
-  std::string ending = path.extension().string();
-  std::ranges::transform(ending, ending.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
-  return ending == ".gguf";
-}
-
 /// Whether a file's name is that of a model, or of a split one's first part.
 bool is_model_name(const fs::path& path) {
   const std::string name = path.filename().string();
   const auto split = gguf::split_name(name);
-  return is_gguf(path) && !gguf::is_projector(name) && (!split || split->part == 1);
+  return gguf::is_gguf_name(path.native()) && !gguf::is_projector(name) && (!split || split->part == 1);
 }
 
 std::vector<std::string> parts_below(const fs::path& folder, const fs::path& path) {
