@@ -151,12 +151,14 @@ Result<void> handle_props(Exchange& exchange) {
                               {"is_sleeping", false}});
 }
 
-/// GET /tokenizer_info: what clients that count tokens themselves ask of vLLM. The class is the one of transformers that
-/// can hold any tokenizer; a token that the model has not is null.
+/// GET /tokenizer_info: what clients that count tokens themselves ask of vLLM. The class is the one of transformers
+/// that can hold any tokenizer; a token that the model has not is null.
 Result<void> handle_tokenizer_info(Exchange& exchange) {
   CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
   const tokenizer::SpecialTokens& special = model->tokenizer->special();
-  const auto entry = [&](TokenId id) { return id == kNoToken ? ordered_json() : ordered_json(token_entry(*model, id)); };
+  const auto entry = [&](TokenId id) {
+    return id == kNoToken ? ordered_json() : ordered_json(token_entry(*model, id));
+  };
   return send_json(exchange, {{"tokenizer_class", "PreTrainedTokenizerFast"},
                               {"chat_template", model->template_source},
                               {"bos_token", entry(special.bos)},
