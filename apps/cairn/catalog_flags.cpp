@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/system/machine.h"
 #include "base/text/printable.h"
-#include "gguf/model_folder.h"
+#include "gguf/split.h"
 #include "loader/catalog/model_names.h"
 #include "loader/memory_plan.h"
 

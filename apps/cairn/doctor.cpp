@@ -21,7 +21,7 @@
 #include "base/text/printable.h"
 #include "build_version.h"
 #include "commands.h"
-#include "gguf/model_folder.h"
+#include "gguf/split.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cuda/cuda_backend.h"

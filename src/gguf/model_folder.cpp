@@ -96,12 +96,6 @@ std::string quantisation_label(std::string_view file_name) {
   return {};
 }
 
-bool is_gguf_name(std::string_view file_name) {
-  if (file_name.size() <= kGgufSuffix.size()) return false;
-  const size_t begin = file_name.size() - kGgufSuffix.size();
-  return upper_case(file_name.substr(begin)) == upper_case(kGgufSuffix) && file_name[begin - 1] != '/';
-}
-
 bool is_projector(std::string_view file_name) {
   return upper_case(stem_of(file_name)).find("MMPROJ") != std::string::npos;
 }

@@ -31,8 +31,6 @@ Result<std::filesystem::path> default_models_folder();
 std::string quantisation_label(std::string_view file_name);
 /// Whether the text, in any case, is such a label.
 bool is_quantisation_label(std::string_view text);
-/// Whether the name of a file, or its path, ends in ".gguf", in any case, behind something.
-bool is_gguf_name(std::string_view file_name);
 /// Whether a file's name is that of a vision projector ("mmproj"), which is no model.
 bool is_projector(std::string_view file_name);
 

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
-
-#include "gguf/model_folder.h"
 
 namespace cairn::gguf {
 namespace {
 
 constexpr size_t kDigits = 5;
+constexpr std::string_view kSuffix = ".gguf";
 
 std::optional<uint32_t> five_digits(std::string_view text) {
   if (text.size() != kDigits) return std::nullopt;
@@ -24,8 +24,14 @@ std::optional<uint32_t> five_digits(std::string_view text) {
 
 }  // namespace
 
+bool is_gguf_name(std::string_view file_name) {
+  if (file_name.size() <= kSuffix.size()) return false;
+  const size_t begin = file_name.size() - kSuffix.size();
+  const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == b; };
+  return std::ranges::equal(file_name.substr(begin), kSuffix, same) && file_name[begin - 1] != '/';
+}
+
 std::optional<SplitName> split_name(const std::string& file_name) {
-  constexpr std::string_view kSuffix = ".gguf";
   constexpr std::string_view kOf = "-of-";
   constexpr size_t kTail = 1 + kDigits + kOf.size() + kDigits + kSuffix.size();
   if (file_name.size() <= kTail || !is_gguf_name(file_name)) return std::nullopt;

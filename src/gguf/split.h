@@ -1,15 +1,19 @@
-/// Split models: files NAME-00001-of-00003.gguf that together form one model.
+/// Names of GGUF files, and split models: files NAME-00001-of-00003.gguf that together form one model.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "gguf/reader.h"
 
 namespace cairn::gguf {
+
+/// Whether the name of a file, or its path, ends in ".gguf", in any case, behind something.
+bool is_gguf_name(std::string_view file_name);
 
 /// The parts of a file name: NAME-00002-of-00003.gguf is {NAME, 2, 3}.
 struct SplitName {

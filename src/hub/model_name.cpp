@@ -12,6 +12,7 @@
 
 #include "base/text/printable.h"
 #include "gguf/model_folder.h"
+#include "gguf/split.h"
 
 namespace cairn::hub {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
 #include "gguf/model_folder.h"
+#include "gguf/split.h"
 
 namespace cairn::hub {
 namespace {
