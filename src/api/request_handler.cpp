@@ -29,14 +29,15 @@ void answer_unknown(const net::HttpRequest& request, net::HttpResponse& response
 }
 
 /// A stream to a client that names a conversation goes on without it (kept_streams.h). Errors: no such name is kept.
-Result<void> keep_stream(Exchange& exchange) {
+Result<void> keep_stream(Exchange& exchange, Protocol protocol) {
   const std::string_view id = exchange.request.header("x-conversation-id");
   // What asks for something that has an id is no conversation.
   if (id.empty() || !exchange.context.id().empty()) return {};
   if (id.size() > kConversationIdBytesMax)
     return fail(Code::kInvalidArgument, "X-Conversation-Id has more than {} bytes", kConversationIdBytesMax);
-  exchange.response = exchange.service.kept_streams().keep({tenant_of(exchange.request), std::string(id)},
-                                                           std::move(exchange.response), exchange.errors);
+  exchange.response =
+      exchange.service.kept_streams().keep({tenant_of(exchange.request), std::string(id)}, std::move(exchange.response),
+                                           {exchange.errors, protocol == Protocol::kResponses});
   return {};
 }
 
@@ -60,7 +61,8 @@ void call(Service& service, const Route& route, net::HttpRequest request, std::s
     if (!answered) return send_error(*exchange.response, answered.error(), exchange.errors);
     if (*answered) return;
   }
-  if (const auto kept = keep_stream(exchange); !kept) return send_error(*exchange.response, kept.error(), route.errors);
+  if (const auto kept = keep_stream(exchange, endpoint.protocol); !kept)
+    return send_error(*exchange.response, kept.error(), route.errors);
   service.hand_over(
       {.exchange = std::move(exchange), .errors = route.errors, .needs = endpoint.needs, .handle = endpoint.handle});
 }
@@ -80,7 +82,8 @@ void handle(Service& service, const Route& route, net::HttpRequest request,
     service.telemetry().let_in(*std::static_pointer_cast<RequestRecord>(request.context));
   const auto client_id = client_request_id(request);
   if (!client_id) return send_error(*response, client_id.error(), route.errors);
-  if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
+  if (!client_id->empty() && route.access != AccessRule::kOpen)
+    log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (service.stopping() && !reads) return send_error(*response, server_stops(), route.errors);
   if (service.loading() && (route.endpoint == nullptr || route.endpoint->needs.start)) {

@@ -37,6 +37,7 @@ void add(engine::EngineStats& sum, const engine::EngineStats& more) {
   sum.disk_time += more.disk_time;
   sum.disk_saved += more.disk_saved;
   // The numbers of the disk are those of the folder, which they share.
+  sum.has_disk |= more.has_disk;
   if (more.disk.bytes >= sum.disk.bytes) sum.disk = more.disk;
   sum.disk_pages_dropped = std::max(sum.disk_pages_dropped, more.disk_pages_dropped);
   sum.pages_total += more.pages_total;
@@ -62,7 +63,7 @@ ordered_json disk_json(const engine::EngineStats& stats) {
           {"pages_evicted", stats.disk.evicted},
           {"pages_dropped", stats.disk_pages_dropped},
           {"pages_damaged", stats.disk.damaged},
-          {"writing", stats.disk.writing}};
+          {"writing", stats.has_disk && stats.disk.writing}};
 }
 
 ordered_json stats_json(const engine::EngineStats& stats) {

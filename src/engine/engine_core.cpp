@@ -53,6 +53,7 @@ EngineStats EngineCore::stats() const {
   EngineStats stats = counters_.stats(queue.size());
   stats.waiting_batch_requests = queue.size(Priority::kBatch);
   if (kv_.disk() != nullptr) {
+    stats.has_disk = true;
     stats.disk = kv_.disk()->worker().store().counts();
     stats.disk_pages_dropped = kv_.disk()->worker().pages_dropped();
   }

@@ -47,6 +47,7 @@ struct EngineStats {
   int64_t disk_failures = 0;               ///< prompts that were computed after all, as pages were wrong or late
   std::chrono::nanoseconds disk_time{0};   ///< from asking for pages until the last was there, summed
   std::chrono::nanoseconds disk_saved{0};  ///< estimated time of computing those tokens, less disk_time
+  bool has_disk = false;                   ///< whether there is a disk tier
   cache::disk::StoreCounts disk{};         ///< of the folder
   int64_t disk_pages_dropped = 0;          ///< pages not written, as the queue was full or the day's bytes spent
   // Pages of the group that is fullest: total = used by sequences + cached (evictable) + free.

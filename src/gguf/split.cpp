@@ -40,11 +40,12 @@ std::optional<SplitName> split_name(const std::string& file_name) {
   const auto part = five_digits(tail.substr(1, kDigits));
   const auto parts = five_digits(tail.substr(1 + kDigits + kOf.size(), kDigits));
   if (!part || !parts || *part < 1 || *part > *parts) return std::nullopt;
-  return SplitName{file_name.substr(0, file_name.size() - kTail), *part, *parts};
+  return SplitName{file_name.substr(0, file_name.size() - kTail), *part, *parts,
+                   file_name.substr(file_name.size() - kSuffix.size())};
 }
 
 std::string split_file_name(const SplitName& name, uint32_t part) {
-  return fmt::format("{}-{:05}-of-{:05}.gguf", name.stem, part, name.parts);
+  return fmt::format("{}-{:05}-of-{:05}{}", name.stem, part, name.parts, name.ending);
 }
 
 Result<SplitInfo> split_info(const Metadata& metadata) {

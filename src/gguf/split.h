@@ -20,6 +20,7 @@ struct SplitName {
   std::string stem;
   uint32_t part = 0;  ///< counted from 1
   uint32_t parts = 0;
+  std::string ending = ".gguf";  ///< as it is written
 };
 
 /// nullopt if the name does not have that form.

@@ -63,6 +63,8 @@ TEST(Split, ParsesTheNamesOfParts) {
   EXPECT_EQ(name.part, 2u);
   EXPECT_EQ(name.parts, 12u);
   EXPECT_EQ(split_file_name(name, 12), "some-model-Q4_K-00012-of-00012.gguf");
+  const SplitName capitals = split_name("M-00001-of-00002.GGUF").value_or(SplitName{});
+  EXPECT_EQ(split_file_name(capitals, 2), "M-00002-of-00002.GGUF");
   for (const auto* other : {"model.gguf", "-00001-of-00002.gguf", "m-00003-of-00002.gguf", "m-00000-of-00002.gguf",
                             "m-0001-of-00002.gguf", "m-00001-of-00002.bin", "m-0000a-of-00002.gguf", ""}) {
     EXPECT_FALSE(split_name(other).has_value()) << other;

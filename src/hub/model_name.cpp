@@ -97,10 +97,6 @@ Result<ModelName> hugging_face_name(std::string_view text, std::string tag, std:
     CAIRN_TRY(name.file, file_of(text, parts.subspan(2)));
     return name;
   }
-  if (gguf::is_gguf_name(tag)) {
-    name.file = std::move(tag);
-    return name;
-  }
   if (tag != gguf::kOllamaTag) name.tag = std::move(tag);  // Ollama's clients add it to each name
   return name;
 }
@@ -136,15 +132,24 @@ Result<ModelName> parse_model_name(std::string_view text) {
   const bool url = drop_prefix(rest, "https://") || drop_prefix(rest, "http://");
   const std::optional<Hub> said = drop_host(rest);
   if (url && !said) return no_name(text, "only addresses of huggingface.co and ollama.com are taken");
-  rest = rest.substr(0, rest.find('?'));  // "?download=true"
+  rest = rest.substr(0, rest.find_first_of("?#"));  // "?download=true"
+  if (url && rest.ends_with('/')) rest.remove_suffix(1);
+  // ORG/REPO:FOLDER/FILE.gguf is ORG/REPO/FOLDER/FILE.gguf.
+  std::string path;
+  if (const size_t colon = rest.find(':'); said.value_or(Hub::kHuggingFace) == Hub::kHuggingFace &&
+                                           colon != std::string_view::npos && gguf::is_gguf_name(rest) &&
+                                           std::ranges::count(rest.substr(0, colon), '/') == 1) {
+    path = rest;
+    path[colon] = '/';
+    rest = path;
+  }
   const bool has_tag = rest.find(':') != std::string_view::npos;
   std::string tag = drop_tag(rest);
   if (has_tag && !is_word(tag)) return no_name(text, "its tag is not one");
   const std::vector<std::string_view> parts = split_at_slashes(rest);
   for (size_t i = 0; i < std::min<size_t>(parts.size(), 2); ++i)
     if (!is_word(parts[i])) return no_name(text, "names are letters, digits, dots, dashes and underscores");
-  const bool quantisation =
-      tag.empty() || gguf::is_quantisation_label(tag) || gguf::is_gguf_name(tag) || parts.size() > 2;
+  const bool quantisation = tag.empty() || gguf::is_quantisation_label(tag) || parts.size() > 2;
   const Hub hub = said.value_or(parts.size() < 2 || !quantisation ? Hub::kOllama : Hub::kHuggingFace);
   if (hub == Hub::kHuggingFace) return hugging_face_name(text, std::move(tag), parts);
   if (parts.size() > 2) return no_name(text, "Ollama's have a namespace, a model and a tag");

@@ -40,6 +40,9 @@ TEST(ModelName, AFileIsNamedByItsPathOrItsPagesAddress) {
   EXPECT_EQ(read("https://huggingface.co/org/repo/resolve/main/m.gguf?download=true"), "hf.co/org/repo/m.gguf");
   EXPECT_EQ(read("https://hf.co/org/repo/blob/main/sub/m.gguf"), "hf.co/org/repo/sub/m.gguf");
   EXPECT_EQ(read("hf.co/org/repo:M-IQ3_M.gguf"), "hf.co/org/repo/M-IQ3_M.gguf");
+  EXPECT_EQ(read("org/repo:sub/M a+b.gguf"), "hf.co/org/repo/sub/M a+b.gguf");
+  EXPECT_EQ(read("https://huggingface.co/org/repo/tree/main/#files"), "hf.co/org/repo");
+  EXPECT_EQ(read("https://huggingface.co/org/repo/"), "hf.co/org/repo");
   EXPECT_EQ(read("org/repo/m.GGUF"), "hf.co/org/repo/m.GGUF");
   EXPECT_EQ(read("https://huggingface.co/org/repo/tree/main"), "hf.co/org/repo");
   EXPECT_EQ(read("hf.co/org/repo:i1-Q4_K_M"), "hf.co/org/repo:i1-Q4_K_M");
@@ -70,6 +73,10 @@ TEST(ModelName, WhatLeavesTheFolderOrIsNoNameIsRefusedWithTheForms) {
                            "a/b/resolve/v2/c.gguf",
                            "a/b\\c",
                            "a/b/c\n.gguf",
+                           "a/b:.c.gguf",
+                           "a/b:../c.gguf",
+                           "a/b:c/../d.gguf",
+                           "qwen3:4b/c/.d.gguf",
                            "a/b/c\\..\\d.gguf"})
     EXPECT_NE(read(name).find("ORG/REPO[:QUANTISATION]"), std::string::npos) << name << " is " << read(name);
   EXPECT_NE(read(std::string(600, 'a')).find("too long"), std::string::npos);

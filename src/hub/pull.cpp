@@ -291,6 +291,9 @@ Result<std::vector<fs::path>> find_pulled(const ModelName& name, const fs::path&
                 printable(list, kEchoBytesMax * 8));
   }
   if (!choice) return std::unexpected(choice.error());
+  // What is here may be but the head of a model that is not.
+  const bool says_which = !name.file.empty() || is_beside_models(name.tag) || is_beside_models(name.model);
+  if (!says_which && is_beside_models(choice->files[0].path)) return not_pulled(name, folder);
   std::vector<fs::path> paths;
   for (const RemoteFile& file : choice->files) paths.push_back(below / file.path);
   return paths;

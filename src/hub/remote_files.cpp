@@ -89,9 +89,9 @@ std::string upper_label(std::string_view tag) {
 
 /// Words of names of files that belong to a model and are none by themselves; the last one may be of a model's own
 /// name.
-constexpr auto kBesideModels =
-    std::to_array<std::string_view>({"IMATRIX", "LORA", "ADAPTER", "MTP", "NEXTN", "DFLASH", "DSPARK", "EAGLE",
-                                     "EAGLE2", "EAGLE3", "DRAFT", "DRAFTER", "ASSISTANT"});
+constexpr auto kBesideModels = std::to_array<std::string_view>(
+    {"IMATRIX", "LORA", "LORAS", "ADAPTER", "ADAPTERS", "MTP", "NEXTN", "DFLASH", "DSPARK", "EAGLE", "EAGLE2", "EAGLE3",
+     "SPECULATOR", "DRAFT", "DRAFTER", "ASSISTANT"});
 
 /// Whether the path, in any case, has the word between separators.
 bool has_word(std::string_view path, std::string_view word) {
@@ -174,6 +174,8 @@ bool ends_in_tag(std::string_view path, std::string_view tag) {
 
 Result<Choice> choose_by_tag(const ModelName& name, std::vector<Candidate> candidates) {
   const std::string label = upper_label(name.tag);
+  // "mtp-Q8_0" says which part it means.
+  if (!is_beside_models(name.tag)) drop_beside_models(candidates);
   const auto matching = [&](auto matches) {
     std::vector<Candidate> found;
     for (const Candidate& candidate : candidates)
@@ -277,6 +279,10 @@ Result<OllamaManifest> read_manifest(std::string_view json) {
   return manifest;
 }
 
+bool is_beside_models(std::string_view path) {
+  return std::ranges::any_of(kBesideModels, [&](std::string_view word) { return has_word(path, word); });
+}
+
 int64_t Choice::bytes() const {
   int64_t sum = 0;
   for (const RemoteFile& file : files) sum += file.bytes;
@@ -294,8 +300,8 @@ Result<Choice> choose_files(const ModelName& name, std::span<const RemoteFile> f
       if (file.path == name.file) return Choice{{file}, gguf::quantisation_label(file.path), ""};
     return choose_by_file(name, std::move(candidates));
   }
-  drop_beside_models(candidates);
   if (!name.tag.empty()) return choose_by_tag(name, std::move(candidates));
+  drop_beside_models(candidates);
   if (candidates.size() == 1) return chosen(std::move(candidates[0]), "");
   return choose_by_memory(name, std::move(candidates), memory_bytes);
 }

@@ -43,6 +43,10 @@ struct Choice {
   int64_t bytes() const;
 };
 
+/// Whether the file's name says that it belongs to a model and is none by itself: a drafting head, an assistant, an
+/// adapter, an importance matrix.
+bool is_beside_models(std::string_view path);
+
 /// Chooses by the name's file or tag. Without either, the first of the order that takes at most half of
 /// `memory_bytes`: Q8_0, Q6_K, Q5_K_M, Q5_K_S, Q4_K_M, Q4_K_S, IQ4_NL, IQ4_XS, Q4_0, then smaller ones, then mixtures
 /// of other names from large to small, then floats; if none does, the smallest if it fits at all. Errors: kNotFound,

@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "hub/pull.h"
+
 namespace cairn::hub {
 namespace {
 
@@ -123,11 +128,25 @@ TEST(RemoteFiles, WhatIsBesideAModelIsHadByItsOwnNameAlone) {
   EXPECT_EQ(chosen(named("Q4_K_M"), 0, files), "M-Q4_K_M.gguf");
   EXPECT_EQ(chosen(named("Q8_0"), 0, files), "M-Q8_0.gguf");
   EXPECT_EQ(chosen(named("", "mtp/M-mtp-Q8_0.gguf"), 0, files), "mtp/M-mtp-Q8_0.gguf");
+  EXPECT_EQ(chosen(named("mtp-q8_0"), 0, files), "mtp/M-mtp-Q8_0.gguf");
   EXPECT_EQ(chosen(named("Q8_0"), 0, {{"M-Assistant-Q8_0.gguf", 1, ""}, {"M-Assistant-draft-Q8_0.gguf", 1, ""}}),
             "M-Assistant-Q8_0.gguf");
   EXPECT_EQ(chosen(named(""), kGiB, {{"draftsman-7b-Q4_0.gguf", 2, ""}, {"draft-Q4_0.gguf", 1, ""}}),
             "draftsman-7b-Q4_0.gguf");
   EXPECT_EQ(chosen(named("Q4_0"), 0, {{"lora-Q4_0.gguf", 1, ""}}), "lora-Q4_0.gguf");
+}
+
+TEST(RemoteFiles, AHeadThatWasPulledAloneIsNotRunAsTheModel) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "cairn_heads";
+  const std::filesystem::path head = folder / "huggingface.co/org/repo/mtp/M-mtp-Q8_0.gguf";
+  std::filesystem::create_directories(head.parent_path());
+  std::ofstream(head) << "x";
+  constexpr int64_t kMemory = 9 * kGiB;
+  EXPECT_EQ(find_pulled(named(""), folder, kMemory).error().code, Code::kNotFound);
+  EXPECT_EQ(find_pulled(named("Q8_0"), folder, kMemory).error().code, Code::kNotFound);
+  EXPECT_EQ(find_pulled(named("mtp-Q8_0"), folder, kMemory).value().front(), head);
+  EXPECT_EQ(find_pulled(named("", "mtp/M-mtp-Q8_0.gguf"), folder, kMemory).value().front(), head);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(RemoteFiles, ATagMayBeWhatOneFilesNameEndsIn) {

@@ -56,7 +56,7 @@ test('wrong keys and probes leave neither lines in the log nor names in the metr
     for (let i = 0; i < 80; ++i) {
       const reply = await raw(`${server.url}/v1/models`, { headers: { Authorization: `Bearer sk-made-up-${i}` } });
       assert.equal(reply.status, 401);
-      await raw(`${server.url}/health`, { headers: { Authorization: `Bearer sk-made-up-${i}` } });
+      await raw(`${server.url}/health`, { headers: { Authorization: `Bearer sk-made-up-${i}`, 'X-Client-Request-Id': `id-${i}` } });
     }
     const lines = server.log().slice(before).split('\n').filter((line) => line && !line.includes('key alice'));
     assert.deepEqual(lines, []);

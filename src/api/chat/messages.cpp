@@ -454,7 +454,7 @@ namespace {
 
 constexpr std::string_view kEffortNames = "must be one of none, minimal, low, medium, high, xhigh, max, not {}";
 
-// OpenRouter's {"effort", "enabled", "max_tokens"}; Responses has an object of this name, too.
+// OpenRouter's {"effort", "enabled", "max_tokens", "exclude"}; Responses has an object of this name, too.
 void read_reasoning_object(RequestFields& fields, const ordered_json& object, chat::ReasoningOptions& reasoning) {
   if (const auto effort = object.find("effort"); effort != object.end() && !effort->is_null()) {
     if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning))
@@ -464,6 +464,12 @@ void read_reasoning_object(RequestFields& fields, const ordered_json& object, ch
     if (!enabled->is_boolean()) return fields.reject("reasoning.enabled", "must be true or false");
     reasoning.enabled = enabled->get<bool>();
   }
+  if (const auto most = object.find("max_tokens"); most != object.end() && !most->is_null()) {
+    if (!is_token_id(*most)) return fields.reject("reasoning.max_tokens", "must be an integer of at least 0");
+    reasoning.tokens_max = most->get<int32_t>();
+  }
+  if (const auto exclude = object.find("exclude"); exclude != object.end() && *exclude == true)
+    fields.tell("reasoning.exclude", "has no effect here: thinking is in a field of its own, to be left unread");
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ using nlohmann::ordered_json;
 /// What Cohere's clients look for.
 constexpr std::string_view kMeta = R"({"api_version":{"version":"2"},"billed_units":{"search_units":1}})";
 
-/// Documents of Cohere's clients have keys besides their text, which come back with return_documents.
+/// Documents of Cohere's clients have keys besides their text, which come back with return_documents. Texts of TEI have
+/// none.
 void read_documents(RequestFields& fields, std::string_view name, RerankRequest& request) {
   const ordered_json* value = fields.get(name);
   if (value == nullptr || !value->is_array() || value->empty()) {
@@ -40,6 +41,8 @@ void read_documents(RequestFields& fields, std::string_view name, RerankRequest&
     } else if (text != document.end() && text->is_string()) {
       request.documents.push_back(text->get<std::string>());
       if (document.size() == 1) continue;
+      if (request.tei) fields.tell(fmt::format("{}[{}]", name, i), "has keys besides its text, which are left out");
+      if (request.tei || !request.return_documents) continue;
       request.document_keys.resize(value->size());
       ordered_json keys = document;
       keys.erase("text");
@@ -145,7 +148,6 @@ Result<RerankRequest> parse_rerank(RequestContext& context, const ordered_json& 
   request.query = fields.string("query", "");
   if (request.query.empty()) fields.reject("query", "must be a text");
   request.tei = fields.get("documents") == nullptr && fields.get("texts") != nullptr;
-  read_documents(fields, request.tei ? "texts" : "documents", request);
   request.top_n = static_cast<size_t>(fields.integer("top_n", 0, 1, std::numeric_limits<int32_t>::max()));
   request.return_documents = fields.boolean("return_documents", false);
   const bool return_text = fields.boolean("return_text", false);
@@ -154,6 +156,7 @@ Result<RerankRequest> parse_rerank(RequestContext& context, const ordered_json& 
     request.return_documents |= return_text;
     request.raw_scores = raw_scores;
   }
+  read_documents(fields, request.tei ? "texts" : "documents", request);
   request.document_tokens_max =
       static_cast<size_t>(fields.integer("max_tokens_per_doc", 0, 1, std::numeric_limits<int32_t>::max()));
   request.truncate = fields.boolean("truncate", false);

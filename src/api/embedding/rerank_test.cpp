@@ -35,14 +35,20 @@ TEST(RerankRequest, DocumentsAreTextsOfBothShapes) {
 }
 
 // Search results have ids and sources beside their text.
-TEST(RerankRequest, OtherKeysOfADocumentAreKept) {
+TEST(RerankRequest, OtherKeysOfADocumentAreKeptWhereTheyComeBack) {
+  constexpr std::string_view kDocuments = R"(["a", {"id": 7, "text": "b", "at": [1]}, {"text": "c"}])";
   RequestContext context;
-  const auto request = parse_rerank(
-      context,
-      parse_object(R"({"query": "q", "documents": ["a", {"id": 7, "text": "b", "at": [1]}, {"text": "c"}]})").value());
+  const auto of = [&](std::string_view name, std::string_view more) {
+    return parse_rerank(context,
+                        parse_object(fmt::format(R"({{"query": "q", "{}": {}{}}})", name, kDocuments, more)).value());
+  };
+  const auto request = of("documents", R"(, "return_documents": true)");
   ASSERT_TRUE(request.has_value()) << request.error().text();
   EXPECT_EQ(request->documents, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(request->document_keys, (std::vector<std::string>{"", R"({"id":7,"at":[1]})", ""}));
+  EXPECT_TRUE(of("documents", "")->document_keys.empty());
+  EXPECT_EQ(of("texts", R"(, "return_text": true)")->document_keys, std::vector<std::string>());
+  EXPECT_EQ(context.warnings(), std::vector<std::string>{"texts[1] has keys besides its text, which are left out"});
 }
 
 TEST(RerankRequest, TeiHasTexts) {

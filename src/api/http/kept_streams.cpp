@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "api/serialization/json_text.h"
 #include "api/stream/response_stream.h"
 #include "base/log.h"
 
@@ -22,10 +23,15 @@ int64_t seconds_of(std::chrono::system_clock::time_point time) {
 }
 
 /// An error within a stream, in the protocol's form.
-std::string error_event(std::string_view message, const net::StreamFormat& form, ErrorFormat errors) {
-  const std::string body = error_body(wire_error(Code::kCancelled), message, errors);
+std::string error_event(std::string_view message, const net::StreamFormat& form, StreamErrors errors) {
+  const WireError wire = wire_error(Code::kCancelled);
+  if (errors.typed_events) {
+    const ordered_json event = {{"type", "error"}, {"code", wire.code}, {"message", message}, {"param", nullptr}};
+    return fmt::format("event: error\ndata: {}\n\n", dump(event));
+  }
+  const std::string body = error_body(wire, message, errors.format);
   if (form.content_type != net::StreamFormat().content_type) return body + "\n";
-  return fmt::format("{}data: {}\n\n", errors == ErrorFormat::kAnthropic ? "event: error\n" : "", body);
+  return fmt::format("{}data: {}\n\n", errors.format == ErrorFormat::kAnthropic ? "event: error\n" : "", body);
 }
 
 }  // namespace
@@ -33,7 +39,7 @@ std::string error_event(std::string_view message, const net::StreamFormat& form,
 /// The bytes of one stream, and who follows them.
 class KeptStreams::Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(std::shared_ptr<ByteBudget> budget, net::StreamFormat form, ErrorFormat errors)
+  Stream(std::shared_ptr<ByteBudget> budget, net::StreamFormat form, StreamErrors errors)
       : form_{form.content_type, {}},
         errors_(errors),
         share_(std::move(budget)),
@@ -131,7 +137,7 @@ class KeptStreams::Stream : public std::enable_shared_from_this<Stream> {
   }
 
   net::StreamFormat form_;
-  ErrorFormat errors_;
+  StreamErrors errors_;
   std::string bytes_;
   size_t dropped_ = 0;  // bytes before those
   ByteShare share_;
@@ -144,7 +150,7 @@ class KeptStreams::Stream : public std::enable_shared_from_this<Stream> {
 /// Answers the client, if it is there, and the stream.
 class KeptStreams::Response final : public net::HttpResponse, public std::enable_shared_from_this<Response> {
  public:
-  Response(KeptStreams& streams, Key key, std::shared_ptr<net::HttpResponse> client, ErrorFormat errors)
+  Response(KeptStreams& streams, Key key, std::shared_ptr<net::HttpResponse> client, StreamErrors errors)
       : streams_(streams), key_(std::move(key)), client_(std::move(client)), errors_(errors) {}
 
   std::string_view request_id() const override { return client_->request_id(); }
@@ -218,7 +224,7 @@ class KeptStreams::Response final : public net::HttpResponse, public std::enable
   KeptStreams& streams_;
   const Key key_;
   const std::shared_ptr<net::HttpResponse> client_;
-  const ErrorFormat errors_;
+  const StreamErrors errors_;
   std::shared_ptr<Stream> stream_;  // null: none has begun, or it is over
   std::atomic<bool> kept_ = false;
   std::function<void()> on_close_;
@@ -229,11 +235,11 @@ KeptStreams::KeptStreams(std::shared_ptr<ByteBudget> budget) : budget_(std::move
 KeptStreams::~KeptStreams() = default;
 
 std::shared_ptr<net::HttpResponse> KeptStreams::keep(Key key, std::shared_ptr<net::HttpResponse> response,
-                                                     ErrorFormat errors) {
+                                                     StreamErrors errors) {
   return std::make_shared<Response>(*this, std::move(key), std::move(response), errors);
 }
 
-std::shared_ptr<KeptStreams::Stream> KeptStreams::begin(const Key& key, net::StreamFormat form, ErrorFormat errors) {
+std::shared_ptr<KeptStreams::Stream> KeptStreams::begin(const Key& key, net::StreamFormat form, StreamErrors errors) {
   forget_old();
   remove(key);
   if (streams_.size() >= kKeptStreamsMax) {

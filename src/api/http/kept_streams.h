@@ -28,6 +28,12 @@ inline constexpr size_t kConversationIdBytesMax = 256;
 /// How long a stream that has ended is kept.
 inline constexpr std::chrono::seconds kKeptStreamSeconds{300};
 
+/// How a stream tells its client of an error.
+struct StreamErrors {
+  ErrorFormat format = ErrorFormat::kOpenAi;
+  bool typed_events = false;  ///< each event has a type, as in OpenAI's Responses
+};
+
 /// Thread: the server's, but for `keep`.
 class KeptStreams {
  public:
@@ -41,7 +47,7 @@ class KeptStreams {
   /// with an error if it still runs, and goes on when the client has gone. With kKeptStreamsMax that run already, it
   /// does not. Its bytes are counted by clients, so that nothing is sent while it has nothing to say. Any thread;
   /// `this` outlives it.
-  std::shared_ptr<net::HttpResponse> keep(Key key, std::shared_ptr<net::HttpResponse> response, ErrorFormat errors);
+  std::shared_ptr<net::HttpResponse> keep(Key key, std::shared_ptr<net::HttpResponse> response, StreamErrors errors);
 
   /// Sends what the stream has had from its byte `from` on, and what is still to come. Errors: kNotFound, and
   /// kInvalidArgument where those bytes are not kept any more.
@@ -58,7 +64,7 @@ class KeptStreams {
   class Stream;
   class Response;
   /// Null: there are too many.
-  std::shared_ptr<Stream> begin(const Key& key, net::StreamFormat form, ErrorFormat errors);
+  std::shared_ptr<Stream> begin(const Key& key, net::StreamFormat form, StreamErrors errors);
   void forget_old();
 
   std::shared_ptr<ByteBudget> budget_;

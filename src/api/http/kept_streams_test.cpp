@@ -57,7 +57,7 @@ class KeptStreamsTest : public testing::Test {
   std::shared_ptr<net::HttpResponse> begin(const std::string& id, const std::shared_ptr<FakeClient>& client,
                                            int* stopped = nullptr) {
     clients_.push_back(client);
-    auto answer = streams_.keep({"", id}, client, ErrorFormat::kOpenAi);
+    auto answer = streams_.keep({"", id}, client, {});
     answer->on_close([stopped] {
       if (stopped != nullptr) ++*stopped;
     });
@@ -103,7 +103,7 @@ TEST_F(KeptStreamsTest, AStreamGoesOnWithoutItsClientAndIsReadAgainFromAnyByte) 
 TEST_F(KeptStreamsTest, WhatHasNotBegunEndsWithItsClient) {
   const auto client = std::make_shared<FakeClient>();
   int stopped = 0;
-  const auto answer = streams_.keep({"", "a"}, client, ErrorFormat::kOpenAi);
+  const auto answer = streams_.keep({"", "a"}, client, {});
   answer->on_close([&] { ++stopped; });
   client->go();
   EXPECT_TRUE(answer->closed());
@@ -133,6 +133,33 @@ TEST_F(KeptStreamsTest, RemovingAStreamAndBeginningItsConversationsNextOneEndIt)
     EXPECT_EQ(error_of("a", 0), next ? "" : "conv_id");
   }
   streams_.remove({"", "none"});
+}
+
+TEST_F(KeptStreamsTest, AStreamThatIsCutOffEndsWithAnErrorOfItsProtocol) {
+  struct Case {
+    StreamErrors errors;
+    net::StreamFormat form;
+    std::string_view begins;
+  };
+  const net::StreamFormat lines{"application/x-ndjson", ""};
+  const Case cases[] = {
+      {{ErrorFormat::kOpenAi}, {}, R"(data: {"error":{"message":"the stream was ended)"},
+      {{ErrorFormat::kLlamaCpp}, {}, R"(data: {"error":{)"},
+      {{ErrorFormat::kOpenAi, true},
+       {},
+       "event: error\ndata: {\"type\":\"error\",\"code\":\"cancelled\",\"message\":\"the stream was ended"},
+      {{ErrorFormat::kAnthropic}, {}, "event: error\ndata: {\"type\":\"error\",\"error\":{"},
+      {{ErrorFormat::kOllama}, lines, R"({"error":"the stream was ended)"}};
+  for (const auto& [errors, form, begins] : cases) {
+    const auto client = std::make_shared<FakeClient>();
+    clients_.push_back(client);
+    const auto answer = streams_.keep({"", "a"}, client, errors);
+    answer->begin_events({}, form);
+    streams_.remove({"", "a"});
+    EXPECT_TRUE(client->got.starts_with(begins)) << client->got;
+    EXPECT_TRUE(client->got.ends_with(form.content_type == lines.content_type ? "}\n" : "}\n\n")) << client->got;
+    EXPECT_TRUE(client->ended);
+  }
 }
 
 TEST_F(KeptStreamsTest, WhoWaitsForAClientThatGoesDoesNotWaitForEver) {
@@ -181,7 +208,7 @@ TEST_F(KeptStreamsTest, TheOldestBytesOfALongStreamAreLost) {
 TEST(KeptStreams, BytesOverTheBudgetAreLost) {
   const auto budget = std::make_shared<ByteBudget>(10);
   KeptStreams streams(budget);
-  const auto answer = streams.keep({"", "a"}, std::make_shared<FakeClient>(), ErrorFormat::kOpenAi);
+  const auto answer = streams.keep({"", "a"}, std::make_shared<FakeClient>(), {});
   answer->begin_events({}, {});
   answer->write("0123456");
   answer->write("789abcdef");

@@ -141,6 +141,7 @@ TEST(ChatRequest, ThinkingIsAskedForInManyWords) {
   EXPECT_EQ(reasoning(R"("reasoning": {"enabled": false})").enabled, false);
   EXPECT_EQ(reasoning(R"("thinking": {"type": "disabled"})").enabled, false);
   EXPECT_EQ(reasoning(R"("thinking": {"type": "enabled", "budget_tokens": 99})").tokens_max, 99);
+  EXPECT_EQ(reasoning(R"("reasoning": {"max_tokens": 98, "exclude": true})").tokens_max, 98);
   EXPECT_EQ(reasoning(R"("reasoning_effort": "none")").enabled, false);
   EXPECT_EQ(reasoning(R"("thinking": false)").enabled, false);
   EXPECT_EQ(reasoning(R"("reasoning": "low")").effort, "low");

@@ -38,9 +38,9 @@ void RequestRecord::token() {
   facts_.first_token = std::chrono::steady_clock::now() - facts_.begin;
 }
 
-RequestFacts RequestRecord::logged() {
+RequestFacts RequestRecord::let_in() {
   const std::lock_guard lock(mutex_);
-  facts_.logged = true;
+  facts_.let_in = true;
   return facts_;
 }
 

@@ -31,7 +31,7 @@ struct RequestFacts {
   std::string path{};
   std::string remote{};
   std::string key{};          ///< what the client's API key is called here; empty: it sent none that counts
-  bool logged = false;        ///< whether the log has a line of its arrival, and will have one of its end
+  bool let_in = false;        ///< whether the log and traces tell of it; probes and refusals are only counted
   std::string traceparent{};  ///< of the request; empty: none
   std::chrono::system_clock::time_point arrival{};
   std::chrono::steady_clock::time_point begin{};
@@ -72,8 +72,8 @@ class RequestRecord {
   void failed(const Error& error);
   /// Its client has shown the API key of this name.
   void asked_by(std::string key);
-  /// The log tells of it from now on.
-  RequestFacts logged();
+  /// It is no probe and was not refused.
+  RequestFacts let_in();
   /// A text has become a vector.
   void embedded(const engine::Timings& timings);
   void parsed(std::chrono::nanoseconds time);

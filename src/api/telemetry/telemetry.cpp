@@ -67,7 +67,8 @@ std::shared_ptr<RequestRecord> Telemetry::begin_frames(std::string_view id) {
 }
 
 void Telemetry::let_in(RequestRecord& record) const {
-  if (logs_requests_) log_request_in(record.logged());
+  const RequestFacts facts = record.let_in();
+  if (logs_requests_) log_request_in(facts);
 }
 
 void Telemetry::end(RequestRecord& record, int status, bool delivered) {
@@ -75,7 +76,8 @@ void Telemetry::end(RequestRecord& record, int status, bool delivered) {
   in_progress_.fetch_sub(1, std::memory_order_relaxed);
   const RequestFacts facts = record.facts();
   requests_.add(facts);
-  if (facts.logged) log_request_out(facts);
+  if (!facts.let_in) return;
+  if (logs_requests_) log_request_out(facts);
   if (trace_) trace_(facts);
 }
 

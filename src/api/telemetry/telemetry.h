@@ -32,7 +32,7 @@ class Telemetry {
   /// for a key counts only once that is found to be one, with asked_by().
   std::shared_ptr<RequestRecord> begin(const net::HttpRequest& request, Protocol protocol, net::HttpResponse& response,
                                        bool checks_keys);
-  /// It was let in: the log tells of it, and of its end.
+  /// It was let in and is no probe: the log and traces tell of it.
   void let_in(RequestRecord& record) const;
   /// A request has come over a frames connection; whoever answers it calls `end`.
   std::shared_ptr<RequestRecord> begin_frames(std::string_view id);
