@@ -1,6 +1,7 @@
 // Text files in any dress, wherever an option names one; addresses in every form.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
@@ -41,24 +42,32 @@ const places = {
 };
 // Without what differs from run to run.
 const plain = (text) => text.replace(/"(?:seconds|tokens_per_s)":[\d.]+/g, '').replaceAll(/\S*\/text\S*/g, '');
-const ask = (args) => {
+const ask = async (args) => {
   if (args[0] !== 'serve') return cairn(args, { input: '{"messages": []}\n', timeout: 20_000 });
   // A server that starts is stopped; one that does not says why.
-  const run = spawnSync('timeout', ['-s', 'TERM', '2', program, ...args], { encoding: 'utf8' });
-  return { ...run, status: /serving/.test(run.stderr) ? 0 : run.status, stdout: '' };
+  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 60_000 });
+  const run = { status: null, stdout: '', stderr: '' };
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    run.stderr += text;
+    if (!/serving/.test(run.stderr) || run.status === 0) return;
+    run.status = 0;
+    child.kill();
+  });
+  const [code] = await once(child, 'close');
+  return { ...run, status: run.status ?? code };
 };
 
 for (const [what, [text, command, name]] of Object.entries(places)) {
-  test(`${what} may have a mark, be UTF-16 and have CR LF; what is no text is refused by name`, () => {
-    const right = ask(command(file('text', text)));
+  test(`${what} may have a mark, be UTF-16 and have CR LF; what is no text is refused by name`, async () => {
+    const right = await ask(command(file('text', text)));
     assert.equal(right.status, 0, right.stderr);
     const dresses = { mark: `\ufeff${text}`, little: utf16(text, false), big: utf16(text, true) };
     for (const [dress, bytes] of Object.entries(dresses)) {
-      const run = ask(command(file(`text-${dress}`, bytes)));
+      const run = await ask(command(file(`text-${dress}`, bytes)));
       assert.equal(run.status, 0, `${dress}: ${run.stderr}`);
       assert.equal(plain(run.stdout), plain(right.stdout), dress);
     }
-    const lines = ask(command(file('text-crlf', text.replaceAll('\n', '\r\n'))));
+    const lines = await ask(command(file('text-crlf', text.replaceAll('\n', '\r\n'))));
     assert.equal(lines.status, 0, lines.stderr);
 
     const pipe = path.join(folder, 'pipe');
@@ -80,7 +89,7 @@ for (const [what, [text, command, name]] of Object.entries(places)) {
       [large, /has over \d+ bytes/],
     ];
     for (const [place, pattern] of wrong) {
-      const run = ask(command(place));
+      const run = await ask(command(place));
       assert.ok(run.status === 1 || run.status === 2, `${place}: ${run.status} ${run.stderr}`);
       assert.match(run.stderr, pattern, place);
       assert.ok(run.stderr.includes(name), `${place}: ${run.stderr}`);
