@@ -30,6 +30,15 @@ struct TokenEvent {
   std::vector<sampling::TokenLogprob> top;
 };
 
+/// A token of the prompt, and how likely the model found it behind those before it: in the row as the model gave it,
+/// without biases, penalties or a form.
+struct PromptScore {
+  TokenId token = kNoToken;
+  float logprob = 0;
+  int32_t rank = 0;  ///< 1: no token was more likely; 0: it is the first token, which nothing scores
+  std::vector<sampling::TokenLogprob> top{};
+};
+
 struct Usage {
   int32_t prompt_tokens = 0;
   int32_t completion_tokens = 0;   ///< sampled tokens, including the one that ended generation
@@ -80,6 +89,7 @@ struct PrefillProgress {
 /// Events since the last drain. The finish comes once, with or after the last token.
 struct Events {
   std::optional<PrefillProgress> prefill;  ///< the latest; comes before the tokens
+  std::vector<PromptScore> prompt;         ///< of all its tokens, once, before the tokens, if they were asked for
   std::vector<TokenEvent> tokens;
   bool finished = false;
   Finish finish;  ///< set if finished

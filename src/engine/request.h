@@ -25,6 +25,8 @@ inline constexpr size_t kStopStringsMax = 288;
 inline constexpr size_t kStopBytesMax = 1'024;
 inline constexpr size_t kStopTokensMax = 256;
 inline constexpr size_t kBiasedTextBytesMax = 256;
+/// Log-probabilities of a prompt that one request may ask for: its tokens, times one and the most likely ones of each.
+inline constexpr int64_t kPromptScoresMax = 262'144;
 
 class DecodingConstraint;
 class UsageListener;
@@ -39,8 +41,8 @@ struct EmbeddingOptions {
 struct GenerateRequest {
   std::vector<TokenId> prompt;  ///< at least one token
   sampling::SamplingParams sampling;
-  /// Maximum number of tokens of the answer, at least 1; the end of the context may come first. -1: to the end of the
-  /// context, or of the pool.
+  /// Maximum number of tokens of the answer; the end of the context may come first. 0: the prompt is computed, and
+  /// nothing is sampled. -1: to the end of the context, or of the pool.
   int32_t max_tokens = -1;
   std::vector<std::string> stop;     ///< text that ends the answer and is not part of it
   std::vector<TokenId> stop_tokens;  ///< end the answer as an end of turn does; at most kStopTokensMax
@@ -52,7 +54,10 @@ struct GenerateRequest {
   std::vector<std::pair<std::string, float>> text_bias;
   /// After this time from the first token on, the answer ends with its next line; 0: never.
   std::chrono::milliseconds line_time_max{0};
-  int32_t line_indent_min = 0;   ///< the answer ends before a line, other than its first, with fewer blanks
+  int32_t line_indent_min = 0;  ///< the answer ends before a line, other than its first, with fewer blanks
+  /// If set, Events::prompt has the score of each token of the prompt, with so many of the most likely tokens in its
+  /// place, at most kTopLogprobsMax and kPromptScoresMax in all. The prefix cache is then written, but not read.
+  std::optional<int32_t> prompt_logprobs{};
   bool reports_prefill = false;  ///< whether Events::prefill is told
   bool text_at_start = false;    ///< whether the answer begins a text (see Detokenizer)
   bool render_special = false;   ///< whether special tokens show as text

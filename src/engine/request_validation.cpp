@@ -80,6 +80,21 @@ Result<void> check_prompt(const std::vector<TokenId>& prompt, int32_t vocabulary
   return {};
 }
 
+Result<void> check_prompt_logprobs(const GenerateRequest& request) {
+  if (!request.prompt_logprobs) return {};
+  const int32_t top = *request.prompt_logprobs;
+  if (top < 0 || top > sampling::kTopLogprobsMax) {
+    return fail_at("prompt_logprobs", Code::kInvalidArgument, "prompt_logprobs must be from 0 to {}, not {}",
+                   sampling::kTopLogprobsMax, top);
+  }
+  const int64_t scores = static_cast<int64_t>(request.prompt.size()) * (1 + top);
+  if (scores <= kPromptScoresMax) return {};
+  return fail_at("prompt_logprobs", Code::kInvalidArgument,
+                 "a prompt of {} tokens with the {} most likely ones of each has {} log-probabilities; at most {} are "
+                 "told: ask for fewer of each, or for the prompt in parts",
+                 request.prompt.size(), top, scores, kPromptScoresMax);
+}
+
 Result<void> check_embedding(const GenerateRequest& request, const AdmissionLimits& limits) {
   const bool ranks = request.embed->pooling == model::Pooling::kRank;
   if (limits.embedding.dimensions == 0 || request.embed->pooling == model::Pooling::kNone ||
@@ -134,16 +149,19 @@ Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, con
   CAIRN_TRY_VOID(check_stop_tokens(request, limits.vocabulary));
   CAIRN_TRY_VOID(check_stops(request.stop));
   CAIRN_TRY_VOID(check_targets(request));
-  if (request.max_tokens < 1 && request.max_tokens != -1) {
+  CAIRN_TRY_VOID(check_prompt_logprobs(request));
+  if (request.max_tokens < -1) {
     return fail_at("max_tokens", Code::kInvalidArgument,
-                   "max_tokens is {}; it must be at least 1, or -1 for the rest of the context", request.max_tokens);
+                   "max_tokens is {}; it must be 0 or more, or -1 for the rest of the context", request.max_tokens);
   }
   const int32_t context = limits.context_tokens;
-  if (request.prompt.size() >= static_cast<size_t>(context)) {
-    auto failure = fail_at("prompt", Code::kContextLengthExceeded,
-                           "the prompt has {} tokens, but the context has {}, of which one must be left for the "
-                           "answer: shorten the prompt or start with a longer context",
-                           request.prompt.size(), context);
+  const bool answers = request.max_tokens != 0;
+  if (request.prompt.size() + (answers ? 1 : 0) > static_cast<size_t>(context)) {
+    auto failure =
+        fail_at("prompt", Code::kContextLengthExceeded,
+                "the prompt has {} tokens, but the context has {}{}: shorten the prompt or start with a longer "
+                "context",
+                request.prompt.size(), context, answers ? ", of which one must be left for the answer" : "");
     failure.error().overflow = {static_cast<int64_t>(request.prompt.size()), context};
     return failure;
   }
@@ -151,7 +169,7 @@ Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, con
   auto submission = std::make_unique<Submission>();
   submission->tokens_max = request.max_tokens == -1 ? context : prompt + std::min(request.max_tokens, context - prompt);
   // The last token of the answer is never computed, so it needs no place; the pool may end before the context does.
-  const int64_t pool_tokens = int64_t{limits.pool_tokens} + 1;
+  const int64_t pool_tokens = int64_t{limits.pool_tokens} + (answers ? 1 : 0);
   if (request.max_tokens == -1 && prompt < pool_tokens) {
     submission->tokens_max = static_cast<int32_t>(std::min<int64_t>(submission->tokens_max, pool_tokens));
   }
@@ -160,8 +178,8 @@ Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, con
         Code::kTooLarge,
         "the request may need {} KV pages of {} tokens for its prompt of {} tokens and an answer of up to {}; the "
         "pool has {}: lower max_tokens, shorten the prompt or raise --kv-bytes",
-        cache::pages_for(submission->tokens_max - 1), kernels::kPageTokens, prompt, submission->tokens_max - prompt,
-        limits.pool_tokens / kernels::kPageTokens);
+        cache::pages_for(submission->tokens_max - (answers ? 1 : 0)), kernels::kPageTokens, prompt,
+        submission->tokens_max - prompt, limits.pool_tokens / kernels::kPageTokens);
   }
   submission->request = std::move(request);
   return submission;

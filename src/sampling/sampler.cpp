@@ -15,8 +15,6 @@
 namespace cairn::sampling {
 namespace {
 
-static_assert(kTopLogprobsMax <= kernels::kSampleTopMax);
-
 constexpr double kLeastMass = 1e-9;  // of which the most likely token has more
 constexpr float kLogitMost = 1e30f;  // of what a step changes: it stays finite
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -453,21 +451,24 @@ TokenId Sampler::pick_unfiltered(std::span<const float> logits, double random) {
   return chosen;
 }
 
-void Sampler::report(std::span<const float> logits, Sampled& sampled) {
+Sampled Sampler::rate(TokenId token, int32_t top, std::span<const float> logits) {
   const float largest = scan_maxima(logits, scratch_->block_max);
+  Sampled sampled{.token = token};
+  if (largest == -kInfinity) return {};
   const double total = log_sum_exp(logits, largest, *scratch_);
   const auto logprob = [&](float logit) {
     if (largest == kInfinity) return static_cast<float>(logit == kInfinity ? -total : -kInfinity);
     return static_cast<float>(logit - total);
   };
   sampled.logprob = logprob(logits[static_cast<size_t>(index(sampled.token))]);
-  if (params_.top_logprobs == 0) return;
-  select_top_k(logits, scratch_->block_max, static_cast<size_t>(params_.top_logprobs), scratch_->candidates);
+  if (top == 0) return sampled;
+  select_top_k(logits, scratch_->block_max, static_cast<size_t>(top), scratch_->candidates);
   sampled.top.reserve(scratch_->candidates.size());
   for (const Candidate& candidate : scratch_->candidates) {
     const float value = logprob(candidate.logit);
     if (value > -kInfinity) sampled.top.push_back({candidate.token, value});
   }
+  return sampled;
 }
 
 // What the last pick() chose from.
@@ -495,9 +496,8 @@ void Sampler::report_filtered(std::span<const float> logits, bool greedy, Sample
 }
 
 Sampled Sampler::force(TokenId token, std::span<const float> logits) {
-  Sampled sampled;
+  Sampled sampled = reports() ? rate(token, params_.top_logprobs, logits) : Sampled{};
   sampled.token = token;
-  if (reports()) report(logits, sampled);
   count_sampled(token);
   return sampled;
 }
@@ -530,7 +530,7 @@ Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> 
 }
 
 bool Sampler::can_sample_on_device(std::span<const TokenId> banned) const {
-  if (!default_order_ || params_.typical_p < 1 || dry_ || (reports() && params_.filtered_logprobs)) return false;
+  if (!default_order_ || params_.typical_p < 1 || dry_ || !reports_on_device()) return false;
   return params_.logit_bias.size() + recent_.size() + banned.size() <= kernels::kSampleChangesMax;
 }
 

@@ -31,9 +31,9 @@ struct TokenLogprob {
 };
 
 struct Sampled {
-  TokenId token = kNoToken;       ///< kNoToken: no logit is above -infinity, so the model has failed
-  float logprob = 0;              ///< if requested
-  std::vector<TokenLogprob> top;  ///< most likely first, if requested; fewer if fewer have a probability above 0
+  TokenId token = kNoToken;         ///< kNoToken: no logit is above -infinity, so the model has failed
+  float logprob = 0;                ///< if requested
+  std::vector<TokenLogprob> top{};  ///< most likely first, if requested; fewer if fewer have a probability above 0
 };
 
 /// State of one request. The sample for the i-th token of a request depends on (seed, i), the request's own tokens and
@@ -52,6 +52,9 @@ class Sampler {
   /// token.
   Sampled sample(std::span<const float> logits, std::span<const TokenId> banned = {}, bool greedy = false,
                  std::span<const uint64_t> allowed = {});
+  /// The log-probability of any token in the row as the model gave it, with the `top` most likely ones, whatever is
+  /// sampled. kNoToken: no logit is above -infinity.
+  Sampled rate(TokenId token, int32_t top, std::span<const float> logits);
   /// Proceeds as if `token` had been sampled: later samples are those that they would be.
   Sampled force(TokenId token, std::span<const float> logits);
 
@@ -62,6 +65,10 @@ class Sampler {
   /// changes of logits than a sample may have.
   bool can_sample_on_device(std::span<const TokenId> banned) const;
   bool knows_later_requests() const { return recent_max_ == 0; }
+  /// Whether a device can report as much as is asked for.
+  bool reports_on_device() const {
+    return params_.top_logprobs <= kernels::kSampleTopMax && !(reports() && params_.filtered_logprobs);
+  }
   bool reports() const { return params_.logprobs || params_.top_logprobs > 0; }
   /// The request for the sample `ahead` tokens after the next one, from row number `row`. Its changes are added to
   /// `changes`.
@@ -95,7 +102,6 @@ class Sampler {
   TokenId pick_candidate(double random);
   double favour_adapted_target(double total, double largest);
   TokenId pick_unfiltered(std::span<const float> logits, double random);
-  void report(std::span<const float> logits, Sampled& sampled);
   void report_filtered(std::span<const float> logits, bool greedy, Sampled& sampled);
   void count_sampled(TokenId token);
   void remember(TokenId token);

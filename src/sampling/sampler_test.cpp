@@ -452,8 +452,8 @@ TEST(SamplingParams, ValidateNamesTheFieldAndItsRange) {
       {"logit_bias", [](P& p) { p.logit_bias = {{TokenId{1}, 100.5f}}; }, "from -100 to 100"},
       {"logit_bias", [](P& p) { p.logit_bias = {{TokenId{1}, kNan}}; }, "from -100 to 100"},
       {"logit_bias", [](P& p) { p.logit_bias.resize(kLogitBiasMax + 1, {TokenId{1}, 1.0f}); }, "at most 1024"},
-      {"top_logprobs", [](P& p) { p.top_logprobs = kTopLogprobsMax + 1; }, "from 0 to 20"},
-      {"top_logprobs", [](P& p) { p.top_logprobs = -1; }, "from 0 to 20"},
+      {"top_logprobs", [](P& p) { p.top_logprobs = kTopLogprobsMax + 1; }, "from 0 to 1000"},
+      {"top_logprobs", [](P& p) { p.top_logprobs = -1; }, "from 0 to 1000"},
   };
   for (const Bad& bad : cases) {
     SamplingParams params;

@@ -15,7 +15,7 @@
 
 namespace cairn::sampling {
 
-inline constexpr int32_t kTopLogprobsMax = 20;
+inline constexpr int32_t kTopLogprobsMax = 1'000;
 inline constexpr size_t kLogitBiasMax = 1'024;
 inline constexpr int32_t kPenaltyLastMax = 65'536;
 inline constexpr float kTemperatureMax = 1'000;

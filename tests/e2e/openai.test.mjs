@@ -274,6 +274,5 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
   assert.match(full.message, /This model's maximum context length is 512 tokens\. However, your messages resulted in \d{4,} tokens\. Please reduce/);
   assert.deepEqual([full.status, full.code, full.type, full.error.n_ctx, full.error.n_prompt_tokens > 512], [400, 'context_length_exceeded', 'invalid_request_error', 512, true]);
   await rejects(client.completions.create({ model: name, prompt: 'x', suffix: 'y' }), OpenAI.BadRequestError, /cannot fill in the middle/, 'model');
-  await rejects(client.completions.create({ model: name, prompt: 'x', echo: true, logprobs: 1 }), OpenAI.BadRequestError, /echo/, 'echo');
   await rejects(client.completions.create({ model: name, prompt: [1, 99999999] }), OpenAI.BadRequestError, /99999999/);
 });

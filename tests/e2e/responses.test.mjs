@@ -290,7 +290,7 @@ describe('recent responses are kept in memory', () => {
       [{ background: true }, 'background', /not supported/],
       [{ input: [{ type: 'message', role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] }, 'input[0].content[0].type', /input_image/],
       [{ store: 'yes' }, 'store', /true or false/],
-      [{ top_logprobs: 21 }, 'top_logprobs', /from 0 to 20/],
+      [{ top_logprobs: 1001 }, 'top_logprobs', /from 0 to 1000/],
       [{ text: { format: { type: 'xml' } } }, 'text.format.type', /must be text, json_object or json_schema/],
     ]) {
       const error = await ask(more).catch((caught) => caught);

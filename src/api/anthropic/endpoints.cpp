@@ -16,11 +16,10 @@ Result<void> handle_messages(Exchange& exchange) {
   options.max_tokens = request.chat.generate.max_tokens;
   options.shows_thinking = request.shows_thinking;
   options.marks_cache = request.marks_cache;
-  options.answers = request.answers;
   return run_chat(exchange, std::move(request.chat), "msg_", [&](const ChatStart& start) {
     options.id = start.id;
     options.model = start.model.name;
-    options.prompt_tokens = start.prompt_tokens;
+    options.prompt_tokens = static_cast<int32_t>(start.prompt.size());
     return std::make_unique<MessagesSerializer>(std::move(options));
   });
 }

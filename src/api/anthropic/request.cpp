@@ -237,9 +237,7 @@ Result<MessagesRequest> parse_messages(RequestContext& context, const ordered_js
   const auto max_tokens = fields.optional_integer("max_tokens", -1, kTokensMax);
   if (!max_tokens && purpose == Purpose::kAnswer)
     fields.reject("max_tokens", "is missing: say how many tokens the answer may have at most");
-  request.answers = max_tokens != 0;
   chat.generate.max_tokens = static_cast<int32_t>(max_tokens.value_or(1));
-  if (!request.answers) chat.generate.max_tokens = 1;  // the engine's least
   read_stop_sequences(fields, chat.generate.stop);
   read_service(fields);
   const ordered_json* messages = fields.get("messages");

@@ -18,7 +18,6 @@ namespace cairn::api::anthropic {
 struct MessagesRequest {
   ChatRequest chat;
   bool shows_thinking = true;  ///< false: thinking blocks come without their text
-  bool answers = true;         ///< false, for max_tokens 0: the prompt is to be cached, nothing more
   bool marks_cache = false;    ///< whether cache_control stands anywhere
 };
 

@@ -129,7 +129,7 @@ std::string MessagesSerializer::end_block() {
 
 std::string MessagesSerializer::parts(int, std::span<const chat::Part> parts, const engine::TokenEvent*) {
   std::string bytes;
-  if (!options_.answers) return bytes;
+  if (options_.max_tokens == 0) return bytes;  // nor is what an answer would have to begin with
   for (const chat::Part& part : parts) {
     switch (part.kind) {
       case chat::PartKind::kContent:
@@ -152,9 +152,8 @@ std::string MessagesSerializer::parts(int, std::span<const chat::Part> parts, co
 }
 
 std::string MessagesSerializer::finish(int, chat::ChatFinish&& finish) {
-  stop_["stop_reason"] = options_.answers ? stop_reason(finish, options_) : "max_tokens";
-  if (options_.answers && finish.reason == chat::ChatFinishReason::kStopString) stop_["stop_sequence"] = finish.stop;
-  if (!options_.answers) finish.usage.completion_tokens = finish.reasoning_tokens = 0;
+  stop_["stop_reason"] = stop_reason(finish, options_);
+  if (finish.reason == chat::ChatFinishReason::kStopString) stop_["stop_sequence"] = finish.stop;
   if (!options_.marks_cache) finish.usage.cache_write_tokens = 0;
   usage_ = usage_json(finish.usage, finish.reasoning_tokens);
   return end_block();

@@ -22,7 +22,6 @@ struct ResponseOptions {
   int32_t prompt_tokens = 0;
   int32_t max_tokens = 1;
   bool shows_thinking = true;  ///< false: thinking blocks have a signature and no text
-  bool answers = true;         ///< false: what the model says is left out
   bool marks_cache = false;    ///< whether usage tells what was written to the cache from other input
 };
 

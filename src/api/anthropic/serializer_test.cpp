@@ -54,7 +54,7 @@ class Script {
     options.id = "msg_1";
     options.model = "m";
     options.prompt_tokens = 10;
-    options.max_tokens = 8;
+    options.max_tokens = options.max_tokens == 0 ? 0 : 8;
     return options;
   }
   static std::string told(const ordered_json& data, const std::string& name) {
@@ -212,8 +212,8 @@ TEST(MessagesSerializer, SaysWhyItStopped) {
 }
 
 TEST(MessagesSerializer, NoAnswerIsWantedWithMaxTokensNought) {
-  Script script({.answers = false});
-  const ordered_json body = script.say({text("x")}).finish(chat::ChatFinishReason::kStop).body();
+  Script script({.max_tokens = 0});
+  const ordered_json body = script.say({text("x")}).finish(chat::ChatFinishReason::kLength, "", {10, 0, 0}).body();
   EXPECT_EQ(body["content"], ordered_json::array());
   EXPECT_EQ(body["stop_reason"], "max_tokens");
   EXPECT_EQ(body["usage"]["output_tokens"], 0);

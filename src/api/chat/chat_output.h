@@ -24,6 +24,7 @@ class ChatSerializer {
   virtual bool finishes_cancelled() const { return false; }
   virtual std::string begin() = 0;
   virtual std::string prefill(int /*choice*/, const engine::PrefillProgress& /*progress*/) { return {}; }
+  virtual std::string scores(int /*choice*/, std::span<engine::PromptScore> /*scores*/) { return {}; }
   /// What became certain with `event`; null: at the beginning, for what was forced, and at the end. Every call's begin
   /// has an id. Called for every token, also with no parts.
   virtual std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) = 0;
@@ -56,6 +57,9 @@ class ChatOutput final : public ResponseSerializer {
   std::string begin() override;
   std::string prefill(int choice, const engine::PrefillProgress& progress) override {
     return serializer_->prefill(choice, progress);
+  }
+  std::string scores(int choice, std::span<engine::PromptScore> scores) override {
+    return serializer_->scores(choice, scores);
   }
   std::string token(int choice, engine::TokenEvent&& event) override;
   std::string finish(int choice, engine::Finish&& finish) override;

@@ -28,6 +28,8 @@ std::vector<engine::GenerateRequest> constrained_requests(ChatRequest& request, 
   prompts.push_back(std::move(request.generate.prompt));
   auto requests = choice_requests(request.generate, id, std::move(prompts), request.choices);
   for (engine::GenerateRequest& generate : requests) generate.constraint = chat::make_constraint(model, plan);
+  // One of them scores the prompt, which they share.
+  for (engine::GenerateRequest& generate : std::span(requests).subspan(1)) generate.prompt_logprobs.reset();
   return requests;
 }
 
@@ -49,9 +51,8 @@ Result<Answer> prepare_chat(Service& service, const RequestContext& context, Cha
   if (!request.lenient_calls) request.lenient_calls = service.lenient_calls();
   CAIRN_TRY(const chat::AnswerPlan plan,
             chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}));
-  const auto prompt_tokens = static_cast<int32_t>(plan.prompt.tokens.size());
   auto requests = constrained_requests(request, id, chat_model, plan);
-  auto serializer = make_serializer({id, *model, request.choices, request.stream, prompt_tokens});
+  auto serializer = make_serializer({id, *model, request.choices, request.stream, plan.prompt.tokens});
   auto output = std::make_unique<ChatOutput>(std::move(serializer), plan.prompt.output, request.choices,
                                              turn_recorder(service, *model, request),
                                              [&service](auto work) { service.store_later(std::move(work)); });

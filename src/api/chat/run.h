@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct ChatStart {
   const loader::LoadedModel& model;
   int choices = 1;
   bool stream = false;
-  int32_t prompt_tokens = 0;
+  std::span<const TokenId> prompt{};
 };
 using MakeChatSerializer = std::function<std::unique_ptr<ChatSerializer>(const ChatStart& start)>;
 

@@ -117,7 +117,7 @@ TEST(FramesMessage, ErrorsNameTheFieldAndTheRequest) {
   expect_refused(R"({"id": "a", "prompt": "x", "messages": []})", "a", "prompt", "give one of them");
   expect_refused(R"({"id": "a", "prompt": ["x"]})", "a", "prompt", "must be a string, not an array");
   expect_refused(R"({"id": "a", "messages": [{"role": "user"}]})", "a", "messages[0].content", "is missing");
-  expect_refused(R"({"id": "a", "prompt": "x", "max_tokens": 0})", "a", "max_tokens", "must be 1 or more");
+  expect_refused(R"({"id": "a", "prompt": "x", "max_tokens": "x"})", "a", "max_tokens", "must be an integer");
   expect_refused(R"({"id": "a", "prompt": "x", "temperature": 9000})", "a", "temperature", "from 0 to 1000");
   expect_refused(R"({"id": "a", "prompt": "x", "n": 2})", "a", "n", "n is not supported");
   expect_refused(R"({"id": "a", "prompt": "x", "tools": []})", "a", "tools", "not a known field");

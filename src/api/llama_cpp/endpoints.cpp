@@ -48,8 +48,8 @@ Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(const loader::Loaded
                                                             const CompletionRequest& request) {
   std::vector<std::vector<TokenId>> all;
   if (request.infill) {
-    const int32_t answer = request.only_prompt ? 1 : request.generate.max_tokens;
-    CAIRN_TRY(auto tokens, chat::infill_prompt_tokens(model.prompt_context(), *request.infill, answer));
+    CAIRN_TRY(auto tokens,
+              chat::infill_prompt_tokens(model.prompt_context(), *request.infill, request.generate.max_tokens));
     all.push_back(std::move(tokens));
   }
   for (const MixedPrompt& prompt : request.prompts) {
@@ -75,11 +75,9 @@ Result<void> complete(Exchange& exchange, CompletionRequest request) {
   options.settings = settings_json(request.generate, model->engine->context_tokens());
   if (!request.generate.adapters) options.settings["lora"] = lora_json(current_adapters(*model));
   options.settings["stream"] = request.stream;
-  if (request.only_prompt) options.settings["n_predict"] = options.settings["max_tokens"] = 0;
   options.settings["timings_per_token"] = request.timings_per_token;
   options.several = request.several;
   options.stream = request.stream;
-  options.only_prompt = request.only_prompt;
   options.return_tokens = request.return_tokens;
   options.return_progress = request.return_progress;
   options.timings_per_token = request.timings_per_token;

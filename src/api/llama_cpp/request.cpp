@@ -105,8 +105,6 @@ CompletionRequest read_common(RequestFields& fields) {
   generate.reports_prefill = request.return_progress || request.timings_per_token;
   read_probabilities(fields, generate.sampling);
   generate.max_tokens = read_token_limit(fields, {"n_predict", "max_tokens", "max_completion_tokens"}).value_or(-1);
-  request.only_prompt = generate.max_tokens == 0;
-  if (request.only_prompt) generate.max_tokens = 1;  // the engine's least, of which nothing is shown
   fields.accept({"thinking_budget_tokens", "reasoning_budget_tokens", "reasoning_format", "chat_template_kwargs"});
   read_answer_form(fields, request.form);
   refuse_fields(fields);

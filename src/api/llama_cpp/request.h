@@ -36,7 +36,6 @@ struct CompletionRequest {
   int choices = 1;                            ///< of each prompt
   bool several = false;                       ///< the answer is an array, also of one
   bool stream = false;
-  bool only_prompt = false;  ///< what was asked for is that the prompt is cached
   bool return_tokens = false;
   bool return_progress = false;
   bool timings_per_token = false;

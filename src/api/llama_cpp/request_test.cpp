@@ -82,10 +82,7 @@ TEST(LlamaCppRequest, FieldsAreHonoured) {
 }
 
 TEST(LlamaCppRequest, NoTokensCacheThePrompt) {
-  const auto request = request_of(with(R"("n_predict": 0)"));
-  EXPECT_TRUE(request.only_prompt);
-  EXPECT_EQ(request.generate.max_tokens, 1);
-  EXPECT_FALSE(request_of(with(R"("n_predict": 1)")).only_prompt);
+  EXPECT_EQ(request_of(with(R"("n_predict": 0)")).generate.max_tokens, 0);
 }
 
 TEST(LlamaCppRequest, AnySeedHasTwoNames) {
@@ -166,7 +163,7 @@ TEST(LlamaCppRequest, WhatIsNotAvailableIsRefusedByName) {
   expect_refused(with(R"("adaptive_decay": 1)"), Code::kInvalidArgument, "adaptive_decay", "from 0 to 0.99");
   EXPECT_EQ(request_of(with(R"("adaptive_target": 0.5, "adaptive_decay": 0.5)")).generate.sampling.adaptive_target,
             0.5f);
-  expect_refused(with(R"("n_probs": 21)"), Code::kInvalidArgument, "n_probs", "from 0 to 20");
+  expect_refused(with(R"("n_probs": 1001)"), Code::kInvalidArgument, "n_probs", "from 0 to 1000");
   expect_refused(with(R"("temprature": 1)"), Code::kInvalidArgument, "temprature", "not a known field");
   EXPECT_EQ(request_of(with(R"("n_predict": 4, "max_tokens": 4)")).generate.max_tokens, 4);
   EXPECT_EQ(request_of(with(R"("n_predict": -1, "top_n_sigma": -1, "n_cmpl": 1)")).generate.max_tokens, -1);

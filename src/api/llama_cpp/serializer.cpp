@@ -104,7 +104,6 @@ std::string CompletionSerializer::prefill(int index, const engine::PrefillProgre
 
 std::string CompletionSerializer::token(int index, engine::TokenEvent&& event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
-  if (options_.only_prompt) return {};
   choice.so_far.token();
   choice.has_new_line |= event.text.find('\n') != std::string::npos;
   choice.text += event.text;
@@ -129,13 +128,8 @@ std::string CompletionSerializer::token(int index, engine::TokenEvent&& event) {
 
 std::string CompletionSerializer::finish(int index, engine::Finish&& finish) {
   Choice& choice = choices_[static_cast<size_t>(index)];
-  if (options_.only_prompt) {
-    finish.reason = engine::FinishReason::kLength;
-    finish.usage.completion_tokens = 0;
-  } else {
-    choice.has_new_line |= finish.text.find('\n') != std::string::npos;
-    choice.text += finish.text;
-  }
+  choice.has_new_line |= finish.text.find('\n') != std::string::npos;
+  choice.text += finish.text;
   std::string bytes;
   if (options_.stream && !(choice.text.empty() && choice.tokens.empty())) {
     ordered_json rest = delta_json(index, choice);

@@ -21,7 +21,6 @@ struct ResponseOptions {
   nlohmann::ordered_json settings{};     ///< generation_settings
   bool several = false;                  ///< the whole answer is an array
   bool stream = false;
-  bool only_prompt = false;  ///< nothing is said, whatever was sampled
   bool return_tokens = false;
   bool return_progress = false;
   bool timings_per_token = false;

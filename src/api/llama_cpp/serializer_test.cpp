@@ -96,15 +96,6 @@ TEST_F(LlamaCppAnswerTest, ItSaysWhyItStopped) {
   EXPECT_EQ(ordered_json::parse(answer({}, engine::FinishReason::kLength))["stop_type"], "limit");
 }
 
-TEST_F(LlamaCppAnswerTest, ACachedPromptSaysNothing) {
-  const auto whole = ordered_json::parse(answer({.only_prompt = true, .return_tokens = true}));
-  EXPECT_EQ(whole["content"], "");
-  EXPECT_EQ(whole["tokens"].dump(), "[]");
-  EXPECT_EQ(whole["tokens_predicted"], 0);
-  EXPECT_EQ(whole["stop_type"], "limit");
-  EXPECT_EQ(events(answer({.stream = true, .only_prompt = true})).size(), 1u);
-}
-
 TEST_F(LlamaCppAnswerTest, SeveralPromptsGiveAnArray) {
   const auto list = ordered_json::parse(answer({.several = true}));
   ASSERT_EQ(list.size(), 2u);

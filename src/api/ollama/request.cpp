@@ -40,7 +40,7 @@ Result<void> read_options_beside(RequestFields& body, const ordered_json& option
   read_parameters(fields, generate.sampling);
   if (beside.contains("seed")) read_seed(fields, std::nullopt, generate.sampling);
   read_stop(fields, generate.stop);
-  const int32_t limit = read_answer_limit(fields, {"max_tokens", "max_output_tokens"}, generate.max_tokens);
+  const int32_t limit = read_token_limit(fields, {"max_tokens", "max_output_tokens"}).value_or(generate.max_tokens);
   if (!limited) generate.max_tokens = limit;
   return fields.finish();
 }
@@ -58,7 +58,7 @@ Result<void> read_options(RequestFields& body, engine::GenerateRequest& generate
   if (const auto limit = options.find("num_predict"); limit != options.end() && *limit == 0) options.erase(limit);
   RequestFields fields(body.context(), options, "options.");
   read_generation_params(fields, generate);
-  generate.max_tokens = read_answer_limit(fields, {"num_predict", "n_predict"}, -1);
+  generate.max_tokens = read_token_limit(fields, {"num_predict", "n_predict"}).value_or(-1);
   fields.only("penalize_newline", true, "penalties look at every token; use logit_bias");
   fields.only("embedding_only", false, "use /api/embed");
   fields.only("vocab_only", false, "the whole model is loaded");

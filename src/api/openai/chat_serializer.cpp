@@ -95,8 +95,11 @@ OpenAiChatSerializer::OpenAiChatSerializer(const ChatStart& start, OpenAiChatOpt
       tokenizer_(*start.model.tokenizer),
       stream_(start.stream),
       options_(std::move(options)),
+      prompt_tokens_(static_cast<int32_t>(start.prompt.size())),
       created_(unix_seconds_now()),
-      choices_(static_cast<size_t>(start.choices)) {}
+      choices_(static_cast<size_t>(start.choices)) {
+  if (options_.extras.return_token_ids) prompt_.assign(start.prompt.begin(), start.prompt.end());
+}
 
 ordered_json OpenAiChatSerializer::envelope(std::string_view object) const {
   return {{"id", id_},
@@ -107,18 +110,25 @@ ordered_json OpenAiChatSerializer::envelope(std::string_view object) const {
 }
 
 std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_json logprobs,
-                                        const ordered_json& finish, const ordered_json& prompt_progress) const {
+                                        const ordered_json& finish, const ordered_json& prompt_progress) {
   ordered_json value = envelope("chat.completion.chunk");
+  const AnswerExtras& extras = options_.extras;
   ordered_json item = {{"index", choice}, {"delta", std::move(delta)}, {"logprobs", std::move(logprobs)}};
   item["finish_reason"] = nullptr;
   if (!finish.is_null()) item.update(finish);
+  if (extras.return_token_ids) {
+    item["token_ids"] = std::exchange(choices_[static_cast<size_t>(choice)].token_ids, ordered_json::array());
+    if (!begun_) value["prompt_token_ids"] = prompt_ids();
+  }
+  begun_ = true;
   value["choices"] = ordered_json::array({std::move(item)});
-  if (options_.include_usage) value["usage"] = nullptr;
+  if (extras.include_usage) value["usage"] = nullptr;
+  if (extras.continuous_usage) value["usage"] = usage_so_far_json(prompt_tokens_, so_far_.predicted());
   // Beside the usage if there is one.
-  if (!finish.is_null() && choice == 0 && !options_.include_usage) value["timings"] = timings_;
+  if (!finish.is_null() && choice == 0 && !extras.include_usage) value["timings"] = timings_;
   if (!prompt_progress.is_null()) value["prompt_progress"] = prompt_progress;
   const bool has_timings = so_far_.predicted() > 0 || !prompt_progress.is_null();
-  if (options_.timings_per_token && finish.is_null() && has_timings) value["timings"] = so_far_.json();
+  if (extras.timings_per_token && finish.is_null() && has_timings) value["timings"] = so_far_.json();
   return sse_event(value);
 }
 
@@ -132,7 +142,7 @@ std::string OpenAiChatSerializer::begin() {
 std::string OpenAiChatSerializer::prefill(int index, const engine::PrefillProgress& progress) {
   std::string bytes;
   so_far_.prompt(progress);
-  if (!stream_ || !options_.return_progress) return bytes;
+  if (!stream_ || !options_.extras.return_progress) return bytes;
   for (const engine::PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress)) {
     so_far_.prompt(each);
     bytes += chunk(index, ordered_json::object(), nullptr, nullptr, prefill_json(each));
@@ -146,10 +156,18 @@ void OpenAiChatSerializer::add_logprobs(Choice& choice, const engine::TokenEvent
   choice.logprobs["content"].push_back(sampled_logprob_json(tokenizer_, event));
 }
 
+std::string OpenAiChatSerializer::scores(int index, std::span<engine::PromptScore> scores) {
+  // The choices have one prompt.
+  for (const engine::PromptScore& score : scores)
+    if (index == 0) prompt_logprobs_.add(prompt_logprob_json(tokenizer_, score));
+  return {};
+}
+
 std::string OpenAiChatSerializer::parts(int index, std::span<const chat::Part> parts, const engine::TokenEvent* event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   if (options_.logprobs && event != nullptr) add_logprobs(choice, *event);
   if (event != nullptr) so_far_.token();
+  if (event != nullptr && options_.extras.return_token_ids) choice.token_ids.push_back(cairn::index(event->token));
   if (!stream_) return {};
   std::string bytes;
   for (const chat::Part& part : parts) {
@@ -157,7 +175,7 @@ std::string OpenAiChatSerializer::parts(int index, std::span<const chat::Part> p
     if (delta.is_null() && !choice.custom_arguments.contains(part.call)) delta = delta_of(part, options_.has_functions);
     if (!delta.is_null()) bytes += chunk(index, std::move(delta), std::exchange(choice.logprobs, nullptr));
   }
-  if (!choice.logprobs.is_null())  // the token's text is still held back
+  if (!choice.logprobs.is_null() || !choice.token_ids.empty())  // the token's text is still held back
     bytes += chunk(index, ordered_json::object(), std::exchange(choice.logprobs, nullptr));
   return bytes;
 }
@@ -188,6 +206,7 @@ std::string OpenAiChatSerializer::finish(int index, chat::ChatFinish&& finish) {
   const bool has_logprobs = !choice.all_logprobs.empty();
   whole = with_member(std::move(whole), "logprobs",
                       has_logprobs ? R"({"content":)" + choice.all_logprobs.take() + R"(,"refusal":null})" : "null");
+  if (options_.extras.return_token_ids) end["token_ids"] = std::move(choice.token_ids);
   for (const auto& [name, value] : end.items()) whole = with_member(std::move(whole), name, dump(value));
   choice.full_body = std::move(whole);
   return {};
@@ -202,7 +221,7 @@ ordered_json OpenAiChatSerializer::usage() const {
 std::string OpenAiChatSerializer::done() {
   if (stream_) {
     std::string bytes;
-    if (options_.include_usage) {
+    if (options_.extras.include_usage) {
       ordered_json value = envelope("chat.completion.chunk");
       value["choices"] = ordered_json::array();
       value["usage"] = usage();
@@ -218,6 +237,8 @@ std::string OpenAiChatSerializer::done() {
     body += std::exchange(choice.full_body, {});
   }
   body += "]}";
+  if (options_.extras.prompt_logprobs) body = with_member(std::move(body), "prompt_logprobs", prompt_logprobs_.take());
+  if (options_.extras.return_token_ids) body = with_member(std::move(body), "prompt_token_ids", dump(prompt_ids()));
   body = with_member(std::move(body), "usage", dump(usage()));
   return with_member(std::move(body), "timings", dump(timings_));
 }

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "api/openai/request.h"
 #include "api/serialization/json_text.h"
 #include "api/serialization/usage.h"
 #include "api/stream/generation.h"
+#include "tokenizer/detokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api::openai {
@@ -18,11 +22,29 @@ struct CompletionOptions {
   int choices = 1;  ///< of the whole answer: prompts x n
   int choices_per_prompt = 1;
   bool stream = false;
-  bool include_usage = false;
+  AnswerExtras extras{};
   bool logprobs = false;
-  bool return_progress = false;
-  bool timings_per_token = false;
-  std::vector<std::string> echoed{};  ///< of each prompt, what its texts begin with; empty: nothing
+  int32_t top_logprobs = 0;
+  int32_t prompt_tokens = 0;                    ///< of all prompts
+  std::vector<std::string> echoed{};            ///< of each prompt, what its texts begin with; empty: nothing
+  std::vector<std::vector<TokenId>> prompts{};  ///< with extras.return_token_ids
+};
+
+/// Where in a text each of its tokens begins, in characters: a token that goes on with a character begins with it.
+class TextOffsets {
+ public:
+  /// The tokens continue `begin` characters.
+  TextOffsets(const tokenizer::Tokenizer& tokenizer, size_t begin) : detokenizer_(tokenizer), offset_(begin) {}
+  /// The tokens are those of `prompt`, which may lack the text of the one that begins it.
+  TextOffsets(const tokenizer::Tokenizer& tokenizer, std::string_view prompt);
+
+  /// Where the next token begins.
+  size_t next(TokenId token);
+
+ private:
+  tokenizer::Detokenizer detokenizer_;
+  size_t offset_ = 0;
+  TokenId without_text_ = kNoToken;
 };
 
 /// One answer. `tokenizer` outlives it (log-probabilities name tokens).
@@ -33,6 +55,7 @@ class CompletionSerializer final : public ResponseSerializer {
   bool streams() const override { return options_.stream; }
   std::string begin() override;
   std::string prefill(int choice, const engine::PrefillProgress& progress) override;
+  std::string scores(int choice, std::span<engine::PromptScore> scores) override;
   std::string token(int choice, engine::TokenEvent&& event) override;
   std::string finish(int choice, engine::Finish&& finish) override;
   std::string done() override;
@@ -40,20 +63,34 @@ class CompletionSerializer final : public ResponseSerializer {
 
  private:
   struct Choice {
+    Choice(const tokenizer::Tokenizer& tokenizer, std::string_view echoed);
+
     std::string text;
-    nlohmann::ordered_json logprobs;                                  // of a stream: the object so far, null without
-    JsonList tokens, token_logprobs, top_logprobs, text_offset_list;  // of an answer that does not stream
+    nlohmann::ordered_json logprobs;                                     // of a stream: the object so far, null without
+    JsonList tokens, token_logprobs, top_logprobs, text_offset;          // of an answer that does not stream
+    JsonList prompt_logprobs;                                            // in vLLM's form
+    nlohmann::ordered_json token_ids = nlohmann::ordered_json::array();  // that were not told yet
     std::string finish_reason;
     PrefillTold prefill;
-    size_t text_offset = 0;  // characters before, for log-probabilities
+    TextOffsets prompt_offsets;
+    TextOffsets offsets;
+    bool begun = false;  // of a stream: whether it has had a chunk
   };
+  struct Chunk {
+    std::string text{};
+    nlohmann::ordered_json finish_reason = nullptr;
+    nlohmann::ordered_json timings = nullptr;
+    nlohmann::ordered_json prompt_progress = nullptr;
+  };
+  const std::string& echoed(size_t choice) const;
   nlohmann::ordered_json envelope() const;
-  std::string chunk(int choice, std::string text, nlohmann::ordered_json logprobs, nlohmann::ordered_json finish_reason,
-                    const nlohmann::ordered_json& timings = nullptr,
-                    const nlohmann::ordered_json& prompt_progress = nullptr) const;
-  void add_logprobs(Choice& choice, const engine::TokenEvent& event) const;
+  /// With the log-probabilities and the ids of tokens that came since the last one.
+  std::string chunk(int choice, Chunk&& chunk);
+  void add_logprob(Choice& choice, size_t offset, TokenId token, const nlohmann::ordered_json& logprob,
+                   std::span<const sampling::TokenLogprob> top) const;
   /// An answer that does not stream, as JSON text.
   std::string whole(size_t index, Choice& choice) const;
+  nlohmann::ordered_json prompt_ids(size_t choice) const;
 
   CompletionOptions options_;
   const tokenizer::Tokenizer& tokenizer_;

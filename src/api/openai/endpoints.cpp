@@ -18,10 +18,8 @@ namespace {
 
 Result<void> handle_chat(Exchange& exchange) {
   CAIRN_TRY(OpenAiChatRequest request, read_body(exchange, parse_chat));
-  OpenAiChatOptions options{.include_usage = request.include_usage,
+  OpenAiChatOptions options{.extras = request.extras,
                             .logprobs = request.chat.generate.sampling.logprobs,
-                            .return_progress = request.return_progress,
-                            .timings_per_token = request.timings_per_token,
                             .custom_tools = std::move(request.custom_tools),
                             .has_functions = request.has_functions};
   return run_chat(exchange, std::move(request.chat), "chatcmpl-", [&](const ChatStart& start) {
@@ -60,9 +58,12 @@ Result<void> handle_completion(Exchange& exchange) {
   set_tenant(exchange.request, request.common.generate);
   CompletionOptions options;
   std::vector<std::vector<TokenId>> prompts;
+  options.extras = request.common.extras;
   for (const auto& prompt : request.prompts) {
     CAIRN_TRY(auto tokens, prompt_tokens(*model, prompt, request));
     if (request.echo) options.echoed.push_back(echo_of(*model, prompt, tokens));
+    options.prompt_tokens += static_cast<int32_t>(tokens.size());
+    if (options.extras.return_token_ids) options.prompts.push_back(tokens);
     prompts.push_back(std::move(tokens));
   }
   options.id = random_id("cmpl-");
@@ -70,10 +71,8 @@ Result<void> handle_completion(Exchange& exchange) {
   options.choices = static_cast<int>(prompts.size()) * request.common.choices;
   options.choices_per_prompt = request.common.choices;
   options.stream = request.common.stream;
-  options.include_usage = request.common.include_usage;
   options.logprobs = request.common.generate.sampling.logprobs;
-  options.return_progress = request.common.return_progress;
-  options.timings_per_token = request.common.timings_per_token;
+  options.top_logprobs = request.common.generate.sampling.top_logprobs;
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   return run_completion(exchange, model, std::move(requests), request.form,
                         std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer));

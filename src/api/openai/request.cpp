@@ -1,5 +1,7 @@
 #include "api/openai/request.h"
 
+#include <algorithm>
+
 #include "api/chat/messages.h"
 #include "api/chat/tool_forms.h"
 #include "api/params/answer_form.h"
@@ -13,21 +15,34 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// vLLM's, which has no place in a stream there either.
+void read_prompt_logprobs(RequestFields& fields, CommonFields& common) {
+  if (fields.get("prompt_logprobs") == nullptr) return;
+  const auto most = fields.optional_integer("prompt_logprobs", 0, sampling::kTopLogprobsMax);
+  if (common.stream) fields.reject("prompt_logprobs", "has no place in a stream; leave out stream");
+  common.extras.prompt_logprobs = true;
+  common.generate.prompt_logprobs = static_cast<int32_t>(most.value_or(0));
+}
+
 Result<void> read_common(RequestFields& fields, CommonFields& common) {
   common.model = fields.string("model", "");
   common.choices = static_cast<int>(fields.integer("n", 1, 1, kChoicesMax));
   common.stream = fields.boolean("stream", false);
   if (const ordered_json* options = fields.object("stream_options")) {
     RequestFields inner(fields.context(), *options, fields.path_of("stream_options."));
-    common.include_usage = inner.boolean("include_usage", false);
+    common.extras.include_usage = inner.boolean("include_usage", false);
+    common.extras.continuous_usage =
+        inner.boolean("continuous_usage_stats", false) && common.extras.include_usage;  // as vLLM has it
     inner.accept({"include_obfuscation"});
     CAIRN_TRY_VOID(inner.finish());
   }
+  read_prompt_logprobs(fields, common);
   read_generation_params(fields, common.generate);
   read_probabilities(fields, common.generate.sampling);
-  common.return_progress = fields.boolean("return_progress", false);
-  common.timings_per_token = fields.boolean("timings_per_token", false);
-  common.generate.reports_prefill = common.return_progress || common.timings_per_token;
+  common.extras.return_token_ids = fields.boolean("return_token_ids", false);
+  common.extras.return_progress = fields.boolean("return_progress", false);
+  common.extras.timings_per_token = fields.boolean("timings_per_token", false);
+  common.generate.reports_prefill = common.extras.return_progress || common.extras.timings_per_token;
   fields.accept({"return_tokens", "response_fields"});
   // Hints that change nothing about the answer here.
   fields.accept({"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
@@ -65,9 +80,7 @@ Result<OpenAiChatRequest> parse_chat(RequestContext& context, const ordered_json
   RequestFields fields(context, body);
   CommonFields common;
   CAIRN_TRY_VOID(read_common(fields, common));
-  request.include_usage = common.include_usage;
-  request.return_progress = common.return_progress;
-  request.timings_per_token = common.timings_per_token;
+  request.extras = common.extras;
   ChatRequest& chat = request.chat;
   chat.model = std::move(common.model);
   chat.choices = common.choices;
@@ -81,7 +94,8 @@ Result<OpenAiChatRequest> parse_chat(RequestContext& context, const ordered_json
   read_answer_form(fields, chat.form);
   read_thinking_objects(fields, chat.reasoning);
   read_reasoning(fields, chat.reasoning);
-  chat.generate.max_tokens = read_answer_limit(fields, {"max_completion_tokens", "max_tokens", "n_predict"}, -1);
+  chat.generate.max_tokens =
+      read_token_limit(fields, {"max_completion_tokens", "max_tokens", "n_predict"}).value_or(-1);
   sampling::SamplingParams& sampling = chat.generate.sampling;
   sampling.logprobs = fields.boolean("logprobs", sampling.logprobs);
   const auto top = fields.optional_integer("top_logprobs", 0, sampling::kTopLogprobsMax);
@@ -156,15 +170,16 @@ Result<CompletionRequest> parse_completion(RequestContext& context, const ordere
   // OpenAI's default for this endpoint.
   constexpr int32_t kMaxTokensMissing = 16;
   generate.max_tokens =
-      read_answer_limit(fields, {"max_tokens", "max_completion_tokens", "n_predict"}, kMaxTokensMissing);
+      read_token_limit(fields, {"max_tokens", "max_completion_tokens", "n_predict"}).value_or(kMaxTokensMissing);
   if (const auto top = fields.optional_integer("logprobs", 0, sampling::kTopLogprobsMax)) {
     generate.sampling.logprobs = true;
     generate.sampling.top_logprobs = static_cast<int32_t>(*top);
   }
   const ordered_json* prompt = fields.get("prompt");
   request.echo = fields.boolean("echo", false);
-  if (request.echo && generate.sampling.logprobs)
-    fields.refuse("echo", "the prompt's log-probabilities are not known; leave out logprobs");
+  if (request.echo && generate.sampling.logprobs) {
+    generate.prompt_logprobs = std::max(generate.sampling.top_logprobs, generate.prompt_logprobs.value_or(0));
+  }
   request.suffix = fields.string("suffix", "");
   if (fields.integer("best_of", 1, 1, kChoicesMax) != request.common.choices) {
     if (fields.get("best_of") != nullptr) fields.refuse("best_of", "use n and choose yourself");

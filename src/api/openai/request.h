@@ -21,14 +21,22 @@ class RequestContext;
 
 namespace cairn::api::openai {
 
+/// What a client may ask for beside the answer itself.
+struct AnswerExtras {
+  bool include_usage = false;     ///< a stream's last chunk has the counts
+  bool continuous_usage = false;  ///< every chunk has them, as far as they are known (vLLM)
+  bool prompt_logprobs = false;   ///< the log-probabilities of the prompt in vLLM's form
+  bool return_token_ids = false;  ///< the ids of prompt and answer (vLLM)
+  bool return_progress = false;   ///< how far the prompt is (llama.cpp)
+  bool timings_per_token = false;
+};
+
 /// What both endpoints take besides the prompt.
 struct CommonFields {
   std::string model;
   int choices = 1;  ///< n
   bool stream = false;
-  bool include_usage = false;
-  bool return_progress = false;
-  bool timings_per_token = false;
+  AnswerExtras extras;
   engine::GenerateRequest generate;  ///< everything but the prompt, the id and the tenant
 };
 
@@ -36,9 +44,7 @@ struct OpenAiChatRequest {
   ChatRequest chat;
   std::set<std::string, std::less<>> custom_tools;  ///< names of those whose calls are answered as custom calls
   bool has_functions = false;  ///< the tools are functions in the old form, and so is the call of the answer
-  bool include_usage = false;
-  bool return_progress = false;
-  bool timings_per_token = false;
+  AnswerExtras extras;
 };
 
 using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;

@@ -105,7 +105,7 @@ TEST(ChatRequest, AMissingOrNegativeLimitIsTheContext) {
   EXPECT_EQ(chat_of(R"("stream": false)").chat.generate.max_tokens, -1);
   EXPECT_EQ(chat_of(R"("max_tokens": -1)").chat.generate.max_tokens, -1);
   EXPECT_EQ(chat_of(R"("max_completion_tokens": 7)").chat.generate.max_tokens, 7);
-  expect_refused(R"("max_tokens": 0)", "max_tokens", Code::kInvalidArgument);
+  EXPECT_EQ(chat_of(R"("max_tokens": 0)").chat.generate.max_tokens, 0);
 }
 
 TEST(ChatRequest, AllowedToolsAreThoseThatAreOffered) {

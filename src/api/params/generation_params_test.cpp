@@ -164,7 +164,7 @@ TEST(GenerationParams, TheServersDefaultsFillInWhatIsMissing) {
   EXPECT_NE(sampling_of({{"seed", -1}}).seed, 42U);
   const auto limit_of = [&](const ordered_json& body) {
     RequestFields fields(context, body);
-    return read_answer_limit(fields, {"max_tokens", "n_predict"}, 16);
+    return read_token_limit(fields, {"max_tokens", "n_predict"}).value_or(16);
   };
   EXPECT_EQ(limit_of(kNothing), 7);
   EXPECT_EQ(limit_of({{"n_predict", -2}}), -1);
@@ -203,14 +203,14 @@ TEST(GenerationParams, NamesOfALimitMustAgree) {
   const ordered_json body = {{"max_tokens", 3}, {"n_predict", 4}};
   RequestContext context;
   RequestFields fields(context, body);
-  (void)read_answer_limit(fields, {"max_tokens", "n_predict"}, -1);
+  (void)read_token_limit(fields, {"max_tokens", "n_predict"});
   const auto done = fields.finish();
   ASSERT_FALSE(done.has_value());
   EXPECT_EQ(done.error().message, "n_predict contradicts max_tokens");
   const ordered_json none = {{"max_tokens", 0}};
   RequestFields nothing(context, none);
-  (void)read_answer_limit(nothing, {"max_tokens"}, -1);
-  EXPECT_FALSE(nothing.finish().has_value());
+  EXPECT_EQ(read_token_limit(nothing, {"max_tokens"}), 0);
+  EXPECT_TRUE(nothing.finish().has_value());
 }
 
 }  // namespace

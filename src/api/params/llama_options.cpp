@@ -19,7 +19,7 @@ auto number_in(double low, double high) {
   };
 }
 
-void refuse_what_is_on(RequestFields& fields) {
+void refuse_what_is_on(RequestFields& fields, const engine::GenerateRequest& generate) {
   constexpr double kMost = std::numeric_limits<double>::max();
   constexpr std::string_view kNoWords = "ban tokens with logit_bias";
   constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
@@ -37,7 +37,8 @@ void refuse_what_is_on(RequestFields& fields) {
   fields.only("token_healing", false, "let the prompt end where a token ends");
   fields.only_empty("kv_transfer_params", "keys and values stay on this server");
   fields.refuse("truncate_prompt_tokens", "shorten the prompt; the error of one that is too long has both counts");
-  fields.refuse("prompt_logprobs", "the prompt's log-probabilities are not known");
+  // Where an answer has a place for them, they have been read before.
+  if (!generate.prompt_logprobs) fields.refuse("prompt_logprobs", "use /v1/completions or /v1/chat/completions");
   fields.only("parse_tool_calls", true, "leave tools out, or read the model's text with /completion");
 }
 
@@ -74,7 +75,7 @@ void read_llama_fields(RequestFields& fields, engine::GenerateRequest& generate)
   generate.line_time_max = std::chrono::milliseconds(std::max<int64_t>(0, time));
   generate.line_indent_min = static_cast<int32_t>(fields.integer("n_indent", 0, 0, kTokensMax));
   read_adapters(fields, generate);
-  refuse_what_is_on(fields);
+  refuse_what_is_on(fields, generate);
   generate.slot = static_cast<int32_t>(fields.integer("id_slot", -1, -1, kTokensMax));
   fields.accept("n_cache_reuse", "beginnings of prompts are found again by themselves");
   for (const auto* name : {"n_keep", "n_discard"}) fields.accept(name, "an answer ends with the context");
@@ -95,16 +96,6 @@ std::optional<int32_t> read_token_limit(RequestFields& fields, std::initializer_
     limit = limit.value_or(value);
   }
   return limit ? limit : fields.context().defaults().predict;
-}
-
-int32_t read_answer_limit(RequestFields& fields, std::initializer_list<std::string_view> names, int32_t missing) {
-  const auto limit = read_token_limit(fields, names);
-  if (limit != 0) return limit.value_or(missing);
-  for (const std::string_view name : names) {
-    if (const ordered_json* value = fields.get(name); value != nullptr && *value == 0)
-      fields.reject(name, "must be 1 or more, or -1 to go on to the end of the context, not 0");
-  }
-  return missing;
 }
 
 }  // namespace cairn::api

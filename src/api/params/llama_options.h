@@ -23,9 +23,6 @@ void read_llama_fields(RequestFields& fields, engine::GenerateRequest& generate)
 std::string_view read_adapter_scales(const nlohmann::ordered_json& list, std::vector<engine::AdapterScale>& scales);
 
 /// The length of an answer, which has several names that must agree: -1 to the end of the context, as every negative
-/// number says. Without any of the names, the server's default, which may be nothing.
+/// number says; 0 computes the prompt alone. Without any of the names, the server's default, which may be nothing.
 std::optional<int32_t> read_token_limit(RequestFields& fields, std::initializer_list<std::string_view> names);
-/// The same where an answer has at least one token, with `missing` for nothing.
-int32_t read_answer_limit(RequestFields& fields, std::initializer_list<std::string_view> names, int32_t missing);
-
 }  // namespace cairn::api

@@ -31,7 +31,7 @@ void ask_for_summary(ChatRequest& chat) {
   if (!chat.input.tools.is_null()) chat.tool_use = chat::ToolUse::kNone;
   chat.tool_name.clear();
   if (!chat.reasoning.enabled && chat.reasoning.effort.empty()) chat.reasoning.enabled = false;
-  if (chat.generate.max_tokens < 0) chat.generate.max_tokens = kSummaryTokensMax;
+  if (chat.generate.max_tokens < 1) chat.generate.max_tokens = kSummaryTokensMax;
 }
 
 CompactionSerializer::CompactionSerializer(std::string id, ordered_json items)

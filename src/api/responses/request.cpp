@@ -298,7 +298,7 @@ Result<ResponsesRequest> parse_responses(RequestContext& context, const ordered_
   request.return_progress = fields.boolean("return_progress", false);
   request.timings_per_token = fields.boolean("timings_per_token", false);
   chat.generate.reports_prefill = request.return_progress || request.timings_per_token;
-  chat.generate.max_tokens = read_answer_limit(fields, {"max_output_tokens", "max_tokens", "n_predict"}, -1);
+  chat.generate.max_tokens = read_token_limit(fields, {"max_output_tokens", "max_tokens", "n_predict"}).value_or(-1);
   read_truncation(fields);
   read_include(fields, request);
   read_top_logprobs(fields, chat.generate.sampling);

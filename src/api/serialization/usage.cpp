@@ -27,11 +27,16 @@ void add_usage(engine::Usage& sum, const engine::Usage& usage, bool counts_promp
   sum.completion_tokens += usage.completion_tokens;
 }
 
+ordered_json usage_so_far_json(int32_t prompt_tokens, int32_t completion_tokens) {
+  return {{"prompt_tokens", prompt_tokens},
+          {"completion_tokens", completion_tokens},
+          {"total_tokens", prompt_tokens + completion_tokens}};
+}
+
 ordered_json usage_json(const engine::Usage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", cache_json(usage)}};
+  ordered_json value = usage_so_far_json(usage.prompt_tokens, usage.completion_tokens);
+  value["prompt_tokens_details"] = cache_json(usage);
+  return value;
 }
 
 ordered_json cache_json(const engine::Usage& usage) {

@@ -13,6 +13,8 @@ namespace cairn::api {
 /// Adds one choice's; choices of one prompt share it, so that `counts_prompt` is true for one of them.
 void add_usage(engine::Usage& sum, const engine::Usage& usage, bool counts_prompt);
 nlohmann::ordered_json usage_json(const engine::Usage& usage);
+/// The counts alone, of an answer that goes on: vLLM's continuous_usage_stats.
+nlohmann::ordered_json usage_so_far_json(int32_t prompt_tokens, int32_t completion_tokens);
 /// {"cached_tokens"}, and where they are not 0 {"disk_tokens", "cache_write_tokens"}.
 nlohmann::ordered_json cache_json(const engine::Usage& usage);
 

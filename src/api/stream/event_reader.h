@@ -1,10 +1,13 @@
 /// The tokens of one request, one at a time: who stops in the middle goes on there, and nothing waits unseen.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "engine/engine.h"
 
@@ -22,8 +25,14 @@ class EventReader {
     // Until the stream has nothing: it tells of events when they come, and not again because some are left.
     while (next_ == events_.tokens.size() && !events_.finished) {
       auto prefill = std::move(events_.prefill);  // not taken yet
+      auto prompt = std::move(events_.prompt);    // neither
       events_ = stream_->drain();
       if (!events_.prefill) events_.prefill = std::move(prefill);
+      if (events_.prompt.empty()) {
+        events_.prompt = std::move(prompt);
+      } else {
+        next_score_ = 0;
+      }
       next_ = 0;
       if (events_.tokens.empty()) break;
     }
@@ -31,6 +40,13 @@ class EventReader {
   }
   /// How far the prompt is, once for each time that it is told. Called after next().
   std::optional<engine::PrefillProgress> take_prefill() { return std::exchange(events_.prefill, std::nullopt); }
+  /// The next scores of the prompt, at most `most`; none: all were taken, or none are known. Called after next().
+  std::span<engine::PromptScore> take_scores(size_t most) {
+    const auto left = std::span(events_.prompt).subspan(next_score_);
+    const auto taken = left.first(std::min(most, left.size()));
+    next_score_ += taken.size();
+    return taken;
+  }
   /// There was a next one.
   engine::TokenEvent take() { return std::move(events_.tokens[next_++]); }
   /// After the last token; null: more may come.
@@ -40,6 +56,7 @@ class EventReader {
   std::unique_ptr<engine::GenerateStream> stream_;
   engine::Events events_;  // taken from the stream
   size_t next_ = 0;        // of events_.tokens
+  size_t next_score_ = 0;  // of events_.prompt
 };
 
 }  // namespace cairn::api

@@ -40,7 +40,13 @@ int64_t held_bytes(const engine::GenerateRequest& request) {
   const int64_t tokens = request.max_tokens < 0 ? pending : std::min<int64_t>(request.max_tokens, pending);
   const int64_t each =
       sizeof(engine::TokenEvent) + sizeof(sampling::TokenLogprob) * static_cast<int64_t>(request.sampling.top_logprobs);
-  return 2 * static_cast<int64_t>(request.prompt.size() * sizeof(TokenId)) + tokens * each;
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  const int64_t score =
+      request.prompt_logprobs
+          ? static_cast<int64_t>(sizeof(engine::PromptScore) +
+                                 sizeof(sampling::TokenLogprob) * static_cast<size_t>(*request.prompt_logprobs))
+          : 0;
+  return prompt * (2 * static_cast<int64_t>(sizeof(TokenId)) + score) + tokens * each;
 }
 
 void Generation::start(const Exchange& exchange, Answer answer) {
@@ -125,14 +131,29 @@ void Generation::cancel() {
   for (auto& choice : choices_) choice.events.stream().cancel();
 }
 
-void Generation::hold(const engine::TokenEvent& event) {
-  const auto bytes = static_cast<int64_t>(2 * event.text.size() + sizeof(TokenId)) +
-                     serializer_.kept_logprob_bytes() * static_cast<int64_t>(event.top.size());
+void Generation::hold(size_t texts, size_t logprobs) {
+  const int64_t bytes = static_cast<int64_t>(texts) + serializer_.kept_logprob_bytes() * static_cast<int64_t>(logprobs);
   if (!answer_.share.grow_to(answer_.share.bytes() + bytes)) error_ = no_request_bytes();
+}
+
+void Generation::hold(const engine::TokenEvent& event) {
+  hold(2 * event.text.size() + sizeof(TokenId), event.top.size());
   text_bytes_ += event.text.size();
   if (listed_ != nullptr && listed_->tokens++ == 0) listed_->first_token = std::chrono::steady_clock::now();
   if (serializer_.streams()) return;
   if (const Result<void> fits = sink_->fits(text_bytes_); !fits) error_ = fits.error();
+}
+
+Progress Generation::forward_scores(size_t index, size_t room, const Slice& slice, std::string& bytes) {
+  while (!error_) {
+    if (bytes.size() >= room) return Progress::kNoRoom;
+    if (slice.over()) return Progress::kNoTime;
+    const std::span<engine::PromptScore> scores = choices_[index].events.take_scores(kScoresAtOnce);
+    if (scores.empty()) break;
+    for (const engine::PromptScore& score : scores) hold(0, 1 + score.top.size());
+    bytes += serializer_.scores(static_cast<int>(index), scores);
+  }
+  return Progress::kWaits;
 }
 
 Progress Generation::forward(size_t index, size_t room, const Slice& slice, std::string& bytes) {
@@ -146,14 +167,14 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
   };
   while (const engine::TokenEvent* event = error_ ? nullptr : events.next()) {
     tell_prefill();
-    if (bytes.size() >= room) return Progress::kNoRoom;
-    if (slice.over()) return Progress::kNoTime;
+    if (const Progress told = forward_scores(index, room, slice, bytes); told != Progress::kWaits) return told;
     hold(*event);
     record_->token();
     ++choice.tokens;
     append(serializer_.token(static_cast<int>(index), events.take()));
   }
   tell_prefill();
+  if (const Progress told = forward_scores(index, room, slice, bytes); told != Progress::kWaits) return told;
   engine::Finish* finish = error_ ? nullptr : events.finish();
   if (finish == nullptr) return Progress::kWaits;
   if (bytes.size() >= room) return Progress::kNoRoom;

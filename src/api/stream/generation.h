@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ inline constexpr int kChoicesMax = 128;  ///< prompts x n of one request
 /// A log-probability, as JSON text and as a document.
 inline constexpr int64_t kLogprobTextBytes = 128;
 inline constexpr int64_t kLogprobDocumentBytes = 640;
+/// Scores of a prompt that are written in one go.
+inline constexpr size_t kScoresAtOnce = 32;
 /// What a request holds until its end: its prompt, here and in the engine, and the events that may wait for the client.
 int64_t held_bytes(const engine::GenerateRequest& request);
 
@@ -45,6 +48,9 @@ class ResponseSerializer {
   virtual std::string begin() = 0;
   /// Comes before the first token, of a request that asked for it (GenerateRequest::reports_prefill).
   virtual std::string prefill(int /*choice*/, const engine::PrefillProgress& /*progress*/) { return {}; }
+  /// The next scores of the prompt's tokens, of a request that asked for them (GenerateRequest::prompt_logprobs): a few
+  /// at a time, all of them before the first token.
+  virtual std::string scores(int /*choice*/, std::span<engine::PromptScore> /*scores*/) { return {}; }
   virtual std::string token(int choice, engine::TokenEvent&& event) = 0;
   virtual std::string finish(int choice, engine::Finish&& finish) = 0;
   /// Nothing follows but `done`, or of a stream `failure(*error)`. True: something is to be done before that which
@@ -115,10 +121,14 @@ class Generation final : public ResponseTask, public Cancellable, public std::en
 
  private:
   void list_as_running();
+  /// Appends the scores of a choice's prompt.
+  Progress forward_scores(size_t index, size_t room, const Slice& slice, std::string& bytes);
   /// Appends what choice `index` has to say until `bytes` has `room` or the time is over; kWaits: that was all.
   Progress forward(size_t index, size_t room, const Slice& slice, std::string& bytes);
   /// Counts what is kept of a token until the answer is over. Sets error_ if there is no room for it.
   void hold(const engine::TokenEvent& event);
+  /// The same of `texts` bytes and of log-probabilities.
+  void hold(size_t texts, size_t logprobs);
   /// The end: `error_`, or all that there is to say.
   Progress end(const Slice& slice);
   void say_end();

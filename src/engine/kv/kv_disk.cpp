@@ -100,7 +100,7 @@ bool KvManager::others_load(const Sequence& sequence, const Sequences& running) 
 // Asks for what the disk has of the sequence beyond what memory has.
 DiskLookup KvManager::begin_load(Sequence& sequence, const Sequences& running) noexcept try {
   SequenceMemory& memory = sequence.memory();
-  if (disk_ == nullptr || !uses_prefix_cache(sequence) || memory.disk.gave_up) return {};
+  if (disk_ == nullptr || !uses_prefix_cache(sequence) || memory.disk.gave_up || sequence.scores().wanted()) return {};
   const SlotAction action = sequence.caching().slot_action();
   if (action != SlotAction::kNone && action != SlotAction::kRestore) return {};
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());

@@ -67,10 +67,9 @@ void KvManager::plan_checkpoints(Sequence& sequence, const tokenizer::Tokenizer&
 
 bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
   SequenceMemory& memory = sequence.memory();
-  const auto tokens = static_cast<int32_t>(sequence.tokens().size());
   cache::PrefixHit hit;
   if (uses_prefix_cache(sequence))
-    hit = prefix_cache_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
+    hit = prefix_cache_.resume(memory.cursor, sequence.tokens(), sequence.reusable(), memory.table);
   // The headroom is a page for each running sequence, as these grow by a page now and then.
   const auto headroom = static_cast<int32_t>(running.size());
   for (int32_t group = 0; group < pool_.groups(); ++group) {
@@ -99,11 +98,11 @@ void KvManager::extend_prefix_hits(const Sequences& running) {
   if (!prefix_cache_enabled_) return;
   for (const std::unique_ptr<Sequence>& sequence : running) {
     SequenceMemory& memory = sequence->memory();
-    if (sequence->embeds() || memory.disk.load != nullptr || sequence->rows_left() <= 1 ||
+    if (sequence->embeds() || memory.disk.load != nullptr || memory.computed >= sequence->reusable() ||
         memory.computed != memory.cursor.tokens)
       continue;
-    const auto tokens = static_cast<int32_t>(sequence->tokens().size());
-    const cache::PrefixHit hit = prefix_cache_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
+    const cache::PrefixHit hit =
+        prefix_cache_.resume(memory.cursor, sequence->tokens(), sequence->reusable(), memory.table);
     if (hit.tokens <= memory.computed) continue;
     counters_.cached_tokens += hit.tokens - memory.computed;
     sequence->statistics().found_in_cache(hit.tokens - memory.computed);
@@ -118,7 +117,8 @@ std::span<const uint64_t> KvManager::page_keys(const Sequences& running, std::sp
     const Sequence& sequence = *running[i];
     // Pages that one loads are no more to be computed by another than those that one computes.
     const bool waits = inputs[i].deferred && sequence.memory().disk.load == nullptr;
-    const bool prompt = sequence.rows_left() > 1 && !sequence.embeds() && !waits;
+    // Nor does one wait for a page whose rows it has to compute itself.
+    const bool prompt = sequence.rows_left() > 1 && !sequence.embeds() && !sequence.scores().wanted() && !waits;
     const Checkpoint* const checkpoint = sequence.memory().next_checkpoint();
     page_keys_.push_back(!prompt                 ? 0
                          : !has_state_           ? prefix_cache_.next_key(sequence.memory().cursor, sequence.tokens())

@@ -15,6 +15,7 @@ bool EventChannel::publish(Events&& step) noexcept {
     const std::lock_guard lock(mutex_);
     if (abandoned_ || pending_.finished || finish_taken_) return true;
     if (step.prefill) pending_.prefill = step.prefill;
+    if (!step.prompt.empty()) pending_.prompt = std::move(step.prompt);
     try {
       pending_.tokens.reserve(pending_.tokens.size() + step.tokens.size());
       std::move(step.tokens.begin(), step.tokens.end(), std::back_inserter(pending_.tokens));

@@ -52,7 +52,9 @@ class EventChannel {
  private:
   friend class UnnotifiedChannels;
   bool tell() noexcept;
-  bool has_events() const { return pending_.finished || !pending_.tokens.empty() || pending_.prefill.has_value(); }
+  bool has_events() const {
+    return pending_.finished || !pending_.tokens.empty() || !pending_.prompt.empty() || pending_.prefill.has_value();
+  }
   Events take();
 
   std::shared_ptr<UsageListener> usage_listener_;  // of the engine's side; null once it was told

@@ -75,7 +75,11 @@ void Scheduler::plan(std::span<const ScheduleInput> demands, const CostModel& co
   plan.clear();
   Step step{.rows_left = limits_.batch_tokens_max, .logits_left = limits_.logits_max};
   add_decodes(demands, step, plan);
-  add_drafts(demands, static_cast<int32_t>(std::ranges::count_if(demands, wants_prompt_rows)), step, plan);
+  int32_t prompt_logits = 0;
+  for (const ScheduleInput& demand : demands) {
+    if (wants_prompt_rows(demand)) prompt_logits += demand.scores ? std::min(demand.rows, kScoredRowsMin) : 1;
+  }
+  add_drafts(demands, prompt_logits, step, plan);
   add_prompts(demands, cost, step, plan);
 }
 
@@ -92,9 +96,9 @@ void Scheduler::add_decodes(std::span<const ScheduleInput> demands, Step& step,
 }
 
 // Grants one more draft to each decoding sequence in turn, while rows are left.
-void Scheduler::add_drafts(std::span<const ScheduleInput> demands, int32_t prompts, Step& step,
+void Scheduler::add_drafts(std::span<const ScheduleInput> demands, int32_t prompt_logits, Step& step,
                            std::vector<ScheduledTokens>& plan) {
-  int32_t left = std::min(step.rows_left - (prompts > 0 ? kPromptRowsMin : 0), step.logits_left - prompts);
+  int32_t left = std::min(step.rows_left - (prompt_logits > 0 ? kPromptRowsMin : 0), step.logits_left - prompt_logits);
   for (bool granted = true; granted;) {
     granted = false;
     for (ScheduledTokens& share : plan) {
@@ -146,8 +150,9 @@ void Scheduler::add_prompts(std::span<const ScheduleInput> demands, const CostMo
     const int priority = rows_.next(wanting);
     const size_t at = *next[priority];
     const ScheduleInput& demand = demands[at];
-    const int32_t wanted =
-        demand.at_risk || !in_time_full ? std::min({demand.rows, demand.step_rows_max, chunk_left}) : 0;
+    const int32_t rows_max = std::min({demand.rows, demand.step_rows_max, chunk_left,
+                                       demand.scores ? step.logits_left : std::numeric_limits<int32_t>::max()});
+    const int32_t wanted = demand.at_risk || !in_time_full ? rows_max : 0;
     int32_t rows = cost.rows_within(demand.at_risk ? budget.late_step_ns : budget.step_ns, step.rows, step.attended,
                                     demand.position, wanted, growth);
     rows = std::max(rows, std::min(kPromptRowsMin - step.prompt_rows, wanted));
@@ -163,7 +168,7 @@ void Scheduler::add_prompts(std::span<const ScheduleInput> demands, const CostMo
       ++prompts_[priority].turns;
       step.rows += rows;
       step.rows_left -= rows;
-      step.logits_left -= logits ? 1 : 0;
+      step.logits_left -= demand.scores ? rows : logits ? 1 : 0;
       step.prompt_rows += rows;
       step.attended += attended_by(demand.position, rows);
       chunk_left -= rows;

@@ -31,6 +31,7 @@ struct ScheduleInput {
   bool decode = false;   ///< one row whose token was sampled; otherwise the rest of the prompt
   int32_t drafts = 0;    ///< for decode: rows of proposed tokens that may follow it, each with logits
   int32_t position = 0;  ///< position of the first row
+  bool scores = false;   ///< a prompt of whose rows all have logits
   Priority priority = Priority::kInteractive;
   Party party{};
   int64_t deadline_ns = 0;  ///< when its first token is due
@@ -52,7 +53,7 @@ struct StepLimits {
 struct ScheduledTokens {
   int32_t demand = 0;   ///< index of the input
   int32_t rows = 0;     ///< at least 1; for decode 1 + drafts that were granted
-  bool logits = false;  ///< decode: of all rows; prompt: of the last row, if it is the prompt's last
+  bool logits = false;  ///< decode: of all rows; prompt: whether its last row is the prompt's last
 };
 
 /// Factor on the time of a step in which no sequence decodes: only newly arriving requests wait for its end.
@@ -72,6 +73,8 @@ inline constexpr double kLateStepFactor = 8;
 inline constexpr int32_t kLateRowsMax = 512;
 /// Prompt rows that always fit into a step, so that prompts make progress beside slow decode steps.
 inline constexpr int32_t kPromptRowsMin = 2;
+/// Rows of logits that drafts leave for a prompt whose rows all have some.
+inline constexpr int32_t kScoredRowsMin = 16;
 /// One in this many of the shares that the prompts of a class get goes to the earliest deadline alone.
 inline constexpr int64_t kDeadlineTurns = 4;
 
@@ -86,7 +89,8 @@ class Scheduler {
 
   /// If there are at most batch_tokens_max and logits_max demands, every decode demand is met, and every step gives
   /// rows to some sequence, unless all wait. Drafts get rows only if rows and rows of logits are left after every
-  /// decode row and after what prompts must have: kPromptRowsMin rows, and a row of logits each. Shares of decode
+  /// decode row and after what prompts must have: kPromptRowsMin rows, and a row of logits each, or
+  /// kScoredRowsMin of them. Shares of decode
   /// demands come first.
   void plan(std::span<const ScheduleInput> demands, const CostModel& cost, std::vector<ScheduledTokens>& plan);
   /// Whether the last plan gave a prompt fewer rows than it wanted, because the step's time was up.
@@ -109,7 +113,7 @@ class Scheduler {
   };
 
   void add_decodes(std::span<const ScheduleInput> demands, Step& step, std::vector<ScheduledTokens>& plan) const;
-  static void add_drafts(std::span<const ScheduleInput> demands, int32_t prompts, Step& step,
+  static void add_drafts(std::span<const ScheduleInput> demands, int32_t prompt_logits, Step& step,
                          std::vector<ScheduledTokens>& plan);
   Budget budget_of(std::span<const ScheduleInput> demands, const CostModel& cost, const Step& step,
                    std::span<const ScheduledTokens> decodes) const;

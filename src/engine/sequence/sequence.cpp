@@ -26,6 +26,7 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const tokenizer::Toke
       order_(id, submission),
       statistics_(submission.arrival_ns),
       drafts_(submission.request.speculate, drafts_max, submission.request.constraint != nullptr),
+      scores_(submission.request.prompt_logprobs, tokens_),
       sampling_(submission.request, tokens_, tokenizer, vocabulary, scratch, rules),
       text_(submission.request, tokenizer) {
   if (submission.request.embed) embedding_.emplace(*submission.request.embed);
@@ -92,6 +93,11 @@ bool Sequence::add_token(sampling::Sampled&& sampled, Events& events) {
   }
   add_event(std::move(sampled), events);
   return events.finished;
+}
+
+void Sequence::end_with_prompt(Events& events) const {
+  events.finished = true;
+  events.finish = finish(FinishReason::kLength);
 }
 
 void Sequence::fail(Error error, Events& events) const {

@@ -10,11 +10,13 @@
 /// | statistics | Admission, KvManager, Emitter  | what its finish says of times and of the cache           |
 /// | sampling   | Emitter, Drafting              | which token comes next                                   |
 /// | drafts     | Drafting, lay_out, Emitter     | tokens that may come next                                |
+/// | scores     | lay_out, KvManager, Emitter    | how likely the prompt's own tokens are                   |
 /// | embedding  | lay_out, Emitter               | the vector, in place of an answer                        |
 ///
 /// The text of the answer is a part that only the sequence itself calls.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -35,6 +37,7 @@
 #include "engine/sequence/sequence_memory.h"
 #include "engine/sequence/sequence_order.h"
 #include "engine/sequence/sequence_sampling.h"
+#include "engine/sequence/sequence_scores.h"
 #include "engine/sequence/sequence_statistics.h"
 #include "engine/sequence/sequence_text.h"
 #include "sampling/sampler.h"
@@ -66,6 +69,10 @@ class Sequence {
   bool has_answer() const { return tokens_.size() > static_cast<size_t>(prompt_tokens_); }
   /// Tokens of the prompt, and of the answer before a preemption, that the model still has to compute.
   int32_t rows_left() const { return static_cast<int32_t>(tokens_.size()) - memory_.computed; }
+  /// Tokens that it may take from the prefix cache: behind them it needs what rows give.
+  int32_t reusable() const { return std::min(static_cast<int32_t>(tokens_.size()) - 1, scores_.reusable()); }
+  /// Whether nothing is sampled once the prompt is computed.
+  bool ends_with_prompt() const { return tokens_max_ == prompt_tokens_; }
   /// Whether the only row left is a token that was sampled.
   bool decoding() const { return has_answer() && rows_left() == 1; }
   /// Tokens that could still follow the next one.
@@ -84,6 +91,8 @@ class Sequence {
   const SequenceSampling& sampling() const { return sampling_; }
   SequenceDrafts& drafts() { return drafts_; }
   const SequenceDrafts& drafts() const { return drafts_; }
+  SequenceScores& scores() { return scores_; }
+  const SequenceScores& scores() const { return scores_; }
   /// Null if the text is continued, not embedded.
   SequenceEmbedding* embedding() { return embedding_ ? &*embedding_ : nullptr; }
   bool embeds() const { return embedding_.has_value(); }
@@ -93,6 +102,8 @@ class Sequence {
   std::optional<PrefillProgress> prefill(int64_t now_ns) const;
   /// Adds the token's events. True when the answer has ended.
   bool add_token(sampling::Sampled&& sampled, Events& events);
+  /// The end of an answer without tokens, in place of add_token().
+  void end_with_prompt(Events& events) const;
   /// Looks whether the rule of the next token that is awaited is there, and adds the end that it says. True when the
   /// answer has ended.
   bool settle(Events& events);
@@ -124,6 +135,7 @@ class Sequence {
   SequenceOrder order_;
   SequenceStatistics statistics_;
   SequenceDrafts drafts_;
+  SequenceScores scores_;
   SequenceSampling sampling_;
   SequenceText text_;
   std::optional<SequenceEmbedding> embedding_;

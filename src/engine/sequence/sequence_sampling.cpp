@@ -4,6 +4,15 @@
 #include <utility>
 
 namespace cairn::engine {
+namespace {
+
+Error no_usable_logits(int32_t tokens, std::string_view besides) {
+  return {Code::kInternal,
+          fmt::format("the model gave no usable logits (all are NaN or -infinity{}) after token {}", besides, tokens),
+          {}};
+}
+
+}  // namespace
 
 SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt,
                                    const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
@@ -84,9 +93,9 @@ sampling::Sampled SequenceSampling::choose(std::span<const float> logits) {
 bool SequenceSampling::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
   if (ahead > 0 && (constraint_ != nullptr || sampled_ < min_tokens_ || !sampler_.knows_later_requests())) return false;
   if (is_forced()) {
-    if (sampler_.reports())
-      samples.add(sampler_.request_for_forced(row, rule_.forced[forced_next_], samples.changes()));
-    return sampler_.reports();
+    const bool told = sampler_.reports() && sampler_.reports_on_device();
+    if (told) samples.add(sampler_.request_for_forced(row, rule_.forced[forced_next_], samples.changes()));
+    return told;
   }
   const std::span<const TokenId> banned = this->banned();
   const bool masked = !rule_.allowed.empty();
@@ -100,6 +109,14 @@ bool SequenceSampling::add_request(int32_t row, int32_t ahead, SampleBatch& samp
 sampling::Sampled SequenceSampling::take(const kernels::SampleResult& sampled) {
   if (is_forced()) take_forced();
   return sampler_.take(sampled);
+}
+
+Result<PromptScore> SequenceSampling::score(TokenId token, int32_t top, std::span<const float> logits, int32_t tokens) {
+  sampling::Sampled scored = sampler_.rate(token, top, logits);
+  if (scored.token == kNoToken) return std::unexpected(no_usable_logits(tokens, ""));
+  const float own = logits[static_cast<size_t>(index(token))];
+  const auto more_likely = std::ranges::count_if(logits, [own](float logit) { return logit > own; });
+  return PromptScore{token, scored.logprob, static_cast<int32_t>(1 + more_likely), std::move(scored.top)};
 }
 
 bool SequenceSampling::count(TokenId token) {
@@ -146,10 +163,7 @@ Error SequenceSampling::failure(int32_t tokens) {
                         tokens),
             {}};
   }
-  return {Code::kInternal,
-          fmt::format("the model gave no usable logits (all are NaN or -infinity{}) after token {}",
-                      rule_.allowed.empty() ? "" : ", or of tokens that may not come next", tokens),
-          {}};
+  return no_usable_logits(tokens, rule_.allowed.empty() ? "" : ", or of tokens that may not come next");
 }
 
 }  // namespace cairn::engine

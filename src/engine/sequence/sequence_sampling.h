@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "engine/decoding_constraint.h"
+#include "engine/event.h"
 #include "engine/output/sample_batch.h"
 #include "engine/request.h"
 #include "engine/sequence/rule_workers.h"
@@ -37,6 +38,9 @@ class SequenceSampling {
   sampling::Sampled take(const kernels::SampleResult& sampled);
   /// What the constraint expects to come next, which may be drafted; none where it is certain.
   std::span<const TokenId> expected() const { return is_forced() ? std::span<const TokenId>() : rule_.expected; }
+
+  /// How likely a token of the prompt, which stands behind `tokens` others, is in the row before it.
+  Result<PromptScore> score(TokenId token, int32_t top, std::span<const float> logits, int32_t tokens);
 
   // -- Once it is chosen.
   /// Counts a token. True if it ends the answer.

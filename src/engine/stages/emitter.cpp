@@ -15,9 +15,16 @@ Result<void> Emitter::sample(const Sequences& running, StepBatch& batch) {
   int32_t row = 0;
   for (const ScheduledTokens& share : batch.scheduled) {
     Sequence& sequence = *running[static_cast<size_t>(share.demand)];
-    if (sequence.embeds() || !share.logits) continue;
+    if (sequence.embeds()) continue;
+    // Only the last row of a prompt is sampled from.
+    if (sequence.scores().wanted()) row += share.logits ? share.rows - 1 : share.rows;
+    if (!share.logits) continue;
     SequenceSampling& sampling = sequence.sampling();
     const int32_t rows = batch.decodes(share) ? share.rows : 1;
+    if (sequence.ends_with_prompt()) {
+      row += rows;
+      continue;
+    }
     for (int32_t ahead = 0; ahead < rows && sampling.add_request(row + ahead, ahead, batch.samples); ++ahead) continue;
     row += rows;
   }
@@ -81,7 +88,9 @@ Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const Sch
   Events events;
   if (!decode) {
     counters_.prompt_tokens += share.rows;
+    if (sequence->scores().wanted()) CAIRN_TRY_VOID(add_scores(*sequence, share, outputs));
     sequence->memory().computed += share.rows;
+    if (share.logits) events.prompt = sequence->scores().take();
     events.prefill = sequence->prefill(now_ns);
     if (!share.logits) {
       if (events.prefill) sequence->publish(std::move(events), unnotified_);
@@ -90,13 +99,38 @@ Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const Sch
   }
   if (const int64_t gap_ns = sequence->statistics().token_at(now_ns); gap_ns > 0)
     counters_.inter_token_seconds.add(static_cast<double>(gap_ns) * 1e-9);
-  CAIRN_TRY_VOID(add_tokens(*sequence, share, batch, outputs, events));
+  if (sequence->ends_with_prompt()) {
+    sequence->end_with_prompt(events);
+  } else {
+    CAIRN_TRY_VOID(add_tokens(*sequence, share, batch, outputs, events));
+  }
   outputs.row += decode ? share.rows : 1;
   if (events.finished) {
     finish(sequence, std::move(events));
   } else {
     sequence->publish(std::move(events), unnotified_);
   }
+  return {};
+}
+
+// Scores the tokens behind a prompt's rows, of which all have logits, and leaves the row behind which the answer
+// begins.
+Result<void> Emitter::add_scores(Sequence& sequence, const ScheduledTokens& share, Outputs& outputs) {
+  SequenceScores& scores = sequence.scores();
+  for (int32_t i = 0; i < share.rows && scores.wanted(); ++i) {
+    const int32_t next = sequence.memory().computed + i + 1;
+    if (next != scores.next()) continue;  // scored before a preemption
+    std::span<const float> logits;
+    if (runner_samples_) {
+      CAIRN_TRY(logits, runner_.logits_row(outputs.row + i));
+    } else {
+      logits = outputs.logits.row(outputs.row + i);
+    }
+    const TokenId token = sequence.tokens()[static_cast<size_t>(next)];
+    CAIRN_TRY(PromptScore score, sequence.sampling().score(token, scores.top(), logits, next));
+    scores.add(std::move(score));
+  }
+  outputs.row += share.logits ? share.rows - 1 : share.rows;
   return {};
 }
 

@@ -64,6 +64,7 @@ class Emitter {
                            Outputs& outputs);
   Result<void> emit_tokens(std::unique_ptr<Sequence>& sequence, const ScheduledTokens& share, const StepBatch& batch,
                            int64_t now_ns, Outputs& outputs);
+  Result<void> add_scores(Sequence& sequence, const ScheduledTokens& share, Outputs& outputs);
   Result<void> add_tokens(Sequence& sequence, const ScheduledTokens& share, const StepBatch& batch,
                           const Outputs& outputs, Events& events);
   Result<sampling::Sampled> choose(SequenceSampling& sampling, const SampleBatch& samples,

@@ -18,6 +18,7 @@ ScheduleInput input_of(const Sequence& sequence) {
   if (waits) input.step_rows_max = std::min(input.step_rows_max, std::max(input.rows - 1, 1));
   input.drafts = static_cast<int32_t>(sequence.drafts().tokens().size());
   input.position = memory.computed;
+  input.scores = sequence.scores().wanted();
   input.priority = order.priority();
   input.party = sequence.party();
   input.deferred = order.rank() == kUnreadRank || memory.disk.load != nullptr || (waits && input.rows == 1) ||
@@ -92,10 +93,10 @@ void lay_out(const Sequences& running, StepBatch& batch) {
     slice.position_begin = memory.computed;
     slice.pages = &memory.table;
     slice.adapter_scales = sequence.adapter_scales();
-    slice.logits = sequence.embeds() ? sequence.embedding()->wanted(share.logits)
-                   : decode          ? model::LogitsWanted::kAll
-                   : share.logits    ? model::LogitsWanted::kLast
-                                     : model::LogitsWanted::kNone;
+    slice.logits = sequence.embeds()                      ? sequence.embedding()->wanted(share.logits)
+                   : decode || sequence.scores().wanted() ? model::LogitsWanted::kAll
+                   : share.logits                         ? model::LogitsWanted::kLast
+                                                          : model::LogitsWanted::kNone;
     const int32_t known = decode ? 1 : share.rows;
     const auto tokens = sequence.tokens().subspan(static_cast<size_t>(memory.computed), static_cast<size_t>(known));
     batch.tokens.insert(batch.tokens.end(), tokens.begin(), tokens.end());

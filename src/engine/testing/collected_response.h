@@ -17,6 +17,7 @@ namespace cairn::engine {
 
 /// All events of a stream, put together.
 struct Answer {
+  std::vector<PromptScore> prompt;
   std::vector<TokenId> tokens;
   std::string text;  ///< including the finish's text
   std::vector<std::string> parts;
@@ -24,6 +25,10 @@ struct Answer {
   bool finished = false;
 
   void add(Events&& events) {
+    if (!events.prompt.empty()) {
+      EXPECT_TRUE(prompt.empty() && tokens.empty());
+      prompt = std::move(events.prompt);
+    }
     for (TokenEvent& event : events.tokens) {
       tokens.push_back(event.token);
       text += event.text;

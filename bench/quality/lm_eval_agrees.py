@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""lm-evaluation-harness through /v1/completions against its own transformers backend on the same F32 weights.
+
+usage: bench/quality/lm_eval_agrees.py CAIRN MODEL.gguf [--texts N] [--most 0.001]
+  CAIRN   the program
+  MODEL   a file of F32 tensors that transformers can read (build/test-data/trained/stories260K-f32.gguf)
+  --texts of how many texts each task is made (default: all)
+  --most  the largest relative difference of a perplexity that passes; accuracies must be equal
+
+Two tasks are made of texts.txt. `ends`: which of four ends belongs to the beginning of a sentence, of which the others are
+of the sentences after it. `texts`: the perplexity of each language's sentences as one text. Each runs three times: by
+transformers, by `local-completions` with the harness's tokenizer and token ids, and with the server's tokenizer
+(`tokenizer_backend=remote`) and texts. Prints a row for each and what differs; exit status 1 if that is too much. Needs
+torch, transformers, gguf, accelerate and lm-eval 0.4.13.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.request
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+
+import lm_eval
+import lm_eval.tasks
+import torch
+import transformers
+
+ENDS = """task: ends
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: {folder}/ends.json}}}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{{{begin}}}}"
+doc_to_choice: "{{{{ends}}}}"
+doc_to_target: right
+target_delimiter: " "
+metric_list: [{{metric: acc}}, {{metric: acc_norm}}]
+"""
+TEXTS = """task: texts
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: {folder}/texts.json}}}}
+test_split: test
+output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{{{text}}}}"
+metric_list: [{{metric: word_perplexity}}, {{metric: byte_perplexity}}]
+"""
+METRICS = [("ends", "acc"), ("ends", "acc_norm"), ("texts", "word_perplexity"), ("texts", "byte_perplexity")]
+
+
+def read_texts():
+    """{language: [text]}"""
+    texts, language = {}, None
+    for line in (pathlib.Path(__file__).parent / "texts.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            language = line[2:]
+        elif line:
+            texts.setdefault(language, []).append(line)
+    return texts
+
+
+def write_tasks(folder, most):
+    texts = [text for of_language in read_texts().values() for text in of_language if " " in text][:most]
+    halves = [(" ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])) for words in map(str.split, texts)]
+    rows = []
+    for i, (begin, _) in enumerate(halves):
+        ends = [halves[(i + step) % len(halves)][1] for step in range(4)]
+        right = i % 4
+        rows.append({"begin": begin, "ends": ends[1 : right + 1] + ends[:1] + ends[right + 1 :], "right": right})
+    (folder / "ends.json").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    whole = [" ".join(of_language) for of_language in read_texts().values()][:most]
+    (folder / "texts.json").write_text("\n".join(json.dumps({"text": text}) for text in whole), encoding="utf-8")
+    (folder / "ends.yaml").write_text(ENDS.format(folder=folder))
+    (folder / "texts.yaml").write_text(TEXTS.format(folder=folder))
+
+
+def write_checkpoint(model, folder):
+    """What transformers reads of the file, as a folder that the harness takes."""
+    where = {"pretrained_model_name_or_path": str(model.parent), "gguf_file": model.name}
+    checkpoint = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
+    checkpoint.save_pretrained(folder)
+    transformers.AutoTokenizer.from_pretrained(**where).save_pretrained(folder)
+    return checkpoint.config.max_position_embeddings
+
+
+def serve(program, model):
+    """The server, where it listens, and what it calls the model."""
+    server = subprocess.Popen([program, "serve", str(model), "--port", "0"], stderr=subprocess.PIPE, text=True)
+    for line in server.stderr:
+        if found := re.search(r'serving .+ on (http:[^\s"]+)', line):
+            break
+    else:
+        sys.exit("the server has ended")
+    threading.Thread(target=server.stderr.read, daemon=True).start()
+    with urllib.request.urlopen(f"{found[1]}/v1/models") as models:
+        return server, found[1], json.load(models)["data"][0]["id"]
+
+
+def evaluate(folder, model, args):
+    results = lm_eval.simple_evaluate(
+        model=model, model_args=args, tasks=["ends", "texts"], batch_size=8, bootstrap_iters=0, verbosity="ERROR",
+        task_manager=lm_eval.tasks.TaskManager(include_path=str(folder), include_defaults=False))["results"]
+    return {metric: results[task][f"{metric},none"] for task, metric in METRICS}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cairn")
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("--texts", type=int)
+    parser.add_argument("--most", type=float, default=0.001)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        write_tasks(folder, options.texts)
+        checkpoint = folder / "checkpoint"
+        context = write_checkpoint(options.model.resolve(), checkpoint)
+        rows = {"transformers": evaluate(folder, "hf", {"pretrained": str(checkpoint), "dtype": "float32", "device": "cpu"})}
+        server, url, model = serve(options.cairn, options.model)
+        try:
+            # The first token has no score: it stands in the harness's place for the prefix, which the context must hold.
+            common = {"model": model, "base_url": f"{url}/v1/completions", "num_concurrent": 4, "max_length": context}
+            rows["ids"] = evaluate(folder, "local-completions", {**common, "tokenizer": str(checkpoint)})
+            rows["remote"] = evaluate(folder, "local-completions",
+                                      {**common, "tokenizer_backend": "remote", "tokenized_requests": False})
+        finally:
+            server.terminate()
+            server.wait()
+    print(" ".join(["".ljust(14), *(metric.rjust(16) for _, metric in METRICS)]))
+    wrong = False
+    for who, row in rows.items():
+        print(" ".join([who.ljust(14), *(f"{row[metric]:16.6f}" for _, metric in METRICS)]))
+        for task, metric in METRICS:
+            expected = rows["transformers"][metric]
+            wrong |= row[metric] != expected if task == "ends" else abs(row[metric] / expected - 1) > options.most
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
