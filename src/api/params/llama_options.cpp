@@ -19,7 +19,7 @@ auto number_in(double low, double high) {
   };
 }
 
-void refuse_what_is_on(RequestFields& fields, const engine::GenerateRequest& generate) {
+void refuse_what_is_on(RequestFields& fields) {
   constexpr double kMost = std::numeric_limits<double>::max();
   constexpr std::string_view kNoWords = "ban tokens with logit_bias";
   constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
@@ -38,7 +38,7 @@ void refuse_what_is_on(RequestFields& fields, const engine::GenerateRequest& gen
   fields.only_empty("kv_transfer_params", "keys and values stay on this server");
   fields.refuse("truncate_prompt_tokens", "shorten the prompt; the error of one that is too long has both counts");
   // Where an answer has a place for them, they have been read before.
-  if (!generate.prompt_logprobs) fields.refuse("prompt_logprobs", "use /v1/completions or /v1/chat/completions");
+  if (!fields.was_read("prompt_logprobs")) fields.refuse("prompt_logprobs", "use /v1/completions or /v1/chat/completions");
   fields.only("parse_tool_calls", true, "leave tools out, or read the model's text with /completion");
 }
 
@@ -75,7 +75,7 @@ void read_llama_fields(RequestFields& fields, engine::GenerateRequest& generate)
   generate.line_time_max = std::chrono::milliseconds(std::max<int64_t>(0, time));
   generate.line_indent_min = static_cast<int32_t>(fields.integer("n_indent", 0, 0, kTokensMax));
   read_adapters(fields, generate);
-  refuse_what_is_on(fields, generate);
+  refuse_what_is_on(fields);
   generate.slot = static_cast<int32_t>(fields.integer("id_slot", -1, -1, kTokensMax));
   fields.accept("n_cache_reuse", "beginnings of prompts are found again by themselves");
   for (const auto* name : {"n_keep", "n_discard"}) fields.accept(name, "an answer ends with the context");

@@ -67,6 +67,8 @@ class RequestFields {
     if (!inner && !error_) error_ = std::move(inner).error();
   }
   bool failed() const { return error_.has_value(); }
+  /// Whether the field has been asked for before, be it there or not.
+  bool was_read(std::string_view name) const { return known_.contains(name); }
   std::string path_of(std::string_view name) const { return path_ + std::string(name); }
 
   /// The first Error. Fields that nobody asked for are told, or an Error if the context has strict fields. Of a whole
