@@ -48,6 +48,8 @@ struct GenerateRequest {
   size_t shown_stops = 0;            ///< so many of the first stop strings are part of the answer that they end
   bool ignore_eos = false;           ///< treat tokens that end generation like any others
   int32_t min_tokens = 0;            ///< before so many tokens, none that ends the answer is sampled
+  /// If there are any, no other token is sampled, not even one that ends the answer.
+  std::vector<TokenId> allowed_tokens;
   /// Adds to the logits of the tokens of a text, of which together with sampling.logit_bias kLogitBiasMax may be.
   std::vector<std::pair<std::string, float>> text_bias;
   /// After this time from the first token on, the answer ends with its next line; 0: never.

@@ -113,6 +113,13 @@ TEST(GenerationParams, EndsOfAnAnswerAreVllms) {
   expect_params_refused({{"min_tokens", -1}}, "min_tokens", "from 0");
 }
 
+TEST(GenerationParams, AllowedTokensAreAListOfAtLeastOne) {
+  EXPECT_THAT(request_of({{"allowed_token_ids", {7, 9}}}).allowed_tokens, testing::ElementsAre(TokenId{7}, TokenId{9}));
+  EXPECT_TRUE(request_of({{"allowed_token_ids", nullptr}}).allowed_tokens.empty());
+  for (const ordered_json& wrong : {ordered_json::array(), ordered_json(5), ordered_json({-1}), ordered_json({"a"})})
+    expect_params_refused({{"allowed_token_ids", wrong}}, "allowed_token_ids", "at least one token id");
+}
+
 TEST(GenerationParams, BiasesNameTokensOrTexts) {
   const auto pairs = request_of({{"logit_bias", {{"Hello", -5}, {15, false}}}});
   ASSERT_EQ(pairs.text_bias.size(), 1U);

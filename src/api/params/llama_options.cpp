@@ -30,7 +30,6 @@ void refuse_what_is_on(RequestFields& fields) {
   fields.only_empty("banned_strings", kNoWords);
   fields.only_empty("banned_tokens", kNoWords);
   fields.only_empty("custom_token_bans", kNoWords);
-  fields.only_empty("allowed_token_ids", "hold the answer to a form: choice, regex or grammar");
   fields.only_empty("stop_regex", "use stop, or hold the answer to a form: regex or grammar");
   fields.only_empty("logits_processors", "use logit_bias, or a form: regex or grammar");
   fields.only("use_beam_search", false, "use n and choose yourself");

@@ -95,6 +95,15 @@ void read_logit_bias(RequestFields& fields, engine::GenerateRequest& generate) {
   }
 }
 
+// vLLM's list of the only tokens that may be sampled.
+void read_allowed_tokens(RequestFields& fields, engine::GenerateRequest& generate) {
+  const ordered_json* value = fields.get("allowed_token_ids");
+  if (value == nullptr) return;
+  if (!value->is_array() || value->empty() || !std::ranges::all_of(*value, is_token_id))
+    return fields.reject("allowed_token_ids", "must be an array of at least one token id");
+  for (const ordered_json& id : *value) generate.allowed_tokens.push_back(TokenId{id.get<int32_t>()});
+}
+
 // An array of names, or llama.cpp's letters. Steps that are not named are off.
 void read_steps(RequestFields& fields, sampling::SamplingParams& sampling) {
   const ordered_json* value = fields.get("samplers");
@@ -167,6 +176,7 @@ void read_sampling(RequestFields& fields, engine::GenerateRequest& generate) {
   read_breakers(fields, sampling.dry);
   read_steps(fields, sampling);
   read_logit_bias(fields, generate);
+  read_allowed_tokens(fields, generate);
   read_seed(fields, defaults.seed, sampling);
 }
 

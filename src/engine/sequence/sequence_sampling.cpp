@@ -4,6 +4,20 @@
 #include <utility>
 
 namespace cairn::engine {
+namespace {
+
+std::vector<uint64_t> mask_of(std::span<const TokenId> tokens, int32_t vocabulary) {
+  std::vector<uint64_t> words;
+  if (tokens.empty()) return words;
+  words.resize((static_cast<size_t>(vocabulary) + 63) / 64);
+  for (const TokenId token : tokens) {
+    const auto at = static_cast<size_t>(index(token));
+    words[at / 64] |= uint64_t{1} << (at % 64);
+  }
+  return words;
+}
+
+}  // namespace
 
 SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt,
                                    const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
@@ -14,7 +28,8 @@ SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const Tok
       rules_(rules),
       min_tokens_(request.min_tokens),
       ignore_eos_(request.ignore_eos),
-      stop_tokens_(std::move(request.stop_tokens)) {
+      stop_tokens_(std::move(request.stop_tokens)),
+      request_allowed_(mask_of(request.allowed_tokens, vocabulary)) {
   if (constraint_ != nullptr) {
     constraint_->begin(rule_);
     finish_rule();
@@ -49,8 +64,18 @@ std::span<const TokenId> SequenceSampling::banned() {
   return banned_;
 }
 
+std::span<const uint64_t> SequenceSampling::allowed() {
+  if (request_allowed_.empty()) return rule_.allowed;
+  if (rule_.allowed.empty()) return request_allowed_;
+  // What is behind a mask's last word is not allowed.
+  allowed_.resize(std::min(rule_.allowed.size(), request_allowed_.size()));
+  for (size_t i = 0; i < allowed_.size(); ++i) allowed_[i] = rule_.allowed[i] & request_allowed_[i];
+  return allowed_;
+}
+
 bool SequenceSampling::leaves_any() {
-  std::vector<uint64_t> left(rule_.allowed.begin(), rule_.allowed.end());
+  const std::span<const uint64_t> mask = allowed();
+  std::vector<uint64_t> left(mask.begin(), mask.end());
   for (const TokenId token : banned()) {
     const auto at = static_cast<size_t>(index(token));
     if (at / 64 < left.size()) left[at / 64] &= ~(uint64_t{1} << (at % 64));
@@ -78,7 +103,7 @@ TokenId SequenceSampling::take_forced() {
 
 sampling::Sampled SequenceSampling::choose(std::span<const float> logits) {
   return is_forced() ? sampler_.force(take_forced(), logits)
-                     : sampler_.sample(logits, banned(), rule_.greedy, rule_.allowed);
+                     : sampler_.sample(logits, banned(), rule_.greedy, allowed());
 }
 
 bool SequenceSampling::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
@@ -89,10 +114,11 @@ bool SequenceSampling::add_request(int32_t row, int32_t ahead, SampleBatch& samp
     return sampler_.reports();
   }
   const std::span<const TokenId> banned = this->banned();
-  const bool masked = !rule_.allowed.empty();
+  const std::span<const uint64_t> allowed = this->allowed();
+  const bool masked = !allowed.empty();
   // Log-probabilities are those of the row as it was.
   if ((masked && sampler_.reports()) || !sampler_.can_sample_on_device(banned)) return false;
-  if (masked) samples.allow(row, rule_.allowed);
+  if (masked) samples.allow(row, allowed);
   samples.add(sampler_.request_for(row, ahead, banned, rule_.greedy, samples.changes()));
   return true;
 }
@@ -139,16 +165,18 @@ void SequenceSampling::proceed(TokenId token, std::string_view text) {
 
 Error SequenceSampling::failure(int32_t tokens) {
   if (rule_.error) return *rule_.error;
-  if (!rule_.allowed.empty() && !leaves_any()) {
-    return {Code::kInvalidArgument,
-            fmt::format("nothing may come behind token {}: all that the answer's form leaves is banned; allow some of "
-                        "it, or ask for another form",
-                        tokens),
-            {}};
+  if (!allowed().empty() && !leaves_any()) {
+    const std::string_view why =
+        request_allowed_.empty()
+            ? "all that the answer's form leaves is banned; allow some of it, or ask for another form"
+        : rule_.allowed.empty()
+            ? "all of allowed_token_ids is banned; name more"
+            : "the answer's form leaves nothing of allowed_token_ids; name more, or ask for another form";
+    return {Code::kInvalidArgument, fmt::format("nothing may come behind token {}: {}", tokens, why), {}};
   }
   return {Code::kInternal,
           fmt::format("the model gave no usable logits (all are NaN or -infinity{}) after token {}",
-                      rule_.allowed.empty() ? "" : ", or of tokens that may not come next", tokens),
+                      allowed().empty() ? "" : ", or of tokens that may not come next", tokens),
           {}};
 }
 

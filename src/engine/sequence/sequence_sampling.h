@@ -63,7 +63,9 @@ class SequenceSampling {
   bool ends_text(TokenId token) const;
   /// What must not be sampled next.
   std::span<const TokenId> banned();
-  /// What may come next under a mask, and is not banned.
+  /// The mask of the next token: those that both the request and the rule allow. Empty: all are.
+  std::span<const uint64_t> allowed();
+  /// What may come next under the mask, and is not banned.
   bool leaves_any();
   bool is_forced() const { return forced_next_ < rule_.forced.size(); }
   TokenId take_forced();
@@ -81,9 +83,11 @@ class SequenceSampling {
   int32_t min_tokens_;
   bool ignore_eos_;
   std::vector<TokenId> stop_tokens_;
-  std::vector<TokenId> ends_;     // tokens that end the answer, if min_tokens_ forbids them for a while
-  std::vector<TokenId> ignored_;  // tokens that end texts, if they are ignored, which no form allows then
-  std::vector<TokenId> banned_;   // scratch
+  std::vector<TokenId> ends_;              // tokens that end the answer, if min_tokens_ forbids them for a while
+  std::vector<TokenId> ignored_;           // tokens that end texts, if they are ignored, which no form allows then
+  std::vector<TokenId> banned_;            // scratch
+  std::vector<uint64_t> request_allowed_;  // a bit for each token that the request allows; empty: it allows all
+  std::vector<uint64_t> allowed_;          // scratch
 };
 
 }  // namespace cairn::engine

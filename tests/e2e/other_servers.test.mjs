@@ -1,0 +1,57 @@
+// Fields that vLLM, SGLang and others have, on the endpoints that generate text.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { serve, storyTrainedFor } from './server.mjs';
+
+let server;
+before(async () => { server = await serve(storyTrainedFor(4096), ['--name', 'story', '--parallel-max', '4']); });
+after(async () => {
+  const end = await server.stop();
+  assert.equal(end.code, 0, end.log);
+});
+
+const messages = [{ role: 'user', content: 'Once upon a time' }];
+async function ask(route, body, status = 200) {
+  const reply = await server.post(route, body);
+  const answer = await reply.json();
+  assert.equal(reply.status, status, JSON.stringify(answer));
+  return answer;
+}
+const complete = (more, status) => ask('/completion', { prompt: 'Once upon a time', n_predict: 16, temperature: 0, return_tokens: true, ...more }, status);
+const chat = async (more) => (await ask('/v1/chat/completions', { messages, max_tokens: 24, temperature: 0, ...more })).choices[0].message.content;
+const tokens = async (content) => (await ask('/tokenize', { content })).tokens;
+
+test('only tokens of allowed_token_ids are sampled, on every endpoint', async () => {
+  const free = await complete();
+  const allowed = free.tokens.slice(0, 5);
+  const held = await complete({ allowed_token_ids: allowed, temperature: 2, seed: 5 });
+  assert.ok(held.tokens.length === 16 && held.tokens.every((id) => allowed.includes(id)), JSON.stringify(held.tokens));
+  assert.ok(new Set(held.tokens).size > 2);
+  // The same text by the other endpoints, whole and as a stream.
+  const greedy = await complete({ allowed_token_ids: allowed });
+  const { choices } = await ask('/v1/completions', { prompt: 'Once upon a time', max_tokens: 16, temperature: 0, allowed_token_ids: allowed });
+  assert.deepEqual([choices[0].text, choices[0].finish_reason], [greedy.content, 'length']);
+  const [digit] = await tokens('7');
+  const one = (await tokens('1')).at(-1);
+  assert.match(await chat({ allowed_token_ids: [one], max_tokens: 5 }), /^1+$/);
+  const reply = await server.post('/v1/chat/completions', { messages, max_tokens: 5, temperature: 0, stream: true, n: 2, allowed_token_ids: [one] });
+  const texts = ['', ''];
+  for (const line of (await reply.text()).split('\n')) {
+    if (!line.startsWith('data: {')) continue;
+    for (const { index, delta } of JSON.parse(line.slice(6)).choices) texts[index] += delta.content ?? '';
+  }
+  assert.deepEqual(texts, ['11111', '11111']);
+  assert.notEqual(digit, undefined);
+});
+
+test('a form and allowed_token_ids leave what both allow, or the answer fails by name', async () => {
+  const [a, b] = [(await tokens('1')).at(-1), (await tokens('2')).at(-1)];
+  const text = await complete({ grammar: 'root ::= [2-9]+', allowed_token_ids: [a, b], n_predict: 4 });
+  assert.equal(text.content, '2222');
+  const { error } = await complete({ grammar: 'root ::= [3-9]+', allowed_token_ids: [a, b] }, 400);
+  assert.match(error.message, /leaves nothing of allowed_token_ids/);
+  const { error: none } = await complete({ allowed_token_ids: [] }, 400);
+  assert.match(none.message, /allowed_token_ids must be an array of at least one token id/);
+  const { error: unknown } = await complete({ allowed_token_ids: [123456] }, 400);
+  assert.match(unknown.message, /allowed_token_ids names token 123456; this model has tokens 0 to/);
+});
