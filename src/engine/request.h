@@ -16,6 +16,7 @@
 #include "engine/slots.h"
 #include "model/pooling.h"
 #include "sampling/sampler.h"
+#include "sampling/text_ban.h"
 
 namespace cairn::engine {
 
@@ -50,6 +51,9 @@ struct GenerateRequest {
   int32_t min_tokens = 0;            ///< before so many tokens, none that ends the answer is sampled
   /// If there are any, no other token is sampled, not even one that ends the answer.
   std::vector<TokenId> allowed_tokens;
+  /// Texts that never come, which who plans the answer makes `text_ban` of: that takes longer than submit() may.
+  std::vector<std::string> banned_texts;
+  std::shared_ptr<const sampling::TextBan> text_ban;  ///< null: every text may come
   /// Adds to the logits of the tokens of a text, of which together with sampling.logit_bias kLogitBiasMax may be.
   std::vector<std::pair<std::string, float>> text_bias;
   /// After this time from the first token on, the answer ends with its next line; 0: never.

@@ -49,9 +49,48 @@ test('a form and allowed_token_ids leave what both allow, or the answer fails by
   const text = await complete({ grammar: 'root ::= [2-9]+', allowed_token_ids: [a, b], n_predict: 4 });
   assert.equal(text.content, '2222');
   const { error } = await complete({ grammar: 'root ::= [3-9]+', allowed_token_ids: [a, b] }, 400);
-  assert.match(error.message, /leaves nothing of allowed_token_ids/);
+  assert.match(error.message, /leaves nothing that allowed_token_ids/);
   const { error: none } = await complete({ allowed_token_ids: [] }, 400);
   assert.match(none.message, /allowed_token_ids must be an array of at least one token id/);
   const { error: unknown } = await complete({ allowed_token_ids: [123456] }, 400);
   assert.match(unknown.message, /allowed_token_ids names token 123456; this model has tokens 0 to/);
+});
+
+const stream = async (route, body) => {
+  const reply = await server.post(route, { ...body, stream: true });
+  const texts = Array.from({ length: body.n ?? 1 }, () => '');
+  for (const line of (await reply.text()).split('\n')) {
+    if (!line.startsWith('data: {')) continue;
+    for (const { index, delta, text } of JSON.parse(line.slice(6)).choices ?? []) texts[index] += text ?? delta.content ?? '';
+  }
+  return texts;
+};
+
+test('a text of bad_words never comes, whatever its tokens are, on every endpoint and in every choice', async () => {
+  const free = await complete({ n_predict: 40 });
+  const words = [...new Set(free.content.match(/[a-z]{3,}/g))].slice(0, 4);
+  assert.ok(words.length === 4, free.content);
+  const clean = (text) => assert.ok(words.every((word) => !text.includes(word)), `${words}: ${text}`);
+  const held = await complete({ n_predict: 40, bad_words: words });
+  clean(held.content);
+  assert.equal(held.tokens.length, 40);
+  assert.equal((await complete({ n_predict: 40, bad_words: words.map((word) => ` ${word}`) })).content, held.content);
+  assert.equal((await complete({ n_predict: 40, banned_strings: words })).content, held.content);
+  const body = { max_tokens: 60, temperature: 1, seed: 4, n: 3, bad_words: words };
+  for (const text of await stream('/v1/completions', { prompt: 'Once upon a time', ...body })) clean(text);
+  const streamed = await stream('/v1/chat/completions', { messages, ...body });
+  streamed.forEach(clean);
+  const { choices } = await ask('/v1/chat/completions', { messages, ...body });
+  assert.deepEqual(choices.map(({ message }) => message.content), streamed);
+  const shown = await ask('/api/generate', { prompt: 'Once upon a time', raw: true, stream: false, options: { num_predict: 40, temperature: 0, bad_words: words } });
+  clean(shown.response);
+});
+
+test('bad_words beside a form, and their limits', async () => {
+  const one = await complete({ grammar: 'root ::= "yes" | "no"', bad_words: ['es'] });
+  assert.equal(one.content, 'no');
+  const { error } = await complete({ grammar: 'root ::= "yes"', bad_words: ['es'] }, 400);
+  assert.match(error.message, /leaves nothing that allowed_token_ids and bad_words allow/);
+  const { error: many } = await complete({ bad_words: Array(257).fill('x') }, 400);
+  assert.match(many.message, /bad_words may have at most 256 strings with 8192 bytes together/);
 });

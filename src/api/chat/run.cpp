@@ -31,6 +31,13 @@ std::vector<engine::GenerateRequest> constrained_requests(ChatRequest& request, 
   return requests;
 }
 
+/// What the requests ban is made here, once for all of them.
+void make_text_bans(const chat::ChatModel& model, std::vector<engine::GenerateRequest>& requests) {
+  if (requests.empty() || requests.front().banned_texts.empty()) return;
+  const auto ban = model.constraints.text_ban(requests.front().banned_texts);
+  for (engine::GenerateRequest& request : requests) request.text_ban = ban;
+}
+
 Answer answer_of(Service& service, const loader::SharedModel& model, std::vector<engine::GenerateRequest> requests,
                  std::unique_ptr<ResponseSerializer> serializer) {
   return {.engine = loader::shared_engine(model),
@@ -51,6 +58,7 @@ Result<Answer> prepare_chat(Service& service, const RequestContext& context, Cha
             chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}));
   const auto prompt_tokens = static_cast<int32_t>(plan.prompt.tokens.size());
   auto requests = constrained_requests(request, id, chat_model, plan);
+  make_text_bans(chat_model, requests);
   auto serializer = make_serializer({id, *model, request.choices, request.stream, prompt_tokens});
   auto output = std::make_unique<ChatOutput>(std::move(serializer), plan.prompt.output, request.choices,
                                              turn_recorder(service, *model, request),
@@ -64,6 +72,7 @@ Result<Answer> prepare_completion(Service& service, const loader::SharedModel& m
                                   std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
                                   std::unique_ptr<ResponseSerializer> serializer) {
   CAIRN_TRY_VOID(chat::hold_to_form(model->chat_model(), form, &service.grammars(), requests));
+  make_text_bans(model->chat_model(), requests);
   return answer_of(service, model, std::move(requests), std::move(serializer));
 }
 

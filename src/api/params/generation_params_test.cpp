@@ -120,6 +120,22 @@ TEST(GenerationParams, AllowedTokensAreAListOfAtLeastOne) {
     expect_params_refused({{"allowed_token_ids", wrong}}, "allowed_token_ids", "at least one token id");
 }
 
+TEST(GenerationParams, BannedTextsAreWordsWithoutTheSpaceBeforeThemOrStringsAsTheyAre) {
+  EXPECT_THAT(request_of({{"bad_words", {"a", "  b c ", "\n\n"}}, {"banned_strings", {" d"}}}).banned_texts,
+              testing::ElementsAre("a", "b c ", "\n\n", " d"));
+  EXPECT_TRUE(request_of({{"bad_words", ordered_json::array()}, {"banned_strings", nullptr}}).banned_texts.empty());
+  for (const char* name : {"bad_words", "banned_strings"}) {
+    for (const ordered_json& wrong :
+         {ordered_json("a"), ordered_json({""}), ordered_json({1}), ordered_json({std::string(257, 'x')})})
+      expect_params_refused({{name, wrong}}, name, "must be an array of strings of 1 to 256 bytes");
+    ordered_json many(256, "x");
+    EXPECT_EQ(request_of({{name, many}}).banned_texts.size(), 256U);
+    many.push_back("y");
+    expect_params_refused({{name, many}}, name, "at most 256 strings with 8192 bytes together, not 257 with 257");
+    expect_params_refused({{name, ordered_json(33, std::string(256, 'x'))}}, name, "not 33 with 8448");
+  }
+}
+
 TEST(GenerationParams, BiasesNameTokensOrTexts) {
   const auto pairs = request_of({{"logit_bias", {{"Hello", -5}, {15, false}}}});
   ASSERT_EQ(pairs.text_bias.size(), 1U);

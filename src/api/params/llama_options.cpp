@@ -21,13 +21,11 @@ auto number_in(double low, double high) {
 
 void refuse_what_is_on(RequestFields& fields) {
   constexpr double kMost = std::numeric_limits<double>::max();
-  constexpr std::string_view kNoWords = "ban tokens with logit_bias";
+  constexpr std::string_view kNoWords = "name the texts in bad_words, or the tokens in logit_bias";
   constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
   fields.only_if("tfs_z", number_in(1, kMost), kOtherFilters);
   fields.only_empty("image_data", "this model reads text only");
   fields.only("reasoning_in_content", false, "thinking is in a field of its own");
-  fields.only_empty("bad_words", kNoWords);
-  fields.only_empty("banned_strings", kNoWords);
   fields.only_empty("banned_tokens", kNoWords);
   fields.only_empty("custom_token_bans", kNoWords);
   fields.only_empty("stop_regex", "use stop, or hold the answer to a form: regex or grammar");

@@ -4,21 +4,6 @@
 #include <utility>
 
 namespace cairn::engine {
-namespace {
-
-std::vector<uint64_t> mask_of(std::span<const TokenId> tokens, int32_t vocabulary) {
-  std::vector<uint64_t> words;
-  if (tokens.empty()) return words;
-  words.resize((static_cast<size_t>(vocabulary) + 63) / 64);
-  for (const TokenId token : tokens) {
-    const auto at = static_cast<size_t>(index(token));
-    words[at / 64] |= uint64_t{1} << (at % 64);
-  }
-  return words;
-}
-
-}  // namespace
-
 SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const TokenId> prompt,
                                    const tokenizer::Tokenizer& tokenizer, int32_t vocabulary,
                                    sampling::SamplerScratch& scratch, RuleWorkers& rules)
@@ -29,7 +14,9 @@ SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const Tok
       min_tokens_(request.min_tokens),
       ignore_eos_(request.ignore_eos),
       stop_tokens_(std::move(request.stop_tokens)),
-      request_allowed_(mask_of(request.allowed_tokens, vocabulary)) {
+      request_allowed_(request_mask(request, vocabulary)),
+      text_ban_(std::move(request.text_ban)),
+      renders_special_(request.render_special) {
   if (constraint_ != nullptr) {
     constraint_->begin(rule_);
     finish_rule();
@@ -40,6 +27,20 @@ SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const Tok
     if (ignore_eos_ && ends_text(TokenId{token})) ignored_.push_back(TokenId{token});
   }
   banned_.reserve(2 * (ends_.size() + ignored_.size()));
+}
+
+std::vector<uint64_t> SequenceSampling::request_mask(const GenerateRequest& request, int32_t vocabulary) {
+  std::vector<uint64_t> words;
+  const auto word = [&](TokenId token) -> uint64_t& { return words[static_cast<size_t>(index(token)) / 64]; };
+  const auto bit = [](TokenId token) { return uint64_t{1} << (static_cast<uint32_t>(index(token)) % 64); };
+  if (request.allowed_tokens.empty() && request.text_ban == nullptr) return words;
+  words.resize((static_cast<size_t>(vocabulary) + 63) / 64, request.allowed_tokens.empty() ? ~uint64_t{0} : 0);
+  for (const TokenId token : request.allowed_tokens) word(token) |= bit(token);
+  if (request.text_ban == nullptr) return words;
+  request.text_ban->each_containing([&](TokenId token) {
+    if (index(token) < vocabulary) word(token) &= ~bit(token);
+  });
+  return words;
 }
 
 bool SequenceSampling::is_stop_token(TokenId token) const {
@@ -57,10 +58,11 @@ bool SequenceSampling::ends_text(TokenId token) const {
 std::span<const TokenId> SequenceSampling::banned() {
   // A form's text goes on while it may.
   const bool ignores = ignore_eos_ && !rule_.allowed.empty();
-  if (sampled_ >= min_tokens_ && !ignores) return rule_.banned;
+  if (sampled_ >= min_tokens_ && !ignores && text_ban_ == nullptr) return rule_.banned;
   banned_.assign(rule_.banned.begin(), rule_.banned.end());
   if (sampled_ < min_tokens_) banned_.insert(banned_.end(), ends_.begin(), ends_.end());
   if (ignores) banned_.insert(banned_.end(), ignored_.begin(), ignored_.end());
+  if (text_ban_ != nullptr) text_ban_->next_completing(tail_, banned_);
   return banned_;
 }
 
@@ -107,7 +109,8 @@ sampling::Sampled SequenceSampling::choose(std::span<const float> logits) {
 }
 
 bool SequenceSampling::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
-  if (ahead > 0 && (constraint_ != nullptr || sampled_ < min_tokens_ || !sampler_.knows_later_requests())) return false;
+  const bool depends = constraint_ != nullptr || text_ban_ != nullptr || sampled_ < min_tokens_;
+  if (ahead > 0 && (depends || !sampler_.knows_later_requests())) return false;
   if (is_forced()) {
     if (sampler_.reports())
       samples.add(sampler_.request_for_forced(row, rule_.forced[forced_next_], samples.changes()));
@@ -158,6 +161,10 @@ bool SequenceSampling::take_rule() {
 }
 
 void SequenceSampling::proceed(TokenId token, std::string_view text) {
+  if (text_ban_ != nullptr && index(token) < tokenizer_.size()) {
+    tail_ += tokenizer_.piece(token, renders_special_);
+    tail_.erase(0, tail_.size() - std::min(tail_.size(), text_ban_->tail_bytes()));
+  }
   if (constraint_ == nullptr) return;
   constraint_->token(token, text, rule_);
   finish_rule();
@@ -166,12 +173,12 @@ void SequenceSampling::proceed(TokenId token, std::string_view text) {
 Error SequenceSampling::failure(int32_t tokens) {
   if (rule_.error) return *rule_.error;
   if (!allowed().empty() && !leaves_any()) {
-    const std::string_view why =
-        request_allowed_.empty()
-            ? "all that the answer's form leaves is banned; allow some of it, or ask for another form"
-        : rule_.allowed.empty()
-            ? "all of allowed_token_ids is banned; name more"
-            : "the answer's form leaves nothing of allowed_token_ids; name more, or ask for another form";
+    std::string_view why = "all that the answer's form leaves is banned; allow some of it, or ask for another form";
+    if (!request_allowed_.empty())
+      why = rule_.allowed.empty()
+                ? "allowed_token_ids, bad_words and min_tokens leave nothing; allow more"
+                : "the answer's form leaves nothing that allowed_token_ids and bad_words allow; allow "
+                  "more, or ask for another form";
     return {Code::kInvalidArgument, fmt::format("nothing may come behind token {}: {}", tokens, why), {}};
   }
   return {Code::kInternal,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -61,7 +62,7 @@ class SequenceSampling {
  private:
   bool ends_answer(TokenId token) const;
   bool ends_text(TokenId token) const;
-  /// What must not be sampled next.
+  /// What must not be sampled next, and is not masked.
   std::span<const TokenId> banned();
   /// The mask of the next token: those that both the request and the rule allow. Empty: all are.
   std::span<const uint64_t> allowed();
@@ -69,6 +70,8 @@ class SequenceSampling {
   bool leaves_any();
   bool is_forced() const { return forced_next_ < rule_.forced.size(); }
   TokenId take_forced();
+  /// The request's mask: its tokens, less those that contain one of its banned texts.
+  static std::vector<uint64_t> request_mask(const GenerateRequest& request, int32_t vocabulary);
   void finish_rule();
 
   const tokenizer::Tokenizer& tokenizer_;
@@ -88,6 +91,9 @@ class SequenceSampling {
   std::vector<TokenId> banned_;            // scratch
   std::vector<uint64_t> request_allowed_;  // a bit for each token that the request allows; empty: it allows all
   std::vector<uint64_t> allowed_;          // scratch
+  std::shared_ptr<const sampling::TextBan> text_ban_;
+  bool renders_special_;
+  std::string tail_;  // the answer's end, which text_ban_ looks at
 };
 
 }  // namespace cairn::engine
