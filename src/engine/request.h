@@ -39,6 +39,9 @@ struct EmbeddingOptions {
 /// One prompt and one answer: the choices of a client's request are several of these.
 struct GenerateRequest {
   std::vector<TokenId> prompt;  ///< at least one token
+  /// Who makes a longer prompt cuts it to its last tokens before submit(), which refuses what does not fit; -1: to as
+  /// many as fit. Unset: it is not cut.
+  std::optional<int32_t> prompt_tokens_max;
   sampling::SamplingParams sampling;
   /// Maximum number of tokens of the answer, at least 1; the end of the context may come first. -1: to the end of the
   /// context, or of the pool.

@@ -94,3 +94,40 @@ test('bad_words beside a form, and their limits', async () => {
   const { error: many } = await complete({ bad_words: Array(257).fill('x') }, 400);
   assert.match(many.message, /bad_words may have at most 256 strings with 8192 bytes together/);
 });
+
+test('truncate_prompt_tokens keeps the last tokens of a prompt, and tells it', async () => {
+  const prompt = 'Once upon a time there was a big dog and a small cat. They went to the park.';
+  const ids = await ask('/tokenize', { content: prompt, add_special: true }).then(({ tokens }) => tokens);
+  const text = async (more) => {
+    const answer = await ask('/v1/completions', { prompt, max_tokens: 8, temperature: 0, warnings: true, ...more });
+    return [answer.choices[0].text, answer.usage.prompt_tokens, answer.warnings];
+  };
+  const [cut, count, warnings] = await text({ truncate_prompt_tokens: 6 });
+  assert.equal(count, 6);
+  assert.match(warnings[0], new RegExp(`truncate_prompt_tokens: the prompt has ${ids.length} tokens, of which the first and the last 5 are read`));
+  assert.equal((await text({ prompt: [ids[0], ...ids.slice(-5)] }))[0], cut);
+  // Token ids are taken as they are.
+  const [last, six, told] = await text({ prompt: ids, truncate_prompt_tokens: 6 });
+  assert.deepEqual([last, six], [(await text({ prompt: ids.slice(-6) }))[0], 6]);
+  assert.match(told[0], /of which the last 6 are read/);
+  const whole = await text({ truncate_prompt_tokens: ids.length });
+  assert.deepEqual([whole[1], whole[2]], [ids.length, []]);
+  assert.equal((await complete({ prompt, n_predict: 8, truncate_prompt_tokens: 6 })).content, cut);
+  for (const truncate_prompt_tokens of [0, -2, 'all']) await ask('/v1/completions', { prompt, truncate_prompt_tokens }, 400);
+});
+
+test('truncate_prompt_tokens -1 keeps as many tokens as leave room for the answer', async () => {
+  const long = 'once upon a time there was a cat. '.repeat(12_000);  // more bytes than are tokenised to count them
+  const body = { messages: [{ role: 'user', content: long }], max_tokens: 16, temperature: 0, warnings: true };
+  await ask('/v1/chat/completions', body, 400);
+  const answer = await ask('/v1/chat/completions', { ...body, truncate_prompt_tokens: -1 });
+  assert.deepEqual([answer.usage.prompt_tokens, answer.usage.completion_tokens], [4096 - 16, 16]);
+  assert.match(answer.warnings.join(), /truncate_prompt_tokens: the prompt has \d+ tokens/);
+  assert.equal((await ask('/v1/chat/completions', { ...body, truncate_prompt_tokens: 100 })).usage.prompt_tokens, 100);
+  const text = await ask('/v1/completions', { prompt: long, max_tokens: 16, truncate_prompt_tokens: -1 });
+  assert.equal(text.usage.prompt_tokens, 4096 - 16);
+  const anthropic = await ask('/v1/messages', { ...body, truncate_prompt_tokens: 50 });
+  assert.equal(anthropic.usage.input_tokens + (anthropic.usage.cache_read_input_tokens ?? 0), 50);
+  const { error } = await ask('/infill', { input_prefix: 'a', input_suffix: 'b', truncate_prompt_tokens: 5 }, 400);
+  assert.match(error.message, /truncate_prompt_tokens is not supported: the prompt is made to fit/);
+});

@@ -6,6 +6,7 @@
 #include "api/access/principal.h"
 #include "api/http/tenant.h"
 #include "api/params/choices.h"
+#include "api/params/prompt_cut.h"
 #include "base/system/random_id.h"
 #include "chat/answer/form.h"
 #include "chat/answer/plan.h"
@@ -49,14 +50,15 @@ Answer answer_of(Service& service, const loader::SharedModel& model, std::vector
 
 }  // namespace
 
-Result<Answer> prepare_chat(Service& service, const RequestContext& context, ChatRequest request, const std::string& id,
+Result<Answer> prepare_chat(Service& service, RequestContext& context, ChatRequest request, const std::string& id,
                             const MakeChatSerializer& make_serializer) {
   CAIRN_TRY(const loader::SharedModel model, service.find_model(context, request.model));
-  const chat::ChatModel chat_model = model->chat_model();
+  const chat::ChatModel chat_model = chat_model_of(*model, request.generate);
   if (!request.lenient_calls) request.lenient_calls = service.lenient_calls();
   CAIRN_TRY(const chat::AnswerPlan plan,
             chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}));
-  const auto prompt_tokens = static_cast<int32_t>(plan.prompt.tokens.size());
+  cut_prompt(context, chat_model, request.generate, /*keeps_beginning=*/true, request.generate.prompt);
+  const auto prompt_tokens = static_cast<int32_t>(request.generate.prompt.size());
   auto requests = constrained_requests(request, id, chat_model, plan);
   make_text_bans(chat_model, requests);
   auto serializer = make_serializer({id, *model, request.choices, request.stream, prompt_tokens});
@@ -99,7 +101,9 @@ Result<int32_t> count_chat_tokens(Exchange& exchange, ChatRequest request) {
   Service& service = exchange.service;
   CAIRN_TRY(const loader::SharedModel model, service.find_model(exchange.context, request.model));
   set_tenant(exchange.request, request.generate);
-  CAIRN_TRY(const chat::AnswerPrompt prompt, chat::answer_prompt(model->chat_model(), request, &service.turns()));
+  const chat::ChatModel chat_model = chat_model_of(*model, request.generate);
+  CAIRN_TRY(chat::AnswerPrompt prompt, chat::answer_prompt(chat_model, request, &service.turns()));
+  cut_prompt(exchange.context, chat_model, request.generate, /*keeps_beginning=*/true, prompt.tokens);
   return static_cast<int32_t>(prompt.tokens.size());
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/errors.h"
 #include "api/params/llama_options.h"
+#include "api/params/prompt_cut.h"
 #include "api/params/sampling_fields.h"
 #include "api/serialization/json_text.h"
 #include "base/hash.h"
@@ -106,6 +107,7 @@ void read_generation_params(RequestFields& fields, engine::GenerateRequest& gene
   read_sampling(fields, generate);
   read_service(fields, generate);
   read_llama_fields(fields, generate);
+  generate.prompt_tokens_max = read_prompt_cut(fields);
 }
 
 }  // namespace cairn::api

@@ -33,7 +33,6 @@ void refuse_what_is_on(RequestFields& fields) {
   fields.only("use_beam_search", false, "use n and choose yourself");
   fields.only("token_healing", false, "let the prompt end where a token ends");
   fields.only_empty("kv_transfer_params", "keys and values stay on this server");
-  fields.refuse("truncate_prompt_tokens", "shorten the prompt; the error of one that is too long has both counts");
   fields.refuse("prompt_logprobs", "the prompt's log-probabilities are not known");
   fields.only("parse_tool_calls", true, "leave tools out, or read the model's text with /completion");
 }
