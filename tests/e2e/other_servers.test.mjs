@@ -1,7 +1,11 @@
 // Fields that vLLM, SGLang and others have, on the endpoints that generate text.
 import assert from 'node:assert/strict';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { serve, storyTrainedFor } from './server.mjs';
+
+const guide = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../models/guide/guide.gguf');
 
 let server;
 before(async () => { server = await serve(storyTrainedFor(4096), ['--name', 'story', '--parallel-max', '4']); });
@@ -130,4 +134,36 @@ test('truncate_prompt_tokens -1 keeps as many tokens as leave room for the answe
   assert.equal(anthropic.usage.input_tokens + (anthropic.usage.cache_read_input_tokens ?? 0), 50);
   const { error } = await ask('/infill', { input_prefix: 'a', input_suffix: 'b', truncate_prompt_tokens: 5 }, 400);
   assert.match(error.message, /truncate_prompt_tokens is not supported: the prompt is made to fit/);
+});
+
+test('a thinking that is not asked for is counted and not sent', async () => {
+  const thinker = await serve(guide);
+  const post = async (route, body) => (await thinker.post(route, body)).text();
+  const body = { messages: [{ role: 'user', content: 'What is 23 + 45?' }], max_tokens: 200, temperature: 0, logprobs: true };
+  const shown = JSON.parse(await post('/v1/chat/completions', body));
+  const { message, logprobs } = shown.choices[0];
+  assert.ok(message.reasoning_content.length > 0 && message.content.length > 0);
+  for (const hides of [{ include_reasoning: false }, { reasoning: { exclude: true } }, { include_reasoning: false, reasoning_format: 'none' }]) {
+    const whole = JSON.parse(await post('/v1/chat/completions', { ...body, ...hides }));
+    assert.deepEqual(whole.choices[0].message, { role: 'assistant', content: message.content, refusal: null });
+    assert.deepEqual(whole.usage.completion_tokens_details, shown.usage.completion_tokens_details);
+    assert.equal(whole.usage.completion_tokens, shown.usage.completion_tokens);
+    const told = whole.choices[0].logprobs.content.map(({ token }) => token).join('');
+    assert.ok(told.length < message.content.length + 10 && logprobs.content.length > whole.choices[0].logprobs.content.length, told);
+    let content = '';
+    for (const line of (await post('/v1/chat/completions', { ...body, ...hides, stream: true })).split('\n').filter((each) => each.startsWith('data: {'))) {
+      for (const { delta, logprobs: some } of JSON.parse(line.slice(6)).choices) {
+        assert.ok(!('reasoning_content' in delta), line);
+        assert.ok(!some || some.content.every(({ token }) => !message.reasoning_content.includes(token) || message.content.includes(token)), line);
+        content += delta.content ?? '';
+      }
+    }
+    assert.equal(content, message.content);
+  }
+  const { output } = JSON.parse(await post('/v1/responses', { input: 'What is 23 + 45?', max_output_tokens: 200, temperature: 0, reasoning: { exclude: true } }));
+  assert.deepEqual(output.map(({ type }) => type), ['message']);
+  assert.match(await post('/v1/responses', { input: 'What is 23 + 45?', max_output_tokens: 200, temperature: 0 }), /"type": ?"reasoning"/);
+  assert.ok(!/reasoning_text|summary_text/.test(await post('/v1/responses', { input: 'What is 23 + 45?', max_output_tokens: 200, temperature: 0, stream: true, reasoning: { exclude: true } })));
+  assert.equal(JSON.parse(await post('/v1/chat/completions', { ...body, include_reasoning: true })).choices[0].message.reasoning_content, message.reasoning_content);
+  await thinker.stop();
 });
