@@ -28,6 +28,7 @@ inline constexpr size_t kStopTokensMax = 256;
 inline constexpr size_t kBiasedTextBytesMax = 256;
 
 class DecodingConstraint;
+class TextEnd;
 class UsageListener;
 
 /// How a text is embedded instead of continued.
@@ -46,12 +47,15 @@ struct GenerateRequest {
   /// Maximum number of tokens of the answer, at least 1; the end of the context may come first. -1: to the end of the
   /// context, or of the pool.
   int32_t max_tokens = -1;
-  std::vector<std::string> stop;     ///< text that ends the answer and is not part of it
-  std::vector<TokenId> stop_tokens;  ///< end the answer as an end of turn does; at most kStopTokensMax
-  bool shows_stop_tokens = false;    ///< whether their text is part of the answer
-  size_t shown_stops = 0;            ///< so many of the first stop strings are part of the answer that they end
-  bool ignore_eos = false;           ///< treat tokens that end generation like any others
-  int32_t min_tokens = 0;            ///< before so many tokens, none that ends the answer is sampled
+  std::vector<std::string> stop_regexes;  ///< which who plans the answer makes `text_end` of
+  std::vector<std::string> stop;          ///< text that ends the answer and is not part of it
+  std::vector<TokenId> stop_tokens;       ///< end the answer as an end of turn does; at most kStopTokensMax
+  bool shows_stop_tokens = false;         ///< whether their text is part of the answer
+  /// Ends the text, too; for this request alone. Null: nothing does.
+  std::shared_ptr<TextEnd> text_end;
+  size_t shown_stops = 0;   ///< so many of the first stop strings are part of the answer that they end
+  bool ignore_eos = false;  ///< treat tokens that end generation like any others
+  int32_t min_tokens = 0;   ///< before so many tokens, none that ends the answer is sampled
   /// If there are any, no other token is sampled, not even one that ends the answer.
   std::vector<TokenId> allowed_tokens;
   /// Texts that never come, which who plans the answer makes `text_ban` of: that takes longer than submit() may.

@@ -167,3 +167,22 @@ test('a thinking that is not asked for is counted and not sent', async () => {
   assert.equal(JSON.parse(await post('/v1/chat/completions', { ...body, include_reasoning: true })).choices[0].message.reasoning_content, message.reasoning_content);
   await thinker.stop();
 });
+
+test('an answer ends with what matches stop_regex', async () => {
+  const free = (await complete({ n_predict: 60 })).content;
+  const word = free.match(/[a-z]{4,} [a-z]+/)[0].split(' ')[0];
+  const end = free.search(new RegExp(`${word} [a-z]`)) + word.length + 2;
+  const stop_regex = `${word} [a-z]`;
+  const held = await complete({ n_predict: 60, stop_regex });
+  assert.deepEqual([held.content, held.stop_type, held.stopping_word], [free.slice(0, end), 'word', stop_regex]);
+  assert.equal((await complete({ n_predict: 60, stop_regex: ['never this', stop_regex] })).content, held.content);
+  const { choices: [choice] } = await ask('/v1/completions', { prompt: 'Once upon a time', max_tokens: 60, temperature: 0, stop_regex });
+  assert.deepEqual([choice.text, choice.finish_reason, choice.stop_reason], [held.content, 'stop', stop_regex]);
+  assert.deepEqual(await stream('/v1/completions', { prompt: 'Once upon a time', max_tokens: 60, temperature: 0, n: 2, stop_regex }), [held.content, held.content]);
+  const talk = await chat({});
+  assert.equal(await chat({ stop_regex: '[a-z] ' }), talk.slice(0, talk.search(/[a-z] /) + 2));
+  // A stop string that comes first counts, and one that comes later does not.
+  assert.equal((await complete({ n_predict: 60, stop_regex, stop: [word] })).content, free.slice(0, free.indexOf(word)));
+  for (const [wrong, said] of [['(a', /stop_regex \(a: /], ['a*', /matches the empty text/], ['(a)\\1', /stop_regex/]])
+    assert.match((await complete({ stop_regex: wrong }, 400)).error.message, said);
+});

@@ -10,6 +10,7 @@
 #include "base/system/random_id.h"
 #include "chat/answer/form.h"
 #include "chat/answer/plan.h"
+#include "chat/answer/stop_regex.h"
 
 namespace cairn::api {
 namespace {
@@ -39,6 +40,14 @@ void make_text_bans(const chat::ChatModel& model, std::vector<engine::GenerateRe
   for (engine::GenerateRequest& request : requests) request.text_ban = ban;
 }
 
+/// And what ends their texts: each has its own. Errors: an expression cannot be read.
+Result<void> make_text_ends(std::vector<engine::GenerateRequest>& requests) {
+  if (requests.empty() || requests.front().stop_regexes.empty()) return {};
+  CAIRN_TRY(const auto regexes, chat::StopRegexes::read(requests.front().stop_regexes));
+  for (engine::GenerateRequest& request : requests) request.text_end = regexes->make_end();
+  return {};
+}
+
 Answer answer_of(Service& service, const loader::SharedModel& model, std::vector<engine::GenerateRequest> requests,
                  std::unique_ptr<ResponseSerializer> serializer) {
   return {.engine = loader::shared_engine(model),
@@ -61,6 +70,7 @@ Result<Answer> prepare_chat(Service& service, RequestContext& context, ChatReque
   const auto prompt_tokens = static_cast<int32_t>(request.generate.prompt.size());
   auto requests = constrained_requests(request, id, chat_model, plan);
   make_text_bans(chat_model, requests);
+  CAIRN_TRY_VOID(make_text_ends(requests));
   auto serializer = make_serializer({id, *model, request.choices, request.stream, prompt_tokens});
   auto output = std::make_unique<ChatOutput>(std::move(serializer), plan.prompt.output, request.choices,
                                              turn_recorder(service, *model, request),
@@ -75,6 +85,7 @@ Result<Answer> prepare_completion(Service& service, const loader::SharedModel& m
                                   std::unique_ptr<ResponseSerializer> serializer) {
   CAIRN_TRY_VOID(chat::hold_to_form(model->chat_model(), form, &service.grammars(), requests));
   make_text_bans(model->chat_model(), requests);
+  CAIRN_TRY_VOID(make_text_ends(requests));
   return answer_of(service, model, std::move(requests), std::move(serializer));
 }
 

@@ -113,6 +113,16 @@ TEST(GenerationParams, EndsOfAnAnswerAreVllms) {
   expect_params_refused({{"min_tokens", -1}}, "min_tokens", "from 0");
 }
 
+TEST(GenerationParams, ExpressionsThatEndTheAnswerAreOneOrSeveral) {
+  EXPECT_THAT(request_of({{"stop_regex", "a+"}}).stop_regexes, testing::ElementsAre("a+"));
+  EXPECT_THAT(request_of({{"stop_regex", {"a+", "", "b"}}}).stop_regexes, testing::ElementsAre("a+", "b"));
+  for (const ordered_json& none : {ordered_json(""), ordered_json::array(), ordered_json(nullptr)})
+    EXPECT_TRUE(request_of({{"stop_regex", none}}).stop_regexes.empty());
+  expect_params_refused({{"stop_regex", 5}}, "stop_regex", "an expression or an array of expressions");
+  expect_params_refused({{"stop_regex", std::string(1025, 'a')}}, "stop_regex", "at most 1024 bytes");
+  expect_params_refused({{"stop_regex", ordered_json(9, "a")}}, "stop_regex", "at most 8 expressions, not 9");
+}
+
 TEST(GenerationParams, AllowedTokensAreAListOfAtLeastOne) {
   EXPECT_THAT(request_of({{"allowed_token_ids", {7, 9}}}).allowed_tokens, testing::ElementsAre(TokenId{7}, TokenId{9}));
   EXPECT_TRUE(request_of({{"allowed_token_ids", nullptr}}).allowed_tokens.empty());

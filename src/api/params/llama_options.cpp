@@ -28,7 +28,6 @@ void refuse_what_is_on(RequestFields& fields) {
   fields.only("reasoning_in_content", false, "thinking is in a field of its own");
   fields.only_empty("banned_tokens", kNoWords);
   fields.only_empty("custom_token_bans", kNoWords);
-  fields.only_empty("stop_regex", "use stop, or hold the answer to a form: regex or grammar");
   fields.only_empty("logits_processors", "use logit_bias, or a form: regex or grammar");
   fields.only("use_beam_search", false, "use n and choose yourself");
   fields.only("token_healing", false, "let the prompt end where a token ends");
