@@ -335,7 +335,8 @@ TEST_P(ControlTokens, AreAlwaysMadeOfWhatTheTemplateWrites) {
 
 TEST_P(ControlTokens, AreNotMadeOfATextToEmbed) {
   const auto count = [&](const std::string& text) {
-    const auto tokens = embedding_prompt(*model_, text, false, "input");
+    RequestContext context;
+    const auto tokens = embedding_prompt(*model_, text, std::nullopt, "input", context);
     EXPECT_TRUE(tokens.has_value()) << tokens.error().text();
     return tokens ? control_count(*tokens) : 0;
   };

@@ -17,7 +17,8 @@ std::vector<std::string> chat_stops(const PromptContext& context) {
 Result<void> check_length(const PromptContext& context, std::string_view text, const std::string& path) {
   const size_t each = context.tokenizer.text_bytes_per_token();
   const auto context_tokens = static_cast<size_t>(context.context_tokens);
-  if (text.size() <= kCountedTextBytes || each == 0 || text.size() / each <= context_tokens) return {};
+  if (context.cuts_prompts || text.size() <= kCountedTextBytes || each == 0 || text.size() / each <= context_tokens)
+    return {};
   auto failure = fail_at(path, Code::kContextLengthExceeded,
                          "the prompt has {} bytes and thus more than {} tokens, but the context has {}: shorten the "
                          "prompt or start with a longer context",

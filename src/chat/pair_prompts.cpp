@@ -77,6 +77,7 @@ Result<PairPrompt> PairPrompts::with(std::string_view document, size_t tokens_ma
     return fail(Code::kContextLengthExceeded, "the query has {} tokens, which leaves none of {} to a document",
                 first_.size(), tokens_max);
   }
+  pair.left_out = pair.tokens.size() - tokens_max;
   pair.tokens.resize(tokens_max);
   if (tokenizer_->special().add_eos) pair.tokens.back() = tokenizer_->special().eos;
   return pair;

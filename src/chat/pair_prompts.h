@@ -25,6 +25,7 @@ jinja::Rendering fill_rerank_template(std::string_view source, std::string_view 
 struct PairPrompt {
   std::vector<TokenId> tokens;
   int32_t second_begin = model::kNoSecond;  ///< as in EmbedText
+  size_t left_out = 0;                      ///< tokens of the document, to make it fit
 };
 
 /// The prompts for one query. The file's metadata and the tokenizer outlive it.

@@ -17,6 +17,7 @@ struct PromptContext {
   const ChatTemplate& chat_template;
   const OutputFormat& output_format;  ///< format of the model's answers
   int32_t context_tokens = 0;
+  bool cuts_prompts = false;  ///< prompts that are too long are cut later, so that none is refused for its length
 };
 
 }  // namespace cairn::chat

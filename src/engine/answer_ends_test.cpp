@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/test_data.h"
+#include "engine/output/text_end.h"
 #include "engine/testing/engine_fixture.h"
 
 namespace cairn::engine {
@@ -45,6 +46,47 @@ TEST_F(AnswerEnds, AStopStringIsPartOfTheAnswerIfAskedFor) {
   EXPECT_EQ(got.finish.stop, "of the");
   request.stop = {"nothing", "of the"};  // only the first is shown
   EXPECT_EQ(ask(request).text, "the end ");
+}
+
+/// Ends the text behind the first time that a part of it comes.
+class EndsBehind final : public TextEnd {
+ public:
+  explicit EndsBehind(std::string part) : part_(std::move(part)) {}
+  Result<std::optional<Found>> push(std::string_view text) override {
+    const size_t before = text_.size();
+    text_ += text;
+    if (part_ == "an error" && text_.size() > 4) return fail_at("end", Code::kInvalidArgument, "no end can be found");
+    const size_t at = text_.find(part_);
+    if (at == std::string::npos) return std::nullopt;
+    return Found{at + part_.size() - before, "behind " + part_};
+  }
+
+ private:
+  std::string part_, text_;
+};
+
+TEST_F(AnswerEnds, AnEndThatIsFoundInTheTextCutsTheTokenThatItStandsIn) {
+  start_with("the end of the line");
+  GenerateRequest request = request_of(prompt_of(3), 50);
+  const auto answer = [&](const std::string& part, std::vector<std::string> stops) {
+    request.text_end = std::make_shared<EndsBehind>(part);
+    request.stop = std::move(stops);
+    return ask(request);
+  };
+  const Answer got = answer("nd o", {});
+  EXPECT_EQ(got.text, "the end o");
+  EXPECT_EQ(got.finish.reason, FinishReason::kStop);
+  EXPECT_EQ(got.finish.stop, "behind nd o");
+  // What comes first counts; a stop string holds back what may become one.
+  EXPECT_EQ(answer("he line", {"of the"}).text, "the end ");
+  EXPECT_EQ(answer("nd", {"d of the lines"}).text, "the end");
+  EXPECT_EQ(answer("of the", {"of the lines"}).text, "the end of the");
+  EXPECT_EQ(answer("line", {"the lines"}).finish.stop, "behind line");
+  EXPECT_EQ(answer("nothing", {}).text, "the end of the line");
+  const Answer failed = answer("an error", {});
+  EXPECT_EQ(failed.finish.reason, FinishReason::kError);
+  EXPECT_EQ(failed.finish.error.at, "end");
+  EXPECT_EQ(answer("an error", {"the end of the lines"}).finish.error.at, "end");
 }
 
 TEST_F(AnswerEnds, NothingEndsAnAnswerBeforeItsLeastLength) {

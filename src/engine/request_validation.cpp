@@ -43,6 +43,15 @@ Result<void> check_stop_tokens(const GenerateRequest& request, int32_t vocabular
   return fail_at("min_tokens", Code::kInvalidArgument, "min_tokens is {}; it must be 0 or more", request.min_tokens);
 }
 
+Result<void> check_allowed_tokens(const std::vector<TokenId>& tokens, int32_t vocabulary) {
+  for (const TokenId token : tokens) {
+    if (index(token) >= 0 && index(token) < vocabulary) continue;
+    return fail_at("allowed_token_ids", Code::kInvalidArgument,
+                   "allowed_token_ids names token {}; this model has tokens 0 to {}", index(token), vocabulary - 1);
+  }
+  return {};
+}
+
 // Biases of texts become biases of their tokens.
 Result<void> resolve_text_bias(GenerateRequest& request, const AdmissionLimits& limits) {
   for (const auto& [text, bias] : std::exchange(request.text_bias, {})) {
@@ -147,6 +156,7 @@ Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, con
   CAIRN_TRY_VOID(resolve_text_bias(request, limits));
   CAIRN_TRY_VOID(request.sampling.validate(limits.vocabulary));
   CAIRN_TRY_VOID(check_stop_tokens(request, limits.vocabulary));
+  CAIRN_TRY_VOID(check_allowed_tokens(request.allowed_tokens, limits.vocabulary));
   CAIRN_TRY_VOID(check_stops(request.stop));
   CAIRN_TRY_VOID(check_targets(request));
   CAIRN_TRY_VOID(check_prompt_logprobs(request));

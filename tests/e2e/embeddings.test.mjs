@@ -268,3 +268,25 @@ test('what cannot be ranked is refused', async () => {
   const cut = await servers.ranker.post('/v1/rerank', { query: 'q', documents: ['a', 'dog '.repeat(600)], truncate: true });
   assert.equal((await cut.json()).results.length, 2);
 });
+
+test('what is cut of a text to embed or to rank is told', async () => {
+  const embed = async (more) => (await servers.bert.post('/v1/embeddings', { warnings: true, ...more })).json();
+  const input = 'A dog ran to the park with a cat and a bird.';
+  const all = await embed({ input });
+  const cut = await embed({ input: [input, 'A dog.'], truncate_prompt_tokens: 6 });
+  const { tokens } = await (await servers.bert.post('/tokenize', { content: input, add_special: true })).json();
+  const ids = [...tokens.slice(0, 5), tokens.at(-1)];  // the closing token stays
+  assert.deepEqual(cut.data[0].embedding, (await embed({ input: ids })).data[0].embedding);
+  assert.deepEqual(cut.warnings, [`input[0] of a request to embed has ${tokens.length} tokens, of which the first 6 have a vector`]);
+  assert.deepEqual(all.warnings, []);
+  assert.deepEqual((await embed({ input, truncate_prompt_tokens: -1 })).data, all.data);
+  const long = 'word '.repeat(9000);
+  for (const [route, body] of [['/v1/embeddings', { truncate: true }], ['/v1/embeddings', { truncate_prompt_tokens: -1 }], ['/api/embed', {}]]) {
+    const { warnings } = await (await servers.bert.post(route, { input: ['A dog.', long], warnings: true, ...body })).json();
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0], /^input\[1\] of a request to embed has \d+ tokens, of which the first \d+ have a vector$/);
+  }
+  const rank = await (await servers.ranker.post('/v1/rerank', { query: 'A dog?', documents: ['A cat.', input], truncate_prompt_tokens: 12, warnings: true })).json();
+  assert.equal(rank.results.length, 2);
+  assert.match(rank.warnings.join(), /^documents\[1\] and the query have \d+ tokens, of which the first 12 are ranked$/);
+});

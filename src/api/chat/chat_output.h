@@ -28,6 +28,8 @@ class ChatSerializer {
   /// What became certain with `event`; null: at the beginning, for what was forced, and at the end. Every call's begin
   /// has an id. Called for every token, also with no parts.
   virtual std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) = 0;
+  /// Called in place of parts() for a token of which the client sees nothing, since it is one of a hidden thinking.
+  virtual void hidden_token() {}
   /// `finish.turn` holds all parts of the choice again.
   virtual std::string finish(int choice, chat::ChatFinish&& finish) = 0;
   /// Like ResponseSerializer::settle, but returns the work instead of doing it; empty: there is none. The caller may
@@ -68,7 +70,12 @@ class ChatOutput final : public ResponseSerializer {
   std::string failure(const Error& error) override { return serializer_->failure(error); }
 
  private:
+  /// The parts that the client may see. They are valid until the next call.
+  std::span<const chat::Part> shown(std::span<const chat::Part> parts);
+
   std::unique_ptr<ChatSerializer> serializer_;
+  bool hides_reasoning_;
+  std::vector<chat::Part> shown_;  // scratch
   TurnRecorder recorder_;
   StoreRunner store_runner_;
   std::vector<std::function<void()>> to_store_;

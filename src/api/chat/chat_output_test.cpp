@@ -22,9 +22,11 @@ class SerializerLog final : public ChatSerializer {
     return "parts ";
   }
   std::string finish(int choice, chat::ChatFinish&& finish) override {
-    told_.push_back(std::to_string(choice) + " ends: " + finish.turn.content);
+    told_.push_back(std::to_string(choice) + " ends: " + finish.turn.reasoning + finish.turn.content +
+                    (finish.reasoning_tokens > 0 ? fmt::format(" after {}", finish.reasoning_tokens) : ""));
     return "finish ";
   }
+  void hidden_token() override { told_.emplace_back("hidden"); }
   std::string done() override { return {}; }
   std::string failure(const Error&) override { return {}; }
 
@@ -67,6 +69,35 @@ TEST(ChatOutput, BeginsWithWhatIsForcedOnTheModel) {
   ChatOutput output(std::make_unique<SerializerLog>(told), context, 1, {});
   EXPECT_EQ(output.begin(), "begin parts ");
   EXPECT_THAT(told, ElementsAre("0 without a token: f"));
+}
+
+// What is kept of the turn has the thinking all the same.
+TEST(ChatOutput, AHiddenThinkingIsCountedAndNotTold) {
+  for (const bool hides : {false, true}) {
+    std::vector<std::string> told, kept;
+    const TurnRecorder recorder = [&](const chat::AnswerReader&, const chat::ChatTurn& turn) {
+      kept.push_back(turn.reasoning + "|" + turn.content);
+      return std::function<void()>();
+    };
+    chat::OutputContext context;
+    context.format = {chat::ToolFormat::kNone, chat::ReasoningFormat::kThink};
+    context.hides_reasoning = hides;
+    ChatOutput output(std::make_unique<SerializerLog>(told), context, 1, recorder);
+    EXPECT_EQ(output.begin(), "begin ");
+    for (const char* text : {"<think>", "Hm", "m", "</think>", "Yes", "."}) {
+      engine::TokenEvent event;
+      event.token = TokenId{1};
+      event.text = text;
+      output.token(0, std::move(event));
+    }
+    output.finish(0, {});
+    EXPECT_THAT(kept, ElementsAre("Hmm|Yes."));
+    if (hides) {
+      EXPECT_THAT(told, ElementsAre("hidden", "hidden", "hidden", "hidden", "0: Yes", "0: .", "0 ends: Yes. after 3"));
+    } else {
+      EXPECT_THAT(told, ElementsAre("0:", "0: Hm", "0: m", "0:", "0: Yes", "0: .", "0 ends: HmmYes. after 3"));
+    }
+  }
 }
 
 }  // namespace

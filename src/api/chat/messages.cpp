@@ -468,8 +468,10 @@ void read_reasoning_object(RequestFields& fields, const ordered_json& object, ch
     if (!is_token_id(*most)) return fields.reject("reasoning.max_tokens", "must be an integer of at least 0");
     reasoning.tokens_max = most->get<int32_t>();
   }
-  if (const auto exclude = object.find("exclude"); exclude != object.end() && *exclude == true)
-    fields.tell("reasoning.exclude", "has no effect here: thinking is in a field of its own, to be left unread");
+  if (const auto exclude = object.find("exclude"); exclude != object.end() && !exclude->is_null()) {
+    if (!exclude->is_boolean()) return fields.reject("reasoning.exclude", "must be true or false");
+    reasoning.hidden = exclude->get<bool>();
+  }
 }
 
 }  // namespace
@@ -487,6 +489,8 @@ void read_thinking_objects(RequestFields& fields, chat::ReasoningOptions& reason
     return nullptr;
   };
   if (const ordered_json* object = object_of("reasoning")) read_reasoning_object(fields, *object, reasoning);
+  // OpenRouter's elder name for it, which vLLM has, too.
+  if (!fields.boolean("include_reasoning", true)) reasoning.hidden = true;
   const ordered_json* thinking = object_of("thinking");
   if (thinking == nullptr) return;
   const auto type = thinking->find("type");

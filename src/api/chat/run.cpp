@@ -6,9 +6,11 @@
 #include "api/access/principal.h"
 #include "api/http/tenant.h"
 #include "api/params/choices.h"
+#include "api/params/prompt_cut.h"
 #include "base/system/random_id.h"
 #include "chat/answer/form.h"
 #include "chat/answer/plan.h"
+#include "chat/answer/stop_regex.h"
 
 namespace cairn::api {
 namespace {
@@ -33,6 +35,21 @@ std::vector<engine::GenerateRequest> constrained_requests(ChatRequest& request, 
   return requests;
 }
 
+/// What the requests ban is made here, once for all of them.
+void make_text_bans(const chat::ChatModel& model, std::vector<engine::GenerateRequest>& requests) {
+  if (requests.empty() || requests.front().banned_texts.empty()) return;
+  const auto ban = model.constraints.text_ban(requests.front().banned_texts);
+  for (engine::GenerateRequest& request : requests) request.text_ban = ban;
+}
+
+/// And what ends their texts: each has its own. Errors: an expression cannot be read.
+Result<void> make_text_ends(std::vector<engine::GenerateRequest>& requests) {
+  if (requests.empty() || requests.front().stop_regexes.empty()) return {};
+  CAIRN_TRY(const auto regexes, chat::StopRegexes::read(requests.front().stop_regexes));
+  for (engine::GenerateRequest& request : requests) request.text_end = regexes->make_end();
+  return {};
+}
+
 Answer answer_of(Service& service, const loader::SharedModel& model, std::vector<engine::GenerateRequest> requests,
                  std::unique_ptr<ResponseSerializer> serializer) {
   return {.engine = loader::shared_engine(model),
@@ -44,15 +61,18 @@ Answer answer_of(Service& service, const loader::SharedModel& model, std::vector
 
 }  // namespace
 
-Result<Answer> prepare_chat(Service& service, const RequestContext& context, ChatRequest request, const std::string& id,
+Result<Answer> prepare_chat(Service& service, RequestContext& context, ChatRequest request, const std::string& id,
                             const MakeChatSerializer& make_serializer) {
   CAIRN_TRY(const loader::SharedModel model, service.find_model(context, request.model));
-  const chat::ChatModel chat_model = model->chat_model();
+  const chat::ChatModel chat_model = chat_model_of(*model, request.generate);
   if (!request.lenient_calls) request.lenient_calls = service.lenient_calls();
   CAIRN_TRY(const chat::AnswerPlan plan,
             chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}));
+  cut_prompt(context, chat_model, request.generate, /*keeps_beginning=*/true, request.generate.prompt);
   auto requests = constrained_requests(request, id, chat_model, plan);
-  auto serializer = make_serializer({id, *model, request.choices, request.stream, plan.prompt.tokens});
+  make_text_bans(chat_model, requests);
+  CAIRN_TRY_VOID(make_text_ends(requests));
+  auto serializer = make_serializer({id, *model, request.choices, request.stream, requests.front().prompt});
   auto output = std::make_unique<ChatOutput>(std::move(serializer), plan.prompt.output, request.choices,
                                              turn_recorder(service, *model, request),
                                              [&service](auto work) { service.store_later(std::move(work)); });
@@ -65,6 +85,8 @@ Result<Answer> prepare_completion(Service& service, const loader::SharedModel& m
                                   std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
                                   std::unique_ptr<ResponseSerializer> serializer) {
   CAIRN_TRY_VOID(chat::hold_to_form(model->chat_model(), form, &service.grammars(), requests));
+  make_text_bans(model->chat_model(), requests);
+  CAIRN_TRY_VOID(make_text_ends(requests));
   return answer_of(service, model, std::move(requests), std::move(serializer));
 }
 
@@ -91,7 +113,9 @@ Result<int32_t> count_chat_tokens(Exchange& exchange, ChatRequest request) {
   Service& service = exchange.service;
   CAIRN_TRY(const loader::SharedModel model, service.find_model(exchange.context, request.model));
   set_tenant(exchange.request, request.generate);
-  CAIRN_TRY(const chat::AnswerPrompt prompt, chat::answer_prompt(model->chat_model(), request, &service.turns()));
+  const chat::ChatModel chat_model = chat_model_of(*model, request.generate);
+  CAIRN_TRY(chat::AnswerPrompt prompt, chat::answer_prompt(chat_model, request, &service.turns()));
+  cut_prompt(exchange.context, chat_model, request.generate, /*keeps_beginning=*/true, prompt.tokens);
   return static_cast<int32_t>(prompt.tokens.size());
 }
 

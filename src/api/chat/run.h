@@ -27,7 +27,7 @@ using MakeChatSerializer = std::function<std::unique_ptr<ChatSerializer>(const C
 /// The answer to a conversation, ready to be submitted: its prompt, its constraints, and the parser of what the model
 /// writes over the protocol's serializer. `id` is the answer's; whose request it is, `request.generate` says already.
 /// Called on a worker; the serializer is made there, and then called on the server's thread.
-Result<Answer> prepare_chat(Service& service, const RequestContext& context, ChatRequest request, const std::string& id,
+Result<Answer> prepare_chat(Service& service, RequestContext& context, ChatRequest request, const std::string& id,
                             const MakeChatSerializer& make_serializer);
 /// The same for prompts, of which each has a request; `form` is what their answers are held to.
 Result<Answer> prepare_completion(Service& service, const loader::SharedModel& model,

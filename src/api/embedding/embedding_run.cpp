@@ -12,17 +12,16 @@ EmbeddingRun::EmbeddingRun(const Exchange& exchange, std::shared_ptr<engine::Eng
                            engine::GenerateRequest common, std::unique_ptr<EmbedTask> task)
     : engine_(std::move(engine)),
       common_(std::move(common)),
-      warnings_(exchange.context.wanted_warnings()),
       record_(exchange.context.record() ? exchange.context.record() : std::make_shared<RequestRecord>(RequestFacts{})),
       task_(std::move(task)),
       response_(exchange.response),
       errors_(exchange.errors),
       share_(exchange.service.bytes()) {}
 
-Result<void> EmbeddingRun::start(const Exchange& exchange, std::shared_ptr<engine::Engine> engine,
+Result<void> EmbeddingRun::start(Exchange& exchange, std::shared_ptr<engine::Engine> engine,
                                  engine::GenerateRequest common, std::unique_ptr<EmbedTask> task) {
   auto run = std::make_shared<EmbeddingRun>(exchange, std::move(engine), std::move(common), std::move(task));
-  CAIRN_TRY_VOID(run->prepare());
+  CAIRN_TRY_VOID(run->prepare(exchange.context));
   ResponseStream::start(exchange.response, std::move(run));
   return {};
 }
@@ -53,11 +52,11 @@ void EmbeddingRun::abandon() noexcept {
   response_.reset();  // which answers
 }
 
-Result<void> EmbeddingRun::prepare() {
+Result<void> EmbeddingRun::prepare(RequestContext& context) {
   while (prepared_.size() < task_->texts() && !response_->closed()) {
     engine::GenerateRequest request = common_;
     const size_t text = prepared_.size();
-    CAIRN_TRY_VOID(task_->prepare(text, request));
+    CAIRN_TRY_VOID(task_->prepare(text, context, request));
     const auto tokens = static_cast<int64_t>(request.prompt.size());
     if (tokens > engine_->context_tokens()) {
       return fail_at(
@@ -71,6 +70,7 @@ Result<void> EmbeddingRun::prepare() {
     if (!share_.grow_to(share_.bytes() + bytes)) return std::unexpected(no_request_bytes());
     prepared_.push_back(std::move(request));
   }
+  warnings_ = context.wanted_warnings();
   record_->answering(engine_->model(), tokens_, static_cast<int32_t>(task_->texts()), false);
   return {};
 }

@@ -35,8 +35,8 @@ class EmbedTask {
   virtual ~EmbedTask() = default;
   virtual size_t texts() const = 0;
   /// Fills the prompt of the i-th text, and what EmbeddingOptions needs of it. Called in order, before anything is
-  /// computed.
-  virtual Result<void> prepare(size_t i, engine::GenerateRequest& request) = 0;
+  /// computed. What is cut of it is told.
+  virtual Result<void> prepare(size_t i, RequestContext& context, engine::GenerateRequest& request) = 0;
   /// In whatever order they come.
   virtual Result<void> take(size_t i, std::vector<float> embedding) = 0;
   /// Once all are taken. `tokens` of all prompts.
@@ -50,8 +50,8 @@ class EmbeddingRun final : public ResponseTask {
   /// Prepares the texts here, on a worker, where the request was read; `common` is what all share. Answers later.
   /// Errors: those of a text, and kOutOfMemory, as prompts and vectors count as the service's bytes. `engine` holds its
   /// model until the answer's end.
-  static Result<void> start(const Exchange& exchange, std::shared_ptr<engine::Engine> engine,
-                            engine::GenerateRequest common, std::unique_ptr<EmbedTask> task);
+  static Result<void> start(Exchange& exchange, std::shared_ptr<engine::Engine> engine, engine::GenerateRequest common,
+                            std::unique_ptr<EmbedTask> task);
 
   EmbeddingRun(const Exchange& exchange, std::shared_ptr<engine::Engine> engine, engine::GenerateRequest common,
                std::unique_ptr<EmbedTask> task);
@@ -67,7 +67,7 @@ class EmbeddingRun final : public ResponseTask {
     size_t text = 0;
     bool over = false;
   };
-  Result<void> prepare();
+  Result<void> prepare(RequestContext& context);
   /// Takes what has come, as far as there is time for it; kNoTime: there is more.
   Result<Progress> collect_some(const Slice& slice);
   /// What the engine has ended of a text.
@@ -77,7 +77,7 @@ class EmbeddingRun final : public ResponseTask {
 
   const std::shared_ptr<engine::Engine> engine_;  // first, so that its model goes last
   const engine::GenerateRequest common_;
-  const std::string warnings_;  // for the answer
+  std::string warnings_;  // for the answer
   const std::shared_ptr<RequestRecord> record_;
   std::unique_ptr<EmbedTask> task_;
   std::shared_ptr<net::HttpResponse> response_;

@@ -94,7 +94,7 @@ class Task final : public EmbedTask {
  public:
   explicit Task(size_t texts) : values_(texts, -1) {}
   size_t texts() const override { return values_.size(); }
-  Result<void> prepare(size_t i, engine::GenerateRequest& request) override {
+  Result<void> prepare(size_t i, RequestContext&, engine::GenerateRequest& request) override {
     request.prompt = {TokenId{static_cast<int32_t>(i)}};
     return {};
   }
@@ -116,9 +116,9 @@ class Task final : public EmbedTask {
 void start(Displacing& engine, size_t texts, const std::shared_ptr<Response>& response) {
   const loader::Registry registry;
   Service service(registry);
-  const auto started = EmbeddingRun::start({service, {}, response, RequestContext()},
-                                           std::shared_ptr<engine::Engine>(std::shared_ptr<void>(), &engine), {},
-                                           std::make_unique<Task>(texts));
+  Exchange exchange{service, {}, response, RequestContext()};
+  const auto started = EmbeddingRun::start(exchange, std::shared_ptr<engine::Engine>(std::shared_ptr<void>(), &engine),
+                                           {}, std::make_unique<Task>(texts));
   EXPECT_TRUE(started.has_value());
 }
 

@@ -6,18 +6,18 @@
 
 #include "api/embedding/embedding_run.h"
 #include "api/http/tenant.h"
-#include "base/log.h"
+#include "api/params/request_context.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api {
 namespace {
 
 // A token that closes texts stays at the end.
-void truncate_prompt(const loader::LoadedModel& model, const std::string& path, std::vector<TokenId>& tokens) {
-  const auto most = static_cast<size_t>(model.engine->context_tokens());
+void truncate_prompt(const loader::LoadedModel& model, const std::string& path, size_t most, RequestContext& context,
+                     std::vector<TokenId>& tokens) {
   if (tokens.size() <= most) return;
-  log_info("{} of a request to embed has {} tokens, of which the first {} have a vector: {} holds no more", path,
-           tokens.size(), most, model.name);
+  context.note_ignored(path, fmt::format("{} of a request to embed has {} tokens, of which the first {} have a vector",
+                                         path, tokens.size(), most));
   const TokenId last = tokens.back();
   tokens.resize(most);
   const tokenizer::SpecialTokens& special = model.tokenizer->special();
@@ -65,21 +65,22 @@ Result<void> check_embeddings(const loader::LoadedModel& model, const Embeddings
                  request.inputs.size(), each, values, kEmbedValuesMax);
 }
 
-Result<std::vector<TokenId>> embedding_prompt(const loader::LoadedModel& model, EmbeddingInput input, bool truncate,
-                                              const std::string& path) {
+Result<std::vector<TokenId>> embedding_prompt(const loader::LoadedModel& model, EmbeddingInput input,
+                                              std::optional<size_t> tokens_max, const std::string& path,
+                                              RequestContext& context) {
   std::vector<TokenId> prompt;
   if (auto* tokens = std::get_if<std::vector<TokenId>>(&input)) {
     prompt = std::move(*tokens);
   } else if (const auto* pieces = std::get_if<EmbeddingPieces>(&input)) {
     CAIRN_TRY(prompt, pieces_prompt(model, *pieces, path));
   } else {
-    if (!truncate) CAIRN_TRY_VOID(chat::check_length(model.prompt_context(), std::get<std::string>(input), path));
+    if (!tokens_max) CAIRN_TRY_VOID(chat::check_length(model.prompt_context(), std::get<std::string>(input), path));
     auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true});
     if (!encoded) return fail_at(path, encoded.error().code, "{}: {}", path, encoded.error().message);
     prompt = std::move(*encoded);
   }
   if (prompt.empty()) return fail_at(path, Code::kInvalidArgument, "{} is empty", path);
-  if (truncate) truncate_prompt(model, path, prompt);
+  if (tokens_max) truncate_prompt(model, path, *tokens_max, context, prompt);
   return prompt;
 }
 

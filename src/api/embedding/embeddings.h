@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -14,6 +15,8 @@
 #include "net/http/http_server.h"
 
 namespace cairn::api {
+
+class RequestContext;
 
 /// A text; token ids; or pieces of both, one behind the other.
 using EmbeddingPieces = std::vector<std::variant<std::string, TokenId>>;
@@ -30,16 +33,18 @@ struct EmbeddingsRequest {
   bool is_array = false;   ///< errors name inputs by their number
   int32_t dimensions = 0;  ///< 0: all
   bool base64 = false;
-  bool truncate = false;
+  bool truncate = false;                ///< a text that is too long is cut
+  std::optional<int32_t> tokens_max{};  ///< as read_prompt_cut() has it
   bool normalise = true;
   EmbeddingShape shape = EmbeddingShape::kOpenAi;
 };
 
 /// Whether the model gives such vectors, and not too many of them.
 Result<void> check_embeddings(const loader::LoadedModel& model, const EmbeddingsRequest& request);
-/// The tokens of an input that is called `path`. Text that `truncate` cuts off is told in the log.
-Result<std::vector<TokenId>> embedding_prompt(const loader::LoadedModel& model, EmbeddingInput input, bool truncate,
-                                              const std::string& path);
+/// The tokens of an input that is called `path`, cut at its end to `tokens_max` if it is set, which is told.
+Result<std::vector<TokenId>> embedding_prompt(const loader::LoadedModel& model, EmbeddingInput input,
+                                              std::optional<size_t> tokens_max, const std::string& path,
+                                              RequestContext& context);
 /// What the requests to the engine have in common: whose they are, the pooling, and the priority, which is lower for
 /// many texts.
 engine::GenerateRequest embedding_request(const loader::LoadedModel& model, const net::HttpRequest& http, size_t texts);

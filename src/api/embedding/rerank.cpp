@@ -10,6 +10,7 @@
 
 #include "api/embedding/embedding_run.h"
 #include "api/http/tenant.h"
+#include "api/params/prompt_cut.h"
 #include "api/serialization/json_text.h"
 #include "api/service.h"
 #include "base/system/random_id.h"
@@ -62,10 +63,14 @@ class RerankTask final : public EmbedTask {
   std::string path(size_t i) const override { return fmt::format("{}[{}]", request_.tei ? "texts" : "documents", i); }
 
   // The document is written down, too, so that the end has little left to do.
-  Result<void> prepare(size_t i, engine::GenerateRequest& request) override {
-    const size_t most = request_.truncate ? static_cast<size_t>(model_.engine->context_tokens()) : 0;
-    Result<chat::PairPrompt> pair = pairs_.with(request_.documents[i], most, request_.document_tokens_max);
+  Result<void> prepare(size_t i, RequestContext& context, engine::GenerateRequest& request) override {
+    const auto most = text_tokens_kept(request_.truncate, request_.tokens_max, model_.engine->context_tokens());
+    Result<chat::PairPrompt> pair = pairs_.with(request_.documents[i], most.value_or(0), request_.document_tokens_max);
     if (!pair) return fail_at(path(i), pair.error().code, "{}: {}", path(i), pair.error().message);
+    if (pair->left_out > 0) {
+      context.note_ignored(path(i), fmt::format("{} and the query have {} tokens, of which the first {} are ranked",
+                                                path(i), pair->tokens.size() + pair->left_out, pair->tokens.size()));
+    }
     request.prompt = std::move(pair->tokens);
     request.embed = engine::EmbeddingOptions{.pooling = model::Pooling::kRank, .second_begin = pair->second_begin};
     std::string& document = request_.documents[i];
@@ -160,6 +165,7 @@ Result<RerankRequest> parse_rerank(RequestContext& context, const ordered_json& 
   request.document_tokens_max =
       static_cast<size_t>(fields.integer("max_tokens_per_doc", 0, 1, std::numeric_limits<int32_t>::max()));
   request.truncate = fields.boolean("truncate", false);
+  request.tokens_max = read_prompt_cut(fields);
   fields.accept({"user", "priority", "max_chunks_per_doc"});
   CAIRN_TRY_VOID(fields.finish());
   return request;
@@ -180,8 +186,9 @@ Result<void> handle_rerank(Exchange& exchange) {
     return fail_at("model", Code::kUnsupported, "{} has a head that ranks, but no template ({}) to use it with",
                    model->name, chat::kRerankTemplateKey);
   }
-  if (request.truncate && pairs.by_template()) {
-    return fail_at("truncate", Code::kUnsupported, "{} gets its texts in a template, which cannot be cut: shorten them",
+  if ((request.truncate || request.tokens_max) && pairs.by_template()) {
+    return fail_at(request.truncate ? "truncate" : "truncate_prompt_tokens", Code::kUnsupported,
+                   "{} gets its texts in a template, which cannot be cut: shorten them, or use max_tokens_per_doc",
                    model->name);
   }
   engine::GenerateRequest common;

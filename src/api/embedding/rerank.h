@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,11 @@ struct RerankRequest {
   std::vector<std::string> document_keys;  ///< what a document has besides its text, as a JSON object; empty: nothing
   size_t top_n = 0;                        ///< 0: all
   bool return_documents = false;
-  bool truncate = false;
-  size_t document_tokens_max = 0;  ///< more of a document is cut; 0: all
-  bool tei = false;                ///< came as `texts`, and is answered as a list
-  bool raw_scores = false;         ///< not brought to 0 to 1
+  bool truncate = false;                ///< documents that are too long are cut
+  std::optional<int32_t> tokens_max{};  ///< as read_prompt_cut() has it, of a document with the query
+  size_t document_tokens_max = 0;       ///< more of a document is cut; 0: all
+  bool tei = false;                     ///< came as `texts`, and is answered as a list
+  bool raw_scores = false;              ///< not brought to 0 to 1
 };
 Result<RerankRequest> parse_rerank(RequestContext& context, const nlohmann::ordered_json& body);
 

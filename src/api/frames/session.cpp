@@ -13,6 +13,7 @@
 #include "api/frames/message.h"
 #include "api/frames/serializer.h"
 #include "api/models/model_request.h"
+#include "api/params/prompt_cut.h"
 #include "api/params/request_context.h"
 #include "api/stream/generation.h"
 #include "api/stream/response_stream.h"
@@ -87,7 +88,9 @@ struct Incoming {
 
 Result<Answer> answer_of(Service& service, RequestContext& context, Generate&& generate) {
   CAIRN_TRY(const loader::SharedModel model, service.find_model(context, generate.model));
-  CAIRN_TRY(generate.request.prompt, chat::completion_prompt_tokens(model->prompt_context(), generate.prompt));
+  const chat::PromptContext prompts = prompt_context_of(*model, generate.request);
+  CAIRN_TRY(generate.request.prompt, chat::completion_prompt_tokens(prompts, generate.prompt));
+  cut_prompt(context, prompts, generate.request, /*keeps_beginning=*/true, generate.request.prompt);
   generate.request.client = kClient;
   std::vector<engine::GenerateRequest> requests;
   requests.push_back(std::move(generate.request));

@@ -11,6 +11,7 @@
 #include "api/llama_cpp/serializer.h"
 #include "api/params/choices.h"
 #include "api/params/llama_options.h"
+#include "api/params/prompt_cut.h"
 #include "api/tokenize_endpoints.h"
 #include "base/log.h"
 #include "base/system/random_id.h"
@@ -26,7 +27,8 @@ namespace {
 using nlohmann::ordered_json;
 
 // Only a prompt that begins with text gets the beginning token: who sends ids has put it there.
-Result<std::vector<TokenId>> prompt_tokens(const loader::LoadedModel& model, const MixedPrompt& prompt) {
+Result<std::vector<TokenId>> prompt_tokens(const loader::LoadedModel& model, const chat::PromptContext& context,
+                                           const MixedPrompt& prompt) {
   std::vector<TokenId> tokens;
   for (size_t i = 0; i < prompt.size(); ++i) {
     if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt[i])) {
@@ -35,16 +37,16 @@ Result<std::vector<TokenId>> prompt_tokens(const loader::LoadedModel& model, con
     }
     const auto& text = std::get<std::string>(prompt[i]);
     if (i == 0) {
-      CAIRN_TRY(tokens, chat::completion_prompt_tokens(model.prompt_context(), text));
+      CAIRN_TRY(tokens, chat::completion_prompt_tokens(context, text));
     } else {
-      CAIRN_TRY_VOID(chat::check_length(model.prompt_context(), text, "prompt"));
+      CAIRN_TRY_VOID(chat::check_length(context, text, "prompt"));
       CAIRN_TRY_VOID(chat::append_text(*model.tokenizer, text, {.parse_special = true}, tokens));
     }
   }
   return tokens;
 }
 
-Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(const loader::LoadedModel& model,
+Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(RequestContext& context, const loader::LoadedModel& model,
                                                             const CompletionRequest& request) {
   std::vector<std::vector<TokenId>> all;
   if (request.infill) {
@@ -52,8 +54,10 @@ Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(const loader::Loaded
               chat::infill_prompt_tokens(model.prompt_context(), *request.infill, request.generate.max_tokens));
     all.push_back(std::move(tokens));
   }
+  const chat::PromptContext prompts = prompt_context_of(model, request.generate);
   for (const MixedPrompt& prompt : request.prompts) {
-    CAIRN_TRY(auto tokens, prompt_tokens(model, prompt));
+    CAIRN_TRY(auto tokens, prompt_tokens(model, prompts, prompt));
+    cut_prompt(context, prompts, request.generate, std::holds_alternative<std::string>(prompt.front()), tokens);
     all.push_back(std::move(tokens));
   }
   return all;
@@ -85,7 +89,7 @@ Result<void> complete(Exchange& exchange, CompletionRequest request) {
   options.filtered_probabilities = request.generate.sampling.filtered_logprobs;
   options.response_fields = std::move(request.response_fields);
 
-  CAIRN_TRY(auto prompts, all_prompt_tokens(*model, request));
+  CAIRN_TRY(auto prompts, all_prompt_tokens(exchange.context, *model, request));
   for (const std::vector<TokenId>& tokens : prompts) {
     const std::string text = utf8_replace_invalid(model->tokenizer->decode(tokens, true));
     for (int i = 0; i < request.choices; ++i) {

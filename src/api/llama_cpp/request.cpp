@@ -171,6 +171,7 @@ Result<CompletionRequest> parse_infill(RequestContext& context, const ordered_js
   infill.suffix = fields.string("input_suffix", "");
   infill.prompt = fields.string("prompt", "");
   const ordered_json* files = fields.get("input_extra");
+  fields.refuse("truncate_prompt_tokens", "the prompt is made to fit");
   CAIRN_TRY_VOID(fields.finish());
   CAIRN_TRY(infill.files, read_files(context, files));
   return request;

@@ -7,6 +7,7 @@
 #include "api/embedding/embedding_run.h"
 #include "api/ollama/models.h"
 #include "api/ollama/request.h"
+#include "api/params/prompt_cut.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::ollama {
@@ -45,13 +46,14 @@ class OllamaEmbedTask final : public EmbedTask {
     if (elder_) return "prompt";
     return request_.is_array ? fmt::format("input[{}]", i) : "input";
   }
-  Result<void> prepare(size_t i, engine::GenerateRequest& request) override {
+  Result<void> prepare(size_t i, RequestContext& context, engine::GenerateRequest& request) override {
     EmbeddingInput& input = request_.inputs[i];
     const auto* text = std::get_if<std::string>(&input);
     if (text != nullptr && text->empty()) {
       CAIRN_TRY(request.prompt, empty_text_prompt(model_));
     } else {
-      CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(input), request_.truncate, path(i)));
+      const auto most = text_tokens_kept(request_.truncate, std::nullopt, model_.engine->context_tokens());
+      CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(input), most, path(i), context));
     }
     return {};
   }

@@ -10,6 +10,7 @@
 #include "api/ollama/request.h"
 #include "api/ollama/serializer.h"
 #include "api/params/choices.h"
+#include "api/params/prompt_cut.h"
 #include "api/serialization/json_text.h"
 #include "api/serialization/timestamps.h"
 #include "base/system/random_id.h"
@@ -30,11 +31,15 @@ Result<void> run_raw(Exchange& exchange, const loader::SharedModel& model, Ollam
                      ResponseOptions options) {
   engine::GenerateRequest& generate = request.chat.generate;
   set_tenant(exchange.request, generate);
-  const chat::PromptContext context = model->prompt_context();
+  if (!request.suffix.empty() && generate.prompt_tokens_max)
+    return fail_at("options.truncate_prompt_tokens", Code::kUnsupported,
+                   "options.truncate_prompt_tokens is not supported: a prompt with a suffix is made to fit");
+  const chat::PromptContext context = prompt_context_of(*model, generate);
   CAIRN_TRY(auto prompt, request.suffix.empty()
                              ? chat::completion_prompt_tokens(context, *request.raw)
                              : chat::infill_prompt_tokens(context, {.prefix = *request.raw, .suffix = request.suffix},
                                                           generate.max_tokens));
+  if (request.suffix.empty()) cut_prompt(exchange.context, context, generate, /*keeps_beginning=*/true, prompt);
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model->tokenizer);
   return run_completion(exchange, model, std::move(requests), request.chat.form,

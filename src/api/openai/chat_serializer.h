@@ -33,6 +33,7 @@ class OpenAiChatSerializer final : public ChatSerializer {
   std::string prefill(int choice, const engine::PrefillProgress& progress) override;
   std::string scores(int choice, std::span<engine::PromptScore> scores) override;
   std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) override;
+  void hidden_token() override { so_far_.token(); }
   std::string finish(int choice, chat::ChatFinish&& finish) override;
   std::string done() override;
   std::string failure(const Error& error) override;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/embedding/embedding_run.h"
+#include "api/params/prompt_cut.h"
 #include "api/serialization/json_text.h"
 #include "api/service.h"
 
@@ -101,8 +102,9 @@ class EmbeddingsTask final : public EmbedTask {
     return request_.is_array ? fmt::format("{}[{}]", name, i) : std::string(name);
   }
 
-  Result<void> prepare(size_t i, engine::GenerateRequest& request) override {
-    CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(request_.inputs[i]), request_.truncate, path(i)));
+  Result<void> prepare(size_t i, RequestContext& context, engine::GenerateRequest& request) override {
+    const auto most = text_tokens_kept(request_.truncate, request_.tokens_max, model_.engine->context_tokens());
+    CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(request_.inputs[i]), most, path(i), context));
     return {};
   }
 
@@ -171,6 +173,7 @@ Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const ordere
   request.base64 = format == "base64";
   if (!request.base64 && format != "float") fields.reject("encoding_format", "must be float or base64");
   request.truncate = fields.boolean("truncate", false);
+  request.tokens_max = read_prompt_cut(fields);
   const int64_t norm = fields.integer("embd_normalize", kEuclidean, -1, kEuclidean);
   request.normalise = norm == kEuclidean;
   if (norm == 0 || norm == 1) fields.reject("embd_normalize", "must be 2 (length 1) or -1 (as the model gives it)");

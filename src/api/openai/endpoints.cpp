@@ -8,6 +8,7 @@
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
 #include "api/params/choices.h"
+#include "api/params/prompt_cut.h"
 #include "base/system/random_id.h"
 #include "base/text/utf8.h"
 #include "chat/completion_prompt.h"
@@ -34,17 +35,25 @@ Result<void> handle_count_tokens(Exchange& exchange) {
   return send_json(exchange, {{"input_tokens", tokens}});
 }
 
-Result<std::vector<TokenId>> prompt_tokens(const loader::LoadedModel& model, const CompletionPrompt& prompt,
-                                           const CompletionRequest& request) {
+Result<std::vector<TokenId>> prompt_tokens(RequestContext& context, const loader::LoadedModel& model,
+                                           const CompletionPrompt& prompt, const CompletionRequest& request) {
+  const engine::GenerateRequest& generate = request.common.generate;
   const auto* text = std::get_if<std::string>(&prompt);
   if (!request.suffix.empty()) {
     if (text == nullptr)
       return fail_at("suffix", Code::kUnsupported, "suffix is not supported with token ids; send the prompt as text");
     return chat::infill_prompt_tokens(model.prompt_context(), {.prefix = *text, .suffix = request.suffix},
-                                      request.common.generate.max_tokens);
+                                      generate.max_tokens);
   }
-  if (text == nullptr) return std::get<std::vector<TokenId>>(prompt);
-  return chat::completion_prompt_tokens(model.prompt_context(), *text);
+  const chat::PromptContext prompts = prompt_context_of(model, generate);
+  std::vector<TokenId> tokens;
+  if (text == nullptr) {
+    tokens = std::get<std::vector<TokenId>>(prompt);
+  } else {
+    CAIRN_TRY(tokens, chat::completion_prompt_tokens(prompts, *text));
+  }
+  cut_prompt(context, prompts, generate, /*keeps_beginning=*/text != nullptr, tokens);
+  return tokens;
 }
 
 std::string echo_of(const loader::LoadedModel& model, const CompletionPrompt& prompt, std::span<const TokenId> tokens) {
@@ -60,7 +69,7 @@ Result<void> handle_completion(Exchange& exchange) {
   std::vector<std::vector<TokenId>> prompts;
   options.extras = request.common.extras;
   for (const auto& prompt : request.prompts) {
-    CAIRN_TRY(auto tokens, prompt_tokens(*model, prompt, request));
+    CAIRN_TRY(auto tokens, prompt_tokens(exchange.context, *model, prompt, request));
     if (request.echo) options.echoed.push_back(echo_of(*model, prompt, tokens));
     options.prompt_tokens += static_cast<int32_t>(tokens.size());
     if (options.extras.return_token_ids) options.prompts.push_back(tokens);

@@ -181,6 +181,7 @@ Result<CompletionRequest> parse_completion(RequestContext& context, const ordere
     generate.prompt_logprobs = std::max(generate.sampling.top_logprobs, generate.prompt_logprobs.value_or(0));
   }
   request.suffix = fields.string("suffix", "");
+  if (!request.suffix.empty()) fields.refuse("truncate_prompt_tokens", "a prompt with a suffix is made to fit");
   if (fields.integer("best_of", 1, 1, kChoicesMax) != request.common.choices) {
     if (fields.get("best_of") != nullptr) fields.refuse("best_of", "use n and choose yourself");
   }

@@ -142,6 +142,13 @@ TEST(ChatRequest, ThinkingIsAskedForInManyWords) {
   EXPECT_EQ(reasoning(R"("thinking": {"type": "disabled"})").enabled, false);
   EXPECT_EQ(reasoning(R"("thinking": {"type": "enabled", "budget_tokens": 99})").tokens_max, 99);
   EXPECT_EQ(reasoning(R"("reasoning": {"max_tokens": 98, "exclude": true})").tokens_max, 98);
+  EXPECT_TRUE(reasoning(R"("reasoning": {"exclude": true})").hidden);
+  EXPECT_TRUE(reasoning(R"("include_reasoning": false)").hidden);
+  EXPECT_TRUE(reasoning(R"("include_reasoning": true, "reasoning": {"exclude": true})").hidden);
+  for (const std::string_view shown : {R"("include_reasoning": true)", R"("reasoning": {"exclude": false})"})
+    EXPECT_FALSE(reasoning(shown).hidden);
+  expect_refused(R"("include_reasoning": "no")", "include_reasoning", Code::kInvalidArgument);
+  expect_refused(R"("reasoning": {"exclude": 1})", "reasoning.exclude", Code::kInvalidArgument);
   EXPECT_EQ(reasoning(R"("reasoning_effort": "none")").enabled, false);
   EXPECT_EQ(reasoning(R"("thinking": false)").enabled, false);
   EXPECT_EQ(reasoning(R"("reasoning": "low")").effort, "low");

@@ -8,9 +8,11 @@
 
 #include "api/errors.h"
 #include "api/params/llama_options.h"
+#include "api/params/prompt_cut.h"
 #include "api/params/sampling_fields.h"
 #include "api/serialization/json_text.h"
 #include "base/hash.h"
+#include "chat/answer/stop_regex.h"
 
 namespace cairn::api {
 namespace {
@@ -27,9 +29,29 @@ void read_stop_tokens(RequestFields& fields, std::vector<TokenId>& tokens) {
   for (const ordered_json& id : *value) tokens.push_back(TokenId{id.get<int32_t>()});
 }
 
+// SGLang's `stop_regex`: expressions that end the answer; an empty one ends nothing.
+void read_stop_regexes(RequestFields& fields, std::vector<std::string>& regexes) {
+  const ordered_json* value = fields.get("stop_regex");
+  if (value == nullptr) return;
+  const auto add = [&](const ordered_json& regex) {
+    if (!regex.is_string()) return fields.reject("stop_regex", "must be an expression or an array of expressions");
+    const auto& text = regex.get_ref<const std::string&>();
+    if (text.size() > chat::kStopRegexBytesMax)
+      return fields.reject("stop_regex",
+                           fmt::format("may have expressions of at most {} bytes", chat::kStopRegexBytesMax));
+    if (!text.empty()) regexes.push_back(text);
+  };
+  if (!value->is_array()) return add(*value);
+  for (const ordered_json& regex : *value) add(regex);
+  if (regexes.size() > chat::kStopRegexesMax)
+    fields.reject("stop_regex",
+                  fmt::format("may have at most {} expressions, not {}", chat::kStopRegexesMax, regexes.size()));
+}
+
 // What ends an answer, besides its length.
 void read_ends(RequestFields& fields, engine::GenerateRequest& generate) {
   read_stop(fields, generate.stop);
+  read_stop_regexes(fields, generate.stop_regexes);
   read_stop_tokens(fields, generate.stop_tokens);
   generate.shows_stop_tokens = fields.boolean("include_stop_str_in_output", false);
   if (generate.shows_stop_tokens) generate.shown_stops = generate.stop.size();
@@ -106,6 +128,7 @@ void read_generation_params(RequestFields& fields, engine::GenerateRequest& gene
   read_sampling(fields, generate);
   read_service(fields, generate);
   read_llama_fields(fields, generate);
+  generate.prompt_tokens_max = read_prompt_cut(fields);
 }
 
 }  // namespace cairn::api

@@ -113,6 +113,39 @@ TEST(GenerationParams, EndsOfAnAnswerAreVllms) {
   expect_params_refused({{"min_tokens", -1}}, "min_tokens", "from 0");
 }
 
+TEST(GenerationParams, ExpressionsThatEndTheAnswerAreOneOrSeveral) {
+  EXPECT_THAT(request_of({{"stop_regex", "a+"}}).stop_regexes, testing::ElementsAre("a+"));
+  EXPECT_THAT(request_of({{"stop_regex", {"a+", "", "b"}}}).stop_regexes, testing::ElementsAre("a+", "b"));
+  for (const ordered_json& none : {ordered_json(""), ordered_json::array(), ordered_json(nullptr)})
+    EXPECT_TRUE(request_of({{"stop_regex", none}}).stop_regexes.empty());
+  expect_params_refused({{"stop_regex", 5}}, "stop_regex", "an expression or an array of expressions");
+  expect_params_refused({{"stop_regex", std::string(1025, 'a')}}, "stop_regex", "at most 1024 bytes");
+  expect_params_refused({{"stop_regex", ordered_json(9, "a")}}, "stop_regex", "at most 8 expressions, not 9");
+}
+
+TEST(GenerationParams, AllowedTokensAreAListOfAtLeastOne) {
+  EXPECT_THAT(request_of({{"allowed_token_ids", {7, 9}}}).allowed_tokens, testing::ElementsAre(TokenId{7}, TokenId{9}));
+  EXPECT_TRUE(request_of({{"allowed_token_ids", nullptr}}).allowed_tokens.empty());
+  for (const ordered_json& wrong : {ordered_json::array(), ordered_json(5), ordered_json({-1}), ordered_json({"a"})})
+    expect_params_refused({{"allowed_token_ids", wrong}}, "allowed_token_ids", "at least one token id");
+}
+
+TEST(GenerationParams, BannedTextsAreWordsWithoutTheSpaceBeforeThemOrStringsAsTheyAre) {
+  EXPECT_THAT(request_of({{"bad_words", {"a", "  b c ", "\n\n"}}, {"banned_strings", {" d"}}}).banned_texts,
+              testing::ElementsAre("a", "b c ", "\n\n", " d"));
+  EXPECT_TRUE(request_of({{"bad_words", ordered_json::array()}, {"banned_strings", nullptr}}).banned_texts.empty());
+  for (const char* name : {"bad_words", "banned_strings"}) {
+    for (const ordered_json& wrong :
+         {ordered_json("a"), ordered_json({""}), ordered_json({1}), ordered_json({std::string(257, 'x')})})
+      expect_params_refused({{name, wrong}}, name, "must be an array of strings of 1 to 256 bytes");
+    ordered_json many(256, "x");
+    EXPECT_EQ(request_of({{name, many}}).banned_texts.size(), 256U);
+    many.push_back("y");
+    expect_params_refused({{name, many}}, name, "at most 256 strings with 8192 bytes together, not 257 with 257");
+    expect_params_refused({{name, ordered_json(33, std::string(256, 'x'))}}, name, "not 33 with 8448");
+  }
+}
+
 TEST(GenerationParams, BiasesNameTokensOrTexts) {
   const auto pairs = request_of({{"logit_bias", {{"Hello", -5}, {15, false}}}});
   ASSERT_EQ(pairs.text_bias.size(), 1U);

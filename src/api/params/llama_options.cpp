@@ -21,24 +21,20 @@ auto number_in(double low, double high) {
 
 void refuse_what_is_on(RequestFields& fields) {
   constexpr double kMost = std::numeric_limits<double>::max();
-  constexpr std::string_view kNoWords = "ban tokens with logit_bias";
+  constexpr std::string_view kNoWords = "name the texts in bad_words, or the tokens in logit_bias";
   constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
   fields.only_if("tfs_z", number_in(1, kMost), kOtherFilters);
   fields.only_empty("image_data", "this model reads text only");
   fields.only("reasoning_in_content", false, "thinking is in a field of its own");
-  fields.only_empty("bad_words", kNoWords);
-  fields.only_empty("banned_strings", kNoWords);
   fields.only_empty("banned_tokens", kNoWords);
   fields.only_empty("custom_token_bans", kNoWords);
-  fields.only_empty("allowed_token_ids", "hold the answer to a form: choice, regex or grammar");
-  fields.only_empty("stop_regex", "use stop, or hold the answer to a form: regex or grammar");
   fields.only_empty("logits_processors", "use logit_bias, or a form: regex or grammar");
   fields.only("use_beam_search", false, "use n and choose yourself");
   fields.only("token_healing", false, "let the prompt end where a token ends");
   fields.only_empty("kv_transfer_params", "keys and values stay on this server");
-  fields.refuse("truncate_prompt_tokens", "shorten the prompt; the error of one that is too long has both counts");
   // Where an answer has a place for them, they have been read before.
-  if (!fields.was_read("prompt_logprobs")) fields.refuse("prompt_logprobs", "use /v1/completions or /v1/chat/completions");
+  if (!fields.was_read("prompt_logprobs"))
+    fields.refuse("prompt_logprobs", "use /v1/completions or /v1/chat/completions");
   fields.only("parse_tool_calls", true, "leave tools out, or read the model's text with /completion");
 }
 

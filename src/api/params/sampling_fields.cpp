@@ -9,6 +9,7 @@
 
 #include "api/params/request_context.h"
 #include "sampling/parameters.h"
+#include "sampling/text_ban.h"
 
 namespace cairn::api {
 namespace {
@@ -95,6 +96,42 @@ void read_logit_bias(RequestFields& fields, engine::GenerateRequest& generate) {
   }
 }
 
+// vLLM's list of the only tokens that may be sampled.
+void read_allowed_tokens(RequestFields& fields, engine::GenerateRequest& generate) {
+  const ordered_json* value = fields.get("allowed_token_ids");
+  if (value == nullptr) return;
+  if (!value->is_array() || value->empty() || !std::ranges::all_of(*value, is_token_id))
+    return fields.reject("allowed_token_ids", "must be an array of at least one token id");
+  for (const ordered_json& id : *value) generate.allowed_tokens.push_back(TokenId{id.get<int32_t>()});
+}
+
+// vLLM bans a word with a space before it and without, so that white space before it means nothing.
+std::string without_space_before(std::string text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin == std::string::npos ? text : text.substr(begin);
+}
+
+// Texts that never come: vLLM's words, and the strings of TabbyAPI, which are taken as they are.
+void read_banned_texts(RequestFields& fields, std::string_view name, bool as_words, engine::GenerateRequest& generate) {
+  const ordered_json* value = fields.get(name);
+  if (value == nullptr) return;
+  const auto is_text = [](const ordered_json& text) {
+    return text.is_string() && !text.get_ref<const std::string&>().empty() &&
+           text.get_ref<const std::string&>().size() <= sampling::kBannedTextBytesMax;
+  };
+  if (!value->is_array() || !std::ranges::all_of(*value, is_text))
+    return fields.reject(name,
+                         fmt::format("must be an array of strings of 1 to {} bytes", sampling::kBannedTextBytesMax));
+  std::vector<std::string>& texts = generate.banned_texts;
+  for (const ordered_json& item : *value)
+    texts.push_back(as_words ? without_space_before(item.get<std::string>()) : item.get<std::string>());
+  size_t bytes = 0;
+  for (const std::string& text : texts) bytes += text.size();
+  if (texts.size() > sampling::kBannedTextsMax || bytes > sampling::kBannedTextsBytesMax)
+    fields.reject(name, fmt::format("may have at most {} strings with {} bytes together, not {} with {}",
+                                    sampling::kBannedTextsMax, sampling::kBannedTextsBytesMax, texts.size(), bytes));
+}
+
 // An array of names, or llama.cpp's letters. Steps that are not named are off.
 void read_steps(RequestFields& fields, sampling::SamplingParams& sampling) {
   const ordered_json* value = fields.get("samplers");
@@ -167,6 +204,9 @@ void read_sampling(RequestFields& fields, engine::GenerateRequest& generate) {
   read_breakers(fields, sampling.dry);
   read_steps(fields, sampling);
   read_logit_bias(fields, generate);
+  read_allowed_tokens(fields, generate);
+  read_banned_texts(fields, "bad_words", /*as_words=*/true, generate);
+  read_banned_texts(fields, "banned_strings", /*as_words=*/false, generate);
   read_seed(fields, defaults.seed, sampling);
 }
 

@@ -66,6 +66,7 @@ Result<void> read_effort(RequestFields& fields, ResponsesRequest& request) {
                                            quoted_value(effort)));
   }
   request.raw_reasoning = reasoning.string("summary", "") == "none";
+  request.chat.reasoning.hidden = reasoning.boolean("exclude", false);  // OpenRouter's
   reasoning.accept({"generate_summary", "context", "mode"});
   return reasoning.finish();
 }

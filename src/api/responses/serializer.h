@@ -51,6 +51,7 @@ class ResponsesSerializer final : public ChatSerializer, public RunningResponse 
   std::string begin() override;
   std::string prefill(int choice, const engine::PrefillProgress& progress) override;
   std::string parts(int choice, std::span<const chat::Part> parts, const engine::TokenEvent* event) override;
+  void hidden_token() override { so_far_.token(); }
   std::string finish(int choice, chat::ChatFinish&& finish) override;
   std::function<void()> settle(const Error* error) override;
   std::string done() override;

@@ -47,7 +47,9 @@ Result<void> force_call(const ChatModel& model, const AnswerRequest& request, An
 OutputContext output_context(const ChatModel& model, const AnswerRequest& request, std::string_view prompt) {
   OutputContext output;
   output.format = model.output_format;
-  if (request.reasoning.as_content && output.format.reasoning != ReasoningFormat::kHarmony)
+  output.hides_reasoning = request.reasoning.hidden;
+  const bool as_content = request.reasoning.as_content && !output.hides_reasoning;
+  if (as_content && output.format.reasoning != ReasoningFormat::kHarmony)
     output.format.reasoning = ReasoningFormat::kNone;
   output.model = model.model_name;
   output.prompt = prompt.substr(prompt.size() - std::min(prompt.size(), kPromptTailBytes));

@@ -93,12 +93,12 @@ void AnswerReader::collect() {
 
 std::span<const Part> AnswerReader::token(const engine::TokenEvent& event) {
   tokens_.push_back(event.token);
-  const bool thought = parser_.in_reasoning();
-  reasoning_tokens_ += thought ? 1 : 0;
+  thought_ = parser_.in_reasoning();
+  reasoning_tokens_ += thought_ ? 1 : 0;
   parts_.clear();
   parser_.feed(event.text, parts_);
   collect();
-  if (thought && !parser_.in_reasoning()) {
+  if (thought_ && !parser_.in_reasoning()) {
     const bool answers =
         std::ranges::any_of(parts_, [](const Part& part) { return part.kind != PartKind::kReasoning; });
     thinking_end_ = answers ? kNoThinkingEnd : tokens_.size();

@@ -28,6 +28,7 @@ struct OutputContext {
   std::vector<std::string> template_stop_strings{};  ///< stop strings that nobody asked for: they end the model's turn
   OfferedTools offered{};                            ///< of which calls in another dress are read
   std::string model{};                               ///< its name, for the log
+  bool hides_reasoning = false;                      ///< what is read as reasoning is not for the client
   OutputParser parser() const;                       ///< has not read the forced prefix yet
 };
 
@@ -60,6 +61,8 @@ class AnswerReader {
   std::span<const Part> begin();
   /// What became certain with the token.
   std::span<const Part> token(const engine::TokenEvent& event);
+  /// Whether the model was thinking when it wrote the last token, or began to with it.
+  bool thought() const { return thought_ || parser_.in_reasoning(); }
   /// The rest, when no token comes any more.
   std::span<const Part> finish(const engine::Finish& finish);
   /// After finish(): how the answer ended, with all of its parts again.
@@ -86,6 +89,7 @@ class AnswerReader {
   std::vector<TokenId> tokens_;
   int32_t reasoning_tokens_ = 0;
   size_t thinking_end_ = 0;  // index of the first token behind the thinking; kNoThinkingEnd: it ends within a token
+  bool thought_ = false;     // before the last token the model was thinking
   bool broken_ = false;      // a call is
   bool cut_ = false;         // the last call is
   size_t prefill_held_ = 0;  // bytes of the prefill that the parser still holds back

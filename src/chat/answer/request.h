@@ -26,6 +26,7 @@ struct ReasoningOptions {
   std::string effort{};                 ///< "minimal" ... "xhigh", "max", or empty
   std::optional<int32_t> tokens_max{};  ///< the thinking is closed at so many tokens
   bool as_content = false;              ///< it stands in the answer as the model writes it
+  bool hidden = false;                  ///< the model thinks, and nobody is shown what; as_content does not hold then
 };
 
 /// What the arguments of custom tools are held to, by the tool's name.

@@ -1,6 +1,8 @@
 #include "chat/constraints/constraint_tables.h"
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "chat/tool_calls/call_form.h"
@@ -45,6 +47,27 @@ std::shared_ptr<const AnswerVocabulary> ConstraintTables::vocabulary() {
   const std::lock_guard lock(mutex_);
   if (vocabulary_ == nullptr) vocabulary_ = std::make_shared<const AnswerVocabulary>(tokenizer_);
   return vocabulary_;
+}
+
+std::shared_ptr<const sampling::TextBan> ConstraintTables::text_ban(std::vector<std::string> texts) {
+  std::ranges::sort(texts);
+  texts.erase(std::ranges::unique(texts).begin(), texts.end());
+  const auto kept = [&]() -> std::shared_ptr<const sampling::TextBan> {
+    const auto found = std::ranges::find(text_bans_, texts, &KeptTextBan::texts);
+    if (found == text_bans_.end()) return nullptr;
+    std::rotate(found, found + 1, text_bans_.end());
+    return text_bans_.back().ban;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto ban = kept()) return ban;
+  }
+  auto made = ban_of(tokenizer_, std::vector<std::string_view>(texts.begin(), texts.end()));
+  const std::lock_guard lock(mutex_);
+  if (auto ban = kept()) return ban;
+  if (text_bans_.size() == kTextBansKept) text_bans_.erase(text_bans_.begin());
+  text_bans_.push_back({std::move(texts), made});
+  return made;
 }
 
 }  // namespace cairn::chat

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/failures.h"
 
 namespace cairn::engine {
 
@@ -88,7 +89,8 @@ bool Sequence::add_token(sampling::Sampled&& sampled, Events& events) {
   if (sampling_.count(sampled.token)) {
     events.finished = true;
     events.finish = finish_with_rest(FinishReason::kStop);
-    if (sampling_.is_stop_token(sampled.token)) text_.add_stop_token(sampled.token, events.finish.text);
+    const bool told = events.finish.reason == FinishReason::kError || !events.finish.stop.empty();
+    if (!told && sampling_.is_stop_token(sampled.token)) text_.add_stop_token(sampled.token, events.finish.text);
     return true;
   }
   add_event(std::move(sampled), events);
@@ -113,9 +115,11 @@ void Sequence::add_event(sampling::Sampled&& sampled, Events& events) {
   event.logprob = sampled.logprob;
   event.top = std::move(sampled.top);
   std::string stop;
-  if (const std::optional<FinishReason> reason = text_.push(event.token, event.text, stop)) {
+  const auto reason = text_.push(event.token, event.text, stop);
+  if (!reason) return fail(copy_of(reason.error()), events);
+  if (*reason) {
     events.finished = true;
-    events.finish = finish(*reason);
+    events.finish = finish(**reason);
     events.finish.stop = std::move(stop);
     return;
   }

@@ -23,7 +23,10 @@ SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const Tok
       rules_(rules),
       min_tokens_(request.min_tokens),
       ignore_eos_(request.ignore_eos),
-      stop_tokens_(std::move(request.stop_tokens)) {
+      stop_tokens_(std::move(request.stop_tokens)),
+      request_allowed_(request_mask(request, vocabulary)),
+      text_ban_(std::move(request.text_ban)),
+      renders_special_(request.render_special) {
   if (constraint_ != nullptr) {
     constraint_->begin(rule_);
     finish_rule();
@@ -34,6 +37,20 @@ SequenceSampling::SequenceSampling(GenerateRequest& request, std::span<const Tok
     if (ignore_eos_ && ends_text(TokenId{token})) ignored_.push_back(TokenId{token});
   }
   banned_.reserve(2 * (ends_.size() + ignored_.size()));
+}
+
+std::vector<uint64_t> SequenceSampling::request_mask(const GenerateRequest& request, int32_t vocabulary) {
+  std::vector<uint64_t> words;
+  const auto word = [&](TokenId token) -> uint64_t& { return words[static_cast<size_t>(index(token)) / 64]; };
+  const auto bit = [](TokenId token) { return uint64_t{1} << (static_cast<uint32_t>(index(token)) % 64); };
+  if (request.allowed_tokens.empty() && request.text_ban == nullptr) return words;
+  words.resize((static_cast<size_t>(vocabulary) + 63) / 64, request.allowed_tokens.empty() ? ~uint64_t{0} : 0);
+  for (const TokenId token : request.allowed_tokens) word(token) |= bit(token);
+  if (request.text_ban == nullptr) return words;
+  request.text_ban->each_containing([&](TokenId token) {
+    if (index(token) < vocabulary) word(token) &= ~bit(token);
+  });
+  return words;
 }
 
 bool SequenceSampling::is_stop_token(TokenId token) const {
@@ -51,15 +68,26 @@ bool SequenceSampling::ends_text(TokenId token) const {
 std::span<const TokenId> SequenceSampling::banned() {
   // A form's text goes on while it may.
   const bool ignores = ignore_eos_ && !rule_.allowed.empty();
-  if (sampled_ >= min_tokens_ && !ignores) return rule_.banned;
+  if (sampled_ >= min_tokens_ && !ignores && text_ban_ == nullptr) return rule_.banned;
   banned_.assign(rule_.banned.begin(), rule_.banned.end());
   if (sampled_ < min_tokens_) banned_.insert(banned_.end(), ends_.begin(), ends_.end());
   if (ignores) banned_.insert(banned_.end(), ignored_.begin(), ignored_.end());
+  if (text_ban_ != nullptr) text_ban_->next_completing(tail_, banned_);
   return banned_;
 }
 
+std::span<const uint64_t> SequenceSampling::allowed() {
+  if (request_allowed_.empty()) return rule_.allowed;
+  if (rule_.allowed.empty()) return request_allowed_;
+  // What is behind a mask's last word is not allowed.
+  allowed_.resize(std::min(rule_.allowed.size(), request_allowed_.size()));
+  for (size_t i = 0; i < allowed_.size(); ++i) allowed_[i] = rule_.allowed[i] & request_allowed_[i];
+  return allowed_;
+}
+
 bool SequenceSampling::leaves_any() {
-  std::vector<uint64_t> left(rule_.allowed.begin(), rule_.allowed.end());
+  const std::span<const uint64_t> mask = allowed();
+  std::vector<uint64_t> left(mask.begin(), mask.end());
   for (const TokenId token : banned()) {
     const auto at = static_cast<size_t>(index(token));
     if (at / 64 < left.size()) left[at / 64] &= ~(uint64_t{1} << (at % 64));
@@ -87,21 +115,23 @@ TokenId SequenceSampling::take_forced() {
 
 sampling::Sampled SequenceSampling::choose(std::span<const float> logits) {
   return is_forced() ? sampler_.force(take_forced(), logits)
-                     : sampler_.sample(logits, banned(), rule_.greedy, rule_.allowed);
+                     : sampler_.sample(logits, banned(), rule_.greedy, allowed());
 }
 
 bool SequenceSampling::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
-  if (ahead > 0 && (constraint_ != nullptr || sampled_ < min_tokens_ || !sampler_.knows_later_requests())) return false;
+  const bool depends = constraint_ != nullptr || text_ban_ != nullptr || sampled_ < min_tokens_;
+  if (ahead > 0 && (depends || !sampler_.knows_later_requests())) return false;
   if (is_forced()) {
     const bool told = sampler_.reports() && sampler_.reports_on_device();
     if (told) samples.add(sampler_.request_for_forced(row, rule_.forced[forced_next_], samples.changes()));
     return told;
   }
   const std::span<const TokenId> banned = this->banned();
-  const bool masked = !rule_.allowed.empty();
+  const std::span<const uint64_t> allowed = this->allowed();
+  const bool masked = !allowed.empty();
   // Log-probabilities are those of the row as it was.
   if ((masked && sampler_.reports()) || !sampler_.can_sample_on_device(banned)) return false;
-  if (masked) samples.allow(row, rule_.allowed);
+  if (masked) samples.allow(row, allowed);
   samples.add(sampler_.request_for(row, ahead, banned, rule_.greedy, samples.changes()));
   return true;
 }
@@ -149,6 +179,10 @@ bool SequenceSampling::take_rule() {
 }
 
 void SequenceSampling::proceed(TokenId token, std::string_view text) {
+  if (text_ban_ != nullptr && index(token) < tokenizer_.size()) {
+    tail_ += tokenizer_.piece(token, renders_special_);
+    tail_.erase(0, tail_.size() - std::min(tail_.size(), text_ban_->tail_bytes()));
+  }
   if (constraint_ == nullptr) return;
   constraint_->token(token, text, rule_);
   finish_rule();
@@ -156,14 +190,16 @@ void SequenceSampling::proceed(TokenId token, std::string_view text) {
 
 Error SequenceSampling::failure(int32_t tokens) {
   if (rule_.error) return *rule_.error;
-  if (!rule_.allowed.empty() && !leaves_any()) {
-    return {Code::kInvalidArgument,
-            fmt::format("nothing may come behind token {}: all that the answer's form leaves is banned; allow some of "
-                        "it, or ask for another form",
-                        tokens),
-            {}};
+  if (!allowed().empty() && !leaves_any()) {
+    std::string_view why = "all that the answer's form leaves is banned; allow some of it, or ask for another form";
+    if (!request_allowed_.empty())
+      why = rule_.allowed.empty()
+                ? "allowed_token_ids, bad_words and min_tokens leave nothing; allow more"
+                : "the answer's form leaves nothing that allowed_token_ids and bad_words allow; allow "
+                  "more, or ask for another form";
+    return {Code::kInvalidArgument, fmt::format("nothing may come behind token {}: {}", tokens, why), {}};
   }
-  return no_usable_logits(tokens, rule_.allowed.empty() ? "" : ", or of tokens that may not come next");
+  return no_usable_logits(tokens, allowed().empty() ? "" : ", or of tokens that may not come next");
 }
 
 }  // namespace cairn::engine

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -65,12 +66,16 @@ class SequenceSampling {
  private:
   bool ends_answer(TokenId token) const;
   bool ends_text(TokenId token) const;
-  /// What must not be sampled next.
+  /// What must not be sampled next, and is not masked.
   std::span<const TokenId> banned();
-  /// What may come next under a mask, and is not banned.
+  /// The mask of the next token: those that both the request and the rule allow. Empty: all are.
+  std::span<const uint64_t> allowed();
+  /// What may come next under the mask, and is not banned.
   bool leaves_any();
   bool is_forced() const { return forced_next_ < rule_.forced.size(); }
   TokenId take_forced();
+  /// The request's mask: its tokens, less those that contain one of its banned texts.
+  static std::vector<uint64_t> request_mask(const GenerateRequest& request, int32_t vocabulary);
   void finish_rule();
 
   const tokenizer::Tokenizer& tokenizer_;
@@ -85,9 +90,14 @@ class SequenceSampling {
   int32_t min_tokens_;
   bool ignore_eos_;
   std::vector<TokenId> stop_tokens_;
-  std::vector<TokenId> ends_;     // tokens that end the answer, if min_tokens_ forbids them for a while
-  std::vector<TokenId> ignored_;  // tokens that end texts, if they are ignored, which no form allows then
-  std::vector<TokenId> banned_;   // scratch
+  std::vector<TokenId> ends_;              // tokens that end the answer, if min_tokens_ forbids them for a while
+  std::vector<TokenId> ignored_;           // tokens that end texts, if they are ignored, which no form allows then
+  std::vector<TokenId> banned_;            // scratch
+  std::vector<uint64_t> request_allowed_;  // a bit for each token that the request allows; empty: it allows all
+  std::vector<uint64_t> allowed_;          // scratch
+  std::shared_ptr<const sampling::TextBan> text_ban_;
+  bool renders_special_;
+  std::string tail_;  // the answer's end, which text_ban_ looks at
 };
 
 }  // namespace cairn::engine

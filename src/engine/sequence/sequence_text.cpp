@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/text/utf8.h"
+#include "engine/failures.h"
 
 namespace cairn::engine {
 
@@ -13,10 +14,22 @@ SequenceText::SequenceText(GenerateRequest& request, const tokenizer::Tokenizer&
       shows_stop_tokens_(request.shows_stop_tokens),
       detokenizer_(tokenizer, request.text_at_start, request.render_special),
       stop_matcher_(stops_),
-      indent_matcher_(request.line_indent_min) {}
+      indent_matcher_(request.line_indent_min),
+      text_end_(std::move(request.text_end)) {}
 
-std::optional<FinishReason> SequenceText::push(TokenId token, std::string& text, std::string& stop) {
+Result<bool> SequenceText::end_text(std::string& text, std::string& stop) {
+  if (text_end_ == nullptr) return false;
+  CAIRN_TRY(const auto end, text_end_->push(text));
+  if (!end) return false;
+  text.resize(end->bytes);
+  stop = end->what;
+  return true;
+}
+
+Result<std::optional<FinishReason>> SequenceText::push(TokenId token, std::string& text, std::string& stop) {
   const int32_t found = stop_matcher_.push(detokenizer_.push(token), text);
+  CAIRN_TRY(const bool ends, end_text(text, stop));
+  if (ends) return FinishReason::kStop;
   if (found >= 0) {
     stop = stops_[static_cast<size_t>(found)];
     if (static_cast<size_t>(found) < shown_stops_) text += stop;
@@ -30,12 +43,18 @@ std::optional<FinishReason> SequenceText::push(TokenId token, std::string& text,
 
 void SequenceText::flush(Finish& finish) {
   const int32_t found = stop_matcher_.push(detokenizer_.flush(), finish.text);
-  if (found >= 0) {
+  if (found < 0) finish.text += stop_matcher_.take_held();
+  const Result<bool> ends = end_text(finish.text, finish.stop);
+  if (!ends) {
+    finish.reason = FinishReason::kError;
+    finish.error = copy_of(ends.error());
+    finish.text.clear();
+  } else if (*ends) {
+    finish.reason = FinishReason::kStop;
+  } else if (found >= 0) {
     finish.reason = FinishReason::kStop;
     finish.stop = stops_[static_cast<size_t>(found)];
     if (static_cast<size_t>(found) < shown_stops_) finish.text += finish.stop;
-  } else {
-    finish.text += stop_matcher_.take_held();
   }
 }
 
