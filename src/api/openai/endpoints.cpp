@@ -56,8 +56,10 @@ Result<std::vector<TokenId>> prompt_tokens(RequestContext& context, const loader
   return tokens;
 }
 
-std::string echo_of(const loader::LoadedModel& model, const CompletionPrompt& prompt, std::span<const TokenId> tokens) {
-  if (const auto* text = std::get_if<std::string>(&prompt)) return *text;
+// The prompt's text as it was given, unless it may have been cut.
+std::string echo_of(const loader::LoadedModel& model, const CompletionPrompt& prompt, bool may_be_cut,
+                    std::span<const TokenId> tokens) {
+  if (const auto* text = std::get_if<std::string>(&prompt); text != nullptr && !may_be_cut) return *text;
   return utf8_replace_invalid(model.tokenizer->decode(tokens, true));
 }
 
@@ -70,7 +72,8 @@ Result<void> handle_completion(Exchange& exchange) {
   options.extras = request.common.extras;
   for (const auto& prompt : request.prompts) {
     CAIRN_TRY(auto tokens, prompt_tokens(exchange.context, *model, prompt, request));
-    if (request.echo) options.echoed.push_back(echo_of(*model, prompt, tokens));
+    const bool may_be_cut = request.common.generate.prompt_tokens_max.has_value();
+    if (request.echo) options.echoed.push_back(echo_of(*model, prompt, may_be_cut, tokens));
     options.prompt_tokens += static_cast<int32_t>(tokens.size());
     if (options.extras.return_token_ids) options.prompts.push_back(tokens);
     prompts.push_back(std::move(tokens));
