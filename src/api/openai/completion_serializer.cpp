@@ -25,15 +25,19 @@ ordered_json CompletionSerializer::envelope() const {
           {"system_fingerprint", kSystemFingerprint}};
 }
 
+ordered_json CompletionSerializer::so_far() const {
+  return options_.timings_per_token ? ordered_json{{"timings", so_far_.json()}} : ordered_json::object();
+}
+
 std::string CompletionSerializer::chunk(int choice, std::string text, ordered_json logprobs, ordered_json finish_reason,
-                                        const ordered_json& timings, const ordered_json& prompt_progress) const {
+                                        const ordered_json& beside, const ordered_json& prompt_progress) const {
   ordered_json value = envelope();
   ordered_json item = {{"index", choice}, {"text", std::move(text)}};
   item["logprobs"] = std::move(logprobs);
   item["finish_reason"] = std::move(finish_reason);
   value["choices"] = ordered_json::array({std::move(item)});
   if (options_.include_usage) value["usage"] = nullptr;
-  if (!timings.is_null()) value["timings"] = timings;
+  value.update(beside);
   if (!prompt_progress.is_null()) value["prompt_progress"] = prompt_progress;
   return sse_event(value);
 }
@@ -57,8 +61,7 @@ std::string CompletionSerializer::prefill(int index, const engine::PrefillProgre
   if (!options_.stream || !options_.return_progress) return bytes;
   for (const engine::PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress)) {
     so_far_.prompt(each);
-    const ordered_json timings = options_.timings_per_token ? so_far_.json() : ordered_json(nullptr);
-    bytes += chunk(index, "", nullptr, nullptr, timings, prefill_json(each));
+    bytes += chunk(index, "", nullptr, nullptr, so_far(), prefill_json(each));
   }
   return bytes;
 }
@@ -96,15 +99,18 @@ std::string CompletionSerializer::token(int index, engine::TokenEvent&& event) {
     return {};
   }
   if (event.text.empty() && !options_.logprobs) return {};
-  return chunk(index, std::move(event.text), std::exchange(choice.logprobs, nullptr), nullptr,
-               options_.timings_per_token ? so_far_.json() : ordered_json(nullptr));
+  return chunk(index, std::move(event.text), std::exchange(choice.logprobs, nullptr), nullptr, so_far());
 }
 
 std::string CompletionSerializer::finish(int index, engine::Finish&& finish) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   add_usage(usage_, finish.usage, index % options_.choices_per_prompt == 0);
   choice.finish_reason = finish.reason == engine::FinishReason::kLength ? "length" : "stop";
-  if (index == 0) timings_ = timings_json(finish.usage, finish.timings);
+  if (index == 0) {
+    if (options_.lm_studio)
+      beside_ = lm_studio_members(*options_.lm_studio, finish.usage, finish.timings, lm_studio_stop_reason(finish));
+    beside_["timings"] = timings_json(finish.usage, finish.timings);
+  }
   if (!options_.stream) {
     choice.text += finish.text;
     return {};
@@ -112,7 +118,7 @@ std::string CompletionSerializer::finish(int index, engine::Finish&& finish) {
   std::string bytes;
   if (!finish.text.empty()) bytes += chunk(index, std::move(finish.text), nullptr, nullptr);
   const bool has_timings = index == 0 && !options_.include_usage;  // else they stand beside the usage
-  return bytes + chunk(index, "", nullptr, choice.finish_reason, has_timings ? timings_ : ordered_json(nullptr));
+  return bytes + chunk(index, "", nullptr, choice.finish_reason, has_timings ? beside_ : ordered_json::object());
 }
 
 std::string CompletionSerializer::done() {
@@ -122,7 +128,7 @@ std::string CompletionSerializer::done() {
       ordered_json value = envelope();
       value["choices"] = ordered_json::array();
       value["usage"] = usage_json(usage_);
-      value["timings"] = timings_;
+      value.update(beside_);
       bytes = sse_event(value);
     }
     return bytes + "data: [DONE]\n\n";
@@ -135,7 +141,7 @@ std::string CompletionSerializer::done() {
   }
   body += "]}";
   body = with_member(std::move(body), "usage", dump(usage_json(usage_)));
-  return with_member(std::move(body), "timings", dump(timings_));
+  return with_members(std::move(body), beside_);
 }
 
 std::string CompletionSerializer::whole(size_t index, Choice& choice) const {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "api/openai/lm_studio.h"
 #include "api/serialization/json_text.h"
 #include "api/serialization/usage.h"
 #include "api/stream/generation.h"
@@ -22,7 +24,8 @@ struct CompletionOptions {
   bool logprobs = false;
   bool return_progress = false;
   bool timings_per_token = false;
-  std::vector<std::string> echoed{};  ///< of each prompt, what its texts begin with; empty: nothing
+  std::vector<std::string> echoed{};         ///< of each prompt, what its texts begin with; empty: nothing
+  std::optional<LmStudioModel> lm_studio{};  ///< the answer has what LM Studio's have beside OpenAI's
 };
 
 /// One answer. `tokenizer` outlives it (log-probabilities name tokens).
@@ -48,8 +51,10 @@ class CompletionSerializer final : public ResponseSerializer {
     size_t text_offset = 0;  // characters before, for log-probabilities
   };
   nlohmann::ordered_json envelope() const;
+  /// The timings so far, if each token is to have them.
+  nlohmann::ordered_json so_far() const;
   std::string chunk(int choice, std::string text, nlohmann::ordered_json logprobs, nlohmann::ordered_json finish_reason,
-                    const nlohmann::ordered_json& timings = nullptr,
+                    const nlohmann::ordered_json& beside = nlohmann::ordered_json::object(),
                     const nlohmann::ordered_json& prompt_progress = nullptr) const;
   void add_logprobs(Choice& choice, const engine::TokenEvent& event) const;
   /// An answer that does not stream, as JSON text.
@@ -61,7 +66,7 @@ class CompletionSerializer final : public ResponseSerializer {
   std::vector<Choice> choices_;
   TimingsSoFar so_far_;  // of all choices
   engine::Usage usage_;
-  nlohmann::ordered_json timings_;  // of the first choice, once it has finished
+  nlohmann::ordered_json beside_ = nlohmann::ordered_json::object();  // `timings` and the like of the first choice
 };
 
 }  // namespace cairn::api::openai

@@ -1,4 +1,5 @@
-// The endpoints of OpenAI's API, and those of other servers for embeddings and reranking.
+// The endpoints of OpenAI's API, LM Studio's, which are OpenAI's with more, and those of other servers for embeddings
+// and reranking.
 #include "api/chat/run.h"
 #include "api/embedding/rerank.h"
 #include "api/endpoint.h"
@@ -6,6 +7,7 @@
 #include "api/openai/chat_serializer.h"
 #include "api/openai/completion_serializer.h"
 #include "api/openai/embeddings.h"
+#include "api/openai/lm_studio.h"
 #include "api/openai/request.h"
 #include "api/params/choices.h"
 #include "base/system/random_id.h"
@@ -16,7 +18,10 @@
 namespace cairn::api::openai {
 namespace {
 
-Result<void> handle_chat(Exchange& exchange) {
+/// Whose answers have the same form: LM Studio's say more.
+enum class Shape { kOpenAi, kLmStudio };
+
+Result<void> answer_chat(Exchange& exchange, Shape shape) {
   CAIRN_TRY(OpenAiChatRequest request, read_body(exchange, parse_chat));
   OpenAiChatOptions options{.include_usage = request.include_usage,
                             .logprobs = request.chat.generate.sampling.logprobs,
@@ -25,9 +30,13 @@ Result<void> handle_chat(Exchange& exchange) {
                             .custom_tools = std::move(request.custom_tools),
                             .has_functions = request.has_functions};
   return run_chat(exchange, std::move(request.chat), "chatcmpl-", [&](const ChatStart& start) {
+    if (shape == Shape::kLmStudio) options.lm_studio = LmStudioModel::of(start.model);
     return std::make_unique<OpenAiChatSerializer>(start, std::move(options));
   });
 }
+
+Result<void> handle_chat(Exchange& exchange) { return answer_chat(exchange, Shape::kOpenAi); }
+Result<void> handle_lm_studio_chat(Exchange& exchange) { return answer_chat(exchange, Shape::kLmStudio); }
 
 /// How many tokens the prompt would have.
 Result<void> handle_count_tokens(Exchange& exchange) {
@@ -54,7 +63,7 @@ std::string echo_of(const loader::LoadedModel& model, const CompletionPrompt& pr
   return utf8_replace_invalid(model.tokenizer->decode(tokens, true));
 }
 
-Result<void> handle_completion(Exchange& exchange) {
+Result<void> answer_completion(Exchange& exchange, Shape shape) {
   CAIRN_TRY(CompletionRequest request, read_body(exchange, parse_completion));
   CAIRN_TRY(const loader::SharedModel model, exchange.service.find_model(exchange.context, request.common.model));
   set_tenant(exchange.request, request.common.generate);
@@ -74,17 +83,21 @@ Result<void> handle_completion(Exchange& exchange) {
   options.logprobs = request.common.generate.sampling.logprobs;
   options.return_progress = request.common.return_progress;
   options.timings_per_token = request.common.timings_per_token;
+  if (shape == Shape::kLmStudio) options.lm_studio = LmStudioModel::of(*model);
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   return run_completion(exchange, model, std::move(requests), request.form,
                         std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer));
 }
+
+Result<void> handle_completion(Exchange& exchange) { return answer_completion(exchange, Shape::kOpenAi); }
+Result<void> handle_lm_studio_completion(Exchange& exchange) { return answer_completion(exchange, Shape::kLmStudio); }
 
 }  // namespace
 
 std::span<const Endpoint> endpoints() {
   using enum AccessRule;
   using enum RunsOn;
-  constexpr auto kProtocol = Protocol::kOpenAi;
+  constexpr auto kProtocol = Protocol::kOpenAi, kLmStudio = Protocol::kLmStudio;
   constexpr auto kOpenAi = ErrorFormat::kOpenAi, kLlamaCpp = ErrorFormat::kLlamaCpp;
   static constexpr Endpoint kRows[] = {
       {"POST", "/v1/chat/completions", kProtocol, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_chat},
@@ -103,6 +116,12 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/v1/reranking", kProtocol, kOpenAi, kNeedsReranking, kAnyKey, kWorker, handle_rerank},
       {"POST", "/reranking", kProtocol, kLlamaCpp, kNeedsReranking, kAnyKey, kWorker, handle_rerank},
       {"POST", "/v2/rerank", kProtocol, kLlamaCpp, kNeedsReranking, kAnyKey, kWorker, handle_rerank},
+      {"GET", "/api/v0/models", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_models},
+      {"GET", "/api/v0/models/{id...}", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_models},
+      {"GET", "/api/v1/models", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_v1_models},
+      {"POST", "/api/v0/chat/completions", kLmStudio, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_lm_studio_chat},
+      {"POST", "/api/v0/completions", kLmStudio, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_lm_studio_completion},
+      {"POST", "/api/v0/embeddings", kLmStudio, kOpenAi, kNeedsEmbedding, kAnyKey, kWorker, handle_embeddings},
   };
   return kRows;
 }
