@@ -31,6 +31,13 @@ std::vector<engine::GenerateRequest> constrained_requests(ChatRequest& request, 
   return requests;
 }
 
+/// Whatever part of the conversation is too long, its clients sent it in one field.
+template <class T>
+Result<T> with_prompt_field(Result<T> result, const std::string& field) {
+  if (!result && result.error().overflow) result.error().at = field;
+  return result;
+}
+
 Answer answer_of(Service& service, const loader::SharedModel& model, std::vector<engine::GenerateRequest> requests,
                  std::unique_ptr<ResponseSerializer> serializer) {
   return {.engine = loader::shared_engine(model),
@@ -48,7 +55,9 @@ Result<Answer> prepare_chat(Service& service, const RequestContext& context, Cha
   const chat::ChatModel chat_model = model->chat_model();
   if (!request.lenient_calls) request.lenient_calls = service.lenient_calls();
   CAIRN_TRY(const chat::AnswerPlan plan,
-            chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}));
+            with_prompt_field(
+                chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}),
+                request.prompt_field));
   const auto prompt_tokens = static_cast<int32_t>(plan.prompt.tokens.size());
   auto requests = constrained_requests(request, id, chat_model, plan);
   auto serializer = make_serializer({id, *model, request.choices, request.stream, prompt_tokens});
@@ -56,6 +65,7 @@ Result<Answer> prepare_chat(Service& service, const RequestContext& context, Cha
                                              turn_recorder(service, *model, request),
                                              [&service](auto work) { service.store_later(std::move(work)); });
   Answer answer = answer_of(service, model, std::move(requests), std::move(output));
+  answer.prompt_field = request.prompt_field;
   if (!answer.share.grow_to(request.kept_bytes)) return std::unexpected(no_request_bytes());
   return answer;
 }
@@ -79,9 +89,10 @@ Result<void> run_chat(Exchange& exchange, ChatRequest request, std::string_view 
 
 Result<void> run_completion(Exchange& exchange, const loader::SharedModel& model,
                             std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
-                            std::unique_ptr<ResponseSerializer> serializer) {
+                            std::unique_ptr<ResponseSerializer> serializer, std::string prompt_field) {
   CAIRN_TRY(Answer answer,
             prepare_completion(exchange.service, model, std::move(requests), form, std::move(serializer)));
+  answer.prompt_field = std::move(prompt_field);
   Generation::start(exchange, std::move(answer));
   return {};
 }
@@ -90,7 +101,9 @@ Result<int32_t> count_chat_tokens(Exchange& exchange, ChatRequest request) {
   Service& service = exchange.service;
   CAIRN_TRY(const loader::SharedModel model, service.find_model(exchange.context, request.model));
   set_tenant(exchange.request, request.generate);
-  CAIRN_TRY(const chat::AnswerPrompt prompt, chat::answer_prompt(model->chat_model(), request, &service.turns()));
+  CAIRN_TRY(
+      const chat::AnswerPrompt prompt,
+      with_prompt_field(chat::answer_prompt(model->chat_model(), request, &service.turns()), request.prompt_field));
   return static_cast<int32_t>(prompt.tokens.size());
 }
 

@@ -27,12 +27,16 @@ enum class EmbeddingShape {
 struct EmbeddingsRequest {
   std::string model;
   std::vector<EmbeddingInput> inputs;
-  bool is_array = false;   ///< errors name inputs by their number
-  int32_t dimensions = 0;  ///< 0: all
+  std::string field = "input";  ///< of the request, which has the inputs
+  bool is_array = false;        ///< errors name inputs by their number
+  int32_t dimensions = 0;       ///< 0: all
   bool base64 = false;
   bool truncate = false;
   bool normalise = true;
   EmbeddingShape shape = EmbeddingShape::kOpenAi;
+
+  /// What errors call an input: "input", or "input[2]" of an array.
+  std::string path(size_t i) const { return is_array ? fmt::format("{}[{}]", field, i) : field; }
 };
 
 /// Whether the model gives such vectors, and not too many of them.

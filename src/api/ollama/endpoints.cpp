@@ -31,10 +31,14 @@ Result<void> run_raw(Exchange& exchange, const loader::SharedModel& model, Ollam
   engine::GenerateRequest& generate = request.chat.generate;
   set_tenant(exchange.request, generate);
   const chat::PromptContext context = model->prompt_context();
-  CAIRN_TRY(auto prompt, request.suffix.empty()
-                             ? chat::completion_prompt_tokens(context, *request.raw)
-                             : chat::infill_prompt_tokens(context, {.prefix = *request.raw, .suffix = request.suffix},
-                                                          generate.max_tokens));
+  CAIRN_TRY(
+      auto prompt,
+      request.suffix.empty()
+          ? chat::completion_prompt_tokens(context, *request.raw)
+          : chat::infill_prompt_tokens(
+                context,
+                {.prefix = *request.raw, .suffix = request.suffix, .prefix_field = "prompt", .suffix_field = "suffix"},
+                generate.max_tokens));
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model->tokenizer);
   return run_completion(exchange, model, std::move(requests), request.chat.form,

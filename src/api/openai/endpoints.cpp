@@ -46,16 +46,18 @@ Result<void> handle_count_tokens(Exchange& exchange) {
 }
 
 Result<std::vector<TokenId>> prompt_tokens(const loader::LoadedModel& model, const CompletionPrompt& prompt,
-                                           const CompletionRequest& request) {
+                                           const CompletionRequest& request, const std::string& path) {
   const auto* text = std::get_if<std::string>(&prompt);
   if (!request.suffix.empty()) {
     if (text == nullptr)
       return fail_at("suffix", Code::kUnsupported, "suffix is not supported with token ids; send the prompt as text");
-    return chat::infill_prompt_tokens(model.prompt_context(), {.prefix = *text, .suffix = request.suffix},
-                                      request.common.generate.max_tokens);
+    return chat::infill_prompt_tokens(
+        model.prompt_context(),
+        {.prefix = *text, .suffix = request.suffix, .prefix_field = path, .suffix_field = "suffix"},
+        request.common.generate.max_tokens);
   }
   if (text == nullptr) return std::get<std::vector<TokenId>>(prompt);
-  return chat::completion_prompt_tokens(model.prompt_context(), *text);
+  return chat::completion_prompt_tokens(model.prompt_context(), *text, path);
 }
 
 std::string echo_of(const loader::LoadedModel& model, const CompletionPrompt& prompt, std::span<const TokenId> tokens) {
@@ -70,7 +72,8 @@ Result<void> answer_completion(Exchange& exchange, Shape shape) {
   CompletionOptions options;
   std::vector<std::vector<TokenId>> prompts;
   for (const auto& prompt : request.prompts) {
-    CAIRN_TRY(auto tokens, prompt_tokens(*model, prompt, request));
+    const std::string path = prompt_path("prompt", prompts.size(), request.prompts.size());
+    CAIRN_TRY(auto tokens, prompt_tokens(*model, prompt, request, path));
     if (request.echo) options.echoed.push_back(echo_of(*model, prompt, tokens));
     prompts.push_back(std::move(tokens));
   }
