@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/ollama/models.h"
+#include "api/model_list.h"
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
 #include "catalog_flags.h"
@@ -55,7 +55,7 @@ std::string as_table(const loader::Catalog& catalog) {
   std::vector<std::vector<std::string>> rows = {{"NAME", "KIND", "ARCHITECTURE", "SIZE", "TYPE", "FILE", "WHERE"}};
   for (const loader::CatalogModel& model : catalog.models) {
     rows.push_back({printable(model.name, kShownPathMax), std::string(loader::kind_name(model.kind)),
-                    printable(model.architecture), api::ollama::human_number(model.parameters), model.quantisation,
+                    printable(model.architecture), api::human_number(model.parameters), model.quantisation,
                     bytes_text(model.file_bytes), printable(model.path.string(), kShownPathMax)});
   }
   std::vector<size_t> widths(rows.front().size(), 0);

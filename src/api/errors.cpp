@@ -18,7 +18,16 @@ namespace {
 std::string message_of(std::string_view message) { return cut_text(message, kErrorMessageBytesMax); }
 
 std::string message_of(const Error& error, ErrorFormat format) {
-  return error.overflow ? overflow_message(*error.overflow, format) : message_of(error.message);
+  // A message that begins with its field says what to do about that one.
+  const bool names_field = !error.at.empty() && error.message.starts_with(error.at);
+  return !error.overflow || names_field ? message_of(error.message) : overflow_message(*error.overflow, format);
+}
+
+/// The counts under llama.cpp's names, whatever the shape of the error.
+void add_counts(ordered_json& object, const Error& error) {
+  if (!error.overflow) return;
+  object["n_prompt_tokens"] = error.overflow->prompt_tokens;
+  object["n_ctx"] = error.overflow->context_tokens;
 }
 
 ordered_json anthropic_error(const Error& error) {
@@ -27,6 +36,7 @@ ordered_json anthropic_error(const Error& error) {
   // Anthropic's libraries ask again without what these details name.
   if (error.code == Code::kUnsupported && error.at == "thread")
     inner["details"] = {{"error_code", "thread_unsupported_request"}, {"unsupported", {"thread"}}};
+  add_counts(inner, error);
   return {{"type", "error"}, {"error", std::move(inner)}};
 }
 
@@ -104,11 +114,8 @@ ordered_json openai_error(const Error& error, ErrorFormat format) {
       {"type", wire.type},
       {"param", error.at.empty() ? ordered_json(nullptr) : ordered_json(cut_text(error.at, kEchoBytesMax))},
       {"code", wire.code}};
-  if (error.overflow) {
-    if (format == ErrorFormat::kLlamaCpp) inner["type"] = "exceed_context_size_error";
-    inner["n_prompt_tokens"] = error.overflow->prompt_tokens;
-    inner["n_ctx"] = error.overflow->context_tokens;
-  }
+  if (error.overflow && format == ErrorFormat::kLlamaCpp) inner["type"] = "exceed_context_size_error";
+  add_counts(inner, error);
   return {{"error", std::move(inner)}};
 }
 
@@ -125,8 +132,11 @@ ordered_json error_body(const Error& error, ErrorFormat format) {
   switch (format) {
     case ErrorFormat::kAnthropic:
       return anthropic_error(error);
-    case ErrorFormat::kOllama:
-      return {{"error", message_of(error, format)}};
+    case ErrorFormat::kOllama: {
+      ordered_json body = {{"error", message_of(error, format)}};
+      add_counts(body, error);
+      return body;
+    }
     case ErrorFormat::kOpenAi:
     case ErrorFormat::kLlamaCpp:
       break;

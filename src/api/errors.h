@@ -38,11 +38,11 @@ enum class RefusalReason {
 enum class ErrorFormat { kOpenAi, kAnthropic, kOllama, kLlamaCpp };
 WireError wire_error(RefusalReason reason, ErrorFormat format);
 
-/// {"error": {"message", "type", "param", "code"}}, as OpenAI's clients expect; param is Error::at or null. Of a prompt
-/// that the context has no room for also n_prompt_tokens and n_ctx, as llama.cpp has them.
+/// {"error": {"message", "type", "param", "code"}}, as OpenAI's clients expect; param is Error::at or null. Errors of a
+/// prompt that the context has no room for have n_prompt_tokens and n_ctx in every shape, as llama.cpp has them.
 nlohmann::ordered_json openai_error(const Error& error, ErrorFormat format = ErrorFormat::kOpenAi);
 /// The message of a ContextOverflow in the words by which clients of the format recognise it, so that they sum up the
-/// conversation and go on.
+/// conversation and go on. An error whose own message begins with its place, a text to embed, keeps that.
 std::string overflow_message(const ContextOverflow& overflow, ErrorFormat format);
 /// The same for what net/ answers by itself.
 std::string openai_error_body(int status, std::string_view message);

@@ -55,6 +55,9 @@ TEST(Errors, AFullContextIsSaidInTheWordsThatClientsOfTheProtocolRecognise) {
   EXPECT_TRUE(
       matches(anthropic.at("message"), R"(prompt is too long[^0-9]*(\d+)\s*tokens?\s*>\s*(\d+))"));  // Claude Code
 
+  EXPECT_EQ(anthropic.at("n_prompt_tokens"), 3009);
+  EXPECT_EQ(anthropic.at("n_ctx"), 2048);
+
   const auto llama = error_body(error, ErrorFormat::kLlamaCpp).at("error");
   EXPECT_EQ(llama.at("type"), "exceed_context_size_error");
   EXPECT_EQ(llama.at("code"), "context_length_exceeded");
@@ -62,9 +65,26 @@ TEST(Errors, AFullContextIsSaidInTheWordsThatClientsOfTheProtocolRecognise) {
   EXPECT_EQ(llama.at("n_ctx"), 2048);
   EXPECT_TRUE(matches(llama.at("message"), "exceeds the available context size"));  // pi
 
-  const std::string ollama = error_body(error, ErrorFormat::kOllama).at("error");
+  const auto ollama_body = error_body(error, ErrorFormat::kOllama);
+  EXPECT_EQ(ollama_body.at("n_prompt_tokens"), 3009);
+  EXPECT_EQ(ollama_body.at("n_ctx"), 2048);
+  const std::string ollama = ollama_body.at("error");
   EXPECT_TRUE(matches(ollama, "prompt too long; exceeded (?:max )?context length"));  // pi
   EXPECT_TRUE(matches(ollama, R"(this model's maximum context length is)"));          // LiteLLM
+}
+
+TEST(Errors, AFullContextMayBeToldInWordsOfItsOwnWithTheCounts) {
+  Error error{Code::kContextLengthExceeded, "input[2] is too long: send \"truncate\": true", "input[2]"};
+  error.overflow = {.prompt_tokens = 600, .context_tokens = 512};
+  for (const ErrorFormat format : {ErrorFormat::kOpenAi, ErrorFormat::kLlamaCpp}) {
+    const auto body = error_body(error, format).at("error");
+    EXPECT_EQ(body.at("message"), error.message);
+    EXPECT_EQ(body.at("param"), "input[2]");
+    EXPECT_EQ(body.at("n_prompt_tokens"), 600);
+    EXPECT_EQ(body.at("n_ctx"), 512);
+  }
+  EXPECT_EQ(error_body(error, ErrorFormat::kOllama).at("error"), error.message);
+  EXPECT_EQ(error_body(error, ErrorFormat::kAnthropic).at("error").at("message"), error.message);
 }
 
 TEST(Errors, APromptAsLongAsTheContextIsTooLongToo) {

@@ -268,7 +268,9 @@ constexpr std::pair<std::string_view, std::string_view> kReadAs[] = {
     {"/v1/messages/count_tokens", "/v1/messages"},
     {"/v1/responses/input_tokens", "/v1/responses"},
     {"/v1/responses/compact", "/v1/responses"},
-    {"/embedding", "/v1/embeddings"}};
+    {"/embedding", "/v1/embeddings"},
+    {"/api/v0/chat/completions", "/v1/chat/completions"},
+    {"/api/v0/completions", "/v1/completions"}};
 
 TEST(FieldTable, HasEveryEndpointThatAModelAnswers) {
   std::set<Endpoint::Handler> known;  // of rows by these names

@@ -59,6 +59,20 @@ std::vector<ListedModel> list_models(const Service& service, const loader::Model
   return list;
 }
 
+std::string human_number(int64_t number) {
+  struct Unit {
+    double size;
+    std::string_view name;
+  };
+  constexpr Unit kUnits[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}};
+  for (const Unit& unit : kUnits) {
+    const double count = static_cast<double>(number) / unit.size;
+    if (count >= 10) return fmt::format("{:.0f}{}", count, unit.name);
+    if (count >= 1) return fmt::format("{:.1f}{}", count, unit.name);
+  }
+  return fmt::format("{}", number);
+}
+
 Result<ListedModel> find_listed(const Service& service, std::string_view name, const loader::ModelScope& scope) {
   if (service.models() != nullptr) {
     std::vector<loader::ModelStatus> all = service.models()->list(scope);

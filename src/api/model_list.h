@@ -30,4 +30,7 @@ std::vector<ListedModel> list_models(const Service& service, const loader::Model
 /// The model of one of its names. Error: kNotFound, listing the names that there are.
 Result<ListedModel> find_listed(const Service& service, std::string_view name, const loader::ModelScope& scope);
 
+/// 7.6B, 656K: a number of parameters, as Ollama and LM Studio write it.
+std::string human_number(int64_t number);
+
 }  // namespace cairn::api

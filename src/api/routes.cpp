@@ -31,6 +31,8 @@ bool is_below(std::string_view path, std::string_view folder) {
 
 /// What a path that no row has looks like, by how it begins: whose client asks for it.
 Route unknown_route(std::string_view path) {
+  if (is_below(path, "/api/v0") || is_below(path, "/api/v1"))
+    return {.protocol = Protocol::kLmStudio, .errors = ErrorFormat::kOpenAi};
   if (path.starts_with("/api/")) return {.protocol = Protocol::kOllama, .errors = ErrorFormat::kOllama};
   if (is_below(path, "/v1/messages")) return {.protocol = Protocol::kAnthropic, .errors = ErrorFormat::kAnthropic};
   const Protocol protocol = is_below(path, "/v1/responses") ? Protocol::kResponses : Protocol::kOpenAi;

@@ -80,7 +80,7 @@ TEST(Routes, HeadIsTakenWhereGetIsAndOtherMethodsAreNamed) {
 TEST(Routes, ErrorsAreLlamaCppsWhereThePathIsNotOpenAis) {
   for (const Endpoint& endpoint : endpoints()) {
     if (endpoint.errors == ErrorFormat::kAnthropic || endpoint.errors == ErrorFormat::kOllama) continue;
-    const bool is_openais = endpoint.pattern.starts_with("/v1/");
+    const bool is_openais = endpoint.pattern.starts_with("/v1/") || endpoint.protocol == Protocol::kLmStudio;
     EXPECT_EQ(endpoint.errors, is_openais ? ErrorFormat::kOpenAi : ErrorFormat::kLlamaCpp) << name_of(endpoint);
   }
 }
@@ -90,6 +90,11 @@ TEST(Routes, APathThatNoRowHasIsSomeProtocolsAllTheSame) {
   const auto errors = [](const char* path) { return route_of(asking("GET", path)).errors; };
   EXPECT_EQ(protocol("/api/x"), Protocol::kOllama);
   EXPECT_EQ(errors("/api/x"), ErrorFormat::kOllama);
+  for (const auto* path : {"/api/v0", "/api/v0/x", "/api/v1/chat", "/api/v1/models/load"}) {
+    EXPECT_EQ(protocol(path), Protocol::kLmStudio) << path;
+    EXPECT_EQ(errors(path), ErrorFormat::kOpenAi) << path;
+  }
+  EXPECT_EQ(protocol("/api/v0x"), Protocol::kOllama);
   EXPECT_EQ(protocol("/v1/messages/x"), Protocol::kAnthropic);
   EXPECT_EQ(errors("/v1/messages/x"), ErrorFormat::kAnthropic);
   EXPECT_EQ(protocol("/v1/responses/a/b"), Protocol::kResponses);
@@ -152,7 +157,8 @@ std::set<std::string> quoted(const std::string& text) {
 
 TEST(Routes, ThePagesOfTheApiNameEveryEndpointAndNoOther) {
   std::string pages;
-  for (const auto* page : {"README", "openai", "responses", "anthropic", "ollama", "llama_cpp", "chat", "monitoring"})
+  for (const auto* page :
+       {"README", "openai", "responses", "anthropic", "ollama", "llama_cpp", "lmstudio", "chat", "monitoring"})
     pages += read_page(fmt::format("/docs/api/{}.md", page));
   const std::string readme = read_page("/docs/api/README.md");
   const size_t begin = readme.find("\n## Endpoints\n");

@@ -35,14 +35,15 @@ Result<void> append_text(const tokenizer::Tokenizer& tokenizer, std::string_view
   return {};
 }
 
-Result<std::vector<TokenId>> completion_prompt_tokens(const PromptContext& context, std::string_view text) {
-  CAIRN_TRY_VOID(check_length(context, text, "prompt"));
+Result<std::vector<TokenId>> completion_prompt_tokens(const PromptContext& context, std::string_view text,
+                                                      const std::string& path) {
+  CAIRN_TRY_VOID(check_length(context, text, path));
   CAIRN_TRY(auto tokens, context.tokenizer.encode(text, {.add_special = true, .parse_special = true}));
   const tokenizer::SpecialTokens& special = context.tokenizer.special();
   if (special.add_eos && !tokens.empty() && tokens.back() == special.eos) tokens.pop_back();
   if (tokens.empty() && special.bos != kNoToken) tokens.push_back(special.bos);
   if (tokens.empty())
-    return fail_at("prompt", Code::kInvalidArgument,
+    return fail_at(path, Code::kInvalidArgument,
                    "the prompt is empty; this model has no beginning token to start from");
   return tokens;
 }

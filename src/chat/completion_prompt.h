@@ -27,6 +27,7 @@ Result<void> check_length(const PromptContext& context, std::string_view text, c
 Result<void> append_text(const tokenizer::Tokenizer& tokenizer, std::string_view text, tokenizer::EncodeOptions options,
                          std::vector<TokenId>& tokens);
 /// Tokens of text to be continued: they begin as the file says, and never end with an end token.
-Result<std::vector<TokenId>> completion_prompt_tokens(const PromptContext& context, std::string_view text);
+Result<std::vector<TokenId>> completion_prompt_tokens(const PromptContext& context, std::string_view text,
+                                                      const std::string& path = "prompt");
 
 }  // namespace cairn::chat

@@ -53,8 +53,8 @@ Result<std::vector<TokenId>> infill_prompt_tokens(const PromptContext& context, 
                    : fim.suffix == kNoToken ? "suffix"
                                             : "middle");
   }
-  CAIRN_TRY_VOID(check_length(context, input.prefix, "input_prefix"));
-  CAIRN_TRY_VOID(check_length(context, input.suffix, "input_suffix"));
+  CAIRN_TRY_VOID(check_length(context, input.prefix, input.prefix_field));
+  CAIRN_TRY_VOID(check_length(context, input.suffix, input.suffix_field));
   std::vector<TokenId> core = {fim.prefix};
   CAIRN_TRY_VOID(append_text(context.tokenizer, input.prefix, {}, core));
   CAIRN_TRY_VOID(append_text(context.tokenizer, input.prompt, {}, core));

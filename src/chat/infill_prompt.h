@@ -23,6 +23,7 @@ struct InfillInput {
   std::string suffix;
   std::string prompt{};  ///< goes on with the prefix
   std::vector<InfillFile> files{};
+  std::string prefix_field = "input_prefix", suffix_field = "input_suffix";  ///< of the request, for errors
 };
 
 /// Whether the vocabulary has the tokens for it.

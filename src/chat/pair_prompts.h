@@ -37,6 +37,8 @@ class PairPrompts {
                                   std::string_view query);
 
   bool by_template() const { return !template_.empty(); }
+  /// Tokens of the query in front of each document; 0 with a template.
+  size_t query_tokens() const { return first_.size(); }
   /// The prompt with one document, cut to `tokens_max` unless that is 0 or there is a template, and before that the
   /// document to `document_tokens_max` unless that is 0; the closing token is kept. Errors: Tokenizer::encode's;
   /// kContextLengthExceeded (the query leaves no room).

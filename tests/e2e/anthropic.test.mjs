@@ -77,6 +77,7 @@ test('a forced tool is called, and its result goes back', async () => {
   const called = await ask(first);
   assert.equal(called.content[0].type, 'tool_use');
   assert.equal(called.content[0].name, 'get_weather');
+  assert.match(called.content[0].id, /^toolu_\w{24}$/);
   const city = { type: 'object', properties: { city: { enum: ['Oslo', 'Bergen'] } }, required: ['city'], additionalProperties: false };
   for (const choice of [first.tool_choice, { type: 'any' }]) {
     const whole = await ask({ tools: [{ ...tools[0], strict: true, input_schema: city }], tool_choice: { ...choice, disable_parallel_tool_use: true }, max_tokens: 200 });
@@ -91,7 +92,7 @@ test('a forced tool is called, and its result goes back', async () => {
   }
   assert.equal(header.type, 'tool_use');
   assert.equal(header.name, 'get_weather');
-  assert.match(header.id, /\w/);
+  assert.match(header.id, /^toolu_\w{24}$/);
   assert.ok(json.startsWith('{'), json);
 
   const call = { type: 'tool_use', id: header.id, name: 'get_weather', input: { city: 'Oslo' } };
@@ -102,6 +103,11 @@ test('a forced tool is called, and its result goes back', async () => {
   });
   assert.ok(inputTokens(answered) > inputTokens(called));
   assert.ok(answered.usage.cache_read_input_tokens >= 0.9 * inputTokens(called), JSON.stringify(answered.usage));
+  // In the history ids may have any form, and results are found by them.
+  for (const id of ['toolu_1', 'call_1', 'chatcmpl-tool-5', 'a', 'x'.repeat(300)]) {
+    const turn = [...messages, { role: 'assistant', content: [{ ...call, id }] }, { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: 'Rain.' }] }];
+    assert.equal(inputTokens(await ask({ tools, messages: turn })), inputTokens(await ask({ tools, messages: JSON.parse(JSON.stringify(turn).replaceAll(id, 'toolu_other')) })), id);
+  }
   const none = await ask({ tools, tool_choice: { type: 'none' } });
   assert.ok(none.content.every((block) => block.type !== 'tool_use'));
 });

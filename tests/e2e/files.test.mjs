@@ -78,7 +78,7 @@ test('while a model loads the server says so, in the words of each protocol', as
   const health = await fetch(`${url}/health`);
   assert.equal(health.status, 503);
   assert.equal(health.headers.get('retry-after'), '1');
-  assert.deepEqual(await health.json(), { error: { code: 503, message: 'Loading model', type: 'unavailable_error' } });
+  assert.deepEqual(await health.json(), { error: { code: 503, message: 'Loading model', type: 'unavailable_error' }, model_loaded: false });
   const ask = async (route, body) => {
     const reply = await fetch(url + route, body && { method: 'POST', body: JSON.stringify(body) });
     assert.equal(reply.status, 503, route);

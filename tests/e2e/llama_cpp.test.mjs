@@ -140,7 +140,7 @@ test('OpenAI\'s endpoints are there without /v1', async () => {
   assert.equal((await get('/models')).models[0].model, name);
   assert.equal(chat.system_fingerprint[0], 'b');
   assert.equal(completion.system_fingerprint[0], 'b');
-  assert.deepEqual(await get('/v1/health'), { status: 'ok' });
+  assert.deepEqual(await get('/v1/health'), { status: 'ok', model_loaded: true });
 });
 
 const events = async (reply) => (await reply.text()).split('\n\n').map((event) => event.slice(event.indexOf('data: '))).filter((event) => event.startsWith('data: {'))

@@ -1,6 +1,7 @@
 #include "api/anthropic/content.h"
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 #include "api/chat/messages.h"
@@ -11,6 +12,10 @@
 
 namespace cairn::api::anthropic {
 namespace {
+
+// How ids of calls begin: on the wire, and those that this server makes (chat/answer/call_id.h).
+constexpr std::string_view kSentId = "toolu_", kOwnId = "call_";
+constexpr size_t kOwnIdBytes = 24;  // behind that, letters and digits
 
 using nlohmann::ordered_json;
 
@@ -275,7 +280,7 @@ Result<void> Reader::add_call(const ordered_json& block, const std::string& path
     return invalid_field(path, fmt::format("is one tool_use more than the {} that a turn may have", kHistoryCallsMax));
   const ordered_json* given = find(block, "id");
   const bool has_id = given != nullptr && given->is_string() && !given->get_ref<const std::string&>().empty();
-  std::string id = has_id ? given->get<std::string>() : history_call_id(++calls_seen_);
+  std::string id = has_id ? received_call_id(given->get_ref<const std::string&>()) : history_call_id(++calls_seen_);
   if (tool_calls_.empty()) calls_.clear();
   calls_.push_back({id, name});
   const ordered_json* input = find(block, "input");
@@ -290,10 +295,10 @@ Result<void> Reader::add_call(const ordered_json& block, const std::string& path
 Result<void> Reader::add_result(const ordered_json& block, const std::string& path) {
   const ordered_json* id = find(block, "tool_use_id");
   if (id != nullptr && !id->is_string()) return invalid_field(path + ".tool_use_id", "must be a string");
+  const std::string called = id != nullptr ? received_call_id(id->get_ref<const std::string&>()) : std::string();
   // The first call of this id without a result; without an id, the first one at all.
-  const auto call = std::ranges::find_if(calls_, [&](const Call& each) {
-    return !each.answered && (id == nullptr || each.id == id->get_ref<const std::string&>());
-  });
+  const auto call = std::ranges::find_if(
+      calls_, [&](const Call& each) { return !each.answered && (id == nullptr || each.id == called); });
   std::string text;
   if (const ordered_json* content = find(block, "content")) {
     CAIRN_TRY(text, read_texts(*content, path + ".content", Place::kToolResult));
@@ -305,7 +310,7 @@ Result<void> Reader::add_result(const ordered_json& block, const std::string& pa
   const bool found = call != calls_.end();
   ordered_json result = {{"role", "tool"}};
   result["tool_call_id"] = found           ? ordered_json(call->id)
-                           : id != nullptr ? *id
+                           : id != nullptr ? ordered_json(called)
                                            : ordered_json(history_call_id(++calls_seen_));
   if (found) {
     call->answered = true;
@@ -330,6 +335,18 @@ Result<Conversation> Reader::finish() {
 }
 
 }  // namespace
+
+std::string sent_call_id(std::string_view id) {
+  return fmt::format("{}{}", kSentId, id.starts_with(kOwnId) ? id.substr(kOwnId.size()) : id);
+}
+
+std::string received_call_id(std::string_view id) {
+  if (!id.starts_with(kSentId) || id.size() == kSentId.size()) return std::string(id);
+  id.remove_prefix(kSentId.size());
+  const bool is_own =
+      id.size() == kOwnIdBytes && std::ranges::all_of(id, [](unsigned char c) { return std::isalnum(c) != 0; });
+  return fmt::format("{}{}", is_own ? kOwnId : "", id);
+}
 
 Result<Conversation> read_conversation(const ordered_json* system, const ordered_json& messages) {
   std::string system_text;

@@ -25,6 +25,12 @@ struct Conversation {
   std::string prefill;  ///< text of a last message of the assistant, which is not among the messages
 };
 
+/// The id of a call as Anthropic's clients expect it: toolu_ and what makes it one of its own, with which every id that
+/// a model or this server gives is sent.
+std::string sent_call_id(std::string_view id);
+/// The id that was sent so; another one as it is.
+std::string received_call_id(std::string_view id);
+
 /// `system` may be null. Errors have the path of what is wrong: "messages[2].content[0].tool_use_id".
 Result<Conversation> read_conversation(const nlohmann::ordered_json* system, const nlohmann::ordered_json& messages);
 

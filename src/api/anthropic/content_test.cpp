@@ -262,5 +262,22 @@ TEST(MessagesContent, CallsAndResultsNeedNoIdsThatFit) {
       {"role": "tool", "tool_call_id": "t", "content": "4"}])");
 }
 
+TEST(MessagesContent, IdsOfCallsAreSentAsAnthropicsAndFoundAgain) {
+  const std::string letters = "0123456789ABCDEFabcdefGH";
+  EXPECT_EQ(sent_call_id("call_" + letters), "toolu_" + letters);
+  EXPECT_EQ(sent_call_id("a1B2c3D4e"), "toolu_a1B2c3D4e") << "a model's own, as Mistral's has to be";
+  for (const std::string& id : {"call_" + letters, std::string("a1B2c3D4e"), std::string("functions.look:0"),
+                                std::string("toolu_x"), "toolu_call_" + letters})
+    EXPECT_EQ(received_call_id(sent_call_id(id)), id);
+  for (const auto* id : {"", "toolu_", "call_1", "t1", "chatcmpl-tool-5"}) EXPECT_EQ(received_call_id(id), id);
+  expect_read(R"([{"role": "user", "content": "a"},
+      {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_t", "name": "f", "input": {}}]},
+      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_t", "content": "1"}]}])",
+              R"([{"role": "user", "content": "a"},
+      {"role": "assistant", "content": "", "tool_calls": [
+        {"id": "t", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+      {"role": "tool", "tool_call_id": "t", "name": "f", "content": "1"}])");
+}
+
 }  // namespace
 }  // namespace cairn::api::anthropic

@@ -1,5 +1,6 @@
 #include "api/anthropic/serializer.h"
 
+#include "api/anthropic/content.h"
 #include "api/errors.h"
 #include "api/serialization/json_text.h"
 #include "base/hash.h"
@@ -137,7 +138,8 @@ std::string MessagesSerializer::parts(int, std::span<const chat::Part> parts, co
         bytes += add(part.kind, part.text);
         break;
       case chat::PartKind::kCallBegin:
-        bytes += begin_block({.kind = chat::PartKind::kCallBegin, .text = {}, .id = part.id, .name = part.text});
+        bytes += begin_block(
+            {.kind = chat::PartKind::kCallBegin, .text = {}, .id = sent_call_id(part.id), .name = part.text});
         break;
       case chat::PartKind::kArguments:
         bytes += add(chat::PartKind::kCallBegin, part.text);

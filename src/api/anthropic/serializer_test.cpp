@@ -116,11 +116,11 @@ TEST(MessagesSerializer, StreamsThinkingTextAndCallsAsBlocksInTurn) {
                         R"(content_block_delta 0 {"type":"thinking_delta","thinking":"."})", "content_block_stop 0",
                         R"(content_block_start 1 {"type":"text","text":""})",
                         R"(content_block_delta 1 {"type":"text_delta","text":"I look."})", "content_block_stop 1",
-                        R"(content_block_start 2 {"type":"tool_use","id":"t1","name":"weather","input":{}})",
+                        R"(content_block_start 2 {"type":"tool_use","id":"toolu_t1","name":"weather","input":{}})",
                         R"(content_block_delta 2 {"type":"input_json_delta","partial_json":"{\"city\":"})",
                         R"(content_block_delta 2 {"type":"input_json_delta","partial_json":"\"Oslo\"}"})",
                         "content_block_stop 2",
-                        R"(content_block_start 3 {"type":"tool_use","id":"t2","name":"time","input":{}})",
+                        R"(content_block_start 3 {"type":"tool_use","id":"toolu_t2","name":"time","input":{}})",
                         R"(content_block_delta 3 {"type":"input_json_delta","partial_json":"{}"})",
                         "content_block_stop 3", delta_event("tool_use", 2), "message_stop"));
 }

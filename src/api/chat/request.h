@@ -10,6 +10,7 @@ namespace cairn::api {
 
 struct ChatRequest : chat::AnswerRequest {
   std::string model;
+  std::string prompt_field = "messages";  ///< has the conversation, for errors
   int choices = 1;
   bool stream = false;
   bool stored = true;      ///< its calls may be kept in the file of --store

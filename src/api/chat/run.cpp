@@ -50,6 +50,13 @@ Result<void> make_text_ends(std::vector<engine::GenerateRequest>& requests) {
   return {};
 }
 
+/// Whatever part of the conversation is too long, its clients sent it in one field.
+template <class T>
+Result<T> with_prompt_field(Result<T> result, const std::string& field) {
+  if (!result && result.error().overflow) result.error().at = field;
+  return result;
+}
+
 Answer answer_of(Service& service, const loader::SharedModel& model, std::vector<engine::GenerateRequest> requests,
                  std::unique_ptr<ResponseSerializer> serializer) {
   return {.engine = loader::shared_engine(model),
@@ -67,7 +74,9 @@ Result<Answer> prepare_chat(Service& service, RequestContext& context, ChatReque
   const chat::ChatModel chat_model = chat_model_of(*model, request.generate);
   if (!request.lenient_calls) request.lenient_calls = service.lenient_calls();
   CAIRN_TRY(const chat::AnswerPlan plan,
-            chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}));
+            with_prompt_field(
+                chat::plan_answer(chat_model, request, {.turns = &service.turns(), .grammars = &service.grammars()}),
+                request.prompt_field));
   cut_prompt(context, chat_model, request.generate, /*keeps_beginning=*/true, request.generate.prompt);
   auto requests = constrained_requests(request, id, chat_model, plan);
   make_text_bans(chat_model, requests);
@@ -77,6 +86,7 @@ Result<Answer> prepare_chat(Service& service, RequestContext& context, ChatReque
                                              turn_recorder(service, *model, request),
                                              [&service](auto work) { service.store_later(std::move(work)); });
   Answer answer = answer_of(service, model, std::move(requests), std::move(output));
+  answer.prompt_field = request.prompt_field;
   if (!answer.share.grow_to(request.kept_bytes)) return std::unexpected(no_request_bytes());
   return answer;
 }
@@ -102,9 +112,10 @@ Result<void> run_chat(Exchange& exchange, ChatRequest request, std::string_view 
 
 Result<void> run_completion(Exchange& exchange, const loader::SharedModel& model,
                             std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
-                            std::unique_ptr<ResponseSerializer> serializer) {
+                            std::unique_ptr<ResponseSerializer> serializer, std::string prompt_field) {
   CAIRN_TRY(Answer answer,
             prepare_completion(exchange.service, model, std::move(requests), form, std::move(serializer)));
+  answer.prompt_field = std::move(prompt_field);
   Generation::start(exchange, std::move(answer));
   return {};
 }
@@ -114,7 +125,8 @@ Result<int32_t> count_chat_tokens(Exchange& exchange, ChatRequest request) {
   CAIRN_TRY(const loader::SharedModel model, service.find_model(exchange.context, request.model));
   set_tenant(exchange.request, request.generate);
   const chat::ChatModel chat_model = chat_model_of(*model, request.generate);
-  CAIRN_TRY(chat::AnswerPrompt prompt, chat::answer_prompt(chat_model, request, &service.turns()));
+  CAIRN_TRY(chat::AnswerPrompt prompt,
+            with_prompt_field(chat::answer_prompt(chat_model, request, &service.turns()), request.prompt_field));
   cut_prompt(exchange.context, chat_model, request.generate, /*keeps_beginning=*/true, prompt.tokens);
   return static_cast<int32_t>(prompt.tokens.size());
 }

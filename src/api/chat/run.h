@@ -38,10 +38,10 @@ Result<Answer> prepare_completion(Service& service, const loader::SharedModel& m
 /// answer's id, "chatcmpl-". Called on a worker.
 Result<void> run_chat(Exchange& exchange, ChatRequest request, std::string_view id_prefix,
                       const MakeChatSerializer& make_serializer);
-/// The same for prompts.
+/// The same for prompts, which came in `prompt_field`.
 Result<void> run_completion(Exchange& exchange, const loader::SharedModel& model,
                             std::vector<engine::GenerateRequest> requests, const chat::AnswerForm& form,
-                            std::unique_ptr<ResponseSerializer> serializer);
+                            std::unique_ptr<ResponseSerializer> serializer, std::string prompt_field = "prompt");
 
 /// Tokens of the prompt that the request would have, for endpoints that only count.
 Result<int32_t> count_chat_tokens(Exchange& exchange, ChatRequest request);

@@ -8,6 +8,15 @@
 
 namespace cairn::api {
 
+Error too_long(const std::string& path, int64_t tokens, int64_t context_tokens, bool can_cut) {
+  Error error{Code::kContextLengthExceeded,
+              fmt::format("{} has {} tokens, which is too large for the model's context of {}: shorten it{}", path,
+                          tokens, context_tokens, can_cut ? ", or send \"truncate\": true" : ""),
+              path};
+  error.overflow = {.prompt_tokens = tokens, .context_tokens = context_tokens};
+  return error;
+}
+
 EmbeddingRun::EmbeddingRun(const Exchange& exchange, std::shared_ptr<engine::Engine> engine,
                            engine::GenerateRequest common, std::unique_ptr<EmbedTask> task)
     : engine_(std::move(engine)),
@@ -59,10 +68,7 @@ Result<void> EmbeddingRun::prepare(RequestContext& context) {
     CAIRN_TRY_VOID(task_->prepare(text, context, request));
     const auto tokens = static_cast<int64_t>(request.prompt.size());
     if (tokens > engine_->context_tokens()) {
-      return fail_at(
-          task_->path(text), Code::kContextLengthExceeded,
-          "{} has {} tokens, which is too large for the model's context of {}: shorten it, or send \"truncate\": true",
-          task_->path(text), tokens, engine_->context_tokens());
+      return std::unexpected(too_long(task_->path(text), tokens, engine_->context_tokens(), task_->can_cut()));
     }
     tokens_ += tokens;
     const auto bytes =

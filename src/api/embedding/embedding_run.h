@@ -43,7 +43,12 @@ class EmbedTask {
   virtual std::string body(int64_t tokens) = 0;
   /// An error's `at` for the i-th text: "input[3]".
   virtual std::string path(size_t i) const = 0;
+  /// Whether a request may ask that texts which do not fit are cut.
+  virtual bool can_cut() const { return true; }
 };
+
+/// The text at `path` does not fit into the context.
+Error too_long(const std::string& path, int64_t tokens, int64_t context_tokens, bool can_cut);
 
 class EmbeddingRun final : public ResponseTask {
  public:

@@ -24,6 +24,13 @@ void truncate_prompt(const loader::LoadedModel& model, const std::string& path, 
   if (special.add_eos && last == special.eos) tokens.back() = last;
 }
 
+/// Refuses a text whose length alone says that it is too long, which is not tokenised.
+Result<void> check_length(const loader::LoadedModel& model, std::string_view text, const std::string& path) {
+  const Result<void> fits = chat::check_length(model.prompt_context(), text, path);
+  if (fits) return {};
+  return std::unexpected(too_long(path, fits.error().overflow->prompt_tokens, model.engine->context_tokens(), true));
+}
+
 // The first piece begins as a text does, if it is one; ids are taken as they are.
 Result<std::vector<TokenId>> pieces_prompt(const loader::LoadedModel& model, const EmbeddingPieces& pieces,
                                            const std::string& path) {
@@ -34,7 +41,7 @@ Result<std::vector<TokenId>> pieces_prompt(const loader::LoadedModel& model, con
       continue;
     }
     const auto& text = std::get<std::string>(pieces[i]);
-    CAIRN_TRY_VOID(chat::check_length(model.prompt_context(), text, path));
+    CAIRN_TRY_VOID(check_length(model, text, path));
     if (i == 0) {
       CAIRN_TRY(prompt, chat::completion_prompt_tokens(model.prompt_context(), text));
     } else {
@@ -74,7 +81,7 @@ Result<std::vector<TokenId>> embedding_prompt(const loader::LoadedModel& model, 
   } else if (const auto* pieces = std::get_if<EmbeddingPieces>(&input)) {
     CAIRN_TRY(prompt, pieces_prompt(model, *pieces, path));
   } else {
-    if (!tokens_max) CAIRN_TRY_VOID(chat::check_length(model.prompt_context(), std::get<std::string>(input), path));
+    if (!tokens_max) CAIRN_TRY_VOID(check_length(model, std::get<std::string>(input), path));
     auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true});
     if (!encoded) return fail_at(path, encoded.error().code, "{}: {}", path, encoded.error().message);
     prompt = std::move(*encoded);

@@ -30,13 +30,17 @@ enum class EmbeddingShape {
 struct EmbeddingsRequest {
   std::string model;
   std::vector<EmbeddingInput> inputs;
-  bool is_array = false;   ///< errors name inputs by their number
-  int32_t dimensions = 0;  ///< 0: all
+  std::string field = "input";  ///< of the request, which has the inputs
+  bool is_array = false;        ///< errors name inputs by their number
+  int32_t dimensions = 0;       ///< 0: all
   bool base64 = false;
   bool truncate = false;                ///< a text that is too long is cut
   std::optional<int32_t> tokens_max{};  ///< as read_prompt_cut() has it
   bool normalise = true;
   EmbeddingShape shape = EmbeddingShape::kOpenAi;
+
+  /// What errors call an input: "input", or "input[2]" of an array.
+  std::string path(size_t i) const { return is_array ? fmt::format("{}[{}]", field, i) : field; }
 };
 
 /// Whether the model gives such vectors, and not too many of them.

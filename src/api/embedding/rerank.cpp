@@ -64,7 +64,9 @@ class RerankTask final : public EmbedTask {
 
   // The document is written down, too, so that the end has little left to do.
   Result<void> prepare(size_t i, RequestContext& context, engine::GenerateRequest& request) override {
-    const auto most = text_tokens_kept(request_.truncate, request_.tokens_max, model_.engine->context_tokens());
+    const int32_t context_tokens = model_.engine->context_tokens();
+    if (pairs_.query_tokens() + 1 >= static_cast<size_t>(context_tokens)) return std::unexpected(query_too_long());
+    const auto most = text_tokens_kept(request_.truncate, request_.tokens_max, context_tokens);
     Result<chat::PairPrompt> pair = pairs_.with(request_.documents[i], most.value_or(0), request_.document_tokens_max);
     if (!pair) return fail_at(path(i), pair.error().code, "{}: {}", path(i), pair.error().message);
     if (pair->left_out > 0) {
@@ -77,6 +79,8 @@ class RerankTask final : public EmbedTask {
     document = request_.return_documents ? dump(document) : std::string();
     return {};
   }
+
+  bool can_cut() const override { return !pairs_.by_template(); }
 
   Result<void> take(size_t i, std::vector<float> embedding) override {
     const float logit = embedding.at(0);
@@ -109,6 +113,17 @@ class RerankTask final : public EmbedTask {
   }
 
  private:
+  Error query_too_long() const {
+    const auto tokens = static_cast<int64_t>(pairs_.query_tokens()), context = int64_t{model_.engine->context_tokens()};
+    Error error{
+        Code::kContextLengthExceeded,
+        fmt::format("query has {} tokens, which leaves no document room in the model's context of {}: shorten it",
+                    tokens, context),
+        "query"};
+    error.overflow = {.prompt_tokens = tokens, .context_tokens = context};
+    return error;
+  }
+
   /// The end of a document that has a text: what else it has.
   std::string keys_of(size_t document) const {
     const bool has_keys = document < request_.document_keys.size() && !request_.document_keys[document].empty();

@@ -26,9 +26,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr std::string_view kPromptField = "prompt";
+
 // Only a prompt that begins with text gets the beginning token: who sends ids has put it there.
 Result<std::vector<TokenId>> prompt_tokens(const loader::LoadedModel& model, const chat::PromptContext& context,
-                                           const MixedPrompt& prompt) {
+                                           const MixedPrompt& prompt, const std::string& path) {
   std::vector<TokenId> tokens;
   for (size_t i = 0; i < prompt.size(); ++i) {
     if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt[i])) {
@@ -37,9 +39,9 @@ Result<std::vector<TokenId>> prompt_tokens(const loader::LoadedModel& model, con
     }
     const auto& text = std::get<std::string>(prompt[i]);
     if (i == 0) {
-      CAIRN_TRY(tokens, chat::completion_prompt_tokens(context, text));
+      CAIRN_TRY(tokens, chat::completion_prompt_tokens(context, text, path));
     } else {
-      CAIRN_TRY_VOID(chat::check_length(context, text, "prompt"));
+      CAIRN_TRY_VOID(chat::check_length(context, text, path));
       CAIRN_TRY_VOID(chat::append_text(*model.tokenizer, text, {.parse_special = true}, tokens));
     }
   }
@@ -56,7 +58,8 @@ Result<std::vector<std::vector<TokenId>>> all_prompt_tokens(RequestContext& cont
   }
   const chat::PromptContext prompts = prompt_context_of(model, request.generate);
   for (const MixedPrompt& prompt : request.prompts) {
-    CAIRN_TRY(auto tokens, prompt_tokens(model, prompts, prompt));
+    const std::string path = prompt_path(kPromptField, all.size(), request.prompts.size());
+    CAIRN_TRY(auto tokens, prompt_tokens(model, prompts, prompt, path));
     cut_prompt(context, prompts, request.generate, std::holds_alternative<std::string>(prompt.front()), tokens);
     all.push_back(std::move(tokens));
   }
@@ -99,7 +102,8 @@ Result<void> complete(Exchange& exchange, CompletionRequest request) {
   }
   auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), request.choices);
   return run_completion(exchange, model, std::move(requests), request.form,
-                        std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer));
+                        std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer),
+                        request.infill ? request.infill->prefix_field : std::string(kPromptField));
 }
 
 Result<void> handle_completion(Exchange& exchange) {

@@ -167,6 +167,17 @@ TEST(LlamaCppRequest, WhatIsNotAvailableIsRefusedByName) {
   EXPECT_EQ(request_of(with(R"("n_predict": -1, "top_n_sigma": -1, "n_cmpl": 1)")).generate.max_tokens, -1);
 }
 
+TEST(LlamaCppRequest, SamplersOfOtherServersAreRefusedByNameOnceTheyAreOn) {
+  for (const std::string field :
+       {R"("bad_words_ids": [[5]])", R"("force_words_ids": [[5]])", R"("skip_special_tokens": false)",
+        R"("detokenize": false)", R"("no_repeat_ngram_size": 3)", R"("penalty_alpha": 0.6)",
+        R"("encoder_repetition_penalty": 1.2)", R"("epsilon_cutoff": 3)", R"("eta_cutoff": 3)",
+        R"("smoothing_factor": 0.2)", R"("guidance_scale": 1.5)", R"("cfg_scale": 2)"}) {
+    const std::string name = field.substr(1, field.find('"', 1) - 1);
+    expect_refused(with(field), Code::kUnsupported, name, name + " is not supported");
+  }
+}
+
 TEST(LlamaCppRequest, ChoicesOfAllPromptsAreLimited) {
   EXPECT_EQ(request_of(R"({"prompt": ["x", "y"], "n": 3})").choices, 3);
   expect_refused(R"({"prompt": ["x", "y"], "n_cmpl": 100})", Code::kInvalidArgument, "n_cmpl", "128 choices");
@@ -178,7 +189,9 @@ TEST(LlamaCppRequest, FieldsOfOtherServersWithoutAMeaningHereAreTaken) {
   const auto request = request_of(R"({"prompt": "User: hi", "max_new_tokens": 8, "max_tokens": 8, "n_predict": 8,
     "num_predict": 8, "top_a": 0, "tfs": 1, "typical": 1, "typical_p": 1, "smoothing_factor": 0, "add_bos_token": true,
     "truncation_length": 2048, "ban_eos_token": false, "mirostat_mode": 0, "mirostat": 0, "mirostat_tau": 5,
-    "dry_sequence_breakers": ["\n", ":"], "dry_penalty_last_n": 0, "rep_pen": 1, "guidance_scale": 1,
+    "dry_sequence_breakers": ["\n", ":"], "dry_penalty_last_n": 0, "rep_pen": 1, "guidance_scale": 1, "cfg_scale": 1,
+    "skip_special_tokens": true, "detokenize": true, "no_repeat_ngram_size": 0, "encoder_repetition_penalty": 1,
+    "penalty_alpha": 0, "epsilon_cutoff": 0, "eta_cutoff": 0, "bad_words_ids": [], "force_words_ids": null,
     "negative_prompt": "", "custom_token_bans": "", "banned_strings": [], "nsigma": 0, "top_n_sigma": 0, "min_keep": 0,
     "samplers": ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]})");
   EXPECT_EQ(request.generate.max_tokens, 8);

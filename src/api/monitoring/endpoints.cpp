@@ -19,14 +19,18 @@ Result<void> handle_root(Exchange& exchange) {
   return {};
 }
 
-/// While it loads, as llama.cpp's server has it, for whoever waits for this one to be ready.
+/// While it loads, as llama.cpp's server has it, for whoever waits for this one to be ready. Who chooses among servers
+/// sees by `model_loaded` which of them would have to load a model first.
 Result<void> handle_health(Exchange& exchange) {
-  if (exchange.service.stopping()) return send_unavailable(exchange, {{"status", "stopping"}});
+  const bool has_model = !exchange.service.registry().loading();
+  if (exchange.service.stopping())
+    return send_unavailable(exchange, {{"status", "stopping"}, {"model_loaded", has_model}});
   if (exchange.service.loading()) {
     return send_unavailable(exchange,
-                            {{"error", {{"code", 503}, {"message", "Loading model"}, {"type", "unavailable_error"}}}});
+                            {{"error", {{"code", 503}, {"message", "Loading model"}, {"type", "unavailable_error"}}},
+                             {"model_loaded", has_model}});
   }
-  return send_json(exchange, {{"status", "ok"}});
+  return send_json(exchange, {{"status", "ok"}, {"model_loaded", has_model}});
 }
 
 /// Whether requests are answered: for load balancers, which ask no further once the server begins to stop.

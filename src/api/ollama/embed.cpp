@@ -42,10 +42,7 @@ class OllamaEmbedTask final : public EmbedTask {
       : model_(model), request_(std::move(request)), elder_(elder), vectors_(request_.inputs.size()) {}
 
   size_t texts() const override { return request_.inputs.size(); }
-  std::string path(size_t i) const override {
-    if (elder_) return "prompt";
-    return request_.is_array ? fmt::format("input[{}]", i) : "input";
-  }
+  std::string path(size_t i) const override { return request_.path(i); }
   Result<void> prepare(size_t i, RequestContext& context, engine::GenerateRequest& request) override {
     EmbeddingInput& input = request_.inputs[i];
     const auto* text = std::get_if<std::string>(&input);
@@ -131,6 +128,7 @@ Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const ordere
   request.model = fields.string("model", "");
   accept_options(fields);
   request.truncate = fields.boolean("truncate", true);
+  request.field = "prompt";
   add_single_text(request, fields.string("prompt", ""));
   CAIRN_TRY_VOID(fields.finish());
   return request;

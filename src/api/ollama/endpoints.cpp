@@ -35,10 +35,14 @@ Result<void> run_raw(Exchange& exchange, const loader::SharedModel& model, Ollam
     return fail_at("options.truncate_prompt_tokens", Code::kUnsupported,
                    "options.truncate_prompt_tokens is not supported: a prompt with a suffix is made to fit");
   const chat::PromptContext context = prompt_context_of(*model, generate);
-  CAIRN_TRY(auto prompt, request.suffix.empty()
-                             ? chat::completion_prompt_tokens(context, *request.raw)
-                             : chat::infill_prompt_tokens(context, {.prefix = *request.raw, .suffix = request.suffix},
-                                                          generate.max_tokens));
+  CAIRN_TRY(
+      auto prompt,
+      request.suffix.empty()
+          ? chat::completion_prompt_tokens(context, *request.raw)
+          : chat::infill_prompt_tokens(
+                context,
+                {.prefix = *request.raw, .suffix = request.suffix, .prefix_field = "prompt", .suffix_field = "suffix"},
+                generate.max_tokens));
   if (request.suffix.empty()) cut_prompt(exchange.context, context, generate, /*keeps_beginning=*/true, prompt);
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
   auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model->tokenizer);

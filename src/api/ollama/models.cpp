@@ -121,20 +121,6 @@ std::string shown_name(const Exchange& exchange, std::string_view name, const lo
   return name.empty() || !find_model_exactly(exchange, name) ? model.name : std::string(name);
 }
 
-std::string human_number(int64_t number) {
-  struct Unit {
-    double size;
-    std::string_view name;
-  };
-  constexpr Unit kUnits[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}};
-  for (const Unit& unit : kUnits) {
-    const double count = static_cast<double>(number) / unit.size;
-    if (count >= 10) return fmt::format("{:.0f}{}", count, unit.name);
-    if (count >= 1) return fmt::format("{:.1f}{}", count, unit.name);
-  }
-  return fmt::format("{}", number);
-}
-
 Result<ShowRequest> parse_show(RequestContext& context, const ordered_json& body) {
   RequestFields fields(context, body);
   ShowRequest request;

@@ -34,8 +34,6 @@ Result<loader::SharedModel> find_model(const Exchange& exchange, std::string_vie
 Result<loader::SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name);
 /// The name by which an answer calls the model: the request's if it is one of the model's.
 std::string shown_name(const Exchange& exchange, std::string_view name, const loader::LoadedModel& model);
-/// 7.6B, 656K: as Ollama writes a number of parameters.
-std::string human_number(int64_t number);
 /// Whether the model's template speaks of thinking.
 bool thinks(const loader::LoadedModel& model);
 

@@ -164,6 +164,7 @@ Result<OllamaRequest> parse_generate(RequestContext& context, const ordered_json
     request.raw = std::move(prompt);
     return request;
   }
+  request.chat.prompt_field = "prompt";
   auto& messages = request.chat.input.messages;
   if (!system.empty()) messages.push_back({{"role", "system"}, {"content", std::move(system)}});
   messages.push_back({{"role", "user"}, {"content", std::move(prompt)}});

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/ollama/models.h"
+#include "api/model_list.h"
 #include "base/testing/test_data.h"
 
 namespace cairn::api::ollama {

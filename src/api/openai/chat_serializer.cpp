@@ -125,7 +125,7 @@ std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_
   if (extras.include_usage) value["usage"] = nullptr;
   if (extras.continuous_usage) value["usage"] = usage_so_far_json(prompt_tokens_, so_far_.predicted());
   // Beside the usage if there is one.
-  if (!finish.is_null() && choice == 0 && !extras.include_usage) value["timings"] = timings_;
+  if (!finish.is_null() && choice == 0 && !extras.include_usage) value.update(beside_);
   if (!prompt_progress.is_null()) value["prompt_progress"] = prompt_progress;
   const bool has_timings = so_far_.predicted() > 0 || !prompt_progress.is_null();
   if (extras.timings_per_token && finish.is_null() && has_timings) value["timings"] = so_far_.json();
@@ -198,7 +198,12 @@ std::string OpenAiChatSerializer::finish(int index, chat::ChatFinish&& finish) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   add_usage(usage_, finish.usage, index == 0);
   reasoning_tokens_ += finish.reasoning_tokens;
-  if (index == 0) timings_ = timings_json(finish.usage, finish.timings);
+  if (index == 0) {
+    if (options_.lm_studio)
+      beside_ = lm_studio_members(*options_.lm_studio, finish.usage, finish.timings,
+                                  lm_studio_stop_reason(finish.reason, finish.context_full));
+    beside_["timings"] = timings_json(finish.usage, finish.timings);
+  }
   ordered_json end = {{"finish_reason", finish_name(finish.reason, options_.has_functions)}};
   if (ordered_json reason = stop_reason(finish); !reason.is_null()) end["stop_reason"] = std::move(reason);
   if (stream_) return chunk(index, ordered_json::object(), nullptr, end);
@@ -207,7 +212,7 @@ std::string OpenAiChatSerializer::finish(int index, chat::ChatFinish&& finish) {
   whole = with_member(std::move(whole), "logprobs",
                       has_logprobs ? R"({"content":)" + choice.all_logprobs.take() + R"(,"refusal":null})" : "null");
   if (options_.extras.return_token_ids) end["token_ids"] = std::move(choice.token_ids);
-  for (const auto& [name, value] : end.items()) whole = with_member(std::move(whole), name, dump(value));
+  whole = with_members(std::move(whole), end);
   choice.full_body = std::move(whole);
   return {};
 }
@@ -225,7 +230,7 @@ std::string OpenAiChatSerializer::done() {
       ordered_json value = envelope("chat.completion.chunk");
       value["choices"] = ordered_json::array();
       value["usage"] = usage();
-      value["timings"] = timings_;
+      value.update(beside_);
       bytes = sse_event(value);
     }
     return bytes + "data: [DONE]\n\n";
@@ -240,7 +245,7 @@ std::string OpenAiChatSerializer::done() {
   if (options_.extras.prompt_logprobs) body = with_member(std::move(body), "prompt_logprobs", prompt_logprobs_.take());
   if (options_.extras.return_token_ids) body = with_member(std::move(body), "prompt_token_ids", dump(prompt_ids()));
   body = with_member(std::move(body), "usage", dump(usage()));
-  return with_member(std::move(body), "timings", dump(timings_));
+  return with_members(std::move(body), beside_);
 }
 
 std::string OpenAiChatSerializer::failure(const Error& error) { return sse_event(openai_error(error)); }

@@ -4,12 +4,14 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "api/chat/chat_output.h"
 #include "api/chat/run.h"
+#include "api/openai/lm_studio.h"
 #include "api/openai/request.h"
 #include "api/serialization/json_text.h"
 #include "api/serialization/token_json.h"
@@ -22,6 +24,7 @@ struct OpenAiChatOptions {
   bool logprobs = false;
   std::set<std::string, std::less<>> custom_tools{};  ///< whose calls are custom calls
   bool has_functions = false;                         ///< the one call is in function_call, without an id
+  std::optional<LmStudioModel> lm_studio{};           ///< the answer has what LM Studio's have beside OpenAI's
 };
 
 class OpenAiChatSerializer final : public ChatSerializer {
@@ -71,7 +74,7 @@ class OpenAiChatSerializer final : public ChatSerializer {
   std::vector<Choice> choices_;
   engine::Usage usage_;
   int32_t reasoning_tokens_ = 0;
-  nlohmann::ordered_json timings_;  // of the first choice, once it has finished
+  nlohmann::ordered_json beside_ = nlohmann::ordered_json::object();  // `timings` and the like of the first choice
 };
 
 }  // namespace cairn::api::openai

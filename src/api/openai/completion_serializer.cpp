@@ -59,6 +59,10 @@ ordered_json CompletionSerializer::envelope() const {
           {"system_fingerprint", kSystemFingerprint}};
 }
 
+ordered_json CompletionSerializer::so_far() const {
+  return options_.extras.timings_per_token ? ordered_json{{"timings", so_far_.json()}} : ordered_json::object();
+}
+
 std::string CompletionSerializer::chunk(int index, Chunk&& chunk) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   ordered_json value = envelope();
@@ -73,7 +77,7 @@ std::string CompletionSerializer::chunk(int index, Chunk&& chunk) {
   value["choices"] = ordered_json::array({std::move(item)});
   if (options_.extras.include_usage) value["usage"] = nullptr;
   if (options_.extras.continuous_usage) value["usage"] = usage_so_far_json(options_.prompt_tokens, so_far_.predicted());
-  if (!chunk.timings.is_null()) value["timings"] = std::move(chunk.timings);
+  value.update(chunk.beside);
   if (!chunk.prompt_progress.is_null()) value["prompt_progress"] = std::move(chunk.prompt_progress);
   return sse_event(value);
 }
@@ -100,8 +104,7 @@ std::string CompletionSerializer::prefill(int index, const engine::PrefillProgre
   if (!options_.stream || !options_.extras.return_progress) return bytes;
   for (const engine::PrefillProgress& each : choices_[static_cast<size_t>(index)].prefill.next(progress)) {
     so_far_.prompt(each);
-    bytes += chunk(index, {.timings = options_.extras.timings_per_token ? so_far_.json() : ordered_json(nullptr),
-                           .prompt_progress = prefill_json(each)});
+    bytes += chunk(index, {.beside = so_far(), .prompt_progress = prefill_json(each)});
   }
   return bytes;
 }
@@ -156,15 +159,18 @@ std::string CompletionSerializer::token(int index, engine::TokenEvent&& event) {
     return {};
   }
   if (event.text.empty() && !options_.logprobs && !options_.extras.return_token_ids) return {};
-  return chunk(index, {.text = std::move(event.text),
-                       .timings = options_.extras.timings_per_token ? so_far_.json() : ordered_json(nullptr)});
+  return chunk(index, {.text = std::move(event.text), .beside = so_far()});
 }
 
 std::string CompletionSerializer::finish(int index, engine::Finish&& finish) {
   Choice& choice = choices_[static_cast<size_t>(index)];
   add_usage(usage_, finish.usage, index % options_.choices_per_prompt == 0);
   choice.finish_reason = finish.reason == engine::FinishReason::kLength ? "length" : "stop";
-  if (index == 0) timings_ = timings_json(finish.usage, finish.timings);
+  if (index == 0) {
+    if (options_.lm_studio)
+      beside_ = lm_studio_members(*options_.lm_studio, finish.usage, finish.timings, lm_studio_stop_reason(finish));
+    beside_["timings"] = timings_json(finish.usage, finish.timings);
+  }
   if (!options_.stream) {
     choice.text += finish.text;
     return {};
@@ -173,7 +179,7 @@ std::string CompletionSerializer::finish(int index, engine::Finish&& finish) {
   if (!finish.text.empty()) bytes += chunk(index, {.text = std::move(finish.text)});
   const bool has_timings = index == 0 && !options_.extras.include_usage;  // else they stand beside the usage
   return bytes + chunk(index, {.finish_reason = choice.finish_reason,
-                               .timings = has_timings ? timings_ : ordered_json(nullptr)});
+                               .beside = has_timings ? beside_ : ordered_json::object()});
 }
 
 std::string CompletionSerializer::done() {
@@ -183,7 +189,7 @@ std::string CompletionSerializer::done() {
       ordered_json value = envelope();
       value["choices"] = ordered_json::array();
       value["usage"] = usage_json(usage_);
-      value["timings"] = timings_;
+      value.update(beside_);
       bytes = sse_event(value);
     }
     return bytes + "data: [DONE]\n\n";
@@ -196,7 +202,7 @@ std::string CompletionSerializer::done() {
   }
   body += "]}";
   body = with_member(std::move(body), "usage", dump(usage_json(usage_)));
-  return with_member(std::move(body), "timings", dump(timings_));
+  return with_members(std::move(body), beside_);
 }
 
 std::string CompletionSerializer::whole(size_t index, Choice& choice) const {

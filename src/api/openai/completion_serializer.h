@@ -2,11 +2,13 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "api/openai/lm_studio.h"
 #include "api/openai/request.h"
 #include "api/serialization/json_text.h"
 #include "api/serialization/usage.h"
@@ -28,6 +30,7 @@ struct CompletionOptions {
   int32_t prompt_tokens = 0;                    ///< of all prompts
   std::vector<std::string> echoed{};            ///< of each prompt, what its texts begin with; empty: nothing
   std::vector<std::vector<TokenId>> prompts{};  ///< with extras.return_token_ids
+  std::optional<LmStudioModel> lm_studio{};     ///< the answer has what LM Studio's have beside OpenAI's
 };
 
 /// Where in a text each of its tokens begins, in characters: a token that goes on with a character begins with it.
@@ -79,11 +82,13 @@ class CompletionSerializer final : public ResponseSerializer {
   struct Chunk {
     std::string text{};
     nlohmann::ordered_json finish_reason = nullptr;
-    nlohmann::ordered_json timings = nullptr;
+    nlohmann::ordered_json beside = nlohmann::ordered_json::object();  ///< members of the whole chunk
     nlohmann::ordered_json prompt_progress = nullptr;
   };
   const std::string& echoed(size_t choice) const;
   nlohmann::ordered_json envelope() const;
+  /// The timings so far, if each token is to have them.
+  nlohmann::ordered_json so_far() const;
   /// With the log-probabilities and the ids of tokens that came since the last one.
   std::string chunk(int choice, Chunk&& chunk);
   void add_logprob(Choice& choice, size_t offset, TokenId token, const nlohmann::ordered_json& logprob,
@@ -98,7 +103,7 @@ class CompletionSerializer final : public ResponseSerializer {
   std::vector<Choice> choices_;
   TimingsSoFar so_far_;  // of all choices
   engine::Usage usage_;
-  nlohmann::ordered_json timings_;  // of the first choice, once it has finished
+  nlohmann::ordered_json beside_ = nlohmann::ordered_json::object();  // `timings` and the like of the first choice
 };
 
 }  // namespace cairn::api::openai

@@ -67,7 +67,8 @@ bool read_one(const ordered_json& value, EmbeddingsRequest& request) {
   return true;
 }
 
-void read_input(RequestFields& fields, std::string_view name, EmbeddingsRequest& request) {
+void read_input(RequestFields& fields, EmbeddingsRequest& request) {
+  const std::string& name = request.field;
   const ordered_json* value = fields.get(name);
   if (value == nullptr) return fields.reject(name, "is missing");
   const auto is_number = [](const ordered_json& piece) { return piece.is_number(); };
@@ -97,10 +98,7 @@ class EmbeddingsTask final : public EmbedTask {
       : model_(model), request_(std::move(request)), written_(request_.inputs.size()) {}
 
   size_t texts() const override { return request_.inputs.size(); }
-  std::string path(size_t i) const override {
-    const std::string_view name = request_.shape == EmbeddingShape::kTei ? "inputs" : "input";
-    return request_.is_array ? fmt::format("{}[{}]", name, i) : std::string(name);
-  }
+  std::string path(size_t i) const override { return request_.path(i); }
 
   Result<void> prepare(size_t i, RequestContext& context, engine::GenerateRequest& request) override {
     const auto most = text_tokens_kept(request_.truncate, request_.tokens_max, model_.engine->context_tokens());
@@ -167,7 +165,8 @@ Result<EmbeddingsRequest> parse_embeddings(RequestContext& context, const ordere
   request.model = fields.string("model", "");
   // llama.cpp's name for it.
   const bool content = fields.get("input") == nullptr && fields.get("content") != nullptr;
-  read_input(fields, content ? "content" : "input", request);
+  request.field = content ? "content" : "input";
+  read_input(fields, request);
   request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
   const std::string format = fields.string("encoding_format", "float");
   request.base64 = format == "base64";
@@ -187,7 +186,8 @@ Result<EmbeddingsRequest> parse_tei_embed(RequestContext& context, const ordered
   EmbeddingsRequest request;
   request.shape = EmbeddingShape::kTei;
   request.model = fields.string("model", "");
-  read_input(fields, "inputs", request);
+  request.field = "inputs";
+  read_input(fields, request);
   request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
   request.truncate = fields.boolean("truncate", false);
   request.normalise = fields.boolean("normalize", true);

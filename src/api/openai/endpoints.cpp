@@ -1,4 +1,5 @@
-// The endpoints of OpenAI's API, and those of other servers for embeddings and reranking.
+// The endpoints of OpenAI's API, LM Studio's, which are OpenAI's with more, and those of other servers for embeddings
+// and reranking.
 #include "api/chat/run.h"
 #include "api/embedding/rerank.h"
 #include "api/endpoint.h"
@@ -6,6 +7,7 @@
 #include "api/openai/chat_serializer.h"
 #include "api/openai/completion_serializer.h"
 #include "api/openai/embeddings.h"
+#include "api/openai/lm_studio.h"
 #include "api/openai/request.h"
 #include "api/params/choices.h"
 #include "api/params/prompt_cut.h"
@@ -17,16 +19,23 @@
 namespace cairn::api::openai {
 namespace {
 
-Result<void> handle_chat(Exchange& exchange) {
+/// Whose answers have the same form: LM Studio's say more.
+enum class Shape { kOpenAi, kLmStudio };
+
+Result<void> answer_chat(Exchange& exchange, Shape shape) {
   CAIRN_TRY(OpenAiChatRequest request, read_body(exchange, parse_chat));
   OpenAiChatOptions options{.extras = request.extras,
                             .logprobs = request.chat.generate.sampling.logprobs,
                             .custom_tools = std::move(request.custom_tools),
                             .has_functions = request.has_functions};
   return run_chat(exchange, std::move(request.chat), "chatcmpl-", [&](const ChatStart& start) {
+    if (shape == Shape::kLmStudio) options.lm_studio = LmStudioModel::of(start.model);
     return std::make_unique<OpenAiChatSerializer>(start, std::move(options));
   });
 }
+
+Result<void> handle_chat(Exchange& exchange) { return answer_chat(exchange, Shape::kOpenAi); }
+Result<void> handle_lm_studio_chat(Exchange& exchange) { return answer_chat(exchange, Shape::kLmStudio); }
 
 /// How many tokens the prompt would have.
 Result<void> handle_count_tokens(Exchange& exchange) {
@@ -36,21 +45,24 @@ Result<void> handle_count_tokens(Exchange& exchange) {
 }
 
 Result<std::vector<TokenId>> prompt_tokens(RequestContext& context, const loader::LoadedModel& model,
-                                           const CompletionPrompt& prompt, const CompletionRequest& request) {
+                                           const CompletionPrompt& prompt, const CompletionRequest& request,
+                                           const std::string& path) {
   const engine::GenerateRequest& generate = request.common.generate;
   const auto* text = std::get_if<std::string>(&prompt);
   if (!request.suffix.empty()) {
     if (text == nullptr)
       return fail_at("suffix", Code::kUnsupported, "suffix is not supported with token ids; send the prompt as text");
-    return chat::infill_prompt_tokens(model.prompt_context(), {.prefix = *text, .suffix = request.suffix},
-                                      generate.max_tokens);
+    return chat::infill_prompt_tokens(
+        model.prompt_context(),
+        {.prefix = *text, .suffix = request.suffix, .prefix_field = path, .suffix_field = "suffix"},
+        generate.max_tokens);
   }
   const chat::PromptContext prompts = prompt_context_of(model, generate);
   std::vector<TokenId> tokens;
   if (text == nullptr) {
     tokens = std::get<std::vector<TokenId>>(prompt);
   } else {
-    CAIRN_TRY(tokens, chat::completion_prompt_tokens(prompts, *text));
+    CAIRN_TRY(tokens, chat::completion_prompt_tokens(prompts, *text, path));
   }
   cut_prompt(context, prompts, generate, /*keeps_beginning=*/text != nullptr, tokens);
   return tokens;
@@ -63,7 +75,7 @@ std::string echo_of(const loader::LoadedModel& model, const CompletionPrompt& pr
   return utf8_replace_invalid(model.tokenizer->decode(tokens, true));
 }
 
-Result<void> handle_completion(Exchange& exchange) {
+Result<void> answer_completion(Exchange& exchange, Shape shape) {
   CAIRN_TRY(CompletionRequest request, read_body(exchange, parse_completion));
   CAIRN_TRY(const loader::SharedModel model, exchange.service.find_model(exchange.context, request.common.model));
   set_tenant(exchange.request, request.common.generate);
@@ -71,7 +83,8 @@ Result<void> handle_completion(Exchange& exchange) {
   std::vector<std::vector<TokenId>> prompts;
   options.extras = request.common.extras;
   for (const auto& prompt : request.prompts) {
-    CAIRN_TRY(auto tokens, prompt_tokens(exchange.context, *model, prompt, request));
+    const std::string path = prompt_path("prompt", prompts.size(), request.prompts.size());
+    CAIRN_TRY(auto tokens, prompt_tokens(exchange.context, *model, prompt, request, path));
     const bool may_be_cut = request.common.generate.prompt_tokens_max.has_value();
     if (request.echo) options.echoed.push_back(echo_of(*model, prompt, may_be_cut, tokens));
     options.prompt_tokens += static_cast<int32_t>(tokens.size());
@@ -85,17 +98,21 @@ Result<void> handle_completion(Exchange& exchange) {
   options.stream = request.common.stream;
   options.logprobs = request.common.generate.sampling.logprobs;
   options.top_logprobs = request.common.generate.sampling.top_logprobs;
+  if (shape == Shape::kLmStudio) options.lm_studio = LmStudioModel::of(*model);
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   return run_completion(exchange, model, std::move(requests), request.form,
                         std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer));
 }
+
+Result<void> handle_completion(Exchange& exchange) { return answer_completion(exchange, Shape::kOpenAi); }
+Result<void> handle_lm_studio_completion(Exchange& exchange) { return answer_completion(exchange, Shape::kLmStudio); }
 
 }  // namespace
 
 std::span<const Endpoint> endpoints() {
   using enum AccessRule;
   using enum RunsOn;
-  constexpr auto kProtocol = Protocol::kOpenAi;
+  constexpr auto kProtocol = Protocol::kOpenAi, kLmStudio = Protocol::kLmStudio;
   constexpr auto kOpenAi = ErrorFormat::kOpenAi, kLlamaCpp = ErrorFormat::kLlamaCpp;
   static constexpr Endpoint kRows[] = {
       {"POST", "/v1/chat/completions", kProtocol, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_chat},
@@ -114,6 +131,12 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/v1/reranking", kProtocol, kOpenAi, kNeedsReranking, kAnyKey, kWorker, handle_rerank},
       {"POST", "/reranking", kProtocol, kLlamaCpp, kNeedsReranking, kAnyKey, kWorker, handle_rerank},
       {"POST", "/v2/rerank", kProtocol, kLlamaCpp, kNeedsReranking, kAnyKey, kWorker, handle_rerank},
+      {"GET", "/api/v0/models", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_models},
+      {"GET", "/api/v0/models/{id...}", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_models},
+      {"GET", "/api/v1/models", kLmStudio, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_lm_studio_v1_models},
+      {"POST", "/api/v0/chat/completions", kLmStudio, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_lm_studio_chat},
+      {"POST", "/api/v0/completions", kLmStudio, kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_lm_studio_completion},
+      {"POST", "/api/v0/embeddings", kLmStudio, kOpenAi, kNeedsEmbedding, kAnyKey, kWorker, handle_embeddings},
   };
   return kRows;
 }

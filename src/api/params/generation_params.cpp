@@ -55,8 +55,10 @@ void read_ends(RequestFields& fields, engine::GenerateRequest& generate) {
   read_stop_tokens(fields, generate.stop_tokens);
   generate.shows_stop_tokens = fields.boolean("include_stop_str_in_output", false);
   if (generate.shows_stop_tokens) generate.shown_stops = generate.stop.size();
-  generate.ignore_eos = fields.boolean("ignore_eos", false);
-  generate.min_tokens = static_cast<int32_t>(fields.integer("min_tokens", 0, 0, kTokensMax));
+  const bool bans_end = fields.boolean("ban_eos_token", false);  // text-generation-webui's name for it
+  generate.ignore_eos = fields.boolean("ignore_eos", bans_end);
+  // The second name is SGLang's.
+  generate.min_tokens = static_cast<int32_t>(fields.integer_alias("min_tokens", "min_new_tokens", 0, 0, kTokensMax));
 }
 
 engine::Priority read_priority(RequestFields& fields) {

@@ -53,6 +53,15 @@ TEST(GenerationParams, PriorityIsInteractiveOrBatch) {
   expect_params_refused({{"priority", ordered_json::array()}}, "priority", "not an array");
 }
 
+TEST(GenerationParams, EndsHaveTheNamesOfOtherServersToo) {
+  EXPECT_TRUE(request_of({{"ban_eos_token", true}}).ignore_eos);
+  EXPECT_FALSE(request_of({{"ban_eos_token", false}}).ignore_eos);
+  EXPECT_TRUE(request_of({{"ban_eos_token", true}, {"ignore_eos", true}}).ignore_eos);
+  EXPECT_EQ(request_of({{"min_new_tokens", 7}}).min_tokens, 7);
+  EXPECT_EQ(request_of({{"min_new_tokens", 7}, {"min_tokens", 7}}).min_tokens, 7);
+  expect_params_refused({{"min_new_tokens", 7}, {"min_tokens", 8}}, "min_new_tokens", "contradicts min_tokens");
+}
+
 TEST(GenerationParams, LatencyTargetsAreMillisecondsAsNumbersOrText) {
   EXPECT_EQ(request_of(kNothing).target_ttft, 0ms);
   const auto request = request_of({{"metadata", {{"target_ttft_ms", "250"}, {"target_tbt_ms", 40}, {"user", "me"}}}});

@@ -19,10 +19,28 @@ auto number_in(double low, double high) {
   };
 }
 
+constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
+
+/// Clients of text-generation-webui, TabbyAPI and transformers always send most of these.
+void refuse_other_samplers(RequestFields& fields) {
+  constexpr std::string_view kOtherPenalties = "use repetition_penalty or dry_multiplier";
+  for (const auto* name : {"bad_words_ids", "force_words_ids"})
+    fields.only_empty(name, "use logit_bias, or hold the answer to a form: choice, regex or grammar");
+  fields.only("skip_special_tokens", true, "special tokens are never part of a text; /detokenize shows them");
+  fields.only("detokenize", true, "return_tokens of /completion gives the tokens beside the text");
+  for (const auto* name : {"no_repeat_ngram_size", "penalty_alpha"})
+    fields.only_if(name, number_in(0, 0), kOtherPenalties);
+  fields.only_if("encoder_repetition_penalty", number_in(1, 1), kOtherPenalties);
+  for (const auto* name : {"epsilon_cutoff", "eta_cutoff", "smoothing_factor"})
+    fields.only_if(name, number_in(0, 0), kOtherFilters);
+  for (const auto* name : {"guidance_scale", "cfg_scale"})
+    fields.only_if(name, number_in(1, 1), "write into the messages what is not wanted");
+  fields.accept("negative_prompt", "it counts only with a guidance_scale, which is not there");
+}
+
 void refuse_what_is_on(RequestFields& fields) {
   constexpr double kMost = std::numeric_limits<double>::max();
   constexpr std::string_view kNoWords = "name the texts in bad_words, or the tokens in logit_bias";
-  constexpr std::string_view kOtherFilters = "use temperature, top_k, top_p, min_p or typical_p";
   fields.only_if("tfs_z", number_in(1, kMost), kOtherFilters);
   fields.only_empty("image_data", "this model reads text only");
   fields.only("reasoning_in_content", false, "thinking is in a field of its own");
@@ -72,6 +90,7 @@ void read_llama_fields(RequestFields& fields, engine::GenerateRequest& generate)
   generate.line_indent_min = static_cast<int32_t>(fields.integer("n_indent", 0, 0, kTokensMax));
   read_adapters(fields, generate);
   refuse_what_is_on(fields);
+  refuse_other_samplers(fields);
   generate.slot = static_cast<int32_t>(fields.integer("id_slot", -1, -1, kTokensMax));
   fields.accept("n_cache_reuse", "beginnings of prompts are found again by themselves");
   for (const auto* name : {"n_keep", "n_discard"}) fields.accept(name, "an answer ends with the context");

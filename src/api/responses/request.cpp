@@ -292,6 +292,7 @@ Result<ResponsesRequest> parse_responses(RequestContext& context, const ordered_
   RequestFields fields(context, body);
   ResponsesRequest request;
   ChatRequest& chat = request.chat;
+  chat.prompt_field = "input";
   read_others(fields);
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", false);

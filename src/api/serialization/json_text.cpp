@@ -29,6 +29,11 @@ std::string with_member(std::string object, std::string_view name, std::string_v
   return object;
 }
 
+std::string with_members(std::string object, const ordered_json& more) {
+  for (const auto& [name, value] : more.items()) object = with_member(std::move(object), name, dump(value));
+  return object;
+}
+
 std::string dump(const ordered_json& value) { return cairn::json_text(value); }
 
 std::string sse_event(const ordered_json& value) { return "data: " + dump(value) + "\n\n"; }

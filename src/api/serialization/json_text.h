@@ -21,6 +21,8 @@ class JsonList {
 
 /// The text of an object with one more member: `value` is JSON text.
 std::string with_member(std::string object, std::string_view name, std::string_view value);
+/// The same with all members of `more`, an object.
+std::string with_members(std::string object, const nlohmann::ordered_json& more);
 /// Text for the wire: ill-formed UTF-8 in strings becomes U+FFFD, nothing is escaped that need not be.
 std::string dump(const nlohmann::ordered_json& value);
 /// One server-sent event without a name.

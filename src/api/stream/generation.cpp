@@ -35,6 +35,10 @@ bool begins_prompt(const Answer& answer, const engine::GenerateRequest& request)
 
 }  // namespace
 
+std::string prompt_path(std::string_view field, size_t prompt, size_t prompts) {
+  return prompts > 1 ? fmt::format("{}[{}]", field, prompt) : std::string(field);
+}
+
 int64_t held_bytes(const engine::GenerateRequest& request) {
   const auto pending = static_cast<int64_t>(engine::kPendingTokensMax);
   const int64_t tokens = request.max_tokens < 0 ? pending : std::min<int64_t>(request.max_tokens, pending);
@@ -100,7 +104,7 @@ Progress Generation::begin(std::function<void()> wake) {
   for (const auto& request : answer_.requests) counts_prompt.push_back(begins_prompt(answer_, request));
   for (auto& request : std::exchange(answer_.requests, {})) {
     auto stream = answer_.engine->submit(std::move(request));
-    if (!stream) return refuse(stream.error());
+    if (!stream) return refuse(with_prompt_path(std::move(stream).error(), counts_prompt));
     choices_.push_back({EventReader(std::move(*stream)), counts_prompt[choices_.size()]});
   }
   if (serializer_.streams()) sink_->begin(serializer_.stream_format());
@@ -111,6 +115,14 @@ Progress Generation::begin(std::function<void()> wake) {
   if (serializer_.streams()) write(std::move(beginning));
   for (auto& choice : choices_) choice.events.stream().on_events(wake_);
   return Progress::kWaits;
+}
+
+Error Generation::with_prompt_path(Error error, const std::vector<bool>& begins) const {
+  if (!error.overflow) return error;
+  const auto so_far = std::count(begins.begin(), begins.begin() + std::ssize(choices_) + 1, true);
+  const auto all = std::ranges::count(begins, true);
+  error.at = prompt_path(answer_.prompt_field, static_cast<size_t>(so_far - 1), static_cast<size_t>(all));
+  return error;
 }
 
 void Generation::fail(const Error& error) {

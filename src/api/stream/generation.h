@@ -91,11 +91,15 @@ struct Answer {
   std::shared_ptr<engine::Engine> engine;  ///< holds its model until the answer's end; first, so that it goes last
   std::vector<engine::GenerateRequest> requests;
   std::unique_ptr<ResponseSerializer> serializer;
+  std::string prompt_field = "prompt";  ///< of the request, for errors; of several prompts they say which: prompt[1]
   ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
   Listing listing{};       ///< while it runs
   std::string warnings{};  ///< a JSON array for the answer (request_context.h); empty: none are wanted
   std::shared_ptr<RequestRecord> record{};  ///< is told how the answer goes; null: nobody asks
 };
+
+/// What errors call one of a request's prompts: "prompt" where it has but one, else "prompt[1]".
+std::string prompt_path(std::string_view field, size_t prompt, size_t prompts);
 
 /// Several engine requests that make one answer. When the client goes away, its requests are cancelled; while it does
 /// not read, its tokens are not taken from the engine.
@@ -123,6 +127,9 @@ class Generation final : public ResponseTask, public Cancellable, public std::en
   void list_as_running();
   /// Appends the scores of a choice's prompt.
   Progress forward_scores(size_t index, size_t room, const Slice& slice, std::string& bytes);
+  /// Where no stream was made for the next request, names the prompt that is too long. `begins`: whether a request is
+  /// the first of its prompt.
+  Error with_prompt_path(Error error, const std::vector<bool>& begins) const;
   /// Appends what choice `index` has to say until `bytes` has `room` or the time is over; kWaits: that was all.
   Progress forward(size_t index, size_t room, const Slice& slice, std::string& bytes);
   /// Counts what is kept of a token until the answer is over. Sets error_ if there is no room for it.

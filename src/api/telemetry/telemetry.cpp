@@ -28,6 +28,8 @@ std::string_view protocol_name(Protocol protocol) {
       return "ollama";
     case Protocol::kLlamaCpp:
       return "llama.cpp";
+    case Protocol::kLmStudio:
+      return "lmstudio";
     case Protocol::kResponses:
       return "responses";
     case Protocol::kCairn:

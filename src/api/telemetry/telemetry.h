@@ -16,7 +16,7 @@
 namespace cairn::api {
 
 /// Whose protocol an endpoint's is.
-enum class Protocol { kOpenAi, kAnthropic, kOllama, kLlamaCpp, kResponses, kCairn };
+enum class Protocol { kOpenAi, kAnthropic, kOllama, kLlamaCpp, kLmStudio, kResponses, kCairn };
 /// "openai", "llama.cpp": a literal.
 std::string_view protocol_name(Protocol protocol);
 

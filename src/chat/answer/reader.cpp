@@ -119,6 +119,7 @@ ChatFinish AnswerReader::result(engine::Finish&& finish) {
   ChatFinish chat;
   chat.usage = finish.usage;
   chat.timings = finish.timings;
+  chat.context_full = finish.context_full;
   chat.reasoning_tokens = reasoning_tokens_;
   if (std::ranges::find(template_stop_strings_, finish.stop) == template_stop_strings_.end())
     chat.stop = std::move(finish.stop);

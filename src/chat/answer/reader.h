@@ -45,6 +45,7 @@ enum class ChatFinishReason {
 struct ChatFinish {
   ChatFinishReason reason = ChatFinishReason::kStop;
   std::string stop;
+  bool context_full = false;  ///< with kLength: it is the end of the context, not max_tokens
   ChatTurn turn;
   engine::Usage usage;
   int32_t reasoning_tokens = 0;  ///< of usage.completion_tokens
