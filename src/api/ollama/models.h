@@ -36,7 +36,5 @@ Result<loader::SharedModel> find_model_exactly(const Exchange& exchange, std::st
 std::string shown_name(const Exchange& exchange, std::string_view name, const loader::LoadedModel& model);
 /// 7.6B, 656K: as Ollama writes a number of parameters.
 std::string human_number(int64_t number);
-/// Whether the model's template speaks of thinking.
-bool thinks(const loader::LoadedModel& model);
 
 }  // namespace cairn::api::ollama
