@@ -18,6 +18,7 @@
 
 #include "api/errors.h"
 #include "api/frames/session.h"
+#include "api/models/made_parameters.h"
 #include "api/request_handler.h"
 #include "api/store/recent_responses.h"
 #include "api/telemetry/trace_export.h"
@@ -129,9 +130,25 @@ bool serves_one_file(const ServeFlags& flags) { return flags.files.size() == 1; 
 /// The names by which the config file may have a table of the model.
 std::vector<std::string> table_names(const loader::CatalogModel& model) {
   std::vector<std::string> names = model.aliases;
+  if (model.made != nullptr) names.push_back(model.made->base);
   for (const std::string& name : {model.name, model.path.filename().string(), model.path.stem().string()})
     if (!name.empty()) names.push_back(name);
   return names;
+}
+
+/// What a model that was made of another one says, in place of what the base is loaded and asked with. Errors: those of
+/// its parameters.
+Result<void> apply_made(const loader::MadeModel& made, const std::string& folder, loader::LoadOptions& options,
+                        api::GenerationDefaults& defaults) {
+  api::RequestContext context;
+  CAIRN_TRY(const api::MadeParameters parameters, api::read_made_parameters(context, made.parameters));
+  defaults = parameters.defaults.or_else(defaults);
+  if (parameters.context_tokens > 0) options.model.context_tokens = parameters.context_tokens;
+  if (!made.chat_template.empty()) options.chat_template = made.chat_template;
+  options.template_defaults.system = made.system;
+  options.template_defaults.messages = made.messages;
+  for (model::LoraFile& file : loader::adapter_files(folder, made)) options.lora.push_back(std::move(file));
+  return {};
 }
 
 /// The model as the flags and the config file's table say.
@@ -139,7 +156,12 @@ Result<loader::ServedModel> served_model(loader::CatalogModel model, const Serve
                                          api::Service& service) {
   CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(model), flags));
   CAIRN_TRY(loader::LoadOptions options, own.load.load_options());
-  service.set_generation_defaults(model.name, own.defaults);
+  api::GenerationDefaults defaults = own.defaults;
+  if (model.made != nullptr) {
+    const auto applied = apply_made(*model.made, flags.catalog.models_folder(), options, defaults);
+    if (!applied) model.unusable = applied.error().text();
+  }
+  service.set_generation_defaults(model.name, defaults);
   return loader::ServedModel{std::move(model), std::move(options), false};
 }
 
@@ -149,7 +171,7 @@ struct ToldOfFolders {
   std::set<std::string> skipped;
   bool empty = false;
 
-  /// Those of which it has not been told.
+  /// Returns the files of which it has not been told.
   std::vector<loader::SkippedFile> news(const std::vector<loader::SkippedFile>& files) {
     std::set<std::string> now;
     std::vector<loader::SkippedFile> fresh;

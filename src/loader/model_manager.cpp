@@ -114,7 +114,11 @@ Result<void> ModelManager::set_models(std::vector<ServedModel> models) {
   Entries entries;
   for (ServedModel& served : models) {
     std::shared_ptr<Entry> entry = find(served.model.name, kEveryModel);
-    if (entry == nullptr || entry->served->model.path != served.model.path) {
+    const auto same = [](const CatalogModel& one, const CatalogModel& other) {
+      const bool both_made = one.made != nullptr && other.made != nullptr;
+      return one.path == other.path && (both_made ? *one.made == *other.made : one.made == other.made);
+    };
+    if (entry == nullptr || !same(entry->served->model, served.model)) {
       entry = std::make_shared<Entry>();
       entry->keep = options_.idle_unload;
     } else {
@@ -549,12 +553,15 @@ void ModelManager::run_finder() {
       continue;
     }
     std::vector<std::function<void()>> after = std::exchange(after_look_, {});
+    // Who came during the last look has what that found.
+    const bool again = !looked_ || Clock::now() - *looked_ >= kLookAgainInterval;
     lock.unlock();
     guarded([&] {
+      if (!again) return;
       if (const auto found = find_again_(); !found) log_error("the folders of models: {}", found.error().text());
     });
     lock.lock();
-    looked_ = Clock::now();
+    if (again) looked_ = Clock::now();
     lock.unlock();
     for (const auto& then : after) guarded(then);
     after.clear();

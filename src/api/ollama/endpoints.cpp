@@ -4,6 +4,7 @@
 #include "api/chat/run.h"
 #include "api/endpoint.h"
 #include "api/http/tenant.h"
+#include "api/ollama/create.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/models.h"
 #include "api/ollama/pull.h"
@@ -132,9 +133,9 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/api/show", kProtocol, kErrors, kNamed, kAnyKey, kWorker, handle_show},
       {"GET", "/api/version", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_version},
       {"POST", "/api/pull", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_pull},
-      {"POST", "/api/push", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_management},
-      {"POST", "/api/create", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_management},
-      {"POST", "/api/copy", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_management},
+      {"POST", "/api/push", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_push},
+      {"POST", "/api/create", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_create},
+      {"POST", "/api/copy", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_copy},
       {"DELETE", "/api/delete", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_delete},
   };
   return kRows;

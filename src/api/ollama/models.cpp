@@ -1,8 +1,11 @@
 #include "api/ollama/models.h"
 
+#include <fmt/ranges.h>
+
 #include <optional>
 
 #include "api/model_list.h"
+#include "api/ollama/create.h"
 #include "api/serialization/timestamps.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
@@ -16,7 +19,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
 ordered_json details(const ListedModel& model) {
-  return {{"parent_model", ""},
+  return {{"parent_model", model.made == nullptr ? "" : model.made->base},
           {"format", "gguf"},
           {"family", model.architecture},
           {"families", {model.architecture}},
@@ -160,22 +163,25 @@ Result<void> handle_show(Exchange& exchange) {
     CAIRN_TRY(opened, gguf::Reader::open(model.path));
   }
   const gguf::Metadata& metadata = opened ? opened->metadata() : model.loaded->file.metadata();
-  ordered_json shown = {{"modelfile", fmt::format("FROM {}\n", utf8_replace_invalid(model.path.filename().string()))},
-                        {"parameters", fmt::format("num_ctx {}", model.served_context)},
+  ordered_json shown = {{"modelfile", modelfile_of(model)},
+                        {"parameters", parameters_text(model)},
                         {"template", facts->template_source},
                         {"details", details(model)},
                         {"model_info", model_info(metadata, model.parameters, request.verbose)},
                         {"capabilities", capabilities(model, *facts)},
                         {"modified_at", modified_at(model)}};
   if (const auto license = metadata.string("general.license")) shown["license"] = *license;
+  if (model.made == nullptr) return send_json(exchange, shown);
+  if (!model.made->system.empty()) shown["system"] = model.made->system;
+  if (!model.made->messages.empty()) shown["messages"] = model.made->messages;
+  if (!model.made->licenses.empty()) shown["license"] = fmt::format("{}", fmt::join(model.made->licenses, "\n"));
   return send_json(exchange, shown);
 }
 
 Result<void> handle_version(Exchange& exchange) { return send_json(exchange, {{"version", kOllamaVersion}}); }
 
-Result<void> handle_management(Exchange& exchange) {
-  return fail(Code::kUnsupported,
-              "{} is not supported: models are files; pull gets them, and cairn quantize makes others of them",
+Result<void> handle_push(Exchange& exchange) {
+  return fail(Code::kUnsupported, "{} is not supported: this server sends no models to a registry",
               exchange.request.path);
 }
 

@@ -26,8 +26,8 @@ Result<void> handle_tags(Exchange& exchange);
 Result<void> handle_ps(Exchange& exchange);
 Result<void> handle_show(Exchange& exchange);
 Result<void> handle_version(Exchange& exchange);
-/// push, create and copy, which are refused: models are files.
-Result<void> handle_management(Exchange& exchange);
+/// Refused: nothing is sent to a registry.
+Result<void> handle_push(Exchange& exchange);
 
 /// The same as Service::find_model and Registry::find_exactly; "NAME:latest" is NAME unless a model is called so.
 Result<loader::SharedModel> find_model(const Exchange& exchange, std::string_view name);
