@@ -106,7 +106,8 @@ bool knows_models(const Service& service, const loader::ModelScope& scope) {
 }
 
 bool is_loaded(const Service& service, std::string_view name, const loader::ModelScope& scope) {
-  const auto meant = find_meant(service, name, scope, Reading::kNothing);
+  const auto meant = name.empty() ? find_meant(service, name, scope, Reading::kNothing)
+                                  : find_listed(service, name, scope, Reading::kNothing);
   return meant && meant->loaded != nullptr;
 }
 

@@ -40,7 +40,7 @@ Result<ListedModel> find_meant(const Service& service, std::string_view name, co
 Result<std::shared_ptr<const loader::ModelFacts>> facts_of(const Service& service, const ListedModel& model);
 /// Whether nothing needs to be read for a list of the models.
 bool knows_models(const Service& service, const loader::ModelScope& scope);
-/// Whether the model that find_meant finds is loaded.
+/// Whether the model of that name, or the default for chats if that is empty, is loaded.
 bool is_loaded(const Service& service, std::string_view name, const loader::ModelScope& scope);
 
 }  // namespace cairn::api

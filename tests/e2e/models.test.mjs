@@ -6,7 +6,7 @@ import path from 'node:path';
 import process from 'node:process';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cairn, fixtures, logged, serve, story, storyWith, storyWithControls } from './server.mjs';
+import { cairn, fixtures, logged, serve, story, storyTrainedFor, storyWith, storyWithControls } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-models-'));
 const models = path.join(folder, 'models');
@@ -413,6 +413,24 @@ test('what is told of a model is the same before and after it is loaded, but for
       assert.equal((await change(server, 'unload', id)).status, 200);
       assert.deepEqual(await told(id), before.get(id), `${id}, unloaded again`);
     }
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('the context that memory leaves is told before the model is loaded, whatever else is loaded then', async () => {
+  const own = path.join(folder, 'tight');
+  fs.mkdirSync(own);
+  fs.copyFileSync(storyTrainedFor(131_072), path.join(own, 'long.gguf'));
+  for (const name of ['a', 'b']) fs.copyFileSync(story, path.join(own, `${name}.gguf`));
+  const server = await serve(null, ['--models', own, '--own-models', '--memory', '64MiB', ...kFlags]);
+  const context = async (name) => (await (await fetch(`${server.url}/v1/models/${name}`)).json()).context_length;
+  try {
+    for (const name of ['a', 'b']) assert.equal((await ask(server, { name, kind: 'chat' })).status, 200);
+    const before = await context('long');
+    assert.ok(before >= 16_384 && before < 131_072, `${before} tokens`);
+    assert.equal((await ask(server, { name: 'long', kind: 'chat' })).status, 200);
+    assert.equal(await context('long'), before);
   } finally {
     assert.equal((await server.stop()).code, 0);
   }
