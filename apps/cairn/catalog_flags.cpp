@@ -129,6 +129,9 @@ Result<std::string> listed_file(const std::string& name) {
   std::vector<loader::ModelNames> all;
   for (const loader::CatalogModel& model : catalog.models) all.push_back({model.name, model.aliases, model.kind});
   CAIRN_TRY(const std::optional<size_t> found, loader::find_by_name(all, name, loader::ModelKind::kChat));
+  if (found && catalog.models[*found].made != nullptr)
+    log_warning("{} is run as its base {}: what was made of that holds for cairn serve", printable(name),
+                catalog.models[*found].made->base);
   if (found) return catalog.models[*found].path.string();
   return fail(Code::kNotFound, "there is neither a file nor a model {}; cairn list shows {}", printable(name),
               all.empty() ? "none" : loader::list_names(all));

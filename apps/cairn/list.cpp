@@ -39,6 +39,7 @@ ordered_json to_json(const loader::CatalogModel& model) {
                         {"source", loader::source_name(model.source)},
                         {"path", model.path.string()},
                         {"runs", model.usable()}};
+  if (model.made != nullptr) value["base"] = model.made->base;
   if (!model.usable()) value["reason"] = model.unusable;
   return value;
 }

@@ -9,12 +9,16 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/errors.h"
 #include "api/frames/session.h"
+#include "api/models/made_parameters.h"
 #include "api/request_handler.h"
 #include "api/store/recent_responses.h"
 #include "api/telemetry/trace_export.h"
@@ -126,9 +130,25 @@ bool serves_one_file(const ServeFlags& flags) { return flags.files.size() == 1; 
 /// The names by which the config file may have a table of the model.
 std::vector<std::string> table_names(const loader::CatalogModel& model) {
   std::vector<std::string> names = model.aliases;
+  if (model.made != nullptr) names.push_back(model.made->base);
   for (const std::string& name : {model.name, model.path.filename().string(), model.path.stem().string()})
     if (!name.empty()) names.push_back(name);
   return names;
+}
+
+/// What a model that was made of another one says, in place of what the base is loaded and asked with. Errors: those of
+/// its parameters.
+Result<void> apply_made(const loader::MadeModel& made, const std::string& folder, loader::LoadOptions& options,
+                        api::GenerationDefaults& defaults) {
+  api::RequestContext context;
+  CAIRN_TRY(const api::MadeParameters parameters, api::read_made_parameters(context, made.parameters));
+  defaults = parameters.defaults.or_else(defaults);
+  if (parameters.context_tokens > 0) options.model.context_tokens = parameters.context_tokens;
+  if (!made.chat_template.empty()) options.chat_template = made.chat_template;
+  options.template_defaults.system = made.system;
+  options.template_defaults.messages = made.messages;
+  for (model::LoraFile& file : loader::adapter_files(folder, made)) options.lora.push_back(std::move(file));
+  return {};
 }
 
 /// The model as the flags and the config file's table say.
@@ -136,12 +156,37 @@ Result<loader::ServedModel> served_model(loader::CatalogModel model, const Serve
                                          api::Service& service) {
   CAIRN_TRY(const ModelFlags own, flags_of_model(config, table_names(model), flags));
   CAIRN_TRY(loader::LoadOptions options, own.load.load_options());
-  service.set_generation_defaults(model.name, own.defaults);
+  api::GenerationDefaults defaults = own.defaults;
+  if (model.made != nullptr) {
+    const auto applied = apply_made(*model.made, flags.catalog.models_folder(), options, defaults);
+    if (!applied) model.unusable = applied.error().text();
+  }
+  service.set_generation_defaults(model.name, defaults);
   return loader::ServedModel{std::move(model), std::move(options), false};
 }
 
+/// What the log has been told of the folders of models, which are looked into again and again.
+struct ToldOfFolders {
+  std::mutex mutex;  ///< of whoever looks into them
+  std::set<std::string> skipped;
+  bool empty = false;
+
+  /// Returns the files of which it has not been told.
+  std::vector<loader::SkippedFile> news(const std::vector<loader::SkippedFile>& files) {
+    std::set<std::string> now;
+    std::vector<loader::SkippedFile> fresh;
+    for (const loader::SkippedFile& file : files) {
+      const std::string line = file.path.string() + ": " + file.reason;
+      if (!skipped.contains(line)) fresh.push_back(file);
+      now.insert(line);
+    }
+    skipped = std::move(now);
+    return fresh;
+  }
+};
+
 Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, const ConfigFile& config,
-                                                       api::Service& service) {
+                                                       api::Service& service, ToldOfFolders& told) {
   const loader::LoadOptions& options = flags.load.options;
   if (flags.files.size() != 1 && (!options.name.empty() || !options.aliases.empty()))
     return fail(Code::kInvalidArgument, "--name and --alias are for one file; {} are served",
@@ -159,12 +204,12 @@ Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, 
   }
   if (flags.files.empty()) {
     loader::Catalog catalog = flags.catalog.scan();
-    log_skipped(catalog.skipped);
+    log_skipped(told.news(catalog.skipped));
     for (loader::CatalogModel& model : catalog.models) {
       CAIRN_TRY(loader::ServedModel served, served_model(std::move(model), flags, config, service));
       models.push_back(std::move(served));
     }
-    if (models.empty())
+    if (models.empty() && !std::exchange(told.empty, models.empty()))
       log_warning("there are no models yet: {}, or give one on the command line", flags.catalog.how_to_add());
   }
   CAIRN_TRY_VOID(flags.manager.pin(models));
@@ -173,15 +218,16 @@ Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, 
 
 /// Looks through the folders of models again. Errors: as at the start; then nothing changes.
 Result<void> find_models_again(const ServeFlags& flags, const ConfigFile& config, api::Service& service,
-                               loader::ModelManager& manager) {
-  CAIRN_TRY(std::vector<loader::ServedModel> models, served_models(flags, config, service));
+                               loader::ModelManager& manager, ToldOfFolders& told) {
+  const std::lock_guard lock(told.mutex);
+  CAIRN_TRY(std::vector<loader::ServedModel> models, served_models(flags, config, service, told));
   return manager.set_models(std::move(models));
 }
 
 /// Loads what is loaded at the start, on a thread of its own; meanwhile the server answers that it is loading.
 Result<void> load(const ServeFlags& flags, const ConfigFile& config, loader::ModelManager& manager,
-                  api::Service& service, uint16_t port, ServerLife& life) {
-  CAIRN_TRY(const std::vector<loader::ServedModel> models, served_models(flags, config, service));
+                  api::Service& service, uint16_t port, ServerLife& life, ToldOfFolders& told) {
+  CAIRN_TRY(const std::vector<loader::ServedModel> models, served_models(flags, config, service, told));
   CAIRN_TRY_VOID(manager.set_models(models));
   loader::SharedModel only;
   for (const loader::ServedModel& served : models)
@@ -248,7 +294,11 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
                                                  api::openai_error_body));
   server->every(api::web::kMonitorInterval, [&service] { service.monitor().tick(); });
   CAIRN_TRY_VOID(flags.access.set_up(flags.host, service, *server));
-  const std::function<Result<void>()> find_again = [&] { return find_models_again(flags, config, service, manager); };
+  ToldOfFolders told;
+  const std::function<Result<void>()> find_again = [&] {
+    return find_models_again(flags, config, service, manager, told);
+  };
+  if (flags.files.empty()) manager.set_finder(find_again);
   allow_pulls(service, flags, server->on_loopback(), find_again);
   if (!flags.frames.empty()) {
     net::FrameLimits frame_limits;
@@ -272,7 +322,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
         if (!life.is_loaded()) server.stop(0s);
       }
     } const at_end{*server, life};
-    return load(flags, config, manager, service, server->port(), life);
+    return load(flags, config, manager, service, server->port(), life, told);
   });
   server->run();
   // Loading cannot be interrupted, and needs all local objects as long as the process lives.

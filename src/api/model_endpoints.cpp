@@ -2,6 +2,7 @@
 #include "api/anthropic/models.h"
 #include "api/endpoint.h"
 #include "api/model_list.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api {
 namespace {
@@ -17,7 +18,7 @@ ordered_json openai_entry(const ListedModel& model) {
                         {"object", "model"},
                         {"created", model.modified_unix_s},
                         {"owned_by", "cairn"},
-                        {"context_length", model.context()},
+                        {"context_length", model.served_context},
                         {"architecture", model.architecture},
                         {"quantization", model.quantisation},
                         {"parameters", model.parameters},
@@ -30,7 +31,7 @@ ordered_json openai_entry(const ListedModel& model) {
                         {"status", {{"value", loader::state_name(model.state)}}},
                         {"meta",
                          {{"n_vocab", model.vocabulary},
-                          {"n_ctx", model.context()},
+                          {"n_ctx", model.served_context},
                           {"n_ctx_train", number_or_null(model.context_tokens)},
                           {"n_embd", number_or_null(model.width)},
                           {"n_params", model.parameters},
@@ -45,11 +46,8 @@ ordered_json openai_entry(const ListedModel& model) {
 /// The model as llama-server lists it beside "data", in Ollama's words.
 ordered_json ollama_entry(const ListedModel& model) {
   ordered_json capabilities = ordered_json::array();
-  const bool loaded = model.loaded != nullptr;
-  if (loaded ? model.loaded->runner != nullptr : model.kind == loader::ModelKind::kChat)
-    capabilities.push_back("completion");
-  if (loaded ? model.loaded->embedding.dimensions > 0 : model.kind == loader::ModelKind::kEmbedding)
-    capabilities.push_back("embedding");
+  if (!model.encoder) capabilities.push_back("completion");
+  capabilities.push_back("embedding");
   return {{"name", model.name},
           {"model", model.name},
           {"modified_at", ""},
@@ -77,15 +75,25 @@ Result<void> handle_models(Exchange& exchange) {
   }
   const loader::ModelScope& scope = exchange.context.scope();
   if (const std::string& id = exchange.context.id(); !id.empty()) {
-    CAIRN_TRY(const ListedModel model, find_listed(exchange.service, id, scope));
+    CAIRN_TRY(const ListedModel model, find_listed(exchange.service, id, scope, Reading::kHeaders));
     return send_json(exchange, openai_entry(model));
   }
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}, {"models", ordered_json::array()}};
-  for (const ListedModel& model : list_models(exchange.service, scope)) {
+  for (const ListedModel& model : list_models(exchange.service, scope, Reading::kHeaders)) {
     list["data"].push_back(openai_entry(model));
     list["models"].push_back(ollama_entry(model));
   }
   return send_json(exchange, list);
+}
+
+/// Answers on the server's thread if no file has to be read for that.
+Result<bool> try_models(Exchange& exchange) {
+  const loader::ModelScope& scope = exchange.context.scope();
+  const std::string& id = exchange.context.id();
+  if (!id.empty() && !find_listed(exchange.service, id, scope, Reading::kNothing)) return false;
+  if (!knows_models(exchange.service, scope)) return false;
+  CAIRN_TRY_VOID(handle_models(exchange));
+  return true;
 }
 
 Result<std::string> parse_model_name(RequestContext& context, const ordered_json& body) {
@@ -96,24 +104,36 @@ Result<std::string> parse_model_name(RequestContext& context, const ordered_json
   return name;
 }
 
-using Change = Result<void> (loader::ModelManager::*)(std::string_view name, const loader::ModelScope& scope);
-
-/// POST /v1/models/load and /v1/models/unload, and llama-server's without the /v1: {"model": NAME}.
-Result<void> change(Exchange& exchange, Change what) {
-  CAIRN_TRY(const std::string name, read_body(exchange, parse_model_name));
-  loader::ModelManager* const models = exchange.service.models();
-  if (models == nullptr) return fail(Code::kUnsupported, "this server's models stay as they are");
-  CAIRN_TRY_VOID((models->*what)(name, exchange.context.scope()));
-  CAIRN_TRY(const loader::ModelStatus status, models->find_exactly(name, exchange.context.scope()));
-  return send_json(exchange,
-                   {{"success", true}, {"model", status.model().name}, {"state", loader::state_name(status.state)}});
+Result<loader::ModelManager*> manager_of(const Exchange& exchange) {
+  if (loader::ModelManager* const models = exchange.service.models()) return models;
+  return fail(Code::kUnsupported, "this server's models stay as they are");
 }
 
-/// The load is begun and not waited for.
-Result<void> handle_load(Exchange& exchange) { return change(exchange, &loader::ModelManager::load); }
+ordered_json change_json(const std::string& model, loader::ModelState state) {
+  return {{"success", true}, {"model", model}, {"state", loader::state_name(state)}};
+}
 
-/// The model ends what it answers.
-Result<void> handle_unload(Exchange& exchange) { return change(exchange, &loader::ModelManager::unload); }
+/// POST /v1/models/load, and llama-server's without the /v1: {"model": NAME}. The load is begun and not waited for.
+Result<void> handle_load(Exchange& exchange) {
+  CAIRN_TRY(const std::string name, read_body(exchange, parse_model_name));
+  CAIRN_TRY(loader::ModelManager * models, manager_of(exchange));
+  CAIRN_TRY_VOID(models->load(name, exchange.context.scope()));
+  CAIRN_TRY(const loader::ModelStatus status, models->find_exactly(name, exchange.context.scope()));
+  return send_json(exchange, change_json(status.model().name, status.state));
+}
+
+/// POST /v1/models/unload, and without the /v1. The model ends what it answers; one that is being loaded leaves once it
+/// is, and is answered then.
+Result<void> handle_unload(Exchange& exchange) {
+  CAIRN_TRY(const std::string name, read_body(exchange, parse_model_name));
+  CAIRN_TRY(loader::ModelManager * models, manager_of(exchange));
+  CAIRN_TRY(const loader::ModelStatus status, models->find_exactly(name, exchange.context.scope()));
+  const auto done = [response = exchange.response, model = status.model().name,
+                     warnings = exchange.context.wanted_warnings()](loader::ModelState state) {
+    response->send(200, "application/json", with_warnings(dump(change_json(model, state)), warnings));
+  };
+  return models->unload(name, exchange.context.scope(), done);
+}
 
 }  // namespace
 
@@ -123,13 +143,13 @@ std::span<const Endpoint> model_endpoints() {
   constexpr auto kProtocol = Protocol::kOpenAi;
   constexpr auto kOpenAi = ErrorFormat::kOpenAi, kLlamaCpp = ErrorFormat::kLlamaCpp;
   static constexpr Endpoint kRows[] = {
-      {"GET", "/v1/models", kProtocol, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_models},
-      {"GET", "/models", kProtocol, kLlamaCpp, kNeedsStart, kAnyKey, kServer, handle_models},
-      {"GET", "/v1/models/{id...}", kProtocol, kOpenAi, kNeedsStart, kAnyKey, kServer, handle_models},
-      {"POST", "/v1/models/load", kProtocol, kOpenAi, kNeedsStart, kManagingKey, kWorker, handle_load},
-      {"POST", "/models/load", kProtocol, kLlamaCpp, kNeedsStart, kManagingKey, kWorker, handle_load},
-      {"POST", "/v1/models/unload", kProtocol, kOpenAi, kNeedsStart, kManagingKey, kWorker, handle_unload},
-      {"POST", "/models/unload", kProtocol, kLlamaCpp, kNeedsStart, kManagingKey, kWorker, handle_unload},
+      {"GET", "/v1/models", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
+      {"GET", "/models", kProtocol, kLlamaCpp, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
+      {"GET", "/v1/models/{id...}", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
+      {"POST", "/v1/models/load", kProtocol, kOpenAi, kNeedsNamed, kManagingKey, kWorker, handle_load},
+      {"POST", "/models/load", kProtocol, kLlamaCpp, kNeedsNamed, kManagingKey, kWorker, handle_load},
+      {"POST", "/v1/models/unload", kProtocol, kOpenAi, kNeedsNamed, kManagingKey, kWorker, handle_unload},
+      {"POST", "/models/unload", kProtocol, kLlamaCpp, kNeedsNamed, kManagingKey, kWorker, handle_unload},
   };
   return kRows;
 }

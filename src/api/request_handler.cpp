@@ -32,7 +32,7 @@ void answer_unknown(const net::HttpRequest& request, net::HttpResponse& response
 Result<void> keep_stream(Exchange& exchange, Protocol protocol) {
   const std::string_view id = exchange.request.header("x-conversation-id");
   // What asks for something that has an id is no conversation.
-  if (id.empty() || !exchange.context.id().empty()) return {};
+  if (id.empty() || !exchange.context.id().empty() || exchange.request.method != "POST") return {};
   if (id.size() > kConversationIdBytesMax)
     return fail(Code::kInvalidArgument, "X-Conversation-Id has more than {} bytes", kConversationIdBytesMax);
   exchange.response =

@@ -80,8 +80,8 @@ void Service::hand_over(Job given) {
     answer_throws(*exchange.response, job->errors, [&] {
       if (const auto done = compressed ? decode(exchange.request, job->decoded) : Result<void>(); !done)
         return send_error(*exchange.response, done.error(), job->errors);
-      const bool loads = models() != nullptr && job->needs.kind;
-      loads ? run_with_model(job) : run(*job, nullptr);
+      const bool meant = job->needs.kind || job->needs.named;
+      models() != nullptr&& meant ? run_when_found(job) : run(*job, nullptr);
     });
   };
   if (workers_.submit(work, bytes)) return;
@@ -95,13 +95,17 @@ void Service::set_generation_defaults(const std::string& model, const Generation
 }
 
 GenerationDefaults Service::generation_defaults(const loader::LoadedModel& model) const {
+  return generation_defaults(model.name, model.file.metadata());
+}
+
+GenerationDefaults Service::generation_defaults(const std::string& model, const gguf::Metadata& metadata) const {
   GenerationDefaults defaults = options_.defaults;
   {
     const std::lock_guard lock(model_defaults_mutex_);
-    const auto own = model_defaults_.find(model.name);
+    const auto own = model_defaults_.find(model);
     if (own != model_defaults_.end()) defaults = own->second.or_else(options_.defaults);
   }
-  return defaults.or_else({.sampling = recommended_by(model.file.metadata())});
+  return defaults.or_else({.sampling = recommended_by(metadata)});
 }
 
 void Service::run(Job& job, loader::SharedModel model) {
@@ -113,25 +117,46 @@ void Service::run(Job& job, loader::SharedModel model) {
   answer(exchange, job.handle);
 }
 
-void Service::run_with_model(const std::shared_ptr<Job>& job) {
+void Service::when_looked_for(std::string_view name, const loader::ModelScope& scope,
+                              const std::function<void()>& then) {
+  const bool unknown = models() != nullptr && !name.empty() && !models()->find_exactly(name, scope);
+  const auto on_worker = [this, then] {
+    if (!workers_.submit(then, 0)) then();
+  };
+  if (!unknown || !models()->look_again(on_worker)) then();
+}
+
+void Service::run_when_found(const std::shared_ptr<Job>& job) {
+  const Exchange& exchange = job->exchange;
+  auto asked = read_model_request(exchange.request.body, job->needs.ollama);
+  if (!asked) return send_error(*exchange.response, asked.error(), job->errors);
+  if (job->needs.named) {
+    if (const auto in_query = exchange.request.query_value("model")) asked->model = *in_query;
+    if (!exchange.context.id().empty()) asked->model = exchange.context.id();
+  }
+  when_looked_for(asked->model, exchange.context.scope(), [this, job, asked = *asked] {
+    answer_throws(*job->exchange.response, job->errors,
+                  [&] { job->needs.kind ? run_with_model(job, asked) : run(*job, nullptr); });
+  });
+}
+
+void Service::run_with_model(const std::shared_ptr<Job>& job, const ModelRequest& asked) {
   Exchange& exchange = job->exchange;
   const Needs& needs = job->needs;
   const auto refuse = [&](const Error& error) { send_error(*exchange.response, error, job->errors); };
-  const auto asked = read_model_request(exchange.request.body, needs.ollama);
-  if (!asked) return refuse(asked.error());
-  const auto choice = models()->choose(asked->model, *needs.kind, exchange.context.scope());
+  const auto choice = models()->choose(asked.model, *needs.kind, exchange.context.scope());
   if (!choice) return refuse(choice.error());
   const auto response = std::make_shared<ModelResponse>(exchange.response, choice->name, job->errors);
   exchange.response = response;
   if (needs.instead != nullptr) {
-    const auto answered = needs.instead(exchange, *asked, choice->name);
+    const auto answered = needs.instead(exchange, asked, choice->name);
     if (!answered) return refuse(answered.error());
     if (*answered) return;
   }
   loader::ModelManager::Waiter waiter;
   waiter.gone = [response] { return response->closed(); };
-  if (asked->stream && !needs.ollama) waiter.tell = [response] { response->tell_loading(); };
-  std::optional<loader::KeepAlive> keep = asked->keep_alive;
+  if (asked.stream && !needs.ollama) waiter.tell = [response] { response->tell_loading(); };
+  std::optional<loader::KeepAlive> keep = asked.keep_alive;
   if (keep && !principal_of(exchange.request).may_manage()) {
     exchange.context.note_ignored("keep_alive", "keep_alive has no effect: this key may not manage models");
     keep.reset();

@@ -77,6 +77,9 @@ class Service {
   /// While requests are answered 503: until there is a model, or with a manager of them until `set_started`.
   bool loading() const { return models() == nullptr ? registry_.loading() : !started_.load(); }
   void set_started() { started_ = true; }
+  /// Calls `then` here and now, or, where no model is called `name`, on a worker once the folders of models have been
+  /// looked into again: not if that was only just done (ModelManager::look_again).
+  void when_looked_for(std::string_view name, const loader::ModelScope& scope, const std::function<void()>& then);
   /// Calls `work` with the model of that name: here and now if it is loaded, else on a worker once it is. Errors go to
   /// `work` too, from any thread. Not called if the client is `gone` by then or all stops.
   void with_model(const std::string& name, const std::optional<loader::KeepAlive>& keep,
@@ -98,6 +101,8 @@ class Service {
   void set_generation_defaults(const std::string& model, const GenerationDefaults& defaults);
   /// For requests to the model: its own, then the server's, then what its file recommends.
   GenerationDefaults generation_defaults(const loader::LoadedModel& model) const;
+  /// The same of one that need not be loaded, by its file's metadata.
+  GenerationDefaults generation_defaults(const std::string& model, const gguf::Metadata& metadata) const;
   /// Who may ask. Before serving; null: everybody may.
   void set_access(std::unique_ptr<Access> access) { access_ = std::move(access); }
   Access* access() { return access_.get(); }
@@ -138,8 +143,10 @@ class Service {
  private:
   /// Reads the request by its endpoint. `model` may be null.
   void run(Job& job, loader::SharedModel model);
-  /// The same once its model is loaded.
-  void run_with_model(const std::shared_ptr<Job>& job);
+  /// The same once its model is loaded, which is the one that the request means.
+  void run_with_model(const std::shared_ptr<Job>& job, const ModelRequest& asked);
+  /// The same once the model that it names is there, if there is one.
+  void run_when_found(const std::shared_ptr<Job>& job);
   void give_memory_back();
 
   const loader::Registry& registry_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace cairn::chat {
@@ -24,6 +25,8 @@ struct ChatInput {
 struct TemplateDefaults {
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();
   std::optional<bool> reasoning{};  ///< whether models think; unset: those whose templates have a switch do
+  std::string system{};             ///< a system message; empty: none
+  nlohmann::ordered_json messages = nlohmann::ordered_json::array();  ///< in front of every conversation's own
 };
 
 /// What a template showed of the probe conversations, each of which has a form that some templates refuse or drop.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -123,11 +124,28 @@ std::vector<Candidate> candidates_of(std::span<const RemoteFile> files) {
   return candidates;
 }
 
-/// What is beside a model is had by its own name alone. A word that all files have is of the model's own name.
+/// Whether the file is about as large as the models beside it: as one of its quantisation, or where there is none, as
+/// the largest. Heads, adapters and the like are a small part of their model.
+bool is_as_large_as_a_model(const Candidate& candidate, std::span<const Candidate> models) {
+  int64_t same = 0, largest = 0;
+  for (const Candidate& model : models) {
+    largest = std::max(largest, model.bytes());
+    if (model.label == candidate.label) same = std::max(same, model.bytes());
+  }
+  return candidate.bytes() > (same > 0 ? same : largest) / 2;
+}
+
+/// What is beside a model is had by its own name alone. A word that all files have, or one in the name of a file that
+/// is as large as a model, is of the model's own name.
 void drop_beside_models(std::vector<Candidate>& candidates) {
   for (const std::string_view word : kBesideModels) {
     const auto has = [&](const Candidate& candidate) { return has_word(candidate.files[0].path, word); };
-    if (!std::ranges::all_of(candidates, has)) std::erase_if(candidates, has);
+    std::vector<Candidate> models;
+    std::ranges::remove_copy_if(candidates, std::back_inserter(models), has);
+    if (models.empty()) continue;
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+      return has(candidate) && !is_as_large_as_a_model(candidate, models);
+    });
   }
 }
 

@@ -129,11 +129,26 @@ TEST(RemoteFiles, WhatIsBesideAModelIsHadByItsOwnNameAlone) {
   EXPECT_EQ(chosen(named("Q8_0"), 0, files), "M-Q8_0.gguf");
   EXPECT_EQ(chosen(named("", "mtp/M-mtp-Q8_0.gguf"), 0, files), "mtp/M-mtp-Q8_0.gguf");
   EXPECT_EQ(chosen(named("mtp-q8_0"), 0, files), "mtp/M-mtp-Q8_0.gguf");
-  EXPECT_EQ(chosen(named("Q8_0"), 0, {{"M-Assistant-Q8_0.gguf", 1, ""}, {"M-Assistant-draft-Q8_0.gguf", 1, ""}}),
+  EXPECT_EQ(chosen(named("Q8_0"), 0, {{"M-Assistant-Q8_0.gguf", 9, ""}, {"M-Assistant-draft-Q8_0.gguf", 1, ""}}),
             "M-Assistant-Q8_0.gguf");
   EXPECT_EQ(chosen(named(""), kGiB, {{"draftsman-7b-Q4_0.gguf", 2, ""}, {"draft-Q4_0.gguf", 1, ""}}),
             "draftsman-7b-Q4_0.gguf");
   EXPECT_EQ(chosen(named("Q4_0"), 0, {{"lora-Q4_0.gguf", 1, ""}}), "lora-Q4_0.gguf");
+}
+
+TEST(RemoteFiles, AModelWhoseNameHasAWordOfHeadsIsKnownByItsSize) {
+  const std::vector<RemoteFile> files = {
+      {"8B.gguf", 8 * kGiB, ""}, {"Assistant-8B.gguf", 8 * kGiB, ""}, {"8B-assistant.gguf", kGiB, ""}};
+  EXPECT_EQ(chosen(named(""), 20 * kGiB, files), "8B.gguf");
+  EXPECT_EQ(chosen(named(""), 20 * kGiB, {files[1], files[2]}), "Assistant-8B.gguf");
+  const std::vector<RemoteFile> mixed = {{"8B-F16.gguf", 16 * kGiB, ""},
+                                         {"Assistant-8B-Q4_0.gguf", 4 * kGiB + kGiB / 2, ""},
+                                         {"8B-Q4_0.gguf", 4 * kGiB, ""},
+                                         {"8B-mtp-F16.gguf", kGiB, ""}};
+  EXPECT_EQ(chosen(named(""), 40 * kGiB, mixed), "Assistant-8B-Q4_0.gguf");
+  EXPECT_THAT(chosen(named("Q4_0"), 0, mixed), HasSubstr("has several files of Q4_0; say which one"));
+  EXPECT_EQ(chosen(named("F16"), 0, mixed), "8B-F16.gguf");
+  EXPECT_THAT(chosen(named("Q8_0"), 0, mixed), HasSubstr("it has F16, Q4_0"));
 }
 
 TEST(RemoteFiles, AHeadThatWasPulledAloneIsNotRunAsTheModel) {

@@ -14,6 +14,12 @@ chat::PromptContext LoadedModel::prompt_context() const {
   return {name, *tokenizer, chat_template, output_format, engine->context_tokens()};
 }
 
+ModelFacts LoadedModel::facts() const {
+  ModelFacts facts = model_facts(*tokenizer, chat_template, template_source);
+  facts.drafts = draft != nullptr;
+  return facts;
+}
+
 chat::ChatModel LoadedModel::chat_model() const {
   return {prompt_context(), template_source, template_defaults, *constraints, fingerprint};
 }

@@ -16,6 +16,7 @@
 #include "gguf/reader.h"
 #include "loader/device.h"
 #include "loader/memory_plan.h"
+#include "loader/model_facts.h"
 #include "model/pooling.h"
 #include "tokenizer/tokenizer.h"
 
@@ -65,6 +66,7 @@ struct LoadedModel {
   ~LoadedModel();
   chat::PromptContext prompt_context() const;
   chat::ChatModel chat_model() const;
+  ModelFacts facts() const;
 };
 
 /// Whoever holds one may use it, also after it has left the registry: it is destroyed once nobody does (Unloader).

@@ -275,9 +275,11 @@ Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& de
   CAIRN_TRY(const model::ModelMemory model, model::model_memory(file, device.stages(), options));
   const int64_t tiers = request.kv_host_bytes + (request.kv_disk ? cache::disk::DiskTier::memory_bytes() : 0);
   const int64_t there = device.backend().available_bytes();
-  const int64_t available = (device.on_gpu() ? there : bounded_host_bytes(there, request.host_bytes_max)) - own_taken;
+  const int64_t available =
+      (device.on_gpu() ? there : bounded_host_bytes(there + request.host_bytes_freed, request.host_bytes_max)) -
+      own_taken;
   if (!device.on_gpu()) return plan_memory(model, request, available - tiers);
-  const int64_t host = bounded_host_bytes(available_memory_bytes(), request.host_bytes_max);
+  const int64_t host = bounded_host_bytes(available_memory_bytes() + request.host_bytes_freed, request.host_bytes_max);
   if (request.kv_host_bytes > host) {
     return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
                 bytes_text(request.kv_host_bytes), bytes_text(host));

@@ -45,7 +45,8 @@ struct MemoryRequest {
   bool kv_disk = false;       ///< whether there is a disk tier, whose queues are no part of the plan either
   /// Bytes of the machine's memory, for weights, scratch, cache and all, where it has more.
   int64_t host_bytes_max = std::numeric_limits<int64_t>::max();
-  int64_t kv_tokens_max = 0;  ///< positions of all sequences together, whatever else is asked for; 0: no bound
+  int64_t host_bytes_freed = 0;  ///< of the machine's memory that others give back before the model is loaded
+  int64_t kv_tokens_max = 0;     ///< positions of all sequences together, whatever else is asked for; 0: no bound
 };
 
 /// What one stage has of its device's memory.

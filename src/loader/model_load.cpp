@@ -44,9 +44,10 @@ struct TemplateChoice {
 };
 
 // The options' template, or else the file's, or else one that is known for the architecture. All outlive the choice.
+// `tell`: the log is told what is wrong with it.
 Result<TemplateChoice> choose_template(const std::filesystem::path& path, const gguf::Reader& file,
                                        std::string_view architecture, const tokenizer::Tokenizer& tokenizer,
-                                       const LoadOptions& options) {
+                                       const LoadOptions& options, bool tell) {
   CAIRN_TRY(std::string_view source, file.metadata().string_or("tokenizer.chat_template", ""));
   if (source.empty()) source = chat::builtin_template(architecture);
   const bool own = options.chat_template.empty();
@@ -54,7 +55,7 @@ Result<TemplateChoice> choose_template(const std::filesystem::path& path, const 
   source = chat::trimmed_template(source);
   const std::string name = utf8_replace_invalid(path.filename().string());
   auto made = make_template(source, tokenizer);
-  if (made && !made->shows_messages()) {
+  if (tell && made && !made->shows_messages()) {
     log_warning(
         "the chat template {} {} does not show what a user says: the model sees nothing of a conversation; give "
         "another with --chat-template FILE",
@@ -63,13 +64,21 @@ Result<TemplateChoice> choose_template(const std::filesystem::path& path, const 
   if (made) return TemplateChoice{std::move(*made), source};
   const Error& error = made.error();
   if (!own) return fail(error.code, "the chat template that --chat-template gives: {}", error.text());
-  log_warning(
-      "the chat template of {} cannot be read: {}. Conversations are written in ChatML, which the model may not know: "
-      "give it another template with --chat-template FILE",
-      name, error.text());
+  if (tell) {
+    log_warning(
+        "the chat template of {} cannot be read: {}. Conversations are written in ChatML, which the model may not "
+        "know: give it another template with --chat-template FILE",
+        name, error.text());
+  }
   CAIRN_TRY(chat::ChatTemplate fallback, make_template("", tokenizer));
   return TemplateChoice{std::move(fallback), ""};
 }
+
+/// What a plan may count on.
+struct HostBytes {
+  int64_t most = 0;
+  int64_t freed = 0;
+};
 
 std::string name_of(const std::filesystem::path& path, const LoadOptions& options) {
   if (!options.name.empty()) return options.name;
@@ -121,18 +130,19 @@ int64_t host_bytes_of(const Preparation& prepared, const Device& device, const L
   return bytes;
 }
 
-Result<Preparation> prepare(const gguf::Reader& file, const tokenizer::Tokenizer& tokenizer, const Device& device,
+// Without a tokenizer no draft model is opened.
+Result<Preparation> prepare(const gguf::Reader& file, const tokenizer::Tokenizer* tokenizer, const Device& device,
                             const LoadOptions& options, const model::ModelOptions& model_options,
-                            int64_t host_bytes_max) {
+                            const HostBytes& host) {
   Preparation made;
   made.model = model_options;
   made.model.batch_tokens_max = step_rows(device);
   made.model.logits_max = logit_rows(device);
   if (!device.on_gpu())
-    made.model.available_bytes = bounded_host_bytes(device.backend().available_bytes(), host_bytes_max);
+    made.model.available_bytes = bounded_host_bytes(device.backend().available_bytes() + host.freed, host.most);
   int64_t draft_bytes = 0;
-  if (!options.draft_model.empty() && model_options.mtp_file == nullptr) {
-    CAIRN_TRY(made.draft, open_draft(options.draft_model, tokenizer, device.backend(),
+  if (tokenizer != nullptr && !options.draft_model.empty() && model_options.mtp_file == nullptr) {
+    CAIRN_TRY(made.draft, open_draft(options.draft_model, *tokenizer, device.backend(),
                                      {.context_tokens = options.model.context_tokens, .sequences = options.sequences}));
     draft_bytes = made.draft->plan.bytes();
   }
@@ -143,7 +153,8 @@ Result<Preparation> prepare(const gguf::Reader& file, const tokenizer::Tokenizer
                               .step_rows = made.model.batch_tokens_max,
                               .kv_host_bytes = options.engine.kv_host_bytes,
                               .kv_disk = !options.kv_disk.folder.empty() && options.engine.prefix_cache,
-                              .host_bytes_max = host_bytes_max};
+                              .host_bytes_max = host.most,
+                              .host_bytes_freed = host.freed};
   CAIRN_TRY(made.plan, plan_device_memory(file, device, made.model, request, draft_bytes));
   made.host_bytes = host_bytes_of(made, device, options);
   return made;
@@ -262,53 +273,72 @@ struct ModelLoad::State {
   LoadOptions options;
   gguf::Reader file;
   std::string architecture;
-  std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   std::unique_ptr<gguf::Reader> mtp_file;
   std::vector<model::LoraAdapter> adapters;
-  model::ModelOptions model_options;
-  Device device;
-  Preparation prepared;
+  model::ModelOptions model_options{};
+  std::unique_ptr<tokenizer::Tokenizer> tokenizer{};  // null: it is for plans alone
+  Device device{};
+  Preparation prepared{};
 };
 
 ModelLoad::ModelLoad(std::unique_ptr<State> state) : state_(std::move(state)) {}
 ModelLoad::ModelLoad(ModelLoad&&) noexcept = default;
 ModelLoad::~ModelLoad() = default;
 
-Result<ModelLoad> ModelLoad::open(const std::filesystem::path& path, const LoadOptions& options) {
+Result<ModelLoad> ModelLoad::open_header(const std::filesystem::path& path, const LoadOptions& options) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
-  CAIRN_TRY(auto tokenizer, tokenizer::Tokenizer::load(file.metadata()));
   std::unique_ptr<gguf::Reader> mtp_file;
   if (!options.draft_model.empty()) {
     CAIRN_TRY(mtp_file, open_mtp_file(options.draft_model));
   }
   CAIRN_TRY(std::vector<model::LoraAdapter> adapters, model::open_lora_adapters(options.lora, architecture));
-  for (const model::LoraFile& adapter : options.lora)
-    log_info("LoRA adapter {}, scale {:g}", adapter.path, adapter.scale);
   auto state = std::unique_ptr<State>(new State{.path = path,
                                                 .options = options,
                                                 .file = std::move(file),
                                                 .architecture = std::string(architecture),
-                                                .tokenizer = std::move(tokenizer),
                                                 .mtp_file = std::move(mtp_file),
-                                                .adapters = std::move(adapters),
-                                                .model_options = {},
-                                                .device = {},
-                                                .prepared = {}});
+                                                .adapters = std::move(adapters)});
   state->model_options = model_options_of(options, state->mtp_file.get(), state->adapters);
   return ModelLoad(std::move(state));
 }
 
-Result<const MemoryPlan*> ModelLoad::plan(int64_t host_bytes_max) {
+Result<ModelLoad> ModelLoad::open(const std::filesystem::path& path, const LoadOptions& options) {
+  CAIRN_TRY(ModelLoad opened, open_header(path, options));
+  CAIRN_TRY(opened.state_->tokenizer, tokenizer::Tokenizer::load(opened.state_->file.metadata()));
+  for (const model::LoraFile& adapter : options.lora)
+    log_info("LoRA adapter {}, scale {:g}", adapter.path, adapter.scale);
+  return opened;
+}
+
+Result<const MemoryPlan*> ModelLoad::plan(int64_t host_bytes_max, int64_t freed) {
   State& s = *state_;
   s.prepared = {};
   const auto fits = [&](const Device& device) -> Result<bool> {
-    CAIRN_TRY(s.prepared, prepare(s.file, *s.tokenizer, device, s.options, s.model_options, host_bytes_max));
+    CAIRN_TRY(s.prepared,
+              prepare(s.file, s.tokenizer.get(), device, s.options, s.model_options, {host_bytes_max, freed}));
     return s.prepared.plan.whole_context;
   };
-  CAIRN_TRY(s.device, choose_device(s.file, s.options.device, fits));
+  DeviceRequest request = s.options.device;
+  if (s.tokenizer == nullptr) request.gpu_layers = 0;
+  CAIRN_TRY(s.device, choose_device(s.file, request, fits));
   return &s.prepared.plan;
 }
+
+Result<ModelFacts> read_model_facts(const std::filesystem::path& path, const LoadOptions& options) {
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
+  CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
+  CAIRN_TRY(const auto tokenizer, tokenizer::Tokenizer::load(file.metadata()));
+  CAIRN_TRY(const TemplateChoice chosen, choose_template(path, file, architecture, *tokenizer, options, false));
+  ModelFacts facts = model_facts(*tokenizer, chosen.made, chosen.source);
+  if (!options.draft_model.empty()) {
+    CAIRN_TRY(const auto mtp_file, open_mtp_file(options.draft_model));
+    facts.drafts = mtp_file == nullptr;
+  }
+  return facts;
+}
+
+int64_t ModelLoad::context_tokens() const { return state_->prepared.plan.context_tokens; }
 
 int64_t ModelLoad::host_bytes() const { return state_->prepared.host_bytes; }
 
@@ -325,7 +355,7 @@ Result<std::unique_ptr<LoadedModel>> ModelLoad::load() && {
   gguf::Reader& file = s.file;
   model::ModelOptions& model_options = s.prepared.model;
   const MemoryPlan& plan = s.prepared.plan;
-  CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, s.architecture, *s.tokenizer, options));
+  CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, s.architecture, *s.tokenizer, options, true));
 
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
       .memory = ByteShare(),

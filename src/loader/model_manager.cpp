@@ -80,6 +80,7 @@ ModelManager::ModelManager(Registry& registry, ModelManagerOptions options)
 
 bool ModelManager::stop(std::chrono::milliseconds grace) {
   std::vector<Waiting> dropped;  // without the lock
+  std::vector<std::function<void()>> looks;
   std::unique_lock lock(mutex_);
   stopped_ = true;
   wake_.notify_all();
@@ -87,9 +88,11 @@ bool ModelManager::stop(std::chrono::milliseconds grace) {
     for (Waiting& waiting : entry->waiting) dropped.push_back(std::move(waiting));
     entry->waiting.clear();
   }
+  looks.swap(after_look_);
   const bool ended = wake_.wait_for(lock, grace, [&] { return loader_ended_; });
   lock.unlock();
   if (keeper_.joinable()) keeper_.join();
+  if (finder_.joinable()) finder_.join();
   if (!ended) {
     if (loader_.joinable()) loader_.detach();
     return false;
@@ -111,11 +114,20 @@ Result<void> ModelManager::set_models(std::vector<ServedModel> models) {
   Entries entries;
   for (ServedModel& served : models) {
     std::shared_ptr<Entry> entry = find(served.model.name, kEveryModel);
-    if (entry == nullptr || entry->served->model.path != served.model.path) {
+    const auto same = [](const CatalogModel& one, const CatalogModel& other) {
+      const bool both_made = one.made != nullptr && other.made != nullptr;
+      return one.path == other.path && (both_made ? *one.made == *other.made : one.made == other.made);
+    };
+    if (entry == nullptr || !same(entry->served->model, served.model)) {
       entry = std::make_shared<Entry>();
       entry->keep = options_.idle_unload;
     } else {
       std::erase(entries_, entry);
+      const CatalogModel& before = entry->served->model;
+      if (before.file_bytes != served.model.file_bytes || before.modified_unix_s != served.model.modified_unix_s) {
+        entry->context_tokens.reset();
+        entry->facts.reset();
+      }
     }
     served.options.name = served.model.name;
     served.options.aliases = served.model.aliases;
@@ -140,6 +152,8 @@ ModelStatus ModelManager::status_of(const Entry& entry) const {
   if (status.loaded != nullptr) status.state = ModelState::kLoaded;
   const bool asked = entry.wanted || !entry.waiting.empty();
   if (entry.loading || (asked && status.loaded == nullptr)) status.state = ModelState::kLoading;
+  status.context_tokens = entry.context_tokens;
+  status.facts = entry.facts;
   if (status.loaded != nullptr && entry.keep.time && !entry.served->pinned) {
     const auto left = entry.used + *entry.keep.time - Clock::now();
     status.expires =
@@ -297,20 +311,40 @@ Result<SharedModel> ModelManager::load_and_wait(const std::string& name) {
   return *outcome->result;
 }
 
-Result<void> ModelManager::unload(std::string_view name, const ModelScope& scope) {
+Result<void> ModelManager::unload(std::string_view name, const ModelScope& scope, Unloaded done) {
   CAIRN_TRY_VOID(find_exactly(name, scope));
-  const std::lock_guard lock(mutex_);
-  const auto entry = find(name, scope);
-  if (entry == nullptr) return {};
-  if (entry->loading)
-    return fail_at("model", Code::kUnavailable, "{} is being loaded; try again in a moment", entry->served->model.name);
-  entry->wanted = false;
-  if (const SharedModel model = entry->loaded.lock()) {
-    registry_.remove(model);
-    log_info("{} is unloaded, as somebody asked", model->name);
+  ModelState state = ModelState::kUnloaded;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto entry = find(name, scope)) {
+      entry->wanted = false;
+      if (entry->loading && !stopped_) {
+        entry->unloading.push_back({std::move(done), Clock::now()});
+        wake_.notify_all();
+        return {};
+      }
+      if (const SharedModel model = entry->loaded.lock()) {
+        registry_.remove(model);
+        log_info("{} is unloaded, as somebody asked", model->name);
+      }
+      forget(*entry);
+      state = status_of(*entry).state;
+    }
   }
-  forget(*entry);
+  done(state);
   return {};
+}
+
+void ModelManager::end_unloading(Entry& entry, Clock::time_point since,
+                                 std::vector<std::function<void()>>& tell) const {
+  const ModelState state = status_of(entry).state;
+  const auto over =
+      std::ranges::stable_partition(entry.unloading, [&](const Unloading& each) { return each.since > since; });
+  for (Unloading& each : over) {
+    const auto done = std::make_shared<Unloaded>(std::move(each.done));
+    tell.emplace_back([done, state] { (*done)(state); });
+  }
+  entry.unloading.erase(over.begin(), over.end());
 }
 
 void ModelManager::forget(Entry& entry) const {
@@ -344,22 +378,34 @@ void ModelManager::run_loads() {
       entry->loading = false;
       if (!loaded && loaded.error().code == Code::kCancelled) {
         if (still_wanted(*entry)) want(entry);  // by somebody who has just come
-        continue;
+        continue;                               // the keeper tells who unloads it
       }
       entry->wanted = false;
       entry->used = Clock::now();
       entry->error = loaded ? std::string() : loaded.error().text();
-      if (loaded) entry->loaded = *loaded;
-      // It may have left the list in the meantime.
+      if (loaded) {
+        entry->loaded = *loaded;
+        entry->context_tokens = (*loaded)->engine->context_tokens();
+      }
+      // It may have left the list in the meantime, or be told to leave.
       if (loaded && std::ranges::find(entries_, entry) == entries_.end()) registry_.remove(*loaded);
+      if (loaded && !entry->unloading.empty()) {
+        registry_.remove(*loaded);
+        forget(*entry);
+        log_info("{} is unloaded, as somebody asked while it was being loaded", entry->served->model.name);
+      }
     }
     std::vector<Waiting> ready = std::exchange(entry->waiting, {});
+    std::vector<std::function<void()>> tell;
+    end_unloading(*entry, Clock::time_point::max(), tell);
     lock.unlock();
     if (!loaded) log_error("{} cannot be loaded: {}", entry->served->model.name, loaded.error().text());
     for (Waiting& each : ready)
       if (!each.waiter.gone()) guarded([&] { each.waiter.ready(loaded); });
     ready.clear();
     loaded = nullptr;
+    for (const auto& each : tell) guarded(each);
+    tell.clear();
     lock.lock();
   }
   loader_ended_ = true;
@@ -391,16 +437,16 @@ Result<SharedModel> ModelManager::load_entry(const std::shared_ptr<Entry>& entry
   return fail(Code::kInternal, "unexpected: {}", error.what());
 }
 
-Result<bool> ModelManager::plan_within(ModelLoad& opened, int64_t left) const {
+Result<bool> ModelManager::plan_within(ModelLoad& opened, int64_t left, int64_t freed) const {
   const auto enough = [](const MemoryPlan& plan) {
     return plan.whole_context || plan.kv_pages.empty() || plan.context_tokens >= kContextTokensEnough;
   };
   const int64_t share = memory_->bytes_max() / kModelShare;
-  if (share < std::min(left, available_memory_bytes())) {
-    const auto plan = opened.plan(share);
+  if (share < std::min(left, available_memory_bytes() + freed)) {
+    const auto plan = opened.plan(share, freed);
     if (plan && enough(**plan)) return true;
   }
-  CAIRN_TRY(const MemoryPlan* plan, opened.plan(std::max<int64_t>(0, left)));
+  CAIRN_TRY(const MemoryPlan* plan, opened.plan(std::max<int64_t>(0, left), freed));
   return enough(*plan);
 }
 
@@ -409,7 +455,7 @@ Result<void> ModelManager::make_fit(ModelLoad& opened, const std::shared_ptr<Ent
   while (true) {
     const int64_t used = memory_->used();
     const size_t leaving = registry_.leaving();
-    Result<bool> planned = plan_within(opened, memory_->bytes_max() - used);
+    Result<bool> planned = plan_within(opened, memory_->bytes_max() - used, 0);
     if (planned && *planned) return {};
     if (!planned && planned.error().code != Code::kOutOfMemory) return std::unexpected(planned.error());
     Room room = Room::kComing;
@@ -461,6 +507,8 @@ void ModelManager::keep_once(Clock::time_point now, std::vector<std::function<vo
       waiting.told = true;
       if (waiting.waiter.tell) tell.push_back(waiting.waiter.tell);
     }
+    const bool leaves = !entry->loading && entry->loaded.expired() && !still_wanted(*entry);
+    end_unloading(*entry, leaves ? now : now - kUnloadWaitMax, tell);
     if (entry->loaded.expired() || entry->served->pinned || entry->loading) continue;
     if (entry->loaded.use_count() > 1) entry->used = std::max(entry->used, now);
     if (!entry->keep.time || now - entry->used < *entry->keep.time) continue;
@@ -480,6 +528,43 @@ void ModelManager::run_keeper() {
     for (const auto& each : tell) guarded(each);
     tell.clear();
     gone.clear();
+    lock.lock();
+  }
+}
+
+void ModelManager::set_finder(std::function<Result<void>()> find_again) {
+  find_again_ = std::move(find_again);
+  finder_ = thread_without_signals([this] { run_finder(); });
+}
+
+bool ModelManager::look_again(std::function<void()> then) {
+  const std::lock_guard lock(mutex_);
+  if (find_again_ == nullptr || stopped_ || (looked_ && Clock::now() - *looked_ < kLookAgainInterval)) return false;
+  after_look_.push_back(std::move(then));
+  wake_.notify_all();
+  return true;
+}
+
+void ModelManager::run_finder() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_) {
+    if (after_look_.empty()) {
+      wake_.wait(lock);
+      continue;
+    }
+    std::vector<std::function<void()>> after = std::exchange(after_look_, {});
+    // Who came during the last look has what that found.
+    const bool again = !looked_ || Clock::now() - *looked_ >= kLookAgainInterval;
+    lock.unlock();
+    guarded([&] {
+      if (!again) return;
+      if (const auto found = find_again_(); !found) log_error("the folders of models: {}", found.error().text());
+    });
+    lock.lock();
+    if (again) looked_ = Clock::now();
+    lock.unlock();
+    for (const auto& then : after) guarded(then);
+    after.clear();
     lock.lock();
   }
 }

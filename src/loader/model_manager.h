@@ -40,6 +40,10 @@ inline constexpr std::chrono::minutes kMemoryWaitMax{10};
 inline constexpr std::chrono::milliseconds kQuietWait{2'000};
 /// How often it is looked whether a client has gone, or a model is idle.
 inline constexpr std::chrono::milliseconds kKeeperInterval{100};
+/// How long an unload waits for a load that has begun.
+inline constexpr std::chrono::seconds kUnloadWaitMax{60};
+/// The folders are looked into again at most once in so long, however many requests name models that are not there.
+inline constexpr std::chrono::milliseconds kLookAgainInterval{1'000};
 /// A context that no other model is unloaded to make longer.
 inline constexpr int32_t kContextTokensEnough = 16'384;
 /// A model takes one part in so many of the budget at most, unless its context were shorter than that.
@@ -66,6 +70,10 @@ struct ModelStatus {
   ModelState state = ModelState::kUnloaded;
   SharedModel loaded;  ///< of kLoaded
   std::string error;   ///< of the last try to load it; empty: none
+  /// Positions of a conversation: of kLoaded, or those that loading it is known to give; nullopt: see
+  /// ModelManager::context_tokens.
+  std::optional<int64_t> context_tokens{};
+  std::shared_ptr<const ModelFacts> facts{};  ///< if they have been read; null: see ModelManager::facts
   /// When it is unloaded if nobody asks it; nullopt: never, or it is not loaded.
   std::optional<std::chrono::system_clock::time_point> expires;
 
@@ -120,8 +128,25 @@ class ModelManager {
   Result<void> load(std::string_view name, const ModelScope& scope);
   /// Loads it on this thread's time, and waits. Errors: those of ModelLoad and Registry::add.
   Result<SharedModel> load_and_wait(const std::string& name);
-  /// What it answers goes on to its end. Errors: kNotFound; kUnavailable (it is being loaded). Not loaded: nothing.
-  Result<void> unload(std::string_view name, const ModelScope& scope);
+  /// Called once with the model's state, unless all stops; without a lock, perhaps on a thread of this.
+  using Unloaded = std::move_only_function<void(ModelState)>;
+  /// What it answers goes on to its end. A load that has begun cannot be stopped: the model leaves once that is over
+  /// and whoever waits has it, and `done` is called then, or after kUnloadWaitMax. Otherwise it is called at once. Not
+  /// loaded: nothing. Error: kNotFound.
+  Result<void> unload(std::string_view name, const ModelScope& scope, Unloaded done);
+  /// How the list is made anew from the folders of models, which calls set_models. Once, before serving; it may be
+  /// called until stop() has returned.
+  void set_finder(std::function<Result<void>()> find_again);
+  /// Has the folders looked into again on a thread of its own, and then calls `then` there. False: that was less than
+  /// kLookAgainInterval ago, or there are no folders; then `then` is not called.
+  bool look_again(std::function<void()> then);
+  /// Positions of a conversation that the model has, or that loading it would give: as many as are asked for, or as it
+  /// was trained for and memory allows when all others have given way. Reads its file's header the first time; where
+  /// that cannot be done, it is what the file says.
+  int64_t context_tokens(const ModelStatus& status);
+  /// The model's, whether it is loaded or not. Reads its file's header, tokenizer and template the first time. Errors:
+  /// read_model_facts's.
+  Result<std::shared_ptr<const ModelFacts>> facts(const ModelStatus& status);
   /// Bytes that loaded models have, of the budget.
   const ByteBudget& memory() const { return *memory_; }
   /// Drops who waits, and ends the threads. False: after `grace` a model was still being loaded, and its thread is left
@@ -135,15 +160,23 @@ class ModelManager {
     Clock::time_point since;
     bool told = false;
   };
+  struct Unloading {
+    Unloaded done;
+    Clock::time_point since;
+  };
   struct Entry {
     std::shared_ptr<const ServedModel> served;
     std::weak_ptr<const LoadedModel> loaded;  // the registry holds it
     bool loading = false;
     bool wanted = false;  // also if nobody waits
     std::vector<Waiting> waiting;
+    std::vector<Unloading> unloading;  // it leaves once it is loaded
     KeepAlive keep;
     Clock::time_point used{};
     std::string error;
+    // What was read of the file, as long as it stays as the list has it.
+    std::optional<int64_t> context_tokens;
+    std::shared_ptr<const ModelFacts> facts;
   };
   using Entries = std::vector<std::shared_ptr<Entry>>;
   enum class Room { kMade, kComing, kNone };
@@ -164,12 +197,19 @@ class ModelManager {
 
   void run_loads();
   void run_keeper();
+  void run_finder();
   void keep_once(Clock::time_point now, std::vector<std::function<void()>>& tell, std::vector<Waiting>& gone);
+  /// Adds to `tell` what tells those that have waited until `since` or longer for the model to leave.
+  void end_unloading(Entry& entry, Clock::time_point since, std::vector<std::function<void()>>& tell) const;
   Result<SharedModel> load_entry(const std::shared_ptr<Entry>& entry);
   /// Plans the model, with others giving way until it fits. Errors: it cannot.
   Result<void> make_fit(ModelLoad& opened, const std::shared_ptr<Entry>& entry);
-  /// Whether the last plan that could be made is as good as one can be wished for. Errors: none could be made.
-  Result<bool> plan_within(ModelLoad& opened, int64_t left) const;
+  /// Whether the last plan that could be made is as good as one can be wished for. `freed`: of what is taken, others
+  /// give that back first. Errors: none could be made.
+  Result<bool> plan_within(ModelLoad& opened, int64_t left, int64_t freed) const;
+  Result<int64_t> planned_context(const ServedModel& served) const;
+  /// The entry of what the status is of; null: the list has another one by now.
+  std::shared_ptr<Entry> entry_of(const ModelStatus& status) const;
   Room make_room(const Entry& wanted, bool patient);
   bool still_wanted(Entry& entry) const;
 
@@ -183,7 +223,10 @@ class ModelManager {
   std::set<std::string, std::less<>> foreign_names_;
   bool stopped_ = false;
   bool loader_ended_ = false;
-  std::thread loader_, keeper_;
+  std::function<Result<void>()> find_again_;
+  std::vector<std::function<void()>> after_look_;  // what the next look is for
+  std::optional<Clock::time_point> looked_;        // when the last one ended
+  std::thread loader_, keeper_, finder_;
 };
 
 }  // namespace cairn::loader

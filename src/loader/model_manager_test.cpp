@@ -45,6 +45,11 @@ class ModelManagerTest : public testing::Test {
     return model ? *model : nullptr;
   }
   ModelState state(const std::string& name) { return manager_->find_exactly(name, kEveryModel)->state; }
+  ModelState unload(const std::string& name) {
+    std::promise<ModelState> left;
+    EXPECT_TRUE(manager_->unload(name, kEveryModel, [&](ModelState state) { left.set_value(state); }).has_value());
+    return left.get_future().get();
+  }
   bool becomes(const std::string& name, ModelState wanted) {
     for (int i = 0; i < 3'000 && state(name) != wanted; ++i) std::this_thread::sleep_for(10ms);
     return state(name) == wanted;
@@ -107,11 +112,52 @@ TEST_F(ModelManagerTest, AnIdleModelIsUnloadedAsItsTimeSays) {
 TEST_F(ModelManagerTest, AModelThatIsUnloadedByNameIsLoadedAgainWhenItIsAsked) {
   start({.defaults = {}}, {served("a")});
   loaded("a");
-  EXPECT_TRUE(manager_->unload("a", kEveryModel).has_value());
+  EXPECT_EQ(unload("a"), ModelState::kUnloaded);
   EXPECT_EQ(state("a"), ModelState::kUnloaded);
   EXPECT_TRUE(manager_->load("a", kEveryModel).has_value());
   EXPECT_TRUE(becomes("a", ModelState::kLoaded));
-  EXPECT_EQ(manager_->unload("z", kEveryModel).error().code, Code::kNotFound);
+  EXPECT_EQ(manager_->unload("z", kEveryModel, [](ModelState) { ADD_FAILURE(); }).error().code, Code::kNotFound);
+}
+
+TEST_F(ModelManagerTest, UnloadingAModelThatIsBeingLoadedWaitsForTheLoadAndWhoeverWaitsForItHasIt) {
+  const int64_t one = bytes_of_one();
+  start({.memory_bytes = one + one / 2, .defaults = {}}, {served("a"), served("b")});
+  SharedModel busy = loaded("a");  // b waits for it while it is being loaded
+  std::promise<SharedModel> asked;
+  const auto ready = [&](Result<SharedModel> model) { asked.set_value(model.value_or(nullptr)); };
+  ASSERT_EQ(*manager_->use("b", std::nullopt, {.gone = [] { return false; }, .tell = {}, .ready = ready}), nullptr);
+  ASSERT_TRUE(becomes("b", ModelState::kLoading));
+  std::this_thread::sleep_for(50ms);  // the loader's thread has it
+  auto unloaded = std::async(std::launch::async, [&] { return unload("b"); });
+  EXPECT_EQ(unloaded.wait_for(200ms), std::future_status::timeout);
+  busy.reset();
+  EXPECT_EQ(unloaded.get(), ModelState::kUnloaded);
+  EXPECT_NE(asked.get_future().get(), nullptr);
+  EXPECT_EQ(state("b"), ModelState::kUnloaded);
+}
+
+TEST_F(ModelManagerTest, UnloadingAModelThatIsLoadedForNobodyStopsTheLoad) {
+  const int64_t one = bytes_of_one();
+  start({.memory_bytes = one + one / 2, .defaults = {}}, {served("a"), served("b")});
+  const SharedModel busy = loaded("a");
+  ASSERT_TRUE(manager_->load("b", kEveryModel).has_value());
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(unload("b"), ModelState::kUnloaded);
+  EXPECT_EQ(state("a"), ModelState::kLoaded);
+}
+
+TEST_F(ModelManagerTest, TheFoldersAreLookedIntoAgainAtMostOnceInAnInterval) {
+  start({.defaults = {}}, {served("a")});
+  EXPECT_FALSE(manager_->look_again([] { ADD_FAILURE() << "there are no folders"; }));
+  manager_->set_finder([this] { return manager_->set_models({served("a"), served("new")}); });
+  std::promise<bool> there;
+  ASSERT_TRUE(manager_->look_again([&] { there.set_value(manager_->find_exactly("new", kEveryModel).has_value()); }));
+  EXPECT_TRUE(there.get_future().get());
+  EXPECT_FALSE(manager_->look_again([] { ADD_FAILURE() << "it has just been looked"; }));
+  std::this_thread::sleep_for(kLookAgainInterval + 50ms);
+  std::promise<void> again;
+  ASSERT_TRUE(manager_->look_again([&] { again.set_value(); }));
+  again.get_future().get();
 }
 
 TEST_F(ModelManagerTest, ErrorsOfALoadAreThoseOfWhoWaitsAndTheNextTryIsANewOne) {

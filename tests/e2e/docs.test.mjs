@@ -23,18 +23,22 @@ const text = path.join(folder, 'text.txt');
 fs.writeFileSync(text, fs.readFileSync(path.join(root, 'README.md'), 'utf8').slice(0, 5000));
 
 // A hub that has the demonstration model under every name.
-let server, unixServer, hub, hubUrl;
+let server, unixServer, folderServer, hub, hubUrl;
 before(async () => {
   // The folder of keys and values that `cairn cache` looks at.
   await (await serve(guide, ['--kv-disk', path.join(folder, 'kv')])).stop();
   server = await serve(guide, ['--kv-disk', path.join(folder, 'kv-of-server'), '--frames', socket, '--store', path.join(folder, 'responses.db'), '--no-pull']);
   unixServer = await serve(guide, ['--host', `unix:${httpSocket}`]);
+  fs.mkdirSync(path.join(folder, 'models'));
+  fs.symlinkSync(guide, path.join(folder, 'models', 'guide.gguf'));
+  folderServer = await serve(null, ['--models', path.join(folder, 'models'), '--own-models']);
   hub = spawn(process.execPath, [path.join(root, 'tests/e2e/hub_server.mjs'), guide], { stdio: ['ignore', 'pipe', 'inherit'] });
   hubUrl = await new Promise((resolve) => hub.stdout.once('data', (bytes) => resolve(String(bytes).trim())));
 });
 after(async () => {
   hub.kill();
   await unixServer.stop();
+  await folderServer.stop();
   await server.stop();
 });
 
@@ -65,7 +69,9 @@ function commandsOf(block) {
 function here(command) {
   // Large shapes are written without their weights: gigabytes are not what is tested.
   const hollow = command.includes('--preset') && !/--hollow|--dry-run/.test(command) ? ' --hollow' : '';
-  return command.replaceAll('http://127.0.0.1:8080', server.url).replaceAll('/tmp/cairn.sock', socket).replaceAll('/tmp/cairn-http.sock', httpSocket)
+  // What makes models, and asks those that were made, is for a server of a folder.
+  const { url } = /api\/(?:create|copy|delete)|"tutor"/.test(command) ? folderServer : server;
+  return command.replaceAll('http://127.0.0.1:8080', url).replaceAll('/tmp/cairn.sock', socket).replaceAll('/tmp/cairn-http.sock', httpSocket)
     .replaceAll(/\b(MODEL|BIG|SMALL)\.gguf/g, guide).replaceAll('TEXT.txt', text)
     .replace(/(^|\| |<\()cairn /g, `$1'${program}' `) + hollow;
 }

@@ -6,7 +6,7 @@ import path from 'node:path';
 import process from 'node:process';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cairn, fixtures, logged, serve, story, storyWith } from './server.mjs';
+import { cairn, fixtures, logged, serve, story, storyTrainedFor, storyWith, storyWithControls } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-models-'));
 const models = path.join(folder, 'models');
@@ -358,6 +358,132 @@ test('a thousand broken files, and files that change or go while they are served
       return data.map(({ id }) => id).join() === 'a,new';
     });
     assert.equal((await model('new')).text, after.text);
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('what is told of a model is the same before and after it is loaded, but for its state', async () => {
+  const own = path.join(folder, 'told');
+  fs.mkdirSync(own);
+  for (const name of ['llama', 'bert', 'bert-rerank', 'qwen3']) {
+    const file = path.join(fixtures, 'models', `${name}.gguf`);
+    if (fs.existsSync(file)) fs.copyFileSync(file, path.join(own, `${name}.gguf`));
+  }
+  fs.copyFileSync(storyWithControls(['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'], [], 512), path.join(own, 'filler.gguf'));
+  fs.copyFileSync(story, path.join(own, 'short.gguf'));
+  const config = path.join(folder, 'told.toml');
+  fs.writeFileSync(config, '[model."short"]\nctx = 96\n');
+  const server = await serve(null, ['--models', own, '--own-models', '--config', config, ...kFlags]);
+  const get = async (route, headers = {}) => {
+    const response = await fetch(server.url + route, { headers });
+    return { status: response.status, value: await response.json() };
+  };
+  // Fields that tell whether it is loaded.
+  const still = (value) => JSON.parse(JSON.stringify(value, (key, each) => ['state', 'status', 'n_prompt_tokens'].includes(key) ? undefined : each));
+  const told = async (name) => ({
+    list: still((await get('/v1/models')).value.data.find(({ id }) => id === name)),
+    beside: still((await get('/models')).value.models.find((model) => model.name === name)),
+    one: still(await get(`/v1/models/${name}`)),
+    anthropic: await get(`/v1/models/${name}`, { 'anthropic-version': '2023-06-01' }),
+    tags: (await get('/api/tags')).value.models.find((model) => model.name === name),
+    show: await (await server.post('/api/show', { model: name })).json(),
+    props: await get(`/props?model=${name}`),
+    slots: await get(`/slots?model=${name}`),
+    tokens: await get(`/tokenizer_info?model=${name}`),
+    adapters: await get(`/lora-adapters?model=${name}`),
+  });
+  try {
+    const { data } = (await get('/v1/models')).value;
+    assert.ok(data.length >= 4 && data.every(({ state }) => state === 'unloaded'));
+    const first = await get('/props');
+    assert.equal(first.status, 200);
+    assert.equal((await get('/slots')).status, 200);
+    const before = new Map();
+    for (const { id } of data) before.set(id, await told(id));
+    assert.ok((await get('/v1/models')).value.data.every(({ state }) => state === 'unloaded'), 'nothing was loaded for that');
+    assert.equal(before.get('short').list.context_length, 96);
+    assert.match(before.get('short').show.parameters, /num_ctx 96/);
+    assert.ok(before.get('filler').show.capabilities.includes('insert'));
+    assert.deepEqual(before.get('bert').show.capabilities, ['embedding']);
+    for (const { id } of data) {
+      assert.equal((await change(server, 'load', id)).status, 200);
+      await eventually(`${id} is loaded`, async () => await stateOf(server, id) === 'loaded');
+      assert.deepEqual(await told(id), before.get(id), id);
+      assert.equal((await change(server, 'unload', id)).status, 200);
+      assert.deepEqual(await told(id), before.get(id), `${id}, unloaded again`);
+    }
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('the context that memory leaves is told before the model is loaded, whatever else is loaded then', async () => {
+  const own = path.join(folder, 'tight');
+  fs.mkdirSync(own);
+  fs.copyFileSync(storyTrainedFor(131_072), path.join(own, 'long.gguf'));
+  for (const name of ['a', 'b']) fs.copyFileSync(story, path.join(own, `${name}.gguf`));
+  const server = await serve(null, ['--models', own, '--own-models', '--memory', '64MiB', ...kFlags]);
+  const context = async (name) => (await (await fetch(`${server.url}/v1/models/${name}`)).json()).context_length;
+  try {
+    for (const name of ['a', 'b']) assert.equal((await ask(server, { name, kind: 'chat' })).status, 200);
+    const before = await context('long');
+    assert.ok(before >= 16_384 && before < 131_072, `${before} tokens`);
+    assert.equal((await ask(server, { name: 'long', kind: 'chat' })).status, 200);
+    assert.equal(await context('long'), before);
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('a file that was put into the folder after the start answers to its name, by every way to name it', async () => {
+  const own = path.join(folder, 'later');
+  fs.mkdirSync(own);
+  fs.copyFileSync(path.join(fixtures, 'models', 'llama.gguf'), path.join(own, 'first.gguf'));
+  fs.writeFileSync(path.join(own, 'broken.gguf'), 'GGUF, but nothing behind it');
+  const server = await serve(null, ['--models', own, '--own-models', '--default-model', 'first', ...kFlags]);
+  const put = (name) => fs.copyFileSync(story, path.join(own, `${name}.gguf`));
+  const complete = async (model) => (await server.post('/v1/completions', { model, prompt: 'Once', max_tokens: 1 })).headers.get('x-cairn-model');
+  const ways = [
+    complete,
+    async (name) => (await (await server.post('/api/show', { model: name })).json()).details && name,
+    async (name) => (await (await fetch(`${server.url}/v1/models/${name}`)).json()).id,
+    async (name) => (await (await fetch(`${server.url}/props?model=${name}`)).json()).model_alias,
+    async (name) => (await (await server.post('/v1/models/load', { model: name })).json()).model,
+  ];
+  try {
+    assert.equal(await complete('nobody'), 'first');
+    for (const [i, way] of ways.entries()) {
+      await sleep(1_050);  // the folders are looked into once a second at most
+      put(`new-${i}`);
+      assert.equal(await way(`new-${i}`), `new-${i}`);
+    }
+    // A name that is not there is answered by the default, and asks for no more looks than one a second.
+    await Promise.all(Array.from({ length: 20 }, async () => assert.equal(await complete('first-and-nobody'), 'first')));
+    assert.equal(server.log().match(/broken\.gguf is left out/g).length, 1, 'what is left out is said once');
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
+test('a model that is unloaded while it is being loaded is unloaded, by every way to unload it', async () => {
+  const server = await serveAll(['--idle-unload', 'off']);
+  const ways = [
+    () => change(server, 'unload', 'Stories260K-F32'),
+    () => server.post('/models/unload', { model: 'Stories260K-F32' }),
+    () => server.post('/api/generate', { model: 'Stories260K-F32', keep_alive: 0, stream: false }),
+    () => server.post('/api/chat', { model: 'Stories260K-F32', messages: [], keep_alive: 0 }),
+  ];
+  try {
+    for (const way of ways) {
+      for (let round = 0; round < 5; ++round) {
+        const [answer, unloaded] = await Promise.all([ask(server, { name: 'Stories260K-F32', kind: 'chat' }), sleep(round * 4).then(way)]);
+        assert.equal(answer.status, 200, answer.error);
+        assert.equal(unloaded.status, 200, await unloaded.text());
+        assert.equal((await way()).status, 200);
+        assert.equal(await stateOf(server, 'Stories260K-F32'), 'unloaded');
+      }
+    }
   } finally {
     assert.equal((await server.stop()).code, 0);
   }

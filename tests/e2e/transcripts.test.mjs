@@ -28,6 +28,7 @@ const changing = [
   [/"(embedding)": ?\[[^\]]*\]/g, '"$1":[VALUES]'],
   [/"(embeddings)": ?\[\[.*?\]\]/g, '"$1":[[VALUES]]'],
   [/"(signature)": ?"[^"]+"/g, '"$1":"SIGNATURE"'],
+  [/"(digest)": ?"[0-9a-f]{64}"/g, '"$1":"DIGEST"'],
   [/"(version|build_info)": ?"[^"]+"/g, '"$1":"VERSION"'],
   [/"(seed)": ?[0-9]{4,}/g, '"$1":0'],
   [/"(obfuscation)": ?"[^"]*"/g, '"$1":""'],

@@ -12,13 +12,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string display_name(const ListedModel& model) {
-  if (model.loaded == nullptr) return model.name;
-  return std::string(model.loaded->file.metadata().string("general.name").value_or(model.name));
-}
+std::string display_name(const ListedModel& model) { return model.title.empty() ? model.name : model.title; }
 
 ordered_json describe(const ListedModel& model) {
-  const int64_t context = model.context();
+  const int64_t context = model.served_context;
   constexpr int64_t kMicroseconds = 1'000'000;
   return {{"type", "model"},
           {"id", model.name},
@@ -30,7 +27,7 @@ ordered_json describe(const ListedModel& model) {
 }
 
 Result<ordered_json> list(const Exchange& exchange) {
-  const auto models = list_models(exchange.service, exchange.context.scope());
+  const auto models = list_models(exchange.service, exchange.context.scope(), Reading::kHeaders);
   std::vector<std::string> ids;
   for (const ListedModel& model : models) ids.push_back(model.name);
   CAIRN_TRY(const Page page,
@@ -51,7 +48,7 @@ Result<void> handle_models(Exchange& exchange) {
     CAIRN_TRY(const ordered_json all, list(exchange));
     return send_json(exchange, all);
   }
-  CAIRN_TRY(const ListedModel model, find_listed(exchange.service, id, exchange.context.scope()));
+  CAIRN_TRY(const ListedModel model, find_listed(exchange.service, id, exchange.context.scope(), Reading::kHeaders));
   return send_json(exchange, describe(model));
 }
 

@@ -132,16 +132,18 @@ Incoming read(Service& service, std::string_view text, const Result<loader::Shar
 
 /// Calls `work` once the message's model is there, if it asks for one: with none where the service has but those of its
 /// registry. Errors go to `work`. On a worker.
-void when_loaded(Service& service, std::string_view text, std::function<bool()> gone,
-                 std::function<void(Result<loader::SharedModel>)> work) {
+void when_loaded(Service& service, std::string_view text, const std::function<bool()>& gone,
+                 const std::function<void(Result<loader::SharedModel>)>& work) {
   if (service.models() == nullptr) return work(loader::SharedModel());
   if (service.loading())
     return work(fail(Code::kUnavailable, "the model is still being loaded; try again in a moment"));
   const auto asked = read_model_request(text, false);
   if (!asked || asked->asks_nothing) return work(loader::SharedModel());
-  const auto choice = service.models()->choose(asked->model, loader::ModelKind::kChat, loader::kEveryModel);
-  if (!choice) return work(std::unexpected(choice.error()));
-  service.with_model(choice->name, std::nullopt, {.gone = std::move(gone), .tell = {}, .ready = {}}, std::move(work));
+  service.when_looked_for(asked->model, loader::kEveryModel, [&service, asked = *asked, gone, work] {
+    const auto choice = service.models()->choose(asked.model, loader::ModelKind::kChat, loader::kEveryModel);
+    if (!choice) return work(std::unexpected(choice.error()));
+    service.with_model(choice->name, std::nullopt, {.gone = gone, .tell = {}, .ready = {}}, work);
+  });
 }
 
 class Session final : public net::FrameSession, public std::enable_shared_from_this<Session> {

@@ -1,6 +1,9 @@
 // The endpoints of llama.cpp's server that are its own.
 #include <fmt/ranges.h>
 
+#include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "api/chat/run.h"
@@ -116,43 +119,70 @@ Result<void> handle_infill(Exchange& exchange) {
   return complete(exchange, std::move(request));
 }
 
-std::string token_entry(const loader::LoadedModel& model, TokenId id) {
-  return id == kNoToken ? std::string() : std::string(model.tokenizer->piece(id, true));
+/// An adapter's name and scale for requests that name none.
+struct AdapterShown {
+  std::string name;
+  engine::AdapterScale scale;
+};
+
+std::vector<AdapterShown> adapters_of(const ListedModel& model) {
+  std::vector<AdapterShown> adapters;
+  if (model.loaded != nullptr) {
+    for (const engine::AdapterScale& scale : current_adapters(*model.loaded))
+      adapters.push_back({model.loaded->adapters[static_cast<size_t>(scale.id)], scale});
+  } else {
+    for (const model::LoraFile& file : model.status->served->options.lora)
+      adapters.push_back({std::filesystem::path(file.path).filename().string(),
+                          {.id = static_cast<int32_t>(adapters.size()), .scale = file.scale}});
+  }
+  return adapters;
 }
 
-/// What the server serves, and how it samples where /completion says nothing; of ?model=NAME, or the first one.
+ordered_json adapters_json(const std::vector<AdapterShown>& adapters) {
+  std::vector<engine::AdapterScale> scales;
+  for (const AdapterShown& adapter : adapters) scales.push_back(adapter.scale);
+  return lora_json(scales);
+}
+
+Result<GenerationDefaults> defaults_of(const Exchange& exchange, const ListedModel& model) {
+  if (model.loaded != nullptr) return exchange.service.generation_defaults(*model.loaded);
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(model.path));
+  return exchange.service.generation_defaults(model.name, file.metadata());
+}
+
+/// What the server serves, and how it samples where /completion says nothing; of ?model=NAME, or the default one.
 Result<void> handle_props(Exchange& exchange) {
-  CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
+  CAIRN_TRY(const ListedModel model, asked_listed(exchange, Reading::kHeaders));
+  CAIRN_TRY(const auto facts, facts_of(exchange.service, model));
   engine::GenerateRequest defaults;
   defaults.sampling = default_sampling();
-  const GenerationDefaults preset = exchange.service.generation_defaults(*model);
+  CAIRN_TRY(const GenerationDefaults preset, defaults_of(exchange, model));
   preset.sampling.apply(defaults.sampling);
   defaults.max_tokens = preset.predict.value_or(-1);
-  ordered_json settings = {
-      {"id", 0}, {"id_task", -1}, {"n_ctx", model->engine->context_tokens()}, {"is_processing", false}};
-  settings["params"] = settings_json(defaults, model->engine->context_tokens());
+  const auto context = static_cast<int32_t>(model.served_context);
+  ordered_json settings = {{"id", 0}, {"id_task", -1}, {"n_ctx", context}, {"is_processing", false}};
+  settings["params"] = settings_json(defaults, context);
   settings["params"]["seed"] = preset.seed.value_or(-1);
-  settings["params"]["lora"] = lora_json(current_adapters(*model));
-  const chat::ChatCapabilities& can = model->chat_template.capabilities();
-  const tokenizer::SpecialTokens& special = model->tokenizer->special();
+  settings["params"]["lora"] = adapters_json(adapters_of(model));
+  const chat::ChatCapabilities& can = facts->template_can;
   return send_json(exchange, {{"default_generation_settings", std::move(settings)},
-                              {"total_slots", model->sequences_max},
-                              {"model_alias", model->name},
-                              {"model_path", model->file_name},
-                              {"model_ftype", model->quantisation},
+                              {"total_slots", sequences_of(model)},
+                              {"model_alias", model.name},
+                              {"model_path", utf8_replace_invalid(model.path.filename().string())},
+                              {"model_ftype", model.quantisation},
                               {"modalities", {{"vision", false}, {"audio", false}}},
                               {"endpoint_slots", true},
                               {"endpoint_props", false},
                               {"endpoint_metrics", true},
-                              {"chat_template", model->template_source},
+                              {"chat_template", facts->template_source},
                               {"chat_template_caps",
                                {{"supports_tools", true},
                                 {"supports_tool_calls", can.tools},
                                 {"supports_system_role", can.system_role},
                                 {"supports_typed_content", can.list_content},
                                 {"supports_object_arguments", can.object_arguments}}},
-                              {"bos_token", token_entry(*model, special.bos)},
-                              {"eos_token", token_entry(*model, special.eos)},
+                              {"bos_token", facts->bos.value_or("")},
+                              {"eos_token", facts->eos.value_or("")},
                               {"build_info", fmt::format("cairn {}", kVersion)},
                               {"is_sleeping", false}});
 }
@@ -160,29 +190,34 @@ Result<void> handle_props(Exchange& exchange) {
 /// GET /tokenizer_info: what clients that count tokens themselves ask of vLLM. The class is the one of transformers
 /// that can hold any tokenizer; a token that the model has not is null.
 Result<void> handle_tokenizer_info(Exchange& exchange) {
-  CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
-  const tokenizer::SpecialTokens& special = model->tokenizer->special();
-  const auto entry = [&](TokenId id) {
-    return id == kNoToken ? ordered_json() : ordered_json(token_entry(*model, id));
-  };
+  CAIRN_TRY(const ListedModel model, asked_listed(exchange, Reading::kHeaders));
+  CAIRN_TRY(const auto facts, facts_of(exchange.service, model));
+  const auto entry = [](const std::optional<std::string>& text) { return text ? ordered_json(*text) : ordered_json(); };
   return send_json(exchange, {{"tokenizer_class", "PreTrainedTokenizerFast"},
-                              {"chat_template", model->template_source},
-                              {"bos_token", entry(special.bos)},
-                              {"eos_token", entry(special.eos)},
-                              {"pad_token", entry(special.padding)},
-                              {"model_max_length", model->engine->context_tokens()},
-                              {"vocab_size", model->tokenizer->size()}});
+                              {"chat_template", facts->template_source},
+                              {"bos_token", entry(facts->bos)},
+                              {"eos_token", entry(facts->eos)},
+                              {"pad_token", entry(facts->padding)},
+                              {"model_max_length", model.served_context},
+                              {"vocab_size", facts->vocabulary}});
 }
 
-/// GET /lora-adapters: those of ?model=NAME, or of the first one, with the scales of requests that name none.
+/// GET /lora-adapters: those of ?model=NAME, or of the default one, with the scales of requests that name none.
 Result<void> handle_lora_adapters(Exchange& exchange) {
-  CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
-  ordered_json list = ordered_json::array();
-  for (const engine::AdapterScale& adapter : current_adapters(*model)) {
-    list.push_back(lora_json({&adapter, 1})[0]);
-    list.back()["path"] = printable(model->adapters[static_cast<size_t>(adapter.id)]);
-  }
+  CAIRN_TRY(const ListedModel model, asked_listed(exchange, Reading::kNothing));
+  const std::vector<AdapterShown> adapters = adapters_of(model);
+  ordered_json list = adapters_json(adapters);
+  for (size_t i = 0; i < adapters.size(); ++i) list[i]["path"] = printable(adapters[i].name);
   return send_json(exchange, list);
+}
+
+/// Answers on the server's thread for a model that is loaded, of which no file has to be read.
+template <Endpoint::Handler kHandler>
+Result<bool> try_at_once(Exchange& exchange) {
+  const std::string name = exchange.request.query_value("model").value_or("");
+  if (!is_loaded(exchange.service, name, exchange.context.scope())) return false;
+  CAIRN_TRY_VOID(kHandler(exchange));
+  return true;
 }
 
 /// POST /lora-adapters: sets those scales for requests that come from then on; 0 for what is left out.
@@ -205,6 +240,15 @@ Result<loader::SharedModel> asked_model(const Exchange& exchange) {
   return exchange.service.find_model(exchange.context, exchange.request.query_value("model").value_or(""));
 }
 
+Result<ListedModel> asked_listed(const Exchange& exchange, Reading reading) {
+  return find_meant(exchange.service, exchange.request.query_value("model").value_or(""), exchange.context.scope(),
+                    reading);
+}
+
+int32_t sequences_of(const ListedModel& model) {
+  return model.loaded != nullptr ? model.loaded->sequences_max : model.status->served->options.engine.sequences_max;
+}
+
 std::span<const Endpoint> endpoints() {
   using enum AccessRule;
   using enum RunsOn;
@@ -214,8 +258,8 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/completion", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_completion},
       {"POST", "/completions", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_completion},
       {"POST", "/infill", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_infill},
-      {"GET", "/props", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_props},
-      {"GET", "/slots", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_slots},
+      {"GET", "/props", kProtocol, kErrors, kNeedsNamed, kAnyKey, kWorker, handle_props, try_at_once<handle_props>},
+      {"GET", "/slots", kProtocol, kErrors, kNeedsNamed, kAnyKey, kWorker, handle_slots, try_at_once<handle_slots>},
       {"POST", "/slots/{id}", kProtocol, kErrors, kNeedsStart, kAnyKey, kWorker, handle_slot_action},
       {"GET", "/lora-adapters", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_lora_adapters},
       {"POST", "/lora-adapters", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_set_lora_adapters},
@@ -223,7 +267,8 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/detokenize", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_detokenize},
       {"POST", "/v1/tokenize", kProtocol, ErrorFormat::kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_tokenize},
       {"POST", "/v1/detokenize", kProtocol, ErrorFormat::kOpenAi, kNeedsChat, kAnyKey, kWorker, handle_detokenize},
-      {"GET", "/tokenizer_info", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_tokenizer_info},
+      {"GET", "/tokenizer_info", kProtocol, kErrors, kNeedsNamed, kAnyKey, kWorker, handle_tokenizer_info,
+       try_at_once<handle_tokenizer_info>},
       {"POST", "/apply-template", kProtocol, kErrors, kNeedsChat, kAnyKey, kWorker, handle_apply_template},
       // Telemetry counts these with OpenAI's endpoints, beside which clients ask for them.
       {"GET", "/v1/stream", Protocol::kOpenAi, ErrorFormat::kOpenAi, kNeedsStart, kAnyKey, kServer, handle_kept_stream},

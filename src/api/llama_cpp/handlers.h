@@ -3,12 +3,17 @@
 #pragma once
 
 #include "api/exchange.h"
+#include "api/model_list.h"
 #include "loader/registry.h"
 
 namespace cairn::api::llama_cpp {
 
-/// The model of ?model=NAME, or the first one.
+/// The model of ?model=NAME, or the default for chats, which must be loaded.
 Result<loader::SharedModel> asked_model(const Exchange& exchange);
+/// The same, loaded or not.
+Result<ListedModel> asked_listed(const Exchange& exchange, Reading reading);
+/// Requests to the model that may run at once.
+int32_t sequences_of(const ListedModel& model);
 
 /// One entry for each request that may run at once, those that run first, and the tokens of the conversation that the
 /// asker's slot of that number has (engine/slots.h). With ?fail_on_no_slot=1 an Error (503) while all are in use.

@@ -35,11 +35,11 @@ double ms_since(steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(steady_clock::now() - begin).count();
 }
 
-ordered_json slot_json(const loader::LoadedModel& model, int32_t id, bool busy, int32_t tokens) {
+ordered_json slot_json(const ListedModel& model, bool drafts, int32_t id, bool busy, int32_t tokens) {
   return {{"id", id},
           {"id_task", -1},
-          {"n_ctx", model.engine->context_tokens()},
-          {"speculative", model.draft != nullptr},
+          {"n_ctx", model.served_context},
+          {"speculative", drafts},
           {"is_processing", busy},
           {"n_prompt_tokens", tokens}};
 }
@@ -188,18 +188,20 @@ Result<ordered_json> run(ActionRequest& request, const net::HttpResponse& respon
 }  // namespace
 
 Result<void> handle_slots(Exchange& exchange) {
-  CAIRN_TRY(const loader::SharedModel model, asked_model(exchange));
-  const int32_t busy = model->engine->stats().active_requests;
+  CAIRN_TRY(const ListedModel model, asked_listed(exchange, Reading::kHeaders));
+  CAIRN_TRY(const auto facts, facts_of(exchange.service, model));
+  const int32_t count = sequences_of(model);
+  const int32_t busy = model.loaded == nullptr ? 0 : model.loaded->engine->stats().active_requests;
   const auto must_have_one = exchange.request.query_value("fail_on_no_slot");
-  if (must_have_one && *must_have_one == "1" && busy >= model->sequences_max)
-    return fail(Code::kUnavailable, "all {} slots are in use", model->sequences_max);
-  const engine::Slots* const of = model->engine->slots();
+  if (must_have_one && *must_have_one == "1" && busy >= count)
+    return fail(Code::kUnavailable, "all {} slots are in use", count);
+  const engine::Slots* const of = model.loaded == nullptr ? nullptr : model.loaded->engine->slots();
   std::vector<int32_t> tokens =
       of == nullptr ? std::vector<int32_t>() : of->tokens(hash64(tenant_of(exchange.request)));
-  tokens.resize(static_cast<size_t>(model->sequences_max));
+  tokens.resize(static_cast<size_t>(count));
   ordered_json list = ordered_json::array();
-  for (int32_t i = 0; i < model->sequences_max; ++i)
-    list.push_back(slot_json(*model, i, i < busy, tokens[static_cast<size_t>(i)]));
+  for (int32_t i = 0; i < count; ++i)
+    list.push_back(slot_json(model, facts->drafts, i, i < busy, tokens[static_cast<size_t>(i)]));
   return send_json(exchange, list);
 }
 

@@ -43,9 +43,12 @@ struct Needs {
   bool start = true;                        ///< the server has started: until then it answers 503
   bool ollama = false;                      ///< the request says in Ollama's words which model it is, and for how long
   Instead instead = nullptr;                ///< null: every request is for the model
+  bool named =
+      false;  ///< the model that its ?model=, its path or its body names, if it is there, perhaps since a moment
 };
 inline constexpr Needs kNeedsNothing{.start = false};
 inline constexpr Needs kNeedsStart{};
+inline constexpr Needs kNeedsNamed{.named = true};
 inline constexpr Needs kNeedsChat{.kind = loader::ModelKind::kChat};
 inline constexpr Needs kNeedsEmbedding{.kind = loader::ModelKind::kEmbedding};
 inline constexpr Needs kNeedsReranking{.kind = loader::ModelKind::kReranking};

@@ -4,6 +4,7 @@
 #include "api/chat/run.h"
 #include "api/endpoint.h"
 #include "api/http/tenant.h"
+#include "api/ollama/create.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/models.h"
 #include "api/ollama/pull.h"
@@ -23,7 +24,7 @@ namespace {
 using nlohmann::ordered_json;
 
 Result<void> check_thinking(const loader::LoadedModel& model, const chat::ReasoningOptions& options) {
-  if (options.enabled != true || thinks(model)) return {};
+  if (options.enabled != true || model.facts().thinks) return {};
   return fail_at("think", Code::kUnsupported, "\"{}\" does not support thinking; leave think out", model.name);
 }
 
@@ -99,14 +100,16 @@ Result<bool> unload(Exchange& exchange, const ModelRequest& request, const std::
                             error_body(kForbidden, "this key may not unload models", exchange.errors));
     return true;
   }
-  CAIRN_TRY_VOID(models.unload(model, scope));
   ordered_json value = {{"model", request.model.empty() ? model : request.model}, {"created_at", rfc3339_now()}};
   value.update(empty);
   value["done"] = true;
   value["done_reason"] = "unload";
   std::string body = dump(value);
   if (request.stream) body += '\n';
-  exchange.response->send(200, request.stream ? "application/x-ndjson" : "application/json", std::move(body));
+  const auto done = [response = exchange.response, body = std::move(body), stream = request.stream](auto) {
+    response->send(200, stream ? "application/x-ndjson" : "application/json", body);
+  };
+  CAIRN_TRY_VOID(models.unload(model, scope, done));
   return true;
 }
 
@@ -128,6 +131,7 @@ std::span<const Endpoint> endpoints() {
   static constexpr Needs kChat{.kind = loader::ModelKind::kChat, .ollama = true, .instead = unload_by_chat};
   static constexpr Needs kGenerate{.kind = loader::ModelKind::kChat, .ollama = true, .instead = unload_by_generate};
   static constexpr Needs kEmbedding{.kind = loader::ModelKind::kEmbedding, .ollama = true};
+  static constexpr Needs kNamed{.ollama = true, .named = true};
   static constexpr Endpoint kRows[] = {
       {"POST", "/api/chat", kProtocol, kErrors, kChat, kAnyKey, kWorker, handle_chat},
       {"POST", "/api/generate", kProtocol, kErrors, kGenerate, kAnyKey, kWorker, handle_generate},
@@ -135,12 +139,12 @@ std::span<const Endpoint> endpoints() {
       {"POST", "/api/embeddings", kProtocol, kErrors, kEmbedding, kAnyKey, kWorker, handle_embeddings},
       {"GET", "/api/tags", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_tags},
       {"GET", "/api/ps", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_ps},
-      {"POST", "/api/show", kProtocol, kErrors, kNeedsStart, kAnyKey, kWorker, handle_show},
+      {"POST", "/api/show", kProtocol, kErrors, kNamed, kAnyKey, kWorker, handle_show},
       {"GET", "/api/version", kProtocol, kErrors, kNeedsStart, kAnyKey, kServer, handle_version},
       {"POST", "/api/pull", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_pull},
-      {"POST", "/api/push", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_management},
-      {"POST", "/api/create", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_management},
-      {"POST", "/api/copy", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_management},
+      {"POST", "/api/push", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_push},
+      {"POST", "/api/create", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_create},
+      {"POST", "/api/copy", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_copy},
       {"DELETE", "/api/delete", kProtocol, kErrors, kNeedsStart, kManagingKey, kWorker, handle_delete},
   };
   return kRows;

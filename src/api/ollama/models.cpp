@@ -1,14 +1,14 @@
 #include "api/ollama/models.h"
 
+#include <fmt/ranges.h>
+
 #include <optional>
 
 #include "api/model_list.h"
+#include "api/ollama/create.h"
 #include "api/serialization/timestamps.h"
-#include "base/hash.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
-#include "chat/infill_prompt.h"
-#include "chat/output/output_parser.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
 ordered_json details(const ListedModel& model) {
-  return {{"parent_model", ""},
+  return {{"parent_model", model.made == nullptr ? "" : model.made->base},
           {"format", "gguf"},
           {"family", model.architecture},
           {"families", {model.architecture}},
@@ -73,28 +73,15 @@ ordered_json model_info(const gguf::Metadata& metadata, int64_t parameters, bool
   return info;
 }
 
-ordered_json capabilities(const loader::LoadedModel& model) {
+ordered_json capabilities(const ListedModel& model, const loader::ModelFacts& facts) {
   ordered_json list = ordered_json::array();
-  if (model.runner != nullptr) {
+  if (!model.encoder) {
     list.push_back("completion");
     list.push_back("tools");
-    if (thinks(model)) list.push_back("thinking");
-    if (chat::can_fill_in(*model.tokenizer)) list.push_back("insert");
+    if (facts.thinks) list.push_back("thinking");
+    if (facts.fills_in) list.push_back("insert");
   }
-  if (model.embedding.dimensions > 0) list.push_back("embedding");
-  return list;
-}
-
-// What the model can do, as far as the header tells it.
-ordered_json capabilities(const ListedModel& model, std::string_view template_source) {
-  ordered_json list = ordered_json::array();
-  if (model.kind == loader::ModelKind::kChat) {
-    list.push_back("completion");
-    list.push_back("tools");
-    if (chat::speaks_of_thinking(chat::detect_output_format(template_source), template_source))
-      list.push_back("thinking");
-  }
-  if (model.kind == loader::ModelKind::kEmbedding) list.push_back("embedding");
+  list.push_back("embedding");
   return list;
 }
 
@@ -132,26 +119,21 @@ Result<ShowRequest> parse_show(RequestContext& context, const ordered_json& body
   return request;
 }
 
-bool thinks(const loader::LoadedModel& model) {
-  return model.chat_template.capabilities().effort ||
-         chat::speaks_of_thinking(model.output_format, model.template_source);
-}
-
 Result<void> handle_tags(Exchange& exchange) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const ListedModel& model : list_models(exchange.service, exchange.context.scope()))
+  for (const ListedModel& model : list_models(exchange.service, exchange.context.scope(), Reading::kNothing))
     list["models"].push_back(entry(model));
   return send_json(exchange, list);
 }
 
 Result<void> handle_ps(Exchange& exchange) {
   ordered_json list = {{"models", ordered_json::array()}};
-  for (const ListedModel& model : list_models(exchange.service, exchange.context.scope())) {
+  for (const ListedModel& model : list_models(exchange.service, exchange.context.scope(), Reading::kNothing)) {
     if (model.loaded == nullptr) continue;
     ordered_json running = entry(model);
     running["expires_at"] = expires_at(model);
     running["size_vram"] = 0;
-    running["context_length"] = model.context();
+    running["context_length"] = model.served_context;
     list["models"].push_back(std::move(running));
   }
   return send_json(exchange, list);
@@ -159,35 +141,33 @@ Result<void> handle_ps(Exchange& exchange) {
 
 Result<void> handle_show(Exchange& exchange) {
   CAIRN_TRY(const ShowRequest request, read_body(exchange, parse_show));
-  CAIRN_TRY(const ListedModel model, find_listed(exchange.service, request.model, exchange.context.scope()));
+  CAIRN_TRY(const ListedModel model,
+            find_listed(exchange.service, request.model, exchange.context.scope(), Reading::kHeaders));
+  CAIRN_TRY(const auto facts, facts_of(exchange.service, model));
   std::optional<gguf::Reader> opened;
   if (model.loaded == nullptr) {
     CAIRN_TRY(opened, gguf::Reader::open(model.path));
   }
   const gguf::Metadata& metadata = opened ? opened->metadata() : model.loaded->file.metadata();
-  std::string template_source;
-  if (model.loaded != nullptr) {
-    template_source = model.loaded->template_source;
-  } else {
-    CAIRN_TRY(template_source, metadata.string_or("tokenizer.chat_template", ""));
-  }
-  ordered_json shown = {
-      {"modelfile", fmt::format("FROM {}\n", utf8_replace_invalid(model.path.filename().string()))},
-      {"parameters", fmt::format("num_ctx {}", model.context())},
-      {"template", template_source},
-      {"details", details(model)},
-      {"model_info", model_info(metadata, model.parameters, request.verbose)},
-      {"capabilities", model.loaded != nullptr ? capabilities(*model.loaded) : capabilities(model, template_source)},
-      {"modified_at", modified_at(model)}};
+  ordered_json shown = {{"modelfile", modelfile_of(model)},
+                        {"parameters", parameters_text(model)},
+                        {"template", facts->template_source},
+                        {"details", details(model)},
+                        {"model_info", model_info(metadata, model.parameters, request.verbose)},
+                        {"capabilities", capabilities(model, *facts)},
+                        {"modified_at", modified_at(model)}};
   if (const auto license = metadata.string("general.license")) shown["license"] = *license;
+  if (model.made == nullptr) return send_json(exchange, shown);
+  if (!model.made->system.empty()) shown["system"] = model.made->system;
+  if (!model.made->messages.empty()) shown["messages"] = model.made->messages;
+  if (!model.made->licenses.empty()) shown["license"] = fmt::format("{}", fmt::join(model.made->licenses, "\n"));
   return send_json(exchange, shown);
 }
 
 Result<void> handle_version(Exchange& exchange) { return send_json(exchange, {{"version", kOllamaVersion}}); }
 
-Result<void> handle_management(Exchange& exchange) {
-  return fail(Code::kUnsupported,
-              "{} is not supported: models are files; pull gets them, and cairn quantize makes others of them",
+Result<void> handle_push(Exchange& exchange) {
+  return fail(Code::kUnsupported, "{} is not supported: this server sends no models to a registry",
               exchange.request.path);
 }
 

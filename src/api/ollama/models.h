@@ -26,15 +26,13 @@ Result<void> handle_tags(Exchange& exchange);
 Result<void> handle_ps(Exchange& exchange);
 Result<void> handle_show(Exchange& exchange);
 Result<void> handle_version(Exchange& exchange);
-/// push, create and copy, which are refused: models are files.
-Result<void> handle_management(Exchange& exchange);
+/// Refused: nothing is sent to a registry.
+Result<void> handle_push(Exchange& exchange);
 
 /// The same as Service::find_model and Registry::find_exactly; "NAME:latest" is NAME unless a model is called so.
 Result<loader::SharedModel> find_model(const Exchange& exchange, std::string_view name);
 Result<loader::SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name);
 /// The name by which an answer calls the model: the request's if it is one of the model's.
 std::string shown_name(const Exchange& exchange, std::string_view name, const loader::LoadedModel& model);
-/// Whether the model's template speaks of thinking.
-bool thinks(const loader::LoadedModel& model);
 
 }  // namespace cairn::api::ollama

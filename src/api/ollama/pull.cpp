@@ -6,22 +6,12 @@
 #include "base/log.h"
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
+#include "loader/catalog/made_model.h"
 
 namespace cairn::api::ollama {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// True: clients may have no models fetched or deleted, and the request is answered so.
-bool is_forbidden(Exchange& exchange) {
-  if (exchange.service.pulls().settings() != nullptr) return false;
-  const std::string message = fmt::format(
-      "this server does not let clients {} models: it was started with --no-pull, or is reached from other machines "
-      "and was started without --pull",
-      exchange.request.method == "DELETE" ? "delete" : "pull");
-  exchange.response->send(403, "application/json", error_body(403, message, exchange.errors));
-  return true;
-}
 
 /// A model of the folder is pulled again, which brings its newest files; one that is served from elsewhere is there.
 bool is_served_from_elsewhere(const Exchange& exchange, const std::string& model) {
@@ -39,6 +29,16 @@ Result<void> answer_served(Exchange& exchange, bool stream) {
 }
 
 }  // namespace
+
+bool is_forbidden(Exchange& exchange, std::string_view what) {
+  if (exchange.service.pulls().settings() != nullptr) return false;
+  const std::string message = fmt::format(
+      "this server does not let clients {} models: it was started with --no-pull, or is reached from other machines "
+      "and was started without --pull",
+      what);
+  exchange.response->send(403, "application/json", error_body(403, message, exchange.errors));
+  return true;
+}
 
 Result<PullRequest> parse_pull(RequestContext& context, const ordered_json& body) {
   RequestFields fields(context, body);
@@ -62,7 +62,7 @@ Result<std::string> parse_delete(RequestContext& context, const ordered_json& bo
 }
 
 Result<void> handle_pull(Exchange& exchange) {
-  if (is_forbidden(exchange)) return {};
+  if (is_forbidden(exchange, "pull")) return {};
   CAIRN_TRY(const PullRequest request, read_body(exchange, parse_pull));
   if (is_served_from_elsewhere(exchange, request.model)) return answer_served(exchange, request.stream);
   auto name = hub::parse_model_name(request.model);
@@ -72,14 +72,21 @@ Result<void> handle_pull(Exchange& exchange) {
 }
 
 Result<void> handle_delete(Exchange& exchange) {
-  if (is_forbidden(exchange)) return {};
+  if (is_forbidden(exchange, "delete")) return {};
   CAIRN_TRY(const std::string model, read_body(exchange, parse_delete));
   const PullSettings& settings = *exchange.service.pulls().settings();
+  CAIRN_TRY(const bool made, loader::remove_made(settings.options.folder, model));
+  if (made) {
+    log_info("{} has deleted {}, which was made of another model", exchange.request.id, printable(model));
+    if (settings.on_removed) settings.on_removed(settings.options.folder);
+    exchange.response->send(200, "text/plain; charset=utf-8", "");
+    return {};
+  }
   const auto name = hub::parse_model_name(model);
   if (!name) return fail_at("model", name.error().code, "{}", name.error().message);
   const auto removed = hub::remove_pulled(*name, settings.options.folder);
   if (!removed && removed.error().code == Code::kNotFound)
-    return fail(Code::kNotFound, "model '{}' not found in {}: only models that were pulled are deleted",
+    return fail(Code::kNotFound, "model '{}' not found in {}: only models that were pulled or made are deleted",
                 printable(model), settings.options.folder.string());
   if (!removed) return std::unexpected(removed.error());
   log_info("{} has deleted {}, {}", exchange.request.id, name->text(), bytes_text(removed->bytes));

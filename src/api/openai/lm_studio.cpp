@@ -26,7 +26,7 @@ std::string publisher_of(const ListedModel& model) {
 
 /// What the model was trained for, or else what it is served with.
 int64_t longest_context(const ListedModel& model) {
-  return model.context_tokens > 0 ? model.context_tokens : model.context();
+  return model.context_tokens > 0 ? model.context_tokens : model.served_context;
 }
 
 ordered_json entry(const ListedModel& model) {
@@ -40,7 +40,7 @@ ordered_json entry(const ListedModel& model) {
                         {"quantization", model.quantisation},
                         {"state", loaded ? "loaded" : "not-loaded"},
                         {"max_context_length", longest_context(model)}};
-  if (loaded) value["loaded_context_length"] = model.context();
+  if (loaded) value["loaded_context_length"] = model.served_context;
   value["capabilities"] = ordered_json::array();
   if (writes_text(model)) value["capabilities"].push_back("tool_use");
   return value;
@@ -67,7 +67,7 @@ ordered_json v1_entry(const ListedModel& model) {
                         {"max_context_length", longest_context(model)},
                         {"format", "gguf"}};
   if (model.loaded != nullptr)
-    value["loaded_instances"].push_back({{"id", model.name}, {"config", {{"context_length", model.context()}}}});
+    value["loaded_instances"].push_back({{"id", model.name}, {"config", {{"context_length", model.served_context}}}});
   if (!writes_text(model)) return value;
   value["capabilities"] = {{"vision", false}, {"trained_for_tool_use", true}};
   value["description"] = nullptr;
@@ -76,7 +76,7 @@ ordered_json v1_entry(const ListedModel& model) {
 
 ordered_json entries(const Exchange& exchange, ordered_json (*make_entry)(const ListedModel& model)) {
   ordered_json list = ordered_json::array();
-  for (const ListedModel& model : list_models(exchange.service, exchange.context.scope()))
+  for (const ListedModel& model : list_models(exchange.service, exchange.context.scope(), Reading::kNothing))
     list.push_back(make_entry(model));
   return list;
 }
@@ -85,7 +85,7 @@ ordered_json entries(const Exchange& exchange, ordered_json (*make_entry)(const 
 
 Result<void> handle_lm_studio_models(Exchange& exchange) {
   if (const std::string& id = exchange.context.id(); !id.empty()) {
-    CAIRN_TRY(const ListedModel model, find_listed(exchange.service, id, exchange.context.scope()));
+    CAIRN_TRY(const ListedModel model, find_listed(exchange.service, id, exchange.context.scope(), Reading::kNothing));
     return send_json(exchange, entry(model));
   }
   return send_json(exchange, {{"object", "list"}, {"data", entries(exchange, entry)}});

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "gguf/reader.h"
 #include "sampling/parameters.h"
@@ -14,12 +16,14 @@ struct GenerationDefaults {
   sampling::GivenParameters sampling{};
   std::optional<int64_t> seed{};     ///< unset, or -1: another one for each request
   std::optional<int32_t> predict{};  ///< tokens of an answer, -1: to the end of the context
+  std::vector<std::string> stop{};   ///< strings that end an answer; empty: unset
 
   /// These, and for what is unset here those of `others`.
   GenerationDefaults or_else(const GenerationDefaults& others) const {
     return {.sampling = sampling.or_else(others.sampling),
             .seed = seed ? seed : others.seed,
-            .predict = predict ? predict : others.predict};
+            .predict = predict ? predict : others.predict,
+            .stop = stop.empty() ? others.stop : stop};
   }
 };
 

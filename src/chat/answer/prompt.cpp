@@ -20,6 +20,25 @@ int32_t set_reasoning(const ChatModel& model, AnswerRequest& request) {
                            model.context_tokens, request.input.variables);
 }
 
+/// Puts the model's own messages in front of the conversation's, and its system message, unless the conversation has
+/// one.
+void add_own_messages(const TemplateDefaults& defaults, ordered_json& messages) {
+  const auto is_system = [](const ordered_json& message) {
+    const auto role = message.find("role");
+    return role != message.end() && (*role == "system" || *role == "developer");
+  };
+  if (defaults.system.empty() && defaults.messages.empty()) return;
+  auto rest = messages.begin();
+  while (rest != messages.end() && is_system(*rest)) ++rest;
+  ordered_json all = ordered_json::array();
+  if (!defaults.system.empty() && std::ranges::none_of(messages, is_system))
+    all.push_back({{"role", "system"}, {"content", defaults.system}});
+  all.insert(all.end(), messages.begin(), rest);
+  all.insert(all.end(), defaults.messages.begin(), defaults.messages.end());
+  all.insert(all.end(), rest, messages.end());
+  messages = std::move(all);
+}
+
 /// Appends the text that the answer goes on from, and what must come before an answer's text. Returns the text.
 Result<std::string> add_prefill(const ChatModel& model, const AnswerRequest& request, ChatPrompt& prompt) {
   Prefill prefill = prefill_of(model.output_format, request.prefill, prompt.text);
@@ -74,6 +93,7 @@ CacheScope turn_scope(const ChatModel& model, const engine::GenerateRequest& gen
 
 Result<AnswerPrompt> answer_prompt(const ChatModel& model, AnswerRequest& request, SampledTurnCache* turns) {
   const int32_t reasoning_tokens_max = set_reasoning(model, request);
+  add_own_messages(model.template_defaults, request.input.messages);
   CAIRN_TRY(ChatPrompt prompt, chat_prompt(model, request.input, turns, turn_scope(model, request.generate)));
   CAIRN_TRY(std::string prefill, add_prefill(model, request, prompt));
   AnswerPrompt made{.tokens = std::move(prompt.tokens),
@@ -87,6 +107,7 @@ Result<AnswerPrompt> answer_prompt(const ChatModel& model, AnswerRequest& reques
 
 Result<std::string> answer_prompt_text(const ChatModel& model, AnswerRequest& request) {
   set_reasoning(model, request);
+  add_own_messages(model.template_defaults, request.input.messages);
   CAIRN_TRY(std::string text, render_chat(model, request.input));
   const Prefill prefill = prefill_of(model.output_format, request.prefill, text);
   return text + prefill.before + prefill.text;

@@ -24,7 +24,8 @@ struct AnswerPrompt {
 /// another way than they were sampled.
 CacheScope turn_scope(const ChatModel& model, const engine::GenerateRequest& generate);
 
-/// `request.input` gets the template's variables that it does not have. `turns` may be null. Errors: the template's.
+/// `request.input` gets the template's variables and the model's messages that it does not have. `turns` may be null.
+/// Errors: the template's.
 Result<AnswerPrompt> answer_prompt(const ChatModel& model, AnswerRequest& request, SampledTurnCache* turns);
 
 /// The prompt as text alone, without tools that are required and sampled turns.

@@ -351,7 +351,7 @@ Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
   CAIRN_TRY(const cpu::Isa isa, cpu::choose_isa(name));
   const int threads = options.threads > 0 ? options.threads : usable_cores();
   auto backend = cpu::make_backend(isa, std::min(threads, cpu::kThreadsMax));
-  log_info("kernels: {}", backend->description());
+  log_debug("kernels: {}", backend->description());
   return backend;
 }
 

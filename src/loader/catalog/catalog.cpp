@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/log.h"
 #include "base/text/printable.h"
 #include "loader/catalog/description_cache.h"
+#include "loader/catalog/model_names.h"
 
 namespace cairn::loader {
 namespace {
@@ -43,11 +45,13 @@ class Scan {
     while (known_.size() > kDescriptionsMax) known_.erase(known_.begin());
     return known_;
   }
-  Catalog take() {
+  void add_other_names() {
     for (auto& [index, name] : other_names_)
       if (names_.insert(name).second) catalog_.models[index].aliases.push_back(std::move(name));
-    return std::move(catalog_);
   }
+  /// The models that were made in a models folder, whose bases are known.
+  void add_made(const std::filesystem::path& folder);
+  Catalog take() { return std::move(catalog_); }
 
  private:
   const CachedDescription& description_of(const FoundFile& file, const struct stat& status);
@@ -111,6 +115,38 @@ void Scan::add(const FoundFile& file) {
   catalog_.models.push_back(std::move(model));
 }
 
+void Scan::add_made(const std::filesystem::path& folder) {
+  const size_t files = catalog_.models.size();  // a base has one
+  for (const std::filesystem::path& path : made_files(folder)) {
+    const auto skip = [&](std::string reason) { catalog_.skipped.push_back({path, std::move(reason)}); };
+    auto made = read_made(path);
+    if (!made) {
+      skip("a made model: " + made.error().message);
+      continue;
+    }
+    const std::span<const CatalogModel> bases(catalog_.models.data(), files);
+    const auto base = std::ranges::find_if(bases, [&](const CatalogModel& model) {
+      return is_called({model.name, model.aliases, model.kind}, made->base);
+    });
+    struct stat status{};
+    if (base == bases.end() || ::stat(path.c_str(), &status) != 0) {
+      skip(fmt::format("its base {} is not here", printable(made->base)));
+      continue;
+    }
+    if (!names_.insert(made->name).second) {
+      skip(fmt::format("a file's model is named {}", made->name));
+      continue;
+    }
+    CatalogModel model = *base;
+    model.name = made->name;
+    model.aliases.clear();
+    model.modified_unix_s = modified_unix_s(status);
+    model.digest.clear();
+    model.made = std::make_shared<const MadeModel>(*std::move(made));
+    catalog_.models.push_back(std::move(model));
+  }
+}
+
 }  // namespace
 
 Catalog scan_models(const std::vector<ModelPlace>& places, const std::filesystem::path& cache_file) {
@@ -124,6 +160,9 @@ Catalog scan_models(const std::vector<ModelPlace>& places, const std::filesystem
     if (const auto written = write_descriptions(cache_file, scan.known()); !written)
       log_debug("what the models' headers say is not kept: {}", written.error().text());
   }
+  scan.add_other_names();
+  for (const ModelPlace& place : places)
+    if (place.source == ModelSource::kOwn) scan.add_made(place.folder);
   return scan.take();
 }
 

@@ -58,6 +58,40 @@ class CatalogTest : public testing::Test {
   fs::path cache_;  // none
 };
 
+TEST_F(CatalogTest, ModelsThatWereMadeAreListedBehindTheirBases) {
+  put("base.gguf");
+  ASSERT_TRUE(write_made(root_, {.name = "ns/mine:v1", .base = "base", .system = "Be kind."}).has_value());
+  ASSERT_TRUE(write_made(root_, {.name = "orphan", .base = "gone"}).has_value());
+  ASSERT_TRUE(write_made(root_, {.name = "base", .base = "base"}).has_value());
+  write("made/broken.json", "{}");
+  write("made/other.json", R"({"cairn_made": 1, "name": "x", "base": "base", "system": "", "template": "",
+                               "parameters": {}, "messages": [], "adapters": [], "licenses": []})");
+  const Catalog catalog = scan();
+  EXPECT_THAT(names(catalog), ElementsAre("base", "ns/mine:v1"));
+  EXPECT_EQ(catalog.models[1].path, catalog.models[0].path);
+  EXPECT_EQ(catalog.models[1].made->system, "Be kind.");
+  std::vector<std::string> reasons;
+  for (const SkippedFile& file : catalog.skipped) reasons.push_back(file.reason);
+  EXPECT_THAT(reasons,
+              UnorderedElementsAre(HasSubstr("its base gone is not here"), HasSubstr("a file's model is named base"),
+                                   HasSubstr("no made model of this version"), HasSubstr("another file's")));
+  EXPECT_TRUE(remove_made(root_, "ns/mine:v1:latest").value_or(false) ||
+              remove_made(root_, "ns/mine:v1").value_or(false));
+  EXPECT_THAT(names(scan()), ElementsAre("base"));
+}
+
+TEST(MadeModel, NamesLeadToNoOtherFolder) {
+  for (const char* name : {"a", "Mine-1.5_x", "ns/mine", "mine:v1", "ns/mine:v1", "mine:latest"})
+    EXPECT_TRUE(check_made_name(name).has_value()) << name;
+  EXPECT_EQ(check_made_name("mine:latest").value(), "mine");
+  for (const char* name : {"", ".", "..", "../a", "/a", "a/", "a/b/c", "a:b:c", ".a", "a\\b", "a b", "a:", ":a", "-a"})
+    EXPECT_FALSE(check_made_name(name).has_value()) << name;
+  EXPECT_FALSE(check_made_name(std::string(101, 'a')).has_value());
+  EXPECT_TRUE(check_adapter_name("folder/a.gguf").has_value());
+  for (const char* name : {"", "/a.gguf", "../a.gguf", "a/../../b.gguf", ".a.gguf", "a\\b.gguf"})
+    EXPECT_FALSE(check_adapter_name(name).has_value()) << name;
+}
+
 TEST_F(CatalogTest, NamesFilesOfTheOwnFolderByWhereTheyCameFrom) {
   put("huggingface.co/acme/Tiny-GGUF/tiny-Q4_K_M.gguf");
   put("huggingface.co/acme/Tiny-GGUF/tiny.gguf");

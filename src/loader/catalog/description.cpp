@@ -63,6 +63,8 @@ std::optional<ModelSummary> describe_model(const gguf::Reader& file) {
   const auto architecture = model::architecture_of(file);
   if (!architecture) made.unusable = fmt::format("its architecture \"{}\" is not supported", made.architecture);
   if (file.tensors().empty()) made.unusable = "it holds no weights, but a vocabulary alone";
+  made.encoder = architecture && (*architecture)->kind == model::ArchitectureKind::kEncoder;
+  made.title = text_or_empty(metadata.string("general.name"));
   made.kind = kind_of(file, architecture ? *architecture : nullptr);
   made.quantisation = quantisation_of(file);
   for (const gguf::Tensor& tensor : file.tensors()) made.parameters += tensor.elements();
