@@ -85,7 +85,10 @@ def write_tasks(folder, most):
 def write_checkpoint(model, folder):
     """What transformers reads of the file, as a folder that the harness takes."""
     where = {"pretrained_model_name_or_path": str(model.parent), "gguf_file": model.name}
-    checkpoint = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
+    config = transformers.AutoConfig.from_pretrained(**where)
+    if not 0 <= (config.pad_token_id or 0) < config.vocab_size:
+        config.pad_token_id = None  # where the file has none
+    checkpoint = transformers.AutoModelForCausalLM.from_pretrained(**where, config=config, dtype=torch.float32)
     checkpoint.save_pretrained(folder)
     transformers.AutoTokenizer.from_pretrained(**where).save_pretrained(folder)
     return checkpoint.config.max_position_embeddings
