@@ -121,7 +121,7 @@ test('what is not there is told in OpenAI\'s shape, with the nearest paths', asy
     assert.equal(body.error.type, 'invalid_request_error');
     assert.ok(body.error.message.match(/(?:GET|POST|DELETE) \//g).length <= 4, body.error.message);
   }
-  assert.match((await get(server, '/api/v0/model')).body.error.message, /there is GET \/api\/v0\/models/);
+  assert.match((await get(server, '/api/v0/model')).body.error.message, /the nearest are GET \/api\/v0\/models/);
   const wrong = await get(server, '/api/v0/chat/completions');
   assert.deepEqual([wrong.status, typeof wrong.body.error.message], [405, 'string']);
   const invalid = await (await server.post('/api/v0/chat/completions', { ...chat, temperature: 9000 })).json();
