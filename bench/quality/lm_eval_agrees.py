@@ -87,8 +87,10 @@ def write_checkpoint(model, folder):
     where = {"pretrained_model_name_or_path": str(model.parent), "gguf_file": model.name}
     config = transformers.AutoConfig.from_pretrained(**where)
     if not 0 <= (config.pad_token_id or 0) < config.vocab_size:
-        config.pad_token_id = None  # where the file has none
-    checkpoint = transformers.AutoModelForCausalLM.from_pretrained(**where, config=config, dtype=torch.float32)
+        config.pad_token_id = None  # the file has none
+    checkpoint = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    read = transformers.AutoModelForCausalLM.from_pretrained(**where, config=config, dtype=torch.float32)
+    checkpoint.load_state_dict(read.state_dict())
     checkpoint.save_pretrained(folder)
     transformers.AutoTokenizer.from_pretrained(**where).save_pretrained(folder)
     return checkpoint.config.max_position_embeddings

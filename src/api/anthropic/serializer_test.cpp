@@ -140,7 +140,7 @@ TEST(MessagesSerializer, ACallThatIsNotWholeIsATextInAWholeAnswerAndRawInAStream
   const auto events = streamed.events();
   EXPECT_THAT(
       std::vector(events.begin() + 5, events.end()),
-      testing::ElementsAre(R"(content_block_start 1 {"type":"tool_use","id":"t1","name":"weather","input":{}})",
+      testing::ElementsAre(R"(content_block_start 1 {"type":"tool_use","id":"toolu_t1","name":"weather","input":{}})",
                            R"(content_block_delta 1 {"type":"input_json_delta","partial_json":"{\"city\": \"Os"})",
                            "content_block_stop 1", delta_event("max_tokens"), "message_stop"));
 
@@ -171,7 +171,7 @@ TEST(MessagesSerializer, AWholeAnswerHasTheSameBlocks) {
   EXPECT_EQ(body,
             ordered_json::parse(R"({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [
     {"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "I look."},
-    {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Oslo"}}],
+    {"type": "tool_use", "id": "toolu_t1", "name": "weather", "input": {"city": "Oslo"}}],
     "stop_reason": "tool_use", "stop_sequence": null,
     "usage": {"input_tokens": 7, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 3, "output_tokens": 4,
               "output_tokens_details": {"thinking_tokens": 1}}})"));

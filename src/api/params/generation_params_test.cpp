@@ -140,7 +140,8 @@ TEST(GenerationParams, AllowedTokensAreAListOfAtLeastOne) {
 }
 
 TEST(GenerationParams, BannedTextsAreWordsWithoutTheSpaceBeforeThemOrStringsAsTheyAre) {
-  EXPECT_THAT(request_of({{"bad_words", {"a", "  b c ", "\n\n"}}, {"banned_strings", {" d"}}}).banned_texts,
+  EXPECT_THAT(request_of({{"bad_words", {"a", "  b c ", "\n\n"}}, {"banned_strings", ordered_json::array({" d"})}})
+                  .banned_texts,
               testing::ElementsAre("a", "b c ", "\n\n", " d"));
   EXPECT_TRUE(request_of({{"bad_words", ordered_json::array()}, {"banned_strings", nullptr}}).banned_texts.empty());
   for (const char* name : {"bad_words", "banned_strings"}) {

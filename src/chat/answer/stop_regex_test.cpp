@@ -99,7 +99,7 @@ TEST(StopRegex, EveryTextIsReadInBoundedTimeAndMemoryOrRefused) {
       break;
     }
     const auto time = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(time, std::chrono::seconds(20)) << pattern << ": " << told;
+    EXPECT_LT(time, std::chrono::minutes(1)) << pattern << ": " << told;
   }
 }
 
