@@ -13,6 +13,7 @@
 #include "base/text/printable.h"
 #include "gguf/model_folder.h"
 #include "gguf/split.h"
+#include "net/http/percent.h"
 
 namespace cairn::hub {
 namespace {
@@ -45,8 +46,10 @@ std::vector<std::string_view> split_at_slashes(std::string_view text) {
   return parts;
 }
 
+/// The prefix is in lower case; schemes and hosts may be written in any.
 bool drop_prefix(std::string_view& text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return false;
+  const auto same = [](unsigned char letter, char lower) { return std::tolower(letter) == lower; };
+  if (!std::ranges::equal(text.substr(0, prefix.size()), prefix, same)) return false;
   text.remove_prefix(prefix.size());
   return true;
 }
@@ -60,6 +63,15 @@ std::optional<Hub> drop_host(std::string_view& text) {
   for (const auto& [host, hub] : kHosts)
     if (drop_prefix(text, host)) return hub;
   return std::nullopt;
+}
+
+/// What a page of a repository shows of a file, "?show_file_info=FILE.gguf"; empty: it shows all files.
+std::string file_of_query(std::string_view query) {
+  constexpr std::string_view kShown = "show_file_info=";
+  const size_t begin = query.find(kShown);
+  if (begin == std::string_view::npos) return {};
+  query.remove_prefix(begin + kShown.size());
+  return net::percent_decode(query.substr(0, query.find_first_of("&#"))).value_or(std::string());
 }
 
 /// ":TAG" behind the last '/'.
@@ -87,8 +99,13 @@ Result<std::string> file_of(std::string_view name, std::span<const std::string_v
 }
 
 Result<ModelName> hugging_face_name(std::string_view text, std::string tag, std::span<const std::string_view> parts) {
-  const bool is_page_of_files = parts.size() == 4 && parts[2] == "tree" && parts[3] == "main";
-  if (is_page_of_files) parts = parts.first(2);
+  const bool is_page_of_files = parts.size() >= 4 && parts[2] == "tree" && parts[3] == "main";
+  // Of a folder for one quantisation the page is that of the quantisation.
+  if (is_page_of_files && parts.size() == 5 && tag.empty() && gguf::is_quantisation_label(parts[4])) {
+    tag = parts[4];
+    parts = parts.first(2);
+  }
+  if (is_page_of_files && parts.size() == 4) parts = parts.first(2);
   if (parts.size() < 2) return no_name(text, "Hugging Face's have an owner and a repository");
   ModelName name{
       .hub = Hub::kHuggingFace, .owner = std::string(parts[0]), .model = std::string(parts[1]), .tag = {}, .file = {}};
@@ -130,12 +147,19 @@ Result<ModelName> parse_model_name(std::string_view text) {
   std::string_view rest = text;
   if (text.size() > kNameBytesMax) return no_name(text, "it is too long");
   const bool url = drop_prefix(rest, "https://") || drop_prefix(rest, "http://");
-  const std::optional<Hub> said = drop_host(rest);
+  if (url) drop_prefix(rest, "www.");
+  const std::optional<Hub> said = !url && drop_prefix(rest, "hf://") ? Hub::kHuggingFace : drop_host(rest);
   if (url && !said) return no_name(text, "only addresses of huggingface.co and ollama.com are taken");
-  rest = rest.substr(0, rest.find_first_of("?#"));  // "?download=true"
-  if (url && rest.ends_with('/')) rest.remove_suffix(1);
-  // ORG/REPO:FOLDER/FILE.gguf is ORG/REPO/FOLDER/FILE.gguf.
+  const size_t query = rest.find_first_of("?#");  // "?download=true"
+  const std::string shown = query == std::string_view::npos ? std::string() : file_of_query(rest.substr(query));
+  rest = rest.substr(0, query);
+  if (said && rest.ends_with('/')) rest.remove_suffix(1);
   std::string path;
+  if (said == Hub::kHuggingFace && !shown.empty() && std::ranges::count(rest, '/') == 1) {
+    path = fmt::format("{}/{}", rest, shown);
+    rest = path;
+  }
+  // ORG/REPO:FOLDER/FILE.gguf is ORG/REPO/FOLDER/FILE.gguf.
   if (const size_t colon = rest.find(':'); said.value_or(Hub::kHuggingFace) == Hub::kHuggingFace &&
                                            colon != std::string_view::npos && gguf::is_gguf_name(rest) &&
                                            std::ranges::count(rest.substr(0, colon), '/') == 1) {

@@ -46,6 +46,14 @@ TEST(ModelName, AFileIsNamedByItsPathOrItsPagesAddress) {
   EXPECT_EQ(read("org/repo/m.GGUF"), "hf.co/org/repo/m.GGUF");
   EXPECT_EQ(read("https://huggingface.co/org/repo/tree/main"), "hf.co/org/repo");
   EXPECT_EQ(read("hf.co/org/repo:i1-Q4_K_M"), "hf.co/org/repo:i1-Q4_K_M");
+  // A page that shows one of the files is that file, not whichever fits.
+  EXPECT_EQ(read("https://huggingface.co/org/repo?show_file_info=m-IQ3_M.gguf"), "hf.co/org/repo/m-IQ3_M.gguf");
+  EXPECT_EQ(read("https://huggingface.co/org/repo?a=b&show_file_info=UD%2Fm.gguf&c=d"), "hf.co/org/repo/UD/m.gguf");
+  EXPECT_EQ(read("https://huggingface.co/org/repo/tree/main/UD-Q4_K_XL"), "hf.co/org/repo:UD-Q4_K_XL");
+  EXPECT_EQ(read("hf://org/repo/m.gguf"), "hf.co/org/repo/m.gguf");
+  EXPECT_EQ(read("HF.co/org/repo:Q8_0"), "hf.co/org/repo:Q8_0");
+  EXPECT_EQ(read("https://www.HuggingFace.co/org/repo/"), "hf.co/org/repo");
+  EXPECT_EQ(read("hf.co/org/repo/"), "hf.co/org/repo");
 }
 
 TEST(ModelName, WhatLeavesTheFolderOrIsNoNameIsRefusedWithTheForms) {
@@ -76,6 +84,9 @@ TEST(ModelName, WhatLeavesTheFolderOrIsNoNameIsRefusedWithTheForms) {
                            "a/b:.c.gguf",
                            "a/b:../c.gguf",
                            "a/b:c/../d.gguf",
+                           "hf.co/a/b?show_file_info=..%2Fc.gguf",
+                           "hf.co/a/b?show_file_info=c.bin",
+                           "https://huggingface.co/a/b/tree/main/folder",
                            "qwen3:4b/c/.d.gguf",
                            "a/b/c\\..\\d.gguf"})
     EXPECT_NE(read(name).find("ORG/REPO[:QUANTISATION]"), std::string::npos) << name << " is " << read(name);

@@ -91,8 +91,11 @@ std::string upper_label(std::string_view tag) {
 /// Words of names of files that belong to a model and are none by themselves; the last one may be of a model's own
 /// name.
 constexpr auto kBesideModels = std::to_array<std::string_view>(
-    {"IMATRIX", "LORA", "LORAS", "ADAPTER", "ADAPTERS", "MTP", "NEXTN", "DFLASH", "DSPARK", "EAGLE", "EAGLE2", "EAGLE3",
-     "SPECULATOR", "DRAFT", "DRAFTER", "ASSISTANT"});
+    {"IMATRIX",      "LORA",        "LORAS",          "ADAPTER",        "ADAPTERS",  "MTP",
+     "NEXTN",        "DFLASH",      "DSPARK",         "EAGLE",          "EAGLE2",    "EAGLE3",
+     "SPECULATOR",   "SPECULATIVE", "DRAFT",          "DRAFTER",        "ASSISTANT", "MTPHEAD",
+     "MM-PROJ",      "CLIP",        "VISION-ENCODER", "VISION_ENCODER", "VOCODER",   "TOKENIZER",
+     "WAVTOKENIZER", "VOCAB",       "CONTROL-VECTOR", "CONTROL_VECTOR"});
 
 /// Whether the path, in any case, has the word between separators.
 bool has_word(std::string_view path, std::string_view word) {
@@ -260,7 +263,11 @@ Result<std::vector<RemoteFile>> read_file_list(std::string_view json) {
     const auto lfs = entry.find("lfs");
     const bool large = lfs != entry.end() && lfs->is_object();
     const std::optional<int64_t> bytes = bytes_of(large ? *lfs : entry);
-    if (!bytes) return fail(Code::kCorruptFile, "the hub's list has no size of {}", printable(path));
+    if (!bytes) {
+      if (++odd <= kListedMax)
+        log_info("the hub lists a file \"{}\" without a size, which is not taken", printable(path));
+      continue;
+    }
     const std::string_view sha256 = large ? text_of(*lfs, "oid") : std::string_view();
     files.push_back({std::string(path), *bytes, is_sha256(sha256) ? std::string(sha256) : std::string()});
   }

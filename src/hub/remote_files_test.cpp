@@ -34,9 +34,17 @@ TEST(RemoteFiles, ListsThatCannotBeUsedAreRefusedInWords) {
   const auto why = [](std::string_view json) { return read_file_list(json).error().message; };
   EXPECT_THAT(why("<html>"), HasSubstr("it begins with \"<html>\""));
   EXPECT_THAT(why("{}"), HasSubstr("no JSON array"));
-  EXPECT_THAT(why(R"([{"type": "file", "path": "m.gguf"}])"), HasSubstr("no size of m.gguf"));
-  EXPECT_THAT(why(R"([{"type": "file", "path": "m.gguf", "size": -1}])"), HasSubstr("no size"));
-  EXPECT_THAT(why(R"([{"type": "file", "path": "m.gguf", "size": 99999999999999999}])"), HasSubstr("no size"));
+}
+
+TEST(RemoteFiles, FilesWithoutASizeThatCanBeAreOneArePassedOver) {
+  for (const std::string_view size : {"", R"(, "size": -1)", R"(, "size": 99999999999999999)", R"(, "size": "12")",
+                                      R"(, "size": 1e30)", R"(, "size": 5, "lfs": {"oid": "x"})"}) {
+    const auto files = read_file_list(fmt::format(
+        R"([{{"type": "file", "path": "m.gguf", "size": 7}}, {{"type": "file", "path": "odd.gguf"{}}}])", size));
+    ASSERT_TRUE(files.has_value()) << files.error().text();
+    ASSERT_EQ(files->size(), 1) << size;
+    EXPECT_EQ((*files)[0].path, "m.gguf");
+  }
 }
 
 TEST(RemoteFiles, FilesOfOddNamesArePassedOver) {
@@ -149,6 +157,18 @@ TEST(RemoteFiles, AModelWhoseNameHasAWordOfHeadsIsKnownByItsSize) {
   EXPECT_THAT(chosen(named("Q4_0"), 0, mixed), HasSubstr("has several files of Q4_0; say which one"));
   EXPECT_EQ(chosen(named("F16"), 0, mixed), "8B-F16.gguf");
   EXPECT_THAT(chosen(named("Q8_0"), 0, mixed), HasSubstr("it has F16, Q4_0"));
+}
+
+TEST(RemoteFiles, PartsOfOtherProgramsBesideAModelAreNotTakenForIt) {
+  for (const std::string part :
+       {"M-speculative-Q8_0.gguf", "M-vocoder-Q8_0.gguf", "WavTokenizer-Q8_0.gguf", "M-tokenizer-Q8_0.gguf",
+        "M-vision-encoder-Q8_0.gguf", "clip/M-Q8_0.gguf", "mm-proj-M-Q8_0.gguf", "ggml-vocab-M.gguf",
+        "M-control-vector-Q8_0.gguf", "M-MTPhead-Q8_0.gguf"}) {
+    const std::vector<RemoteFile> files = {{"M-Q8_0.gguf", 8, ""}, {"M-Q4_K_M.gguf", 4, ""}, {part, 1, ""}};
+    EXPECT_EQ(chosen(named(""), 9, files), "M-Q4_K_M.gguf") << part;
+    EXPECT_EQ(chosen(named("Q8_0"), 9, files), "M-Q8_0.gguf") << part;
+    EXPECT_EQ(chosen(named("", part), 9, files), part);
+  }
 }
 
 TEST(RemoteFiles, AHeadThatWasPulledAloneIsNotRunAsTheModel) {
