@@ -29,7 +29,8 @@ void read_stop_tokens(RequestFields& fields, std::vector<TokenId>& tokens) {
 
 // What ends an answer, besides its length.
 void read_ends(RequestFields& fields, engine::GenerateRequest& generate) {
-  if (fields.get("stop") == nullptr) generate.stop = fields.context().defaults().stop;
+  // A protocol of other names has put its own there.
+  if (generate.stop.empty() && fields.get("stop") == nullptr) generate.stop = fields.context().defaults().stop;
   read_stop(fields, generate.stop);
   read_stop_tokens(fields, generate.stop_tokens);
   generate.shows_stop_tokens = fields.boolean("include_stop_str_in_output", false);
