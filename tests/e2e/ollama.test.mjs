@@ -248,7 +248,7 @@ test('errors arrive as the client\'s own class, with what is wrong', async () =>
   for await (const part of await ollama.pull({ model: name, stream: true })) pulls.push(part.status);
   assert.deepEqual(pulls, ['pulling manifest', 'success']);
   assert.match((await ollama.version()).version, /^0\.30\./);
-  await rejects(ollama.delete({ model: name }), 404, /only models that were pulled are deleted/);
+  await rejects(ollama.delete({ model: name }), 404, /only models that were pulled or made are deleted/);
   await rejects(ollama.copy({ source: name, destination: 'x' }), 400, /models are files/);
   assert.equal((await ollama.embed({ model: 'other', input: 'x' })).model, name);
   const broken = await server.post('/api/chat', '{"messages": ');

@@ -50,8 +50,8 @@ void read_stop_regexes(RequestFields& fields, std::vector<std::string>& regexes)
 
 // What ends an answer, besides its length.
 void read_ends(RequestFields& fields, engine::GenerateRequest& generate) {
-  // Anthropic's stop_sequences have been read before.
-  if (fields.get("stop") == nullptr && generate.stop.empty()) generate.stop = fields.context().defaults().stop;
+  // A protocol of other names has put its own there.
+  if (generate.stop.empty() && fields.get("stop") == nullptr) generate.stop = fields.context().defaults().stop;
   read_stop(fields, generate.stop);
   read_stop_regexes(fields, generate.stop_regexes);
   read_stop_tokens(fields, generate.stop_tokens);
