@@ -153,8 +153,8 @@ TextSet Normalizer::intersect(const TextSet& a, const TextSet& b, bool numbers) 
   return out.text == kNoMatch ? TextSet{} : out;
 }
 
-// Of two divisors their common multiple: to look for texts that two automata take is a search through the product of
-// their states.
+// Two divisors become their common multiple: to look for texts that two automata take is a search through the product
+// of their states.
 RegexId Normalizer::common_multiples(const TextSet& a, const TextSet& b, TextSet& out) {
   if (!a.multiples || !b.multiples) {
     const TextSet::Multiples& known = a.multiples ? *a.multiples : *b.multiples;

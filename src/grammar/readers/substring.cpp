@@ -80,7 +80,7 @@ Result<RegexId> read_substring(RegexPool& pool, const Json& what, Spelling spell
   CAIRN_TRY(const std::vector<std::string> chunks, chunks_of(what));
   if (chunks.size() > kSubstringChunksMax)
     return fail(Code::kTooLarge, "there are {} chunks; at most {} are read", chunks.size(), kSubstringChunksMax);
-  // Behind each chunk the text ends or goes on with the next one.
+  // The text ends behind each chunk, or goes on with the next one.
   RegexId rest = kEmptyText;
   std::vector<RegexId> beginnings;
   for (size_t i = chunks.size(); i-- > 0;) {
