@@ -2,9 +2,11 @@
 // message, or a result whose paths stay within the models folder.
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "gguf/model_folder.h"
+#include "gguf/split.h"
 #include "hub/download.h"
 #include "hub/model_name.h"
 #include "hub/remote_files.h"
@@ -39,6 +41,16 @@ void check_list(std::string_view text) {
   (void)cairn::hub::projector_of(*files);
 }
 
+/// A part of a split set names the others, and each of them the set.
+void check_split(const std::string& name) {
+  const auto split = cairn::gguf::split_name(name);
+  if (!split) return;
+  if (!cairn::gguf::is_gguf_name(name) || cairn::gguf::split_file_name(*split, split->part) != name) __builtin_trap();
+  const auto last = cairn::gguf::split_name(cairn::gguf::split_file_name(*split, split->parts));
+  if (!last || last->stem != split->stem || last->part != split->parts || last->ending != split->ending)
+    __builtin_trap();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -52,7 +64,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = cairn::hub::read_state(cairn::hub::write_state(*state));
     if (!again || again->loaded.bytes() != state->loaded.bytes()) __builtin_trap();
   }
-  (void)cairn::gguf::quantisation_label(text);
+  check_split(std::string(text));
+  const std::string label = cairn::gguf::quantisation_label(text);
+  if (!label.empty() && !cairn::gguf::is_quantisation_label(label)) __builtin_trap();
   (void)cairn::gguf::pulled_name(text);
   return 0;
 }

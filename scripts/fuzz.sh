@@ -18,17 +18,7 @@ seed() {  # what a target begins with
   case $1 in
     gguf_fuzz) find "$data/models" -name '*.gguf' -size -420k | head -n 8 ;;
     jinja_fuzz) find "$data/chat-templates" -name '*.jinja' ;;
-    messages_request_fuzz) find fuzz/seeds/messages_request -type f ;;
-    ollama_request_fuzz) find fuzz/seeds/ollama_request -type f ;;
-    output_parser_fuzz) find fuzz/seeds/output_parser -type f ;;
-    json_schema_fuzz) find fuzz/seeds/json_schema -type f ;;
-    responses_request_fuzz) find fuzz/seeds/responses_request -type f ;;
-    frames_fuzz) find fuzz/seeds/frames -type f ;;
-    hub_fuzz) find fuzz/seeds/hub -type f ;;
-    http_fuzz) find fuzz/seeds/http -type f ;;
-    config_fuzz) find fuzz/seeds/config -type f ;;
-    key_file_fuzz) find fuzz/seeds/key_file -type f ;;
-    logits_file_fuzz) find fuzz/seeds/logits_file -type f ;;
+    *) find "fuzz/seeds/${1%_fuzz}" -type f 2>/dev/null || true ;;
   esac
 }
 status=0

@@ -1,6 +1,7 @@
 #include "grammar/grammar.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -10,7 +11,7 @@
 namespace cairn::grammar {
 namespace {
 
-constexpr int32_t kTerminalFuel = 1'000'000;  // derivatives to tell whether a terminal matches anything
+constexpr int32_t kAnyFuel = std::numeric_limits<int32_t>::max();  // derivatives: kBuildWorkMax bounds them
 
 uint32_t raw(SymbolId id) { return static_cast<uint32_t>(id); }
 
@@ -56,7 +57,7 @@ struct GrammarBuilder::State {
   std::shared_ptr<Grammar> number(uint32_t start);
 };
 
-GrammarBuilder::GrammarBuilder() : state_(std::make_unique<State>()) {}
+GrammarBuilder::GrammarBuilder() : state_(std::make_unique<State>()) { regexes().bound_searches(kBuildWorkMax); }
 GrammarBuilder::~GrammarBuilder() = default;
 
 RegexPool& GrammarBuilder::regexes() { return state_->regexes; }
@@ -237,11 +238,8 @@ Result<void> GrammarBuilder::State::find_productive() {
   std::vector<bool> matches(symbols.size());
   for (size_t i = 0; i < symbols.size(); ++i) {
     if (symbols[i].kind != SymbolKind::kTerminal && symbols[i].kind != SymbolKind::kDistinct) continue;
-    const std::optional<bool> nothing = regexes.matches_nothing(symbols[i].regex, kTerminalFuel);
-    if (!nothing.has_value() || regexes.full()) {
-      return fail(Code::kTooLarge, "a regular expression with conditions takes more than {} steps to decide",
-                  kTerminalFuel);
-    }
+    const std::optional<bool> nothing = regexes.matches_nothing(symbols[i].regex, kAnyFuel);
+    if (!nothing.has_value() || regexes.full()) return fail(Code::kTooLarge, "{}", regexes.excess());
     matches[i] = !*nothing;
   }
   spread(
@@ -346,8 +344,7 @@ Result<std::shared_ptr<const Grammar>> GrammarBuilder::finish(SymbolId start) {
   State& state = *state_;
   if (state.size > kSymbolsMax) return fail(Code::kTooLarge, "a grammar of more than {} symbols", kSymbolsMax);
   if (state.regexes.full()) {
-    return fail(Code::kTooLarge, "regular expressions of more than {} nodes or nested more than {} deep",
-                kRegexNodesMax, kRegexDepthMax);
+    return fail(Code::kTooLarge, "{}", state.regexes.excess());
   }
   for (const DraftSymbol& symbol : state.symbols) {
     if (!symbol.defined) return fail(Code::kInvalidArgument, "the rule {} has no definition", symbol.name);

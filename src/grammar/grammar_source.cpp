@@ -39,19 +39,13 @@ Made compile_kind(const GrammarSource& source, SchemaReading reading) {
     case GrammarSource::Kind::kGbnf:
       return read_gbnf(source.text);
     case GrammarSource::Kind::kLark:
-      return read_lark(source.text);
+      return read_lark(source.text, SchemaAdder{reading});
     case GrammarSource::Kind::kChoice:
       return read_choice(source.choices);
     case GrammarSource::Kind::kCalls:
       return compile_calls(source.forms, source.tools, reading);
   }
   return fail(Code::kInternal, "a grammar of no kind");
-}
-
-Result<SymbolId> add_schema(GrammarBuilder& builder, const nlohmann::ordered_json& schema, SchemaReading reading) {
-  auto made = add_json_schema(builder, schema, {.reading = reading});
-  if (!made) return std::unexpected(made.error().error());
-  return *made;
 }
 
 Result<SymbolId> add_regex(GrammarBuilder& builder, std::string_view text) {
@@ -64,13 +58,13 @@ Result<SymbolId> add_kind(GrammarBuilder& builder, const GrammarSource& source, 
     case GrammarSource::Kind::kJsonObject:
       return add_json_object(builder, Whitespace::kPretty);
     case GrammarSource::Kind::kJsonSchema:
-      return add_schema(builder, source.schema, reading);
+      return SchemaAdder{reading}(builder, source.schema);
     case GrammarSource::Kind::kRegex:
       return add_regex(builder, source.text);
     case GrammarSource::Kind::kGbnf:
       return add_gbnf(builder, source.text);
     case GrammarSource::Kind::kLark:
-      return add_lark(builder, source.text, Spelling::kUtf8);
+      return add_lark(builder, source.text, Spelling::kUtf8, SchemaAdder{reading});
     case GrammarSource::Kind::kChoice:
       return add_choice(builder, source.choices);
     case GrammarSource::Kind::kCalls:

@@ -3,10 +3,13 @@
 #include <time.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/grammar_tables.h"
 #include "grammar/json_schema/json_schema.h"
 #include "grammar/masks/token_mask.h"
 #include "grammar/matcher.h"
@@ -186,6 +189,50 @@ TEST(HostileGrammar, TextsWithALongCommonBeginningTakeLinearTime) {
     EXPECT_TRUE(matcher.may_end()) << way.name;
     EXPECT_LT(thread_seconds() - begin, kSecondsMax / 2) << way.name;
   }
+}
+
+// All searches for texts while the schema is read and its rules are looked at, in nodes; the code of what refuses it.
+std::pair<uint64_t, std::optional<Code>> work_of(const nlohmann::ordered_json& schema) {
+  GrammarBuilder builder;
+  const auto made = add_json_schema(builder, schema, {});
+  if (!made) return {builder.regexes().work_done(), made.error().code};
+  const auto empty = builder.first_without_text({{*made}});
+  return {builder.regexes().work_done(), empty ? std::nullopt : std::optional(empty.error().code)};
+}
+
+TEST(HostileGrammar, AllSearchesOfASchemaHaveOneBudget) {
+  using Json = nlohmann::ordered_json;
+  constexpr uint64_t kWorkMax = 2 * kBuildWorkMax;
+  const Json divisors = {{"allOf", {{{"type", "integer"}, {"multipleOf", 99991}}, {{"multipleOf", 99989}}}}};
+  EXPECT_LT(work_of(divisors).first, kBuildWorkMax / 100);
+  EXPECT_EQ(work_of(divisors).second, Code::kTooLarge);
+  const Json exclusive = {{"oneOf", {{{"multipleOf", 9973}}, {{"multipleOf", 9967}}}}, {"minimum", 1}};
+  EXPECT_LT(work_of(exclusive).first, kWorkMax);
+  // Each of these has a text, which is long, and takes less than the budget to find.
+  Json properties;
+  for (int i = 0; i < 40; ++i) {
+    const auto multiple = [i](int letters) {
+      return Json{{"pattern", "^(a{" + std::to_string(letters + i) + "})+b$"}};
+    };
+    properties["p" + std::to_string(i)] = {{"type", "string"}, {"allOf", {multiple(100), multiple(151)}}};
+  }
+  const auto [work, code] = work_of({{"type", "object"}, {"properties", properties}});
+  EXPECT_LT(work, kWorkMax);
+  EXPECT_EQ(code, Code::kTooLarge);
+}
+
+TEST(HostileGrammar, DivisorsOfAGrammarHaveABoundTogether) {
+  nlohmann::ordered_json properties, same;
+  for (int i = 0; i < 50; ++i) {
+    properties["p" + std::to_string(i)] = {{"multipleOf", 99'991 - i}};
+    same["p" + std::to_string(i)] = {{"multipleOf", 99'991}};
+  }
+  const MadeGrammar refused = schema_grammar({{"type", "object"}, {"properties", properties}});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kTooLarge);
+  const MadeGrammar taken = schema_grammar({{"type", "object"}, {"properties", same}});
+  ASSERT_TRUE(taken.has_value()) << taken.error().message;
+  EXPECT_LT((*taken)->bytes(), size_t{32} << 20);
 }
 
 TEST(HostileGrammar, ASchemaWithTooManyNodesIsNotSaidToFitNoValue) {

@@ -130,7 +130,7 @@ std::expected<std::shared_ptr<const grammar::Grammar>, LineError> compile_line(c
   const auto& text = value.get_ref<const std::string&>();
   if (kind == "regex") return without_keyword(grammar::read_regex_grammar(text));
   if (kind == "gbnf") return without_keyword(grammar::read_gbnf(text));
-  return without_keyword(grammar::read_lark(text));
+  return without_keyword(grammar::read_lark(text, grammar::SchemaAdder{options->reading}));
 }
 
 Result<std::vector<std::string>> instances_of(const ordered_json& line) {

@@ -305,8 +305,9 @@ void write_text(const ordered_json& value, int indent, int level, std::string& o
 
 ordered_json exact_number(double value, std::string_view text) {
   constexpr size_t kSureDigits = std::numeric_limits<double>::digits10;
-  if (text.size() <= kSureDigits) return value;
   const bool whole = text.find_first_of(".eE") == std::string_view::npos;
+  if (whole && text.size() <= kSureDigits) return value;
+  // Also of few digits: what nlohmann writes is the double, but not always by its shortest text.
   if (!whole && digits_of(text) == digits_of(ordered_json(value).dump())) return value;
   return ordered_json::binary({text.begin(), text.end()}, kNumberSubtype);
 }

@@ -51,6 +51,8 @@ TEST(Json, NumbersKeepTheDigitsThatADoubleDoesNotHold) {
   round_numbers(rounded);
   EXPECT_EQ(rounded["b"][0], 0.1);
   EXPECT_TRUE(read_json("0.70000000000000000000").value().is_number()) << "zeros change nothing";
+  // The JSON library writes this double as 0.0020000056000000002.
+  EXPECT_EQ(json_text(read_json("[0.0020000056,-15e-1]").value()), "[0.0020000056,-1.5]");
 }
 
 TEST(Json, EscapesThatAreNoCharacterBecomeTheReplacementCharacter) {

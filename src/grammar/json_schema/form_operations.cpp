@@ -1,4 +1,6 @@
 // Intersection, union and complement of normal forms.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -123,7 +125,17 @@ TextSet Normalizer::intersect(const TextSet& a, const TextSet& b, bool numbers) 
     if (std::ranges::none_of(*a.values, common)) return out;
   }
   const RegexId all = numbers ? numbers_.any() : text_.any_string();
-  out.text = a.text == b.text || b.text == all ? a.text : a.text == all ? b.text : text_.both(a.text, b.text);
+  if (a.text == b.text || b.text == all) {
+    out.text = a.text;
+    out.multiples = a.multiples;
+  } else if (a.text == all) {
+    out.text = b.text;
+    out.multiples = b.multiples;
+  } else if (a.multiples || b.multiples) {
+    out.text = common_multiples(a, b, out);
+  } else {
+    out.text = text_.both(a.text, b.text);
+  }
   out.every_spelling = a.every_spelling && b.every_spelling;
   out.exact = a.exact && b.exact;
   out.whole = a.whole || b.whole;
@@ -139,6 +151,28 @@ TextSet Normalizer::intersect(const TextSet& a, const TextSet& b, bool numbers) 
     if (out.values->empty()) return {};
   }
   return out.text == kNoMatch ? TextSet{} : out;
+}
+
+// Two divisors become their common multiple: to look for texts that two automata take is a search through the product
+// of their states.
+RegexId Normalizer::common_multiples(const TextSet& a, const TextSet& b, TextSet& out) {
+  if (!a.multiples || !b.multiples) {
+    const TextSet::Multiples& known = a.multiples ? *a.multiples : *b.multiples;
+    out.multiples = {known.divisor, text_.both(known.numbers, a.multiples ? b.text : a.text)};
+    return text_.both(a.text, b.text);
+  }
+  const std::optional<Decimal> divisor = common_multiple(a.multiples->divisor, b.multiples->divisor);
+  const RegexId numbers = text_.both(a.multiples->numbers, b.multiples->numbers);
+  if (divisor) {
+    if (const Result<RegexId> multiples = numbers_.multiple_of(*divisor)) {
+      out.multiples = {*divisor, numbers};
+      return text_.both(numbers, *multiples);
+    }
+  }
+  fail(Code::kTooLarge, current_place_, "",
+       fmt::format("the common multiple of {} and {} is too large; it may be up to {} in its last place",
+                   a.multiples->divisor.text(), b.multiples->divisor.text(), kDivisorMax));
+  return kNoMatch;
 }
 
 TextSet Normalizer::unite(std::span<const TextSet* const> sets) {

@@ -63,8 +63,7 @@ SchemaResult<GoalId> goal_of(Normalizer& normalizer, const Json& schema) {
   if (normalizer.error().has_value()) return std::unexpected(*normalizer.error());
   if (normalizer.text().pool().full()) {  // what was found out is then not true
     return std::unexpected(
-        SchemaError{Code::kTooLarge, "", "",
-                    "the schema needs expressions of more than " + std::to_string(kRegexNodesMax) + " nodes"});
+        SchemaError{Code::kTooLarge, "", "", "the schema needs " + normalizer.text().pool().excess()});
   }
   if (nothing) return std::unexpected(SchemaError{Code::kInvalidArgument, "", "", "no value fits the schema"});
   return goal;
@@ -103,6 +102,12 @@ SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const Json& sche
   return write_schema(builder, schema, options, [](const PreparedSchema& prepared) -> SchemaResult<SymbolId> {
     return prepared.writer.write(prepared.goal);
   });
+}
+
+Result<SymbolId> SchemaAdder::operator()(GrammarBuilder& builder, const Json& schema) const {
+  const auto made = add_json_schema(builder, schema, {.reading = reading});
+  if (!made) return std::unexpected(made.error().error());
+  return *made;
 }
 
 SchemaResult<SymbolId> add_parameters(GrammarBuilder& builder, const Json& schema, const ParameterMarkup& markup,

@@ -64,6 +64,12 @@ using SchemaResult = std::expected<T, SchemaError>;
 SchemaResult<SymbolId> add_json_schema(GrammarBuilder& builder, const nlohmann::ordered_json& schema,
                                        const SchemaOptions& options);
 
+/// Adds the same rules, with errors as others have them: for schemas within grammars of other languages.
+struct SchemaAdder {
+  SchemaReading reading = SchemaReading::kDeclared;
+  Result<SymbolId> operator()(GrammarBuilder& builder, const nlohmann::ordered_json& schema) const;
+};
+
 /// How a member's value is told from others where members have markup around them.
 enum class ParameterKind : uint8_t {
   kText,        ///< a string as it stands

@@ -123,6 +123,16 @@ TEST(JsonSchema, IntegersAndBounds) {
          {"9007199254740992", "9007199254740991"});
 }
 
+TEST(JsonSchema, SeveralDivisorsAreTheirCommonMultiple) {
+  expect(R"({"allOf":[{"multipleOf":4},{"multipleOf":6}],"minimum":1})", {"12", "24.0"}, {"4", "6", "0", "12.5"});
+  expect(R"({"multipleOf":0.75,"allOf":[{"multipleOf":0.5}]})", {"1.5", "-3", "0"}, {"0.75", "0.5", "1"});
+  expect(R"({"type":"integer","allOf":[{"multipleOf":0.25},{"multipleOf":3},{"maximum":9},{"multipleOf":2}]})",
+         {"6", "-12"}, {"3", "2", "12", "1.5"});
+  expect(R"({"allOf":[{"multipleOf":100000},{"multipleOf":0.00001}],"minimum":1})", {"100000"}, {"0.00001", "1"});
+  expect(R"({"oneOf":[{"multipleOf":3},{"multipleOf":5}]})", {"3", "5", "9"}, {"15", "0", "1"});
+  expect_error(R"({"allOf":[{"type":"integer","multipleOf":99991},{"multipleOf":99989}]})", Code::kTooLarge, "", "");
+}
+
 TEST(JsonSchema, MultiplesAreCountedByRemainders) {
   expect(R"({"type":"integer","multipleOf":7,"minimum":0})", {"0", "7", "49", "7000000007"}, {"1", "8", "-7", "71"});
   expect(R"({"multipleOf":0.25})", {"0.25", "1.5", "-2", "3.750"}, {"0.1", "0.3", "1.01"});

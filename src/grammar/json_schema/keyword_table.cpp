@@ -9,13 +9,14 @@ namespace {
 
 constexpr KeywordNote kKeywordTable[] = {
     {"type", "all", "exactly"},
-    {"enum", "all", "exactly; at most 100,000 values, written as they are listed"},
+    {"enum", "all",
+     "exactly; at most 100,000 values, of which 2,000 lists and 2,000 objects, written as they are listed"},
     {"const", "6 and later", "exactly"},
     {"minimum, maximum, exclusiveMinimum, exclusiveMaximum", "all",
      "exactly; numbers have at most 40 digits before and behind the point, and no exponent beside a bound but 0"},
     {"multipleOf", "all",
-     "exactly, by the remainder; divisors up to 100,000 in their last place, smaller ones where they have more than "
-     "eight places"},
+     "exactly, by the remainder; divisors, or the common multiple of several, up to 100,000 in their last place, "
+     "smaller ones where they have more than eight places"},
     {"minLength, maxLength", "all", "exactly, in characters"},
     {"pattern", "all",
      "exactly, as ECMA-262 has it; refused: Changes_When_NFKC_Casefolded, properties of strings, back-references, "

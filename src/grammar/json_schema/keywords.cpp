@@ -272,6 +272,7 @@ bool Normalizer::number_keyword(const Schema& schema, std::string_view keyword, 
     return true;
   }
   out.number = {*multiples, false};
+  out.number.multiples = {*divisor, numbers_.plain()};
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/json_schema/number.h"
 #include "grammar/regex/regex.h"
 
 namespace cairn::grammar {
@@ -30,6 +31,13 @@ struct TextSet {
   bool whole = false;  ///< integers, which are written without a point
   /// The values, if they are listed: strings decoded, numbers as they are written.
   std::optional<std::vector<std::string>> values{};
+  /// The text is those of `numbers` that are multiples of `divisor`.
+  struct Multiples {
+    Decimal divisor;
+    RegexId numbers{};
+    bool operator==(const Multiples&) const = default;
+  };
+  std::optional<Multiples> multiples{};
 
   bool operator==(const TextSet&) const = default;
 };

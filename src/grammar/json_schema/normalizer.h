@@ -106,6 +106,8 @@ class Normalizer {
   NormalForm intersect(const NormalForm& a, const NormalForm& b);
   std::optional<ArrayForm> intersect(const ArrayForm& a, const ArrayForm& b);
   TextSet intersect(const TextSet& a, const TextSet& b, bool numbers);
+  /// What is in both sets of multiples, or in one and in another set.
+  RegexId common_multiples(const TextSet& a, const TextSet& b, TextSet& out);
   TextSet unite(std::span<const TextSet* const> sets);
   TextSet complement(const TextSet& set, bool numbers);
   void unite(NormalForm& form, const NormalForm& other);

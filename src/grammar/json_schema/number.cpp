@@ -1,8 +1,11 @@
 #include "grammar/json_schema/number.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
+#include <numeric>
 #include <vector>
 
 namespace cairn::grammar {
@@ -40,6 +43,31 @@ std::optional<Decimal> read_decimal(std::string_view text) {
   if (out.zero()) out.negative = false;
   if (out.integer.size() > kIntegerDigitsMax || out.fraction.size() > kFractionDigitsMax) return std::nullopt;
   return out;
+}
+
+namespace {
+
+/// All digits as a whole number of units of the last place; nullopt over kDivisorMax.
+std::optional<uint64_t> in_last_place(const Decimal& divisor) {
+  const std::string digits = divisor.integer + divisor.fraction;
+  uint64_t value = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return read.ec == std::errc() && value <= kDivisorMax ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Decimal> common_multiple(const Decimal& a, const Decimal& b) {
+  const bool swapped = a.fraction.size() > b.fraction.size();
+  const Decimal& coarse = swapped ? b : a;
+  const Decimal& fine = swapped ? a : b;
+  const auto one = in_last_place(coarse), other = in_last_place(fine);
+  if (!one || !other || *one == 0 || *other == 0) return std::nullopt;
+  uint64_t rest = *one % *other;  // of the coarse one in units of the fine one's last place
+  for (size_t i = coarse.fraction.size(); i < fine.fraction.size(); ++i) rest = rest * 10 % *other;
+  const uint64_t factor = *other / std::gcd(rest, *other);
+  std::optional<Decimal> multiple = read_decimal(fmt::format("{}e-{}", *one * factor, coarse.fraction.size()));
+  return multiple && in_last_place(*multiple) ? multiple : std::nullopt;
 }
 
 NumberText::NumberText(JsonText& text) : text_(text), pool_(text.pool()) {
@@ -173,19 +201,25 @@ RegexId NumberText::equal(const Decimal& value) {
 }
 
 Result<RegexId> NumberText::multiple_of(const Decimal& divisor) {
+  const std::string name = divisor.text();
+  if (const auto known = multiples_.find(name); known != multiples_.end()) return known->second;
+  CAIRN_TRY(const RegexId made, make_multiples(divisor));
+  multiples_.emplace(name, made);
+  return made;
+}
+
+Result<RegexId> NumberText::make_multiples(const Decimal& divisor) {
+  if (pool_.full()) return fail(Code::kTooLarge, "the schema needs {}", pool_.excess());
   const auto scale = static_cast<uint32_t>(divisor.fraction.size());
-  const std::string digits_text = divisor.integer + divisor.fraction;
-  uint64_t value = 0;
-  const auto read = std::from_chars(digits_text.data(), digits_text.data() + digits_text.size(), value);
-  if (read.ec != std::errc() || value > kDivisorMax) {
-    return fail(Code::kTooLarge, "a divisor of more than {} in its last place", kDivisorMax);
-  }
-  if (value * (scale + 2) > kRemaindersMax) {
+  const std::optional<uint64_t> value = in_last_place(divisor);
+  if (!value) return fail(Code::kTooLarge, "a divisor of more than {} in its last place", kDivisorMax);
+  const uint64_t states = *value * (scale + 2);
+  if (states > kRemaindersMax) {
     return fail(Code::kTooLarge, "a divisor that needs more than {} states; give it fewer places behind the point",
                 kRemaindersMax);
   }
   // States: 0 to m - 1 the remainder of the integer digits, then of those behind the point, and at the end zeros only.
-  const auto m = static_cast<uint32_t>(value);
+  const auto m = static_cast<uint32_t>(*value);
   RegexPool::Automaton automaton;
   const auto behind = [&](uint32_t place, uint32_t remainder) { return m * (place + 1) + remainder; };
   const auto scaled_zero = [&](uint32_t remainder, uint32_t places) {

@@ -5,6 +5,7 @@
 /// would carry a value past a bound.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -21,7 +22,8 @@ inline constexpr uint32_t kFractionDigitsMax = 40;
 inline constexpr uint32_t kExponentDigitsMax = 3;
 /// The largest divisor, in units of its last decimal place: the automaton of remainders has as many states.
 inline constexpr uint64_t kDivisorMax = 100'000;
-inline constexpr uint64_t kRemaindersMax = 1'000'000;  ///< states of a divisor: of itself times its places
+/// States of a divisor: of itself times its places. All of a grammar have kAutomatonStatesMax together.
+inline constexpr uint64_t kRemaindersMax = 1'000'000;
 
 /// A decimal fraction: digits before and behind the point, without zeros that change nothing.
 struct Decimal {
@@ -33,10 +35,15 @@ struct Decimal {
   bool whole() const { return fraction.empty(); }
   /// The number as it is written without an exponent.
   std::string text() const;
+  bool operator==(const Decimal&) const = default;
 };
 
 /// The exact value of a JSON number's text. Nullopt: it has more digits than the limits above.
 std::optional<Decimal> read_decimal(std::string_view text);
+
+/// The smallest number that is a multiple of both. Nullopt: it is over kDivisorMax in its last place, as one of them
+/// may be.
+std::optional<Decimal> common_multiple(const Decimal& a, const Decimal& b);
 
 class NumberText {
  public:
@@ -64,11 +71,13 @@ class NumberText {
   /// Magnitudes above or below `bound`'s, without it.
   RegexId magnitude(const Decimal& bound, Side side);
   RegexId magnitude_equal(const Decimal& value);
+  Result<RegexId> make_multiples(const Decimal& divisor);
   RegexId fraction_beyond(std::string_view fraction, Side side);
   RegexId signed_compare(const Decimal& bound, bool exclusive, Side side);
 
   JsonText& text_;
   RegexPool& pool_;
+  std::map<std::string, RegexId> multiples_;  // by divisor
   RegexId any_{}, plain_{}, integers_{}, written_integers_{}, fraction_{}, magnitude_{}, zero_fraction_{}, exponent_{};
 };
 

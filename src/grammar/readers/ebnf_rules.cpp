@@ -23,6 +23,8 @@ ExpressionId EbnfRules::regex(RegexId regex) { return add({.kind = Expression::K
 
 ExpressionId EbnfRules::reference(RuleId rule) { return add({.kind = Expression::Kind::kReference, .rule = rule}); }
 
+ExpressionId EbnfRules::symbol(SymbolId symbol) { return add({.kind = Expression::Kind::kSymbol, .symbol = symbol}); }
+
 ExpressionId EbnfRules::sequence(std::vector<ExpressionId> parts) {
   if (parts.size() == 1) return parts.front();
   return add({.kind = Expression::Kind::kSequence, .children = std::move(parts)});
@@ -108,6 +110,7 @@ std::optional<EbnfRules::Regular> EbnfRules::regular_of(ExpressionId id) {
 std::optional<EbnfRules::Regular> EbnfRules::make_regular(const Expression& expression) {
   if (expression.kind == Expression::Kind::kRegex) return Regular{expression.regex, 1};
   if (expression.kind == Expression::Kind::kReference) return rules_[index(expression.rule)].regular;
+  if (expression.kind == Expression::Kind::kSymbol) return std::nullopt;
   std::vector<RegexId> children;
   uint32_t parts = 1;
   bool regular = true;
@@ -160,6 +163,8 @@ SymbolId EbnfRules::symbol_of(ExpressionId id) {
       return builder_.terminal(expression.regex);
     case Expression::Kind::kReference:
       return symbol_of(expression.rule);
+    case Expression::Kind::kSymbol:
+      return expression.symbol;
     case Expression::Kind::kSequence:
       return builder_.sequence(parts_of(expression));
     case Expression::Kind::kRepeat:

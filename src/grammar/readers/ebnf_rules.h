@@ -33,9 +33,12 @@ class EbnfRules {
  public:
   explicit EbnfRules(GrammarBuilder& builder) : builder_(builder) {}
   RegexPool& regexes() { return builder_.regexes(); }
+  GrammarBuilder& builder() { return builder_; }
 
   ExpressionId regex(RegexId regex);
   ExpressionId reference(RuleId rule);
+  /// What is in the builder already.
+  ExpressionId symbol(SymbolId symbol);
   ExpressionId sequence(std::vector<ExpressionId> parts);
   ExpressionId choice(std::vector<ExpressionId> choices);
   /// `max` missing: no upper bound.
@@ -63,10 +66,11 @@ class EbnfRules {
 
  private:
   struct Expression {
-    enum class Kind : uint8_t { kRegex, kReference, kSequence, kChoice, kRepeat };
+    enum class Kind : uint8_t { kRegex, kReference, kSymbol, kSequence, kChoice, kRepeat };
     Kind kind;
     RegexId regex{};
     RuleId rule{};
+    SymbolId symbol{};
     uint32_t min = 0;
     std::optional<uint32_t> max{};
     std::vector<ExpressionId> children{};

@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "base/text/json.h"
 #include "grammar/readers/characters.h"
 #include "grammar/readers/ebnf_rules.h"
 #include "grammar/readers/regex_reader.h"
+#include "grammar/readers/substring.h"
 #include "grammar/readers/text_cursor.h"
 
 namespace cairn::grammar {
@@ -60,8 +63,12 @@ bool is_lark_terminal(std::string_view name) {
 
 class LarkReader {
  public:
-  LarkReader(GrammarBuilder& builder, std::string_view text, Spelling spelling)
-      : cursor_(text), rules_(builder), spelling_(spelling), ignored_(rules_.rule(kLarkIgnored, 0)) {}
+  LarkReader(GrammarBuilder& builder, std::string_view text, Spelling spelling, std::optional<AddSchema> add_schema)
+      : cursor_(text),
+        rules_(builder),
+        spelling_(spelling),
+        add_schema_(add_schema),
+        ignored_(rules_.rule(kLarkIgnored, 0)) {}
 
   /// Where `start` is defined.
   std::string place() const { return cursor_.place(start_); }
@@ -95,7 +102,12 @@ class LarkReader {
 
   Result<std::string_view> take_name() {
     const size_t begin = cursor_.offset();
-    const std::string_view name = cursor_.take_while(is_lark_name_character);
+    cursor_.take_while(is_lark_name_character);
+    while (cursor_.peek() == '-' && is_lark_name_character(cursor_.peek(1))) {  // llguidance's; -> is none
+      cursor_.take("-");
+      cursor_.take_while(is_lark_name_character);
+    }
+    const std::string_view name = cursor_.text().substr(begin, cursor_.offset() - begin);
     const auto letter = std::ranges::find_if(name, [](char c) { return c != '_'; });
     if (letter == name.end() || is_ascii_digit(*letter)) return cursor_.error(begin, "expected a name");
     return name;
@@ -149,7 +161,7 @@ class LarkReader {
           return cursor_.error(cursor_.offset(), fmt::format("expected a value of {}", name));
         }
       }
-      if (name == "max_tokens")
+      if (name == "max_tokens" && !std::exchange(told_of_tokens_, true))
         log_info("Lark, {}: max_tokens of a rule is not held to; max_tokens of the request is", cursor_.place(begin));
       skip_space(true);
       if (cursor_.take("]")) return {};
@@ -301,11 +313,15 @@ class LarkReader {
       case '<':
         return unsupported(begin, "references to tokens are not read");
       case '%':
-        return unsupported(begin, "grammars of other languages within a rule are not read");
+        return embedded();
+      case '@':
+        return unsupported(begin, "references to other grammars are not read");
+      case '&':
+      case '~':
+        return unsupported(begin, "the operators & and ~ of terminals are not read");
       case '*':
       case '+':
       case '?':
-      case '~':
         return cursor_.error(begin, "there is nothing to repeat");
       default:
         break;
@@ -329,6 +345,57 @@ class LarkReader {
     CAIRN_TRY(const ExpressionId inner, alternatives(depth + 1));
     if (!cursor_.take(optional ? "]" : ")")) return cursor_.error(begin, "the group does not end");
     return optional ? rules_.repeat(inner, 0, 1) : inner;
+  }
+
+  // ---- What stands in JSON ----
+
+  Result<ExpressionId> embedded() {
+    const size_t begin = cursor_.offset();
+    const bool schema = cursor_.take("%json");
+    if (!schema && !cursor_.take("%regex")) return unsupported(begin, "only %json and %regex are read within a rule");
+    CAIRN_TRY(const nlohmann::ordered_json value, json_object());
+    if (!schema) {
+      const Result<RegexId> made = read_substring(rules_.regexes(), value, spelling_);
+      if (!made) return cursor_.error(begin, "%regex: " + made.error().message, made.error().code);
+      return terminal(rules_.regex(*made));
+    }
+    if (in_terminal_)
+      return cursor_.error(begin, "a terminal cannot have a schema; give the rule a name in small letters");
+    if (!add_schema_) return unsupported(begin, "schemas (%json) are read in the grammar of an answer only");
+    if (++schemas_ > kLarkSchemasMax)
+      return cursor_.error(begin, fmt::format("there are more than {} schemas", kLarkSchemasMax), Code::kTooLarge);
+    const Result<SymbolId> made = (*add_schema_)(rules_.builder(), value);
+    if (!made) return cursor_.error(begin, "%json: " + made.error().text(), made.error().code);
+    return terminal(rules_.symbol(*made));
+  }
+
+  // From a { to the } that ends it.
+  Result<nlohmann::ordered_json> json_object() {
+    skip_space(true);
+    const size_t begin = cursor_.offset();
+    if (cursor_.peek() != '{') return cursor_.error(begin, "expected {");
+    size_t depth = 0;
+    do {
+      const char c = cursor_.peek();
+      if (cursor_.at_end()) return cursor_.error(begin, "the JSON does not end");
+      if (c == '"') {
+        skip_json_string();
+        continue;
+      }
+      if (c == '{') ++depth;
+      if (c == '}') --depth;
+      cursor_.move_to(cursor_.offset() + 1);
+    } while (depth > 0);
+    auto value = read_json(cursor_.text().substr(begin, cursor_.offset() - begin));
+    if (!value) return cursor_.error(begin, "the JSON " + value.error().message, value.error().code);
+    return *std::move(value);
+  }
+
+  void skip_json_string() {
+    const std::string_view text = cursor_.text();
+    size_t at = cursor_.offset() + 1;
+    while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;
+    cursor_.move_to(std::min(at + 1, text.size()));
   }
 
   // ---- Terminals ----
@@ -487,24 +554,28 @@ class LarkReader {
   TextCursor cursor_;
   EbnfRules rules_;
   Spelling spelling_;
+  std::optional<AddSchema> add_schema_;
   RuleId ignored_;
   std::vector<ExpressionId> ignores_;
   std::vector<std::pair<RuleId, size_t>> terminals_;  // and where they are defined
   std::map<char32_t, RegexId> in_any_case_;
   size_t regexes_ = 0;
+  size_t schemas_ = 0;
   size_t start_ = 0;
+  bool told_of_tokens_ = false;
   bool in_terminal_ = false;
 };
 
 }  // namespace
 
-Result<SymbolId> add_lark(GrammarBuilder& builder, std::string_view text, Spelling spelling) {
-  return LarkReader(builder, text, spelling).read();
+Result<SymbolId> add_lark(GrammarBuilder& builder, std::string_view text, Spelling spelling,
+                          std::optional<AddSchema> add_schema) {
+  return LarkReader(builder, text, spelling, add_schema).read();
 }
 
-Result<std::shared_ptr<const Grammar>> read_lark(std::string_view text) {
+Result<std::shared_ptr<const Grammar>> read_lark(std::string_view text, std::optional<AddSchema> add_schema) {
   GrammarBuilder builder;
-  LarkReader reader(builder, text, Spelling::kUtf8);
+  LarkReader reader(builder, text, Spelling::kUtf8, add_schema);
   CAIRN_TRY(const SymbolId start, reader.read());
   auto made = builder.finish(start);
   if (!made && made.error().at.empty()) made.error().at = reader.place();

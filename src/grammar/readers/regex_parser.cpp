@@ -452,6 +452,16 @@ class RegexParser {
     return one(take_character());
   }
 
+  /// "[:alpha:]" if that comes, which other regular expressions have within a class, and which would be a few
+  /// characters here.
+  std::string_view posix_class() const {
+    const std::string_view rest = text_.substr(at_);
+    if (!rest.starts_with("[:")) return {};
+    const size_t end = rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz", 2);
+    if (end == 2 || end == std::string_view::npos || !rest.substr(end).starts_with(":]")) return {};
+    return rest.substr(0, end + 2);
+  }
+
   Result<RegexNodeId> character_class() {
     const size_t begin = at_++;
     const bool negated = take("^");
@@ -462,6 +472,10 @@ class RegexParser {
     while (!take("]")) {
       if (at_end()) return invalid(begin, "the class does not end");
       const size_t first_begin = at_;
+      if (const std::string_view name = posix_class(); !name.empty())
+        return error(
+            first_begin, Code::kUnsupported,
+            fmt::format("the class {} is not read; write its characters, or a property such as \\p{{L}}", name));
       CAIRN_TRY(const RegexAtom first, class_atom());
       if (peek() != '-' || peek(1) == ']' || at_ + 1 >= text_.size()) {
         add_all(first.set);

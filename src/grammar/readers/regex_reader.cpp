@@ -188,7 +188,9 @@ class RegexCompiler {
   // Recursive, as deep as groups are nested.
   Result<Rest> before(RegexNodeId id, const Rest& rest) {
     const RegexSyntaxNode& node = syntax_[id];
-    if (++parts_ > kRegexUnrolledMax || pool_.full())
+    if (pool_.full())
+      return fail_at(fmt::format("{}", node.offset), Code::kTooLarge, "the expression needs {}", pool_.excess());
+    if (++parts_ > kRegexUnrolledMax)
       return fail_at(fmt::format("{}", node.offset), Code::kTooLarge,
                      "with the copies of what is repeated around assertions, the expression has more than {} parts",
                      kRegexUnrolledMax);
@@ -366,7 +368,7 @@ class RegexCompiler {
 Result<RegexId> read_regex(RegexPool& pool, std::string_view pattern, const RegexOptions& options) {
   CAIRN_TRY(const RegexSyntax syntax, parse_regex(pattern, options));
   CAIRN_TRY(const RegexId regex, RegexCompiler(pool, syntax, options).compile());
-  if (pool.full()) return fail_at("0", Code::kTooLarge, "the expression needs more than {} nodes", kRegexNodesMax);
+  if (pool.full()) return fail_at("0", Code::kTooLarge, "the expression needs {}", pool.excess());
   return regex;
 }
 

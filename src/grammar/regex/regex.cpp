@@ -1,5 +1,7 @@
 #include "grammar/regex/regex.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -401,6 +403,7 @@ RegexPool RegexPool::copy() const {
   copy.trees = nodes_->trees;
   copy.tree_of = nodes_->tree_of;
   copy.table = nodes_->table;
+  copy.automaton_states = nodes_->automaton_states;
   copy.overflow = nodes_->overflow;
   copy.everything = nodes_->everything;
   copy.single_bytes = nodes_->single_bytes;
@@ -542,6 +545,8 @@ void RegexPool::Automaton::find_shortest() {
 }
 
 RegexId RegexPool::automaton(Automaton automaton, uint32_t state) {
+  nodes_->automaton_states += automaton.states.size();
+  nodes_->overflow = nodes_->overflow || nodes_->automaton_states > kAutomatonStatesMax;
   automaton.find_shortest();
   ByteSet named;
   Nodes::SharedAutomaton& shared = nodes_->automata.emplace_back();
@@ -569,5 +574,16 @@ bool RegexPool::matches_empty(RegexId node) const { return nodes_->at(raw(node))
 bool RegexPool::has_conditions(RegexId node) const { return nodes_->at(raw(node)).has_conditions; }
 
 bool RegexPool::full() const { return nodes_->overflow; }
+
+void RegexPool::bound_searches(uint64_t nodes) { nodes_->searches_left = nodes; }
+
+std::string RegexPool::excess() const {
+  if (nodes_->automaton_states > kAutomatonStatesMax)
+    return fmt::format("divisors of more than {} states together", kAutomatonStatesMax);
+  if (nodes_->searches_left == 0)
+    return fmt::format("conditions on texts that take more than {} steps to decide", kBuildWorkMax);
+  return fmt::format("regular expressions of more than {} nodes or nested more than {} deep", kRegexNodesMax,
+                     kRegexDepthMax);
+}
 
 }  // namespace cairn::grammar

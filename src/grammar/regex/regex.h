@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -85,6 +86,8 @@ inline constexpr int32_t kEmptinessFuel = 200'000;  ///< derivatives that a sear
 inline constexpr uint64_t kDerivativeWorkMax = 100'000;
 /// Nodes that may be looked at in a search for a text of an expression, or to tell whether it matches one.
 inline constexpr uint64_t kEmptinessWorkMax = 4'000'000;
+/// Nodes that may be looked at in all searches that are made while a grammar is built.
+inline constexpr uint64_t kBuildWorkMax = 1'000'000;
 /// Nodes that may be looked at for the derivatives of one node by all bytes, to tell which its texts begin with.
 inline constexpr uint64_t kFirstBytesWorkMax = 1'000'000;
 
@@ -93,6 +96,9 @@ inline constexpr size_t kRegexNodesMax = 1'000'000;
 
 /// Bytes of the texts of one RegexPool::texts().
 inline constexpr uint64_t kTextBytesMax = uint64_t{64} << 20;
+
+/// States of all automata of a pool; more is such an error, too.
+inline constexpr uint64_t kAutomatonStatesMax = 1'000'000;
 
 /// How deeply repetitions, choices, conditions and complements may be nested in each other.
 inline constexpr uint32_t kRegexDepthMax = 2'000;
@@ -225,7 +231,8 @@ class RegexPool {
   size_t memory_used() const;
   /// Approximate memory of what copies share: trees of texts, and automata.
   size_t shared_bytes() const;
-  /// Whether no text matches. Nullopt: `fuel` derivatives, or eight times as many nodes, did not suffice to tell.
+  /// Whether no text matches. Nullopt: `fuel` derivatives, or eight times as many nodes, did not suffice to tell, or
+  /// bound_searches() forbade more.
   std::optional<bool> matches_nothing(RegexId node, int32_t fuel);
   /// Whether at least `count` texts match. Nullopt: `fuel` derivatives did not suffice to tell.
   std::optional<bool> matches_many(RegexId node, uint64_t count, int32_t fuel);
@@ -233,15 +240,21 @@ class RegexPool {
   bool matches(RegexId node, std::string_view text);
   /// Nodes that were looked at since the pool was made.
   uint64_t work_done() const;
-  /// More than kRegexNodesMax nodes, or deeper than kRegexDepthMax, or a limit of matches(): what the pool gives since
-  /// then may be wrong.
+  /// From now on all of matches_nothing(), matches_many() and matches() may look at so many nodes together, without
+  /// those of derivatives that are remembered, or the pool is full. Copies have no such bound.
+  void bound_searches(uint64_t nodes);
+  /// More than kRegexNodesMax nodes, deeper than kRegexDepthMax, more than kAutomatonStatesMax, or a limit of searches:
+  /// what the pool gives since then may be wrong.
   bool full() const;
+  /// What a full pool has too much of, for messages: "regular expressions of more than ...".
+  std::string excess() const;
 
  private:
   struct Nodes;
   const ClassStep& derive_class(const State& from, uint8_t byte_class);
   const ClassStep& count_step(const State& from, uint8_t byte, WorkCount& count);
   const State& look_ahead(RegexId node);
+  std::optional<bool> count_texts(RegexId node, uint64_t count, int32_t fuel);
 
   std::unique_ptr<Nodes> nodes_;
 };

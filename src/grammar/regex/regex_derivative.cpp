@@ -30,6 +30,7 @@ uint32_t RegexPool::Nodes::derive(uint32_t node, uint8_t byte) {
   const size_t slot = (node * size_t{0x9E37'79B1} + byte * size_t{0x85EB'CA77}) >> 7 & (derived.size() - 1);
   if (derived[slot].node == node && derived[slot].byte == byte && node != kNothing) {
     work += derived[slot].work;
+    remembered += derived[slot].work;
     return derived[slot].next;
   }
   const uint64_t before = work;
@@ -269,7 +270,7 @@ const RegexPool::ClassStep& RegexPool::derive_class(const State& from, uint8_t b
   const uint64_t derived = pool.work;
   step.next = kUndecided;
   if (!pool.overworked()) {
-    pool.work_max = pool.work + kEmptinessWorkMax;
+    pool.work_max = pool.work + std::min(kEmptinessWorkMax, pool.searches_left);
     int32_t fuel = kEmptinessFuel;
     const std::optional<bool> nothing = pool.decide_empty(next, fuel);
     if (nothing.has_value()) step.next = *nothing ? kNoMatch : RegexId{next};
@@ -331,15 +332,39 @@ size_t RegexPool::shared_bytes() const {
   return bytes;
 }
 
+// What is remembered costs little, so that only the rest is taken from what is left for searches.
+RegexPool::Nodes::Search RegexPool::Nodes::search_begins(uint64_t most) {
+  work_max = work + most;
+  return {work, remembered};
+}
+
+void RegexPool::Nodes::search_ends(const Search& begun) {
+  work_max = kNoWorkMax;
+  if (searches_left == kNoWorkMax) return;
+  const uint64_t spent = work - begun.work - (remembered - begun.remembered);
+  overflow = overflow || spent > searches_left;
+  searches_left -= std::min(spent, searches_left);
+}
+
 std::optional<bool> RegexPool::matches_nothing(RegexId node, int32_t fuel) {
-  nodes_->work_max = nodes_->work + uint64_t{8} * static_cast<uint64_t>(fuel);
+  const uint64_t most = std::min(uint64_t{8} * static_cast<uint64_t>(fuel), nodes_->searches_left);
+  const Nodes::Search begun = nodes_->search_begins(most);
   const std::optional<bool> result = nodes_->decide_empty(static_cast<uint32_t>(node), fuel);
-  nodes_->work_max = Nodes::kNoWorkMax;
+  if (nodes_->work - begun.work > nodes_->searches_left) nodes_->searches_left = 0;  // it did not suffice
+  nodes_->search_ends(begun);
+  return result;
+}
+
+std::optional<bool> RegexPool::matches_many(RegexId id, uint64_t count, int32_t fuel) {
+  const Nodes::Search begun{nodes_->work, nodes_->remembered};
+  const std::optional<bool> result = count_texts(id, count, fuel);
+  nodes_->search_ends(begun);
   return result;
 }
 
 // Counts texts by length: how many texts of the length lead to each derivative.
-std::optional<bool> RegexPool::matches_many(RegexId id, uint64_t count, int32_t fuel) {
+std::optional<bool> RegexPool::count_texts(RegexId id, uint64_t count, int32_t fuel) {
+  const uint64_t begun = nodes_->work;
   std::map<RegexId, uint64_t> open{{id, 1}};
   for (uint64_t found = 0; !open.empty();) {
     std::map<RegexId, uint64_t> next;
@@ -349,7 +374,7 @@ std::optional<bool> RegexPool::matches_many(RegexId id, uint64_t count, int32_t 
       for (uint32_t byte = 0; byte < 256; ++byte) {
         const RegexId after = derivative(node, static_cast<uint8_t>(byte));
         if (after == kNoMatch) continue;
-        if (--fuel < 0 || after == kUndecided) return std::nullopt;
+        if (--fuel < 0 || after == kUndecided || nodes_->work - begun > nodes_->searches_left) return std::nullopt;
         uint64_t& of_node = next[after];
         of_node = std::min(count, of_node + texts);
       }
@@ -361,12 +386,15 @@ std::optional<bool> RegexPool::matches_many(RegexId id, uint64_t count, int32_t 
 
 bool RegexPool::matches(RegexId id, std::string_view text) {
   auto node = static_cast<uint32_t>(id);
-  nodes_->work_max = nodes_->work + kEmptinessWorkMax;
-  for (size_t i = 0; i < text.size() && node != kNothing; ++i)
-    node = nodes_->derive(node, static_cast<uint8_t>(text[i]));
-  nodes_->overflow = nodes_->overflow || nodes_->overworked();
-  nodes_->work_max = Nodes::kNoWorkMax;
-  return nodes_->at(node).nullable;
+  Nodes& pool = *nodes_;
+  const Nodes::Search begun = pool.search_begins(pool.overflow ? 0 : kEmptinessWorkMax);
+  for (size_t i = 0; i < text.size() && node != kNothing; ++i) {
+    node = pool.derive(node, static_cast<uint8_t>(text[i]));
+    ++pool.remembered;  // one for each byte is what reading the text takes
+  }
+  pool.overflow = pool.overflow || pool.overworked();
+  pool.search_ends(begun);
+  return pool.at(node).nullable;
 }
 
 uint64_t RegexPool::work_done() const { return nodes_->work; }

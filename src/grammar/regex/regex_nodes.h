@@ -70,6 +70,7 @@ struct RegexPool::Nodes {
     uint64_t hash = 0;
   };
   std::vector<SharedAutomaton> automata;
+  uint64_t automaton_states = 0;  ///< of all automata
   std::vector<std::shared_ptr<const TextTree>> trees;
   std::map<uint64_t, uint32_t> tree_of;  ///< by hash
   std::vector<uint32_t> table;           ///< open addressing: node + 1, by hash
@@ -84,7 +85,9 @@ struct RegexPool::Nodes {
   uint32_t everything = 0;                   ///< matches all texts
   std::array<uint32_t, 256> single_bytes{};  ///< the node of each, or 0
   uint64_t work = 0;                         ///< nodes that were looked at so far
+  uint64_t remembered = 0;                   ///< of these, those that were looked at before
   uint64_t work_max = kNoWorkMax;
+  uint64_t searches_left = kNoWorkMax;  ///< nodes that searches may still look at
   struct Derived {
     uint32_t node = 0;
     uint8_t byte = 0;
@@ -127,6 +130,14 @@ struct RegexPool::Nodes {
   uint32_t derive(uint32_t node, uint8_t byte);
   uint32_t derive_new(uint32_t node, uint8_t byte);
   bool overworked() const { return work > work_max; }
+  /// The work when a search began, which search_ends() needs.
+  struct Search {
+    uint64_t work = 0;
+    uint64_t remembered = 0;
+  };
+  /// Bounds the work until search_ends().
+  Search search_begins(uint64_t most);
+  void search_ends(const Search& begun);
   /// The classes of bytes that `node` does not tell apart.
   const ByteClasses& classes(uint32_t node);
   ClassStep* new_steps(size_t count);
