@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kReadBytes = 64 << 10;
+constexpr size_t kHistoryReadBytes = 64 << 10;
 constexpr mode_t kOwnerAlone = S_IRUSR | S_IWUSR;
 /// Bytes of the end of a file that are read: other programs may have made it longer.
 constexpr off_t kHistoryBytesMax = 8 << 20;
@@ -92,7 +92,7 @@ Result<std::string> read_end(const fs::path& file, int descriptor) {
   }
   off_t at = std::max<off_t>(0, status.st_size - kHistoryBytesMax);
   std::string text;
-  std::string block(kReadBytes, '\0');
+  std::string block(kHistoryReadBytes, '\0');
   while (true) {
     const ssize_t got = ::pread(descriptor, block.data(), block.size(), at);
     if (got < 0) return history_failure(file);

@@ -11,7 +11,7 @@
 
 namespace cairn::terminal {
 
-/// Of older messages the file keeps nothing.
+/// The file keeps none but the last messages.
 inline constexpr size_t kHistoryEntriesMax = 1'000;
 /// A longer message is remembered until the end of the run alone.
 inline constexpr size_t kHistoryEntryBytesMax = 64 << 10;

@@ -30,10 +30,14 @@ LineEditor::LineEditor(const InputHistory& history, Completer complete)
 std::string LineEditor::take() {
   std::string text = buffer_.text();
   buffer_.set({});
+  begin();
+  return text;
+}
+
+void LineEditor::begin() {
   entry_ = history_.entries().size();
   draft_.clear();
   literal_ = pasted_end_ = searching_ = false;
-  return text;
 }
 
 EditResult LineEditor::apply(const Key& key) {

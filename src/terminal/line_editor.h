@@ -46,8 +46,10 @@ class LineEditor {
   const std::vector<std::string>& candidates() const { return candidates_; }
   /// Whether the beginning of the text was pasted, or is a message of before, so that """ is part of it.
   bool is_literal() const { return literal_; }
-  /// Takes the text, and begins with none.
+  /// Takes the text, and leaves none.
   std::string take();
+  /// Begins another message: what was typed last is then the first of those before.
+  void begin();
 
  private:
   EditResult edit(const Key& key);

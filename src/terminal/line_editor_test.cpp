@@ -87,6 +87,20 @@ TEST(LineEditor, RemembersMessages) {
   EXPECT_EQ(Typist().type("nothing alike\x12"), "nothing alike|");
 }
 
+TEST(LineEditor, TheMessageThatWasSentLastIsTheFirstOfThoseBefore) {
+  InputHistory history;
+  LineEditor editor(history, {});
+  editor.apply({KeyKind::kText, "one"});
+  EXPECT_EQ(editor.apply({KeyKind::kEnter}), EditResult::kMessage);
+  EXPECT_TRUE(history.add(editor.take()));
+  editor.begin();
+  editor.apply({KeyKind::kText, "two"});
+  EXPECT_EQ(editor.apply({KeyKind::kUp}), EditResult::kChanged);
+  EXPECT_EQ(editor.buffer().text(), "one");
+  EXPECT_EQ(editor.apply({KeyKind::kDown}), EditResult::kChanged);
+  EXPECT_EQ(editor.buffer().text(), "two");
+}
+
 TEST(LineEditor, EndsAndInterrupts) {
   Typist typist;
   typist.type("\x04");

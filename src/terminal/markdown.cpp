@@ -18,9 +18,9 @@ size_t run_of(std::string_view text, char byte, size_t at) {
   return std::min(text.find_first_not_of(byte, at), text.size()) - at;
 }
 
-bool is_blank(char byte) { return byte == ' ' || byte == '\n' || byte == '\t'; }
+bool is_blank_byte(char byte) { return byte == ' ' || byte == '\n' || byte == '\t'; }
 /// Whether bold text may begin behind the byte: within a word, two stars are two stars.
-bool may_open(char before) { return is_blank(before) || std::string_view("([{\"'-:,.;*_").contains(before); }
+bool may_open(char before) { return is_blank_byte(before) || std::string_view("([{\"'-:,.;*_").contains(before); }
 
 }  // namespace
 
@@ -49,7 +49,7 @@ void MarkdownStyle::take_bytes(std::string& out, size_t bytes) {
 bool MarkdownStyle::take(std::string& out, bool at_end) {
   if (line_ == Line::kBegin) return take_line_begin(out, at_end);
   if (line_ == Line::kText) return take_text(out, at_end);
-  // Of headings, fences and code nothing but the line's end has a meaning.
+  // In headings, fences and code only the end of the line has a meaning.
   const size_t end = held_.find('\n');
   if (end != 0) {
     take_bytes(out, std::min(end, held_.size()));
@@ -114,7 +114,7 @@ bool MarkdownStyle::take_span(std::string& out, bool at_end) {
   const bool whole_line = line_end != std::string::npos || at_end || held_.size() > kHeldBytesMax;
   if (open && marks <= kHeldBytesMax) return false;
   const bool may_be_bold =
-      mark == '*' && marks == 2 && may_open(before_) && !is_blank(held_[std::min(marks, held_.size() - 1)]);
+      mark == '*' && marks == 2 && may_open(before_) && !is_blank_byte(held_[std::min(marks, held_.size() - 1)]);
   if (mark == '*' && !may_be_bold) {
     take_bytes(out, marks);
     return true;
@@ -124,7 +124,7 @@ bool MarkdownStyle::take_span(std::string& out, bool at_end) {
   for (size_t at = marks; (at = text.find(mark, at)) != std::string_view::npos;) {
     const size_t found = run_of(text, mark, at);
     if (at + found == held_.size() && !at_end) return false;
-    if (found == marks && (mark == '`' || !is_blank(text[at - 1]))) {
+    if (found == marks && (mark == '`' || !is_blank_byte(text[at - 1]))) {
       out += mark == '`' ? kCode : kBold;
       out += text.substr(marks, at - marks);
       out += mark == '`' ? kNotCode : kNotBold;

@@ -32,6 +32,7 @@ constexpr milliseconds kBurstWait{15};
 /// Time without a byte after which a paste is taken as it is: its end was lost.
 constexpr milliseconds kPasteWait{5'000};
 constexpr milliseconds kForEver{-1};
+constexpr milliseconds kNoWait{0};
 constexpr size_t kCandidatesShownMax = 60;
 /// A terminal that edits lines itself hands over no longer ones, and loses the rest.
 constexpr size_t kTerminalLineBytes = 4'095;
@@ -73,6 +74,7 @@ class EditedMessages final : public MessageReader {
   ReadOutcome read(TypedMessage& message) override {
     mode_.set_signals(false);
     if (options_.interrupted != nullptr) *options_.interrupted = false;
+    editor_.begin();
     draw();
     while (true) {
       if (next_ == keys_.size() && !read_keys()) return leave(ReadOutcome::kEnded);
@@ -80,7 +82,7 @@ class EditedMessages final : public MessageReader {
         const Key key = std::move(keys_[next_++]);
         if (const auto outcome = take(key, message)) return *outcome;
       }
-      draw();
+      if (!is_readable(input_, kNoWait)) draw();  // of a long text, what has come of it is not drawn each time
     }
   }
 
@@ -206,6 +208,7 @@ class PlainLines final : public MessageReader {
       : input_(input), on_terminal_(on_terminal), show_(std::move(show)), options_(std::move(options)) {}
 
   ReadOutcome read(TypedMessage& message) override {
+    if (options_.interrupted != nullptr) *options_.interrupted = false;
     show_(options_.prompt);
     while (true) {
       const auto line = next_line();
