@@ -20,6 +20,7 @@ bool ChatFlags::shows_stats() const { return stats == "on" || (stats == "auto" &
 
 void ChatFlags::add_to(CLI::App& command) {
   load.add_template_flags(command);
+  command.get_option("--log-level")->description("What is written to standard error (default: warning)");
   command.add_option("--system", system, "System message");
   command.add_option("-n,--max-tokens", max_tokens, "Tokens of one answer at most; -1: to the end of the context")
       ->check(CLI::Range(-1, 1 << 30))
