@@ -116,6 +116,15 @@ TEST(KeyDecoder, APasteIsOneKeyOfAnyLengthAndKeepsEveryByte) {
   EXPECT_EQ(keys, std::vector<Key>{pasted(text)});
 }
 
+TEST(KeyDecoder, APasteEndsWhereverItsBytesAreDivided) {
+  KeyDecoder decoder;
+  std::vector<Key> keys;
+  for (const char byte : std::string_view("\x1b[200~one\x1b[201~!")) {
+    for (Key& key : decoder.push({&byte, 1})) keys.push_back(std::move(key));
+  }
+  EXPECT_EQ(keys, (std::vector<Key>{pasted("one"), typed("!")}));
+}
+
 TEST(KeyDecoder, APasteWhoseEndIsLostIsTakenAsItIs) {
   KeyDecoder decoder;
   EXPECT_TRUE(decoder.push("\x1b[200~half\x1b[20").empty());
