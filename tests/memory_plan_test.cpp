@@ -241,6 +241,26 @@ TEST_F(MemoryPlanTest, ThePlanOfEncodersIsWhatIsAllocated) {
   }
 }
 
+// Who shows how far loading is divides one by the other.
+TEST_F(MemoryPlanTest, LoadingCountsTheWeightsUpToThePlan) {
+  for (const char* name : {"llama", "gemma2", "qwen2moe", "deepseek2", "gpt-oss", "../converted/phimoe"}) {
+    SCOPED_TRACE(name);
+    const auto file = gguf::Reader::open(fmt::format("{}/models/{}.gguf", test_data(), name));
+    ASSERT_TRUE(file.has_value());
+    std::atomic<int64_t> loaded = 0;
+    model::ModelOptions options{
+        .context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
+    options.loaded_bytes = &loaded;
+    const auto backend = kernels::make_cpu_backend({.threads = 2, .isa = ""}).value();
+    const auto memory = model::model_memory(*file, *backend, options);
+    ASSERT_TRUE(memory.has_value()) << memory.error().text();
+    EXPECT_EQ(loaded, 0);
+    const auto runner = model::load_model(*file, *backend, options);
+    ASSERT_TRUE(runner.has_value()) << runner.error().text();
+    EXPECT_EQ(loaded, memory->stages.front().weight_bytes);
+  }
+}
+
 constexpr model::ModelOptions kWithMtp{
     .context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .load_mtp = true, .available_bytes = kMemory};
 

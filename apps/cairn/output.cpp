@@ -52,6 +52,8 @@ Result<void> show(std::string_view text) {
   return flush_output();
 }
 
+bool output_failed() { return output_errno != 0; }
+
 bool output_reader_gone() { return output_errno == EPIPE; }
 
 int end_output(int exit_code) {

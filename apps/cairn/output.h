@@ -30,6 +30,8 @@ Result<void> show(std::string_view text);
 
 /// Whether nobody reads what is printed any more, of which no program makes words.
 bool output_reader_gone();
+/// Whether any of what was printed was not taken.
+bool output_failed();
 
 /// At the program's end: `exit_code`, or kExitFailed with a line on standard error if output was lost. Where the reader
 /// of a pipe has gone, the program ends by SIGPIPE without a word, as others do.

@@ -281,6 +281,7 @@ Result<WeightLoader> begin_loading(const gguf::Reader& file, kernels::Backend& b
   return WeightLoader(file, backend,
                       {.in_place = plan.weights_in_place,
                        .pack_cache = options.pack_cache,
+                       .loaded_bytes = options.loaded_bytes,
                        .adapters = options.adapters,
                        .adapter_rows = options.batch_tokens_max,
                        .experts_used = experts_used});

@@ -1,6 +1,7 @@
 /// How a model is loaded.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -48,6 +49,8 @@ struct ModelOptions {
   /// Copies of weights are looked for there, and saved there; outlives the runner. null: none. Not with
   /// several stages.
   PackCache* pack_cache = nullptr;
+  /// Is increased by the bytes of each weight that is loaded, for who shows how far that is. null: nobody does.
+  std::atomic<int64_t>* loaded_bytes = nullptr;
 };
 
 }  // namespace cairn::model

@@ -82,6 +82,7 @@ class GivenParameters {
   std::optional<double> get(std::string_view name) const;
   /// `value` is one that readers take.
   void set(const SamplingParameter& parameter, double value);
+  void unset(std::string_view name) { values_.erase(name); }
   /// The order of the sampler's steps.
   std::optional<std::vector<SamplerStep>> steps{};
 

@@ -1,6 +1,7 @@
 /// From tensor names to weights a backend can use: each is found, checked for shape and type, and loaded.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -57,9 +58,10 @@ struct JointShape {
 class WeightLoader {
  public:
   struct Options {
-    bool in_place = false;            ///< HostMatrix's
-    PackCache* pack_cache = nullptr;  ///< ModelOptions'
-    bool counts_only = false;         ///< nothing is read or allocated: what is bound has shapes, but no data
+    bool in_place = false;                         ///< HostMatrix's
+    PackCache* pack_cache = nullptr;               ///< ModelOptions'
+    std::atomic<int64_t>* loaded_bytes = nullptr;  ///< ModelOptions'
+    bool counts_only = false;  ///< nothing is read or allocated: what is bound has shapes, but no data
     std::span<const LoraAdapter> adapters = {};
     int64_t adapter_rows = 0;  ///< of a step with adapters at most
     int64_t experts_used = 1;  ///< that each row chooses in experts() and expert_rows()
@@ -129,6 +131,7 @@ class WeightLoader {
   /// For what is read without the loader: how many bytes it takes, and whether to read it at all.
   bool wants(int64_t bytes) {
     bytes_ += bytes;
+    if (!options_.counts_only && options_.loaded_bytes != nullptr) *options_.loaded_bytes += bytes;
     return !options_.counts_only;
   }
   /// After all else: gives the adapters memory to work with. Errors: kOutOfMemory.

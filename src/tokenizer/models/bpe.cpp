@@ -107,7 +107,8 @@ void BpeTokenizer::find_byte_symbols() {
     if (in_utf8 && byte_token_[byte] == kNoToken) ++missing;
   }
   loses_bytes_ = missing > 0;
-  if (missing > 0) log_warning("the vocabulary has no token for {} bytes; texts lose them", missing);
+  if (missing > 0)  // nobody can do anything about it
+    log_info("the vocabulary has no token for {} of the 256 bytes: texts lose those", missing);
 }
 
 size_t BpeTokenizer::text_bytes_per_token() const {

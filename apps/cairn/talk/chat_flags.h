@@ -1,0 +1,43 @@
+/// Flags of `cairn chat` and `cairn run`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "chat/answer/request.h"
+#include "form_flags.h"
+#include "load_flags.h"
+#include "sampling_flags.h"
+
+namespace cairn {
+
+struct ChatFlags {
+  LoadFlags load;
+  SamplingFlags sampling;
+  FormFlags form;
+  std::string url;
+  std::string api_key;  ///< for the server; empty: none
+  std::string system;
+  std::string models;              ///< folder of `cairn run`
+  std::vector<std::string> words;  ///< of the only message, instead of a conversation
+  int32_t max_tokens = -1;
+  int32_t reasoning_budget = -1;  ///< tokens of thinking; -1: no limit
+  std::string stats = "auto";
+  bool no_history = false;
+
+  chat::ReasoningOptions reasoning() const;
+  /// Whether a line of numbers follows each answer.
+  bool shows_stats() const;
+
+  void add_to(CLI::App& command);
+};
+
+/// Keeps the log to warnings unless the flag says otherwise.
+void quiet_log(const CLI::App& command);
+/// Options that load a model have no effect where a server has it. Error: kInvalidArgument with the first of them.
+Result<void> check_remote_options(const CLI::App& command);
+
+}  // namespace cairn
