@@ -66,7 +66,7 @@ TEST_F(ForbiddenTokens, OnlyTheTokensOfTheListAreSampled) {
     EXPECT_NE(std::ranges::find(answer.tokens, token), answer.tokens.end()) << index(token);
 }
 
-// As in vLLM, which masks the sampler's logits as a reference does here.
+// vLLM masks the sampler's logits, as a reference does here.
 TEST_F(ForbiddenTokens, TheGreedyAnswerIsTheMostLikelyOneOfTheList) {
   GenerateRequest request = request_of(prompt_of(9), 12);
   for (int32_t i = 0; i < 320; i += 3) request.allowed_tokens.push_back(token_of(i));

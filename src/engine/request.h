@@ -49,20 +49,20 @@ struct GenerateRequest {
   /// Maximum number of tokens of the answer; the end of the context may come first. 0: the prompt is computed, and
   /// nothing is sampled. -1: to the end of the context, or of the pool.
   int32_t max_tokens = -1;
-  std::vector<std::string> stop_regexes;  ///< which who plans the answer makes `text_end` of
-  std::vector<std::string> stop;          ///< text that ends the answer and is not part of it
-  std::vector<TokenId> stop_tokens;       ///< end the answer as an end of turn does; at most kStopTokensMax
-  bool shows_stop_tokens = false;         ///< whether their text is part of the answer
-  /// Ends the text, too; for this request alone. Null: nothing does.
-  std::shared_ptr<TextEnd> text_end;
-  size_t shown_stops = 0;   ///< so many of the first stop strings are part of the answer that they end
-  bool ignore_eos = false;  ///< treat tokens that end generation like any others
-  int32_t min_tokens = 0;   ///< before so many tokens, none that ends the answer is sampled
+  std::vector<std::string> stop;     ///< text that ends the answer and is not part of it
+  std::vector<TokenId> stop_tokens;  ///< end the answer as an end of turn does; at most kStopTokensMax
+  bool shows_stop_tokens = false;    ///< whether their text is part of the answer
+  size_t shown_stops = 0;            ///< so many of the first stop strings are part of the answer that they end
+  bool ignore_eos = false;           ///< treat tokens that end generation like any others
+  int32_t min_tokens = 0;            ///< before so many tokens, none that ends the answer is sampled
   /// If there are any, no other token is sampled, not even one that ends the answer.
   std::vector<TokenId> allowed_tokens;
-  /// Texts that never come, which who plans the answer makes `text_ban` of: that takes longer than submit() may.
+  /// Texts that never come, and expressions that end the answer. Who plans the answer makes `text_ban` and `text_end`
+  /// of them, which takes longer than submit() may.
   std::vector<std::string> banned_texts;
+  std::vector<std::string> stop_regexes;
   std::shared_ptr<const sampling::TextBan> text_ban;  ///< null: every text may come
+  std::shared_ptr<TextEnd> text_end;                  ///< for this request alone; null: only stop strings end the text
   /// Adds to the logits of the tokens of a text, of which together with sampling.logit_bias kLogitBiasMax may be.
   std::vector<std::pair<std::string, float>> text_bias;
   /// After this time from the first token on, the answer ends with its next line; 0: never.

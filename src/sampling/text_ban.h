@@ -13,7 +13,7 @@
 namespace cairn::sampling {
 
 inline constexpr size_t kBannedTextBytesMax = 256;
-/// Of the texts that a request bans: so many, of so many bytes together. They bound what a token costs: next() compares
+/// A request bans at most so many texts, with so many bytes together. This bounds what a token costs: next() compares
 /// each byte of them.
 inline constexpr size_t kBannedTextsMax = 256;
 inline constexpr size_t kBannedTextsBytesMax = 8'192;

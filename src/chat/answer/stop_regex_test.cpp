@@ -41,7 +41,7 @@ TEST(StopRegex, TheAnswerEndsWithTheFirstMatchHoweverItComes) {
     for (const size_t part : {1, 2, 3, 100}) EXPECT_EQ(ended(patterns, texts.first, part), texts.second) << part;
 }
 
-// As a search in every beginning of the text finds it, which is what SGLang does at each token.
+// SGLang searches what has come of the text at each token: an end is the first beginning in which a search finds it.
 TEST(StopRegex, RandomTextsEndWhereASearchInTheirBeginningsFirstFinds) {
   std::mt19937 random(5);
   for (const char* pattern : {"ab|ba+b", "a{2,3}b", "(ab)+c", "[^a]{4}", "a.b.c", "c(a|b)*c"}) {
