@@ -100,7 +100,7 @@ Result<std::string> file_of(std::string_view name, std::span<const std::string_v
 
 Result<ModelName> hugging_face_name(std::string_view text, std::string tag, std::span<const std::string_view> parts) {
   const bool is_page_of_files = parts.size() >= 4 && parts[2] == "tree" && parts[3] == "main";
-  // Of a folder for one quantisation the page is that of the quantisation.
+  // The page of a folder for one quantisation means that quantisation.
   if (is_page_of_files && parts.size() == 5 && tag.empty() && gguf::is_quantisation_label(parts[4])) {
     tag = parts[4];
     parts = parts.first(2);

@@ -18,7 +18,7 @@ write('TEXT.txt', fs.readFileSync(path.join(root, 'README.md'), 'utf8').slice(0,
 write('TEMPLATE.jinja', '{% for message in messages %}{{ message.content }}\n{% endfor %}');
 write('KEYS.txt', 'sk-0123456789abcdef\n');
 write('cairn.toml', 'model-file = "MODEL.gguf"\n');
-write('TEXT.txt', 'The ferry leaves at nine.\n');
+write('NOTES.txt', 'The ferry leaves at nine.\n');
 write('ADAPTER.gguf', adapterOf(256, 256));
 fs.mkdirSync(path.join(folder, 'FOLDER'));
 for (const name of ['MODEL.gguf', 'SMALL.gguf', 'FOLDER/model.gguf']) fs.symlinkSync(guide, path.join(folder, name));

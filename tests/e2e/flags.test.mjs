@@ -27,10 +27,11 @@ const rows = {
   'ignore-eos': [null], quiet: [null], 'json-schema': [file('schema', '{"const": 7}')], grammar: [file('grammar', 'root ::= "yes"')], regex: ['[0-9]{3}'],
   'schema-additional': ['standard', '--json-schema', file('open', '{"type": "object", "properties": {"a": {"type": "integer"}}}')],
   'chat-template-kwargs': ['{"mood": "blue"}', '--chat-template', telling], reasoning: ['off', '--chat-template', telling],
-  'reasoning-budget': ['0', '--chat-template', telling], 'chat-template': [file('t', 'Tim {{ messages[0].content }}')], system: ['Be a cat.'], seed: ['4', '--temp', '1'],
+  'reasoning-budget': ['0', '--chat-template', telling], 'chat-template': [file('t', 'Tim {{ messages[0].content }}')], system: ['Be a cat.'], seed: ['4', '--temp', '1'], stats: ['on'],
 };
 // These have tests of their own, for they say nothing of this model, or promise the same text.
 const elsewhere = {
+  'no-history': 'terminal.test.mjs',
   help: 'every command has it', url: 'cli.test.mjs', 'api-key': 'access.test.mjs', models: 'pull.test.mjs', 'model-file': 'texts.test.mjs',
   'no-rounding': 'DeepSeek V4 alone: tests/deepseek41', samplers: 'cli.test.mjs', 'sampler-seq': 'cli.test.mjs', 'ignore-eos': 'cli.test.mjs',
   'gpu-layers': 'tests of GPUs', 'pack-cache': 'below', threads: 'cli.test.mjs', speculate: 'draft.test.mjs',

@@ -249,7 +249,7 @@ test('errors arrive as the client\'s own class, with what is wrong', async () =>
   assert.deepEqual(pulls, ['pulling manifest', 'success']);
   assert.match((await ollama.version()).version, /^0\.30\./);
   await rejects(ollama.delete({ model: name }), 404, /only models that were pulled or made are deleted/);
-  await rejects(ollama.copy({ source: name, destination: 'x' }), 400, /models are files/);
+  await rejects(ollama.copy({ source: name, destination: 'x' }), 400, /this server serves the files that it was started with/);
   assert.equal((await ollama.embed({ model: 'other', input: 'x' })).model, name);
   const broken = await server.post('/api/chat', '{"messages": ');
   assert.equal(broken.status, 400);

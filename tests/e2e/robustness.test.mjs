@@ -36,7 +36,7 @@ test('bodies that are not what they should be', async () => {
   await refused(chat, { messages: 'hello' }, 400, /messages must be an array, not a string/);
   await refused(chat, { messages: [{ role: 'user', content: 5 }] }, 400, /messages\[0\]\.content/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], max_tokens: 1.5 }, 400, /max_tokens must be an integer/);
-  await refused(chat, { messages: [{ role: 'user', content: 'x' }], max_tokens: 0 }, 400, /max_tokens must be 1 or more/);
+  await refused(chat, { messages: [{ role: 'user', content: 'x' }], max_tokens: 'x' }, 400, /max_tokens must be an integer/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], n: 1e9 }, 400, /n must be from 1 to 128/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], stop: Array(300).fill('a') }, 400, /stop/);
   await refused(chat, { messages: [{ role: 'user', content: 'x' }], stream: 'yes' }, 400, /stream must be true or false/);

@@ -91,10 +91,10 @@ struct Answer {
   std::shared_ptr<engine::Engine> engine;  ///< holds its model until the answer's end; first, so that it goes last
   std::vector<engine::GenerateRequest> requests;
   std::unique_ptr<ResponseSerializer> serializer;
-  ByteShare share;         ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
-  Listing listing{};       ///< while it runs
+  ByteShare share;    ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
+  Listing listing{};  ///< while it runs
   std::string prompt_field{"prompt"};  ///< of the request, for errors; of several prompts they say which: prompt[1]
-  std::string warnings{};  ///< a JSON array for the answer (request_context.h); empty: none are wanted
+  std::string warnings{};              ///< a JSON array for the answer (request_context.h); empty: none are wanted
   std::shared_ptr<RequestRecord> record{};  ///< is told how the answer goes; null: nobody asks
 };
 
