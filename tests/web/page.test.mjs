@@ -135,6 +135,8 @@ test('the machine shows a running request, which can be cancelled', async () => 
   await page.getByText('None is being answered.').waitFor();
   assert.match(await page.locator('.facts').innerText(), /Generating[^]*Memory[^]*planned/);
   assert.ok(await page.locator('.plot canvas').count() >= 6);
+  assert.equal(await page.locator('.log').count(), 0);
+  await page.locator('summary', { hasText: 'Log' }).click();
   assert.match(await page.locator('.log').innerText(), /serving guide on/);
   const models = page.locator('.panel', { hasText: 'Models' }).first();
   assert.match(await models.innerText(), /guide\s+qwen3/);

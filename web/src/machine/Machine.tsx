@@ -1,6 +1,6 @@
 // What the machine does now.
 import { signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { request, RequestError } from '../lib/api';
 import { bytes, duration, number, plural } from '../lib/format';
 import { count, type Histogram, histogram, mean, quantile, since } from '../lib/prometheus';
@@ -243,32 +243,25 @@ function Requests({ reading }: { reading: Reading }) {
   );
 }
 
+/** The log, folded until somebody wants it. The newest line comes first, so that only the page scrolls. */
 function Log() {
-  const box = useRef<HTMLOListElement>(null);
-  const atEnd = useRef(true);
-  useEffect(() => {
-    if (atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [lines.value]);
+  const [open, setOpen] = useState(false);
   return (
-    <section class="panel">
-      <h2>Log</h2>
-      <ol
-        class="log"
-        ref={box}
-        tabIndex={0}
-        aria-label="Last lines of the log"
-        onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
-          atEnd.current = scrollHeight - scrollTop - clientHeight < 40;
-        }}
-      >
-        {lines.value.map((line) => (
-          <li key={line.number} class={line.level}>
-            <time>{new Date(line.time * 1000).toLocaleTimeString('en-GB')}</time> {line.level !== 'info' && <b>{line.level} </b>}
-            {line.text}
-          </li>
-        ))}
-      </ol>
-    </section>
+    <details class="panel" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <h2>Log</h2> <span class="note">{open ? 'newest line first' : plural(lines.value.length, 'line')}</span>
+      </summary>
+      {open && lines.value.length > 0 && (
+        <ol class="log" aria-label="Last lines of the log, the newest first">
+          {[...lines.value].reverse().map((line) => (
+            <li key={line.number} class={line.level}>
+              <time>{new Date(line.time * 1000).toLocaleTimeString('en-GB')}</time> {line.level !== 'info' && <b>{line.level} </b>}
+              {line.text}
+            </li>
+          ))}
+        </ol>
+      )}
+    </details>
   );
 }
 
