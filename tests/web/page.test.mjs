@@ -91,7 +91,7 @@ test('a phone shows all of it without scrolling sideways', async () => {
   await page.getByLabel('Show conversations').click();
   await page.getByRole('button', { name: 'New conversation' }).click();
   await page.getByLabel('Settings', { exact: true }).click();
-  await page.getByLabel('System text').fill('Be brief.');
+  await page.getByLabel('System prompt').fill('Be brief.');
   assert.ok(await fits());
   await done();
 });
@@ -102,7 +102,7 @@ for (const colorScheme of ['light', 'dark']) {
     await page.getByRole('heading', { name: 'Ask anything' }).waitFor();
     assert.deepEqual(await findings(page), []);
     await page.keyboard.press('Alt+s');
-    await page.getByLabel('Keep the probabilities of tokens').check();
+    await page.getByLabel('Show token probabilities').check();
     await say(page, 'What is 23 + 45?');
     const last = await answered(page);
     await last.locator('.thinking summary').click();

@@ -3,12 +3,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { postJson, request } from '../lib/api';
 import { bytes, number } from '../lib/format';
 import type { Reading } from '../lib/rates';
-import { lookForModels, type ModelInfo, models, notice } from '../state';
+import { contextOf, lookForModels, models, notice, stateOf } from '../state';
 
 /** While a model is being loaded. */
 const kLookEveryMs = 2000;
-
-const stateOf = (model: ModelInfo) => model.state ?? model.status?.value ?? 'loaded';
 
 /** Whether the server takes a POST there: to another method it answers which ones it takes. */
 async function has(path: string): Promise<boolean> {
@@ -142,7 +140,7 @@ export function Models({ reading }: { reading: Reading }) {
                   <td>{model.id}</td>
                   <td>{[model.architecture, model.quantization].filter(Boolean).join(' ')}</td>
                   <td class="number">{model.size_bytes ? bytes(model.size_bytes) : ''}</td>
-                  <td class="number">{(model.context_length ?? model.meta?.n_ctx)?.toLocaleString('en')}</td>
+                  <td class="number">{contextOf(model)?.toLocaleString('en')}</td>
                   <td class="number">{now ? `${now.active_requests} + ${now.waiting_requests}` : ''}</td>
                   <td class="number">
                     {now && now.pages_total > 0 ? `${number(now.pages_used)} of ${number(now.pages_total)}` : ''}
