@@ -272,6 +272,27 @@ test('a conversation outlives the page, and travels as a file', async () => {
   await other.done();
 });
 
+test('lists of tasks have boxes, and code can be wrapped and downloaded', async () => {
+  const text = `- [ ] buy milk\n- [x] sell eggs\n- [ ]no task\n\n\`\`\`python\n${'print(1); '.repeat(60)}\n\`\`\`\n`;
+  const before = await front(server.url, { answers: { tasks: text } });
+  const { page, done } = await visit(before.url);
+  await say(page, 'What is to be done? [tasks]');
+  const last = await answered(page);
+  assert.equal(await last.getByRole('img', { name: 'to do' }).count(), 1);
+  assert.equal(await last.getByRole('img', { name: 'done' }).count(), 1);
+  assert.deepEqual(await last.locator('li').allInnerTexts(), ['☐ buy milk', '☑ sell eggs', '[ ]no task']);
+  const wide = () => last.locator('pre').evaluate((element) => element.scrollWidth > element.clientWidth);
+  assert.equal(await wide(), true);
+  await last.getByRole('button', { name: 'Wrap' }).click();
+  assert.equal(await wide(), false);
+  const [file] = await Promise.all([page.waitForEvent('download'), last.getByRole('button', { name: 'Download' }).click()]);
+  assert.equal(file.suggestedFilename(), 'code.py');
+  assert.equal(fs.readFileSync(await file.path(), 'utf8').trim(), 'print(1); '.repeat(60).trim());
+  assert.deepEqual(await findings(page), []);
+  await done();
+  await before.stop();
+});
+
 test('a text file goes with a message, and what is no text is refused', async () => {
   const before = await front(server.url, { answers: { ok: 'Read.' } });
   const { page, done } = await visit(before.url);

@@ -74,3 +74,37 @@ for (const viewport of sizes)
       assert.ok(await page.locator('.log').isVisible());
       await done();
     });
+
+// Buttons, links and fields that a finger would miss; links within a text are as high as its lines.
+const small = (page) => page.evaluate(() => {
+  const kLeastPx = 44;
+  return [...document.querySelectorAll('button, a, select, summary, input, textarea')]
+    .filter((element) => element.checkVisibility({ visibilityProperty: true }) && !element.closest('.markdown p, .skip') && !element.matches('.skip'))
+    .map((element) => [element, (element.type === 'checkbox' ? element.closest('label') : element).getBoundingClientRect()])
+    .filter(([, { width, height }]) => Math.min(width, height) < kLeastPx - 0.5)
+    .map(([element, { width, height }]) => `${element.outerHTML.slice(0, 80)}: ${Math.round(width)}x${Math.round(height)}`);
+});
+
+test('on a touch screen everything that is pressed is 44 px high and wide, and tables scroll within themselves', async () => {
+  const { page, done } = await visit(faced.url, { viewport: sizes[1], hasTouch: true, isMobile: true });
+  const fits = async (view) => assert.deepEqual(await small(page), [], view);
+  await page.getByRole('group', { name: 'Questions to start with' }).waitFor();
+  await fits('the beginning');
+  await say(page, 'Show me [rich]');
+  const last = await answered(page);
+  await fits('a conversation');
+  const table = last.locator('.table');
+  assert.ok(await table.evaluate((element) => element.scrollWidth > element.clientWidth));
+  assert.ok((await table.locator('td').first().boundingBox()).height < 50, 'a number breaks its line');
+  await page.getByLabel('Show conversations').click();
+  await page.waitForTimeout(300);
+  await fits('the list of conversations');
+  await page.getByLabel('Close the list').click();
+  await page.getByLabel('Settings', { exact: true }).click();
+  await fits('settings');
+  await page.getByLabel('Close settings').click();
+  await page.keyboard.press('Alt+m');
+  await page.getByText('Throughput').waitFor();
+  await fits('machine');
+  await done();
+});

@@ -4,7 +4,7 @@ import { Answer } from '../src/lib/answer';
 import { kBlockMax, pieces, splitBlocks } from '../src/lib/blocks';
 import { Colours, kColouredLineMax, kColouredMax, mayColour, type Colourist } from '../src/lib/colours';
 import { exported, imported } from '../src/lib/exchange';
-import { bytes, duration, number, showBidi } from '../src/lib/format';
+import { bytes, duration, extensionOf, number, showBidi } from '../src/lib/format';
 import { formulaAt } from '../src/lib/math';
 import { histogram, mean, quantile, since } from '../src/lib/prometheus';
 import { rates, type ModelMetrics, type Reading } from '../src/lib/rates';
@@ -253,5 +253,6 @@ test('numbers and marks are written for people', () => {
   assert.equal(bytes(1536), '1.5 KiB');
   assert.equal(duration(1234), '1.23 s');
   assert.equal(number(12345), '12.3 k');
+  assert.deepEqual(['python', 'go', '', '../x', 'constructor'].map(extensionOf), ['py', 'go', 'txt', 'txt', 'txt']);
   assert.equal(showBidi('a\u202Eb'), 'a<span class="bidi" title="U+202E turns the direction of text"></span>b');
 });
