@@ -12,6 +12,19 @@ export const guide = path.join(here, '../../models/guide/guide.gguf');
 const executablePath = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/google-chrome'].find((file) => fs.existsSync(file));
 const kPatienceMs = 60_000;
 
+// With CAIRN_WEB_DIST=FOLDER the page's files come from that folder, such as web/dist, and only what they ask for from the
+// program: who works on the page need not build Cairn after each change.
+const dist = process.env.CAIRN_WEB_DIST ? path.resolve(process.env.CAIRN_WEB_DIST) : null;
+async function serveFromDist(context) {
+  await context.route(({ pathname }) => pathname === '/', async (route) => {
+    const response = await route.fetch();
+    const { 'content-encoding': _, 'content-length': __, ...headers } = response.headers();
+    await route.fulfill({ status: 200, headers, body: fs.readFileSync(path.join(dist, 'index.html')) });
+  });
+  await context.route(({ pathname }) => pathname.startsWith('/assets/'), (route) =>
+    route.fulfill({ path: path.join(dist, new URL(route.request().url()).pathname) }));
+}
+
 let browser = null;
 export async function startBrowser() {
   browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
@@ -25,6 +38,7 @@ export async function stopBrowser() {
 export async function visit(url, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
   context.setDefaultTimeout(kPatienceMs);
+  if (dist) await serveFromDist(context);
   const page = await context.newPage();
   const faults = [];
   const { origin } = new URL(url);

@@ -35,6 +35,29 @@ test('the first visit leads to a first answer with its numbers', async () => {
   await done();
 });
 
+test('the times under an answer are the server\'s, and those of the browser are in the tooltip', async () => {
+  const timings = { queue_ms: 2, prompt_n: 6, prompt_ms: 40, predicted_n: 40, predicted_ms: 400, predicted_per_second: 97.5 };
+  const before = await front(server.url, { answers: { timed: { text: 'one two three', timings } } });
+  const { page, done } = await visit(before.url);
+  await say(page, 'Count [timed]');
+  const stats = (await answered(page)).locator('.stats');
+  assert.match(await stats.innerText(), /97\.5 tokens\/s · first token 42 ms · /);
+  assert.match(await stats.getAttribute('title'),
+    /^Server: waited 2\.0 ms, read 6 prompt tokens in 40 ms, answered in 400 ms\nThis browser: first token after .+, .+ tokens\/s$/);
+  await done();
+  await before.stop();
+});
+
+test('while the server reads a long prompt, the page tells how far it is', async () => {
+  const before = await front(server.url, { answers: { long: { text: 'Read.', progress: [[0, 4000], [1500, 4000], [4000, 4000]] } } });
+  const { page, done } = await visit(before.url);
+  await say(page, 'Read this [long]');
+  await page.locator('.stats', { hasText: 'reading 1,500 of 4,000 tokens' }).waitFor();
+  assert.doesNotMatch(await (await answered(page)).locator('.stats').innerText(), /reading/);
+  await done();
+  await before.stop();
+});
+
 test('Escape stops an answer at once, and what had come stays', async () => {
   const before = await front(server.url, { answers: { slow } });
   const { page, done } = await visit(before.url);
@@ -89,7 +112,7 @@ test('thinking is folded, and opens', async () => {
 test('a tool is called, its result typed in, and the answer goes on', async () => {
   const { page, done } = await visit(server.url);
   await page.keyboard.press('Alt+s');
-  await page.locator('.field', { hasText: 'Tools' }).getByRole('button', { name: 'Begin with an example' }).click();
+  await page.locator('.field', { hasText: 'Tools' }).getByRole('button', { name: 'Insert an example' }).click();
   await say(page, 'What is the weather in Oslo?');
   const call = page.getByRole('region', { name: 'Call of get_weather' });
   await call.waitFor();
@@ -106,10 +129,10 @@ test('a tool is called, its result typed in, and the answer goes on', async () =
 test('an answer follows the schema', async () => {
   const { page, done } = await visit(server.url);
   await page.keyboard.press('Alt+s');
-  await page.locator('.field', { hasText: 'JSON Schema' }).getByRole('button', { name: 'Begin with an example' }).click();
-  await page.getByLabel('JSON Schema of answers').fill('{');
+  await page.locator('.field', { hasText: 'JSON Schema' }).getByRole('button', { name: 'Insert an example' }).click();
+  await page.getByLabel('JSON Schema for answers').fill('{');
   await page.getByText('This is not JSON').waitFor();
-  await page.getByLabel('JSON Schema of answers').fill('{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"]}');
+  await page.getByLabel('JSON Schema for answers').fill('{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"]}');
   await say(page, 'Ada is 36 years old. Write it as JSON.');
   const last = await answered(page);
   const value = JSON.parse(await last.locator('pre code').innerText());
@@ -120,7 +143,7 @@ test('an answer follows the schema', async () => {
 test('probabilities of tokens are shown on demand, with what else might have come', async () => {
   const { page, done } = await visit(server.url);
   await page.keyboard.press('Alt+s');
-  await page.getByLabel('Keep the probabilities of tokens').check();
+  await page.getByLabel('Show token probabilities').check();
   assert.equal(await page.getByLabel('Temperature').getAttribute('placeholder'), '0');
   await say(page, 'Hello!');
   const last = await answered(page);
@@ -131,6 +154,46 @@ test('probabilities of tokens are shown on demand, with what else might have com
   await last.locator('.heat-text').focus();
   await page.keyboard.press('ArrowRight');
   assert.match(await last.locator('.heat-table caption').innerText(), new RegExp(`Token 2 of ${tokens}`));
+  await done();
+});
+
+test('settings speak as other programs do', async () => {
+  const { page, done } = await visit(server.url);
+  await page.keyboard.press('Alt+s');
+  await page.getByLabel('System prompt').waitFor();
+  assert.equal(await page.getByLabel('Thinking').locator('option').first().innerText(), 'automatic');
+  for (const label of ['Show token probabilities', 'Maximum tokens', 'Tools', 'Theme']) assert.equal(await page.getByLabel(label).count(), 1, label);
+  await done();
+});
+
+test('the theme is chosen in the settings, and stays', async () => {
+  const { page, done } = await visit(server.url, { colorScheme: 'light' });
+  const back = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await back();
+  await page.keyboard.press('Alt+s');
+  await page.getByLabel('Theme').selectOption('dark');
+  const dark = await back();
+  assert.notEqual(dark, light);
+  await page.reload();
+  await page.locator('.app').waitFor();
+  assert.equal(await back(), dark);
+  await page.keyboard.press('Alt+s');
+  await page.getByLabel('Theme').selectOption('automatic');
+  assert.equal(await back(), light);
+  await done();
+});
+
+test('a starter asks the model at once, and the model is shown with its state and how full its context is', async () => {
+  const { page, done } = await visit(server.url);
+  const starters = page.getByRole('group', { name: 'Questions to start with' }).getByRole('button');
+  await starters.first().waitFor();
+  assert.equal(await starters.count(), 4);
+  const chip = page.locator('.top .chip');
+  assert.equal(await chip.innerText(), 'loaded · context 2,048');
+  assert.match(await chip.getAttribute('title'), /qwen3 Q8_0, 5\.7 MiB/);
+  await starters.filter({ hasText: '23 + 45' }).click();
+  assert.match(await (await answered(page)).innerText(), /68/);
+  assert.match(await chip.innerText(), /^loaded · context [1-9]\d* of 2,048$/);
   await done();
 });
 
@@ -209,6 +272,27 @@ test('a conversation outlives the page, and travels as a file', async () => {
   await other.done();
 });
 
+test('lists of tasks have boxes, and code can be wrapped and downloaded', async () => {
+  const text = `- [ ] buy milk\n- [x] sell eggs\n- [ ]no task\n\n\`\`\`python\n${'print(1); '.repeat(60)}\n\`\`\`\n`;
+  const before = await front(server.url, { answers: { tasks: text } });
+  const { page, done } = await visit(before.url);
+  await say(page, 'What is to be done? [tasks]');
+  const last = await answered(page);
+  assert.equal(await last.getByRole('img', { name: 'to do' }).count(), 1);
+  assert.equal(await last.getByRole('img', { name: 'done' }).count(), 1);
+  assert.deepEqual(await last.locator('li').allInnerTexts(), ['☐ buy milk', '☑ sell eggs', '[ ]no task']);
+  const wide = () => last.locator('pre').evaluate((element) => element.scrollWidth > element.clientWidth);
+  assert.equal(await wide(), true);
+  await last.getByRole('button', { name: 'Wrap' }).click();
+  assert.equal(await wide(), false);
+  const [file] = await Promise.all([page.waitForEvent('download'), last.getByRole('button', { name: 'Download' }).click()]);
+  assert.equal(file.suggestedFilename(), 'code.py');
+  assert.equal(fs.readFileSync(await file.path(), 'utf8').trim(), 'print(1); '.repeat(60).trim());
+  assert.deepEqual(await findings(page), []);
+  await done();
+  await before.stop();
+});
+
 test('a text file goes with a message, and what is no text is refused', async () => {
   const before = await front(server.url, { answers: { ok: 'Read.' } });
   const { page, done } = await visit(before.url);
@@ -236,7 +320,7 @@ test('a server that goes away in mid answer is told of, and the conversation goe
   await page.locator('.message.assistant', { hasText: 'word word word' }).waitFor();
   await before.stop();
   await page.locator('.error', { hasText: 'The connection to the server broke in the middle of the answer.' }).waitFor();
-  await page.getByText('Server away').waitFor();
+  await page.getByText('Server not reachable').waitFor();
   before = await front(server.url, { port: Number(port) });
   await page.locator('.model-name', { hasText: 'guide' }).waitFor();
   await page.reload();

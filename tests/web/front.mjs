@@ -2,6 +2,9 @@
 // model; everything else, the page with its headers first, passes through.
 import http from 'node:http';
 
+// How long each step of reading a prompt takes.
+const kProgressMs = 1500;
+
 const event = (value) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;
 const chunk = (delta, more = {}) => event({ choices: [{ index: 0, delta, finish_reason: null, ...more }] });
 
@@ -13,7 +16,7 @@ function readBody(request) {
   });
 }
 
-// `answers`: the texts, or {thinking, text, pieces}, by what the last user message asks for with "[name]". `key`: without it
+// `answers`: the texts, or {thinking, text, pieces, progress: [[processed, total]], timings}, by what the last user message asks for with "[name]". `key`: without it
 // requests of the API are answered 401. `models`: names of models beside the server's own, whose answers are its own.
 // `listMs`: how long the list of models takes.
 export async function front(upstream, { answers = {}, key = '', models = [], port = 0, listMs = 0 } = {}) {
@@ -75,9 +78,13 @@ async function addModels(answer, response, models) {
 }
 
 async function write(response, answer) {
-  const { thinking = '', text = '', calls = null, pieces = 40, pauseMs = 5 } = typeof answer === 'string' ? { text: answer } : answer;
+  const { thinking = '', text = '', calls = null, progress = [], timings, pieces = 40, pauseMs = 5 } = typeof answer === 'string' ? { text: answer } : answer;
   response.writeHead(200, { 'Content-Type': 'text/event-stream' });
   const size = Math.max(1, Math.ceil(text.length / pieces));
+  for (const [processed, total] of progress) {
+    response.write(event({ choices: [{ index: 0, delta: {}, finish_reason: null }], prompt_progress: { total, cache: 0, processed, time_ms: 1 } }));
+    await new Promise((resolve) => { setTimeout(resolve, kProgressMs); });
+  }
   if (thinking) response.write(chunk({ reasoning_content: thinking }));
   if (calls) response.write(chunk({ tool_calls: calls }));
   for (let at = 0; at < text.length && !response.destroyed; at += size) {
@@ -85,6 +92,6 @@ async function write(response, answer) {
     await new Promise((resolve) => { setTimeout(resolve, pauseMs); });
   }
   response.write(chunk({}, { finish_reason: calls ? 'tool_calls' : 'stop' }));
-  response.write(event({ choices: [], usage: { prompt_tokens: 10, completion_tokens: pieces, prompt_tokens_details: { cached_tokens: 4 } } }));
+  response.write(event({ choices: [], usage: { prompt_tokens: 10, completion_tokens: pieces, prompt_tokens_details: { cached_tokens: 4 } }, ...(timings && { timings }) }));
   response.end(event('[DONE]'));
 }

@@ -91,7 +91,7 @@ test('a phone shows all of it without scrolling sideways', async () => {
   await page.getByLabel('Show conversations').click();
   await page.getByRole('button', { name: 'New conversation' }).click();
   await page.getByLabel('Settings', { exact: true }).click();
-  await page.getByLabel('System text').fill('Be brief.');
+  await page.getByLabel('System prompt').fill('Be brief.');
   assert.ok(await fits());
   await done();
 });
@@ -102,7 +102,7 @@ for (const colorScheme of ['light', 'dark']) {
     await page.getByRole('heading', { name: 'Ask anything' }).waitFor();
     assert.deepEqual(await findings(page), []);
     await page.keyboard.press('Alt+s');
-    await page.getByLabel('Keep the probabilities of tokens').check();
+    await page.getByLabel('Show token probabilities').check();
     await say(page, 'What is 23 + 45?');
     const last = await answered(page);
     await last.locator('.thinking summary').click();
@@ -124,7 +124,7 @@ for (const colorScheme of ['light', 'dark']) {
 
 test('the machine shows a running request, which can be cancelled', async () => {
   const { page, done } = await visit(`${server.url}/#/machine`);
-  await page.getByText('None is being answered.').waitFor();
+  await page.getByText('No request is running.').waitFor();
   const running = server.post('/completion', { prompt: 'One', n_predict: 1900, ignore_eos: true, stream: true, temperature: 1 });
   const cancel = page.getByRole('button', { name: /^Cancel cmpl-/ });
   // It may be over before anybody has seen it: a small model is fast.
@@ -132,9 +132,11 @@ test('the machine shows a running request, which can be cancelled', async () => 
   await Promise.race([cancel.waitFor(), text]);
   if (await cancel.count() > 0) await cancel.click({ timeout: 2000 }).catch(() => {});
   await text;
-  await page.getByText('None is being answered.').waitFor();
+  await page.getByText('No request is running.').waitFor();
   assert.match(await page.locator('.facts').innerText(), /Generating[^]*Memory[^]*planned/);
   assert.ok(await page.locator('.plot canvas').count() >= 6);
+  assert.equal(await page.locator('.log').count(), 0);
+  await page.locator('summary', { hasText: 'Log' }).click();
   assert.match(await page.locator('.log').innerText(), /serving guide on/);
   const models = page.locator('.panel', { hasText: 'Models' }).first();
   assert.match(await models.innerText(), /guide\s+qwen3/);
@@ -142,5 +144,37 @@ test('the machine shows a running request, which can be cancelled', async () => 
   const stats = await (await fetch(`${server.url}/stats`)).json();
   assert.ok(stats.pages_cached > 0, JSON.stringify(stats));
   await models.getByText(/^0 of \d/).waitFor();
+  await done();
+});
+
+test('opening the machine asks for nothing that the server refuses', async () => {
+  const { page, done } = await visit(server.url);
+  const refused = [];
+  page.on('response', (response) => {
+    if (response.status() >= 400) refused.push(`${response.request().method()} ${response.url()}: ${response.status()}`);
+  });
+  await page.keyboard.press('Alt+m');
+  await page.getByRole('button', { name: 'Unload' }).waitFor();
+  await page.getByLabel('Model to fetch').waitFor();
+  await page.waitForTimeout(1500);
+  assert.deepEqual(refused, []);
+  await done();
+});
+
+test('the machine draws axes once there is data, and each term has a tooltip', async () => {
+  const { page, done } = await visit(`${server.url}/#/machine`);
+  const plot = (title) => page.locator('.plot', { has: page.locator('strong', { hasText: title }) });
+  await plot('Throughput').locator('canvas').waitFor();
+  for (const title of ['Prompts from cache', 'Between tokens']) {
+    assert.match(await plot(title).innerText(), /No data yet/);
+    assert.equal(await plot(title).locator('canvas, .bar').count(), 0);
+  }
+  assert.match(await page.locator('.facts').innerText(), /Running\s+0\s+waiting 0/);
+  await page.getByRole('cell', { name: 'running 0, waiting 0' }).waitFor();
+  const untold = await page.locator('.fact:not([title]), .plot strong:not([title])').allInnerTexts();
+  assert.deepEqual(untold, []);
+  await (await server.post('/v1/chat/completions', { messages: [{ role: 'user', content: 'Hello!' }] })).text();
+  await plot('Prompts from cache').locator('canvas').waitFor();
+  await plot('Between tokens').locator('.bar').first().waitFor();
   await done();
 });

@@ -44,7 +44,9 @@ addFormulas(markdown);
 markdown.renderer.rules.formula = (tokens, at) => formula(tokens[at]!.content, tokens[at]!.block);
 const fence = (code: string, language: string) => `
 <div class="code"><div class="code-head"><span>${escapeHtml(language || 'text')}</span>
-<button type="button" class="copy">Copy</button></div><pre tabindex="0" dir="ltr"><code${
+<span class="code-actions"><button type="button" class="wrap" aria-pressed="false">Wrap</button>
+<button type="button" class="save">Download</button>
+<button type="button" class="copy">Copy</button></span></div><pre tabindex="0" dir="ltr"><code${
   language === '' ? '' : ` data-language="${escapeHtml(language)}"`
 }>${showBidi(escapeHtml(code))}</code></pre></div>`;
 markdown.renderer.rules.fence = (tokens, at) =>
@@ -52,6 +54,25 @@ markdown.renderer.rules.fence = (tokens, at) =>
 markdown.renderer.rules.code_block = (tokens, at) => fence(tokens[at]!.content, '');
 markdown.renderer.rules.code_inline = (tokens, at) =>
   `<code dir="ltr">${showBidi(escapeHtml(tokens[at]!.content))}</code>`;
+// An item of a list that begins with [ ] or [x] is a task, with a mark that is text: nothing here can be ticked.
+const kTask = /^\[([ xX])\]\s+/;
+markdown.core.ruler.after('inline', 'tasks', (state) => {
+  state.tokens.forEach((token, at, all) => {
+    const item = all[at - 2];
+    const first = token.children?.[0];
+    const found = kTask.exec(first?.content ?? '');
+    if (token.type !== 'inline' || item?.type !== 'list_item_open' || !first || first.type !== 'text' || !found) return;
+    first.content = first.content.slice(found[0].length);
+    item.attrJoin('class', 'task-item');
+    const mark = new state.Token('task', 'span', 0);
+    mark.content = found[1] === ' ' ? '' : 'x';
+    token.children!.unshift(mark);
+  });
+});
+markdown.renderer.rules.task = (tokens, at) =>
+  tokens[at]!.content === ''
+    ? '<span class="task" role="img" aria-label="to do">☐</span> '
+    : '<span class="task done" role="img" aria-label="done">☑</span> ';
 // Nothing is fetched from elsewhere: a picture is its text, and a link to it.
 markdown.renderer.rules.image = (tokens, at) => {
   const source = String(tokens[at]!.attrGet('src') ?? '');

@@ -63,6 +63,16 @@ export const chosenModels = computed<string[]>(() => {
   const wanted = settings.value.models.filter((id) => known.includes(id));
   return wanted.length > 0 ? wanted : known.slice(0, 1);
 });
+export const stateOf = (model: ModelInfo) => model.state ?? model.status?.value ?? 'loaded';
+export const contextOf = (model: ModelInfo) => model.context_length ?? model.meta?.n_ctx;
+/** The first of the models that answer. */
+export const chosenInfo = computed(() => models.value.find(({ id }) => id === chosenModels.value[0]));
+/** Tokens of the conversation so far, as the server counted them for the last answer; 0 before there is one. */
+export const contextUsed = computed(() => {
+  void running.value;
+  const stats = path.value.findLast(({ stats }) => stats?.promptTokens !== undefined)?.stats;
+  return (stats?.promptTokens ?? 0) + (stats?.tokens ?? 0);
+});
 export const busy = computed(() => running.value.size > 0);
 
 export function tickOf(id: string) {

@@ -4,7 +4,7 @@ import { Answer } from '../src/lib/answer';
 import { kBlockMax, pieces, splitBlocks } from '../src/lib/blocks';
 import { Colours, kColouredLineMax, kColouredMax, mayColour, type Colourist } from '../src/lib/colours';
 import { exported, imported } from '../src/lib/exchange';
-import { bytes, duration, number, showBidi } from '../src/lib/format';
+import { bytes, duration, extensionOf, number, showBidi } from '../src/lib/format';
 import { formulaAt } from '../src/lib/math';
 import { histogram, mean, quantile, since } from '../src/lib/prometheus';
 import { rates, type ModelMetrics, type Reading } from '../src/lib/rates';
@@ -88,7 +88,7 @@ test('chunks of a stream make a message with thinking, calls, counts and probabi
     JSON.stringify({
       choices: [],
       usage: { prompt_tokens: 12, completion_tokens: 9, prompt_tokens_details: { cached_tokens: 8 } },
-      timings: { predicted_per_second: 40 },
+      timings: { queue_ms: 3, prompt_n: 4, prompt_ms: 20, predicted_n: 9, predicted_ms: 225, predicted_per_second: 40 },
     }),
   );
   assert.equal(answer.whole, false);
@@ -98,7 +98,8 @@ test('chunks of a stream make a message with thinking, calls, counts and probabi
   const { thinking, content, calls, finish, stats, probabilities } = answer.message;
   assert.deepEqual({ thinking, content, finish }, { thinking: 'Hm', content: 'Yes', finish: 'tool_calls' });
   assert.deepEqual(calls, [{ id: 'call_1', name: 'f', arguments: '{"a":1}' }]);
-  assert.deepEqual(stats, { firstTokenMs: 50, promptTokens: 12, cachedTokens: 8, tokens: 9, tokensPerSecond: 40 });
+  const server = { queueMs: 3, promptMs: 20, promptTokens: 4, answerMs: 225 };
+  assert.deepEqual(stats, { firstTokenMs: 50, promptTokens: 12, cachedTokens: 8, tokens: 9, tokensPerSecond: 40, seenPerSecond: 400, server });
   assert.equal(probabilities?.[0]?.top[1]?.text, 'No');
   assert.throws(() => answer.take('{"error":{"message":"it is over"}}'), /it is over/);
 });
@@ -252,5 +253,6 @@ test('numbers and marks are written for people', () => {
   assert.equal(bytes(1536), '1.5 KiB');
   assert.equal(duration(1234), '1.23 s');
   assert.equal(number(12345), '12.3 k');
+  assert.deepEqual(['python', 'go', '', '../x', 'constructor'].map(extensionOf), ['py', 'go', 'txt', 'txt', 'txt']);
   assert.equal(showBidi('a\u202Eb'), 'a<span class="bidi" title="U+202E turns the direction of text"></span>b');
 });

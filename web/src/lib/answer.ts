@@ -13,6 +13,15 @@ interface Logprob {
   top_logprobs?: { token: string; logprob: number }[];
 }
 
+/** Of the server's `timings`, what is shown. */
+interface ServerTimings {
+  queue_ms?: number;
+  prompt_n?: number;
+  prompt_ms?: number;
+  predicted_ms?: number;
+  predicted_per_second?: number;
+}
+
 interface Chunk {
   choices?: { delta?: Delta; finish_reason?: string | null; logprobs?: { content?: Logprob[] | null } | null }[];
   usage?: {
@@ -20,7 +29,7 @@ interface Chunk {
     completion_tokens?: number;
     prompt_tokens_details?: { cached_tokens?: number };
   } | null;
-  timings?: { predicted_per_second?: number };
+  timings?: ServerTimings;
   prompt_progress?: { total?: number; processed?: number };
   error?: { message?: string };
 }
@@ -62,9 +71,10 @@ export class Answer {
       stats.promptTokens = chunk.usage.prompt_tokens;
       stats.cachedTokens = chunk.usage.prompt_tokens_details?.cached_tokens;
       stats.tokens = chunk.usage.completion_tokens;
-      stats.tokensPerSecond ??= this.rate(chunk.usage.completion_tokens);
+      stats.seenPerSecond = this.rate(chunk.usage.completion_tokens);
+      stats.tokensPerSecond ??= stats.seenPerSecond;
     }
-    if (chunk.timings?.predicted_per_second) stats.tokensPerSecond = chunk.timings.predicted_per_second;
+    if (chunk.timings) this.takeTimings(chunk.timings);
   }
 
   /** Whether the server has said that this was all. */
@@ -80,6 +90,12 @@ export class Answer {
   private rate(tokens: number | undefined): number | undefined {
     const ms = (this.lastToken ?? 0) - (this.firstToken ?? 0);
     return tokens !== undefined && tokens > 1 && ms > 0 ? ((tokens - 1) / ms) * 1000 : undefined;
+  }
+
+  private takeTimings({ queue_ms = 0, prompt_n, prompt_ms, predicted_ms, predicted_per_second }: ServerTimings) {
+    const stats = (this.message.stats ??= {});
+    if (predicted_per_second) stats.tokensPerSecond = predicted_per_second;
+    if (prompt_ms !== undefined) stats.server = { queueMs: queue_ms, promptMs: prompt_ms, promptTokens: prompt_n, answerMs: predicted_ms };
   }
 
   private takeDelta(delta: Delta) {

@@ -40,3 +40,11 @@ export function showBidi(html: string): string {
 
 const kEscapes: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 export const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (character) => kEscapes[character]!);
+
+const kExtensions: Record<string, string> = {
+  javascript: 'js', typescript: 'ts', python: 'py', rust: 'rs', ruby: 'rb', perl: 'pl', kotlin: 'kt', csharp: 'cs', 'c#': 'cs',
+  'c++': 'cpp', bash: 'sh', shell: 'sh', zsh: 'sh', markdown: 'md', latex: 'tex', haskell: 'hs', julia: 'jl', text: 'txt',
+};
+/** What the name of a file in this language ends with. Models write the language as they like: an unknown one is text. */
+export const extensionOf = (language: string) =>
+  Object.hasOwn(kExtensions, language) ? kExtensions[language]! : /^[a-z][a-z0-9]{0,7}$/.test(language) ? language : 'txt';

@@ -45,7 +45,7 @@ const kUsual = ['temperature', 'top_k', 'top_p', 'min_p', 'repeat_penalty'];
 /** What is shown at once. */
 export const kUsualFields: NumberField[] = [
   ...fields.filter(({ name }) => kUsual.includes(name)),
-  { name: 'max_tokens', label: 'Longest answer (tokens)', min: 1, max: 1_000_000, step: 1 },
+  { name: 'max_tokens', label: 'Maximum tokens', min: 1, max: 1_000_000, step: 1 },
   { name: 'seed', label: 'Seed', min: 0, max: 4_294_967_295, step: 1 },
 ];
 /** What is folded. */

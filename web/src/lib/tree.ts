@@ -25,7 +25,12 @@ export interface Stats {
   tokens?: number;
   /** From sending to the first token, as this page saw it. */
   firstTokenMs?: number;
+  /** As the server measured it, or this page where the server does not say. */
   tokensPerSecond?: number;
+  /** Tokens per second as this page saw them. */
+  seenPerSecond?: number;
+  /** What the server says of its time: waiting for its turn, reading what was not cached of the prompt, and answering. */
+  server?: { queueMs: number; promptMs: number; promptTokens?: number | undefined; answerMs?: number | undefined };
 }
 
 export interface Message {

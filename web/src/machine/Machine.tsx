@@ -1,6 +1,6 @@
 // What the machine does now.
 import { signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { request, RequestError } from '../lib/api';
 import { bytes, duration, number, plural } from '../lib/format';
 import { count, type Histogram, histogram, mean, quantile, since } from '../lib/prometheus';
@@ -73,9 +73,23 @@ async function cancel(id: string) {
   }
 }
 
-function Fact({ label, value, more }: { label: string; value: string; more: string }) {
+/** The terms in a sentence each: their tooltips. */
+const kHelp = {
+  generating: 'Tokens of answers that all models write per second, over the last five seconds',
+  reading: 'Tokens of prompts that are read per second; those that come from the cache are not counted',
+  throughput: 'Tokens per second: written for answers, and read of prompts',
+  requests: 'Requests that are being answered, and those that wait for their turn',
+  batch: 'A step computes one token for each running answer at once: how many it writes on average',
+  pages: 'The KV cache keeps what the model has computed for each token, in pages: the share that running requests use',
+  cached: 'The share of prompts that had been computed before and came from the cache',
+  memory: 'RAM that the program takes, beside what it planned to take at most',
+  firstToken: 'From the arrival of a request to the first token of its answer, as the server measures it',
+  betweenTokens: 'The time between two tokens of an answer',
+} as const;
+
+function Fact({ label, value, more, help }: { label: string; value: string; more: string; help: string }) {
   return (
-    <div class="fact">
+    <div class="fact" title={help}>
       <dt>{label}</dt>
       <dd>
         {value}
@@ -104,13 +118,23 @@ function Facts({ all }: { all: Reading[] }) {
   const waiting = sum(now.models.map((model) => model.waiting_requests));
   return (
     <dl class="facts">
-      <Fact label="Generating" value={number(rate?.tokensPerSecond ?? 0)} more="tokens/s" />
-      <Fact label="Reading" value={number(rate?.promptPerSecond ?? 0)} more="prompt tokens/s" />
-      <Fact label="Requests" value={String(active)} more={`${waiting} waiting`} />
-      <Fact label="Batch" value={number(rate?.batch ?? 0)} more={`in ${rate ? duration(rate.stepMs) : '–'} a step`} />
-      <Fact label="From cache" value={`${rate ? number(rate.cachedShare * 100) : '–'} %`} more="of prompts" />
+      <Fact label="Generating" value={number(rate?.tokensPerSecond ?? 0)} more="tokens/s" help={kHelp.generating} />
+      <Fact label="Reading" value={number(rate?.promptPerSecond ?? 0)} more="prompt tokens/s" help={kHelp.reading} />
+      <Fact label="Running" value={String(active)} more={`waiting ${waiting}`} help={kHelp.requests} />
+      <Fact
+        label="Batch size"
+        value={number(rate?.batch ?? 0)}
+        more={rate && Number.isFinite(rate.stepMs) ? `${duration(rate.stepMs)} a step` : 'no step now'}
+        help={kHelp.batch}
+      />
+      <Fact
+        label="From cache"
+        value={rate && Number.isFinite(rate.cachedShare) ? `${number(rate.cachedShare * 100)} %` : '–'}
+        more={rate && Number.isFinite(rate.cachedShare) ? 'of prompts' : 'no prompt now'}
+        help={kHelp.cached}
+      />
       {now.memory && (
-        <Fact label="Memory" value={bytes(now.memory.resident_bytes)} more={`${bytes(now.memory.planned_bytes)} planned`} />
+        <Fact label="Memory" value={bytes(now.memory.resident_bytes)} more={`${bytes(now.memory.planned_bytes)} planned`} help={kHelp.memory} />
       )}
     </dl>
   );
@@ -144,6 +168,7 @@ function Plots({ all }: { all: Reading[] }) {
     <div class="plots">
       <LinePlot
         title="Throughput"
+        help={kHelp.throughput}
         series={[
           { label: 'generated', color: '--series-1' },
           { label: 'prompt', color: '--series-2' },
@@ -154,6 +179,7 @@ function Plots({ all }: { all: Reading[] }) {
       />
       <LinePlot
         title="Requests"
+        help={kHelp.requests}
         series={[
           { label: 'running', color: '--series-1' },
           { label: 'waiting', color: '--series-3' },
@@ -161,10 +187,24 @@ function Plots({ all }: { all: Reading[] }) {
         data={[times, total('active_requests'), total('waiting_requests')]}
         format={tick}
       />
-      <LinePlot title="Batch" series={[{ label: 'tokens a step', color: '--series-1' }]} data={[times, of((rate) => rate.batch)]} format={tick} />
-      <LinePlot title="KV pages in use" series={perModel} data={[times, ...pages]} format={(value) => `${tick(value)} %`} max={100} />
+      <LinePlot
+        title="Batch size"
+        help={kHelp.batch}
+        series={[{ label: 'tokens a step', color: '--series-1' }]}
+        data={[times, of((rate) => rate.batch)]}
+        format={tick}
+      />
+      <LinePlot
+        title="KV pages in use"
+        help={kHelp.pages}
+        series={perModel}
+        data={[times, ...pages]}
+        format={(value) => `${tick(value)} %`}
+        max={100}
+      />
       <LinePlot
         title="Prompts from cache"
+        help={kHelp.cached}
         series={[{ label: 'share', color: '--series-2' }]}
         data={[times, cached]}
         format={(value) => `${tick(value)} %`}
@@ -173,6 +213,7 @@ function Plots({ all }: { all: Reading[] }) {
       {all.at(-1)?.memory && (
         <LinePlot
           title="Memory"
+          help={kHelp.memory}
           series={[
             { label: 'in RAM', color: '--series-1' },
             { label: 'planned', color: '--series-4', dashed: true },
@@ -182,21 +223,21 @@ function Plots({ all }: { all: Reading[] }) {
           inBytes
         />
       )}
-      <Latency title="Time to first token" histogram={firstToken.value} />
-      <Latency title="Between tokens" histogram={betweenTokens.value} />
+      <Latency title="Time to first token" help={kHelp.firstToken} histogram={firstToken.value} />
+      <Latency title="Between tokens" help={kHelp.betweenTokens} histogram={betweenTokens.value} />
     </div>
   );
 }
 
-function Latency({ title, histogram }: { title: string; histogram: Histogram | null }) {
+function Latency({ title, help, histogram }: { title: string; help: string; histogram: Histogram | null }) {
   if (!histogram) return null;
   const ms = (seconds: number) => duration(seconds * 1000);
   const labels = histogram.bounds.map((bound) => (bound === Infinity ? 'more' : `up to ${ms(bound)}`));
   const note =
     count(histogram) > 0
       ? `mean ${ms(mean(histogram))}, median ${ms(quantile(histogram, 0.5))}, 95 % below ${ms(quantile(histogram, 0.95))}`
-      : 'none since this page was opened';
-  return <BarPlot title={title} labels={labels} counts={histogram.counts} note={note} />;
+      : 'no request since this page was opened';
+  return <BarPlot title={title} help={help} labels={labels} counts={histogram.counts} note={note} />;
 }
 
 function Requests({ reading }: { reading: Reading }) {
@@ -204,7 +245,7 @@ function Requests({ reading }: { reading: Reading }) {
     <section class="panel">
       <h2>Requests</h2>
       {reading.requests.length === 0 ? (
-        <p class="note">None is being answered.</p>
+        <p class="note">No request is running.</p>
       ) : (
         <div class="table" tabIndex={0} role="region" aria-label="Requests">
           <table>
@@ -243,32 +284,25 @@ function Requests({ reading }: { reading: Reading }) {
   );
 }
 
+/** The log, folded until somebody wants it. The newest line comes first, so that only the page scrolls. */
 function Log() {
-  const box = useRef<HTMLOListElement>(null);
-  const atEnd = useRef(true);
-  useEffect(() => {
-    if (atEnd.current && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [lines.value]);
+  const [open, setOpen] = useState(false);
   return (
-    <section class="panel">
-      <h2>Log</h2>
-      <ol
-        class="log"
-        ref={box}
-        tabIndex={0}
-        aria-label="Last lines of the log"
-        onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
-          atEnd.current = scrollHeight - scrollTop - clientHeight < 40;
-        }}
-      >
-        {lines.value.map((line) => (
-          <li key={line.number} class={line.level}>
-            <time>{new Date(line.time * 1000).toLocaleTimeString('en-GB')}</time> {line.level !== 'info' && <b>{line.level} </b>}
-            {line.text}
-          </li>
-        ))}
-      </ol>
-    </section>
+    <details class="panel" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <h2>Log</h2> <span class="note">{open ? 'newest line first' : plural(lines.value.length, 'line')}</span>
+      </summary>
+      {open && lines.value.length > 0 && (
+        <ol class="log" aria-label="Last lines of the log, the newest first">
+          {[...lines.value].reverse().map((line) => (
+            <li key={line.number} class={line.level}>
+              <time>{new Date(line.time * 1000).toLocaleTimeString('en-GB')}</time> {line.level !== 'info' && <b>{line.level} </b>}
+              {line.text}
+            </li>
+          ))}
+        </ol>
+      )}
+    </details>
   );
 }
 

@@ -3,22 +3,10 @@ import { useEffect, useState } from 'preact/hooks';
 import { postJson, request } from '../lib/api';
 import { bytes, number } from '../lib/format';
 import type { Reading } from '../lib/rates';
-import { lookForModels, type ModelInfo, models, notice } from '../state';
+import { contextOf, lookForModels, models, notice, stateOf } from '../state';
 
 /** While a model is being loaded. */
 const kLookEveryMs = 2000;
-
-const stateOf = (model: ModelInfo) => model.state ?? model.status?.value ?? 'loaded';
-
-/** Whether the server takes a POST there: to another method it answers which ones it takes. */
-async function has(path: string): Promise<boolean> {
-  try {
-    const response = await fetch(path, { method: 'OPTIONS', cache: 'no-store' });
-    return /POST/.test(response.headers.get('allow') ?? '');
-  } catch {
-    return false;
-  }
-}
 
 interface Progress {
   status?: string;
@@ -46,7 +34,7 @@ function Pull() {
   const [name, setName] = useState('');
   const [progress, setProgress] = useState<Progress | null>(null);
   const begin = async () => {
-    setProgress({ status: 'begins' });
+    setProgress({ status: 'starting' });
     try {
       await pull(name.trim(), (told) => {
         if (told.error) throw new Error(told.error);
@@ -89,10 +77,8 @@ function Pull() {
 }
 
 export function Models({ reading }: { reading: Reading }) {
-  const [manages, setManages] = useState(false);
   const [busy, setBusy] = useState('');
   useEffect(() => {
-    void has('v1/models/load').then(setManages);
     void lookForModels();
   }, []);
   const changing = models.value.some((model) => stateOf(model) === 'loading');
@@ -126,10 +112,10 @@ export function Models({ reading }: { reading: Reading }) {
               <th scope="col">Kind</th>
               <th scope="col" class="number">Size</th>
               <th scope="col" class="number">Context</th>
-              <th scope="col" class="number">Running</th>
+              <th scope="col" class="number">Requests</th>
               <th scope="col" class="number">KV pages in use</th>
               <th scope="col">State</th>
-              {manages && <th scope="col"><span class="visually-hidden">Change</span></th>}
+              <th scope="col"><span class="visually-hidden">Change</span></th>
             </tr>
           </thead>
           <tbody>
@@ -142,26 +128,24 @@ export function Models({ reading }: { reading: Reading }) {
                   <td>{model.id}</td>
                   <td>{[model.architecture, model.quantization].filter(Boolean).join(' ')}</td>
                   <td class="number">{model.size_bytes ? bytes(model.size_bytes) : ''}</td>
-                  <td class="number">{(model.context_length ?? model.meta?.n_ctx)?.toLocaleString('en')}</td>
-                  <td class="number">{now ? `${now.active_requests} + ${now.waiting_requests}` : ''}</td>
+                  <td class="number">{contextOf(model)?.toLocaleString('en')}</td>
+                  <td class="number">{now ? `running ${now.active_requests}, waiting ${now.waiting_requests}` : ''}</td>
                   <td class="number">
                     {now && now.pages_total > 0 ? `${number(now.pages_used)} of ${number(now.pages_total)}` : ''}
                   </td>
-                  <td title={model.error}>{busy === model.id ? 'changes…' : model.error ? `${state}, failed` : state}</td>
-                  {manages && (
-                    <td>
-                      <button type="button" class="quiet" disabled={busy !== '' || state === 'loading'} onClick={() => void change(model.id, loaded ? 'unload' : 'load')}>
-                        {loaded ? 'Unload' : 'Load'}
-                      </button>
-                    </td>
-                  )}
+                  <td title={model.error}>{busy === model.id ? 'changing…' : model.error ? `${state}, failed` : state}</td>
+                  <td>
+                    <button type="button" class="quiet" disabled={busy !== '' || state === 'loading'} onClick={() => void change(model.id, loaded ? 'unload' : 'load')}>
+                      {loaded ? 'Unload' : 'Load'}
+                    </button>
+                  </td>
                 </tr>
               );
             })}
           </tbody>
         </table>
       </div>
-      {manages && <Pull />}
+      <Pull />
     </section>
   );
 }

@@ -29,16 +29,19 @@ function axes(format: (value: number) => string, inBytes: boolean): uPlot.Axis[]
   ];
 }
 
-/** Lines over time. `data`: times in seconds, then the values of each series; null where there is none. */
-export function LinePlot(props: {
+interface LinePlotProps {
   title: string;
+  /** What the title means, in a sentence. */
+  help?: string;
   note?: string;
   series: Series[];
   data: (number | null)[][];
   format: (value: number) => string;
   max?: number;
   inBytes?: boolean;
-}) {
+}
+
+function Lines(props: LinePlotProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const colours = theme.value;
@@ -54,7 +57,7 @@ export function LinePlot(props: {
         padding: [8, 8, 0, 0],
         scales: {
           x: { time: true },
-          y: { range: (_, __, max) => [0, props.max ?? Math.max(max === null || max === undefined ? 1 : max * 1.1, 1e-6)] },
+          y: { range: (_, __, max) => [0, props.max ?? (max ? max * 1.1 : 1)] },
         },
         axes: axes(props.format, props.inBytes ?? false),
         series: [
@@ -80,42 +83,58 @@ export function LinePlot(props: {
     };
   }, [names, colours]);
   useEffect(() => plot.current?.setData(props.data as uPlot.AlignedData));
+  return <div ref={place} aria-hidden="true" />;
+}
+
+/**
+ * Lines over time. `data`: times in seconds, then the values of each series; null where there is none. There are no axes
+ * before there are values at two times.
+ */
+export function LinePlot(props: LinePlotProps) {
+  const [times = [], ...values] = props.data;
+  const drawn = times.length >= 2 && values.some((series) => series.some((value) => value !== null));
   return (
     <figure class="plot">
       <figcaption>
-        <strong>{props.title}</strong>
+        <strong title={props.help}>{props.title}</strong>
         <span class="keys-line">
           {props.series.map(({ label, color }) => (
             <span class={`key ${color.slice(2)}`}>{label}</span>
           ))}
         </span>
-        {props.note && <span class="now">{props.note}</span>}
+        {drawn && props.note && <span class="now">{props.note}</span>}
       </figcaption>
-      <div ref={place} aria-hidden="true" />
+      {drawn ? <Lines {...props} /> : <p class="none">No data yet</p>}
     </figure>
   );
 }
 
 /** Bars of a histogram; the last bucket has no upper end. */
-export function BarPlot(props: { title: string; note: string; labels: string[]; counts: number[] }) {
+export function BarPlot(props: { title: string; help: string; note: string; labels: string[]; counts: number[] }) {
   const most = Math.max(1, ...props.counts);
   return (
     <figure class="plot bars">
       <figcaption>
-        <strong>{props.title}</strong>
+        <strong title={props.help}>{props.title}</strong>
         <span class="now">{props.note}</span>
       </figcaption>
-      <div class="bar-row" role="img" aria-label={`${props.title}: ${props.note}`}>
-        {props.counts.map((count, at) => (
-          <div class="bar" title={`${props.labels[at]}: ${count}`}>
-            <div class="fill" style={{ height: `${(count / most) * 100}%` }} />
+      {props.counts.every((count) => count === 0) ? (
+        <p class="none">No data yet</p>
+      ) : (
+        <>
+          <div class="bar-row" role="img" aria-label={`${props.title}: ${props.note}`}>
+            {props.counts.map((count, at) => (
+              <div class="bar" title={`${props.labels[at]}: ${count}`}>
+                <div class="fill" style={{ height: `${(count / most) * 100}%` }} />
+              </div>
+            ))}
           </div>
-        ))}
-      </div>
-      <div class="bar-labels" aria-hidden="true">
-        <span>{props.labels[0]}</span>
-        <span>{props.labels.at(-1)}</span>
-      </div>
+          <div class="bar-labels" aria-hidden="true">
+            <span>{props.labels[0]}</span>
+            <span>{props.labels.at(-1)}</span>
+          </div>
+        </>
+      )}
     </figure>
   );
 }

@@ -2,11 +2,15 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { hasKey, keyWanted, setKey } from '../lib/api';
-import { applyTheme, theme, type Theme } from '../theme';
+import { bytes } from '../lib/format';
 import {
+  busy as isBusy,
   changes,
   changeSettings,
+  chosenInfo,
   chosenModels,
+  contextOf,
+  contextUsed,
   conversations,
   current,
   exportConversations,
@@ -21,12 +25,15 @@ import {
   server,
   settingsOpen,
   sidebarOpen,
+  stateOf,
   stop,
 } from '../state';
 import { Chat } from './Chat';
 import { Dialog, download, Icon, IconButton, Notice, pickFiles } from './parts';
 import { Settings } from './Settings';
 
+/** While a model is being loaded. */
+const kLookEveryMs = 2000;
 /** Models that answer one prompt at most. */
 const kSideBySideMax = 4;
 
@@ -124,7 +131,7 @@ function ModelPicker() {
     };
   }, [open]);
   useEffect(() => void lookForDefaults(), [chosen[0]]);
-  const text = { unknown: 'Connecting…', loading: 'Loading the model…', away: 'Server away', ready: 'No model' }[server.value];
+  const text = { unknown: 'Connecting…', loading: 'Loading the model…', away: 'Server not reachable', ready: 'No model' }[server.value];
   if (known.length <= 1 || server.value !== 'ready')
     return (
       <span class="model-name" role="status">
@@ -169,6 +176,33 @@ function ModelPicker() {
   );
 }
 
+/** How far the model is, and how much of its context the conversation has filled. */
+function ModelChip() {
+  const info = chosenInfo.value;
+  const loading = info !== undefined && isBusy.value && stateOf(info) !== 'loaded';
+  useEffect(() => {
+    if (!loading) return undefined;
+    const timer = setInterval(() => void lookForModels(), kLookEveryMs);
+    return () => clearInterval(timer);
+  }, [loading]);
+  if (!info || server.value !== 'ready') return null;
+  const used = contextUsed.value;
+  const most = contextOf(info);
+  const state = info.error ? 'failed' : stateOf(info);
+  const kind = [info.architecture, info.quantization].filter(Boolean).join(' ');
+  const title = [
+    [kind, info.size_bytes ? bytes(info.size_bytes) : ''].filter(Boolean).join(', '),
+    info.error ?? '',
+    'The context is what the model can look at together: your messages and its answers, in tokens.',
+  ];
+  return (
+    <span class="chip" title={title.filter(Boolean).join('. ')}>
+      <span class={`state ${state}`}>{state}</span>
+      {most !== undefined && ` · context ${used > 0 ? `${used.toLocaleString('en')} of ` : ''}${most.toLocaleString('en')}`}
+    </span>
+  );
+}
+
 function KeyDialog() {
   const wanted = keyWanted.value;
   const input = useRef<HTMLInputElement>(null);
@@ -206,7 +240,7 @@ function KeyDialog() {
 
 const kKeys = [
   ['Enter', 'Send the message'],
-  ['Shift + Enter', 'Break the line'],
+  ['Shift + Enter', 'New line'],
   ['Escape', 'Stop the answer'],
   ['/', 'Go to the message'],
   ['Alt + N', 'New conversation'],
@@ -230,14 +264,6 @@ function Help({ onClose }: { onClose: () => void }) {
           ))}
         </tbody>
       </table>
-      <div class="number-field">
-        <label for="theme">Colours</label>
-        <select id="theme" value={theme.value} onChange={(event) => applyTheme(event.currentTarget.value as Theme)}>
-          <option value="auto">as the system</option>
-          <option value="light">light</option>
-          <option value="dark">dark</option>
-        </select>
-      </div>
       <div class="row">
         <button
           type="button"
@@ -315,6 +341,7 @@ export function App() {
         <header class="top">
           <IconButton icon="menu" label="Show conversations" class="icon-button only-narrow" onClick={() => (sidebarOpen.value = true)} />
           {chat ? <ModelPicker /> : <h1 class="model-name">Machine</h1>}
+          {chat && <ModelChip />}
           <span class="spread" />
           {chat && (
             <IconButton

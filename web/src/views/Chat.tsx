@@ -3,7 +3,7 @@ import { memo } from 'preact/compat';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Message, TextFile } from '../lib/tree';
 import { bytes } from '../lib/format';
-import { busy, changes, current, models, notice, path, running, send, server, stop, tickOf } from '../state';
+import { busy, changes, chosenInfo, current, notice, path, running, send, server, stop, tickOf } from '../state';
 import { MessageView } from './Message';
 import { Icon, IconButton, pickFiles } from './parts';
 
@@ -112,24 +112,46 @@ function Messages() {
             box.current!.scrollTo({ top: box.current!.scrollHeight });
           }}
         >
-          To the end
+          Scroll to the end
         </button>
       )}
     </div>
   );
 }
 
+/** What the demonstration model can answer, and what any other can. */
+const kGuideStarters = ['What is Cairn?', 'How do I serve a model?', 'What is 23 + 45?', 'Tell me a short story about a fox.'];
+const kStarters = [
+  'Explain what a hash table is, with a small example.',
+  'Write a shell command that lists the ten largest files in a folder.',
+  'Suggest three quick dinners with rice and eggs.',
+  'Tell me a short story about a lighthouse.',
+];
+
+function Starters({ model }: { model: string }) {
+  return (
+    <div class="starters" role="group" aria-label="Questions to start with">
+      {(model === 'guide' ? kGuideStarters : kStarters).map((text) => (
+        <button type="button" key={text} onClick={() => send(text, [])}>
+          {text}
+        </button>
+      ))}
+    </div>
+  );
+}
+
 function Welcome() {
-  const [model] = models.value;
+  const model = chosenInfo.value;
   return (
     <div class="welcome">
-      <h1>{server.value === 'ready' ? 'Ask anything' : server.value === 'loading' ? 'The model is being loaded' : 'Cairn'}</h1>
+      <h1>{server.value === 'ready' ? 'Ask anything' : server.value === 'loading' ? 'Loading the model' : 'Cairn'}</h1>
       {server.value === 'ready' && model && (
         <p>
-          {model.id} answers on this machine. What you write stays in this browser and on the server.
+          {model.id} runs on this server. What you write stays in this browser and on the server.
         </p>
       )}
-      {server.value === 'loading' && <p>This page goes on by itself once it is ready.</p>}
+      {server.value === 'ready' && model && <Starters model={model.id} />}
+      {server.value === 'loading' && <p>This page continues by itself once the model is ready.</p>}
       {server.value === 'away' && <p>The server does not answer. This page tries again by itself.</p>}
     </div>
   );
@@ -252,7 +274,7 @@ function Composer() {
       />
       <div class="row">
         <IconButton icon="clip" label="Attach text files" onClick={() => void pickFiles('', true).then(attach)} />
-        <span class="hint">Enter sends, Shift+Enter breaks the line</span>
+        <span class="hint">Enter to send, Shift+Enter for a new line</span>
         <span class="spread" />
         {busy.value ? (
           <button type="button" class="round" aria-label="Stop (Escape)" title="Stop (Escape)" onClick={stop}>

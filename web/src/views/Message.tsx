@@ -1,8 +1,8 @@
 // One message, or the answers of several models beside each other.
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { duration, number, plural } from '../lib/format';
-import type { Call, Message, TokenProbability } from '../lib/tree';
-import { choose, currentTree, edit, giveResults, path, promptRead, regenerate, running, settings, tickOf } from '../state';
+import type { Call, Message, Stats, TokenProbability } from '../lib/tree';
+import { choose, currentTree, edit, giveResults, models, path, promptRead, regenerate, running, settings, stateOf, tickOf } from '../state';
 import { CopyButton, IconButton } from './parts';
 import { Code, Markdown, PlainText } from './Text';
 
@@ -210,23 +210,50 @@ function HeatMap({ tokens }: { tokens: TokenProbability[] }) {
   );
 }
 
+/** The server's own times, and below them what this browser saw, which its own work and the network make longer. */
+function timesInWords({ server, firstTokenMs, seenPerSecond }: Stats): string {
+  const seen = [
+    firstTokenMs !== undefined && `first token after ${duration(firstTokenMs)}`,
+    seenPerSecond !== undefined && `${number(seenPerSecond)} tokens/s`,
+  ].filter(Boolean);
+  const lines: string[] = [];
+  if (server) {
+    const read = server.promptTokens !== undefined ? `read ${plural(server.promptTokens, 'prompt token')}` : 'read the prompt';
+    const wrote = server.answerMs !== undefined ? `, answered in ${duration(server.answerMs)}` : '';
+    lines.push(`Server: waited ${duration(server.queueMs)}, ${read} in ${duration(server.promptMs)}${wrote}`);
+  }
+  if (seen.length > 0) lines.push(`This browser: ${seen.join(', ')}`);
+  return lines.join('\n');
+}
+
+function waitingFor(message: Message): string {
+  const read = promptRead.get(message.id);
+  if (read?.total && read.processed !== undefined && read.processed < read.total)
+    return `reading ${read.processed.toLocaleString('en')} of ${plural(read.total, 'token')}`;
+  const model = models.value.find(({ id }) => id === message.model);
+  return model && stateOf(model) === 'loading' ? 'loading the model' : 'waiting for the first token';
+}
+
 function StatsLine({ message, live }: { message: Message; live: boolean }) {
+  // A component that reads any signal is drawn anew only when one of those changes, so it reads this one itself.
+  void tickOf(message.id).value;
   const { stats, finish } = message;
   const parts: string[] = [];
   if (message.model && message.group === undefined) parts.push(message.model);
   if (stats?.tokensPerSecond !== undefined) parts.push(`${number(stats.tokensPerSecond)} tokens/s`);
-  if (stats?.firstTokenMs !== undefined) parts.push(`first token ${duration(stats.firstTokenMs)}`);
+  const firstMs = stats?.server ? stats.server.queueMs + stats.server.promptMs : stats?.firstTokenMs;
+  if (firstMs !== undefined) parts.push(`first token ${duration(firstMs)}`);
   if (stats?.tokens !== undefined) parts.push(plural(stats.tokens, 'token'));
   if (stats?.promptTokens !== undefined)
     parts.push(`cached ${(stats.cachedTokens ?? 0).toLocaleString('en')} of ${plural(stats.promptTokens, 'prompt token')}`);
-  if (finish === 'length') parts.push('cut at its greatest length');
+  if (finish === 'length') parts.push('reached the maximum length');
   if (finish === 'stopped') parts.push('stopped');
-  if (live && stats?.firstTokenMs === undefined) {
-    const read = promptRead.get(message.id);
-    const far = read?.total && read.processed !== undefined && read.processed < read.total;
-    parts.push(far ? `read ${read.processed} of ${plural(read.total!, 'prompt token')}` : 'waiting for the first token');
-  }
-  return <span class="stats">{parts.join(' · ')}</span>;
+  if (live && stats?.firstTokenMs === undefined) parts.push(waitingFor(message));
+  return (
+    <span class="stats" title={stats ? timesInWords(stats) : undefined}>
+      {parts.join(' · ')}
+    </span>
+  );
 }
 
 function AssistantMessage({ message, last }: { message: Message; last: boolean }) {

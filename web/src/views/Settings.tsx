@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { kFurtherFields, kUsualFields, type NumberField, problemWith } from '../lib/settings';
 import { changeSettings, defaults, settings, settingsOpen } from '../state';
+import { applyTheme, theme, type Theme } from '../theme';
 import { IconButton } from './parts';
 
 const kSchemaExample = `{
@@ -54,7 +55,7 @@ function JsonField({ kind, label, example }: { kind: 'schema' | 'tools'; label: 
       </p>
       {text === '' ? (
         <button type="button" class="quiet" onClick={() => change(example)}>
-          Begin with an example
+          Insert an example
         </button>
       ) : (
         <button type="button" class="quiet" onClick={() => change('')}>
@@ -76,7 +77,7 @@ function Sampling() {
   };
   const shown = (name: string) => {
     const value = defaults.value[name];
-    if (value === undefined) return 'server';
+    if (value === undefined) return 'automatic';
     if (value < 0 && name === 'seed') return 'random';
     if (value < 0 && name === 'max_tokens') return 'no limit';
     return String(Math.round(value * 1e4) / 1e4);
@@ -101,7 +102,7 @@ function Sampling() {
   return (
     <fieldset>
       <legend>Sampling</legend>
-      <p class="note">An empty field leaves it to the server, whose value is shown in grey.</p>
+      <p class="note">The server uses its own value, shown in grey, where a field is empty.</p>
       {kUsualFields.map(field)}
       <details>
         <summary>Further parameters{further > 0 ? `, of which ${further} set` : ''}</summary>
@@ -120,7 +121,7 @@ export function Settings() {
         <IconButton icon="close" label="Close settings" onClick={() => (settingsOpen.value = false)} />
       </header>
       <div class="field">
-        <label for="setting-system">System text</label>
+        <label for="setting-system">System prompt</label>
         <textarea
           id="setting-system"
           rows={3}
@@ -137,24 +138,35 @@ export function Settings() {
           value={thinking}
           onChange={(event) => changeSettings({ thinking: event.currentTarget.value })}
         >
-          <option value="">server</option>
+          <option value="">automatic</option>
           <option value="none">off</option>
           <option value="low">low</option>
           <option value="medium">medium</option>
           <option value="high">high</option>
         </select>
       </div>
-      <label class="check">
+      <label class="check" title="Each answer then has a button that colours its tokens by how likely they were">
         <input
           type="checkbox"
           checked={probabilities}
           onChange={(event) => changeSettings({ probabilities: event.currentTarget.checked })}
         />
-        Keep the probabilities of tokens
+        Show token probabilities
       </label>
       <Sampling />
-      <JsonField kind="schema" label="JSON Schema of answers" example={kSchemaExample} />
+      <JsonField kind="schema" label="JSON Schema for answers" example={kSchemaExample} />
       <JsonField kind="tools" label="Tools" example={kToolsExample} />
+      <fieldset>
+        <legend>This browser</legend>
+        <div class="number-field">
+          <label for="setting-theme">Theme</label>
+          <select id="setting-theme" value={theme.value} onChange={(event) => applyTheme(event.currentTarget.value as Theme)}>
+            <option value="auto">automatic</option>
+            <option value="light">light</option>
+            <option value="dark">dark</option>
+          </select>
+        </div>
+      </fieldset>
     </aside>
   );
 }

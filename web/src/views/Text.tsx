@@ -3,9 +3,9 @@ import { memo } from 'preact/compat';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { kBlockMax, pieces, splitBlocks } from '../lib/blocks';
 import { Colours, type Colourist } from '../lib/colours';
-import { bytes, showBidi, escapeHtml } from '../lib/format';
+import { bytes, escapeHtml, extensionOf, showBidi } from '../lib/format';
 import { blockHtml, formulasReady } from '../markdown';
-import { copyText } from './parts';
+import { copyText, download } from './parts';
 
 /** Of longer texts only the beginning is shown until somebody asks for the rest. */
 const kShownMax = 200_000;
@@ -61,14 +61,23 @@ function ShowAll({ text, onShow }: { text: string; onShow: () => void }) {
   );
 }
 
-function copyCode(event: MouseEvent) {
-  const button = (event.target as Element).closest('button.copy');
-  const code = button?.closest('.code')?.querySelector('code')?.textContent;
-  if (!button || code === undefined || code === null) return;
-  void copyText(code).then(() => {
-    button.textContent = 'Copied';
-    setTimeout(() => (button.textContent = 'Copy'), 1200);
-  });
+/** The buttons above a block of code, which lie in the HTML of Markdown. */
+function pressCodeButton(event: MouseEvent) {
+  const button = (event.target as Element).closest('.code-actions button');
+  const place = button?.closest('.code');
+  const code = place?.querySelector('code');
+  if (!button || !place || !code) return;
+  const text = code.textContent ?? '';
+  if (button.classList.contains('wrap')) {
+    button.setAttribute('aria-pressed', String(place.classList.toggle('wrapped')));
+  } else if (button.classList.contains('save')) {
+    download(`code.${extensionOf(code.getAttribute('data-language') ?? '')}`, text, 'text/plain');
+  } else {
+    void copyText(text).then(() => {
+      button.textContent = 'Copied';
+      setTimeout(() => (button.textContent = 'Copy'), 1200);
+    });
+  }
 }
 
 /** `grows`: more text comes, and the last block gets no colours yet. */
@@ -78,7 +87,7 @@ export function Markdown({ text, grows = false }: { text: string; grows?: boolea
   const shown = cut ? text.slice(0, kShownMax) : text;
   const ready = formulasReady.value;
   return (
-    <div class="markdown" onClick={copyCode}>
+    <div class="markdown" onClick={pressCodeButton}>
       {splitBlocks(shown).map((block, at, all) => (
         <Block key={at} text={block} ready={ready} grows={grows && at === all.length - 1} />
       ))}
