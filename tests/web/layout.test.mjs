@@ -93,6 +93,7 @@ test('on a touch screen everything that is pressed is 44 px high and wide, and t
   await say(page, 'Show me [rich]');
   const last = await answered(page);
   await fits('a conversation');
+  assert.ok(await page.locator('.top .chip').evaluate((element) => element.scrollWidth <= element.clientWidth), 'the model\'s state is cut');
   const table = last.locator('.table');
   assert.ok(await table.evaluate((element) => element.scrollWidth > element.clientWidth));
   assert.ok((await table.locator('td').first().boundingBox()).height < 50, 'a number breaks its line');

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { request, RequestError } from '../lib/api';
 import { bytes, duration, number, plural } from '../lib/format';
-import { count, type Histogram, histogram, mean, quantile, since } from '../lib/prometheus';
+import { type Histogram, histogram, mean, quantile, since } from '../lib/prometheus';
 import { type LogLine, type Rates, rates, type Reading } from '../lib/rates';
 import { readEvents } from '../lib/sse';
 import { notice } from '../state';
@@ -186,6 +186,7 @@ function Plots({ all }: { all: Reading[] }) {
         ]}
         data={[times, total('active_requests'), total('waiting_requests')]}
         format={tick}
+        whole
       />
       <LinePlot
         title="Batch size"
@@ -233,10 +234,7 @@ function Latency({ title, help, histogram }: { title: string; help: string; hist
   if (!histogram) return null;
   const ms = (seconds: number) => duration(seconds * 1000);
   const labels = histogram.bounds.map((bound) => (bound === Infinity ? 'more' : `up to ${ms(bound)}`));
-  const note =
-    count(histogram) > 0
-      ? `mean ${ms(mean(histogram))}, median ${ms(quantile(histogram, 0.5))}, 95 % below ${ms(quantile(histogram, 0.95))}`
-      : 'no request since this page was opened';
+  const note = `mean ${ms(mean(histogram))}, median ${ms(quantile(histogram, 0.5))}, 95 % below ${ms(quantile(histogram, 0.95))}`;
   return <BarPlot title={title} help={help} labels={labels} counts={histogram.counts} note={note} />;
 }
 

@@ -13,10 +13,14 @@ const css = (name: string) => getComputedStyle(document.documentElement).getProp
 const kHeight = 150;
 const clock = (seconds: number) => new Date(seconds * 1000).toLocaleTimeString('en-GB');
 
+/** Steps of seconds: smaller ones would repeat a time. */
+const kTimeSteps = [1, 2, 5, 10, 15, 30, 60, 120];
+/** Steps of an axis of whole numbers. */
+const kWholeSteps = Array.from({ length: 24 }, (_, at) => [1, 2, 5][at % 3]! * 10 ** Math.floor(at / 3));
 /** Steps of an axis of bytes. */
 const kByteSteps = Array.from({ length: 46 }, (_, power) => 2 ** power);
 
-function axes(format: (value: number) => string, inBytes: boolean): uPlot.Axis[] {
+function axes(format: (value: number) => string, steps: number[] | undefined): uPlot.Axis[] {
   const common = {
     stroke: css('--faint'),
     font: '11px system-ui, sans-serif',
@@ -24,8 +28,8 @@ function axes(format: (value: number) => string, inBytes: boolean): uPlot.Axis[]
     ticks: { show: false },
   };
   return [
-    { ...common, grid: { show: false }, space: 80, size: 24, values: (_, ticks) => ticks.map(clock) },
-    { ...common, values: (_, ticks) => ticks.map(format), size: 52, space: 26, ...(inBytes && { incrs: kByteSteps }) },
+    { ...common, grid: { show: false }, space: 80, size: 24, incrs: kTimeSteps, values: (_, ticks) => ticks.map(clock) },
+    { ...common, values: (_, ticks) => ticks.map(format), size: 52, space: 26, ...(steps && { incrs: steps }) },
   ];
 }
 
@@ -39,6 +43,8 @@ interface LinePlotProps {
   format: (value: number) => string;
   max?: number;
   inBytes?: boolean;
+  /** Of numbers that are never between two whole ones. */
+  whole?: boolean;
 }
 
 function Lines(props: LinePlotProps) {
@@ -54,12 +60,12 @@ function Lines(props: LinePlotProps) {
         height: kHeight,
         cursor: { show: false },
         legend: { show: false },
-        padding: [8, 8, 0, 0],
+        padding: [8, 28, 0, 0], // the last time stands half beside the plot
         scales: {
           x: { time: true },
           y: { range: (_, __, max) => [0, props.max ?? (max ? max * 1.1 : 1)] },
         },
-        axes: axes(props.format, props.inBytes ?? false),
+        axes: axes(props.format, props.inBytes ? kByteSteps : props.whole ? kWholeSteps : undefined),
         series: [
           {},
           ...props.series.map(({ label, color, dashed }) => ({
@@ -112,13 +118,14 @@ export function LinePlot(props: LinePlotProps) {
 /** Bars of a histogram; the last bucket has no upper end. */
 export function BarPlot(props: { title: string; help: string; note: string; labels: string[]; counts: number[] }) {
   const most = Math.max(1, ...props.counts);
+  const none = props.counts.every((count) => count === 0);
   return (
     <figure class="plot bars">
       <figcaption>
         <strong title={props.help}>{props.title}</strong>
-        <span class="now">{props.note}</span>
+        {!none && <span class="now">{props.note}</span>}
       </figcaption>
-      {props.counts.every((count) => count === 0) ? (
+      {none ? (
         <p class="none">No data yet</p>
       ) : (
         <>

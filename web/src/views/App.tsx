@@ -198,7 +198,12 @@ function ModelChip() {
   return (
     <span class="chip" title={title.filter(Boolean).join('. ')}>
       <span class={`state ${state}`}>{state}</span>
-      {most !== undefined && ` · context ${used > 0 ? `${used.toLocaleString('en')} of ` : ''}${most.toLocaleString('en')}`}
+      {most !== undefined && (
+        <>
+          <span class="dot"> · </span>
+          {`context ${used > 0 ? `${used.toLocaleString('en')} of ` : ''}${most.toLocaleString('en')}`}
+        </>
+      )}
     </span>
   );
 }
