@@ -5,8 +5,12 @@
 
 #include <cmath>
 #include <condition_variable>
+#include <map>
 #include <new>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "api/tokenize_endpoints.h"
 
@@ -161,25 +165,27 @@ std::vector<double> sampling_of(const Service& service, Protocol protocol) {
   return values;
 }
 
-constexpr Protocol kProtocols[] = {Protocol::kOpenAi,   Protocol::kAnthropic, Protocol::kOllama, Protocol::kLlamaCpp,
-                                   Protocol::kLmStudio, Protocol::kResponses, Protocol::kCairn};
+constexpr Protocol kEveryProtocol[] = {Protocol::kOpenAi,   Protocol::kAnthropic, Protocol::kOllama,
+                                       Protocol::kLlamaCpp, Protocol::kLmStudio,  Protocol::kResponses,
+                                       Protocol::kCairn};
+
+const std::vector<double> kUsualSampling = {0.8, 40, 0.95, 0.05};
 
 TEST(Service, WhatNobodyAsksForIsSampledTheSameInEveryProtocol) {
   const loader::Registry registry;
   const Service service(registry);
-  for (const Protocol protocol : kProtocols)
-    EXPECT_THAT(sampling_of(service, protocol), testing::ElementsAre(0.8, 40, 0.95, 0.05)) << protocol_name(protocol);
+  for (const Protocol protocol : kEveryProtocol)
+    EXPECT_EQ(sampling_of(service, protocol), kUsualSampling) << protocol_name(protocol);
 }
 
 TEST(Service, OpenAisEndpointsAndAnthropicsMayHaveOpenAisSampling) {
   const loader::Registry registry;
   ServiceOptions options{.openai_sampling = true};
   const Service service(registry, options);
-  for (const Protocol protocol : kProtocols) {
+  for (const Protocol protocol : kEveryProtocol) {
     const bool is_openai =
         protocol == Protocol::kOpenAi || protocol == Protocol::kResponses || protocol == Protocol::kAnthropic;
-    EXPECT_THAT(sampling_of(service, protocol),
-                is_openai ? testing::ElementsAre(1, 0, 1, 0) : testing::ElementsAre(0.8, 40, 0.95, 0.05))
+    EXPECT_EQ(sampling_of(service, protocol), is_openai ? std::vector<double>({1, 0, 1, 0}) : kUsualSampling)
         << protocol_name(protocol);
   }
   options.defaults.sampling.set(sampling::sampling_parameters().front(), 0.25);
@@ -193,8 +199,10 @@ TEST(Service, WhatAFileRecommendsComesAfterTheServersSettingsAndBeforeTheDefault
   ServiceOptions options;
   options.defaults.sampling.set(sampling::sampling_parameters().front(), 0.25);
   const Service service(registry, options);
-  const gguf::Metadata file({{"general.sampling.temp", gguf::Value{gguf::ValueType::kF32, 0.5}},
-                             {"general.sampling.top_p", gguf::Value{gguf::ValueType::kF32, 0.75}}});
+  std::map<std::string_view, gguf::Value> recommended;
+  recommended["general.sampling.temp"] = {gguf::ValueType::kF32, 0.5};
+  recommended["general.sampling.top_p"] = {gguf::ValueType::kF32, 0.75};
+  const gguf::Metadata file(std::move(recommended));
   const sampling::GivenParameters sampling = service.generation_defaults("m", file).sampling;
   EXPECT_EQ(sampling.get("temperature"), 0.25);
   EXPECT_EQ(sampling.get("top_p"), 0.75);
