@@ -110,7 +110,7 @@ export async function lookForModels() {
 }
 
 /** The server's endpoint for chats has OpenAI's sampling (--api-sampling openai), so the page asks for what it shows. */
-let asksForDefaults = false;
+let asksForDefaults: boolean | undefined; // undefined: that is not known yet
 
 /** What the server uses for a model, by the names of these fields. */
 async function defaultsOf(model: string | undefined, fields: { name: string }[]): Promise<Record<string, number>> {
@@ -139,7 +139,9 @@ export async function lookForDefaults() {
 /** What a request asks of the sampler. */
 async function samplingFor(model: string): Promise<Record<string, number>> {
   const own = current.peek()!.settings.sampling;
-  return asksForDefaults ? { ...(await defaultsOf(model, kSamplingFields)), ...own } : own;
+  if (asksForDefaults === false) return own;
+  const shown = await defaultsOf(model, kSamplingFields);
+  return asksForDefaults ? { ...shown, ...own } : own;
 }
 
 // ---- Conversations ----
