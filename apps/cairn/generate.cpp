@@ -58,7 +58,7 @@ Result<void> generate(GenerateFlags& flags) {
   engine::GenerateRequest request;
   CAIRN_TRY_VOID(chat::hold_to_form(model->chat_model(), form, &grammars, {&request, 1}));
   CAIRN_TRY(request.prompt, chat::completion_prompt_tokens(model->prompt_context(), flags.prompt));
-  request.sampling = flags.sampling.finish();
+  request.sampling = flags.sampling.finish(model->file.metadata());
   request.max_tokens = flags.max_tokens;
   request.stop = flags.stop;
   request.ignore_eos = flags.ignore_eos;
@@ -97,7 +97,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the model ends its text");
   command->add_flag("-q,--quiet", flags->quiet, "Only the text: no log, no timings");
   flags->form.add_to(*command);
-  flags->sampling.add_to(*command, ShownDefaults::kSampler);
+  flags->sampling.add_to(*command, ShownDefaults::kAll);
   command->callback([flags, &exit_code] {
     if (const auto done = generate(*flags); !done) exit_code = report(done.error());
   });

@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "api/params/generation_defaults.h"
+#include "sampling/default_parameters.h"
+
 namespace cairn {
 namespace {
 
@@ -24,8 +27,9 @@ CLI::Validator range_of(const sampling::SamplingParameter& parameter) {
 std::string help_of(const sampling::SamplingParameter& parameter, ShownDefaults defaults) {
   std::string help(parameter.text);
   if (parameter.off) help += fmt::format("; {}: off", parameter.off_text());
-  if (defaults == ShownDefaults::kSampler)
-    help += fmt::format(" (default: {})", parameter.value_text(parameter.get(sampling::SamplingParams())));
+  if (defaults == ShownDefaults::kAll)
+    help += fmt::format(" (default: {}{})", parameter.recommended.empty() ? "" : "the model file's, or ",
+                        parameter.value_text(default_of(parameter)));
   return help;
 }
 
@@ -72,9 +76,9 @@ void SamplingFlags::add_to(CLI::App& command, ShownDefaults defaults) {
   command.add_option("--seed", seed, "Same seed, same answer (default: another one each time)")->group(heading);
 }
 
-sampling::SamplingParams SamplingFlags::finish() const {
+sampling::SamplingParams SamplingFlags::finish(const gguf::Metadata& file) const {
   sampling::SamplingParams sampling;
-  given.apply(sampling);
+  given.or_else(api::recommended_by(file)).or_else(sampling::default_parameters()).apply(sampling);
   std::random_device random;
   sampling.seed = seed ? *seed : static_cast<uint64_t>(random()) << 32 | random();
   return sampling;

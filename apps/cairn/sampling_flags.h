@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "gguf/reader.h"
 #include "sampling/parameters.h"
 
 namespace cairn {
@@ -15,8 +16,8 @@ namespace cairn {
 /// Group of the options of SamplingFlags.
 inline constexpr std::string_view kSamplingHeading = "Sampling";
 
-/// Which defaults the help shows: the sampler's, or none where a server has its own.
-enum class ShownDefaults : uint8_t { kNone, kSampler };
+/// Whether the help shows the defaults: not where a server has its own.
+enum class ShownDefaults : uint8_t { kNone, kAll };
 
 /// Adds them under a heading of the help. `given` outlives the command's parsing.
 void add_parameter_flags(CLI::App& command, sampling::GivenParameters& given, const std::string& heading,
@@ -28,8 +29,9 @@ struct SamplingFlags {
   std::optional<uint64_t> seed;
 
   void add_to(CLI::App& command, ShownDefaults defaults);
-  /// What a model that is loaded here is asked for, with a random seed if none was given.
-  sampling::SamplingParams finish() const;
+  /// What a model that is loaded here is asked for: where nothing was given it is as its file recommends, and then the
+  /// default; the seed is a random one.
+  sampling::SamplingParams finish(const gguf::Metadata& file) const;
   /// Adds to the request of a server what was given, and nothing else: the rest is the server's.
   void add_to_request(nlohmann::ordered_json& request) const;
 };

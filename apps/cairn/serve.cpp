@@ -64,6 +64,7 @@ struct ServeFlags : ModelFlags {
   AccessFlags access;
   bool strict_fields = false;
   bool page = true;
+  std::string api_sampling = "same";   ///< or "openai"
   std::string tool_calls = "lenient";  ///< or "strict"
   grammar::SchemaReading schema_reading = grammar::SchemaReading::kDeclared;
   OperateFlags operate;
@@ -262,6 +263,7 @@ api::ServiceOptions service_options(const ServeFlags& flags, int64_t request_byt
           .models = &manager,
           .defaults = flags.defaults,
           .strict_fields = flags.strict_fields,
+          .openai_sampling = flags.api_sampling == "openai",
           .lenient_calls = flags.tool_calls == "lenient",
           .schema_reading = flags.schema_reading,
           .page = flags.page,
@@ -356,6 +358,12 @@ void add_request_flags(CLI::App& command, ServeFlags& flags) {
   command.add_flag("--strict-fields", flags.strict_fields,
                    "Refuse a request with a field that its endpoint does not know (default: the field is ignored, "
                    "with a line in the log)");
+  command
+      .add_option("--api-sampling", flags.api_sampling,
+                  "How OpenAI's and Anthropic's endpoints sample where neither a request, this server nor the model's "
+                  "file says: same, as all others do; openai, as OpenAI has it (temperature and top_p 1, nothing cut)")
+      ->check(CLI::IsMember({"same", "openai"}))
+      ->capture_default_str();
   command
       .add_option("--tool-calls", flags.tool_calls,
                   "strict: tool calls are read in the model's own format alone; lenient: also in other common ones, "

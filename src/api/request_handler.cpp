@@ -63,8 +63,11 @@ void call(Service& service, const Route& route, net::HttpRequest request, std::s
   }
   if (const auto kept = keep_stream(exchange, endpoint.protocol); !kept)
     return send_error(*exchange.response, kept.error(), route.errors);
-  service.hand_over(
-      {.exchange = std::move(exchange), .errors = route.errors, .needs = endpoint.needs, .handle = endpoint.handle});
+  service.hand_over({.exchange = std::move(exchange),
+                     .errors = route.errors,
+                     .needs = endpoint.needs,
+                     .protocol = endpoint.protocol,
+                     .handle = endpoint.handle});
 }
 
 void handle(Service& service, const Route& route, net::HttpRequest request,

@@ -12,6 +12,7 @@
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
 #include "net/http/content_coding.h"
+#include "sampling/default_parameters.h"
 
 namespace cairn::api {
 namespace {
@@ -37,6 +38,11 @@ Result<void> decode(net::HttpRequest& request, ByteShare& share) {
             net::decode_body(coding_of(request), request.body, net::HttpLimits{}.body_bytes_max, room_for));
   share.shrink_to(static_cast<int64_t>(request.body.size()));
   return {};
+}
+
+/// Whether `openai_sampling` is about its endpoints.
+bool is_of_openai(Protocol protocol) {
+  return protocol == Protocol::kOpenAi || protocol == Protocol::kResponses || protocol == Protocol::kAnthropic;
 }
 
 }  // namespace
@@ -99,6 +105,10 @@ GenerationDefaults Service::generation_defaults(const loader::LoadedModel& model
 }
 
 GenerationDefaults Service::generation_defaults(const std::string& model, const gguf::Metadata& metadata) const {
+  return defaults_of(model, metadata).or_else({.sampling = sampling::default_parameters()});
+}
+
+GenerationDefaults Service::defaults_of(const std::string& model, const gguf::Metadata& metadata) const {
   GenerationDefaults defaults = options_.defaults;
   {
     const std::lock_guard lock(model_defaults_mutex_);
@@ -113,7 +123,7 @@ void Service::run(Job& job, loader::SharedModel model) {
   ByteShare share(bytes_);
   if (!share.grow_to(working_bytes(exchange.request.body)))
     return send_error(*exchange.response, no_request_bytes(), job.errors);
-  answer_by(exchange.context, std::move(model));
+  answer_by(exchange.context, std::move(model), job.protocol);
   answer(exchange, job.handle);
 }
 
@@ -191,8 +201,10 @@ Result<loader::SharedModel> Service::find_model(const RequestContext& context, s
                  choice.name);
 }
 
-void Service::answer_by(RequestContext& context, loader::SharedModel model) const {
-  const GenerationDefaults defaults = model == nullptr ? options_.defaults : generation_defaults(*model);
+void Service::answer_by(RequestContext& context, loader::SharedModel model, Protocol protocol) const {
+  GenerationDefaults defaults = model == nullptr ? options_.defaults : defaults_of(model->name, model->file.metadata());
+  if (!options_.openai_sampling || !is_of_openai(protocol))
+    defaults = defaults.or_else({.sampling = sampling::default_parameters()});
   context.set_model(std::move(model), defaults);
 }
 

@@ -52,6 +52,7 @@ struct ServiceOptions {
   loader::ModelManager* models = nullptr;
   GenerationDefaults defaults{};  ///< for requests that say nothing, where the model has no defaults of its own
   bool strict_fields = false;     ///< fields that an endpoint does not know are refused
+  bool openai_sampling = false;   ///< OpenAI's and Anthropic's endpoints have OpenAI's own defaults of sampling
   bool lenient_calls = true;      ///< calls in another dress are read where a request does not say
   grammar::SchemaReading schema_reading = grammar::SchemaReading::kDeclared;
   bool page = true;                             ///< browsers get the page
@@ -72,8 +73,9 @@ class Service {
   /// The model that answers a request which names it so: the context's, or where it has none, the one that is loaded
   /// of that name. Errors: those of Registry::find and ModelManager::choose; kUnavailable, it is not loaded.
   Result<loader::SharedModel> find_model(const RequestContext& context, std::string_view name) const;
-  /// Says in the context that the model answers the request, with the defaults of requests to it. `model` may be null.
-  void answer_by(RequestContext& context, loader::SharedModel model) const;
+  /// Says in the context that the model answers the request, with the defaults of requests to it in this protocol.
+  /// `model` may be null.
+  void answer_by(RequestContext& context, loader::SharedModel model, Protocol protocol) const;
   /// While requests are answered 503: until there is a model, or with a manager of them until `set_started`.
   bool loading() const { return models() == nullptr ? registry_.loading() : !started_.load(); }
   void set_started() { started_ = true; }
@@ -99,7 +101,8 @@ class Service {
   bool lenient_calls() const { return options_.lenient_calls; }
   /// The defaults of requests to one model, by its own name. Thread-safe.
   void set_generation_defaults(const std::string& model, const GenerationDefaults& defaults);
-  /// For requests to the model: its own, then the server's, then what its file recommends.
+  /// For requests to the model: its own, then the server's, then what its file recommends, then the defaults of all
+  /// models (sampling/default_parameters.h), which `openai_sampling` takes from some endpoints.
   GenerationDefaults generation_defaults(const loader::LoadedModel& model) const;
   /// The same of one that need not be loaded, by its file's metadata.
   GenerationDefaults generation_defaults(const std::string& model, const gguf::Metadata& metadata) const;
@@ -125,6 +128,7 @@ class Service {
     Exchange exchange;
     ErrorFormat errors{};  ///< of what refuses it, and of what the handler throws
     Needs needs{};
+    Protocol protocol{};
     std::function<Result<void>(Exchange& exchange)> handle;
     ByteShare decoded{};  ///< of a body that came compressed
   };
@@ -148,6 +152,8 @@ class Service {
   /// The same once the model that it names is there, if there is one.
   void run_when_found(const std::shared_ptr<Job>& job);
   void give_memory_back();
+  /// Without the defaults of all models.
+  GenerationDefaults defaults_of(const std::string& model, const gguf::Metadata& metadata) const;
 
   const loader::Registry& registry_;
   const ServiceOptions options_;

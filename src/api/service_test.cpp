@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <condition_variable>
+#include <map>
 #include <new>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "api/tokenize_endpoints.h"
 
@@ -140,6 +145,68 @@ TEST(Service, TheBudgetFollowsTheMemoryThatThereIs) {
   EXPECT_EQ(default_request_bytes(0), 16 * kMiB);
   EXPECT_EQ(default_request_bytes(1'000 * kMiB), 125 * kMiB);
   EXPECT_EQ(default_request_bytes(int64_t{1} << 40), 1'024 * kMiB);
+}
+
+/// What a request of the protocol that says nothing is sampled with: temperature, top_k, top_p, min_p.
+std::vector<double> sampling_of(const Service& service, Protocol protocol) {
+  RequestContext context;
+  service.answer_by(context, nullptr, protocol);
+  sampling::SamplingParams sampling;
+  context.defaults().sampling.apply(sampling);
+  std::vector<double> values;
+  for (const sampling::SamplingParameter& parameter : sampling::sampling_parameters()) {
+    const double value = parameter.get(sampling);
+    if (values.size() < 4) {
+      values.push_back(parameter.whole() ? value : std::round(value * 1'000) / 1'000);
+    } else {
+      EXPECT_EQ(value, parameter.get(sampling::SamplingParams())) << parameter.name;
+    }
+  }
+  return values;
+}
+
+constexpr Protocol kEveryProtocol[] = {Protocol::kOpenAi,   Protocol::kAnthropic, Protocol::kOllama,
+                                       Protocol::kLlamaCpp, Protocol::kLmStudio,  Protocol::kResponses,
+                                       Protocol::kCairn};
+
+const std::vector<double> kUsualSampling = {0.8, 40, 0.95, 0.05};
+
+TEST(Service, WhatNobodyAsksForIsSampledTheSameInEveryProtocol) {
+  const loader::Registry registry;
+  const Service service(registry);
+  for (const Protocol protocol : kEveryProtocol)
+    EXPECT_EQ(sampling_of(service, protocol), kUsualSampling) << protocol_name(protocol);
+}
+
+TEST(Service, OpenAisEndpointsAndAnthropicsMayHaveOpenAisSampling) {
+  const loader::Registry registry;
+  ServiceOptions options{.openai_sampling = true};
+  const Service service(registry, options);
+  for (const Protocol protocol : kEveryProtocol) {
+    const bool is_openai =
+        protocol == Protocol::kOpenAi || protocol == Protocol::kResponses || protocol == Protocol::kAnthropic;
+    EXPECT_EQ(sampling_of(service, protocol), is_openai ? std::vector<double>({1, 0, 1, 0}) : kUsualSampling)
+        << protocol_name(protocol);
+  }
+  options.defaults.sampling.set(sampling::sampling_parameters().front(), 0.25);
+  const Service warmer(registry, options);
+  EXPECT_THAT(sampling_of(warmer, Protocol::kOpenAi), testing::ElementsAre(0.25, 0, 1, 0));
+  EXPECT_THAT(sampling_of(warmer, Protocol::kOllama), testing::ElementsAre(0.25, 40, 0.95, 0.05));
+}
+
+TEST(Service, WhatAFileRecommendsComesAfterTheServersSettingsAndBeforeTheDefaults) {
+  const loader::Registry registry;
+  ServiceOptions options;
+  options.defaults.sampling.set(sampling::sampling_parameters().front(), 0.25);
+  const Service service(registry, options);
+  std::map<std::string_view, gguf::Value> recommended;
+  recommended["general.sampling.temp"] = {gguf::ValueType::kF32, 0.5};
+  recommended["general.sampling.top_p"] = {gguf::ValueType::kF32, 0.75};
+  const gguf::Metadata file(std::move(recommended));
+  const sampling::GivenParameters sampling = service.generation_defaults("m", file).sampling;
+  EXPECT_EQ(sampling.get("temperature"), 0.25);
+  EXPECT_EQ(sampling.get("top_p"), 0.75);
+  EXPECT_EQ(sampling.get("top_k"), 40);
 }
 
 TEST(Service, WorkingBytesGrowWithTheDocumentAndNotOnlyWithItsText) {

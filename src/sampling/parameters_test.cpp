@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/testing/test_data.h"
+#include "sampling/default_parameters.h"
 #include "sampling/sampler.h"
 
 namespace cairn::sampling {
@@ -43,6 +44,7 @@ TEST(SamplingParameters, HaveNamesAndFlagsOfTheirOwnAndADefaultInTheirRange) {
     EXPECT_TRUE(parameter.label.empty() || labels.emplace(parameter.label).second) << parameter.label;
     EXPECT_FALSE(parameter.flags.empty() || parameter.text.empty()) << parameter.name;
     EXPECT_TRUE(parameter.contains(parameter.get(SamplingParams()))) << parameter.name;
+    EXPECT_TRUE(parameter.contains(default_of(parameter))) << parameter.name;
     EXPECT_TRUE(!parameter.off || parameter.contains(*parameter.off)) << parameter.name;
   }
 }
@@ -208,7 +210,7 @@ std::string table() {
     for (const std::string& flag : parts_of(parameter.flags))
       flags += fmt::format("{}`{}`", flags.empty() ? "" : ", ", flag);
     text +=
-        fmt::format(" | {} | {} | {} | {} | {} |\n", flags, parameter.value_text(parameter.get(SamplingParams())),
+        fmt::format(" | {} | {} | {} | {} | {} |\n", flags, parameter.value_text(default_of(parameter)),
                     parameter.off ? parameter.value_text(*parameter.off) : "", parameter.range_text(), parameter.text);
   }
   return text;

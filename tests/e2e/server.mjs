@@ -37,7 +37,7 @@ export function trainedFor(file, architecture, tokens) {
   return copy;
 }
 
-// A copy of the story model with further metadata: integers by their keys.
+// A copy of the story model with further metadata by their keys: integers, and floats where they are none.
 export function storyWith(numbers) {
   const entry = (key, type, value) => {
     const name = Buffer.from(key);
@@ -53,7 +53,9 @@ export function storyWith(numbers) {
     return value;
   };
   const text = (length) => Buffer.concat([u32(length), u32(0), Buffer.alloc(length, 'x')]);
-  const entries = Object.entries(numbers).map(([key, number]) => entry(key, 4, u32(number)));
+  const f32 = (number) => Buffer.from(Float32Array.of(number).buffer);
+  const entries = Object.entries(numbers).map(([key, number]) =>
+    Number.isInteger(number) ? entry(key, 4, u32(number)) : entry(key, 6, f32(number)));
   // Tensors stay where alignment wants them.
   const bytesOf = (list) => list.reduce((sum, each) => sum + each.length, 0);
   const padding = (32 - ((bytesOf(entries) + bytesOf([entry('test.padding', 8, text(0))])) % 32)) % 32;

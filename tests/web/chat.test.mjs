@@ -197,6 +197,24 @@ test('a starter asks the model at once, and the model is shown with its state an
   await done();
 });
 
+test('what is shown in grey is what is used, where the endpoint has other defaults, too', async () => {
+  const raw = await serve(guide, ['--api-sampling', 'openai', '--top-k', '7', '--predict', '8']);
+  for (const [upstream, sent] of [[server, [undefined, undefined]], [raw, [0.8, 7]]]) {
+    const before = await front(upstream.url);
+    const { page, done } = await visit(before.url);
+    await say(page, 'Hello!');
+    await answered(page);
+    await page.keyboard.press('Alt+s');
+    const shown = await page.getByLabel('Temperature').getAttribute('placeholder');
+    assert.equal(shown, upstream === raw ? '0.8' : '0');
+    const { temperature, top_k } = JSON.parse(before.state.requests.find(({ path }) => path === '/v1/chat/completions').body);
+    assert.deepEqual([temperature, top_k], sent);
+    await done();
+    await before.stop();
+  }
+  await raw.stop();
+});
+
 test('a server that wants a key is given one, and keeps it only if asked', async () => {
   const before = await front(server.url, { key: 'sesame' });
   const { page, done } = await visit(before.url);

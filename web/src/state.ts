@@ -4,7 +4,7 @@ import { Answer } from './lib/answer';
 import { getJson, postJson, RequestError } from './lib/api';
 import { type Conversation, exported, imported } from './lib/exchange';
 import { readEvents } from './lib/sse';
-import { type ChatSettings, kFurtherFields, kNoSettings, kUsualFields, requestBody } from './lib/settings';
+import { type ChatSettings, kFurtherFields, kNoSettings, kSamplingFields, kUsualFields, requestBody } from './lib/settings';
 import { plural } from './lib/format';
 import { Store } from './lib/store';
 import { type Call, type Message, type TextFile, Tree } from './lib/tree';
@@ -119,22 +119,39 @@ export async function lookForModels() {
   }
 }
 
-export async function lookForDefaults() {
+/** The server's endpoint for chats has OpenAI's sampling (--api-sampling openai), so the page asks for what it shows. */
+let asksForDefaults: boolean | undefined; // undefined: that is not known yet
+
+/** What the server uses for a model, by the names of these fields. */
+async function defaultsOf(model: string | undefined, fields: { name: string }[]): Promise<Record<string, number>> {
   interface Props {
     default_generation_settings?: { params?: Record<string, unknown> };
+    api_sampling?: string;
   }
+  const props = await getJson<Props>(`props${model ? `?model=${encodeURIComponent(model)}` : ''}`);
+  asksForDefaults = props.api_sampling === 'openai';
+  const params = props.default_generation_settings?.params ?? {};
+  const known = ({ name }: { name: string }): [string, number][] => {
+    const value = params[name];
+    return typeof value === 'number' ? [[name, value]] : [];
+  };
+  return Object.fromEntries(fields.flatMap(known));
+}
+
+export async function lookForDefaults() {
   try {
-    const model = chosenModels.value[0];
-    const props = await getJson<Props>(`props${model ? `?model=${encodeURIComponent(model)}` : ''}`);
-    const params = props.default_generation_settings?.params ?? {};
-    const known = ({ name }: { name: string }): [string, number][] => {
-      const value = params[name];
-      return typeof value === 'number' ? [[name, value]] : [];
-    };
-    defaults.value = Object.fromEntries([...kUsualFields, ...kFurtherFields].flatMap(known));
+    defaults.value = await defaultsOf(chosenModels.value[0], [...kUsualFields, ...kFurtherFields]);
   } catch {
     defaults.value = {};
   }
+}
+
+/** What a request asks of the sampler. */
+async function samplingFor(model: string): Promise<Record<string, number>> {
+  const own = current.peek()!.settings.sampling;
+  if (asksForDefaults === false) return own;
+  const shown = await defaultsOf(model, kSamplingFields);
+  return asksForDefaults ? { ...shown, ...own } : own;
 }
 
 // ---- Conversations ----
@@ -383,7 +400,10 @@ async function ask(message: Message) {
     }, pause);
   };
   try {
-    const body = requestBody(current.peek()!.settings, message.model!, tree.pathTo(message.parent));
+    const { settings: own } = current.peek()!;
+    const path = tree.pathTo(message.parent);
+    const sampling = await samplingFor(message.model!);
+    const body = requestBody({ ...own, sampling }, message.model!, path);
     const response = await postJson('v1/chat/completions', body, controller.signal);
     await readEvents(response, (data) => {
       answer.take(data);

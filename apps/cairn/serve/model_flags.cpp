@@ -71,7 +71,7 @@ void ModelFlags::add_limits_to(CLI::App& command) {
 
 void ModelFlags::add_defaults_to(CLI::App& command) {
   const std::string heading = "For requests that leave it out";
-  add_parameter_flags(command, defaults.sampling, heading, ShownDefaults::kNone);
+  add_parameter_flags(command, defaults.sampling, heading, ShownDefaults::kAll);
   command.add_option("-s,--seed", defaults.seed, "Seed of all such requests; -1: another one for each")->group(heading);
   command
       .add_option("-n,--predict,--n-predict,--max-tokens", defaults.predict,

@@ -40,7 +40,7 @@ void ChatFlags::add_to(CLI::App& command) {
                    "Messages of this conversation are not kept for later ones, and earlier ones are not recalled "
                    "(default: cairn/history in $XDG_STATE_HOME or ~/.local/state)");
   form.add_to(command);
-  sampling.add_to(command, ShownDefaults::kSampler);
+  sampling.add_to(command, ShownDefaults::kAll);
 }
 
 void quiet_log(const CLI::App& command) {

@@ -117,7 +117,7 @@ Result<TalkAnswer> LocalModel::answer(const ChatFlags& flags, const ordered_json
   if (model_ == nullptr) return fail(Code::kUnavailable, "no model is loaded; /model NAME loads one");
   AnswerDisplay display;
   chat::AnswerRequest request{.input = {.messages = messages}, .reasoning = flags.reasoning(), .form = form_};
-  request.generate.sampling = flags.sampling.finish();
+  request.generate.sampling = flags.sampling.finish(model_->file.metadata());
   request.generate.max_tokens = flags.max_tokens;
   request.generate.reports_prefill = true;
   const chat::ChatModel chat_model = model_->chat_model();

@@ -112,7 +112,7 @@ Incoming read(Service& service, std::string_view text, const Result<loader::Shar
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
     RequestContext context({.strict_fields = service.options().strict_fields});
-    service.answer_by(context, model.value_or(nullptr));
+    service.answer_by(context, model.value_or(nullptr), Protocol::kCairn);
     Incoming read{parse_message(context, text), {}};
     if (!read.message) return read;
     if (!model) {

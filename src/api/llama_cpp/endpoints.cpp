@@ -155,7 +155,6 @@ Result<void> handle_props(Exchange& exchange) {
   CAIRN_TRY(const ListedModel model, asked_listed(exchange, Reading::kHeaders));
   CAIRN_TRY(const auto facts, facts_of(exchange.service, model));
   engine::GenerateRequest defaults;
-  defaults.sampling = default_sampling();
   CAIRN_TRY(const GenerationDefaults preset, defaults_of(exchange, model));
   preset.sampling.apply(defaults.sampling);
   defaults.max_tokens = preset.predict.value_or(-1);
@@ -166,6 +165,7 @@ Result<void> handle_props(Exchange& exchange) {
   settings["params"]["lora"] = adapters_json(adapters_of(model));
   const chat::ChatCapabilities& can = facts->template_can;
   return send_json(exchange, {{"default_generation_settings", std::move(settings)},
+                              {"api_sampling", exchange.service.options().openai_sampling ? "openai" : "same"},
                               {"total_slots", sequences_of(model)},
                               {"model_alias", model.name},
                               {"model_path", utf8_replace_invalid(model.path.filename().string())},

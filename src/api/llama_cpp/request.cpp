@@ -93,7 +93,6 @@ void refuse_fields(RequestFields& fields) { fields.accept("stream_options", "the
 CompletionRequest read_common(RequestFields& fields) {
   CompletionRequest request;
   engine::GenerateRequest& generate = request.generate;
-  generate.sampling = default_sampling();
   request.model = fields.string("model", "");
   request.stream = fields.boolean("stream", false);
   request.return_tokens = fields.boolean("return_tokens", false);
@@ -136,15 +135,6 @@ Result<std::vector<chat::InfillFile>> read_files(RequestContext& context, const 
 }
 
 }  // namespace
-
-sampling::SamplingParams default_sampling() {
-  sampling::SamplingParams sampling;
-  sampling.temperature = 0.8f;
-  sampling.top_k = 40;
-  sampling.top_p = 0.95f;
-  sampling.min_p = 0.05f;
-  return sampling;
-}
 
 Result<CompletionRequest> parse_completion(RequestContext& context, const ordered_json& body) {
   RequestFields fields(context, body);

@@ -47,7 +47,4 @@ struct CompletionRequest {
 Result<CompletionRequest> parse_completion(RequestContext& context, const nlohmann::ordered_json& body);
 Result<CompletionRequest> parse_infill(RequestContext& context, const nlohmann::ordered_json& body);
 
-/// What a request has that says nothing: llama.cpp's defaults, which are not docs/sampling.md's.
-sampling::SamplingParams default_sampling();
-
 }  // namespace cairn::api::llama_cpp

@@ -15,16 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-sampling::SamplingParams default_sampling() {
-  sampling::SamplingParams sampling;
-  sampling.temperature = 0.8f;
-  sampling.top_k = 40;
-  sampling.top_p = 0.9f;
-  sampling.repetition_penalty = 1.1f;
-  sampling.penalty_last = 64;
-  return sampling;
-}
-
 // Clients of several protocols put sampling parameters beside `options`. There they count where `options` has none.
 Result<void> read_options_beside(RequestFields& body, const ordered_json& options, engine::GenerateRequest& generate) {
   const bool limited = options.contains("num_predict") || options.contains("n_predict");
@@ -46,7 +36,6 @@ Result<void> read_options_beside(RequestFields& body, const ordered_json& option
 }
 
 Result<void> read_options(RequestFields& body, engine::GenerateRequest& generate) {
-  generate.sampling = default_sampling();
   ordered_json options = ordered_json::object();
   if (const ordered_json* given = body.get("options")) {
     if (!given->is_object()) {

@@ -57,11 +57,6 @@ TEST(OllamaRequest, WhatItDoesNotSayIsAsOllamaHasIt) {
   EXPECT_FALSE(request.only_load);
   const auto& generate = request.chat.generate;
   EXPECT_EQ(generate.max_tokens, -1);
-  EXPECT_FLOAT_EQ(generate.sampling.temperature, 0.8f);
-  EXPECT_EQ(generate.sampling.top_k, 40);
-  EXPECT_FLOAT_EQ(generate.sampling.top_p, 0.9f);
-  EXPECT_FLOAT_EQ(generate.sampling.repetition_penalty, 1.1f);
-  EXPECT_EQ(generate.sampling.penalty_last, 64);
   EXPECT_FALSE(request.chat.reasoning.enabled.has_value());
 }
 

@@ -36,7 +36,8 @@ export interface NumberField {
   step: number;
 }
 
-const fields: NumberField[] = kParameters.map(({ whole, ...field }) => {
+/** All that the sampler takes. */
+export const kSamplingFields: NumberField[] = kParameters.map(({ whole, ...field }) => {
   const { min = -Infinity, max = Infinity } = field;
   return { ...field, step: whole ? 1 : max - min > 1 ? 0.05 : 0.01 };
 });
@@ -44,12 +45,12 @@ const kUsual = ['temperature', 'top_k', 'top_p', 'min_p', 'repeat_penalty'];
 
 /** What is shown at once. */
 export const kUsualFields: NumberField[] = [
-  ...fields.filter(({ name }) => kUsual.includes(name)),
+  ...kSamplingFields.filter(({ name }) => kUsual.includes(name)),
   { name: 'max_tokens', label: 'Maximum tokens', min: 1, max: 1_000_000, step: 1 },
   { name: 'seed', label: 'Seed', min: 0, max: 4_294_967_295, step: 1 },
 ];
 /** What is folded. */
-export const kFurtherFields = fields.filter(({ name }) => !kUsual.includes(name));
+export const kFurtherFields = kSamplingFields.filter(({ name }) => !kUsual.includes(name));
 
 /** How many alternatives the heat map shows for a token. */
 const kAlternatives = 5;
