@@ -78,12 +78,12 @@ TEST(CallableNames, WordsOfAFormatAreToolsWhereToolsHaveTheirNames) {
   EXPECT_EQ(read(recipient, {"all"}, "all\n", ">>>"), Lines());
   EXPECT_EQ(read(recipient, {"f"}, "all\n{\"q\": 1}", ">>>"), (Lines{"C {\"q\": 1}"}));
   const std::string print = "<|tool_call_start|>[print(q=1)]<|tool_call_end|>";
-  EXPECT_EQ(read(ToolFormat::kLfm, {"print"}, print), (Lines{"print{\"q\": 1}"}));
+  EXPECT_EQ(read(ToolFormat::kLfm, {"print"}, print), (Lines{"print{\"q\":1}"}));
   const std::string printed = "<|tool_call_start|>[print(f(q=1))]<|tool_call_end|>";
-  EXPECT_EQ(read(ToolFormat::kLfm, {"f"}, printed), (Lines{"f{\"q\": 1}"}));
+  EXPECT_EQ(read(ToolFormat::kLfm, {"f"}, printed), (Lines{"f{\"q\":1}"}));
   const std::string method = "<|tool_call_start|>[f.call(q=1)]<|tool_call_end|>";
-  EXPECT_EQ(read(ToolFormat::kLfm, {"f"}, method), (Lines{"f{\"q\": 1}"}));
-  EXPECT_EQ(read(ToolFormat::kLfm, {"f", "f.call"}, method), (Lines{"f.call{\"q\": 1}"}));
+  EXPECT_EQ(read(ToolFormat::kLfm, {"f"}, method), (Lines{"f{\"q\":1}"}));
+  EXPECT_EQ(read(ToolFormat::kLfm, {"f", "f.call"}, method), (Lines{"f.call{\"q\":1}"}));
 }
 
 TEST(CallableNames, BesideAToolWithBracesACallMayStillLackItsMarker) {

@@ -15,8 +15,8 @@ MarkerMatcher between_matcher(const MarkedStyle& style) {
   return MarkerMatcher(markers);
 }
 
-// What Kimi's ids have beside the name: functions.NAME:INDEX
-constexpr size_t kKimiIdBytes = 32;
+// What a field may have around a name: white space, and in Kimi's ids functions.NAME:INDEX
+constexpr size_t kAroundNameBytesMax = 32;
 
 std::string_view behind_kimi_prefix(std::string_view id) {
   constexpr std::string_view kPrefix = "functions.";
@@ -87,7 +87,7 @@ ToolCallParser::Step MarkedCalls::push_field(char byte, PartWriter& parts) {
   int found = -1;
   if (!brace) {
     found = ends_.push(byte, text_);
-    const size_t more = field.role == FieldRole::kKimiId ? kKimiIdBytes : 0;
+    const size_t more = field.role == FieldRole::kId ? 0 : kAroundNameBytesMax;
     if (text_.size() > kCallNameBytesMax + more) return Step::kBad;
     if (found < 0) return Step::kMore;
   }
