@@ -114,6 +114,21 @@ for (const [number, [syntax, [template, opener]]] of Object.entries(syntaxes).en
       assert.equal(wrong(answer, choice, choice === 'required'), undefined, `a form beside ${choice}: ${JSON.stringify(answer)}`);
       if (answer.calls.length === 0 && answer.finish === 'stop') assert.deepEqual(Object.keys(JSON.parse(answer.content)), ['ok'], answer.content);
     }
+    // Names that OpenAI would refuse are called as they are; where the format has a use for a character, that is said.
+    for (const [seed, name] of ['a b', '天气', 'get:1', '[x]'].entries()) {
+      const odd = [tool(name, false, { q: { type: 'integer', minimum: 0, maximum: 9 } })];
+      const tool_choice = seed % 2 ? { type: 'function', function: { name } } : 'required';
+      const body = { messages: [{ role: 'user', content: 'Call it.' }], tools: odd, tool_choice, seed, max_tokens: 300, stream: seed > 1, parallel_tool_calls: false };
+      if (name === '[x]' && ['glm', 'mistral', 'mistral_id'].includes(syntax)) {
+        const refused = await server.post('/v1/chat/completions', body);
+        assert.equal(refused.status, 400);
+        assert.match((await refused.json()).error.message, /cannot have the name "\[x\]", because of the "\["/);
+        continue;
+      }
+      const { calls, content } = await ask(server, body);
+      assert.deepEqual([calls.map((call) => call.name), content], [[name], ''], name);
+      assert.match(calls[0].arguments, /^\{"q": ?\d\}$/);
+    }
     const likely = Object.fromEntries(tokens.slice(0, 1).map((token) => [token, 20]));
     for (const [turn, [name, choice]] of Object.entries({ auto: 'auto', none: 'none', required: 'required', named }).entries()) {
       let obeyed = 0, called = 0, cut = 0;

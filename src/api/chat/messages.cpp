@@ -208,9 +208,15 @@ std::string tool_name_fault(const ordered_json& name) {
   const auto breaks_calls = [](char byte) {
     return static_cast<unsigned char>(byte) < ' ' || byte == '\x7f' || std::string_view("\"\\<>").contains(byte);
   };
-  if (std::ranges::any_of(*text, breaks_calls))
-    return "may have no quotes, backslashes, angle brackets or control characters: calls could not be written with it";
-  return {};
+  const auto at = std::ranges::find_if(*text, breaks_calls);
+  if (at == text->end()) return {};
+  const bool is_control = *at < ' ' || *at == '\x7f';
+  const std::string character =
+      is_control ? fmt::format("U+{:04X}", static_cast<unsigned char>(*at)) : std::string(1, *at);
+  return fmt::format(
+      "may have no quotes, backslashes, angle brackets or control characters, such as the {} in {}: calls could not be "
+      "written with it",
+      character, quoted_value(name));
 }
 
 ordered_json read_messages(RequestFields& fields) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "chat/answer/form.h"
+#include "chat/output/callable_names.h"
 #include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 
@@ -33,6 +34,23 @@ CalledTool called_tool(const ordered_json& tool, const tool_call::ToolSchemas& s
   return out;
 }
 
+/// Errors: calls in this format cannot have the name of one of the tools.
+Result<void> check_names(const tool_call::ToolStyle& style, const ordered_json& tools) {
+  for (const ordered_json& tool : tools) {
+    const std::string name = tool["function"].value("name", "");
+    const std::string_view beginning = uncallable_beginning(style, name);
+    if (beginning.empty()) continue;
+    size_t at = beginning.size() - 1;
+    while (at > 0 && (static_cast<unsigned char>(beginning[at]) & 0xC0) == 0x80) --at;
+    return fail_at(
+        "tools", Code::kInvalidArgument,
+        "tools: calls in this model's format, {}, cannot have the name \"{}\", because of the \"{}\" at the end "
+        "of \"{}\"; rename the tool",
+        style.name, name, beginning.substr(at), beginning);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<CalledTool> called_tools(const ordered_json& tools, const CustomInputs& custom_inputs, bool required) {
@@ -51,6 +69,7 @@ Result<HeldCallsRules> held_calls(const ChatModel& model, const ordered_json& to
                                   grammar::GrammarCache* grammars) {
   const auto* style = tool_call::find_style(model.output_format.tools);
   if (style == nullptr) return fail(Code::kInternal, "a model without a format of calls");
+  CAIRN_TRY_VOID(check_names(*style, tools));
   HeldCallsRules rules{.vocabulary = model.constraints.vocabulary(), .completing = model.constraints.call_starts()};
   const auto spell = [&](std::string_view text, bool opens) { return rules.vocabulary->spell(text, opens); };
   const GrammarSource source{.kind = GrammarSource::Kind::kCalls,

@@ -20,7 +20,7 @@ std::vector<grammar::CalledTool> called_tools(const nlohmann::ordered_json& tool
 
 /// `tools`: all that may be called, in OpenAI's shape. `prompt_opens`: the prompt has begun one, unless a name that is
 /// none of the tools' comes. `grammars` may be null. Errors: kInvalidArgument, at the field of a strict tool that
-/// cannot be held to.
+/// cannot be held to, or at tools where calls in the model's format cannot have a tool's name.
 Result<HeldCallsRules> held_calls(const ChatModel& model, const nlohmann::ordered_json& tools,
                                   const CustomInputs& custom_inputs, bool required, const ForcedOpening& forced,
                                   bool prompt_opens, grammar::GrammarCache* grammars);

@@ -8,7 +8,10 @@
 
 #include "base/testing/test_data.h"
 #include "chat/constraints/chat_constraint.h"
+#include "chat/output/callable_names.h"
 #include "chat/output/output_parser.h"
+#include "chat/testing/output_parser_fixture.h"
+#include "chat/testing/tool_names.h"
 #include "chat/tool_calls/call_form.h"
 #include "chat/tool_calls/format.h"
 #include "grammar/grammar_source.h"
@@ -64,11 +67,11 @@ class HeldCallsTest : public testing::TestWithParam<const tool_call::ToolStyle*>
 
   std::string spell(std::string_view text, bool opens) const { return vocabulary_->spell(text, opens); }
 
-  HeldCallsRules rules(bool strict) {
+  HeldCallsRules rules(bool strict, const ordered_json& tools = kTools) {
     const auto spelled = [this](std::string_view text, bool opens) { return spell(text, opens); };
     GrammarSource source{.kind = GrammarSource::Kind::kCalls, .forms = tool_call::call_forms(*GetParam(), spelled)};
-    const tool_call::ToolSchemas schemas(kTools);
-    for (const ordered_json& tool : kTools) {
+    const tool_call::ToolSchemas schemas(tools);
+    for (const ordered_json& tool : tools) {
       const ordered_json& function = tool["function"];
       CalledTool called{.name = function["name"], .schema = function["parameters"], .strict = strict};
       for (const auto& [name, schema] : called.schema["properties"].items())
@@ -184,6 +187,51 @@ TEST_P(HeldCallsTest, InputsFollowTheirLanguage) {
     }
   }
   EXPECT_GE(calls, 5);
+}
+
+ordered_json tools_named(const std::vector<std::string>& names) {
+  ordered_json tools = ordered_json::array();
+  for (const std::string& name : names) {
+    ordered_json function = ordered_json::parse(R"({"parameters": {"type": "object", "properties": {
+      "q": {"type": "integer", "minimum": 0, "maximum": 9}}, "required": ["q"], "additionalProperties": false}})");
+    function["name"] = name;
+    tools.push_back(ordered_json::object({{"type", "function"}, {"function", function}}));
+  }
+  return tools;
+}
+
+TEST_P(HeldCallsTest, ToolsAreCalledByExactlyTheirNames) {
+  const OutputFormat format{GetParam()->format, ReasoningFormat::kNone};
+  for (const std::string& name : odd_tool_names()) {
+    if (!uncallable_beginning(*GetParam(), name).empty()) continue;
+    // The name of one is the beginning of another's.
+    const ordered_json tools = tools_named({"get", name, "get_weather"});
+    const HeldCallsRules made = rules(/*strict=*/true, tools);
+    int calls = 0;
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      const bool named = seed % 2 == 0;
+      std::string opening = tool_call::forced_opening(*GetParam(), named ? name : "", 0, "abcdefghi");
+      while (opening.ends_with(' ')) opening.pop_back();
+      std::string text;
+      if (draw(made, opening, seed, text, tools).empty()) continue;
+      const std::vector<Part> parts = parse_deltas({format, tools, ""}, {text});
+      SCOPED_TRACE(text);
+      EXPECT_EQ(parse_deltas({format, tools, ""}, cut_at_random(text, seed, 3)), parts);
+      for (const Part& part : parts) {
+        EXPECT_NE(part.kind, PartKind::kContent) << part.text;
+        EXPECT_EQ(part.state, CallState::kWhole);
+        if (part.kind == PartKind::kCallBegin) {
+          const bool free = !named || part.call > 0;
+          EXPECT_TRUE(part.text == name || (free && (part.text == "get" || part.text == "get_weather"))) << part.text;
+          calls += part.text == name ? 1 : 0;
+        } else if (part.kind == PartKind::kArguments) {
+          const ordered_json value = ordered_json::parse(part.text, nullptr, false);
+          EXPECT_TRUE(value.is_object() && value.size() == 1 && value.value("q", -1) >= 0) << part.text;
+        }
+      }
+    }
+    EXPECT_GE(calls, 1) << name;
+  }
 }
 
 // What a model of one format writes, held token by token.

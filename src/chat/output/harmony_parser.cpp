@@ -18,12 +18,25 @@ constexpr size_t kHeaderBytesMax = 512;
 constexpr std::string_view kFunctions = "functions.";
 constexpr std::string_view kRole = "assistant";
 
-// The NAME of "to=NAME" in a header's text; empty if there is none.
-std::string_view recipient(std::string_view text) {
+// What is behind "to=" in a header's text: a recipient, and the type of its text; empty if there is no recipient.
+std::string_view addressed(std::string_view text) {
   constexpr std::string_view kTo = "to=";
   const size_t at = text.find(kTo);
   if (at == std::string_view::npos || (at > 0 && !is_space(text[at - 1]))) return {};
   text.remove_prefix(at + kTo.size());
+  return text.empty() || is_space(text.front()) ? std::string_view() : text;
+}
+
+// The name of a recipient before the type of its text, " json" or none. A name with spaces must be a tool's.
+std::string_view recipient_name(std::string_view text, const tool_call::ToolSchemas& schemas) {
+  constexpr std::string_view kType = " json";
+  const auto end_trimmed = [](std::string_view whole) {
+    while (!whole.empty() && is_space(whole.back())) whole.remove_suffix(1);
+    return whole;
+  };
+  std::string_view name = end_trimmed(text);
+  if (name.ends_with(kType)) name = end_trimmed(name.substr(0, name.size() - kType.size()));
+  if (schemas.has(name)) return name;
   return text.substr(0, static_cast<size_t>(std::ranges::find_if(text, is_space) - text.begin()));
 }
 
@@ -92,8 +105,8 @@ void HarmonyParser::found(int marker) {
 }
 
 void HarmonyParser::begin_body() {
-  const std::string_view in_role = recipient(behind_role(role_));
-  std::string_view to = in_role.empty() ? recipient(channel_) : in_role;
+  const std::string_view in_role = addressed(behind_role(role_));
+  std::string_view to = in_role.empty() ? addressed(channel_) : in_role;
   const std::string_view channel = trim(channel_);
   kind_ = channel.starts_with("analysis") ? PartKind::kReasoning : PartKind::kContent;
   state_ = State::kBody;
@@ -106,7 +119,7 @@ void HarmonyParser::begin_body() {
   // The model's built-in tools, python and browser, are calls only if the client has given tools of these names.
   parts_.require_known_names(!is_function);
   header_ += kMarkers[kMessage];
-  if (!calls_ || !parts_.begin(to)) return reject_header();
+  if (!calls_ || !parts_.begin(recipient_name(to, parts_.schemas()))) return reject_header();
   parts_.begin_block(std::exchange(header_, {}));
   arguments_ = tool_call::ArgumentWriter();
   arguments_done_ = broken_ = false;

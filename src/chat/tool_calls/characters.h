@@ -15,6 +15,9 @@ constexpr bool is_name_byte(char c) {
   return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.' || static_cast<unsigned char>(c) >= 0x80;
 }
 
+/// Bytes of the names that are taken for functions' where no tool has such a name.
+constexpr bool is_call_name_byte(char c) { return is_name_byte(c) || c == ':' || c == '/'; }
+
 /// Whether `escape`, a \u with four digits, is the first half of a surrogate pair (D800 to DBFF); the other function
 /// checks for the second.
 constexpr bool is_high_surrogate(std::string_view escape) {

@@ -13,6 +13,8 @@ namespace {
 using Result = ArgumentWriter::Result;
 
 constexpr size_t kKnownKeyBytesMax = 64;
+// Of a name's or an id's JSON: each of its bytes may be an escape, and there are quotes.
+constexpr size_t kNameJsonBytesMax = 6 * kCallNameBytesMax + 2;
 
 bool is_name_key(std::string_view key) { return key == "name" || key == "tool_name"; }
 bool is_arguments_key(std::string_view key) { return key == "arguments" || key == "parameters"; }
@@ -174,12 +176,13 @@ ToolCallParser::Step JsonCalls::push_value(char byte, PartWriter& parts) {
     if (done) return arguments_ended(parts);
   } else if (state_ == State::kName || state_ == State::kId) {
     text_ += out;
-    if (text_.size() > kCallNameBytesMax) return Step::kBad;
+    if (text_.size() > kNameJsonBytesMax) return Step::kBad;
     if (done) {
       const auto text = nlohmann::json::parse(text_, nullptr, false);
       if (!text.is_string()) return Step::kBad;
       const bool is_name = state_ == State::kName;
       (is_name ? name_ : id_) = text.get<std::string>();
+      if (!is_name && id_.size() > kCallNameBytesMax) return Step::kBad;
       state_ = State::kAfterValue;
       if (is_name) return named(parts);
     }

@@ -15,10 +15,17 @@ MarkerMatcher between_matcher(const MarkedStyle& style) {
   return MarkerMatcher(markers);
 }
 
+// What a field may have around a name: white space, and in Kimi's ids functions.NAME:INDEX
+constexpr size_t kAroundNameBytesMax = 32;
+
+std::string_view behind_kimi_prefix(std::string_view id) {
+  constexpr std::string_view kPrefix = "functions.";
+  return id.starts_with(kPrefix) ? id.substr(kPrefix.size()) : id;
+}
+
 // The NAME of functions.NAME:INDEX or NAME:INDEX.
 std::string_view kimi_name(std::string_view id) {
-  constexpr std::string_view kPrefix = "functions.";
-  if (id.starts_with(kPrefix)) id.remove_prefix(kPrefix.size());
+  id = behind_kimi_prefix(id);
   return id.substr(0, id.rfind(':'));
 }
 
@@ -47,6 +54,7 @@ void MarkedCalls::enter_field(int field) {
 
 ToolCallParser::Step MarkedCalls::push(char byte, PartWriter& parts) {
   if (in_arguments_) return push_arguments(byte, parts);
+  if (awaits_brace_) return push_brace_or_content(byte, parts);
   return field_ >= 0 ? push_field(byte, parts) : push_between(byte);
 }
 
@@ -65,14 +73,22 @@ ToolCallParser::Step MarkedCalls::push_between(char byte) {
   return found == kBlockClose ? Step::kDone : Step::kMore;
 }
 
+bool MarkedCalls::brace_is_of_name(const PartWriter& parts) const {
+  const FieldRole role = style_.fields[static_cast<size_t>(field_)].role;
+  if (style_.brace_ends_name || (role != FieldRole::kName && role != FieldRole::kKimiId)) return false;
+  const std::string_view text = trim(text_);
+  return parts.schemas().begins_name(std::string(role == FieldRole::kName ? text : behind_kimi_prefix(text)) + '{');
+}
+
 ToolCallParser::Step MarkedCalls::push_field(char byte, PartWriter& parts) {
   const Field& field = style_.fields[static_cast<size_t>(field_)];
-  // No field contains a brace, so the arguments begin here, whatever is missing before them.
-  const bool brace = byte == '{' && ends_.held().empty();
+  // The arguments begin with a brace, whatever is missing before them.
+  const bool brace = byte == '{' && ends_.held().empty() && !brace_is_of_name(parts);
   int found = -1;
   if (!brace) {
     found = ends_.push(byte, text_);
-    if (text_.size() > kCallNameBytesMax) return Step::kBad;
+    const size_t more = field.role == FieldRole::kId ? 0 : kAroundNameBytesMax;
+    if (text_.size() > kCallNameBytesMax + more) return Step::kBad;
     if (found < 0) return Step::kMore;
   }
   const std::string text(trim(text_));
@@ -96,9 +112,23 @@ ToolCallParser::Step MarkedCalls::push_field(char byte, PartWriter& parts) {
     enter_field(next);
     return Step::kMore;
   }
-  if (!name_.empty() && name_ == style_.content_name) return Step::kDone;
+  if (!name_.empty() && name_ == style_.content_name && !brace) {
+    if (!parts.schemas().has(name_)) return Step::kDone;
+    field_ = -1;
+    awaits_brace_ = true;
+    between_bytes_ = 0;
+    return Step::kMore;
+  }
   if (!begin(parts)) return Step::kBad;
   return brace ? push_arguments(byte, parts) : Step::kMore;
+}
+
+ToolCallParser::Step MarkedCalls::push_brace_or_content(char byte, PartWriter& parts) {
+  unread_ = ++between_bytes_;
+  if (is_space(byte)) return Step::kMore;
+  awaits_brace_ = false;
+  if (byte != '{') return Step::kUnread;
+  return begin(parts) ? push_arguments(byte, parts) : Step::kBad;
 }
 
 bool MarkedCalls::begin(PartWriter& parts) {

@@ -36,6 +36,7 @@ struct MarkedStyle {
   std::string_view fence{};  ///< text that may enclose the arguments
   Dialect dialect = Dialect::kJson;
   std::string_view content_name{};  ///< a name that calls no tool: the text after it is content
+  bool brace_ends_name = false;     ///< else a tool's name may have braces
 };
 
 class MarkedCalls final : public ToolCallParser {
@@ -45,12 +46,16 @@ class MarkedCalls final : public ToolCallParser {
   Step push(char byte, PartWriter& parts) override;
   void cut_call(PartWriter& parts) override;
   std::string unsent(std::string_view since_part) const override;
-  bool between_calls() const override { return calls_ > 0 && field_ < 0; }
+  bool between_calls() const override { return field_ < 0 && (calls_ > 0 || awaits_brace_); }
 
  private:
   Step push_between(char byte);
   Step push_field(char byte, PartWriter& parts);
   Step push_arguments(char byte, PartWriter& parts);
+  /// After content_name, where a tool has this name too: the call's arguments, or content.
+  Step push_brace_or_content(char byte, PartWriter& parts);
+  /// Whether a brace, which comes next, is one of a tool's name.
+  bool brace_is_of_name(const PartWriter& parts) const;
   void enter_call();
   void enter_field(int field);
   /// Begins the call that the fields describe.
@@ -59,6 +64,7 @@ class MarkedCalls final : public ToolCallParser {
   const MarkedStyle& style_;
   int field_ = -1;  // -1: between calls, or in arguments
   bool in_arguments_ = false;
+  bool awaits_brace_ = false;
   int calls_ = 0;
   size_t between_bytes_ = 0;
   MarkerMatcher between_;

@@ -9,8 +9,8 @@ namespace cairn::chat::tool_call {
 
 bool PartWriter::begin(std::string_view name, std::string_view id) {
   CAIRN_CHECK(!call_open_);
-  const auto fits = [](char byte) { return is_name_byte(byte) || byte == ':' || byte == '/'; };
-  if (name.empty() || name.size() > kCallNameBytesMax || !std::ranges::all_of(name, fits)) return false;
+  if (name.empty() || name.size() > kCallNameBytesMax) return false;
+  if (!schemas_.has(name) && !std::ranges::all_of(name, is_call_name_byte)) return false;
   if (calls_ >= kCallsMax || (known_names_only_ && !schemas_.may_name(name))) return false;
   parts_->push_back({PartKind::kCallBegin, std::string(name), calls_++, std::string(id), CallState::kWhole});
   call_open_ = true;

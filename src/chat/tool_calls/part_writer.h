@@ -19,8 +19,8 @@ class PartWriter {
   void content(std::string_view text) { add_text(PartKind::kContent, -1, text); }
   void reasoning(std::string_view text) { add_text(PartKind::kReasoning, -1, text); }
 
-  /// Begins a call. False, with nothing begun, if this cannot be a function's name, if it must be the name of a tool
-  /// and is not, or if there are kCallsMax calls already.
+  /// Begins a call. False, with nothing begun, if this is no tool's name and cannot be a function's, or must be a
+  /// tool's, or if there are kCallsMax calls already.
   bool begin(std::string_view name, std::string_view id = {});
   void arguments(std::string_view bytes);
   /// Ends the call. Arguments of which nothing came, and which are not whole, are `{`: to many a client no arguments

@@ -38,15 +38,16 @@ ToolCallParser::Step PythonCalls::push_name(char byte, PartWriter& parts) {
   if (byte != '(') {
     name_ += byte;
     const bool fits = is_letter(byte) || byte == '_' || (name_.size() > 1 && is_name_byte(byte));
-    return fits && name_.size() <= kCallNameBytesMax ? Step::kMore : Step::kBad;
+    return (fits || parts.schemas().begins_name(name_)) && name_.size() <= kCallNameBytesMax ? Step::kMore : Step::kBad;
   }
-  if (name_ == "print" && !in_print_) {
+  const bool is_tool = parts.schemas().has(name_);
+  if (name_ == "print" && !in_print_ && !is_tool) {
     in_print_ = true;
     state_ = State::kStart;
     return Step::kMore;
   }
   constexpr std::string_view kMethod = ".call";
-  if (name_.ends_with(kMethod)) name_.resize(name_.size() - kMethod.size());
+  if (name_.ends_with(kMethod) && !is_tool) name_.resize(name_.size() - kMethod.size());
   if (!parts.begin(name_)) return Step::kBad;
   writer_ = ArgumentWriter(Dialect::kKeywords);
   state_ = State::kArguments;

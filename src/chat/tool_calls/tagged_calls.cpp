@@ -17,8 +17,8 @@ std::vector<std::string_view> markers_of(std::span<const TagEnd> ends) {
   return markers;
 }
 
-bool may_be_name(std::string_view text) {
-  return std::ranges::all_of(text, [](char byte) { return is_name_byte(byte) || byte == ':' || byte == '/'; });
+bool may_begin_name(std::string_view text, const ToolSchemas& schemas) {
+  return std::ranges::all_of(text, is_call_name_byte) || schemas.begins_name(text);
 }
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -97,7 +97,7 @@ ToolCallParser::Step TaggedCalls::push_between(char byte) {
 ToolCallParser::Step TaggedCalls::push_name(char byte, PartWriter& parts) {
   if (text_.empty() && matcher_.held().empty() && is_space(byte)) return Step::kMore;
   const int found = matcher_.push(byte, text_);
-  if (text_.size() > kCallNameBytesMax || !may_be_name(trim(text_))) return Step::kBad;
+  if (text_.size() > kCallNameBytesMax || !may_begin_name(trim(text_), parts.schemas())) return Step::kBad;
   if (found < 0) return Step::kMore;
   name_ = trim(text_);
   parameters_ = 0;

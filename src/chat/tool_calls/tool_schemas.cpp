@@ -69,6 +69,11 @@ bool ToolSchemas::may_name(std::string_view function) const {
   return functions_.empty() || functions_.contains(function);
 }
 
+bool ToolSchemas::begins_name(std::string_view beginning) const {
+  const auto next = functions_.lower_bound(beginning);
+  return next != functions_.end() && next->first.starts_with(beginning);
+}
+
 ValueKind ToolSchemas::kind(std::string_view function, std::string_view parameter) const {
   const auto parameters = functions_.find(function);
   if (parameters == functions_.end()) return ValueKind::kUnknown;

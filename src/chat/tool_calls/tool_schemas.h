@@ -24,6 +24,10 @@ class ToolSchemas {
 
   /// Whether there is a tool of this name, or no tools are known at all.
   bool may_name(std::string_view function) const;
+  /// Whether there is a tool of this name: then it is read as it is, whatever its characters.
+  bool has(std::string_view function) const { return functions_.contains(function); }
+  /// Whether there is a tool whose name begins so.
+  bool begins_name(std::string_view beginning) const;
   ValueKind kind(std::string_view function, std::string_view parameter) const;
 
  private:

@@ -11,8 +11,11 @@ namespace gemma {
 
 constexpr Field::End kNameEnds[] = {{"<|\"|>", -1}};
 constexpr Field kFields[] = {{FieldRole::kName, kNameEnds}};  // the brace ends the name
-constexpr MarkedStyle kStyle = {
-    .call_open = "call:", .fields = kFields, .block_close = "<tool_call|>", .dialect = Dialect::kGemma};
+constexpr MarkedStyle kStyle = {.call_open = "call:",
+                                .fields = kFields,
+                                .block_close = "<tool_call|>",
+                                .dialect = Dialect::kGemma,
+                                .brace_ends_name = true};
 std::unique_ptr<ToolCallParser> open_call() { return std::make_unique<MarkedCalls>(kStyle, false); }
 constexpr BlockStart kBlockStarts[] = {{"<|tool_call>", open_call}};
 
