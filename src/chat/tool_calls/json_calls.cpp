@@ -13,7 +13,7 @@ namespace {
 using Result = ArgumentWriter::Result;
 
 constexpr size_t kKnownKeyBytesMax = 64;
-// Of a name's or an id's JSON: each of its bytes may be an escape, and there are quotes.
+// A name or an id as JSON may be this long: each of its bytes may be an escape, and there are quotes.
 constexpr size_t kNameJsonBytesMax = 6 * kCallNameBytesMax + 2;
 
 bool is_name_key(std::string_view key) { return key == "name" || key == "tool_name"; }
