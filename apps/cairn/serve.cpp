@@ -210,7 +210,8 @@ Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, 
       CAIRN_TRY(loader::ServedModel served, served_model(std::move(model), flags, config, service));
       models.push_back(std::move(served));
     }
-    if (models.empty() && !std::exchange(told.empty, models.empty()))
+    const bool was_empty = std::exchange(told.empty, models.empty());
+    if (models.empty() && !was_empty)
       log_warning("there are no models yet: {}, or give one on the command line", flags.catalog.how_to_add());
   }
   CAIRN_TRY_VOID(flags.manager.pin(models));
@@ -228,8 +229,12 @@ Result<void> find_models_again(const ServeFlags& flags, const ConfigFile& config
 /// Loads what is loaded at the start, on a thread of its own; meanwhile the server answers that it is loading.
 Result<void> load(const ServeFlags& flags, const ConfigFile& config, loader::ModelManager& manager,
                   api::Service& service, uint16_t port, ServerLife& life, ToldOfFolders& told) {
-  CAIRN_TRY(const std::vector<loader::ServedModel> models, served_models(flags, config, service, told));
-  CAIRN_TRY_VOID(manager.set_models(models));
+  std::vector<loader::ServedModel> models;
+  {
+    const std::lock_guard lock(told.mutex);  // SIGHUP may come already
+    CAIRN_TRY(models, served_models(flags, config, service, told));
+    CAIRN_TRY_VOID(manager.set_models(models));
+  }
   loader::SharedModel only;
   for (const loader::ServedModel& served : models)
     if (served.pinned && !serves_one_file(flags)) CAIRN_TRY_VOID(manager.load(served.model.name, loader::kEveryModel));

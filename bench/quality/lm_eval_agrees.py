@@ -36,6 +36,8 @@ import lm_eval.tasks
 import torch
 import transformers
 
+from embeddings import read_texts
+
 ENDS = """task: ends
 dataset_path: json
 dataset_kwargs: {{data_files: {{test: {folder}/ends.json}}}}
@@ -57,17 +59,6 @@ doc_to_target: "{{{{text}}}}"
 metric_list: [{{metric: bits_per_byte}}]
 """
 METRICS = [("ends", "acc"), ("ends", "acc_norm"), ("texts", "bits_per_byte")]
-
-
-def read_texts():
-    """{language: [text]}"""
-    texts, language = {}, None
-    for line in (pathlib.Path(__file__).parent / "texts.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("# "):
-            language = line[2:]
-        elif line:
-            texts.setdefault(language, []).append(line)
-    return texts
 
 
 def write_tasks(folder, most):

@@ -87,7 +87,11 @@ void Service::hand_over(Job given) {
       if (const auto done = compressed ? decode(exchange.request, job->decoded) : Result<void>(); !done)
         return send_error(*exchange.response, done.error(), job->errors);
       const bool meant = job->needs.kind || job->needs.named;
-      models() != nullptr&& meant ? run_when_found(job) : run(*job, nullptr);
+      if (meant && models() != nullptr) {
+        run_when_found(job);
+      } else {
+        run(*job, nullptr);
+      }
     });
   };
   if (workers_.submit(work, bytes)) return;

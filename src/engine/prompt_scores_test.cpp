@@ -138,10 +138,10 @@ TEST_F(PromptScores, MoreThanTheLimitAreRefused) {
   make_runner({.context_tokens = 2'048});
   start({.kv_pages = {80, 80}, .queue_max = 4, .sequences_max = 4, .prefill_chunk_max = 64});
   GenerateRequest request = request_of(prompt_of(2'000), 1);
-  request.prompt_logprobs = 200;
+  request.prompt_logprobs = 1'000;
   const Error error = refused(request);
   EXPECT_EQ(error.at, "prompt_logprobs");
-  EXPECT_NE(error.message.find("402000 log-probabilities; at most 262144"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("2002000 log-probabilities; at most 1048576"), std::string::npos) << error.message;
   request.prompt_logprobs = 1'001;
   EXPECT_EQ(refused(request).message, "prompt_logprobs must be from 0 to 1000, not 1001");
 }

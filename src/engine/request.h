@@ -26,8 +26,9 @@ inline constexpr size_t kStopStringsMax = 288;
 inline constexpr size_t kStopBytesMax = 1'024;
 inline constexpr size_t kStopTokensMax = 256;
 inline constexpr size_t kBiasedTextBytesMax = 256;
-/// Log-probabilities of a prompt that one request may ask for: its tokens, times one and the most likely ones of each.
-inline constexpr int64_t kPromptScoresMax = 262'144;
+/// Log-probabilities of prompts that a client may ask for at a time: their tokens, times one and the most likely ones
+/// of each.
+inline constexpr int64_t kPromptScoresMax = 1'048'576;
 
 class DecodingConstraint;
 class TextEnd;

@@ -161,6 +161,11 @@ test('every chunk has the usage so far if continuous_usage_stats asks for it', a
 test('no token of an answer is a number in every protocol', async () => {
   const messages = [{ role: 'user', content: 'Hi' }];
   const ask = async (route, body) => json(await server.post(route, body));
+  const tools = [{ type: 'function', function: { name: 'f', parameters: {} } }];
+  for (const more of [{}, { tools, tool_choice: 'required' }]) {
+    const { choices: [{ message, finish_reason }] } = await ask('/v1/chat/completions', { messages, max_tokens: 0, ...more });
+    assert.deepEqual([message.content, message.tool_calls, finish_reason], ['', undefined, 'length']);
+  }
   const chat = await ask('/v1/chat/completions', { messages, max_tokens: 0 });
   assert.deepEqual([chat.choices[0].message.content, chat.choices[0].finish_reason, chat.usage.completion_tokens], ['', 'length', 0]);
   const completion = await ask('/v1/completions', { prompt: 'Once', max_tokens: 0 });
@@ -181,10 +186,13 @@ test('as many probabilities come as are asked for, up to a thousand', async () =
 });
 
 test('scores that would be too many are refused with both numbers', async () => {
-  const refused = await server.post('/v1/completions', { prompt: Array(400).fill(5), max_tokens: 0, echo: true, logprobs: 1000 });
-  const { error } = await refused.json();
-  assert.equal(refused.status, 400);
-  assert.match(error.message, /400 tokens .* 400400 log-probabilities; at most 262144/);
+  const prompt = Array(3).fill(Array(400).fill(5));
+  for (const [asked, param] of [[{ echo: true, logprobs: 1000 }, 'logprobs'], [{ prompt_logprobs: 1000 }, 'prompt_logprobs'], [{ echo: true, logprobs: 200, n: 5 }, 'logprobs']]) {
+    const refused = await server.post('/v1/completions', { prompt, max_tokens: 0, ...asked });
+    const { error } = await refused.json();
+    assert.deepEqual([refused.status, error.param], [400, param]);
+    assert.match(error.message, /1200 tokens .* (1201200|1206000) log-probabilities; one request may ask for 1048576/);
+  }
 });
 
 test('other protocols refuse prompt_logprobs by name', async () => {

@@ -130,7 +130,6 @@ std::string MessagesSerializer::end_block() {
 
 std::string MessagesSerializer::parts(int, std::span<const chat::Part> parts, const engine::TokenEvent*) {
   std::string bytes;
-  if (options_.max_tokens == 0) return bytes;  // nor is what an answer would have to begin with
   for (const chat::Part& part : parts) {
     switch (part.kind) {
       case chat::PartKind::kContent:

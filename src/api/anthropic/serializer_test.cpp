@@ -213,7 +213,7 @@ TEST(MessagesSerializer, SaysWhyItStopped) {
 
 TEST(MessagesSerializer, NoAnswerIsWantedWithMaxTokensNought) {
   Script script({.max_tokens = 0});
-  const ordered_json body = script.say({text("x")}).finish(chat::ChatFinishReason::kLength, "", {10, 0, 0}).body();
+  const ordered_json body = script.finish(chat::ChatFinishReason::kLength, "", {10, 0, 0}).body();
   EXPECT_EQ(body["content"], ordered_json::array());
   EXPECT_EQ(body["stop_reason"], "max_tokens");
   EXPECT_EQ(body["usage"]["output_tokens"], 0);

@@ -82,7 +82,9 @@ Result<Answer> prepare_chat(Service& service, RequestContext& context, ChatReque
   make_text_bans(chat_model, requests);
   CAIRN_TRY_VOID(make_text_ends(requests));
   auto serializer = make_serializer({id, *model, request.choices, request.stream, requests.front().prompt});
-  auto output = std::make_unique<ChatOutput>(std::move(serializer), plan.prompt.output, request.choices,
+  chat::OutputContext context_of_output = plan.prompt.output;
+  if (request.generate.max_tokens == 0) context_of_output.forced_prefix.clear();  // nor is a call begun
+  auto output = std::make_unique<ChatOutput>(std::move(serializer), context_of_output, request.choices,
                                              turn_recorder(service, *model, request),
                                              [&service](auto work) { service.store_later(std::move(work)); });
   Answer answer = answer_of(service, model, std::move(requests), std::move(output));

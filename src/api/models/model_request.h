@@ -43,8 +43,8 @@ struct Needs {
   bool start = true;                        ///< the server has started: until then it answers 503
   bool ollama = false;                      ///< the request says in Ollama's words which model it is, and for how long
   Instead instead = nullptr;                ///< null: every request is for the model
-  bool named =
-      false;  ///< the model that its ?model=, its path or its body names, if it is there, perhaps since a moment
+  /// It is for the model that its ?model=, its path or its body names, which may be there since a moment only.
+  bool named = false;
 };
 inline constexpr Needs kNeedsNothing{.start = false};
 inline constexpr Needs kNeedsStart{};

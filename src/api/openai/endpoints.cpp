@@ -1,5 +1,9 @@
 // The endpoints of OpenAI's API, LM Studio's, which are OpenAI's with more, and those of other servers for embeddings
 // and reranking.
+#include <optional>
+#include <string>
+#include <string_view>
+
 #include "api/chat/run.h"
 #include "api/embedding/rerank.h"
 #include "api/endpoint.h"
@@ -68,6 +72,19 @@ Result<std::vector<TokenId>> prompt_tokens(RequestContext& context, const loader
   return tokens;
 }
 
+/// Each choice scores its prompt anew. `prompt_tokens`: of all prompts.
+Result<void> check_scores(const CommonFields& common, int64_t prompt_tokens) {
+  const std::optional<int32_t> top = common.generate.prompt_logprobs;
+  const int64_t scores = prompt_tokens * common.choices * (1 + top.value_or(0));
+  if (!top || scores <= engine::kPromptScoresMax) return {};
+  const std::string_view field = common.extras.prompt_logprobs ? "prompt_logprobs" : "logprobs";
+  return fail_at(
+      std::string(field), Code::kInvalidArgument,
+      "{}: {} tokens of prompts, each with the {} most likely ones and for {} choices, have {} "
+      "log-probabilities; one request may ask for {}: send fewer prompts at a time, or ask for fewer of each",
+      field, prompt_tokens, *top, common.choices, scores, engine::kPromptScoresMax);
+}
+
 // The prompt's text as it was given, unless it may have been cut.
 std::string echo_of(const loader::LoadedModel& model, const CompletionPrompt& prompt, bool may_be_cut,
                     std::span<const TokenId> tokens) {
@@ -91,6 +108,7 @@ Result<void> answer_completion(Exchange& exchange, Shape shape) {
     if (options.extras.return_token_ids) options.prompts.push_back(tokens);
     prompts.push_back(std::move(tokens));
   }
+  CAIRN_TRY_VOID(check_scores(request.common, options.prompt_tokens));
   options.id = random_id("cmpl-");
   options.model = model->name;
   options.choices = static_cast<int>(prompts.size()) * request.common.choices;
