@@ -109,8 +109,7 @@ std::vector<Wish> wishes() {
   });
   add("log-probabilities", [](sampling::SamplingParams& params) { params.logprobs = true; });
   add("log-probabilities of 20", [](sampling::SamplingParams& params) {
-    params.logprobs = true, params.top_logprobs = kernels::kSampleTopMax, params.top_k = 3,
-    params.presence_penalty = 1;
+    params.logprobs = true, params.top_logprobs = kernels::kSampleTopMax, params.top_k = 3, params.presence_penalty = 1;
   });
   all.push_back({"banned", {.repetition_penalty = 1.2f}, {TokenId{3}, TokenId{17}, TokenId{3}}, false});
   all.push_back({"all but three banned", {}, {}, false});
