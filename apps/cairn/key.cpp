@@ -3,16 +3,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/access/key_file.h"
 #include "base/system/random_id.h"
+#include "base/text/printable.h"
 #include "commands.h"
 #include "output.h"
 
@@ -79,14 +82,23 @@ class GrowingKeyFile {
   bool is_new_ = false, written_ = false;
 };
 
+/// A word of a key file's line, in which blanks and comments end words. Error: kInvalidArgument.
+Result<void> check_word(std::string_view what, std::string_view word) {
+  const bool one_word = std::ranges::none_of(word, [](char c) { return static_cast<unsigned char>(c) <= ' '; });
+  if (one_word && !word.starts_with('#')) return {};
+  return fail(Code::kInvalidArgument,
+              "{} is one word without blanks and lines, and does not begin with #: \"{}\" is not", what,
+              printable(word));
+}
+
 Result<void> run(const KeyFlags& flags) {
+  CAIRN_TRY_VOID(check_word("the name of a key", flags.name));
+  for (const std::string& rule : flags.rules) CAIRN_TRY_VOID(check_word("a rule of a key", rule));
   std::string key = random_id("sk-cairn-");
   if (flags.reads_key) std::getline(std::cin, key);
   CAIRN_TRY(const api::Key made, api::key_of(key, {}));
   std::string line = fmt::format("{} sha256:{}", flags.name, net::hex_text(made.digest));
   for (const std::string& rule : flags.rules) line += " " + rule;
-  if (line.find_first_of("\n\r") != std::string::npos)
-    return fail(Code::kInvalidArgument, "a key is one line: no word of it may have a line's end");
   CAIRN_TRY_VOID(api::parse_keys(line, "the key"));
   std::unique_ptr<GrowingKeyFile> file;
   if (!flags.add_to.empty()) {

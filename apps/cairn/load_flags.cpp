@@ -8,6 +8,7 @@
 #include "base/text/text_file.h"
 #include "jinja/jinja.h"
 #include "kernels/backend.h"
+#include "kernels/cpu/isa/isa.h"
 #include "loader/model_load.h"
 #include "model/model.h"
 #include "values.h"
@@ -20,6 +21,13 @@ CLI::Validator not_zero() {
   return CLI::Validator(
       [](std::string& text) { return text == "0" ? std::string("0 bytes hold nothing; leave the option out") : ""; },
       "");
+}
+
+Result<nlohmann::ordered_json> read_template_variables(std::string_view text) {
+  CAIRN_TRY(nlohmann::ordered_json variables, read_json(text));
+  if (!variables.is_object())
+    return fail(Code::kInvalidArgument, "must be a JSON object, such as {{\"enable_thinking\": false}}");
+  return variables;
 }
 
 struct KvTypeName {
@@ -109,8 +117,10 @@ void LoadFlags::add_model_flags(CLI::App& command) {
 }
 
 void LoadFlags::add_template_flags(CLI::App& command) {
-  command.add_option("--chat-template-kwargs", template_variables,
-                     "JSON object of variables that the chat template gets where a request does not set them");
+  command
+      .add_option("--chat-template-kwargs", template_variables,
+                  "JSON object of variables that the chat template gets where a request does not set them")
+      ->check(readable_by(read_template_variables));
   command
       .add_option("--reasoning", reasoning,
                   "Whether models think where a request does not say: on, off, or auto, as the template has a switch")
@@ -131,8 +141,10 @@ void LoadFlags::add_computing_flags(CLI::App& command) {
   command
       .add_option("-t,--threads", options.device.cpu.threads, "Threads (default: one per core this process may use)")
       ->check(CLI::Range(1, 1024));
-  command.add_option("--isa", options.device.cpu.isa,
-                     "Instruction set: generic, avx2, avxvnni, avx512, avx512bf16, neon (default: the best one here)");
+  command
+      .add_option("--isa", options.device.cpu.isa,
+                  "Instruction set: generic, avx2, avxvnni, avx512, avx512bf16, neon (default: the best one here)")
+      ->check(readable_by(kernels::cpu::choose_isa));
   command.add_flag(
       "--pack-cache", options.pack_cache,
       "Keep the weights as the kernels read them in MODEL.packed, as large as the model: later starts map it");
@@ -171,9 +183,7 @@ Result<loader::LoadOptions> LoadFlags::load_options() const {
       return fail(Code::kInvalidArgument, "--chat-template: {} is empty", chat_template_file);
   }
   if (!template_variables.empty()) {
-    CAIRN_TRY(wanted.template_defaults.variables, read_json(template_variables));
-    if (!wanted.template_defaults.variables.is_object())
-      return fail(Code::kInvalidArgument, "--chat-template-kwargs must be a JSON object");
+    CAIRN_TRY(wanted.template_defaults.variables, read_template_variables(template_variables));
   }
   if (reasoning != "auto") wanted.template_defaults.reasoning = reasoning == "on";
   return wanted;

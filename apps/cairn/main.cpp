@@ -66,7 +66,7 @@ void add_commands(CLI::App& app, int& exit_code) {
   cairn::add_key(app, exit_code);
   cairn::add_bench(app, exit_code);
   cairn::add_cache(app, exit_code);
-  cairn::refuse_empty_values(app);
+  cairn::refuse_meaningless_values(app);
 }
 
 int run_command(int argc, char** argv) {

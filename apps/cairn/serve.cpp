@@ -423,7 +423,7 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
   flags->operate.add_to(*command);
   command->add_option("--config", flags->config,
                       "Config file (TOML) with any of these options by their names (default: none, or CAIRN_CONFIG)");
-  refuse_empty_values(*command);
+  refuse_meaningless_values(*command);
   return flags;
 }
 

@@ -221,6 +221,24 @@ TEST(HostileGrammar, AllSearchesOfASchemaHaveOneBudget) {
   EXPECT_EQ(code, Code::kTooLarge);
 }
 
+// Each name of a chain needs the next one: 300 took 25 seconds.
+TEST(HostileGrammar, AlternativesOfAnObjectHaveABudget) {
+  const auto chain = [](std::string_view keyword, int names) {
+    nlohmann::ordered_json needs;
+    for (int i = 0; i < names; ++i) {
+      const std::string next = "k" + std::to_string(i + 1);
+      auto& need = needs["k" + std::to_string(i)];
+      need = {next};
+      if (keyword == "dependentSchemas") need = {{"required", {next}}};
+    }
+    return work_of({{"type", "object"}, {std::string(keyword), needs}}).second;
+  };
+  for (const std::string_view keyword : {"dependentRequired", "dependentSchemas"}) {
+    EXPECT_EQ(chain(keyword, 30), std::nullopt) << keyword;
+    EXPECT_EQ(chain(keyword, 300), Code::kTooLarge) << keyword;
+  }
+}
+
 TEST(HostileGrammar, DivisorsOfAGrammarHaveABoundTogether) {
   nlohmann::ordered_json properties, same;
   for (int i = 0; i < 50; ++i) {

@@ -258,10 +258,11 @@ test('cairn key makes a key and the line that the server knows it by', async () 
   assert.match(again.stderr, /line 1 has a key of that name/);
   const wrong = cairn(['key', 'dora', 'rpm=x', '--add-to', file]);
   assert.match(wrong.stderr, /rpm must be a number/);
-  for (const end of ['\n', '\r', '\r\n']) {
-    const two = cairn(['key', 'bob', `rpm=1${end}root ${key('root')} manage`, '--add-to', file]);
-    assert.equal(two.status, 1);
-    assert.match(two.stderr, /a key is one line/);
+  for (const words of [...['\n', '\r', '\r\n', ' ', '\t'].map((end) => ['bob', `rpm=1${end}root`, 'manage']), ['bob', 'rpm=5', '#', 'no_disk'],
+    ['bob', '#rpm=5', 'no_disk'], [`bob ${key('root')} manage #`], ['#bob', 'rpm=5']]) {
+    const more = cairn(['key', ...words, '--add-to', file]);
+    assert.equal(more.status, 1);
+    assert.match(more.stderr, /(the name|a rule) of a key is one word/);
   }
   const own = cairn(['key', 'eve', '--read', '--add-to', file], { input: key('eve') + '\n' });
   assert.equal(own.status, 0, own.stderr);

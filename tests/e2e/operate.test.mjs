@@ -280,6 +280,9 @@ test('what is wrong in a config file is named with its line', () => {
   wrong('[model."x"]\nport = 5\ntemp = 9000\n', /line 2: there is no option port/, /line 3: temp: /);
   wrong('[model]\nx = 5\n', /line 2: \[model\] has a table for each model/);
   wrong('[[[x]]]\n', /line 1: .*key/);
+  wrong('temp = nan\nsteer-ffn = nan\nstep-ms = nan\n', /line 1: temp: /, /line 2: steer-ffn: .*must be a number, not nan/, /line 3: step-ms: /);
+  wrong('rate-limit = "rpm=nan"\nisa = "mmx"\n', /line 1: rate-limit: .*rpm must be/, /line 2: isa: .*no such instruction set: "mmx"/);
+  wrong('chat-template-kwargs = "{"\notlp = "nonsense://"\n', /line 1: chat-template-kwargs: /, /line 2: otlp: /);
   wrong('[speed]\nx = 5\n', /line 1: there is no option speed/);
   assert.match(cairn(['config', 'check', path.join(folder, 'none.toml')]).stderr, /the config file: \S+ is no file/);
   const variable = cairn(['serve', story, '--port', '0'], { env: { ...process.env, CAIRN_STEP_MS: 'soon' } });

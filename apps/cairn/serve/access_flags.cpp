@@ -46,6 +46,7 @@ void AccessFlags::add_to(CLI::App& command) {
       .add_option("--rate-limit", rate_limit,
                   "What each address may ask for that shows no valid key, e.g. rpm=60,tpm=20000,concurrent=4: requests "
                   "and tokens per minute, requests at once (default: no limit)")
+      ->check(readable_by(api::parse_rate_limits))
       ->group(group);
   command
       .add_option("--allow-host", allow_hosts,
@@ -71,9 +72,7 @@ void AccessFlags::add_to(CLI::App& command) {
 Result<void> AccessFlags::set_up(const std::string& host, api::Service& service, net::HttpServer& server) const {
   api::AccessOptions options{.keys = keys, .key_file = key_file, .address_limits = {}};
   if (!rate_limit.empty()) {
-    auto limits = api::parse_rate_limits(rate_limit);
-    if (!limits) return fail(limits.error().code, "--rate-limit: {}", limits.error().message);
-    options.address_limits = *limits;
+    CAIRN_TRY(options.address_limits, api::parse_rate_limits(rate_limit));
   }
   CAIRN_TRY(auto access, api::Access::make(std::move(options)));
   const bool has_keys = access->has_keys();

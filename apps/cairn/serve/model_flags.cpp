@@ -18,7 +18,7 @@ namespace {
 std::vector<std::string> apply_table(const ConfigFile::Model& table, ModelFlags& flags) {
   CLI::App command;
   flags.add_to(command);
-  refuse_empty_values(command);
+  refuse_meaningless_values(command);
   SettingSources sources;
   return apply_settings(command, table.settings, sources);
 }

@@ -1,6 +1,8 @@
 #include "serve/operate_flags.h"
 
 #include "base/log.h"
+#include "net/http/http_client.h"
+#include "values.h"
 
 namespace cairn {
 
@@ -28,6 +30,7 @@ void OperateFlags::add_to(CLI::App& command) {
       .add_option("--otlp", otlp,
                   "Collector that gets a trace of every request as OTLP/JSON, e.g. http://127.0.0.1:4318 (default: "
                   "none)")
+      ->check(readable_by(net::check_http_url))
       ->group(group);
   command
       .add_option("--trace", trace_file,

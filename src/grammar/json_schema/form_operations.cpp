@@ -61,6 +61,7 @@ bool Normalizer::apart(const ObjectForm& a, const ObjectForm& b) {
     return std::ranges::any_of(x.members, [&](const Member& member) {
       if (member.presence != kRequired) return false;
       const auto known = std::ranges::find(y.members, member.name, &Member::name);
+      if (!spend(known - y.members.begin())) return true;
       return known != y.members.end() && (known->presence == kAbsent || empty(both(member.goal, known->goal)));
     });
   };
@@ -68,8 +69,10 @@ bool Normalizer::apart(const ObjectForm& a, const ObjectForm& b) {
 }
 
 /// Whether it is plain to see that all that `a` allows is allowed by `b`.
-bool Normalizer::within(const ObjectForm& a, const ObjectForm& b) const {
+bool Normalizer::within(const ObjectForm& a, const ObjectForm& b) {
   using enum Member::Presence;
+  if (!spend(static_cast<int64_t>(b.rules.size() * a.rules.size() + b.witnesses.size() * a.witnesses.size())))
+    return false;
   if (a.min < b.min || (b.max.has_value() && (!a.max.has_value() || *a.max > *b.max))) return false;
   if (!holds_all(a.witnesses, b.witnesses)) return false;
   const auto rule = [&](const KeyRule& one) {
@@ -80,7 +83,7 @@ bool Normalizer::within(const ObjectForm& a, const ObjectForm& b) const {
   for (const Member& member : b.members) {
     if (member.presence == kOptional && member.goal == kAnyValue) continue;
     const auto known = std::ranges::find(a.members, member.name, &Member::name);
-    if (known == a.members.end()) return false;
+    if (!spend(known - a.members.begin()) || known == a.members.end()) return false;
     if (known->presence == kAbsent && member.presence != kRequired) continue;
     if (member.presence != kOptional && known->presence != member.presence) return false;
     if (!stronger(known->goal, member.goal)) return false;
@@ -89,7 +92,9 @@ bool Normalizer::within(const ObjectForm& a, const ObjectForm& b) const {
          a.evaluated_names == b.evaluated_names;
 }
 
-bool Normalizer::within(const ArrayForm& a, const ArrayForm& b) const {
+bool Normalizer::within(const ArrayForm& a, const ArrayForm& b) {
+  if (!spend(std::ssize(a.prefix) + std::ssize(b.prefix) + std::ssize(a.contains) * std::ssize(b.contains)))
+    return false;
   if (a.min < b.min || (b.max.has_value() && (!a.max.has_value() || *a.max > *b.max))) return false;
   if ((b.unique && !a.unique) || !holds_all(a.contains, b.contains) || !stronger(a.rest, b.rest)) return false;
   for (size_t i = 0; i < std::max(a.prefix.size(), b.prefix.size()); ++i) {
@@ -99,8 +104,9 @@ bool Normalizer::within(const ArrayForm& a, const ArrayForm& b) const {
          a.evaluated_contains == b.evaluated_contains;
 }
 
-bool Normalizer::spend() {
-  if (++work_ > kWorkMax) {
+bool Normalizer::spend(int64_t parts) {
+  work_ += 1 + parts;
+  if (work_ > kWorkMax) {
     fail(Code::kTooLarge, current_place_, "",
          "the schema's alternatives take more than " + std::to_string(kWorkMax) + " steps to combine");
   }
@@ -215,7 +221,7 @@ TextSet Normalizer::complement(const TextSet& set, bool numbers) {
 }
 
 std::optional<ArrayForm> Normalizer::intersect(const ArrayForm& a, const ArrayForm& b) {
-  if (!spend()) return std::nullopt;
+  if (!spend(std::ssize(a.prefix) + std::ssize(b.prefix))) return std::nullopt;
   ArrayForm out = a;
   const size_t size = std::max(a.prefix.size(), b.prefix.size());
   out.prefix.resize(size, a.rest);
@@ -238,7 +244,7 @@ std::optional<ArrayForm> Normalizer::intersect(const ArrayForm& a, const ArrayFo
 }
 
 std::optional<ObjectForm> Normalizer::intersect(const ObjectForm& a, const ObjectForm& b) {
-  if (!spend()) return std::nullopt;
+  if (!spend(std::ssize(a.members) + std::ssize(b.members))) return std::nullopt;
   ObjectForm out;
   out.members.reserve(a.members.size() + b.members.size());
   std::map<std::string_view, size_t> places;

@@ -25,7 +25,7 @@ namespace cairn::grammar {
 class Normalizer {
  public:
   static constexpr size_t kAlternativesMax = 2'000;  ///< of arrays or of objects in one form
-  static constexpr int64_t kWorkMax = 300'000;       ///< intersections of array and object forms in all
+  static constexpr int64_t kWorkMax = 20'000'000;    ///< parts of array and object forms that are looked at in all
   static constexpr int kReferenceDepthMax = 200;     ///< of schemas that apply to the same value
   static constexpr int kEmptinessDepthMax = 16;      ///< of values that are looked into to see that nothing fits
   static constexpr size_t kEnumValuesMax = 100'000;  ///< their time is linear in their bytes
@@ -119,9 +119,10 @@ class Normalizer {
   bool stronger(GoalId a, GoalId b) const;
   bool apart(const NormalForm& a, const NormalForm& b);
   bool apart(const ObjectForm& a, const ObjectForm& b);
-  bool within(const ObjectForm& a, const ObjectForm& b) const;
-  bool within(const ArrayForm& a, const ArrayForm& b) const;
-  bool spend();
+  bool within(const ObjectForm& a, const ObjectForm& b);
+  bool within(const ArrayForm& a, const ArrayForm& b);
+  /// Counts parts of forms that are looked at. False: over kWorkMax, which is the error then.
+  bool spend(int64_t parts);
 
   // Keywords (keywords.cpp, object_keywords.cpp, applicators.cpp).
   NormalForm schema_form(const Json& value);
