@@ -235,7 +235,7 @@ std::string page() {
 This table is generated from the parsers themselves, and `api_test` checks it.
 
 * **yes**: honoured. A value of the wrong type or out of range is rejected with the field's path.
-* neutral: a value that asks for nothing is accepted (`0`, `false`, `""`, `[]`, `null`, or the only supported value).
+* neutral: a value that changes nothing is accepted (`0`, `false`, `""`, `[]`, `null`, or the only supported value).
   Any other value would change the answer in a way that is not supported, so it is rejected by name, and the error says
   what to do instead.
 * ignored: accepted with any value, but without effect here. This is reported: by a line in the log the first time, and
