@@ -298,7 +298,7 @@ void add_grammar(CLI::App& app, int& exit_code) {
       if (const Result<void> done = run(*flags, how); !done) exit_code = report(done.error());
     });
   };
-  command->add_subcommand("keywords", "Print which keywords of JSON Schema are enforced, as a Markdown table")
+  command->add_subcommand("keywords", "Print which keywords of JSON Schema are held to, as a table in Markdown")
       ->callback(print_keywords);
   add("check", "Check which texts are in the language, as bytes or as a model's tokens", false, check_instances);
   add("sample", "Sample texts of the language at random, from a model's vocabulary alone", true, sample_line);
