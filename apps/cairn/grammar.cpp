@@ -267,7 +267,7 @@ Result<void> run(const GrammarFlags& flags, const Verb& verb) {
 
 // The table of docs/grammar.md.
 void print_keywords() {
-  print("| keywords | drafts | held to |\n|---|---|---|\n");
+  print("| keywords | drafts | enforced |\n|---|---|---|\n");
   for (const grammar::KeywordNote& note : grammar::keyword_table()) {
     std::string names;
     for (const std::string_view name : std::views::split(note.keywords, std::string_view(", ")) |

@@ -11,7 +11,7 @@ const page = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../docs
 const [begin, end] = ['<!-- tables: begin -->', '<!-- tables: end -->'];
 const rows = readCsv(file);
 const unique = (list) => [...new Set(list)];
-const titles = { original: 'distance from the model before its weights were made smaller', own: "distance from exact arithmetic on the type's own weights" };
+const titles = { original: 'distance from the model before quantisation', own: "distance from exact arithmetic on the type's own weights" };
 
 const parts = [];
 for (const model of unique(rows.map((row) => row.model))) {
@@ -19,7 +19,7 @@ for (const model of unique(rows.map((row) => row.model))) {
     const here = rows.filter((row) => row.model === model && row.base === base);
     if (here.length === 0) continue;
     parts.push(`### ${model}: ${titles[base]}`, '',
-      `Perplexity of the base ${here[0].base_perplexity}; ${here[0].windows} windows of 512 tokens. Left Cairn, right llama.cpp.`, '',
+      `Perplexity of the base ${here[0].base_perplexity}; ${here[0].windows} windows of 512 tokens. Cairn is on the left, llama.cpp on the right.`, '',
       '| type | mean KL divergence, Cairn | llama.cpp | median | 99 % | same first token, % | RMS change of probability, % | perplexity | tokens/s |',
       '|---|---|---|---|---|---|---|---|---|');
     for (const type of unique(here.map((row) => row.type))) {

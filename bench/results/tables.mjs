@@ -58,17 +58,17 @@ for (const [machine, title] of machines) {
   const all = readCsv(path.join(here, kernels)).filter((row) => row.type !== 'roof');
   const types = ['Q4_0', 'Q4_K', 'Q6_K', 'Q8_0', 'BF16'].filter((type) => all.some((row) => row.type === type));
   const rows = types.flatMap((type) => ['1', '2'].map((threads) => [type, threads, ...kernelColumns.map(([what, , figure]) => all.find((row) => row.type === type && row.what === what && row.threads === threads)?.[figure] ?? '')]));
-  lines.push(`Products beside the machine's own roofs, of one run, ${last(all)} ([${kernels}](../bench/results/${kernels})).`, '', ...table(['type', 'threads', ...kernelColumns.map(([, name]) => name)], rows.filter((row) => row.slice(2).some((cell) => cell !== ''))));
+  lines.push(`Matrix products compared with the machine's own limits, all from one run, ${last(all)} ([${kernels}](../bench/results/${kernels})).`, '', ...table(['type', 'threads', ...kernelColumns.map(([, name]) => name)], rows.filter((row) => row.slice(2).some((cell) => cell !== ''))));
 }
 const shapesFile = `peers-${shapes.machine}.csv`;
 const ofShapes = readCsv(path.join(here, shapesFile)).filter((row) => row.round === 'median' && shapes.model.test(row.model));
 const shapeName = (model) => model.replace(shapes.model, '$1, $2 layers');
-lines.push(`### ${shapes.title}`, '', `Two virtual cores of an Intel Xeon with AVX-512, ${last(ofShapes)} ([${shapesFile}](../bench/results/${shapesFile})). Cairn / llama.cpp; "none" where llama.cpp ends by a fault or refuses the file.`, '', ...peerTable(ofShapes, peerColumns, shapeName));
+lines.push(`### ${shapes.title}`, '', `Two virtual cores of an Intel Xeon with AVX-512, ${last(ofShapes)} ([${shapesFile}](../bench/results/${shapesFile})). Cairn / llama.cpp; "none" where llama.cpp crashes or rejects the file.`, '', ...peerTable(ofShapes, peerColumns, shapeName));
 // One line a type, of each machine the ratios to llama.cpp.
 const typed = machines.map(([machine, title]) => ({ title: title.split(':')[0], medians: readCsv(path.join(here, `peers-${machine}.csv`)).filter((row) => row.round === 'median' && row.model.startsWith('type-') && row.threads === '2') })).filter(({ medians }) => medians.length > 0);
 const ratio = (medians, model, what) => { const row = medians.find((one) => one.model === model && one.what === what); return row ? Number(row.ratio).toFixed(1) : ''; };
 const typeRows = unique(typed.flatMap(({ medians }) => medians.map((row) => row.model))).sort().map((model) => [model.slice('type-'.length).toUpperCase(), ...typed.flatMap(({ medians }) => typeColumns.map(([what]) => ratio(medians, model, what)))]);
-lines.push('### Every tensor type', '', 'How many times as fast as llama.cpp, with two threads: files of six layers of the 1B shape, of one type each.', '', ...table(['type', ...typed.flatMap(({ title }) => typeColumns.map(([, name]) => `${title}: ${name}`))], typeRows));
+lines.push('### Every tensor type', '', 'How many times faster than llama.cpp Cairn is (1.0: equal), with two threads: files with six layers of the 1B shape, each of a single type.', '', ...table(['type', ...typed.flatMap(({ title }) => typeColumns.map(([, name]) => `${title}: ${name}`))], typeRows));
 
 const [begin, end] = ['<!-- tables: begin -->', '<!-- tables: end -->'];
 const text = fs.readFileSync(page, 'utf8');

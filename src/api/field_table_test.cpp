@@ -232,18 +232,19 @@ std::string table(const std::vector<Reader>& all) {
 std::string page() {
   return R"(# Fields of every endpoint
 
-Made from the parsers themselves and checked by `api_test`.
+This table is generated from the parsers themselves, and `api_test` checks it.
 
-* **yes**: honoured. A value of the wrong type or out of range is refused with the field's path.
-* neutral: a value that asks for nothing is taken (`0`, `false`, `""`, `[]`, `null`, or the one value that there is);
-  another would change the answer and cannot be given, so that it is refused by name, with what to do instead.
-* ignored: taken whatever it says, and without effect here. That is told: by a line in the log the first time, and in
-  `"warnings"` of the answer to a request that says `"warnings": true`.
-* refused: an error says what to do instead.
+* **yes**: honoured. A value of the wrong type or out of range is rejected with the field's path.
+* neutral: a value that changes nothing is accepted (`0`, `false`, `""`, `[]`, `null`, or the only supported value).
+  Any other value would change the answer in a way that is not supported, so it is rejected by name, and the error says
+  what to do instead.
+* ignored: accepted with any value, but without effect here. This is reported: by a line in the log the first time, and
+  in the `"warnings"` of the answer if the request has `"warnings": true`.
+* refused: rejected with an error that says what to do instead.
 
-A field that is not in an endpoint's column is ignored and told as well; `cairn serve --strict-fields` refuses it by its
-name. The pages of [api](api/README.md) say what fields mean, and [frames.md](api/frames.md) for the socket, whose
-messages are the column `frames`.
+A field that is not in an endpoint's column is ignored and reported as well; `cairn serve --strict-fields` rejects it by
+name. The pages of [api](api/README.md) explain the fields; [frames.md](api/frames.md) explains those of the socket,
+whose messages are the column `frames`.
 
 )" + table(answering()) +
          "\n" + table(preparing());

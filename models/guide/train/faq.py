@@ -21,8 +21,8 @@ TITLES = {"command": "Commands", "flag": "Flags", "endpoint": "Endpoints", "fiel
 
 def page() -> str:
     lines = ["# Questions and answers", "",
-             "Written by `models/guide/train/faq.py` from [facts.json](facts.json), which the demonstration",
-             "model learnt too: change the facts there.", ""]
+             "`models/guide/train/faq.py` generates this page from [facts.json](facts.json), from which the demonstration",
+             "model learnt as well. Change the facts there.", ""]
     for fact in facts.load():
         if "name" not in fact:
             lines += [f"**{fact['ask'][0]}** {_shown(fact['answer'])}", ""]

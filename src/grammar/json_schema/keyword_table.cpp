@@ -10,53 +10,52 @@ namespace {
 constexpr KeywordNote kKeywordTable[] = {
     {"type", "all", "exactly"},
     {"enum", "all",
-     "exactly; at most 100,000 values, of which 2,000 lists and 2,000 objects, written as they are listed"},
+     "exactly; at most 100,000 values, including at most 2,000 lists and 2,000 objects, written as they are listed"},
     {"const", "6 and later", "exactly"},
     {"minimum, maximum, exclusiveMinimum, exclusiveMaximum", "all",
-     "exactly; numbers have at most 40 digits before and behind the point, and no exponent beside a bound but 0"},
+     "exactly; numbers have at most 40 digits before and after the point, and with a bound no exponent other than 0"},
     {"multipleOf", "all",
-     "exactly, by the remainder; divisors, or the common multiple of several, up to 100,000 in their last place, "
-     "smaller ones where they have more than eight places"},
+     "exactly, using the remainder; divisors, or the common multiple of several, are at most 100,000 in units of "
+     "their last place, and less if they have more than eight places"},
     {"minLength, maxLength", "all", "exactly, in characters"},
     {"pattern", "all",
-     "exactly, as ECMA-262 has it; refused: Changes_When_NFKC_Casefolded, properties of strings, back-references, "
-     "lookbehinds at more than one character, most assertions "
-     "in what is repeated without bound"},
+     "exactly, as defined by ECMA-262; rejected: Changes_When_NFKC_Casefolded, properties of strings, "
+     "back-references, lookbehinds of more than one character, most assertions within unbounded repetition"},
     {"format", "all",
      "date, time, date-time, duration, email, hostname, ipv4, ipv6, uuid, uri, uri-reference, iri, iri-reference, "
-     "uri-template, json-pointer, relative-json-pointer, regex (in outline); others say nothing"},
+     "uri-template, json-pointer, relative-json-pointer, regex (roughly); others have no effect"},
     {"items", "all", "exactly"},
     {"prefixItems", "2020-12", "exactly"},
     {"additionalItems", "up to 2019-09", "exactly"},
     {"minItems, maxItems", "all", "exactly"},
     {"uniqueItems", "all",
-     "exactly for strings, numbers, booleans and null; refused where items may be lists or objects, or beside "
-     "prefixItems or contains"},
+     "exactly for strings, numbers, booleans and null; rejected if items may be lists or objects, or together "
+     "with prefixItems or contains"},
     {"contains", "6 and later", "exactly; at most three conditions and 20,000 states"},
     {"minContains, maxContains", "2019-09 and later", "exactly"},
-    {"properties", "all", "exactly; their order is that in which keys are written, unless any order is asked for"},
+    {"properties", "all", "exactly; keys are written in this order, unless any order is requested"},
     {"patternProperties", "all", "exactly; keys fall into at most 200 classes"},
     {"additionalProperties", "all", "exactly"},
     {"propertyNames", "6 and later", "exactly"},
     {"required", "all", "exactly"},
-    {"minProperties, maxProperties", "all", "keys that are not declared count as one towards minProperties"},
+    {"minProperties, maxProperties", "all", "undeclared keys count as one towards minProperties"},
     {"dependencies", "up to 7", "exactly"},
     {"dependentRequired, dependentSchemas", "2019-09 and later", "exactly"},
-    {"allOf, anyOf", "all", "exactly, as the intersection and the union; at most 2,000 alternatives of one value"},
-    {"oneOf", "all", "exactly; branches that overlap are told apart by complements, which may be refused"},
-    {"not", "all", "exactly; refused for uniqueItems, unevaluated keywords and formats that are not held to exactly"},
-    {"if, then, else", "7 and later", "exactly, as not"},
-    {"unevaluatedProperties, unevaluatedItems", "2019-09 and later", "exactly; at most six branches of an anyOf"},
-    {"$ref", "all", "within the document and to documents that are given; nothing is fetched"},
-    {"$id, $anchor, $defs, definitions", "all", "as references need them; id in draft 4"},
+    {"allOf, anyOf", "all", "exactly, as intersection and union; at most 2,000 alternatives for one value"},
+    {"oneOf", "all", "exactly; overlapping branches are separated by complements, which may be rejected"},
+    {"not", "all", "exactly; rejected for uniqueItems, unevaluated keywords and formats that are not enforced exactly"},
+    {"if, then, else", "7 and later", "exactly, like not"},
+    {"unevaluatedProperties, unevaluatedItems", "2019-09 and later", "exactly; at most six branches in an anyOf"},
+    {"$ref", "all", "within the document, and to documents that are supplied; nothing is fetched"},
+    {"$id, $anchor, $defs, definitions", "all", "as needed by references; id in draft 4"},
     {"$dynamicRef, $dynamicAnchor, $recursiveRef, $recursiveAnchor", "2019-09 and later",
-     "where only one schema can be meant"},
+     "if only one schema can be meant"},
     {"title, description, default, examples, deprecated, readOnly, writeOnly, contentEncoding, contentMediaType, "
      "contentSchema, $comment, $vocabulary",
-     "all", "say nothing of values, like keywords that no draft knows"},
+     "all", "no effect on values, like unknown keywords"},
 };
 
-/// The rows from here on say nothing of values by themselves.
+/// The rows from here on have no effect on values by themselves.
 constexpr std::string_view kFirstOfNoValues = "$id, $anchor, $defs, definitions";
 
 bool lists(const KeywordNote& note, std::string_view name) {
