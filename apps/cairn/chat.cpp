@@ -5,7 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "base/log.h"
+#include "catalog_flags.h"
 #include "commands.h"
+#include "first_model.h"
 #include "guide.h"
 #include "output.h"
 #include "pull_flags.h"
@@ -26,16 +29,29 @@ Result<void> chat_with_server(const ChatFlags& flags, int& exit_code) {
   return {};
 }
 
+/// Where this machine has no models: the file of one that is chosen and fetched now. Empty: there are some, or none is
+/// wanted, and then `about_guide` is what is left to say of the demonstration model.
+Result<std::string> first_model(std::string& about_guide) {
+  if (!CatalogFlags().scan().models.empty()) return std::string();
+  about_guide = "This is Cairn's small demonstration model.\n";
+  CAIRN_TRY_VOID(show("There are no models on this machine yet. These fit it:\n"));
+  return FirstModels().offer("talk to the small demonstration model", "");
+}
+
 Result<void> talk(const ChatFlags& flags, int& exit_code) {
   if (!flags.url.empty()) return chat_with_server(flags, exit_code);
   ChatFlags found = flags;
-  if (flags.load.model.empty()) {
+  std::string about_guide;
+  if (flags.load.model.empty() && input_is_terminal()) {
+    about_guide = "This is Cairn's small demonstration model; for a real one: cairn chat MODEL.gguf\n";
+    CAIRN_TRY(found.load.model, first_model(about_guide));
+  }
+  if (found.load.model.empty()) {
     CAIRN_TRY(found.load.model, guide_model());
+    CAIRN_TRY_VOID(show(about_guide));
   }
   CAIRN_TRY(const auto model, load_talk_model(found));
   catch_interrupts();
-  if (flags.load.model.empty() && input_is_terminal())
-    CAIRN_TRY_VOID(show("This is Cairn's small demonstration model; for a real one: cairn chat MODEL.gguf\n"));
   converse(found, *model, exit_code);
   return {};
 }
@@ -65,6 +81,13 @@ Result<void> run(const ChatFlags& flags, int& exit_code) {
 }
 
 }  // namespace
+
+Result<void> talk_to_file(const std::string& file, int& exit_code) {
+  set_log_level(LogLevel::kWarning);
+  ChatFlags flags;
+  flags.load.model = file;
+  return talk(flags, exit_code);
+}
 
 void add_chat(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(

@@ -17,15 +17,19 @@
 #include "base/log.h"
 #include "base/system/cgroup.h"
 #include "base/system/machine.h"
+#include "base/system/memory_bandwidth.h"
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
 #include "build_version.h"
+#include "catalog_flags.h"
 #include "commands.h"
+#include "first_model.h"
 #include "gguf/split.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "loader/device.h"
+#include "loader/proposals.h"
 #include "memory_report.h"
 #include "net/http/http_server.h"
 #include "net/listen_address.h"
@@ -112,6 +116,28 @@ void check_memory(Findings& findings) {
   }
 }
 
+/// How fast memory is, and what that and the free memory let run on the processor.
+void check_classes(Findings& findings) {
+  const int64_t bandwidth = memory_bandwidth();
+  if (bandwidth == 0) {
+    findings.could_be_better("memory speed", "not measured: too little memory is free");
+  } else {
+    findings.well("memory speed", fmt::format("{:.1f} GB/s with all cores", static_cast<double>(bandwidth) / 1e9));
+  }
+  const loader::LargestClass dense = loader::largest_class(available_memory_bytes(), bandwidth);
+  if (dense.billions < 1)
+    return findings.could_be_better("models fit", "only very small ones, below one billion parameters");
+  const auto with_speed = [](std::string text, double speed) {
+    return speed > 0 ? fmt::format("{} ({})", text, speed_text(speed)) : text;
+  };
+  std::string text = with_speed(fmt::format("up to about {:.0f}B parameters in Q4_K_M", std::floor(dense.billions)),
+                                dense.tokens_per_second);
+  if (const auto mixture = loader::largest_mixture(available_memory_bytes(), bandwidth))
+    text += with_speed(fmt::format(", or a mixture of experts such as {}", mixture->model.name),
+                       mixture->tokens_per_second);
+  findings.well("models fit", text);
+}
+
 void check_gpus(Findings& findings) {
   if (!kernels::built_with_cuda()) return findings.well("gpu", "none is used: this program was built without CUDA");
   const Result<int> count = kernels::cuda_device_count();
@@ -178,8 +204,9 @@ void check_model(Findings& findings, const std::filesystem::path& path) {
   if (memory.entries.empty()) return findings.broken("model", fmt::format("{}: {}", name, memory.why_not));
   const loader::MemoryPlan& plan = memory.entries.front().plan;
   const int64_t available = available_memory_bytes();
-  const std::string text =
-      fmt::format("{}: {} with {} tokens of context", name, bytes_text(plan.bytes()), plan.context_tokens);
+  const std::string speed = speed_text(loader::tokens_per_second(memory_bandwidth(), memory.bytes_read_per_token));
+  const std::string text = fmt::format("{}: {} with {} tokens of context{}{}", name, bytes_text(plan.bytes()),
+                                       plan.context_tokens, speed.empty() ? "" : ", ", speed);
   if (plan.bytes() > available) {
     findings.broken("model",
                     fmt::format("{}, but {} can be had: ask for less with --ctx, or take a smaller quantisation", text,
@@ -211,18 +238,29 @@ void check_models(Findings& findings, const DoctorFlags& flags) {
   }
 }
 
+/// Where neither a model nor a folder is named: what `cairn list` would show, or models to begin with.
+void check_catalog(Findings& findings) {
+  const size_t models = CatalogFlags().scan().models.size();
+  if (models > 0)
+    return findings.well("models", fmt::format("{} on this machine; cairn list shows whether they fit", models));
+  findings.could_be_better("models", "there are none yet; these fit this machine:");
+  print("{}", FirstModels().text("run"));
+}
+
 bool examine(const DoctorFlags& flags) {
   set_log_level(LogLevel::kError);
   Findings findings;
   findings.well("cairn", std::string(kBuildVersion));
   check_processor(findings);
   check_memory(findings);
+  check_classes(findings);
   check_gpus(findings);
   check_limits(findings);
   check_port(findings, flags);
   check_disk(findings,
              flags.folders.empty() ? std::filesystem::current_path() : std::filesystem::path(flags.folders.front()));
   check_models(findings, flags);
+  if (flags.model.empty() && flags.folders.empty()) check_catalog(findings);
   return !findings.is_broken();
 }
 

@@ -37,11 +37,13 @@ using nlohmann::ordered_json;
 constexpr size_t kTextBytesShown = 80;
 constexpr uint64_t kElementsShown = 8;
 constexpr size_t kKeyWidthMax = 48;
+constexpr size_t kTemplateBytesShown = 400;
 
 struct InspectFlags {
   std::string model;
   MemoryFlags memory;
   bool full = false;
+  bool tensors = false;
   bool json = false;
   bool supported = false;
 };
@@ -212,12 +214,39 @@ void print_metadata(Out out, const gguf::Reader& file, bool full) {
   }
 }
 
-void print_tensors(Out out, const gguf::Reader& file, const Summary& summary) {
+void print_template(Out out, const gguf::Reader& file, bool full) {
+  const auto source = file.metadata().string("tokenizer.chat_template");
+  if (!source) {
+    fmt::format_to(out, "\nChat template: none in the file\n");
+    return;
+  }
+  fmt::format_to(out, "\nChat template: {} bytes{}\n", grouped(static_cast<int64_t>(source->size())),
+                 full || source->size() <= kTemplateBytesShown ? "" : " (its beginning, --full shows all)");
+  const std::string_view shown = full ? *source : source->substr(0, kTemplateBytesShown);
+  for (size_t begin = 0; begin < shown.size();) {
+    const size_t end = std::min(shown.find('\n', begin), shown.size());
+    fmt::format_to(out, "  {}\n", printable(shown.substr(begin, end - begin), shown.size()));
+    begin = end + 1;
+  }
+}
+
+void print_types(Out out, const gguf::Reader& file, const Summary& summary) {
   if (file.tensors().empty()) {
     fmt::format_to(out, "\nTensors: none, this file holds metadata only\n");
     return;
   }
-  fmt::format_to(out, "\nTensors: {} (row length first)\n", file.tensors().size());
+  fmt::format_to(out, "\nTensors: {} (--tensors lists them); bytes by type\n", file.tensors().size());
+  for (const auto& [type, total] : summary.types) {
+    const double share =
+        100.0 * static_cast<double>(total.bytes) / static_cast<double>(summary.memory.file_weight_bytes);
+    const double bits = 8.0 * static_cast<double>(total.bytes) / static_cast<double>(total.elements);
+    fmt::format_to(out, "  {:<7}  {:>10}  {:5.1f} %  {:>5.2f} bits per weight, {} tensor{}\n", tensor_type_name(type),
+                   bytes_text(total.bytes), share, bits, total.tensors, total.tensors == 1 ? "" : "s");
+  }
+}
+
+void print_tensors(Out out, const gguf::Reader& file) {
+  fmt::format_to(out, "\nEach tensor (row length first)\n");
   size_t width = 0;
   size_t shape_width = 0;
   for (const gguf::Tensor& tensor : file.tensors()) {
@@ -228,14 +257,6 @@ void print_tensors(Out out, const gguf::Reader& file, const Summary& summary) {
     fmt::format_to(out, "  {:<{}}  {:<7}  {:<{}}  {:>10}\n", printable(tensor.name), width,
                    tensor_type_name(tensor.type), shape_text(tensor), shape_width,
                    bytes_text(static_cast<int64_t>(tensor.bytes.size())));
-  }
-  fmt::format_to(out, "\nBytes by type\n");
-  for (const auto& [type, total] : summary.types) {
-    const double share =
-        100.0 * static_cast<double>(total.bytes) / static_cast<double>(summary.memory.file_weight_bytes);
-    const double bits = 8.0 * static_cast<double>(total.bytes) / static_cast<double>(total.elements);
-    fmt::format_to(out, "  {:<7}  {:>10}  {:5.1f} %  {:>5.2f} bits per weight, {} tensor{}\n", tensor_type_name(type),
-                   bytes_text(total.bytes), share, bits, total.tensors, total.tensors == 1 ? "" : "s");
   }
 }
 
@@ -263,13 +284,15 @@ std::string report_json(const gguf::Reader& file, const Summary& summary, bool f
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string report_text(const gguf::Reader& file, const Summary& summary, bool full) {
+std::string report_text(const gguf::Reader& file, const Summary& summary, const InspectFlags& flags) {
   std::string text;
   const Out out(text);
   print_head(out, file, summary);
-  print_metadata(out, file, full);
-  print_tensors(out, file, summary);
   text += summary.memory.text();
+  print_template(out, file, flags.full);
+  print_types(out, file, summary);
+  print_metadata(out, file, flags.full);
+  if (flags.tensors) print_tensors(out, file);
   return text;
 }
 
@@ -304,7 +327,7 @@ Result<void> run_inspect(const InspectFlags& flags) {
   CAIRN_TRY(const std::string path, listed_file(flags.model));
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   const Summary summary = summarise(file, flags.memory);
-  print_text(flags.json ? report_json(file, summary, flags.full) : report_text(file, summary, flags.full));
+  print_text(flags.json ? report_json(file, summary, flags.full) : report_text(file, summary, flags));
   return {};
 }
 
@@ -318,6 +341,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
                       "GGUF file, or any part of a split one, or the name of a model of cairn list");
   flags->memory.add_to(*command);
   command->add_flag("--full", flags->full, "whole arrays and texts instead of their beginnings");
+  command->add_flag("--tensors", flags->tensors, "also each tensor, with its type, shape and bytes (--json has them)");
   command->add_flag("--json", flags->json, "one JSON object, for programs");
   command->add_flag("--supported", flags->supported,
                     "no file, but which architectures there are, as a table in Markdown");

@@ -9,6 +9,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "load_flags.h"
 #include "loader/draft.h"
+#include "loader/fit.h"
 #include "model/model.h"
 
 namespace cairn {
@@ -95,6 +96,7 @@ MemoryReport report_memory(const gguf::Reader& file, const MemoryFlags& flags) {
   MemoryReport report;
   report.kv_type = kv_type_name(flags.kv_type);
   for (const gguf::Tensor& tensor : file.tensors()) report.file_weight_bytes += std::ssize(tensor.bytes);
+  report.bytes_read_per_token = loader::bytes_read_per_token(file);
   if (const auto added = add_all_plans(file, flags, report); !added) {
     report.why_not = added.error().message;
     report.entries.clear();
@@ -119,6 +121,7 @@ std::string MemoryReport::text() const {
     fmt::format_to(out, "  tables        {}, read from the file by row: no memory\n",
                    bytes_text(first.file_table_bytes));
   }
+  fmt::format_to(out, "  per token     {} of the weights are read\n", bytes_text(bytes_read_per_token));
   fmt::format_to(out, "  kept free     {}\n", bytes_text(loader::kReservedBytes));
   if (first.kv_pages.empty()) {
     fmt::format_to(out, "  scratch       {}\n  (an encoder: it keeps no keys and values between calls)\n",
@@ -139,6 +142,7 @@ std::string MemoryReport::text() const {
 nlohmann::ordered_json MemoryReport::json() const {
   nlohmann::ordered_json out;
   out["file_weight_bytes"] = file_weight_bytes;
+  out["bytes_read_per_token"] = bytes_read_per_token;
   if (entries.empty()) out["why_not"] = why_not;
   out["plans"] = nlohmann::ordered_json::array();
   for (const auto& [sequences, plan] : entries) {

@@ -30,6 +30,7 @@ struct MemoryFlags {
 
 struct MemoryReport {
   int64_t file_weight_bytes = 0;
+  int64_t bytes_read_per_token = 0;  ///< of the weights
   std::string kv_type;
   std::string why_not;  ///< set if the model would not load; then there are no plans
   /// For each context: a plan for one conversation, and one for the requested number.

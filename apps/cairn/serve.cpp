@@ -30,6 +30,7 @@
 #include "catalog_flags.h"
 #include "commands.h"
 #include "config/settings.h"
+#include "first_model.h"
 #include "form_flags.h"
 #include "load_flags.h"
 #include "loader/model_manager.h"
@@ -104,7 +105,10 @@ void allow_pulls(api::Service& service, const ServeFlags& flags, bool on_loopbac
   service.pulls().allow({.options = std::move(*options), .on_pulled = changed, .on_removed = changed});
 }
 
-void tell_addresses(const ServeFlags& flags, const std::string& name, bool encoder, uint16_t port) {
+/// What there is to try once the server has started.
+enum class Serves { kText, kVectors, kNothing };
+
+void tell_addresses(const ServeFlags& flags, const std::string& name, Serves what, uint16_t port) {
   const net::ListenAddress address = net::parse_listen_address(flags.host).value_or(net::ListenAddress());
   const bool over_tcp = address.socket.empty();
   const std::string url = over_tcp ? fmt::format("{}://{}:{}", flags.access.scheme(), net::url_host(address.host), port)
@@ -113,7 +117,9 @@ void tell_addresses(const ServeFlags& flags, const std::string& name, bool encod
       over_tcp ? "curl " + url : fmt::format("curl --unix-socket {} http://localhost", address.socket);
   log_info("serving {} on {}", name, url);
   if (!flags.frames.empty()) log_info("and framed JSON at {0}; try: cairn frames {0} -m Hello", flags.frames);
-  if (encoder) {
+  if (what == Serves::kNothing) {
+    if (flags.page && over_tcp) log_info("or open {} in a browser, which gets a model for you", url);
+  } else if (what == Serves::kVectors) {
     log_info("try: {}/v1/embeddings -H 'Content-Type: application/json' -d '{{\"input\":\"Hello!\"}}'", curl);
   } else {
     log_info(
@@ -186,6 +192,14 @@ struct ToldOfFolders {
   }
 };
 
+/// Tells whoever has no model how to get one.
+void tell_first_models(const ServeFlags& flags) {
+  log_warning("there are no models yet: {}, or get one of those that fit this machine; it is served at once",
+              flags.catalog.how_to_add());
+  const int64_t memory = flags.manager.options(true, 0).memory_bytes;
+  for (const std::string& line : FirstModels(memory).lines("pull")) log_info("{}", line);
+}
+
 Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, const ConfigFile& config,
                                                        api::Service& service, ToldOfFolders& told) {
   const loader::LoadOptions& options = flags.load.options;
@@ -211,8 +225,7 @@ Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, 
       models.push_back(std::move(served));
     }
     const bool was_empty = std::exchange(told.empty, models.empty());
-    if (models.empty() && !was_empty)
-      log_warning("there are no models yet: {}, or give one on the command line", flags.catalog.how_to_add());
+    if (models.empty() && !was_empty) tell_first_models(flags);
   }
   CAIRN_TRY_VOID(flags.manager.pin(models));
   return models;
@@ -245,12 +258,13 @@ Result<void> load(const ServeFlags& flags, const ConfigFile& config, loader::Mod
   service.set_started();
   life.loaded();
   if (only != nullptr) {
-    tell_addresses(flags, only->name, only->embedder != nullptr, port);
+    tell_addresses(flags, only->name, only->embedder != nullptr ? Serves::kVectors : Serves::kText, port);
     return {};
   }
   log_info("models may take {} of memory (--memory), and are loaded when they are asked for",
            bytes_text(manager.memory().bytes_max()));
-  tell_addresses(flags, fmt::format("{} models", models.size()), false, port);
+  tell_addresses(flags, fmt::format("{} models", models.size()), models.empty() ? Serves::kNothing : Serves::kText,
+                 port);
   return {};
 }
 

@@ -1,8 +1,13 @@
 // What models there are, in the words of OpenAI's and Anthropic's clients, which share the paths; and loading them.
+#include <algorithm>
+
 #include "api/anthropic/models.h"
 #include "api/endpoint.h"
 #include "api/model_list.h"
 #include "api/serialization/json_text.h"
+#include "base/system/machine.h"
+#include "base/system/memory_bandwidth.h"
+#include "loader/proposals.h"
 
 namespace cairn::api {
 namespace {
@@ -90,10 +95,37 @@ Result<void> handle_models(Exchange& exchange) {
 Result<bool> try_models(Exchange& exchange) {
   const loader::ModelScope& scope = exchange.context.scope();
   const std::string& id = exchange.context.id();
+  if (exchange.service.models() != nullptr && exchange.service.models()->empty()) return false;  // worth another look
   if (!id.empty() && !find_listed(exchange.service, id, scope, Reading::kNothing)) return false;
   if (!knows_models(exchange.service, scope)) return false;
   CAIRN_TRY_VOID(handle_models(exchange));
   return true;
+}
+
+ordered_json to_json(const loader::Proposal& proposal) {
+  const double speed = proposal.tokens_per_second;
+  return {{"name", proposal.model.name},
+          {"size_bytes", proposal.model.file_bytes},
+          {"memory_bytes", proposal.model.memory_bytes},
+          {"tokens_per_second", speed > 0 ? ordered_json(speed) : ordered_json(nullptr)},
+          {"good_for", proposal.model.good_for},
+          {"fits", loader::fit_name(proposal.fit)}};
+}
+
+/// GET /v1/models/proposals: models to begin with. The first request waits until the memory's speed is measured.
+Result<void> handle_proposals(Exchange& exchange) {
+  int64_t available = available_memory_bytes();
+  if (const auto* const models = exchange.service.models())
+    available = std::min(available, models->memory().bytes_max());
+  const int64_t bandwidth = memory_bandwidth();
+  ordered_json list = {{"object", "list"},
+                       {"data", ordered_json::array()},
+                       {"available_bytes", available},
+                       {"bandwidth_bytes_per_second", number_or_null(bandwidth)},
+                       {"pull", exchange.service.pulls().settings() != nullptr}};
+  for (const loader::Proposal& proposal : loader::proposals(available, bandwidth))
+    list["data"].push_back(to_json(proposal));
+  return send_json(exchange, list);
 }
 
 Result<std::string> parse_model_name(RequestContext& context, const ordered_json& body) {
@@ -146,6 +178,7 @@ std::span<const Endpoint> model_endpoints() {
       {"GET", "/v1/models", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
       {"GET", "/models", kProtocol, kLlamaCpp, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
       {"GET", "/v1/models/{id...}", kProtocol, kOpenAi, kNeedsNamed, kAnyKey, kWorker, handle_models, try_models},
+      {"GET", "/v1/models/proposals", kProtocol, kOpenAi, kNeedsStart, kManagingKey, kWorker, handle_proposals},
       {"POST", "/v1/models/load", kProtocol, kOpenAi, kNeedsNamed, kManagingKey, kWorker, handle_load},
       {"POST", "/models/load", kProtocol, kLlamaCpp, kNeedsNamed, kManagingKey, kWorker, handle_load},
       {"POST", "/v1/models/unload", kProtocol, kOpenAi, kNeedsNamed, kManagingKey, kWorker, handle_unload},

@@ -133,7 +133,8 @@ void Service::run(Job& job, loader::SharedModel model) {
 
 void Service::when_looked_for(std::string_view name, const loader::ModelScope& scope,
                               const std::function<void()>& then) {
-  const bool unknown = models() != nullptr && !name.empty() && !models()->find_exactly(name, scope);
+  const bool unknown =
+      models() != nullptr && (name.empty() ? models()->empty() : !models()->find_exactly(name, scope).has_value());
   const auto on_worker = [this, then] {
     if (!workers_.submit(then, 0)) then();
   };

@@ -79,8 +79,9 @@ class Service {
   /// While requests are answered 503: until there is a model, or with a manager of them until `set_started`.
   bool loading() const { return models() == nullptr ? registry_.loading() : !started_.load(); }
   void set_started() { started_ = true; }
-  /// Calls `then` here and now, or, where no model is called `name`, on a worker once the folders of models have been
-  /// looked into again: not if that was only just done (ModelManager::look_again).
+  /// Calls `then` here and now, or, where no model is called `name`, or it is empty and there are no models, on a
+  /// worker once the folders of models have been looked into again: not if that was only just done
+  /// (ModelManager::look_again).
   void when_looked_for(std::string_view name, const loader::ModelScope& scope, const std::function<void()>& then);
   /// Calls `work` with the model of that name: here and now if it is loaded, else on a worker once it is. Errors go to
   /// `work` too, from any thread. Not called if the client is `gone` by then or all stops.

@@ -186,6 +186,11 @@ std::string ModelManager::names(const ModelScope& scope) const {
   return all.empty() ? "none here" : list_names(all);
 }
 
+bool ModelManager::empty() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.empty();
+}
+
 Result<ModelStatus> ModelManager::find_exactly(std::string_view name, const ModelScope& scope) const {
   const std::lock_guard lock(mutex_);
   if (const auto entry = find(name, scope)) return status_of(*entry);

@@ -108,6 +108,8 @@ class ModelManager {
   Result<void> set_models(std::vector<ServedModel> models);
   /// The models that the scope shows; no other is found either.
   std::vector<ModelStatus> list(const ModelScope& scope) const;
+  /// Whether there are none at all.
+  bool empty() const;
   /// The model of one of its names; NAME:latest is NAME. Error: kNotFound, listing the names that there are.
   Result<ModelStatus> find_exactly(std::string_view name, const ModelScope& scope) const;
   /// The model that is meant: find_by_name, or else the default of the kind, of which the log has a line for each name.

@@ -97,10 +97,14 @@ test('perplexity is the same for any number of threads, and a model is at no dis
   fails(['perplexity', story, '--against', saved], /not written to its end/);
 });
 
-test('inspect prints metadata, tensors and a memory plan', () => {
+test('inspect prints the memory plan, the chat template, metadata and, if asked for, tensors', () => {
   const run = cairn(['inspect', tiny]);
   assert.equal(run.status, 0, run.stderr);
-  for (const word of ['llama', 'token_embd.weight', 'llama.block_count']) assert.ok(run.stdout.includes(word), word);
+  assert.match(run.stdout, /^Model\n[^]*\nMemory to run it\n[^]*per token +[\d.]+ \w+ of the weights are read\n[^]*\nChat template: \d+ bytes[^]*\n {2}\{[^]*\nTensors: \d+ [^]*\nMetadata: [^]*llama\.block_count/);
+  assert.doesNotMatch(run.stdout, /token_embd\.weight/);
+  const listed = cairn(['inspect', tiny, '--tensors']).stdout;
+  assert.ok(listed.startsWith(run.stdout.slice(0, 200)));
+  assert.match(listed, /\nEach tensor [^]*token_embd\.weight/);
   const json = JSON.parse(cairn(['inspect', tiny, '--json']).stdout);
   assert.ok(JSON.stringify(json).includes('blk.0.attn_q.weight'));
 });

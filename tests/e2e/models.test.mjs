@@ -6,7 +6,7 @@ import path from 'node:path';
 import process from 'node:process';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { cairn, fixtures, logged, serve, story, storyTrainedFor, storyWith, storyWithControls } from './server.mjs';
+import { cairn, fixtures, logged, serve, story, storyTrainedFor, storyWith, storyWithControls, withoutHoles } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-models-'));
 const models = path.join(folder, 'models');
@@ -61,11 +61,14 @@ test('cairn list names every model and where it lies', () => {
   assert.equal(llama.kind, 'chat');
   assert.equal(llama.path, path.join(models, 'llama.gguf'));
   assert.equal(llama.runs, true);
+  assert.equal(llama.fits, 'yes');
+  assert.ok(llama.memory_bytes > llama.size_bytes / 2 && llama.memory_bytes < listed.available_bytes);
   assert.equal(listed.models.find(({ name }) => name === 'bert').kind, 'embedding');
   assert.deepEqual(listed.skipped.map((file) => path.basename(file.path)), ['broken.gguf']);
   const table = cairn(['list', '--models', models]);
   assert.match(table.stdout, /^NAME +KIND/);
-  assert.match(table.stdout, /^Stories260K-F32 +chat +llama/m);
+  assert.match(table.stdout, /^NAME .* FITS +WHERE$/m);
+  assert.match(table.stdout, /^Stories260K-F32 +chat +llama .* yes +\S+\.gguf$/m);
   assert.match(table.stderr, /left out: .*broken\.gguf/);
   const odd = path.join(folder, 'odd');
   fs.mkdirSync(odd);
@@ -73,13 +76,53 @@ test('cairn list names every model and where it lies', () => {
   const escaped = cairn(['list', '--models', odd]);
   assert.match(escaped.stderr, /left out: .*a\\x1b\[31mb\.gguf/);
   assert.ok(!escaped.stderr.includes('\x1b'), 'nothing of a name reaches the terminal as it is');
-  assert.match(cairn(['list', '--models', path.join(folder, 'none')]).stdout, /no models yet/);
+  const none = cairn(['list', '--models', path.join(folder, 'none'), '--own-models']);
+  assert.equal(none.status, 0, none.stderr);
+  assert.match(none.stdout, /^There are no models yet: put GGUF files into .*\/none, or get one of those that fit this machine:\n(?: {2}cairn run \S+ +# [\d.]+ \wiB, .*\n){1,4}$/);
+  assert.doesNotMatch(none.stdout, /Press/);
   const data = path.join(folder, 'data');
   fs.mkdirSync(path.join(data, 'cairn'), { recursive: true });
   fs.symlinkSync(models, path.join(data, 'cairn', 'models'));
   const env = { ...process.env, XDG_DATA_HOME: data };
   assert.match(cairn(['inspect', 'stories260k-f32'], { env }).stdout, /architecture +llama/);
   assert.match(cairn(['inspect', 'nobody'], { env }).stderr, /there is neither a file nor a model nobody; cairn list shows .*llama/);
+});
+
+test('a model that does not fit is listed with what is missing', { skip: withoutHoles(folder) }, () => {
+  const place = path.join(folder, 'large');
+  fs.mkdirSync(place);
+  assert.equal(cairn(['synth', path.join(place, 'flash.gguf'), '--preset', 'v3', '--type', 'Q8_0', '--hollow']).status, 0);
+  assert.match(cairn(['list', '--models', place, '--own-models']).stdout, /^flash .* no: [\d.]+ GiB short +\S+$/m);
+  const [large] = JSON.parse(cairn(['list', '--json', '--models', place, '--own-models']).stdout).models;
+  assert.equal(large.fits, 'no');
+  assert.ok(large.memory_bytes > 600e9);
+});
+
+test('a server without a model proposes some, and serves what is put there at once', async () => {
+  const place = path.join(folder, 'empty');
+  fs.mkdirSync(place);
+  const server = await serve(null, ['--models', place, '--own-models', '--memory', '6GiB']);
+  try {
+    await logged(server, /there are no models yet[^]*cairn pull \S+ +# [\d.]+ \wiB[^]*serving 0 models on[^]*open http\S+ in a browser/);
+    const response = await fetch(`${server.url}/v1/models/proposals`);
+    assert.equal(response.status, 200);
+    const { data, ...facts } = await response.json();
+    assert.equal(facts.object, 'list');
+    assert.equal(facts.pull, true);
+    assert.ok(facts.available_bytes > 0 && facts.available_bytes <= 6 * 2 ** 30);
+    assert.ok(data.length >= 1 && data.length <= 4);
+    for (const model of data) {
+      assert.deepEqual(Object.keys(model), ['name', 'size_bytes', 'memory_bytes', 'tokens_per_second', 'good_for', 'fits']);
+      assert.ok(model.memory_bytes <= facts.available_bytes && model.size_bytes > 1e8);
+      assert.equal(model.tokens_per_second > 0, facts.bandwidth_bytes_per_second > 0);
+    }
+    const again = await (await fetch(`${server.url}/v1/models/proposals`)).json();
+    assert.equal(again.bandwidth_bytes_per_second, facts.bandwidth_bytes_per_second);
+    fs.symlinkSync(story, path.join(place, 'late.gguf'));
+    await eventually('the new model is not listed', async () => (await stateOf(server, 'late')) === 'unloaded');
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
 });
 
 test('models asked in random order under a budget for three answer as each does alone', async () => {

@@ -343,6 +343,12 @@ test('cairn doctor says what runs here, and its exit code what does not', async 
   const well = cairn(['doctor', story, '--port', String(port)]);
   assert.equal(well.status, 0, well.stdout);
   for (const what of ['processor', 'cores', 'memory', 'gpu', 'files', 'port', 'disk', 'model']) assert.match(well.stdout, new RegExp(`^(?:ok|warn) +${what} `, 'm'));
+  assert.match(well.stdout, /^(?:ok|warn) +memory speed +(?:[\d.]+ GB\/s|not measured)/m);
+  assert.match(well.stdout, /^(?:ok +models fit +up to about \d+B parameters in Q4_K_M|warn +models fit +only very small ones)/m);
+  assert.match(well.stdout, /^ok +model +stories260K-f32\.gguf: .* tokens of context(?:, about \d+ tokens\/s)?$/m);
+  const empty = { ...process.env, HOME: path.join(folder, 'nobody'), XDG_DATA_HOME: undefined, XDG_CACHE_HOME: undefined, HF_HOME: undefined, HF_HUB_CACHE: undefined, LLAMA_CACHE: undefined, OLLAMA_MODELS: undefined };
+  const none = cairn(['doctor', '--port', '0'], { env: empty });
+  assert.match(none.stdout, /^warn +models +there are none yet; these fit this machine:\n(?: {2}cairn run \S+ +# .*\n){1,4}$/m);
   const taken = http.createServer().listen(0, '127.0.0.1');
   await new Promise((done) => { taken.on('listening', done); });
   const models = path.join(folder, 'models');

@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { startHub } from './hub_server.mjs';
 import { cairn, fixtures, serve, story } from './server.mjs';
 import { Terminal } from './terminal.mjs';
 
@@ -33,11 +34,16 @@ const stub = http.createServer(async (request, response) => {
   return response.end('data: [DONE]\n\n');
 });
 let url;
+let hub;
 before(async () => {
+  hub = await startHub({ any: fs.readFileSync(guide) });
   await new Promise((done) => { stub.listen(0, '127.0.0.1', done); });
   url = `http://127.0.0.1:${stub.address().port}`;
 });
-after(() => stub.close());
+after(() => {
+  stub.close();
+  hub.stop();
+});
 
 const said = () => got.map(({ messages }) => messages.at(-1).content);
 let runs = 0;
@@ -185,6 +191,47 @@ test('while one waits a line says what for, and is gone with the answer; a dim o
   await ask(terminal, 'x\r', /code[^]*?> /);
   await leave(terminal);
   assert.doesNotMatch(terminal.seen, /12 tokens/);
+});
+
+// A home without a model, and a hub that has the demonstration model under every name.
+const newHome = () => {
+  const home = path.join(folder, `home-${++runs}`);
+  const gone = Object.fromEntries(['HF_HOME', 'HF_HUB_CACHE', 'LLAMA_CACHE', 'OLLAMA_MODELS'].map((name) => [name, undefined]));
+  return { ...gone, ...hub.environment, HOME: home, XDG_DATA_HOME: path.join(home, 'data'), XDG_CACHE_HOME: path.join(home, 'cache'), XDG_STATE_HOME: path.join(home, 'state') };
+};
+
+test('where there is no model, one key gets one of those that fit, and the conversation begins', async () => {
+  for (const command of ['list', 'chat']) {
+    const env = newHome();
+    const terminal = new Terminal([command], { env, columns: 120 });
+    await terminal.until(/ 1 {2}cairn run \S+ +# [\d.]+ \wiB, [^]*Press 1(?: to \d)? to get one and talk to it, or any other key to \w[^.]*\. /);
+    terminal.type('1');
+    await terminal.until(/pulling [^]*tokens · [^]*> /);
+    await ask(terminal, 'Hello!\r', /tokens · [^]*> /);
+    await leave(terminal);
+    assert.equal(fs.readdirSync(path.join(env.XDG_DATA_HOME, 'cairn/models')).length, 1);
+  }
+});
+
+test('another key leaves cairn list, and begins the demonstration in cairn chat', async () => {
+  const env = newHome();
+  const list = new Terminal(['list'], { env });
+  await list.until(/or any other key to leave\. /);
+  list.type('\x1b[A');
+  assert.deepEqual(await list.end(), { code: 0, edits: true, echoes: true });
+  const chat = new Terminal(['chat'], { env });
+  await chat.until(/or any other key to talk to the small demonstration model\. /);
+  chat.type('x');
+  await chat.until(/This is Cairn's small demonstration model\.[^]*> /);
+  await leave(chat);
+  const stopped = new Terminal(['chat'], { env });
+  await stopped.until(/Press 1/);
+  stopped.type('\x03');
+  assert.deepEqual(await stopped.end(), { code: 1, edits: true, echoes: true });
+  const plain = new Terminal(['list'], { env: { ...env, TERM: 'dumb' } });
+  assert.equal((await plain.end()).code, 0);
+  assert.match(plain.seen, /cairn run \S+ +#/);
+  assert.doesNotMatch(plain.seen, /Press/);
 });
 
 test('no text of an answer moves the cursor', async () => {

@@ -3,6 +3,7 @@ import { batch, computed, signal } from '@preact/signals';
 import { Answer } from './lib/answer';
 import { getJson, postJson, RequestError } from './lib/api';
 import { type Conversation, exported, imported } from './lib/exchange';
+import { pull, type PullProgress } from './lib/pull';
 import { readEvents } from './lib/sse';
 import { type ChatSettings, kFurtherFields, kNoSettings, kSamplingFields, kUsualFields, requestBody } from './lib/settings';
 import { plural } from './lib/format';
@@ -111,7 +112,9 @@ export async function lookForModels() {
       models.value = list.data;
       server.value = 'ready';
     });
+    if (list.data.length === 0) return;
     void lookForDefaults();
+    if (unanswered !== null) void answerTo(unanswered);
   } catch (error) {
     server.value = error instanceof RequestError && error.status === 503 ? 'loading' : 'away';
     clearTimeout(lookAgain);
@@ -152,6 +155,36 @@ async function samplingFor(model: string): Promise<Record<string, number>> {
   if (asksForDefaults === false) return own;
   const shown = await defaultsOf(model, kSamplingFields);
   return asksForDefaults ? { ...shown, ...own } : own;
+}
+
+/** The server has been asked, and has no model. */
+export const withoutModel = computed(() => server.value === 'ready' && models.value.length === 0);
+
+/** The model that the server fetches for this page. */
+export const fetching = signal<{ name: string; progress: PullProgress; stopper: AbortController } | null>(null);
+export const fetchProblem = signal('');
+
+/** Has the server fetch a model, and load it where it is the first. */
+export async function fetchModel(name: string) {
+  if (fetching.peek() !== null) return;
+  const stopper = new AbortController();
+  const first = models.peek().length === 0;
+  fetchProblem.value = '';
+  fetching.value = { name, progress: {}, stopper };
+  try {
+    await pull(name, (progress) => (fetching.value = { name, progress, stopper }), stopper.signal);
+    await lookForModels();
+    const [made] = models.peek();
+    if (first && made) {
+      await postJson('v1/models/load', { model: made.id });
+      await lookForModels();
+    }
+  } catch (error) {
+    const stopped = (error as Error).name === 'AbortError';
+    fetchProblem.value = stopped ? `Stopped. What has come of ${name} is kept, and the next download goes on from there.` : (error as Error).message;
+    if (!withoutModel.peek() && route.peek() === 'chat') tell(fetchProblem.value);
+  }
+  fetching.value = null;
 }
 
 // ---- Conversations ----
@@ -352,13 +385,20 @@ export function giveResults(id: string, calls: Call[], results: string[]) {
   void answerTo(parent);
 }
 
+/** A message that was sent before the page knew that there is no model; it is answered once there is one. */
+let unanswered: string | null = null;
+
 /** Asks every chosen model to answer the message. */
 async function answerTo(parent: string) {
+  unanswered = null;
   // Who types fast is there before the list of models.
   if (chosenModels.peek().length === 0) await listed;
   if (!tree.get(parent)) return;
   const names = chosenModels.peek();
-  if (names.length === 0) return tell('The server has no model.');
+  if (names.length === 0) {
+    unanswered = parent;
+    return;
+  }
   const group = names.length > 1 ? newId() : undefined;
   for (const model of names) {
     void ask(addMessage(parent, { role: 'assistant', content: '', model, ...(group !== undefined && { group }) }));

@@ -7,6 +7,7 @@ import { exported, imported } from '../src/lib/exchange';
 import { bytes, duration, extensionOf, number, showBidi } from '../src/lib/format';
 import { formulaAt } from '../src/lib/math';
 import { histogram, mean, quantile, since } from '../src/lib/prometheus';
+import { wholeLines } from '../src/lib/pull';
 import { rates, type ModelMetrics, type Reading } from '../src/lib/rates';
 import { kParameters } from '../src/lib/parameters';
 import { fullText, kFurtherFields, kNoSettings, kUsualFields, problemWith, requestBody } from '../src/lib/settings';
@@ -34,6 +35,12 @@ test('events are cut out of text in pieces of any size', () => {
     for (let at = 0; at < text.length; at += size) found.push(...parser.feed(text.slice(at, at + size)));
     assert.deepEqual(found, expected, `pieces of ${size}`);
   }
+});
+
+test('lines of progress are whole, and what is not waits for the rest', () => {
+  assert.deepEqual(wholeLines('{"a":1}\n\n{"b":2}\n{"c'), { lines: ['{"a":1}', '{"b":2}'], rest: '{"c' });
+  assert.deepEqual(wholeLines('{"a'), { lines: [], rest: '{"a' });
+  assert.deepEqual(wholeLines('{"a":1}\n'), { lines: ['{"a":1}'], rest: '' });
 });
 
 test('a path follows what is chosen, and an edited message begins a branch', () => {

@@ -13,6 +13,7 @@
 #include "base/text/printable.h"
 #include "loader/catalog/description_cache.h"
 #include "loader/catalog/model_names.h"
+#include "loader/fit.h"
 
 namespace cairn::loader {
 namespace {
@@ -24,6 +25,7 @@ CachedDescription look_into(const std::filesystem::path& path, const struct stat
   const auto file = gguf::Reader::open(path);
   if (file) {
     made.model = describe_model(*file);
+    if (made.model && made.model->unusable.empty()) made.model->memory_bytes = conversation_bytes(*file).value_or(0);
   } else {
     made.broken = file.error().text();
     // A part that is missing is no property of this one: it is looked at again.

@@ -26,6 +26,7 @@ struct ModelSummary {
   int64_t context_tokens = 0;  ///< that it was trained for; 0: the file does not say
   int64_t vocabulary = 0;      ///< tokens
   int64_t width = 0;           ///< of an embedding
+  int64_t memory_bytes = 0;    ///< that a catalog knows: conversation_bytes (loader/fit.h); 0: not known
   bool encoder = false;        ///< it gives vectors, and writes no text
   std::string title;           ///< general.name; may be empty
   std::string unusable;        ///< why it cannot be loaded; empty: nothing is known against it

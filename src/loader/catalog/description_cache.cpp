@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 /// The version of the format, and of what descriptions are made by: another one's lines are not used.
-constexpr std::string_view kHead = R"({"cairn_descriptions":2})";
+constexpr std::string_view kHead = R"({"cairn_descriptions":3})";
 
 ordered_json to_json(const std::string& path, const CachedDescription& cached) {
   ordered_json line = {
@@ -31,6 +31,7 @@ ordered_json to_json(const std::string& path, const CachedDescription& cached) {
     line["context_tokens"] = model->context_tokens;
     line["vocabulary"] = model->vocabulary;
     line["width"] = model->width;
+    line["memory_bytes"] = model->memory_bytes;
     line["encoder"] = model->encoder;
     line["title"] = model->title;
     line["unusable"] = model->unusable;
@@ -63,6 +64,7 @@ CachedDescription from_json(const ordered_json& line) {
                                 .context_tokens = number<int64_t>(line, "context_tokens"),
                                 .vocabulary = number<int64_t>(line, "vocabulary"),
                                 .width = number<int64_t>(line, "width"),
+                                .memory_bytes = number<int64_t>(line, "memory_bytes"),
                                 .encoder = line.value("encoder", ordered_json(false)) == true,
                                 .title = text(line, "title"),
                                 .unusable = text(line, "unusable")};

@@ -1,80 +1,13 @@
 // Models, and where the server can do it, loading, unloading and pulling them.
 import { useEffect, useState } from 'preact/hooks';
-import { postJson, request } from '../lib/api';
+import { request } from '../lib/api';
 import { bytes, number } from '../lib/format';
 import type { Reading } from '../lib/rates';
 import { contextOf, lookForModels, models, notice, stateOf } from '../state';
+import { FetchForm, Fetching, FetchProblem } from '../views/Fetching';
 
 /** While a model is being loaded. */
 const kLookEveryMs = 2000;
-
-interface Progress {
-  status?: string;
-  total?: number;
-  completed?: number;
-  error?: string;
-}
-
-async function pull(model: string, tell: (progress: Progress) => void) {
-  const response = await postJson('api/pull', { model, stream: true });
-  const reader = response.body!.getReader();
-  const decoder = new TextDecoder();
-  let rest = '';
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    rest += decoder.decode(value, { stream: true });
-    const ends = rest.lastIndexOf('\n');
-    for (const line of rest.slice(0, Math.max(0, ends)).split('\n')) if (line.trim() !== '') tell(JSON.parse(line) as Progress);
-    rest = rest.slice(ends + 1);
-  }
-}
-
-function Pull() {
-  const [name, setName] = useState('');
-  const [progress, setProgress] = useState<Progress | null>(null);
-  const begin = async () => {
-    setProgress({ status: 'starting' });
-    try {
-      await pull(name.trim(), (told) => {
-        if (told.error) throw new Error(told.error);
-        setProgress(told);
-      });
-      await lookForModels();
-    } catch (error) {
-      notice.value = (error as Error).message;
-    }
-    setProgress(null);
-  };
-  return (
-    <form
-      class="row pull"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void begin();
-      }}
-    >
-      <label class="visually-hidden" for="pull">
-        Model to fetch
-      </label>
-      <input id="pull" placeholder="Name of a model to fetch" value={name} onInput={(event) => setName(event.currentTarget.value)} />
-      <button type="submit" class="quiet" disabled={name.trim() === '' || progress !== null}>
-        Fetch
-      </button>
-      {progress && (
-        <span role="status">
-          {progress.status}
-          {progress.total ? (
-            <>
-              {' '}
-              <progress max={progress.total} value={progress.completed ?? 0} /> {bytes(progress.completed ?? 0)} of {bytes(progress.total)}
-            </>
-          ) : null}
-        </span>
-      )}
-    </form>
-  );
-}
 
 export function Models({ reading }: { reading: Reading }) {
   const [busy, setBusy] = useState('');
@@ -145,7 +78,9 @@ export function Models({ reading }: { reading: Reading }) {
           </tbody>
         </table>
       </div>
-      <Pull />
+      <FetchForm label="Model to fetch" button="Fetch" />
+      <Fetching />
+      <FetchProblem />
     </section>
   );
 }

@@ -179,7 +179,8 @@ function ModelPicker() {
 /** How far the model is, and how much of its context the conversation has filled. */
 function ModelChip() {
   const info = chosenInfo.value;
-  const loading = info !== undefined && isBusy.value && stateOf(info) !== 'loaded';
+  const state = info && stateOf(info);
+  const loading = state === 'loading' || (state !== undefined && isBusy.value && state !== 'loaded');
   useEffect(() => {
     if (!loading) return undefined;
     const timer = setInterval(() => void lookForModels(), kLookEveryMs);
@@ -188,7 +189,7 @@ function ModelChip() {
   if (!info || server.value !== 'ready') return null;
   const used = contextUsed.value;
   const most = contextOf(info);
-  const state = info.error ? 'failed' : stateOf(info);
+  const shown = info.error ? 'failed' : stateOf(info);
   const kind = [info.architecture, info.quantization].filter(Boolean).join(' ');
   const title = [
     [kind, info.size_bytes ? bytes(info.size_bytes) : ''].filter(Boolean).join(', '),
@@ -197,7 +198,7 @@ function ModelChip() {
   ];
   return (
     <span class="chip" title={title.filter(Boolean).join('. ')}>
-      <span class={`state ${state}`}>{state}</span>
+      <span class={`state ${shown}`}>{shown}</span>
       {most !== undefined && (
         <>
           <span class="dot"> · </span>

@@ -3,7 +3,8 @@ import { memo } from 'preact/compat';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Message, TextFile } from '../lib/tree';
 import { bytes } from '../lib/format';
-import { busy, changes, chosenInfo, current, notice, path, running, send, server, stop, tickOf } from '../state';
+import { busy, changes, chosenInfo, current, notice, path, running, send, server, stop, tickOf, withoutModel } from '../state';
+import { FirstModel } from './FirstModel';
 import { MessageView } from './Message';
 import { Icon, IconButton, pickFiles } from './parts';
 
@@ -101,7 +102,7 @@ function Messages() {
         {list.map((message) => (
           <Lazy key={message.id} message={message} last={message === last} version={changes.value} />
         ))}
-        {list.length === 0 && <Welcome />}
+        {withoutModel.value ? <FirstModel /> : list.length === 0 && <Welcome />}
       </div>
       {away && (
         <button
@@ -197,7 +198,8 @@ function Composer() {
   const [files, setFiles] = useState<TextFile[]>([]);
   const [over, setOver] = useState(false);
   const id = current.value?.id;
-  useEffect(() => area.current?.focus(), [id]);
+  const none = withoutModel.value;
+  useEffect(() => area.current?.focus(), [id, none]);
   useLayoutEffect(() => {
     const element = area.current!;
     element.style.height = 'auto';
@@ -211,7 +213,7 @@ function Composer() {
     }
   };
   // A message that is sent while the page connects waits for the list of models.
-  const ready = (server.value === 'ready' || server.value === 'unknown') && (text.trim() !== '' || files.length > 0);
+  const ready = !none && (server.value === 'ready' || server.value === 'unknown') && (text.trim() !== '' || files.length > 0);
   const submit = () => {
     if (!ready || busy.value) return;
     send(text.trim(), files);
@@ -258,6 +260,7 @@ function Composer() {
         value={text}
         placeholder="Write a message"
         aria-label="Message"
+        aria-describedby="hint"
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
@@ -274,7 +277,9 @@ function Composer() {
       />
       <div class="row">
         <IconButton icon="clip" label="Attach text files" onClick={() => void pickFiles('', true).then(attach)} />
-        <span class="hint">Enter to send, Shift+Enter for a new line</span>
+        <span id="hint" class={none ? 'hint always' : 'hint'}>
+          {none ? 'Your message stays here until there is a model.' : 'Enter to send, Shift+Enter for a new line'}
+        </span>
         <span class="spread" />
         {busy.value ? (
           <button type="button" class="round" aria-label="Stop (Escape)" title="Stop (Escape)" onClick={stop}>
