@@ -72,21 +72,21 @@ void HyperConnections::begin_step() {
 }
 
 void HyperConnections::save(std::span<float> saved, int32_t rows) {
-  constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
+  constexpr auto kStreamBytes = static_cast<int64_t>(sizeof(float));
   CAIRN_CHECK(std::ssize(saved) == rows * config_.saved_elements());
   const int64_t elements = rows * config_.width();
-  backend_.read(activations_.streams, elements * kFloatBytes, saved.data());
+  backend_.read(activations_.streams, elements * kStreamBytes, saved.data());
   if (!config_.carried) return;
-  backend_.read(carried_, rows * kernels::stream_shares(config_.streams) * kFloatBytes, saved.data() + elements);
+  backend_.read(carried_, rows * kernels::stream_shares(config_.streams) * kStreamBytes, saved.data() + elements);
 }
 
 void HyperConnections::load(std::span<const float> saved, int32_t rows) {
-  constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
+  constexpr auto kStreamBytes = static_cast<int64_t>(sizeof(float));
   CAIRN_CHECK(std::ssize(saved) == rows * config_.saved_elements());
   const int64_t elements = rows * config_.width();
-  backend_.write(saved.data(), elements * kFloatBytes, activations_.streams);
+  backend_.write(saved.data(), elements * kStreamBytes, activations_.streams);
   if (!config_.carried) return;
-  backend_.write(saved.data() + elements, rows * kernels::stream_shares(config_.streams) * kFloatBytes,
+  backend_.write(saved.data() + elements, rows * kernels::stream_shares(config_.streams) * kStreamBytes,
                  activations_.shares);
   carried_ = activations_.shares;
   std::swap(activations_.shares, activations_.shares_next);
