@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,7 +80,10 @@ class GrowingKeyFile {
 
 Result<void> run(const KeyFlags& flags) {
   std::string key = random_id("sk-cairn-");
-  if (flags.reads_key) std::getline(std::cin, key);
+  if (flags.reads_key) {
+    CAIRN_TRY(auto line, LineInput().next());
+    key = std::move(line).value_or("");
+  }
   CAIRN_TRY(const api::Key made, api::key_of(key, {}));
   std::string line = fmt::format("{} sha256:{}", flags.name, net::hex_text(made.digest));
   for (const std::string& rule : flags.rules) line += " " + rule;
