@@ -60,10 +60,13 @@ Result<void> talk(const ChatFlags& flags, int& exit_code) {
 Result<std::string> only_message(const ChatFlags& flags) {
   std::string text;
   for (const std::string& word : flags.words) text += (text.empty() ? "" : " ") + word;
-  if (input_is_terminal()) return text;
-  CAIRN_TRY(std::string input, read_whole_input());
-  input.resize(input.find_last_not_of('\n') + 1);
-  if (text.empty() && input.empty())
+  if (input_is_terminal() && flags.words.empty()) return text;
+  std::string input;
+  if (!input_is_terminal()) {
+    CAIRN_TRY(input, read_whole_input());
+    input.resize(input.find_last_not_of('\n') + 1);
+  }
+  if ((input + text).find_first_not_of(" \t\n") == std::string::npos)
     return fail(Code::kInvalidArgument, "there is no message: neither a TEXT nor anything on standard input");
   if (input.empty() || text.empty()) return input + text;
   return input + "\n\n" + text;

@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "base/text/text_file.h"
 #include "base/text/utf8.h"
 #include "commands.h"
 #include "net/frames/frame_client.h"
@@ -94,14 +94,22 @@ Result<void> show_metrics(net::FrameClient& client) {
   return show(event->dump(2) + "\n");
 }
 
+Result<void> send_lines(net::FrameClient& client) {
+  for (LineInput lines;;) {
+    CAIRN_TRY(const auto line, lines.next());
+    if (!line) return {};
+    if (line->find_first_not_of(" \t\r") == std::string::npos) continue;
+    CAIRN_TRY_VOID(check_line_length(*line));
+    CAIRN_TRY_VOID(client.send(*line));
+  }
+}
+
 /// Sends the lines of standard input to the server and prints the server's events, one per line, until both have ended.
 Result<void> pass_lines(net::FrameClient& client, int& exit_code) {
   Result<void> sent;
   std::atomic<bool> all_read = false;
   std::thread sender([&] {
-    for (std::string line; sent && std::getline(std::cin, line);) {
-      if (line.find_first_not_of(" \t\r") != std::string::npos) sent = client.send(line);
-    }
+    sent = send_lines(client);
     all_read = true;
     client.end();
   });

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text/text_file.h"
 #include "commands.h"
 #include "gguf/reader.h"
 #include "grammar/json_schema/keyword_table.h"
@@ -245,14 +245,14 @@ ordered_json answer_line(const ordered_json& line, const Vocabulary* vocabulary,
 }
 
 Result<void> answer_lines(const Vocabulary* vocabulary, const Verb& verb) {
-  std::ios::sync_with_stdio(false);
-  for (InputLine input; read_line(std::cin, input);) {
-    const JsonLine line = parse_line(input);
+  for (LineInput lines;;) {
+    CAIRN_TRY(const auto text, lines.next());
+    if (!text) return {};
+    const JsonLine line = parse_line(*text);
     ordered_json out{{"id", line.value.is_object() ? line.value.value("id", ordered_json()) : ordered_json()}};
     out.update(line.valid ? answer_line(line.value, vocabulary, verb) : error_json(line.valid.error(), {}));
     CAIRN_TRY_VOID(show(out.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n"));
   }
-  return {};
 }
 
 Result<void> run(const GrammarFlags& flags, const Verb& verb) {

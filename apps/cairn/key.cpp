@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -95,7 +94,10 @@ Result<void> run(const KeyFlags& flags) {
   CAIRN_TRY_VOID(check_word("the name of a key", flags.name));
   for (const std::string& rule : flags.rules) CAIRN_TRY_VOID(check_word("a rule of a key", rule));
   std::string key = random_id("sk-cairn-");
-  if (flags.reads_key) std::getline(std::cin, key);
+  if (flags.reads_key) {
+    CAIRN_TRY(auto line, LineInput().next());
+    key = std::move(line).value_or("");
+  }
   CAIRN_TRY(const api::Key made, api::key_of(key, {}));
   std::string line = fmt::format("{} sha256:{}", flags.name, net::hex_text(made.digest));
   for (const std::string& rule : flags.rules) line += " " + rule;

@@ -22,9 +22,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// A longer line is answered with an error instead of being parsed.
-constexpr size_t kLineBytesMax = 64u << 20;
-
 struct RenderFlags {
   std::string model;
   std::string template_file;
@@ -90,8 +87,7 @@ Result<Renderer> template_renderer(const std::string& path) {
 }
 
 Result<jinja::Rendering> render_line(const Renderer& renderer, const std::string& line, std::time_t now) {
-  if (line.size() > kLineBytesMax)
-    return fail(Code::kTooLarge, "the line has {} bytes; the limit is {}", line.size(), kLineBytesMax);
+  CAIRN_TRY_VOID(check_line_length(line));
   ordered_json variables = ordered_json::parse(line, nullptr, false);
   if (variables.is_discarded()) return fail(Code::kInvalidArgument, "the line is not JSON");
   if (!variables.is_object()) return fail(Code::kInvalidArgument, "the line is not a JSON object");
@@ -101,15 +97,16 @@ Result<jinja::Rendering> render_line(const Renderer& renderer, const std::string
 Result<void> run_render(const RenderFlags& flags) {
   CAIRN_TRY(const Renderer renderer,
             flags.template_file.empty() ? model_renderer(flags.model) : template_renderer(flags.template_file));
-  for (std::string line; std::getline(std::cin, line);) {
-    if (line.empty()) continue;
+  for (LineInput lines;;) {
+    CAIRN_TRY(const auto line, lines.next());
+    if (!line) return {};
+    if (line->empty()) continue;
     const std::time_t now = flags.now.has_value() ? static_cast<std::time_t>(*flags.now) : std::time(nullptr);
-    const Result<jinja::Rendering> rendered = render_line(renderer, line, now);
+    const Result<jinja::Rendering> rendered = render_line(renderer, *line, now);
     const ordered_json answer = rendered.has_value() ? ordered_json{{"rendered", rendered->text}}
                                                      : ordered_json{{"error", rendered.error().text()}};
     CAIRN_TRY_VOID(show(answer.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n"));
   }
-  return {};
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // `cairn tokenize`: converts text to token ids, in a readable form or line by line for programs.
 #include <fmt/format.h>
 
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -79,6 +78,7 @@ Result<std::string> text_of(const ordered_json& line) {
 }
 
 Result<ordered_json> answer(const tokenizer::Tokenizer& tokenizer, const std::string& input, bool detok) {
+  CAIRN_TRY_VOID(check_line_length(input));
   const ordered_json line = ordered_json::parse(input, nullptr, /*allow_exceptions=*/false);
   if (!line.is_object()) return fail(Code::kInvalidArgument, "the line is not a JSON object");
   tokenizer::EncodeOptions options;
@@ -103,12 +103,13 @@ Result<ordered_json> answer(const tokenizer::Tokenizer& tokenizer, const std::st
 Result<void> write_line(const std::string& line) { return show(line + "\n"); }
 
 Result<void> answer_lines(const tokenizer::Tokenizer& tokenizer, bool detok) {
-  for (std::string line; std::getline(std::cin, line);) {
-    Result<ordered_json> out = answer(tokenizer, line, detok);
+  for (LineInput lines;;) {
+    CAIRN_TRY(const auto line, lines.next());
+    if (!line) return {};
+    Result<ordered_json> out = answer(tokenizer, *line, detok);
     if (!out) out = ordered_json{{"error", out.error().text()}};
     CAIRN_TRY_VOID(write_line(out->dump(-1, ' ', false, ordered_json::error_handler_t::replace)));
   }
-  return {};
 }
 
 // ---- One text ----

@@ -123,8 +123,7 @@ Result<void> ModelManager::set_models(std::vector<ServedModel> models) {
       entry->keep = options_.idle_unload;
     } else {
       std::erase(entries_, entry);
-      const CatalogModel& before = entry->served->model;
-      if (before.file_bytes != served.model.file_bytes || before.modified_unix_s != served.model.modified_unix_s) {
+      if (entry->served->model.file_state != served.model.file_state) {
         entry->context_tokens.reset();
         entry->facts.reset();
       }
@@ -141,9 +140,13 @@ Result<void> ModelManager::set_models(std::vector<ServedModel> models) {
 }
 
 std::vector<ModelStatus> ModelManager::list(const ModelScope& scope) const {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  const Entries shown = visible(scope);
+  lock.unlock();
+  describe_replaced(shown);
+  lock.lock();
   std::vector<ModelStatus> list;
-  for (const auto& entry : visible(scope)) list.push_back(status_of(*entry));
+  for (const auto& entry : shown) list.push_back(status_of(*entry));
   return list;
 }
 
@@ -192,8 +195,13 @@ bool ModelManager::empty() const {
 }
 
 Result<ModelStatus> ModelManager::find_exactly(std::string_view name, const ModelScope& scope) const {
-  const std::lock_guard lock(mutex_);
-  if (const auto entry = find(name, scope)) return status_of(*entry);
+  std::unique_lock lock(mutex_);
+  if (const auto entry = find(name, scope)) {
+    lock.unlock();
+    describe_replaced({entry});
+    lock.lock();
+    return status_of(*entry);
+  }
   return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", cut_text(name, kQuotedBytesMax),
                  names(scope));
 }
@@ -391,6 +399,7 @@ void ModelManager::run_loads() {
       if (loaded) {
         entry->loaded = *loaded;
         entry->context_tokens = (*loaded)->engine->context_tokens();
+        entry->facts.reset();
       }
       // It may have left the list in the meantime, or be told to leave.
       if (loaded && std::ranges::find(entries_, entry) == entries_.end()) registry_.remove(*loaded);
@@ -423,6 +432,7 @@ bool ModelManager::still_wanted(Entry& entry) const {
 }
 
 Result<SharedModel> ModelManager::load_entry(const std::shared_ptr<Entry>& entry) try {
+  describe_replaced({entry});
   const std::shared_ptr<const ServedModel> served = [&] {
     const std::lock_guard lock(mutex_);
     return entry->served;

@@ -106,11 +106,13 @@ class ModelManager {
   /// Replaces the list. A model whose name and file are in both stays as it is; one that is gone is unloaded. Errors:
   /// kInvalidArgument, two have a name in common (then nothing is replaced).
   Result<void> set_models(std::vector<ServedModel> models);
-  /// The models that the scope shows; no other is found either.
+  /// The models that the scope shows; no other is found either. One whose file was replaced while it was not loaded is
+  /// described anew, for which the file's header is read.
   std::vector<ModelStatus> list(const ModelScope& scope) const;
   /// Whether there are none at all.
   bool empty() const;
-  /// The model of one of its names; NAME:latest is NAME. Error: kNotFound, listing the names that there are.
+  /// The model of one of its names, as in `list`; NAME:latest is NAME. Error: kNotFound, listing the names that there
+  /// are.
   Result<ModelStatus> find_exactly(std::string_view name, const ModelScope& scope) const;
   /// The model that is meant: find_by_name, or else the default of the kind, of which the log has a line for each name.
   /// Errors: those of find_by_name; kNotFound, listing the names that there are; kUnsupported, why it cannot be loaded.
@@ -176,7 +178,7 @@ class ModelManager {
     KeepAlive keep;
     Clock::time_point used{};
     std::string error;
-    // What was read of the file, as long as it stays as the list has it.
+    // What was read of the file, as long as it is the one that `served` describes.
     std::optional<int64_t> context_tokens;
     std::shared_ptr<const ModelFacts> facts;
   };
@@ -210,6 +212,8 @@ class ModelManager {
   /// give that back first. Errors: none could be made.
   Result<bool> plan_within(ModelLoad& opened, int64_t left, int64_t freed) const;
   Result<int64_t> planned_context(const ServedModel& served) const;
+  /// Describes the models anew whose files are others than those that were described, unless they are loaded.
+  void describe_replaced(const Entries& entries) const;
   /// The entry of what the status is of; null: the list has another one by now.
   std::shared_ptr<Entry> entry_of(const ModelStatus& status) const;
   Room make_room(const Entry& wanted, bool patient);

@@ -30,6 +30,30 @@ std::shared_ptr<ModelManager::Entry> ModelManager::entry_of(const ModelStatus& s
   return found == entries_.end() ? nullptr : *found;
 }
 
+void ModelManager::describe_replaced(const Entries& entries) const {
+  for (const auto& entry : entries) {
+    std::unique_lock lock(mutex_);
+    const std::shared_ptr<const ServedModel> served = entry->served;
+    if (!entry->loaded.expired()) continue;
+    lock.unlock();
+    const auto now = FileState::of(served->model.path);
+    if (!now || *now == served->model.file_state) continue;
+    const auto described = describe_file(served->model.path);
+    if (!described) continue;  // loading it will say why
+    auto renewed = std::make_shared<ServedModel>(*served);
+    CatalogModel& model = renewed->model;
+    static_cast<ModelSummary&>(model) = *described;
+    model.file_state = described->file_state;
+    model.digest.clear();
+    if (model.made == nullptr) model.modified_unix_s = described->modified_unix_s;
+    lock.lock();
+    if (entry->served != served || !entry->loaded.expired()) continue;
+    entry->served = std::move(renewed);
+    entry->context_tokens.reset();
+    entry->facts.reset();
+  }
+}
+
 int64_t ModelManager::context_tokens(const ModelStatus& status) {
   if (status.loaded != nullptr) return status.loaded->engine->context_tokens();
   if (status.context_tokens) return *status.context_tokens;

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <future>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/testing/test_data.h"
@@ -158,6 +160,49 @@ TEST_F(ModelManagerTest, TheFoldersAreLookedIntoAgainAtMostOnceInAnInterval) {
   std::promise<void> again;
   ASSERT_TRUE(manager_->look_again([&] { again.set_value(); }));
   again.get_future().get();
+}
+
+TEST_F(ModelManagerTest, AFileThatIsReplacedWhileItIsNotLoadedIsDescribedAnew) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "model_manager_test";
+  fs::create_directories(folder);
+  const auto put = [&](const std::string& name) {
+    fs::copy_file(std::string(test_data("/models/")) + name + ".gguf", folder / "new",
+                  fs::copy_options::overwrite_existing);
+    fs::rename(folder / "new", folder / "model.gguf");
+  };
+  const auto told = [&] {
+    const ModelStatus status = *manager_->find_exactly("a", kEveryModel);
+    return std::tuple(status.model().name, status.model().architecture, manager_->context_tokens(status),
+                      (*manager_->facts(status))->vocabulary, manager_->list(kEveryModel)[0].model().context_tokens);
+  };
+  const auto expected = [](const std::string& name) {
+    ServedModel other = served("a", name);
+    other.options.model.context_tokens = 0;
+    const CatalogModel described = other.model;
+    const ModelFacts facts = *read_model_facts(described.path, other.options);
+    return std::tuple(std::string("a"), described.architecture, described.context_tokens, facts.vocabulary,
+                      described.context_tokens);
+  };
+  put("llama");
+  ServedModel model = served("a");
+  model.model = describe_file(folder / "model.gguf").value();
+  model.model.name = "a";
+  model.options.model.context_tokens = 0;
+  start({.defaults = {}}, {std::move(model)});
+  EXPECT_EQ(told(), expected("llama"));
+  put("gemma2");
+  EXPECT_EQ(told(), expected("gemma2"));
+  put("llama");
+  loaded("a");
+  EXPECT_EQ(told(), expected("llama")) << "nothing was told between the replacing and the load";
+  put("gemma2");
+  EXPECT_EQ(told(), expected("llama")) << "it is loaded";
+  EXPECT_EQ(unload("a"), ModelState::kUnloaded);
+  EXPECT_EQ(told(), expected("gemma2"));
+  fs::remove(folder / "model.gguf");
+  EXPECT_EQ(told(), expected("gemma2")) << "there is nothing else to tell";
+  fs::remove_all(folder);
 }
 
 TEST_F(ModelManagerTest, ErrorsOfALoadAreThoseOfWhoWaitsAndTheNextTryIsANewOne) {

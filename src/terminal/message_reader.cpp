@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/text/text_file.h"
 #include "base/text/utf8.h"
 #include "terminal/key_decoder.h"
 #include "terminal/message_text.h"
@@ -71,7 +72,7 @@ class EditedMessages final : public MessageReader {
         options_(std::move(options)),
         editor_(options_.history, options_.complete) {}
 
-  ReadOutcome read(TypedMessage& message) override {
+  Result<ReadOutcome> read(TypedMessage& message) override {
     mode_.set_signals(false);
     if (options_.interrupted != nullptr) *options_.interrupted = false;
     editor_.begin();
@@ -205,24 +206,31 @@ class EditedMessages final : public MessageReader {
 class PlainLines final : public MessageReader {
  public:
   PlainLines(int input, bool on_terminal, std::function<void(std::string_view)> show, ReaderOptions options)
-      : input_(input), on_terminal_(on_terminal), show_(std::move(show)), options_(std::move(options)) {}
+      : on_terminal_(on_terminal),
+        show_(std::move(show)),
+        options_(std::move(options)),
+        lines_(input, options_.interrupted) {}
 
-  ReadOutcome read(TypedMessage& message) override {
+  Result<ReadOutcome> read(TypedMessage& message) override {
     if (options_.interrupted != nullptr) *options_.interrupted = false;
     show_(options_.prompt);
     while (true) {
-      const auto line = next_line();
+      CAIRN_TRY(const auto line, lines_.next());
       if (!line) {
         if (options_.interrupted != nullptr && options_.interrupted->exchange(false)) {
           joiner_.take();
-          pending_.clear();
           return ReadOutcome::kInterrupted;
         }
         if (joiner_.empty()) return ReadOutcome::kEnded;
         return finish(message);
       }
-      if (on_terminal_ && line->size() >= kTerminalLineBytes)
+      ++line_number_;
+      if (!on_terminal_) {
+        CAIRN_TRY_VOID(check_line_length(*line));
+        CAIRN_TRY_VOID(check_text(*line, fmt::format("line {} of standard input", line_number_)));
+      } else if (line->size() >= kTerminalLineBytes) {
         log_warning("the terminal hands over {} bytes of a line at most: what was longer is lost", kTerminalLineBytes);
+      }
       if (joiner_.add(*line)) return finish(message);
     }
   }
@@ -238,38 +246,12 @@ class PlainLines final : public MessageReader {
     return ReadOutcome::kMessage;
   }
 
-  /// nullopt at the end, or after a signal.
-  std::optional<std::string> next_line() {
-    while (true) {
-      if (const size_t end = pending_.find('\n', searched_); end != std::string::npos) {
-        std::string line = pending_.substr(0, end);
-        pending_.erase(0, end + 1);
-        searched_ = 0;
-        return line;
-      }
-      searched_ = pending_.size();
-      const ssize_t got = ::read(input_, bytes_.data(), bytes_.size());
-      if (got > 0) {
-        pending_.append(bytes_.data(), static_cast<size_t>(got));
-      } else if (got < 0 && errno == EINTR && (options_.interrupted == nullptr || !options_.interrupted->load())) {
-        continue;
-      } else if (got < 0 || pending_.empty()) {
-        return std::nullopt;
-      } else {
-        searched_ = 0;
-        return std::exchange(pending_, {});
-      }
-    }
-  }
-
-  const int input_;
   const bool on_terminal_;
   const std::function<void(std::string_view)> show_;
   ReaderOptions options_;
+  LineInput lines_;
+  int64_t line_number_ = 0;
   LineJoiner joiner_;
-  std::string pending_;
-  size_t searched_ = 0;
-  std::array<char, kReadBytes> bytes_{};
 };
 
 }  // namespace

@@ -28,8 +28,9 @@ enum class ReadOutcome : uint8_t {
 class MessageReader {
  public:
   virtual ~MessageReader() = default;
-  /// Waits for a message.
-  virtual ReadOutcome read(TypedMessage& message) = 0;
+  /// Waits for a message. Errors: those of LineInput::next; kInvalidArgument, kTooLarge: a line that is no terminal's
+  /// is no text, or too long.
+  virtual Result<ReadOutcome> read(TypedMessage& message) = 0;
   /// Remembers a message for the arrow keys. Errors: those of InputHistory::add.
   virtual Result<void> remember(std::string_view message) = 0;
   /// Tells that an answer is written from now on (so that Ctrl-C is a signal), or that it is over.

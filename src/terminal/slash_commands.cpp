@@ -43,6 +43,11 @@ std::string_view nearest_command(std::string_view name, std::span<const SlashCom
 
 ParsedLine parse_line(std::string_view line, std::span<const SlashCommand> commands) {
   if (!line.starts_with('/')) return {};
+  line = trimmed(line);
+  if (line.contains('\n') && std::ranges::none_of(commands, [&](const SlashCommand& command) {
+        return !command.lines_after.empty() && line.starts_with(command.lines_after);
+      }))
+    return {};
   const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
   const std::string_view name = line.substr(0, end);
   const auto found = std::ranges::find_if(
@@ -51,7 +56,7 @@ ParsedLine parse_line(std::string_view line, std::span<const SlashCommand> comma
     return {
         LineKind::kCommand, static_cast<size_t>(found - commands.begin()), std::string(trimmed(line.substr(end))), {}};
   const bool is_word = name.size() <= kNameBytesMax && std::ranges::all_of(name.substr(1), is_letter);
-  if (!is_word || line.contains('\n') || (name.size() == 1 && end < line.size())) return {};
+  if (!is_word || (name.size() == 1 && end < line.size())) return {};
   return {LineKind::kUnknown, 0, {}, nearest_command(name, commands)};
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr SlashCommand kCommands[] = {{"/help", "", "this list"},
                                       {"/exit", "", "leave", "/quit"},
-                                      {"/set", "NAME VALUE", "set it"},
+                                      {"/set", "NAME VALUE", "set it", {}, "/set system "},
                                       {"/save", "FILE", "keep the talk"},
                                       {"/stats", "", "numbers"}};
 
@@ -27,6 +27,13 @@ TEST(SlashCommands, KnowsCommandsAndTheirArguments) {
   EXPECT_EQ(meaning("/quit "), "command /exit []");
   EXPECT_EQ(meaning("/set  temp 0.2 "), "command /set [temp 0.2]");
   EXPECT_EQ(meaning("/set system One.\nTwo."), "command /set [system One.\nTwo.]");
+}
+
+TEST(SlashCommands, SeveralLinesAreAMessageUnlessTheCommandTakesThem) {
+  for (const char* text : {"/exit\nnow?", "/help\nme", "/help me\nplease", "/set temp 0.2\nhello", "/set\nsystem One.",
+                           "/save talk.json\nand this", "/exit\n\n/exit"})
+    EXPECT_EQ(meaning(text), "message") << text;
+  EXPECT_EQ(meaning("/exit\n"), "command /exit []");
 }
 
 TEST(SlashCommands, AnUnknownCommandIsNoMessageAndHasANearestOne) {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -95,6 +96,24 @@ test('failures are counted by status and shown', async () => {
   const answered = rows.filter(({ error }) => error.length <= 2);  // two quotes
   assert.ok(stdout.includes(`${answered.length} answered, ${40 - answered.length} failed`), stdout);
   for (const row of answered) assert.equal(row.completion_tokens, '48');
+});
+
+test('no text of a server moves the cursor', async () => {
+  const rude = '\x1b[31mred\x1b]0;title\x07\u009b31m\u202e';
+  const stub = http.createServer((request, response) => {
+    response.writeHead(request.method === 'GET' ? 200 : 400, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(request.method === 'GET' ? { data: [{ id: `m${rude}` }] } : { error: { message: `bad${rude}` } }));
+  });
+  await new Promise((done) => { stub.listen(0, '127.0.0.1', done); });
+  try {
+    for (const flags of [[], ['--warmup', '1']]) {
+      const run = await bench(['--requests', '1', ...flags], `http://127.0.0.1:${stub.address().port}`);
+      assert.match(run.stdout + run.stderr, /\\x1b\[31mred/);
+      assert.doesNotMatch(run.stdout + run.stderr + JSON.stringify(run.rows), /[\x1b\x07\u0080-\u009f\u202e]|\\u001b/);
+    }
+  } finally {
+    stub.close();
+  }
 });
 
 test('what cannot be measured is said in one line', async () => {

@@ -216,6 +216,18 @@ test('tokenize and render speak JSON lines and survive bad ones', () => {
   assert.ok(rendered[1].error);
 });
 
+test('standard input that cannot be read is an error of every command that reads it', () => {
+  const input = fs.openSync(folder, 'r');
+  for (const args of [['chat', story], ['run', story, 'Hi'], ['render', tiny], ['tokenize', story, '--jsonl'], ['tokenize', story],
+    ['grammar', 'check', '--jsonl'], ['grammar', 'sample', story, '--jsonl'], ['generate', story, '-p', '-'], ['key', '--read'],
+    ['perplexity', story, '-']]) {
+    const run = cairn(args, { stdio: [input, 'pipe', 'pipe'] });
+    assert.deepEqual([run.status, run.stdout], [1, ''], args.join(' '));
+    assert.match(run.stderr, /^cairn: .*standard input cannot be read: Is a directory\n$/, args.join(' '));
+  }
+  fs.closeSync(input);
+});
+
 test('generate and chat hold answers to a schema, a grammar and an expression', async () => {
   const write = (name, text) => {
     fs.writeFileSync(path.join(folder, name), text);

@@ -403,14 +403,17 @@ test('cairn frames sends what was given, and nothing else', async () => {
 });
 
 test('cairn frames says what is wrong', () => {
-  const fails = (args, status, pattern) => {
-    const done = cairn(['frames', ...args], { input: '' });
+  const fails = (args, status, pattern, options = { input: '' }) => {
+    const done = cairn(['frames', ...args], options);
     assert.equal(done.status, status, done.stdout + done.stderr);
     assert.match(done.stderr, pattern);
   };
   fails([path.join(folder, 'none'), '--metrics'], 1, /there is no socket .*--frames/);
   fails([path.join(folder, 'x'.repeat(120)), '--metrics'], 1, /has \d+ bytes and the system takes 107/);
   fails([socketPath], 2, /./);
+  const notFile = fs.openSync(folder, 'r');
+  fails([socketPath, '-'], 1, /^cairn: standard input cannot be read: Is a directory\n$/, { stdio: [notFile, 'pipe', 'pipe'] });
+  fs.closeSync(notFile);
   fails([socketPath, '--metrics', '-p', 'x'], 2, /./);
   fails([socketPath, '-p', 'word '.repeat(5000)], 1, /context_length_exceeded.*\d{4,} tokens/);
   const second = cairn(['serve', story, '--port', '0', '--frames', socketPath]);

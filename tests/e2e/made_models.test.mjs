@@ -73,6 +73,8 @@ test('parameters hold for requests that leave them out, and for those alone', as
   const { parameters, modelfile, details } = await show('ns/greedy:v1');
   assert.match(parameters, /^num_ctx 128\n[^]*top_k 1\n[^]*num_predict 6/);
   assert.match(modelfile, /^FROM story\n[^]*PARAMETER top_k 1\n/);
+  const props = await (await fetch(`${server.url}/props?model=${encodeURIComponent('ns/greedy:v1')}`)).json();
+  assert.deepEqual(props.default_generation_settings.params.stop, [stop]);
   assert.equal(details.parent_model, 'story');
   assert.equal((await (await fetch(`${server.url}/v1/models/ns/greedy:v1`)).json()).context_length, 128);
 });

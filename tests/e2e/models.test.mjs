@@ -461,6 +461,54 @@ test('what is told of a model is the same before and after it is loaded, but for
   }
 });
 
+test('of a file that is replaced while its model is not loaded, all that is told is that of the new one', async () => {
+  const own = path.join(folder, 'replaced');
+  fs.mkdirSync(own);
+  const put = (file) => {
+    fs.copyFileSync(file, path.join(own, 'new.part'));
+    fs.renameSync(path.join(own, 'new.part'), path.join(own, 'model.gguf'));
+  };
+  const told = async (server, read) => {
+    const get = async (route) => (await fetch(server.url + route)).json();
+    const answers = {
+      tags: async () => [(await get('/api/tags')).models[0]].map(({ size, details }) => [size, details]),
+      studio: async () => (await get('/api/v0/models')).data[0].arch,
+      list: async () => [(await get('/v1/models')).data[0]].map(({ created, state, status, ...rest }) => rest),
+      show: async () => [await (await server.post('/api/show', { model: 'model' })).json()].map(({ modified_at, ...rest }) => rest),
+      props: () => get('/props?model=model'),
+      tokens: () => get('/tokenizer_info?model=model'),
+      slots: async () => (await get('/slots?model=model'))[0].n_ctx,
+    };
+    return Object.fromEntries(await Promise.all(read.map(async (name) => [name, await answers[name]()])));
+  };
+  const kAll = ['tags', 'studio', 'list', 'show', 'props', 'tokens', 'slots'];
+  const files = [path.join(fixtures, 'models', 'llama.gguf'), storyTrainedFor(512), path.join(fixtures, 'models', 'qwen3.gguf')];
+  const expected = [];
+  for (const file of files) {
+    put(file);
+    const server = await serve(null, ['--models', own, '--own-models', ...kFlags]);
+    expected.push(await told(server, kAll));
+    await server.stop();
+  }
+  put(files[0]);
+  const server = await serve(null, ['--models', own, '--own-models', ...kFlags]);
+  try {
+    assert.deepEqual(await told(server, kAll), expected[0]);
+    for (const first of kAll) {
+      put(files[1]);
+      assert.deepEqual(await told(server, [first]), { [first]: expected[1][first] }, first);
+      put(files[2]);
+      assert.deepEqual(await told(server, [first]), { [first]: expected[2][first] }, first);
+    }
+    assert.deepEqual(await told(server, kAll), expected[2]);
+    put(files[1]);
+    assert.equal((await server.post('/v1/completions', { model: 'model', prompt: 'Once', max_tokens: 1 })).status, 200);
+    assert.deepEqual(await told(server, kAll), expected[1], 'loaded');
+  } finally {
+    assert.equal((await server.stop()).code, 0);
+  }
+});
+
 test('the context that memory leaves is told before the model is loaded, whatever else is loaded then', async () => {
   const own = path.join(folder, 'tight');
   fs.mkdirSync(own);

@@ -150,6 +150,23 @@ test('Ctrl-C stops an answer, Ctrl-D leaves, and a signal that ends the program 
   }
 });
 
+test('a paste whose first line looks like a command is a message, but for a system message of several lines', async () => {
+  const terminal = await chat();
+  const pasted = ['/exit', '/clear', '/retry', '/help', '/set temp 0.5', '/save talk.json'].map((command) => `${command}\nthis matters`);
+  for (const [i, each] of pasted.entries()) {
+    terminal.type(`\x1b[200~${each}\x1b[201~`);
+    await terminal.until(/this matters/);
+    await ask(terminal, '\r');
+    assert.equal(got.length, i + 1, each);
+  }
+  await ask(terminal, '\x1b[200~/system Be kind.\nAnd brief.\x1b[201~\r', /The system message is set[^]*> /);
+  await ask(terminal, 'Hello\r');
+  await leave(terminal);
+  assert.deepEqual(said(), [...pasted, 'Hello']);
+  assert.equal(got.at(-1).messages.length, 2 * pasted.length + 2);
+  assert.deepEqual(got.at(-1).messages[0], { role: 'system', content: 'Be kind.\nAnd brief.' });
+});
+
 test('what looks like a command is no message', async () => {
   const terminal = await chat();
   await ask(terminal, '/hlep\r', /there is no command \/hlep; is it \/help that is meant\?[^]*> /);
@@ -316,9 +333,25 @@ test('run: what standard input holds and TEXT are one message', () => {
   assert.deepEqual(understood(['run', story, 'What does it say?'], 'The ferry leaves\r\nat nine.\n'), ['The ferry leaves\nat nine.\n\nWhat does it say?']);
   assert.deepEqual(understood(['run', story], 'Sum this up:\r\nfirst line\r\n\r\n/exit\r\n'), ['Sum this up:\nfirst line\n\n/exit']);
   assert.deepEqual(understood(['run', story, 'Hi', 'there'], ''), ['Hi there']);
-  const none = cairn(['run', story], { input: '\n' });
-  assert.equal(none.status, 1);
-  assert.match(none.stderr, /there is no message: neither a TEXT nor anything on standard input/);
+  for (const [args, input] of [[[], '\n'], [[], ' \n\t\r\n\n'], [['  ', '\n'], ' ']]) {
+    const none = cairn(['run', story, ...args], { input });
+    assert.equal(none.status, 1);
+    assert.match(none.stderr, /there is no message: neither a TEXT nor anything on standard input/);
+  }
+});
+
+test('chat: standard input is a text as it is for run, and what is none is refused', () => {
+  assert.deepEqual(understood(['chat', story], '\ufeffHello!\n'), ['Hello!']);
+  assert.deepEqual(understood(['chat', story], '\ufeff/exit\nnever\n'), []);
+  assert.deepEqual(understood(['chat', story], Buffer.from('\ufeffHällo!\r\n/exit\r\n', 'utf16le')), ['Hällo!']);
+  for (const [bytes, pattern] of [[[0x61, 0, 0x62], /line 2 of standard input has a NUL character at byte 1/],
+    [[0x63, 0x61, 0x66, 0xe9], /line 2 of standard input is not valid UTF-8 at byte 3/]]) {
+    const input = Buffer.concat([Buffer.from('Hi\n'), Buffer.from(bytes), Buffer.from('\nnever\n')]);
+    assert.deepEqual(understood(['chat', story], input), ['Hi']);
+    const run = cairn(['chat', story, '-n', '1'], { input });
+    assert.equal(run.status, 1);
+    assert.match(run.stderr, pattern);
+  }
 });
 
 test('chat: each line of standard input is a message, whatever ends it, and blocks are one', () => {

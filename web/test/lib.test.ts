@@ -5,7 +5,7 @@ import { kBlockMax, pieces, splitBlocks } from '../src/lib/blocks';
 import { Colours, kColouredLineMax, kColouredMax, mayColour, type Colourist } from '../src/lib/colours';
 import { exported, imported } from '../src/lib/exchange';
 import { bytes, duration, extensionOf, number, showBidi } from '../src/lib/format';
-import { formulaAt } from '../src/lib/math';
+import { FormulaEnds, formulaAt } from '../src/lib/math';
 import { histogram, mean, quantile, since } from '../src/lib/prometheus';
 import { wholeLines } from '../src/lib/pull';
 import { rates, type ModelMetrics, type Reading } from '../src/lib/rates';
@@ -171,6 +171,31 @@ test('dollars are formulas only where no money is meant', () => {
   assert.equal(formulaAt('$ 5$', 0), null);
   assert.equal(formulaAt('$open', 0), null);
   assert.equal(formulaAt('$a\\$b$', 0)?.tex, 'a\\$b');
+  assert.equal(formulaAt('$a\n\nb$', 0), null);
+  assert.equal(formulaAt('$a $', 0), null);
+});
+
+test('the end of a formula is searched for once, however many might begin', () => {
+  const kOpenings = 10_000;
+  const texts = { '\\(': '', '\\[': '', '\\(x': '\\)', '\\\\$x ': ' $', '\\\\$ x': '$' };
+  for (const [opening, close] of Object.entries(texts)) {
+    const text = opening.repeat(kOpenings) + close;
+    let searched = 0;
+    const counted = new Proxy(Object(text), {
+      get: (_, name) => {
+        if (name !== 'indexOf') return text[name as unknown as number];
+        return (what: string, from: number) => {
+          const at = text.indexOf(what, from);
+          searched += (at < 0 ? text.length : at) - from + 1;
+          return at;
+        };
+      },
+    });
+    const ends = new FormulaEnds(counted);
+    for (let at = text.search(/[$]|\\[([]/); at >= 0 && at < text.length; at += opening.length)
+      formulaAt(text, at, ends, text.length - 1);
+    assert.ok(searched > 0 && searched < 3 * text.length, `${opening}: ${searched} of ${text.length} characters`);
+  }
 });
 
 test('a request has the settings, the files and the calls with their results', () => {

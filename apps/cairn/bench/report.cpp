@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/text/printable.h"
+
 namespace cairn::bench {
 namespace {
 
@@ -25,9 +27,9 @@ std::string row(std::string_view name, std::vector<float> values) {
 
 std::string csv_text(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : printable(text, text.size())) {
     if (c == '"') out += '"';
-    out += c == '\n' || c == '\r' ? ' ' : c;
+    out += c;
   }
   return out + '"';
 }
@@ -91,7 +93,7 @@ std::string Report::section(const std::vector<const Line*>& lines, const std::ve
   for (const auto& [kind, failure] : failures) {
     const std::string status = kind.first == 0 ? "no answer" : fmt::format("status {}", kind.first);
     text += fmt::format("    {} x {}{}, first: {}\n", failure.first, status, kind.second ? ", broken off" : "",
-                        failure.second);
+                        printable(failure.second, kEchoBytesMax));
   }
   text += fmt::format("  {:.1f} tokens/s, {:.2f} requests/s; {} tokens answered{}\n",
                       static_cast<double>(completion) / seconds, static_cast<double>(answered) / seconds, completion,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/system/new_file.h"
+#include "base/text/printable.h"
 #include "bench/client.h"
 #include "bench/load.h"
 #include "bench/report.h"
@@ -82,8 +83,8 @@ Result<void> warm_up(const Target& target, const BenchFlags& flags) {
 std::string title_of(const Target& target, const BenchFlags& flags) {
   const std::string loop = flags.load.rate > 0 ? fmt::format("open loop, {} requests/s", flags.load.rate)
                                                : fmt::format("closed loop, {} clients", flags.load.clients);
-  return fmt::format("{} at {}: {}, {}, up to {} tokens each, seed {}", target.model, flags.url, flags.mix, loop,
-                     target.max_tokens, flags.workload.seed);
+  return fmt::format("{} at {}: {}, {}, up to {} tokens each, seed {}", printable(target.model), flags.url, flags.mix,
+                     loop, target.max_tokens, flags.workload.seed);
 }
 
 Result<void> bench_serve(BenchFlags flags) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text/json.h"
+#include "base/text/text_file.h"
 
 namespace cairn {
 
@@ -115,26 +116,10 @@ class LineBuilder {
 
 }  // namespace
 
-bool read_line(std::istream& input, InputLine& line) {
-  line.text.clear();
-  line.too_long = false;
-  std::streambuf& bytes = *input.rdbuf();
-  constexpr auto kEnd = std::char_traits<char>::eof();
-  for (int next = bytes.sbumpc();; next = bytes.sbumpc()) {
-    if (next == kEnd) return !line.text.empty();
-    if (next == '\n') return true;
-    if (line.text.size() == kLineBytesMax) {
-      line.too_long = true;
-    } else {
-      line.text += static_cast<char>(next);
-    }
-  }
-}
-
-JsonLine parse_line(const InputLine& line) {
-  if (line.too_long) return {nullptr, fail(Code::kTooLarge, "the line is longer than {} bytes", kLineBytesMax)};
+JsonLine parse_line(std::string_view line) {
+  if (auto fits = check_line_length(line); !fits) return {nullptr, std::move(fits)};
   LineBuilder builder;
-  if (!ordered_json::sax_parse(line.text, &builder))
+  if (!ordered_json::sax_parse(line, &builder))
     return {nullptr, fail(Code::kInvalidArgument, "the line is not JSON: error at byte {}", builder.error_at())};
   JsonLine out{builder.take(), {}};
   if (!out.value.is_object()) {

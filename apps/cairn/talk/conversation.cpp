@@ -100,9 +100,14 @@ class Conversation {
 
 const std::array<Conversation::CommandRow, 12> Conversation::kCommands = {{
     {{"/clear", "", "forget the conversation"}, &Conversation::clear},
-    {{"/system", "[TEXT]", "set the system message; without a text there is none"}, &Conversation::set_system},
+    {{"/system", "[TEXT]", "set the system message; without a text there is none", {}, "/system "},
+     &Conversation::set_system},
     {{"/model", "[NAME]", "go on with another model; without a name, list them"}, &Conversation::use_model},
-    {{"/set", "[NAME VALUE]", "set a sampling parameter, seed, max_tokens, reasoning_budget or system"},
+    {{"/set",
+      "[NAME VALUE]",
+      "set a sampling parameter, seed, max_tokens, reasoning_budget or system",
+      {},
+      "/set system "},
      &Conversation::set},
     {{"/retry", "", "have the last message answered again"}, &Conversation::retry},
     {{"/save", "FILE", "write the conversation to a file"}, &Conversation::save},
@@ -168,9 +173,13 @@ void Conversation::run() {
   for (bool hinted = false;;) {
     if (terminal_) say("\n");
     terminal::TypedMessage typed;
-    const ReadOutcome outcome = reader_->read(typed);
-    if (outcome == ReadOutcome::kEnded) return;
-    if (outcome == ReadOutcome::kInterrupted) {
+    const auto outcome = reader_->read(typed);
+    if (!outcome) {
+      exit_code_ = report(outcome.error());
+      return;
+    }
+    if (*outcome == ReadOutcome::kEnded) return;
+    if (*outcome == ReadOutcome::kInterrupted) {
       if (terminal_ && !std::exchange(hinted, true)) say("Ctrl-D or /exit leaves.\n");
       continue;
     }

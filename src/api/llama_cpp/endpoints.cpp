@@ -158,6 +158,7 @@ Result<void> handle_props(Exchange& exchange) {
   CAIRN_TRY(const GenerationDefaults preset, defaults_of(exchange, model));
   preset.sampling.apply(defaults.sampling);
   defaults.max_tokens = preset.predict.value_or(-1);
+  defaults.stop = preset.stop;
   const auto context = static_cast<int32_t>(model.served_context);
   ordered_json settings = {{"id", 0}, {"id_task", -1}, {"n_ctx", context}, {"is_processing", false}};
   settings["params"] = settings_json(defaults, context);

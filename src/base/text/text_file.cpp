@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -20,6 +21,7 @@ constexpr std::string_view kUtf16LittleMark = "\xff\xfe";
 constexpr std::string_view kUtf16BigMark = "\xfe\xff";
 constexpr std::string_view kUtf32LittleMark("\xff\xfe\0\0", 4);
 constexpr std::string_view kUtf32BigMark("\0\0\xfe\xff", 4);
+constexpr std::string_view kInputName = "standard input";
 constexpr size_t kReadBytes = 64 << 10;
 constexpr size_t kPathShownMax = 300;
 
@@ -62,6 +64,14 @@ Result<std::string> utf8_of_utf16(std::string_view bytes, bool big, std::string_
   return text;
 }
 
+std::unexpected<Error> unreadable(std::string_view name) {
+  return fail(Code::kIo, "{} cannot be read: {}", name, std::strerror(errno));
+}
+
+std::unexpected<Error> too_large(std::string_view name, size_t bytes_max) {
+  return fail(Code::kTooLarge, "{} has over {} bytes, which is the most that is read", name, bytes_max);
+}
+
 Result<std::string> read_all(int descriptor, const std::string& name, size_t bytes_max) {
   std::string bytes;
   while (bytes.size() <= bytes_max) {
@@ -71,11 +81,11 @@ Result<std::string> read_all(int descriptor, const std::string& name, size_t byt
     ssize_t count = 0;
     do count = ::read(descriptor, bytes.data() + begin, room);
     while (count < 0 && errno == EINTR);
-    if (count < 0) return fail(Code::kIo, "{} cannot be read: {}", name, std::strerror(errno));
+    if (count < 0) return unreadable(name);
     bytes.resize(begin + static_cast<size_t>(count));
     if (count == 0) return bytes;
   }
-  return fail(Code::kTooLarge, "{} has over {} bytes, which is the most that is read", name, bytes_max);
+  return too_large(name, bytes_max);
 }
 
 std::string name_of(std::string_view what, const std::string& path) {
@@ -87,7 +97,7 @@ Result<void> check_kind(const std::string& path, const std::string& name) {
   struct stat about{};
   if (::stat(path.c_str(), &about) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return fail(Code::kNotFound, "{} is no file: there is nothing", name);
-    return fail(Code::kIo, "{} cannot be read: {}", name, std::strerror(errno));
+    return unreadable(name);
   }
   const bool from_shell = (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode)) &&
                           (path.starts_with("/dev/") || path.starts_with("/proc/self/fd/"));
@@ -111,19 +121,24 @@ Result<std::string> text_of_bytes(std::string bytes, std::string_view what) {
   } else if (view.starts_with(kUtf8Mark)) {
     bytes.erase(0, kUtf8Mark.size());
   }
-  if (const size_t at = bytes.find('\0'); at != std::string::npos)
+  CAIRN_TRY_VOID(check_text(bytes, what));
+  return bytes;
+}
+
+Result<void> check_text(std::string_view text, std::string_view what) {
+  if (const size_t at = text.find('\0'); at != std::string_view::npos)
     return fail(Code::kInvalidArgument,
                 "{} has a NUL character at byte {}: it is no text, or UTF-16 without a mark; save it as UTF-8", what,
                 at);
-  if (const size_t at = utf8_valid_prefix(bytes); at != bytes.size())
+  if (const size_t at = utf8_valid_prefix(text); at != text.size())
     return fail(Code::kInvalidArgument, "{} is not valid UTF-8 at byte {}", what, at);
-  return bytes;
+  return {};
 }
 
 Result<void> check_is_file(const std::string& path, std::string_view what) {
   const std::string name = name_of(what, path);
   CAIRN_TRY_VOID(check_kind(path, name));
-  if (::access(path.c_str(), R_OK) != 0) return fail(Code::kIo, "{} cannot be read: {}", name, std::strerror(errno));
+  if (::access(path.c_str(), R_OK) != 0) return unreadable(name);
   return {};
 }
 
@@ -131,7 +146,7 @@ Result<std::string> read_text_file(const std::string& path, std::string_view wha
   const std::string name = name_of(what, path);
   CAIRN_TRY_VOID(check_kind(path, name));
   const TextInput file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (file.get() < 0) return fail(Code::kIo, "{} cannot be read: {}", name, std::strerror(errno));
+  if (file.get() < 0) return unreadable(name);
   CAIRN_TRY(std::string bytes, read_all(file.get(), name, bytes_max));
   return text_of_bytes(std::move(bytes), name);
 }
@@ -140,6 +155,64 @@ Result<std::string> read_standard_input(std::string_view what, size_t bytes_max)
   const std::string name = fmt::format("{}: standard input", what);
   CAIRN_TRY(std::string bytes, read_all(STDIN_FILENO, name, bytes_max));
   return text_of_bytes(std::move(bytes), name);
+}
+
+Result<bool> LineInput::fill() {
+  const size_t before = pending_.size();
+  pending_.resize(before + kReadBytes);
+  ssize_t count = 0;
+  do count = ::read(descriptor_, pending_.data() + before, kReadBytes);
+  while (count < 0 && errno == EINTR && (interrupted_ == nullptr || !*interrupted_));
+  pending_.resize(before + static_cast<size_t>(std::max<ssize_t>(0, count)));
+  if (count < 0 && errno != EINTR) return unreadable(kInputName);
+  return count > 0;
+}
+
+Result<void> LineInput::begin() {
+  const auto may_become_mark = [&] {
+    return std::ranges::any_of(std::array{kUtf8Mark, kUtf16LittleMark, kUtf16BigMark}, [&](std::string_view mark) {
+      return pending_.size() < mark.size() && mark.starts_with(pending_);
+    });
+  };
+  bool more = true;
+  while (more && may_become_mark()) {
+    CAIRN_TRY(more, fill());
+  }
+  begun_ = !pending_.empty();
+  if (pending_.starts_with(kUtf8Mark)) taken_ = kUtf8Mark.size();
+  if (!pending_.starts_with(kUtf16LittleMark) && !pending_.starts_with(kUtf16BigMark)) return {};
+  while (more && pending_.size() <= kTextFileBytesMax) {
+    CAIRN_TRY(more, fill());
+  }
+  if (more) return too_large(kInputName, kTextFileBytesMax);
+  CAIRN_TRY(pending_, text_of_bytes(std::move(pending_), kInputName));
+  return {};
+}
+
+Result<std::optional<std::string>> LineInput::next() {
+  if (!begun_) CAIRN_TRY_VOID(begin());
+  if (!begun_) return std::nullopt;
+  std::string line;
+  while (true) {
+    const std::string_view left = std::string_view(pending_).substr(taken_);
+    const size_t end = left.find('\n');
+    line += left.substr(0, end).substr(0, kInputLineBytesMax + 1 - line.size());
+    if (end != std::string_view::npos) {
+      taken_ += end + 1;
+      return line;
+    }
+    pending_.clear();
+    taken_ = 0;
+    CAIRN_TRY(const bool more, fill());
+    if (more) continue;
+    if (line.empty() || (interrupted_ != nullptr && *interrupted_)) return std::nullopt;
+    return line;
+  }
+}
+
+Result<void> check_line_length(std::string_view line) {
+  if (line.size() <= kInputLineBytesMax) return {};
+  return fail(Code::kTooLarge, "the line has over {} bytes, which is the most that is read", kInputLineBytesMax);
 }
 
 }  // namespace cairn

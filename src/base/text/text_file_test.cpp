@@ -1,5 +1,6 @@
 #include "base/text/text_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -7,6 +8,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 namespace cairn {
 namespace {
@@ -34,6 +37,66 @@ class TextFile : public testing::Test {
   const std::filesystem::path folder_ =
       std::filesystem::path(testing::TempDir()) / ("text_file_" + std::to_string(::getpid()));
 };
+
+/// The lines of a pipe that holds the parts, each written once the one before has been asked for, and "!" with an
+/// error.
+std::vector<std::string> lines_of(std::vector<std::string> parts) {
+  int ends[2] = {};
+  EXPECT_EQ(::pipe(ends), 0);
+  std::thread writer([&] {
+    for (const std::string& part : parts) {
+      EXPECT_EQ(::write(ends[1], part.data(), part.size()), static_cast<ssize_t>(part.size()));
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ::close(ends[1]);
+  });
+  std::vector<std::string> lines;
+  LineInput input(ends[0]);
+  while (true) {
+    auto line = input.next();
+    if (!line) lines.push_back("!" + line.error().text());
+    if (!line || !*line) break;
+    lines.push_back(*std::move(*line));
+  }
+  writer.join();
+  ::close(ends[0]);
+  return lines;
+}
+
+TEST(LineInput, LinesComeAsTheyAreWrittenAndTheLastNeedsNoEnd) {
+  EXPECT_THAT(lines_of({"one\nt", "wo\r\n\n", "caf\xe9\0"s, "\nlast"}),
+              testing::ElementsAre("one", "two\r", "", "caf\xe9\0"s, "last"));
+  EXPECT_THAT(lines_of({}), testing::IsEmpty());
+  EXPECT_THAT(lines_of({"\n"}), testing::ElementsAre(""));
+}
+
+TEST(LineInput, AMarkAtTheBeginningIsNoTextAndUtf16IsRead) {
+  EXPECT_THAT(lines_of({"\xef", "\xbb", "\xbfone\n", "\xef\xbb\xbftwo\n"}),
+              testing::ElementsAre("one", "\xef\xbb\xbftwo"));
+  EXPECT_THAT(lines_of({"\xff", "\xfeh\0"s, "\n\0i"s, "\0"s}), testing::ElementsAre("h", "i"));
+  EXPECT_THAT(lines_of({"\xfe\xff\0h"s}), testing::ElementsAre("h"));
+  EXPECT_THAT(lines_of({"\xff\xfeh"}),
+              testing::ElementsAre("!standard input is UTF-16 that ends within a character, at byte 2"));
+  EXPECT_THAT(lines_of({"\xff{}\n", "{}\n"}), testing::ElementsAre("\xff{}", "{}"));
+  EXPECT_THAT(lines_of({"\xef"}), testing::ElementsAre("\xef"));
+}
+
+TEST(LineInput, WhatCannotBeReadIsAnErrorAndNoEnd) {
+  const int folder = ::open("/", O_RDONLY | O_DIRECTORY);
+  EXPECT_EQ(LineInput(folder).next().error().text(), "standard input cannot be read: Is a directory");
+  ::close(folder);
+  EXPECT_EQ(LineInput(-1).next().error().code, Code::kIo);
+}
+
+TEST(LineInput, ALineThatIsTooLongIsCutAndTheNextOneWhole) {
+  const std::string long_line(kInputLineBytesMax + 2, 'x');
+  const auto lines = lines_of({long_line + "\n", "next\n"});
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0].size(), kInputLineBytesMax + 1);
+  EXPECT_EQ(check_line_length(lines[0]).error().code, Code::kTooLarge);
+  EXPECT_TRUE(check_line_length(lines[0].substr(1)).has_value());
+  EXPECT_EQ(lines[1], "next");
+}
 
 TEST(TextOfBytes, AMarkIsDroppedAndOnlyAtTheBeginning) {
   EXPECT_EQ(text_of("\xef\xbb\xbfhé"), "hé");

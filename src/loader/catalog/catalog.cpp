@@ -18,10 +18,10 @@
 namespace cairn::loader {
 namespace {
 
-int64_t modified_unix_s(const struct stat& status) { return static_cast<int64_t>(status.st_mtim.tv_sec); }
+constexpr int64_t kNsPerSecond = 1'000'000'000;
 
-CachedDescription look_into(const std::filesystem::path& path, const struct stat& status) {
-  CachedDescription made(status);
+CachedDescription look_into(const std::filesystem::path& path, const FileState& state) {
+  CachedDescription made(state);
   const auto file = gguf::Reader::open(path);
   if (file) {
     made.model = describe_model(*file);
@@ -56,7 +56,7 @@ class Scan {
   Catalog take() { return std::move(catalog_); }
 
  private:
-  const CachedDescription& description_of(const FoundFile& file, const struct stat& status);
+  const CachedDescription& description_of(const FoundFile& file, const FileState& state);
   /// A name that no model has.
   std::string free_name(const FoundFile& file) const;
   bool taken(const std::string& name) const { return names_.contains(name); }
@@ -70,13 +70,13 @@ class Scan {
   Catalog catalog_;
 };
 
-const CachedDescription& Scan::description_of(const FoundFile& file, const struct stat& status) {
+const CachedDescription& Scan::description_of(const FoundFile& file, const FileState& state) {
   const std::string key = file.path.string();
   const auto found = known_.find(key);
-  if (found != known_.end() && found->second.same_file(CachedDescription(status)))
+  if (found != known_.end() && static_cast<const FileState&>(found->second) == state)
     return seen_.insert_or_assign(key, found->second).first->second;
   changed_ = true;
-  return seen_.insert_or_assign(key, look_into(file.path, status)).first->second;
+  return seen_.insert_or_assign(key, look_into(file.path, state)).first->second;
 }
 
 std::string Scan::free_name(const FoundFile& file) const {
@@ -99,7 +99,8 @@ void Scan::add(const FoundFile& file) {
     if (names_.insert(file.name).second) catalog_.models[same->second].aliases.push_back(file.name);
     return;
   }
-  const CachedDescription& described = description_of(file, status);
+  const FileState state(status);
+  const CachedDescription& described = description_of(file, state);
   if (!described.broken.empty()) catalog_.skipped.push_back({file.path, described.broken});
   if (!described.model) {
     models_by_inode_.erase(same);
@@ -110,7 +111,8 @@ void Scan::add(const FoundFile& file) {
   model.name = free_name(file);
   model.path = file.path;
   model.source = file.source;
-  model.modified_unix_s = modified_unix_s(status);
+  model.file_state = state;
+  model.modified_unix_s = state.modified_ns / kNsPerSecond;
   model.digest = file.digest;
   names_.insert(model.name);
   if (!file.other_name.empty()) other_names_.emplace_back(catalog_.models.size(), file.other_name);
@@ -130,8 +132,8 @@ void Scan::add_made(const std::filesystem::path& folder) {
     const auto base = std::ranges::find_if(bases, [&](const CatalogModel& model) {
       return is_called({model.name, model.aliases, model.kind}, made->base);
     });
-    struct stat status{};
-    if (base == bases.end() || ::stat(path.c_str(), &status) != 0) {
+    const auto state = FileState::of(path);
+    if (base == bases.end() || !state) {
       skip(fmt::format("its base {} is not here", printable(made->base)));
       continue;
     }
@@ -142,7 +144,7 @@ void Scan::add_made(const std::filesystem::path& folder) {
     CatalogModel model = *base;
     model.name = made->name;
     model.aliases.clear();
-    model.modified_unix_s = modified_unix_s(status);
+    model.modified_unix_s = state->modified_ns / kNsPerSecond;
     model.digest.clear();
     model.made = std::make_shared<const MadeModel>(*std::move(made));
     catalog_.models.push_back(std::move(model));
@@ -169,16 +171,17 @@ Catalog scan_models(const std::vector<ModelPlace>& places, const std::filesystem
 }
 
 Result<CatalogModel> describe_file(const std::filesystem::path& path) {
+  const FileState state = FileState::of(path).value_or(FileState());  // before it is read: a later one is read anew
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   auto described = describe_model(file);
   if (!described) return fail(Code::kUnsupported, "{} is no model, but belongs to one", printable(path.string()));
-  struct stat status{};
   CatalogModel model;
   static_cast<ModelSummary&>(model) = *std::move(described);
   model.name = model_name_of(path);
   model.path = path;
   model.source = ModelSource::kGiven;
-  model.modified_unix_s = ::stat(path.c_str(), &status) == 0 ? modified_unix_s(status) : 0;
+  model.file_state = state;
+  model.modified_unix_s = state.modified_ns / kNsPerSecond;
   return model;
 }
 

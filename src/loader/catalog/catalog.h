@@ -18,6 +18,7 @@ struct CatalogModel : ModelSummary {
   std::vector<std::string> aliases;  ///< other names, of which none is another model's name
   std::filesystem::path path;        ///< of a split model: the first part
   ModelSource source = ModelSource::kOwn;
+  FileState file_state{};  ///< when it was described
   int64_t modified_unix_s = 0;
   std::string digest;                       ///< SHA-256 in hex where its place says it; else empty
   std::shared_ptr<const MadeModel> made{};  ///< what was made of the file under this name; null: it is the file's own

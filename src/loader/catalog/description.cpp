@@ -76,6 +76,17 @@ std::optional<ModelSummary> describe_model(const gguf::Reader& file) {
   return made;
 }
 
+FileState::FileState(const struct stat& status)
+    : size(static_cast<uint64_t>(status.st_size)),
+      modified_ns(status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec),
+      inode(static_cast<uint64_t>(status.st_ino)) {}
+
+std::optional<FileState> FileState::of(const std::filesystem::path& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return FileState(status);
+}
+
 std::string quantisation_of(const gguf::Reader& file) {
   if (const auto id = file.metadata().integer("general.file_type")) {
     if (const auto name = file_type_name(*id)) return std::string(*name);

@@ -1,6 +1,8 @@
 /// What a GGUF file's header says of a model, known without reading its weights.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -30,6 +32,19 @@ struct ModelSummary {
   bool encoder = false;        ///< it gives vectors, and writes no text
   std::string title;           ///< general.name; may be empty
   std::string unusable;        ///< why it cannot be loaded; empty: nothing is known against it
+};
+
+/// Tells whether a file is still the one that was looked at.
+struct FileState {
+  uint64_t size = 0;
+  int64_t modified_ns = 0;
+  uint64_t inode = 0;
+
+  FileState() = default;
+  explicit FileState(const struct stat& status);
+  /// nullopt: there is no such file, or it cannot be looked at.
+  static std::optional<FileState> of(const std::filesystem::path& path);
+  bool operator==(const FileState&) const = default;
 };
 
 /// nullopt: the file is no model but a part of one (a projector, an adapter, an MTP module).

@@ -74,11 +74,6 @@ CachedDescription from_json(const ordered_json& line) {
 
 }  // namespace
 
-CachedDescription::CachedDescription(const struct stat& status)
-    : size(static_cast<uint64_t>(status.st_size)),
-      modified_ns(status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec),
-      inode(static_cast<uint64_t>(status.st_ino)) {}
-
 DescriptionCache parse_descriptions(std::string_view text_of_file) {
   DescriptionCache cache;
   bool head = true;

@@ -1,8 +1,6 @@
 /// Keeps what was read from the headers of model files, in a file of JSON lines.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -19,19 +17,13 @@ inline constexpr size_t kDescriptionsMax = 20'000;
 inline constexpr size_t kDescriptionBytesMax = 32 << 20;
 
 /// What a file held when it was looked at.
-struct CachedDescription {
-  uint64_t size = 0;
-  int64_t modified_ns = 0;
-  uint64_t inode = 0;
+struct CachedDescription : FileState {
   std::optional<ModelSummary> model;  ///< nullopt: no model
   std::string broken;                 ///< why it cannot be read; empty: it can
 
   CachedDescription() = default;
   /// The entry of a file as it is, with nothing known of it.
-  explicit CachedDescription(const struct stat& status);
-  bool same_file(const CachedDescription& other) const {
-    return size == other.size && modified_ns == other.modified_ns && inode == other.inode;
-  }
+  explicit CachedDescription(const FileState& state) : FileState(state) {}
 };
 
 /// The descriptions by the files' paths.
