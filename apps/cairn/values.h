@@ -7,6 +7,10 @@
 
 namespace cairn {
 
+/// Replaces llama-server's -hf and -hfr in the words of a command line, which CLI11 would read as -h with a value, by
+/// --hf-repo, where the command has that.
+void expand_hugging_face_flag(int argc, char** argv);
+
 /// Has every option of the command and of those within it refuse an empty text, which would mean "not given", but those
 /// of texts that may be empty.
 void refuse_empty_values(CLI::App& command);

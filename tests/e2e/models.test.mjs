@@ -58,14 +58,14 @@ test('cairn list names every model and where it lies', () => {
   const listed = JSON.parse(run.stdout);
   const llama = listed.models.find(({ name }) => name === 'llama');
   assert.equal(llama.architecture, 'llama');
-  assert.equal(llama.kind, 'chat');
+  assert.equal(llama.kind, 'text', 'it has no chat template');
   assert.equal(llama.path, path.join(models, 'llama.gguf'));
   assert.equal(llama.runs, true);
   assert.equal(listed.models.find(({ name }) => name === 'bert').kind, 'embedding');
   assert.deepEqual(listed.skipped.map((file) => path.basename(file.path)), ['broken.gguf']);
   const table = cairn(['list', '--models', models]);
   assert.match(table.stdout, /^NAME +KIND/);
-  assert.match(table.stdout, /^Stories260K-F32 +chat +llama/m);
+  assert.match(table.stdout, /^Stories260K-F32 +text +llama/m);
   assert.match(table.stderr, /left out: .*broken\.gguf/);
   const odd = path.join(folder, 'odd');
   fs.mkdirSync(odd);
@@ -79,7 +79,7 @@ test('cairn list names every model and where it lies', () => {
   fs.symlinkSync(models, path.join(data, 'cairn', 'models'));
   const env = { ...process.env, XDG_DATA_HOME: data };
   assert.match(cairn(['inspect', 'stories260k-f32'], { env }).stdout, /architecture +llama/);
-  assert.match(cairn(['inspect', 'nobody'], { env }).stderr, /there is neither a file nor a model nobody; cairn list shows .*llama/);
+  assert.match(cairn(['inspect', 'nobody'], { env }).stderr, /there is neither a file nor a model nobody; cairn list shows what is here/);
 });
 
 test('models asked in random order under a budget for three answer as each does alone', async () => {

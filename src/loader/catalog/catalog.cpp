@@ -142,6 +142,7 @@ void Scan::add_made(const std::filesystem::path& folder) {
     model.aliases.clear();
     model.modified_unix_s = modified_unix_s(status);
     model.digest.clear();
+    if (!made->chat_template.empty() && model.kind == ModelKind::kText) model.kind = ModelKind::kChat;
     model.made = std::make_shared<const MadeModel>(*std::move(made));
     catalog_.models.push_back(std::move(model));
   }

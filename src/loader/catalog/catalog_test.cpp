@@ -115,7 +115,7 @@ TEST_F(CatalogTest, NamesFilesOfTheOwnFolderByWhereTheyCameFrom) {
   EXPECT_THAT(catalog.skipped, IsEmpty());
   const CatalogModel& model = catalog.models.front();
   EXPECT_EQ(model.architecture, "llama");
-  EXPECT_EQ(model.kind, ModelKind::kChat);
+  EXPECT_EQ(model.kind, ModelKind::kText);
   EXPECT_TRUE(model.usable());
   EXPECT_EQ(model.file_bytes, static_cast<int64_t>(fs::file_size(fixture("llama"))));
 }
@@ -126,7 +126,21 @@ TEST_F(CatalogTest, KnowsWhatAModelIsFor) {
   const Catalog catalog = scan();
   ASSERT_THAT(names(catalog), ElementsAre("bert", "llama"));
   EXPECT_EQ(catalog.models[0].kind, ModelKind::kEmbedding);
-  EXPECT_EQ(catalog.models[1].kind, ModelKind::kChat);
+  EXPECT_EQ(catalog.models[1].kind, ModelKind::kText) << "it has no chat template";
+  for (const ModelKind kind : {ModelKind::kChat, ModelKind::kText, ModelKind::kEmbedding, ModelKind::kReranking})
+    EXPECT_EQ(kind_named(kind_name(kind)), kind);
+  EXPECT_TRUE(answers(ModelKind::kText, ModelKind::kChat));
+  EXPECT_FALSE(answers(ModelKind::kEmbedding, ModelKind::kChat));
+}
+
+TEST_F(CatalogTest, ATemplateOfAMadeModelMakesATextModelOneForChats) {
+  put("base.gguf");
+  ASSERT_TRUE(write_made(root_, {.name = "plain", .base = "base", .system = "Be kind."}).has_value());
+  ASSERT_TRUE(write_made(root_, {.name = "told", .base = "base", .chat_template = "{{ messages }}"}).has_value());
+  const Catalog catalog = scan();
+  ASSERT_THAT(names(catalog), ElementsAre("base", "plain", "told"));
+  EXPECT_EQ(catalog.models[1].kind, ModelKind::kText);
+  EXPECT_EQ(catalog.models[2].kind, ModelKind::kChat);
 }
 
 TEST_F(CatalogTest, FindsWhatHuggingFacesCacheHasOfTheNewestRevision) {
