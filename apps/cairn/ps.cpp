@@ -27,7 +27,7 @@ using nlohmann::ordered_json;
 constexpr size_t kModelNameShownMax = 400;
 /// Dates from this year on mean that a model stays.
 constexpr int kYearOfNever = 9'000;
-constexpr long kWholePercent = 100;
+constexpr int kWholePercent = 100;
 
 struct PsFlags {
   ServerFlags server;
@@ -41,7 +41,7 @@ struct StopFlags {
 
 /// "100% CPU", "100% GPU" or "30%/70% CPU/GPU".
 std::string processor_text(double bytes, double gpu_bytes) {
-  const long gpu = bytes <= 0 ? 0 : std::lround(kWholePercent * std::min(1.0, gpu_bytes / bytes));
+  const int gpu = bytes <= 0 ? 0 : static_cast<int>(std::lround(kWholePercent * std::min(1.0, gpu_bytes / bytes)));
   if (gpu == 0) return "100% CPU";
   if (gpu == kWholePercent) return "100% GPU";
   return fmt::format("{}%/{}% CPU/GPU", kWholePercent - gpu, gpu);

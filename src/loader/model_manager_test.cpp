@@ -200,7 +200,7 @@ TEST_F(ModelManagerTest, ADefaultModelIsOfTheAskedKind) {
 
 TEST_F(ModelManagerTest, ADefaultForChatsIsTheLastUsedOrElseHasATemplate) {
   std::vector<ServedModel> models = {served("base"), served("told"), served("other")};
-  for (size_t i = 1; i < models.size(); ++i) models[i].model.kind = ModelKind::kChat;
+  models.front().model.kind = ModelKind::kText;
   start({.defaults = {}}, std::move(models));
   const auto chosen = [&] { return manager_->choose("gpt-4o", ModelKind::kChat, kEveryModel)->name; };
   EXPECT_EQ(chosen(), "told") << "the first one has no template";

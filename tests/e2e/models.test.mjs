@@ -58,7 +58,7 @@ test('cairn list names every model and where it lies', () => {
   const listed = JSON.parse(run.stdout);
   const llama = listed.models.find(({ name }) => name === 'llama');
   assert.equal(llama.architecture, 'llama');
-  assert.equal(llama.kind, 'text', 'it has no chat template');
+  assert.equal(llama.kind, 'chat');
   assert.equal(llama.path, path.join(models, 'llama.gguf'));
   assert.equal(llama.runs, true);
   assert.equal(listed.models.find(({ name }) => name === 'bert').kind, 'embedding');
