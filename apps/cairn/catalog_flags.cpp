@@ -6,13 +6,11 @@
 #include <filesystem>
 #include <limits>
 #include <string_view>
-#include <system_error>
 
 #include "api/models/model_request.h"
 #include "base/log.h"
 #include "base/system/machine.h"
 #include "base/text/printable.h"
-#include "gguf/split.h"
 #include "loader/catalog/model_names.h"
 #include "loader/memory_plan.h"
 
@@ -120,21 +118,6 @@ Result<void> ManagerFlags::pin(std::vector<loader::ServedModel>& models) const {
   }
   for (const std::string& name : defaults) CAIRN_TRY_VOID(find(name, "--default-model"));
   return {};
-}
-
-Result<std::string> listed_file(const std::string& name) {
-  std::error_code error;
-  if (gguf::is_gguf_name(name) || std::filesystem::exists(name, error)) return name;
-  const loader::Catalog catalog = CatalogFlags().scan();
-  std::vector<loader::ModelNames> all;
-  for (const loader::CatalogModel& model : catalog.models) all.push_back({model.name, model.aliases, model.kind});
-  CAIRN_TRY(const std::optional<size_t> found, loader::find_by_name(all, name, loader::ModelKind::kChat));
-  if (found && catalog.models[*found].made != nullptr)
-    log_warning("{} is run as its base {}: what was made of that holds for cairn serve", printable(name),
-                catalog.models[*found].made->base);
-  if (found) return catalog.models[*found].path.string();
-  return fail(Code::kNotFound, "there is neither a file nor a model {}; cairn list shows {}", printable(name),
-              all.empty() ? "none" : loader::list_names(all));
 }
 
 void log_skipped(const std::vector<loader::SkippedFile>& skipped) {

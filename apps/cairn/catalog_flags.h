@@ -41,10 +41,6 @@ struct ManagerFlags {
   Result<void> pin(std::vector<loader::ServedModel>& models) const;
 };
 
-/// The file of the model that `cairn list` shows under a name; `name` itself if that is a file, or ends in ".gguf".
-/// Errors: those of find_by_name; kNotFound, with the names that there are.
-Result<std::string> listed_file(const std::string& name);
-
 /// Tells the log of files that are left out.
 void log_skipped(const std::vector<loader::SkippedFile>& skipped);
 

@@ -4,12 +4,14 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/log.h"
 #include "catalog_flags.h"
 #include "commands.h"
 #include "first_model.h"
 #include "guide.h"
+#include "model_argument.h"
 #include "output.h"
 #include "pull_flags.h"
 #include "talk/chat_flags.h"
@@ -38,21 +40,49 @@ Result<std::string> first_model(std::string& about_guide) {
   return FirstModels().offer("talk to the small demonstration model", "");
 }
 
-Result<void> talk(const ChatFlags& flags, int& exit_code) {
-  if (!flags.url.empty()) return chat_with_server(flags, exit_code);
+/// The model that is named, or that of --hf-repo, which is pulled if it is not here.
+Result<std::unique_ptr<TalkModel>> load_asked_model(const ChatFlags& flags, const ModelSearch& search) {
+  if (flags.hugging_face.empty()) return load_talk_model(flags, search);
+  CAIRN_TRY(const loader::CatalogModel model, find_hugging_face_model(flags.hugging_face, search.folder));
   ChatFlags found = flags;
-  std::string about_guide;
-  if (flags.load.model.empty() && input_is_terminal()) {
-    about_guide = "This is Cairn's small demonstration model; for a real one: cairn chat MODEL.gguf\n";
+  found.load.model = model.path.string();
+  found.load.options.name = model.name;
+  return load_talk_model(found, search);
+}
+
+/// A server that runs here; or, where this machine has no models, one that is chosen now; or else the demonstration
+/// model.
+Result<void> chat_alone(const ChatFlags& flags, bool asks_server, int& exit_code) {
+  if (asks_server) {
+    if (const auto model = find_running_model(flags)) {
+      if (!input_is_terminal()) show_aside(model->description());  // else the conversation begins with it
+      catch_interrupts();
+      converse(flags, *model, exit_code);
+      return {};
+    }
+  }
+  ChatFlags found = flags;
+  if (input_is_terminal()) {
+    std::string about_guide =
+        "This is Cairn's small demonstration model; for a real one: cairn chat NAME, where cairn list shows the "
+        "names\n";
     CAIRN_TRY(found.load.model, first_model(about_guide));
+    if (found.load.model.empty()) CAIRN_TRY_VOID(show(about_guide));
   }
-  if (found.load.model.empty()) {
-    CAIRN_TRY(found.load.model, guide_model());
-    CAIRN_TRY_VOID(show(about_guide));
-  }
-  CAIRN_TRY(const auto model, load_talk_model(found));
+  if (found.load.model.empty()) CAIRN_TRY(found.load.model, guide_model());
+  CAIRN_TRY(const auto model, load_talk_model(found, {}));
   catch_interrupts();
   converse(found, *model, exit_code);
+  return {};
+}
+
+/// `asks_server`: no flag is about a model that is loaded here.
+Result<void> talk(const ChatFlags& flags, bool asks_server, int& exit_code) {
+  if (!flags.url.empty()) return chat_with_server(flags, exit_code);
+  if (flags.load.model.empty() && flags.hugging_face.empty()) return chat_alone(flags, asks_server, exit_code);
+  CAIRN_TRY(const auto model, load_asked_model(flags, {.made = true}));
+  catch_interrupts();
+  converse(flags, *model, exit_code);
   return {};
 }
 
@@ -73,13 +103,11 @@ Result<std::string> only_message(const ChatFlags& flags) {
 }
 
 Result<void> run(const ChatFlags& flags, int& exit_code) {
-  ChatFlags found = flags;
   CAIRN_TRY(const std::string message, only_message(flags));
-  CAIRN_TRY(found.load.model, model_file(flags.load.model, flags.models));
-  CAIRN_TRY(const auto model, load_talk_model(found));
+  CAIRN_TRY(const auto model, load_asked_model(flags, {.folder = flags.models, .pull = true, .made = true}));
   catch_interrupts();
-  if (!message.empty()) return answer_once(found, *model, message);
-  converse(found, *model, exit_code);
+  if (!message.empty()) return answer_once(flags, *model, message);
+  converse(flags, *model, exit_code);
   return {};
 }
 
@@ -89,19 +117,20 @@ Result<void> talk_to_file(const std::string& file, int& exit_code) {
   set_log_level(LogLevel::kWarning);
   ChatFlags flags;
   flags.load.model = file;
-  return talk(flags, exit_code);
+  return talk(flags, false, exit_code);
 }
 
 void add_chat(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand(
       "chat",
-      "Talk to a model in the terminal: a file's, a server's, or without either the small one that comes along. Where "
-      "standard input is no terminal, each of its lines is a message");
+      "Talk to a model in the terminal: a file's, a server's, or without either that of a server that runs here, or "
+      "else the small one that comes along. Where standard input is no terminal, each of its lines is a message");
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, false);
   command->get_option("--model")->description(
-      "GGUF file (any part of a split one), or with --url the name of one of the server's models (default: the "
-      "server's)");
+      "GGUF file (any part of a split one), or the name of a model of cairn list; with --url the name of one of the "
+      "server's models (default: the server's)");
+  add_hugging_face_flag(*command, flags->hugging_face)->excludes("--model");
   command->add_option("--url", flags->url,
                       "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080, https://llm.example or "
                       "unix:/run/cairn.sock; how it samples where no flag says is up to it");
@@ -109,8 +138,10 @@ void add_chat(CLI::App& app, int& exit_code) {
   flags->add_to(*command);
   command->callback([command, flags, &exit_code] {
     quiet_log(*command);
-    const auto fits = flags->url.empty() ? Result<void>() : check_remote_options(*command);
-    if (const auto done = fits ? talk(*flags, exit_code) : fits; !done) exit_code = report(done.error());
+    const Result<void> remote = check_remote_options(*command);
+    const Result<void> fits = flags->url.empty() ? Result<void>() : remote;
+    const auto done = fits ? talk(*flags, remote.has_value(), exit_code) : fits;
+    if (!done) exit_code = report(done.error());
   });
 }
 
@@ -121,12 +152,17 @@ void add_run(CLI::App& app, int& exit_code) {
       "terminal, answer that and end");
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, true);
-  command->get_option("MODEL")->description(std::string(kNameHelp) + ", or a GGUF file");
+  command->get_option("MODEL")->required(false)->description("GGUF file, name of a model of cairn list, or " +
+                                                             std::string(kNameHelp));
+  add_hugging_face_flag(*command, flags->hugging_face);
   command->add_option("TEXT", flags->words,
                       "The only message; what standard input holds, if it is no terminal, comes before it");
   add_models_flag(*command, flags->models);
   flags->add_to(*command);
   command->callback([command, flags, &exit_code] {
+    if (flags->hugging_face.empty() && flags->load.model.empty()) throw CLI::RequiredError("MODEL");
+    if (!flags->hugging_face.empty() && !flags->load.model.empty())  // the first word of the TEXT
+      flags->words.insert(flags->words.begin(), std::exchange(flags->load.model, {}));
     quiet_log(*command);
     if (const auto done = run(*flags, exit_code); !done) exit_code = report(done.error());
   });

@@ -31,6 +31,7 @@
 #include "loader/device.h"
 #include "loader/proposals.h"
 #include "memory_report.h"
+#include "model_argument.h"
 #include "net/http/http_server.h"
 #include "net/listen_address.h"
 #include "output.h"
@@ -217,7 +218,10 @@ void check_model(Findings& findings, const std::filesystem::path& path) {
 }
 
 void check_models(Findings& findings, const DoctorFlags& flags) {
-  if (!flags.model.empty()) check_model(findings, flags.model);
+  if (!flags.model.empty()) {
+    const auto path = find_model_file(flags.model);
+    path ? check_model(findings, *path) : findings.broken("model", path.error().text());
+  }
   for (const std::string& folder : flags.folders) {
     std::error_code error;
     size_t found = 0;
@@ -269,7 +273,7 @@ bool examine(const DoctorFlags& flags) {
 void add_doctor(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("doctor", "Say what this machine can run and what keeps a model from running");
   auto flags = std::make_shared<DoctorFlags>();
-  command->add_option("MODEL", flags->model, "GGUF file that is to run here");
+  command->add_option("MODEL", flags->model, "GGUF file that is to run here, or the name of a model of cairn list");
   command->add_option("--models", flags->folders, "Folder whose models are looked at");
   command->add_option("--host", flags->host, "Address that a server is to listen on")
       ->capture_default_str()

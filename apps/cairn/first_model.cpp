@@ -10,8 +10,8 @@
 #include "base/system/machine.h"
 #include "base/system/memory_bandwidth.h"
 #include "base/text/bytes_text.h"
+#include "model_argument.h"
 #include "output.h"
-#include "pull_flags.h"
 #include "terminal/raw_mode.h"
 
 namespace cairn {
@@ -83,7 +83,9 @@ Result<std::string> FirstModels::offer(std::string_view otherwise, const std::st
   CAIRN_TRY_VOID(show(chosen ? fmt::format("{}\n", key) : "\n"));
   if (key == kInterruptKey) return fail(Code::kCancelled, "stopped; nothing was downloaded");
   if (!chosen) return std::string();
-  return model_file(std::string(models_[static_cast<size_t>(key - '1')].model.name), folder);
+  const std::string name(models_[static_cast<size_t>(key - '1')].model.name);
+  CAIRN_TRY(const loader::CatalogModel model, find_model(name, {.folder = folder, .pull = true}));
+  return model.path.string();
 }
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/log.h"
@@ -22,12 +23,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr int32_t kTokensDefault = 128;
+
 struct GenerateFlags {
   LoadFlags load;
   SamplingFlags sampling;
   FormFlags form;
   std::string prompt;
-  int32_t max_tokens = 128;
+  std::optional<int32_t> max_tokens;  ///< unset: what was made of the model says, or kTokensDefault
   std::vector<std::string> stop;
   bool ignore_eos = false;
   bool quiet = false;
@@ -54,13 +57,14 @@ Result<void> generate(GenerateFlags& flags) {
   grammar::GrammarCache grammars(flags.form.reading);
   CAIRN_TRY_VOID(check_form(form, grammars));
   flags.load.options.sequences = 1;
-  CAIRN_TRY(const auto model, flags.load.load());
+  CAIRN_TRY(const LoadFlags load, flags.load.found({.made = true}));
+  CAIRN_TRY(const auto model, load.load());
   engine::GenerateRequest request;
   CAIRN_TRY_VOID(chat::hold_to_form(model->chat_model(), form, &grammars, {&request, 1}));
   CAIRN_TRY(request.prompt, chat::completion_prompt_tokens(model->prompt_context(), flags.prompt));
-  request.sampling = flags.sampling.finish(model->file.metadata());
-  request.max_tokens = flags.max_tokens;
-  request.stop = flags.stop;
+  request.sampling = flags.sampling.finish(model->file.metadata(), load.made);
+  request.max_tokens = flags.max_tokens ? *flags.max_tokens : load.made.predict.value_or(kTokensDefault);
+  request.stop = flags.stop.empty() ? load.made.stop : flags.stop;
   request.ignore_eos = flags.ignore_eos;
   const auto begin = std::chrono::steady_clock::now();
   CAIRN_TRY(const auto stream, model->engine->submit(std::move(request)));
@@ -90,7 +94,7 @@ void add_generate(CLI::App& app, int& exit_code) {
   command->add_option("-p,--prompt", flags->prompt, "Text to continue; - reads standard input")->required();
   command->add_option("-n,--max-tokens", flags->max_tokens, "Tokens to write at most; -1: to the end of the context")
       ->check(CLI::Range(-1, 1 << 30))
-      ->capture_default_str();
+      ->default_str(std::to_string(kTokensDefault));
   command->add_option("--stop", flags->stop, "Text that ends the answer (may be given several times)")
       ->take_all()
       ->allow_extra_args(false);  // a text in square brackets would be a list

@@ -25,6 +25,7 @@
 #include "grammar_check/grammar_line.h"
 #include "grammar_check/json_line.h"
 #include "grammar_check/token_cut.h"
+#include "model_argument.h"
 #include "output.h"
 #include "sampling/random.h"
 #include "tokenizer/tokenizer.h"
@@ -258,7 +259,8 @@ Result<void> answer_lines(const Vocabulary* vocabulary, const Verb& verb) {
 Result<void> run(const GrammarFlags& flags, const Verb& verb) {
   std::optional<Vocabulary> vocabulary;
   if (!flags.model.empty()) {
-    CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(flags.model));
+    CAIRN_TRY(const std::string path, find_model_file(flags.model));
+    CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(path));
     CAIRN_TRY(std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::Tokenizer::load(reader.metadata()));
     vocabulary.emplace(std::move(tokenizer));
   }
@@ -286,7 +288,9 @@ void add_grammar(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<GrammarFlags>();
   const auto add = [&](const char* name, const char* what, bool needs_model, AnswerLine answer) {
     auto* verb = command->add_subcommand(name, what);
-    verb->add_option("model", flags->model, "GGUF file; a vocabulary is enough")->required(needs_model);
+    verb->add_option("model", flags->model,
+                     "GGUF file, of which a vocabulary is enough, or the name of a model of cairn list")
+        ->required(needs_model);
     verb->add_flag("--jsonl", flags->jsonl, "read and write a JSON object a line, the only form there is")->required();
     verb->add_flag("--standard", flags->standard,
                    "read schemas to the letter: where properties stand and additionalProperties is absent, other keys "

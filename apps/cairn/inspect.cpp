@@ -21,12 +21,12 @@
 #include "base/tensor_type.h"
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
-#include "catalog_flags.h"
 #include "commands.h"
 #include "gguf/number_type.h"
 #include "gguf/reader.h"
 #include "memory_report.h"
 #include "model/arch/table.h"
+#include "model_argument.h"
 #include "output.h"
 
 namespace cairn {
@@ -324,7 +324,7 @@ Result<void> run_inspect(const InspectFlags& flags) {
     return {};
   }
   if (flags.model.empty()) return fail(Code::kInvalidArgument, "inspect what? A model file, or --supported");
-  CAIRN_TRY(const std::string path, listed_file(flags.model));
+  CAIRN_TRY(const std::string path, find_model_file(flags.model));
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   const Summary summary = summarise(file, flags.memory);
   print_text(flags.json ? report_json(file, summary, flags.full) : report_text(file, summary, flags));
@@ -337,8 +337,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<InspectFlags>();
   CLI::App* command =
       app.add_subcommand("inspect", "Show what a model file holds and how much memory running it takes");
-  command->add_option("model", flags->model,
-                      "GGUF file, or any part of a split one, or the name of a model of cairn list");
+  command->add_option("model", flags->model, kModelHelp);
   flags->memory.add_to(*command);
   command->add_flag("--full", flags->full, "whole arrays and texts instead of their beginnings");
   command->add_flag("--tensors", flags->tensors, "also each tensor, with its type, shape and bytes (--json has them)");

@@ -1,7 +1,6 @@
 // cairn list: the models that lie on this machine.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +16,7 @@
 #include "load_flags.h"
 #include "loader/fit.h"
 #include "output.h"
+#include "table_text.h"
 
 namespace cairn {
 namespace {
@@ -81,14 +81,10 @@ std::string as_table(const loader::Catalog& catalog) {
                     bytes_text(model.file_bytes), fit_text(model, available),
                     printable(model.path.string(), kShownPathMax)});
   }
-  std::vector<size_t> widths(rows.front().size(), 0);
-  for (const auto& row : rows)
-    for (size_t i = 0; i + 1 < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  const std::vector<std::string> lines = table_lines(rows);
   std::string text;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    for (size_t i = 0; i < rows[r].size(); ++i) text += fmt::format("{:<{}}  ", rows[r][i], widths[i]);
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += "\n";
+  for (size_t r = 0; r < lines.size(); ++r) {
+    text += lines[r] + "\n";
     if (r > 0 && !catalog.models[r - 1].usable())
       text += fmt::format("  cannot be run: {}\n", printable(catalog.models[r - 1].unusable, kShownPathMax));
   }

@@ -83,8 +83,7 @@ std::string kv_type_name(kernels::KvType type) {
 }
 
 void LoadFlags::add_to(CLI::App& command, bool model_required) {
-  auto* path = command.add_option(model_required ? "MODEL" : "-m,--model-file,--model,MODEL", model,
-                                  "GGUF file (any part of a split one)");
+  auto* path = command.add_option(model_required ? "MODEL" : "-m,--model-file,--model,MODEL", model, kModelHelp);
   if (model_required) path->required();
   add_model_flags(command);
   add_log_flag(command);
@@ -187,6 +186,18 @@ Result<loader::LoadOptions> LoadFlags::load_options() const {
   }
   if (reasoning != "auto") wanted.template_defaults.reasoning = reasoning == "on";
   return wanted;
+}
+
+Result<LoadFlags> LoadFlags::found(const ModelSearch& search) const {
+  CAIRN_TRY(const loader::CatalogModel of_name, find_model(model, search));
+  LoadFlags flags = *this;
+  flags.model = of_name.path.string();
+  if (flags.options.name.empty()) flags.options.name = of_name.name;
+  if (of_name.made == nullptr) return flags;
+  const std::string folder = search.folder.empty() ? loader::default_models_folder().string() : search.folder;
+  CAIRN_TRY_VOID(apply_made(*of_name.made, folder, flags.options, flags.made));
+  if (options.model.context_tokens > 0) flags.options.model.context_tokens = options.model.context_tokens;
+  return flags;
 }
 
 Result<std::unique_ptr<loader::LoadedModel>> LoadFlags::load() const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/params/generation_defaults.h"
 #include "base/error.h"
 #include "loader/device.h"
 #include "loader/load_options.h"
@@ -14,6 +15,7 @@
 #include "loader/memory_plan.h"
 #include "model/runner.h"
 #include "model/weights/pack_cache.h"
+#include "model_argument.h"
 
 namespace cairn {
 
@@ -31,11 +33,12 @@ struct LoadedRunner {
 };
 
 struct LoadFlags {
-  std::string model;  ///< path of the file
+  std::string model;  ///< a file or a name, see find_model; of what found() returns, the path of its file
   std::string chat_template_file;
   std::string template_variables;
   std::string reasoning = "auto";
   loader::LoadOptions options;
+  api::GenerationDefaults made;  ///< of a model that was made of another one: for what the flags do not say
 
   /// Adds the flags of a model, for verbs that write text. A file that is not required has flags besides its place.
   void add_to(CLI::App& command, bool model_required);
@@ -45,12 +48,16 @@ struct LoadFlags {
   void add_template_flags(CLI::App& command);
   /// Adds flags that say where and how exactly a model is computed, for every verb that loads one.
   void add_runner_flags(CLI::App& command);
+  /// The same with the model's file in place of its name, and with what was made of it where the flags say nothing.
+  /// Errors: those of find_model and apply_made.
+  Result<LoadFlags> found(const ModelSearch& search = {}) const;
   /// Errors: --chat-template or --chat-template-kwargs cannot be read.
   Result<loader::LoadOptions> load_options() const;
+  /// Of what found() returns.
   Result<std::unique_ptr<loader::LoadedModel>> load() const;
-  /// `file` is open as `model`, a decoder, and outlives what is returned. `sizes` are `options.model` with the sizes of
-  /// the steps that a verb without an engine runs, for so many sequences. Errors: those of choose_device and
-  /// load_model.
+  /// The same without an engine. `file` is open as `model`, a decoder, and outlives what is returned. `sizes` are
+  /// `options.model` with the sizes of the steps that a verb without an engine runs, for so many sequences. Errors:
+  /// those of choose_device and load_model.
   Result<LoadedRunner> load_runner(const gguf::Reader& file, model::ModelOptions sizes, int32_t sequences) const;
 
  private:

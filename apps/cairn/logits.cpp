@@ -79,10 +79,11 @@ Result<void> print_logits(const LogitsFlags& flags, std::span<const TokenId> tok
 }
 
 Result<void> run_logits(const LogitsFlags& flags) {
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
-  model::ModelOptions sizes = flags.load.options.model;
+  CAIRN_TRY(const LoadFlags load, flags.load.found());
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(load.model));
+  model::ModelOptions sizes = load.options.model;
   sizes.batch_tokens_max = sizes.logits_max = flags.chunk;
-  CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, sizes, 1));
+  CAIRN_TRY(const LoadedRunner loaded, load.load_runner(file, sizes, 1));
   model::Runner& runner = *loaded.runner;
   CAIRN_TRY(const std::vector<TokenId> tokens, read_tokens(flags.tokens, runner));
   const int32_t pages = (static_cast<int32_t>(tokens.size()) + kernels::kPageTokens - 1) / kernels::kPageTokens;
@@ -97,7 +98,7 @@ void add_logits(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<LogitsFlags>();
   CLI::App* command = app.add_subcommand("logits", "Print the model's logits after each of some token ids, as JSON");
   flags->load.options.model.kv_type = kernels::KvType::kF32;
-  command->add_option("MODEL", flags->load.model, "GGUF file (any part of a split one)")->required();
+  command->add_option("MODEL", flags->load.model, kModelHelp)->required();
   add_list(*command, "--tokens", flags->tokens, "token ids: 1,2,3")->required();
   command->add_option("--chunk", flags->chunk, "rows of one step; the result does not depend on it")
       ->check(CLI::Range(1, 4'096))

@@ -52,6 +52,9 @@ void add_commands(CLI::App& app, int& exit_code) {
   cairn::add_run(app, exit_code);
   cairn::add_pull(app, exit_code);
   cairn::add_rm(app, exit_code);
+  cairn::add_ps(app, exit_code);
+  cairn::add_stop(app, exit_code);
+  cairn::add_show(app, exit_code);
   cairn::add_frames(app, exit_code);
   cairn::add_generate(app, exit_code);
   cairn::add_inspect(app, exit_code);
@@ -82,6 +85,7 @@ int run_command(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   int exit_code = 0;
+  cairn::expand_hugging_face_flag(argc, argv);
   add_commands(app, exit_code);
   try {
     app.parse(argc, argv);

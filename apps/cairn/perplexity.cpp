@@ -254,7 +254,8 @@ void print_text(const Job& job, const Outcome& outcome) {
   if (job.against.has_value()) print_comparison(perplexity::compare_models(outcome.scores));
 }
 
-Result<void> run_perplexity(const PerplexityFlags& flags) {
+Result<void> run_perplexity(PerplexityFlags& flags) {
+  CAIRN_TRY(flags.load, flags.load.found());
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
   if (model::is_encoder(file)) {
     return fail_at(flags.load.model, Code::kUnsupported,
@@ -277,7 +278,7 @@ void add_perplexity(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<PerplexityFlags>();
   CLI::App* command = app.add_subcommand(
       "perplexity", "Measure how well a model predicts a text, and how far its predictions are from another model's");
-  command->add_option("MODEL", flags->load.model, "GGUF file (any part of a split one)")->required();
+  command->add_option("MODEL", flags->load.model, kModelHelp)->required();
   command->add_option("TEXT", flags->texts,
                       "Text files, which are joined; - is standard input. Not needed with --against");
   command->add_option("-c,--ctx-size", flags->context, "Tokens of a window (default: 512, or those of --against)")

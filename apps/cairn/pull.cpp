@@ -15,9 +15,11 @@
 #include "base/system/machine.h"
 #include "base/text/bytes_text.h"
 #include "base/text/printable.h"
+#include "catalog_flags.h"
 #include "commands.h"
 #include "gguf/model_folder.h"
-#include "load_flags.h"
+#include "loader/catalog/made_model.h"
+#include "loader/catalog/model_names.h"
 #include "output.h"
 #include "progress_line.h"
 #include "pull_flags.h"
@@ -27,6 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+constexpr size_t kModelPathShownMax = 400;
 
 std::atomic<bool> pull_stopped = false;
 
@@ -128,12 +132,47 @@ Result<void> pull(const PullFlags& flags) {
   return {};
 }
 
+/// Why a model that is not in the folder of those that were pulled cannot be deleted.
+Error not_deleted(const PullFlags& flags, const fs::path& folder, const std::string& reason) {
+  CatalogFlags catalog;
+  catalog.folder = folder.string();
+  const std::vector<loader::CatalogModel> models = catalog.scan().models;
+  std::vector<loader::ModelNames> names;
+  for (const loader::CatalogModel& model : models) names.push_back({model.name, model.aliases, model.kind});
+  const auto found = loader::find_by_whole_name(names, flags.name, loader::ModelKind::kChat);
+  if (!found || !*found) {
+    return {Code::kNotFound,
+            fmt::format("{}{}; cairn list shows what is here", reason, loader::names_like_hint(names, flags.name)),
+            {}};
+  }
+  const loader::CatalogModel& model = models[**found];
+  const std::string path = printable(model.path.string(), kModelPathShownMax);
+  if (gguf::pulled_name(model.path.lexically_relative(folder)))
+    return {Code::kNotFound, fmt::format("{}; did you mean {}?", reason, printable(model.name)), {}};
+  if (model.source == loader::ModelSource::kOwn)
+    return {
+        Code::kInvalidArgument, fmt::format("{} was not pulled: delete its file yourself, {}", model.name, path), {}};
+  return {Code::kInvalidArgument,
+          fmt::format("{} is of another program ({}), whose own commands delete it; its file is {}", model.name,
+                      loader::source_name(model.source), path),
+          {}};
+}
+
 Result<void> remove(const PullFlags& flags) {
-  CAIRN_TRY(const hub::ModelName name, hub::parse_model_name(flags.name));
   CAIRN_TRY(const hub::PullOptions options, pull_options(flags.models));
-  CAIRN_TRY(const hub::Removed removed, hub::remove_pulled(name, options.folder));
-  for (const fs::path& path : removed.files) print("deleted {}\n", path.string());
-  print("{} are free again\n", bytes_text(removed.bytes));
+  CAIRN_TRY(const bool made, loader::remove_made(options.folder, flags.name));
+  if (made) {
+    print("deleted {}, which was made of another model\n", flags.name);
+    return {};
+  }
+  const auto name = hub::parse_model_name(flags.name);
+  if (!name) return std::unexpected(not_deleted(flags, options.folder, name.error().message));
+  const auto removed = hub::remove_pulled(*name, options.folder);
+  if (!removed && removed.error().code == Code::kNotFound)
+    return std::unexpected(not_deleted(flags, options.folder, removed.error().message));
+  if (!removed) return std::unexpected(removed.error());
+  for (const fs::path& path : removed->files) print("deleted {}\n", path.string());
+  print("{} are free again\n", bytes_text(removed->bytes));
   return {};
 }
 
@@ -142,6 +181,12 @@ Result<void> remove(const PullFlags& flags) {
 void add_models_flag(CLI::App& command, std::string& folder) {
   command.add_option("--models", folder,
                      "Folder of models that were pulled (default: cairn/models in $XDG_DATA_HOME or ~/.local/share)");
+}
+
+CLI::Option* add_hugging_face_flag(CLI::App& command, std::string& repository) {
+  return command.add_option("--hf-repo", repository,
+                            "Model of Hugging Face, as ORG/REPO[:QUANTISATION] or ORG/REPO/FILE.gguf, which is "
+                            "downloaded if it is not there (also -hf, as llama-server has it)");
 }
 
 Result<hub::PullOptions> pull_options(const std::string& folder) {
@@ -167,19 +212,6 @@ Result<std::vector<fs::path>> pull_shown(const hub::ModelName& name, const hub::
   return paths;
 }
 
-Result<std::string> model_file(const std::string& name, const std::string& folder) {
-  std::error_code error;
-  if (fs::is_regular_file(name, error)) return name;
-  const auto parsed = hub::parse_model_name(name);
-  if (!parsed) return fail(Code::kNotFound, "there is no file {}, and {}", printable(name), parsed.error().message);
-  CAIRN_TRY(const hub::PullOptions options, pull_options(folder));
-  const auto found = hub::find_pulled(*parsed, options.folder, options.memory_bytes);
-  if (found) return found->front().string();
-  if (found.error().code != Code::kNotFound) return std::unexpected(found.error());
-  CAIRN_TRY(const auto pulled, pull_shown(*parsed, options));
-  return pulled.front().string();
-}
-
 void add_pull(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("pull", "Get a model from a hub; prints the paths of its files");
   auto flags = std::make_shared<PullFlags>();
@@ -197,9 +229,11 @@ void add_pull(CLI::App& app, int& exit_code) {
 }
 
 void add_rm(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("rm", "Delete a model that was pulled, and what is left of an unfinished pull");
+  auto* command =
+      app.add_subcommand("rm", "Delete a model that was pulled or made, and what is left of an unfinished pull");
   auto flags = std::make_shared<PullFlags>();
-  command->add_option("NAME", flags->name, "A name as for cairn pull")->required();
+  command->add_option("NAME", flags->name, "A name as for cairn pull, or that of a model that was made of another")
+      ->required();
   add_models_flag(*command, flags->models);
   command->callback([flags, &exit_code] {
     if (const auto done = remove(*flags); !done) exit_code = report(done.error());

@@ -18,13 +18,12 @@ inline constexpr std::string_view kNameHelp =
 
 /// Adds --models: the folder that models are pulled to.
 void add_models_flag(CLI::App& command, std::string& folder);
+/// Adds --hf-repo, which may be written -hf (values.h): a model of Hugging Face by its repository.
+CLI::Option* add_hugging_face_flag(CLI::App& command, std::string& repository);
 /// `folder` or the default one, the hubs of the environment and the memory that is free here. Errors: those of
 /// default_models_folder and Endpoints::from_environment.
 Result<hub::PullOptions> pull_options(const std::string& folder);
 /// Pulls with progress on standard error: a bar on a terminal, lines elsewhere. Ctrl-C ends it (kCancelled).
 Result<std::vector<std::filesystem::path>> pull_shown(const hub::ModelName& name, const hub::PullOptions& options);
-/// The file of a model: `name` itself if there is such a file, else that of the pulled model, which is pulled if it is
-/// not there.
-Result<std::string> model_file(const std::string& name, const std::string& folder);
 
 }  // namespace cairn

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "convert/quantize.h"
+#include "model_argument.h"
 #include "output.h"
 #include "progress_line.h"
 
@@ -50,12 +51,13 @@ void show_quantized(ProgressLine& line, const convert::QuantizeProgress& now) {
 Result<void> run_quantize(const QuantizeFlags& flags) {
   const auto mix = convert::quantize_mix_named(flags.type);
   if (!mix.has_value()) return fail(Code::kInvalidArgument, "{}", check_type(flags.type));
+  CAIRN_TRY(const std::string in, find_model_file(flags.in));
   const auto start = std::chrono::steady_clock::now();
   convert::QuantizeReport done;
   {
     ProgressLine line;
     CAIRN_TRY(done, convert::quantize_file(
-                        flags.in, flags.out,
+                        in, flags.out,
                         {.mix = *mix, .threads = flags.threads, .progress = [&](const convert::QuantizeProgress& now) {
                            show_quantized(line, now);
                          }}));
@@ -75,7 +77,7 @@ Result<void> run_quantize(const QuantizeFlags& flags) {
 void add_quantize(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<QuantizeFlags>();
   CLI::App* command = app.add_subcommand("quantize", "Write a model file with smaller weights");
-  command->add_option("input", flags->in, "GGUF file, or any part of a split one")->required();
+  command->add_option("input", flags->in, kModelHelp)->required();
   command->add_option("output", flags->out, "the new file; it appears when it is whole")->required();
   command->add_option("type", flags->type, "see below")
       ->required()

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "gguf/reader.h"
 #include "jinja/jinja.h"
+#include "model_argument.h"
 #include "output.h"
 
 namespace cairn {
@@ -44,7 +45,8 @@ Result<std::string> token_text(const gguf::Metadata& metadata, std::string_view 
 
 /// A renderer that works as the server: with the model's template and tokens, and messages converted to the form that
 /// the template takes.
-Result<Renderer> model_renderer(const std::string& path) {
+Result<Renderer> model_renderer(const std::string& model) {
+  CAIRN_TRY(const std::string path, find_model_file(model));
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   const gguf::Metadata& metadata = file.metadata();
   CAIRN_TRY(std::string_view source, metadata.string_or("tokenizer.chat_template", ""));
@@ -118,7 +120,8 @@ void add_render(CLI::App& app, int& exit_code) {
       "Renders conversations with a chat template. Each line of standard input is a JSON object with \"messages\" and\n"
       "whatever else the template is to see; each gives a line {\"rendered\": text} or {\"error\": text}.");
   auto* source = command->add_option_group("source", "What renders");
-  source->add_option("model", flags->model, "GGUF file whose template and special tokens are used");
+  source->add_option("model", flags->model,
+                     "GGUF file, or the name of a model of cairn list, whose template and special tokens are used");
   source->add_option("--template", flags->template_file,
                      "Jinja file instead of a model; it gets the line's variables as they are");
   source->require_option(1);

@@ -6,11 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "api/params/generation_defaults.h"
 #include "sampling/default_parameters.h"
 
 namespace cairn {
 namespace {
+
+constexpr int64_t kAnySeed = -1;  // of a made model: another one for each request
 
 // Takes the values that requests may have, too.
 CLI::Validator range_of(const sampling::SamplingParameter& parameter) {
@@ -76,11 +77,17 @@ void SamplingFlags::add_to(CLI::App& command, ShownDefaults defaults) {
   command.add_option("--seed", seed, "Same seed, same answer (default: another one each time)")->group(heading);
 }
 
-sampling::SamplingParams SamplingFlags::finish(const gguf::Metadata& file) const {
+sampling::SamplingParams SamplingFlags::finish(const gguf::Metadata& file, const api::GenerationDefaults& made) const {
   sampling::SamplingParams sampling;
-  given.or_else(api::recommended_by(file)).or_else(sampling::default_parameters()).apply(sampling);
+  given.or_else(made.sampling)
+      .or_else(api::recommended_by(file))
+      .or_else(sampling::default_parameters())
+      .apply(sampling);
   std::random_device random;
-  sampling.seed = seed ? *seed : static_cast<uint64_t>(random()) << 32 | random();
+  const bool made_seed = made.seed && *made.seed != kAnySeed;
+  sampling.seed = seed        ? *seed
+                  : made_seed ? static_cast<uint64_t>(*made.seed)
+                              : static_cast<uint64_t>(random()) << 32 | random();
   return sampling;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/params/generation_defaults.h"
 #include "gguf/reader.h"
 #include "sampling/parameters.h"
 
@@ -29,9 +30,9 @@ struct SamplingFlags {
   std::optional<uint64_t> seed;
 
   void add_to(CLI::App& command, ShownDefaults defaults);
-  /// What a model that is loaded here is asked for: where nothing was given it is as its file recommends, and then the
-  /// default; the seed is a random one.
-  sampling::SamplingParams finish(const gguf::Metadata& file) const;
+  /// What a model that is loaded here is asked for: where nothing was given it is as was `made` of it, then as its file
+  /// recommends, and then the default; the seed is a random one.
+  sampling::SamplingParams finish(const gguf::Metadata& file, const api::GenerationDefaults& made) const;
   /// Adds to the request of a server what was given, and nothing else: the rest is the server's.
   void add_to_request(nlohmann::ordered_json& request) const;
 };

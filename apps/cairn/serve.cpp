@@ -18,7 +18,6 @@
 
 #include "api/errors.h"
 #include "api/frames/session.h"
-#include "api/models/made_parameters.h"
 #include "api/request_handler.h"
 #include "api/store/recent_responses.h"
 #include "api/telemetry/trace_export.h"
@@ -34,6 +33,7 @@
 #include "form_flags.h"
 #include "load_flags.h"
 #include "loader/model_manager.h"
+#include "model_argument.h"
 #include "net/descriptors.h"
 #include "net/http/http_server.h"
 #include "net/listen_address.h"
@@ -53,7 +53,9 @@ using namespace std::chrono_literals;
 constexpr auto kLoadingGrace = 10s;
 
 struct ServeFlags : ModelFlags {
-  std::vector<std::string> files;  ///< none: those of the catalog
+  std::vector<std::string> files;           ///< or names of models; none: all of the catalog
+  std::string hugging_face;                 ///< --hf-repo: a model of that hub in place of a file; empty: none
+  std::vector<loader::CatalogModel> given;  ///< those that `files` and `hugging_face` name
   CatalogFlags catalog;
   ManagerFlags manager;
   std::string host = "127.0.0.1";
@@ -97,7 +99,7 @@ void allow_pulls(api::Service& service, const ServeFlags& flags, bool on_loopbac
   auto options = pull_options(flags.catalog.models_folder());
   if (!options) return log_warning("clients cannot pull models: {}", options.error().text());
   std::function<void(const std::filesystem::path&)> changed;
-  if (flags.files.empty()) {
+  if (flags.given.empty()) {
     changed = [&find_again](const std::filesystem::path&) {
       if (const auto done = find_again(); !done) log_error("models: {}", done.error().text());
     };
@@ -132,7 +134,7 @@ void tell_addresses(const ServeFlags& flags, const std::string& name, Serves wha
 }
 
 /// The only file that is given, which is loaded at the start and stays.
-bool serves_one_file(const ServeFlags& flags) { return flags.files.size() == 1; }
+bool serves_one_file(const ServeFlags& flags) { return flags.given.size() == 1; }
 
 /// The names by which the config file may have a table of the model.
 std::vector<std::string> table_names(const loader::CatalogModel& model) {
@@ -141,21 +143,6 @@ std::vector<std::string> table_names(const loader::CatalogModel& model) {
   for (const std::string& name : {model.name, model.path.filename().string(), model.path.stem().string()})
     if (!name.empty()) names.push_back(name);
   return names;
-}
-
-/// What a model that was made of another one says, in place of what the base is loaded and asked with. Errors: those of
-/// its parameters.
-Result<void> apply_made(const loader::MadeModel& made, const std::string& folder, loader::LoadOptions& options,
-                        api::GenerationDefaults& defaults) {
-  api::RequestContext context;
-  CAIRN_TRY(const api::MadeParameters parameters, api::read_made_parameters(context, made.parameters));
-  defaults = parameters.defaults.or_else(defaults);
-  if (parameters.context_tokens > 0) options.model.context_tokens = parameters.context_tokens;
-  if (!made.chat_template.empty()) options.chat_template = made.chat_template;
-  options.template_defaults.system = made.system;
-  options.template_defaults.messages = made.messages;
-  for (model::LoraFile& file : loader::adapter_files(folder, made)) options.lora.push_back(std::move(file));
-  return {};
 }
 
 /// The model as the flags and the config file's table say.
@@ -168,6 +155,7 @@ Result<loader::ServedModel> served_model(loader::CatalogModel model, const Serve
     const auto applied = apply_made(*model.made, flags.catalog.models_folder(), options, defaults);
     if (!applied) model.unusable = applied.error().text();
   }
+  if (!options.chat_template.empty() && model.kind == loader::ModelKind::kText) model.kind = loader::ModelKind::kChat;
   service.set_generation_defaults(model.name, defaults);
   return loader::ServedModel{std::move(model), std::move(options), false};
 }
@@ -203,13 +191,15 @@ void tell_first_models(const ServeFlags& flags) {
 Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, const ConfigFile& config,
                                                        api::Service& service, ToldOfFolders& told) {
   const loader::LoadOptions& options = flags.load.options;
-  if (flags.files.size() != 1 && (!options.name.empty() || !options.aliases.empty()))
+  if (flags.given.size() != 1 && (!options.name.empty() || !options.aliases.empty()))
     return fail(Code::kInvalidArgument, "--name and --alias are for one file; {} are served",
-                flags.files.empty() ? "those of the catalog" : "several");
+                flags.given.empty() ? "those of the catalog" : "several");
   std::vector<loader::ServedModel> models;
-  for (const std::string& file : flags.files) {
-    CAIRN_TRY(loader::CatalogModel model, loader::describe_file(file));
-    model.aliases = options.aliases;
+  for (loader::CatalogModel model : flags.given) {
+    if (model.name.empty()) {
+      CAIRN_TRY(model, loader::describe_file(model.path));
+    }
+    model.aliases.insert(model.aliases.begin(), options.aliases.begin(), options.aliases.end());
     if (!options.aliases.empty()) model.name = options.aliases.front();
     if (!options.name.empty()) model.name = options.name;
     if (serves_one_file(flags)) model.unusable.clear();  // loading it says more
@@ -217,7 +207,7 @@ Result<std::vector<loader::ServedModel>> served_models(const ServeFlags& flags, 
     served.pinned = serves_one_file(flags);
     models.push_back(std::move(served));
   }
-  if (flags.files.empty()) {
+  if (flags.given.empty()) {
     loader::Catalog catalog = flags.catalog.scan();
     log_skipped(told.news(catalog.skipped));
     for (loader::CatalogModel& model : catalog.models) {
@@ -301,7 +291,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
           ? flags.request_bytes
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   std::unique_ptr<api::TraceExporter> traces;  // outlives what it is told of
-  loader::ModelManager manager(registry, flags.manager.options(flags.files.empty(), flags.files.size()));
+  loader::ModelManager manager(registry, flags.manager.options(flags.given.empty(), flags.given.size()));
   api::Service service(registry, service_options(flags, request_bytes, manager));
   if (const OperateFlags& tells = flags.operate; !tells.otlp.empty() || !tells.trace_file.empty()) {
     CAIRN_TRY(traces, api::TraceExporter::open(tells.otlp, tells.trace_file, service.telemetry().traces_dropped()));
@@ -319,7 +309,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   const std::function<Result<void>()> find_again = [&] {
     return find_models_again(flags, config, service, manager, told);
   };
-  if (flags.files.empty()) manager.set_finder(find_again);
+  if (flags.given.empty()) manager.set_finder(find_again);
   allow_pulls(service, flags, server->on_loopback(), find_again);
   if (!flags.frames.empty()) {
     net::FrameLimits frame_limits;
@@ -328,7 +318,7 @@ Result<void> serve(const ServeFlags& flags, const ConfigFile& config) {
   }
   Reloads reloads;
   flags.access.add_to(reloads, service, *server);
-  if (flags.files.empty()) reloads.add("the folders of models", find_again);
+  if (flags.given.empty()) reloads.add("the folders of models", find_again);
   ServerLife life(*server, service, registry, reloads, std::chrono::seconds(flags.operate.drain_seconds));
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
   log_info("cairn {}", kBuildVersion);
@@ -426,9 +416,11 @@ std::shared_ptr<ServeFlags> add_options(CLI::App* command) {
            "Other names for the model, with commas between; the first one is its name if --name does not say another");
   flags->add_limits_to(*command);
   flags->add_defaults_to(*command);
-  command->add_option("-m,--model-file,MODEL", flags->files,
-                      "GGUF files (any part of a split one); of several, or of none, which serves all that cairn list "
-                      "shows, each is loaded when it is asked for");
+  auto* files = command->add_option(
+      "-m,--model-file,MODEL", flags->files,
+      "GGUF files (any part of a split one) or names of models of cairn list; of several, or of none, which serves all "
+      "that cairn list shows, each is loaded when it is asked for");
+  add_hugging_face_flag(*command, flags->hugging_face)->excludes(files);
   flags->catalog.add_to(*command);
   flags->manager.add_to(*command);
   flags->load.add_model_flags(*command);
@@ -454,14 +446,30 @@ Result<void> check_address(const CLI::App& command, const ServeFlags& flags) {
   return {};
 }
 
+/// The models that are named, of which one of a hub is pulled if it is not here. Errors: those of find_model.
+Result<std::vector<loader::CatalogModel>> given_models(const ServeFlags& flags) {
+  const std::string folder = flags.catalog.models_folder();
+  std::vector<loader::CatalogModel> given;
+  for (const std::string& file : flags.files) {
+    CAIRN_TRY(loader::CatalogModel model, find_model(file, {.folder = folder, .made = true}));
+    given.push_back(std::move(model));
+  }
+  if (!flags.hugging_face.empty()) {
+    CAIRN_TRY(loader::CatalogModel model, find_hugging_face_model(flags.hugging_face, folder));
+    given.push_back(std::move(model));
+  }
+  return given;
+}
+
 /// Flags, variables and the config file, and then the server.
-Result<void> configure_and_serve(CLI::App& command, const ServeFlags& flags) {
+Result<void> configure_and_serve(CLI::App& command, ServeFlags& flags) {
   SettingSources sources;
   CAIRN_TRY(const ConfigFile config, configure(command, flags.config, sources));
   std::string wrong;
   for (const std::string& problem : check_model_tables(config)) wrong += (wrong.empty() ? "" : "; ") + problem;
   if (!wrong.empty()) return fail(Code::kInvalidArgument, "{}", wrong);
   CAIRN_TRY_VOID(check_address(command, flags));
+  CAIRN_TRY(flags.given, given_models(flags));
   return serve(flags, config);
 }
 

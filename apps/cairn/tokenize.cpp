@@ -15,6 +15,7 @@
 #include "chat/pair_prompts.h"
 #include "commands.h"
 #include "gguf/reader.h"
+#include "model_argument.h"
 #include "output.h"
 #include "tokenizer/tokenizer.h"
 
@@ -148,7 +149,8 @@ Result<void> show_tokens(const tokenizer::Tokenizer& tokenizer, const TokenizeFl
 }
 
 Result<void> run(const TokenizeFlags& flags) {
-  CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(flags.model));
+  CAIRN_TRY(const std::string path, find_model_file(flags.model));
+  CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(path));
   CAIRN_TRY(const std::unique_ptr<tokenizer::Tokenizer> tokenizer, tokenizer::Tokenizer::load(reader.metadata()));
   if (flags.jsonl) return answer_lines(*tokenizer, flags.detok);
   if (flags.pair) {
@@ -168,7 +170,10 @@ int tokenize(const TokenizeFlags& flags) {
 void add_tokenize(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("tokenize", "Show the tokens of a text");
   const auto flags = std::make_shared<TokenizeFlags>();
-  command->add_option("model", flags->model, "GGUF file; a vocabulary is enough")->required();
+  command
+      ->add_option("model", flags->model,
+                   "GGUF file, of which a vocabulary is enough, or the name of a model of cairn list")
+      ->required();
   auto* prompt = command->add_option("-p,--prompt", flags->prompt, "the text; without it, standard input");
   auto* pair =
       command->add_option("--pair", flags->pair,

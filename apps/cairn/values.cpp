@@ -43,6 +43,14 @@ std::vector<std::string> split_list(std::string_view text) {
 
 }  // namespace
 
+void expand_hugging_face_flag(int argc, char** argv) {
+  static char long_name[] = "--hf-repo";
+  constexpr std::array<std::string_view, 3> kCommands = {"serve", "chat", "run"};
+  if (argc < 2 || std::ranges::find(kCommands, argv[1]) == kCommands.end()) return;
+  for (int i = 2; i < argc && argv[i] != std::string_view("--"); ++i)
+    if (argv[i] == std::string_view("-hf") || argv[i] == std::string_view("-hfr")) argv[i] = long_name;
+}
+
 void refuse_meaningless_values(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     if (option->get_type_name().starts_with("FLOAT")) option->check(CLI::Validator(not_a_number, ""));

@@ -7,6 +7,10 @@
 
 namespace cairn {
 
+/// Replaces llama-server's -hf and -hfr in the words of a command line, which CLI11 would read as -h with a value, by
+/// --hf-repo, where the command has that.
+void expand_hugging_face_flag(int argc, char** argv);
+
 /// Has every option of the command and of its subcommands refuse an empty text, which would mean "not given", except
 /// where a text may be empty, and every option of a number refuse NaN.
 void refuse_meaningless_values(CLI::App& command);

@@ -244,7 +244,7 @@ std::vector<RemoteFile> files_below(const fs::path& folder) {
 }
 
 std::unexpected<Error> not_pulled(const ModelName& name, const fs::path& folder) {
-  return fail(Code::kNotFound, "{} is not in {}; cairn pull {} gets it", name.text(), folder.string(), name.text());
+  return fail(Code::kNotFound, "{} is not in {}", name.text(), folder.string());
 }
 
 /// Unfinished files of the model: all of them, for a name that does not say a file.

@@ -208,19 +208,23 @@ Result<ModelStatus> ModelManager::find_exactly(std::string_view name, const Mode
 
 std::shared_ptr<ModelManager::Entry> ModelManager::default_of(ModelKind kind, const ModelScope& scope) const {
   const auto usable = [&](const std::shared_ptr<Entry>& entry) {
-    return entry->served->model.kind == kind && entry->served->model.usable();
+    return answers(entry->served->model.kind, kind) && entry->served->model.usable();
   };
   for (const std::string& name : options_.defaults) {
     if (auto entry = find(name, scope); entry != nullptr && usable(entry)) return entry;
   }
-  std::shared_ptr<Entry> best;
   const Entries entries = visible(scope);
+  std::shared_ptr<Entry> last_used, first_of_kind, first;
   for (const auto& entry : entries) {
     if (!usable(entry)) continue;
-    const bool newer =
-        best != nullptr && !entry->loaded.expired() && (best->loaded.expired() || entry->used > best->used);
-    if (best == nullptr || newer) best = entry;
+    const bool was_used = entry->used != Clock::time_point() && entry->error.empty();
+    if (was_used && (last_used == nullptr || entry->used > last_used->used)) last_used = entry;
+    if (first_of_kind == nullptr && entry->served->model.kind == kind) first_of_kind = entry;
+    if (first == nullptr) first = entry;
   }
+  const std::shared_ptr<Entry> best = last_used != nullptr       ? last_used
+                                      : first_of_kind != nullptr ? first_of_kind
+                                                                 : first;
   // A server of one model answers whatever it is asked as well as it can.
   return best == nullptr && entries.size() == 1 ? entries.front() : best;
 }
@@ -229,9 +233,9 @@ void ModelManager::note_default(std::string_view asked, const Entry& entry) {
   const std::string shown = printable(asked, kQuotedBytesMax);
   if (foreign_names_.size() >= kForeignNamesMax || !foreign_names_.insert(shown).second) return;
   const CatalogModel& model = entry.served->model;
-  log_info("requests for the model \"{}\" are answered by {}, {} (said once for each name)", shown, model.name,
-           entries_.size() == 1 ? std::string("the only one here")
-                                : fmt::format("the default for {}", kind_name(model.kind)));
+  log_warning("requests for the model \"{}\" are answered by {}, {} (said once for each name)", shown, model.name,
+              entries_.size() == 1 ? std::string("the only one here")
+                                   : fmt::format("the default for {}", kind_name(model.kind)));
 }
 
 Result<ModelChoice> ModelManager::choose(std::string_view name, ModelKind kind, const ModelScope& scope) {

@@ -90,7 +90,7 @@ struct ModelManagerOptions {
   KeepAlive idle_unload{kIdleUnloadDefault};
   bool strict = false;  ///< no name stands for a default model
   /// Names of default models, at most one of a kind; of other kinds it is the one that was used last, or else the
-  /// first.
+  /// first, one that has a chat template before others.
   std::vector<std::string> defaults;
 };
 
@@ -114,7 +114,8 @@ class ModelManager {
   /// The model of one of its names, as in `list`; NAME:latest is NAME. Error: kNotFound, listing the names that there
   /// are.
   Result<ModelStatus> find_exactly(std::string_view name, const ModelScope& scope) const;
-  /// The model that is meant: find_by_name, or else the default of the kind, of which the log has a line for each name.
+  /// The model that is meant: find_by_name, or else the default of the kind, of which the log has a warning for each
+  /// name, kForeignNamesMax at most.
   /// Errors: those of find_by_name; kNotFound, listing the names that there are; kUnsupported, why it cannot be loaded.
   Result<ModelChoice> choose(std::string_view name, ModelKind kind, const ModelScope& scope);
 

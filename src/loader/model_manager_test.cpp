@@ -243,6 +243,28 @@ TEST_F(ModelManagerTest, ADefaultModelIsOfTheAskedKind) {
               HasSubstr("first, second, vectors"));
 }
 
+TEST_F(ModelManagerTest, ADefaultForChatsIsTheLastUsedOrElseHasATemplate) {
+  std::vector<ServedModel> models = {served("base"), served("told"), served("other")};
+  models.front().model.kind = ModelKind::kText;
+  start({.defaults = {}}, std::move(models));
+  const auto chosen = [&] { return manager_->choose("gpt-4o", ModelKind::kChat, kEveryModel)->name; };
+  EXPECT_EQ(chosen(), "told") << "the first one has no template";
+  loaded("base");
+  EXPECT_EQ(chosen(), "base");
+  unload("base");
+  EXPECT_EQ(chosen(), "base") << "it was still the last one";
+  loaded("other");
+  EXPECT_EQ(chosen(), "other");
+}
+
+TEST_F(ModelManagerTest, AModelThatCouldNotBeLoadedIsNotTheLastUsed) {
+  std::vector<ServedModel> models = {served("first"), served("broken")};
+  models[1].model.path = "none.gguf";
+  start({.defaults = {}}, std::move(models));
+  EXPECT_FALSE(manager_->load_and_wait("broken").has_value());
+  EXPECT_EQ(manager_->choose("", ModelKind::kChat, kEveryModel)->name, "first");
+}
+
 TEST_F(ModelManagerTest, StrictModelsAreOnlyThoseOfTheName) {
   start({.strict = true, .defaults = {"second"}}, {served("first"), served("second")});
   const auto refused = manager_->choose("gpt-4o", ModelKind::kChat, kEveryModel);

@@ -73,8 +73,8 @@ void Registry::note_foreign_name(std::string_view name, const LoadedModel& answe
     const std::lock_guard lock(mutex_);
     if (foreign_names_.size() >= kForeignNamesMax || !foreign_names_.insert(shown).second) return;
   }
-  log_info("requests for the model \"{}\" are answered by {}, the only one here (said once for each name)", shown,
-           answering.name);
+  log_warning("requests for the model \"{}\" are answered by {}, the only one here (said once for each name)", shown,
+              answering.name);
 }
 
 std::vector<SharedModel> Registry::list(const ModelScope& scope) const {

@@ -442,7 +442,7 @@ test('files that cannot be used are refused in one line that says why', () => {
   };
   const one = (args, pattern) => assert.equal(fails(args, pattern).stderr.trim().split('\n').length, 1);
   one(['inspect', path.join(folder, 'none.gguf')], /no such file/);
-  one(['inspect', folder], /not a regular file/);
+  one(['inspect', folder], /is a folder: name one of the GGUF files in it/);
   one(['inspect', write('empty.gguf', '')], /the file is empty/);
   one(['inspect', write('text.gguf', 'hello world, this is no model')], /GGUF/);
   one(['inspect', write('cut.gguf', bytes.subarray(0, bytes.length - 1000))], /cut short|truncated|ends/);
@@ -495,5 +495,5 @@ test('only commands with conversations take flags of the chat template', () => {
 test('help names every subcommand', () => {
   const run = cairn(['--help']);
   assert.equal(run.status, 0);
-  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'synth', 'perplexity', 'logits', 'tokenize', 'render', 'bench']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
+  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'synth', 'perplexity', 'logits', 'tokenize', 'render', 'bench', 'ps', 'stop', 'show']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
 });

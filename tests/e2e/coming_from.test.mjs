@@ -105,7 +105,8 @@ test('the tables have rows', () => assert.ok(rows.length > 70));
 for (const command of rows) {
   test(command, async () => {
     if (/\bcairn serve\b/.test(command)) return answers(command);
-    const done = spawnSync('bash', ['-c', here(command).replace(/^curl /, 'curl -sf ')], { cwd: folder, input: 'Hello!\n', encoding: 'utf8', timeout: 120_000 });
+    const env = { ...process.env, CAIRN_PORT: String(server.port) };  // where `cairn ps` and `cairn stop` look for it
+    const done = spawnSync('bash', ['-c', here(command).replace(/^curl /, 'curl -sf ')], { cwd: folder, input: 'Hello!\n', encoding: 'utf8', timeout: 120_000, env });
     assert.equal(done.status, 0, done.stderr);
     assert.doesNotMatch(done.stdout, /"error": ?["{]/);
     if (command.startsWith('cairn pull ')) await found();

@@ -90,7 +90,8 @@ for (const name of ['README.md', ...pages]) {
       test(`${name}: ${command.slice(0, 80)}`, { skip: /--hollow|--preset|hollow\.gguf/.test(command) && withoutHoles(folder) }, () => {
         const done = spawnSync('bash', ['-c', here(command)], {
           cwd: folder, input: 'Hello!\n', encoding: 'utf8', timeout: 60_000,
-          env: { ...process.env, HF_ENDPOINT: hubUrl, CAIRN_OLLAMA_REGISTRY: hubUrl, XDG_DATA_HOME: path.join(folder, 'data') },
+          env: { ...process.env, HF_ENDPOINT: hubUrl, CAIRN_OLLAMA_REGISTRY: hubUrl, XDG_DATA_HOME: path.join(folder, 'data'),
+            CAIRN_PORT: String(server.port) },  // where commands look for a server that are given none
         });
         assert.equal(done.status, 0, done.stderr);
         assert.doesNotMatch(done.stdout, /"error": ?["{]/);

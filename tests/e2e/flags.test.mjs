@@ -31,7 +31,7 @@ const rows = {
 };
 // These have tests of their own, for they say nothing of this model, or promise the same text.
 const elsewhere = {
-  'no-history': 'terminal.test.mjs',
+  'no-history': 'terminal.test.mjs', 'hf-repo': 'names.test.mjs',
   help: 'every command has it', url: 'cli.test.mjs', 'api-key': 'access.test.mjs', models: 'pull.test.mjs', 'model-file': 'texts.test.mjs',
   'no-rounding': 'DeepSeek V4 alone: tests/deepseek41', samplers: 'cli.test.mjs', 'sampler-seq': 'cli.test.mjs', 'ignore-eos': 'cli.test.mjs',
   'gpu-layers': 'tests of GPUs', 'pack-cache': 'below', threads: 'cli.test.mjs', speculate: 'draft.test.mjs',

@@ -124,7 +124,7 @@ test('run pulls what is not there', async () => {
   assert.equal(run.code, 0, run.stderr);
   assert.match(run.stderr, /verifying sha256 digest/);
   assert.ok(run.stdout.length > 8);
-  await fails(cairn(['run', 'no/such/file', 'Hi', '--models', models]), /there is no file no\/such\/file, and .*ORG\/REPO/);
+  await fails(cairn(['run', 'no/such/file', 'Hi', '--models', models]), /there is neither a file nor a model no\/such\/file; .*ORG\/REPO/);
 });
 
 test('a pull survives five cuts', async () => {

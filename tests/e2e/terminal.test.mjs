@@ -278,7 +278,7 @@ test('a server that is not there, or wants a key, is told of before the first me
   await new Promise((done) => { closed.close(done); });
   const alone = new Terminal(['chat', '--url', nobody]);
   assert.equal((await alone.end()).code, 1);
-  assert.match(alone.seen, /cannot connect[^]*cairn serve MODEL\.gguf starts a server/);
+  assert.match(alone.seen, /no server answers at [^]*cannot connect[^]*start one with: cairn serve/);
   const keyed = await serve(story, ['--api-key', 'abc']);
   const locked = new Terminal(['chat', '--url', keyed.url]);
   assert.equal((await locked.end()).code, 1);

@@ -93,7 +93,8 @@ Result<void> bench_model(ModelBenchFlags& flags) {
     options.model.context_tokens = flags.prompt + flags.answer + extra;
   }
   options.sequences = options.engine.sequences_max = options.engine.queue_max = flags.sequences;
-  CAIRN_TRY(const auto model, flags.load.load());
+  CAIRN_TRY(const LoadFlags load, flags.load.found());
+  CAIRN_TRY(const auto model, load.load());
   if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
   if (const int32_t most = model->runner->logits_max(); flags.sequences > most)
     return fail(Code::kInvalidArgument, "--sequences {}: at most {} decode together on {}", flags.sequences, most,

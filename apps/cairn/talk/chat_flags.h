@@ -21,6 +21,7 @@ struct ChatFlags {
   std::string url;
   std::string api_key;  ///< for the server; empty: none
   std::string system;
+  std::string hugging_face;        ///< --hf-repo: a model of that hub in place of load.model; empty: none
   std::string models;              ///< folder of `cairn run`
   std::vector<std::string> words;  ///< of the only message, instead of a conversation
   int32_t max_tokens = -1;

@@ -33,7 +33,7 @@ Result<std::unique_ptr<loader::LoadedModel>> load_shown(const LoadFlags& flags) 
   std::atomic<int64_t> loaded = 0;
   std::atomic<int64_t> total = 0;
   options.model.loaded_bytes = &loaded;
-  const std::string name = loader::model_name_of(flags.model);
+  const std::string name = options.name.empty() ? loader::model_name_of(flags.model) : options.name;
   const StatusLine status([&] {
     const int64_t all = total;
     if (all == 0) return fmt::format("opening {}", name);
@@ -60,12 +60,16 @@ void forget_model_flags(LoadFlags& load) {
 
 class LocalModel final : public TalkModel {
  public:
-  LocalModel(const ChatFlags& flags, chat::AnswerForm form)
-      : load_(flags.load), form_(std::move(form)), grammars_(flags.form.reading) {
-    load_.options.sequences = 1;
+  LocalModel(const ChatFlags& flags, std::string folder, chat::AnswerForm form)
+      : asked_(flags.load), folder_(std::move(folder)), form_(std::move(form)), grammars_(flags.form.reading) {
+    asked_.options.sequences = 1;
   }
 
   Result<void> check() { return check_form(form_, grammars_); }
+  Result<void> find(const ModelSearch& search) {
+    CAIRN_TRY(load_, asked_.found(search));
+    return {};
+  }
   Result<void> load() {
     CAIRN_TRY(model_, load_shown(load_));
     warn_without_template(*model_);
@@ -85,7 +89,9 @@ class LocalModel final : public TalkModel {
   Result<void> use(const std::string& name) override;
 
  private:
-  LoadFlags load_;
+  LoadFlags asked_;  // as somebody gave them
+  LoadFlags load_;   // of the model
+  const std::string folder_;
   const chat::AnswerForm form_;
   grammar::GrammarCache grammars_;
   std::unique_ptr<loader::LoadedModel> model_;  // null: neither the next one nor the one before could be loaded
@@ -117,8 +123,9 @@ Result<TalkAnswer> LocalModel::answer(const ChatFlags& flags, const ordered_json
   if (model_ == nullptr) return fail(Code::kUnavailable, "no model is loaded; /model NAME loads one");
   AnswerDisplay display;
   chat::AnswerRequest request{.input = {.messages = messages}, .reasoning = flags.reasoning(), .form = form_};
-  request.generate.sampling = flags.sampling.finish(model_->file.metadata());
-  request.generate.max_tokens = flags.max_tokens;
+  request.generate.sampling = flags.sampling.finish(model_->file.metadata(), load_.made);
+  request.generate.max_tokens = flags.max_tokens < 0 ? load_.made.predict.value_or(-1) : flags.max_tokens;
+  request.generate.stop = load_.made.stop;
   request.generate.reports_prefill = true;
   const chat::ChatModel chat_model = model_->chat_model();
   CAIRN_TRY(const chat::AnswerPlan plan, chat::plan_answer(chat_model, request, {.grammars = &grammars_}));
@@ -160,16 +167,19 @@ Result<TalkAnswer> LocalModel::answer(const ChatFlags& flags, const ordered_json
 
 Result<std::vector<std::string>> LocalModel::models() {
   std::vector<std::string> names;
-  for (const loader::CatalogModel& model : CatalogFlags().scan().models) {
-    if (model.usable() && model.kind == loader::ModelKind::kChat) names.push_back(model.name);
+  CatalogFlags catalog;
+  catalog.folder = folder_;
+  for (const loader::CatalogModel& model : catalog.scan().models) {
+    if (model.usable() && loader::answers(model.kind, loader::ModelKind::kChat)) names.push_back(model.name);
   }
   return names;
 }
 
 Result<void> LocalModel::use(const std::string& name) {
-  LoadFlags next = load_;
-  CAIRN_TRY(next.model, listed_file(name));
-  forget_model_flags(next);
+  LoadFlags asked = asked_;
+  forget_model_flags(asked);
+  asked.model = name;
+  CAIRN_TRY(LoadFlags next, asked.found({.folder = folder_, .made = true}));
   {
     // A file that is no model is found out while the other one is still there.
     CAIRN_TRY(const loader::LoadOptions options, next.load_options());
@@ -178,7 +188,10 @@ Result<void> LocalModel::use(const std::string& name) {
   model_.reset();  // one model's memory at a time
   std::swap(load_, next);
   const auto loaded = load();
-  if (loaded) return {};
+  if (loaded) {
+    asked_ = std::move(asked);
+    return {};
+  }
   std::swap(load_, next);
   CAIRN_TRY_VOID(load());
   return loaded;
@@ -186,10 +199,11 @@ Result<void> LocalModel::use(const std::string& name) {
 
 }  // namespace
 
-Result<std::unique_ptr<TalkModel>> load_talk_model(const ChatFlags& flags) {
+Result<std::unique_ptr<TalkModel>> load_talk_model(const ChatFlags& flags, const ModelSearch& search) {
   CAIRN_TRY(chat::AnswerForm form, flags.form.read());
-  auto model = std::make_unique<LocalModel>(flags, std::move(form));
+  auto model = std::make_unique<LocalModel>(flags, search.folder, std::move(form));
   CAIRN_TRY_VOID(model->check());
+  CAIRN_TRY_VOID(model->find(search));
   CAIRN_TRY_VOID(model->load());
   return model;
 }

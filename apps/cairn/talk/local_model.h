@@ -9,7 +9,8 @@
 
 namespace cairn {
 
-/// Loads the model of the flags, with its progress on a terminal. Errors: those of the form's flags and of loading.
-Result<std::unique_ptr<TalkModel>> load_talk_model(const ChatFlags& flags);
+/// Finds the model of the flags and loads it, with its progress on a terminal. Errors: those of the form's flags, of
+/// find_model and of loading.
+Result<std::unique_ptr<TalkModel>> load_talk_model(const ChatFlags& flags, const ModelSearch& search);
 
 }  // namespace cairn

@@ -1,38 +1,29 @@
 #include "talk/remote_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "base/log.h"
+#include "base/text/nearest.h"
 #include "net/http/http_client.h"
 #include "net/http/percent.h"
 #include "output.h"
+#include "server_client.h"
 
 namespace cairn {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kUnauthorized = 401;
-
-/// The message of an error body, or the body itself.
-std::string error_text(const std::string& body) {
-  const auto value = ordered_json::parse(body, nullptr, false);
-  if (value.is_object() && value.contains("error") && value["error"].is_object() &&
-      value["error"].contains("message") && value["error"]["message"].is_string()) {
-    return value["error"]["message"];
-  }
-  return body.substr(0, 300);
-}
-
-std::unexpected<Error> refusal(int status, const std::string& body) {
-  const std::string_view hint = status == kUnauthorized ? " (give it with --api-key or CAIRN_API_KEY)" : "";
-  return fail(Code::kUnavailable, "the server answered {}: {}{}", status, error_text(body), hint);
-}
+constexpr int kLoadingStatus = 503;
+/// How long a server that nobody has named may be silent.
+constexpr std::chrono::seconds kLookTime{2};
 
 /// What the flags ask of the thinking, as fields of a request to a server.
 Result<void> add_reasoning(const ChatFlags& flags, ordered_json& body) {
@@ -49,17 +40,6 @@ Result<void> add_reasoning(const ChatFlags& flags, ordered_json& body) {
 void warn_of_remote_cut(const FormFlags& form) {
   if (!form.schema_file.empty() || !form.grammar_file.empty() || !form.regex.empty())
     log_warning("the answer was cut before the form that was asked for is complete");
-}
-
-/// The member of an object; null where there is none.
-ordered_json member(const ordered_json& object, const char* name) {
-  const auto found = object.is_object() ? object.find(name) : object.end();
-  return found == object.end() ? ordered_json() : *found;
-}
-
-double number(const ordered_json& object, const char* name, double otherwise) {
-  const ordered_json value = member(object, name);
-  return value.is_number() ? value.get<double>() : otherwise;
 }
 
 /// Reads the events of one answer.
@@ -81,33 +61,34 @@ class RemoteAnswer {
     AnswerStats stats{.first_seconds = display_.first_seconds(), .seconds = display_.seconds(), .note = note_};
     if (stats.first_seconds >= 0) stats.decode_seconds = stats.seconds - stats.first_seconds;
     if (!timings_.is_object()) return stats;
-    stats.tokens = static_cast<int64_t>(number(timings_, "predicted_n", -1));
-    stats.cached_tokens = static_cast<int64_t>(number(timings_, "cache_n", 0));
+    stats.tokens = static_cast<int64_t>(number_member_of(timings_, "predicted_n", -1));
+    stats.cached_tokens = static_cast<int64_t>(number_member_of(timings_, "cache_n", 0));
     if (timings_.contains("prompt_n"))
-      stats.prompt_tokens = stats.cached_tokens + static_cast<int64_t>(number(timings_, "prompt_n", 0));
-    stats.decode_seconds = number(timings_, "predicted_ms", stats.decode_seconds * kMilliseconds) / kMilliseconds;
+      stats.prompt_tokens = stats.cached_tokens + static_cast<int64_t>(number_member_of(timings_, "prompt_n", 0));
+    stats.decode_seconds =
+        number_member_of(timings_, "predicted_ms", stats.decode_seconds * kMilliseconds) / kMilliseconds;
     return stats;
   }
 
  private:
   void take_event(const ordered_json& value, const std::string& data) {
-    if (value.contains("error")) failure_ = error_text(data);
-    if (const ordered_json progress = member(value, "prompt_progress"); progress.is_object())
-      display_.reading(static_cast<int64_t>(number(progress, "total", 0)),
-                       static_cast<int64_t>(number(progress, "cache", 0)),
-                       static_cast<int64_t>(number(progress, "processed", 0)));
-    if (ordered_json timings = member(value, "timings"); timings.is_object()) timings_ = std::move(timings);
-    const ordered_json choices = member(value, "choices");
+    if (value.contains("error")) failure_ = server_error_text(data);
+    if (const ordered_json progress = member_of(value, "prompt_progress"); progress.is_object())
+      display_.reading(static_cast<int64_t>(number_member_of(progress, "total", 0)),
+                       static_cast<int64_t>(number_member_of(progress, "cache", 0)),
+                       static_cast<int64_t>(number_member_of(progress, "processed", 0)));
+    if (ordered_json timings = member_of(value, "timings"); timings.is_object()) timings_ = std::move(timings);
+    const ordered_json choices = member_of(value, "choices");
     if (!choices.is_array() || choices.empty()) return;
     const ordered_json& choice = choices.front();
-    if (member(choice, "finish_reason") == "length") {
+    if (member_of(choice, "finish_reason") == "length") {
       warn_of_remote_cut(form_);
       note_ = "cut at the most tokens";
     }
-    const ordered_json delta = member(choice, "delta");
-    if (const auto thinking = member(delta, "reasoning_content"); thinking.is_string())
+    const ordered_json delta = member_of(choice, "delta");
+    if (const auto thinking = member_of(delta, "reasoning_content"); thinking.is_string())
       display_.thinking(thinking.get_ref<const std::string&>());
-    if (const auto content = member(delta, "content"); content.is_string())
+    if (const auto content = member_of(delta, "content"); content.is_string())
       display_.content(content.get_ref<const std::string&>());
   }
 
@@ -121,58 +102,62 @@ class RemoteAnswer {
 
 class RemoteModel final : public TalkModel {
  public:
-  RemoteModel(net::ServerAddress server, const ChatFlags& flags)
-      : server_(std::move(server)), shown_(net::shown_url(flags.url)), key_(flags.api_key), name_(flags.load.model) {}
+  RemoteModel(std::unique_ptr<ServerClient> server, const ChatFlags& flags)
+      : server_(std::move(server)), name_(flags.load.model) {}
 
   Result<TalkAnswer> answer(const ChatFlags& flags, const ordered_json& messages) override;
   std::string name() const override { return name_; }
   std::string description() const override {
-    return fmt::format("{} of {}", name_.empty() ? "the model" : name_, shown_);
+    return fmt::format("{} of {}", name_.empty() ? "the model" : name_, server_->shown());
   }
   int64_t context_tokens() const override { return context_tokens_; }
   Result<std::vector<std::string>> models() override;
   Result<void> use(const std::string& name) override {
     CAIRN_TRY_VOID(check_model(name));
     name_ = name;
-    context_tokens_ = 0;
-    return {};
+    return look();
   }
 
-  /// Asks what the server says of itself. Errors: it is not there, or does not let us in.
+  /// Asks what the server says of the model, or of its default, which then is the model of the whole conversation.
+  /// Errors: it is not there, or does not let us in.
   Result<void> look();
   /// Whether the server has a model of that name; a server that lists none is believed to.
   Result<void> check_model(const std::string& name);
+  /// Why nobody can talk to a server that nobody has named; empty: one can. Error: nothing like a server is there.
+  Result<std::string> obstacle();
 
  private:
-  Result<net::HttpReply> get(const std::string& path) {
-    return client_.request(
-        {.url = server_.url + path, .token = key_, .socket = server_.socket, .cancelled = &chat_interrupted});
-  }
   Result<ordered_json> request(const ChatFlags& flags, const ordered_json& messages) const;
 
-  const net::ServerAddress server_;
-  const std::string shown_;
-  const std::string key_;
+  const std::unique_ptr<ServerClient> server_;
   std::string name_;
   bool tells_progress_ = false;  // it is Cairn's or llama.cpp's
   int64_t context_tokens_ = 0;
-  net::HttpClient client_;
 };
 
 Result<void> RemoteModel::look() {
-  auto reply = get("/props");
-  if (!reply) {
-    Error error = reply.error();
-    if (error.code == Code::kUnavailable) error.message += "; cairn serve MODEL.gguf starts a server";
-    return std::unexpected(std::move(error));
-  }
-  if (reply->status == kUnauthorized) return refusal(reply->status, reply->body);
-  if (!reply->success()) return {};  // another program's server
-  const auto props = ordered_json::parse(reply->body, nullptr, false);
-  tells_progress_ = member(props, "default_generation_settings").is_object();
-  if (name_.empty())
-    context_tokens_ = static_cast<int64_t>(number(member(props, "default_generation_settings"), "n_ctx", 0));
+  const std::string query = name_.empty() ? "" : "?model=" + net::percent_encode(name_);
+  CAIRN_TRY(const net::HttpReply reply, server_->get("/props" + query));
+  context_tokens_ = 0;
+  if (reply.status == kUnauthorized) return std::unexpected(server_->refusal(reply));
+  if (!reply.success()) return {};  // another program's server
+  const auto props = ordered_json::parse(reply.body, nullptr, false);
+  const ordered_json settings = member_of(props, "default_generation_settings");
+  tells_progress_ = settings.is_object();
+  context_tokens_ = static_cast<int64_t>(number_member_of(settings, "n_ctx", 0));
+  if (name_.empty()) name_ = text_member_of(props, "model_alias");
   return {};
+}
+
+Result<std::string> RemoteModel::obstacle() {
+  CAIRN_TRY(const net::HttpReply health, server_->get("/health", kLookTime));
+  const auto said = ordered_json::parse(health.body, nullptr, false);
+  const bool loading = health.status == kLoadingStatus && member_of(said, "error").is_object();
+  if (!loading && text_member_of(said, "status") != "ok") return fail(Code::kUnavailable, "it is another program's");
+  if (loading) return "it is still loading its model";
+  const auto looked = look();
+  if (!looked) return looked.error().message;
+  return std::string(name_.empty() ? "it has no model to talk to" : "");
 }
 
 Result<ordered_json> RemoteModel::request(const ChatFlags& flags, const ordered_json& messages) const {
@@ -191,60 +176,60 @@ Result<TalkAnswer> RemoteModel::answer(const ChatFlags& flags, const ordered_jso
   CAIRN_TRY(const ordered_json body, request(flags, messages));
   AnswerDisplay display;
   RemoteAnswer answer(display, flags.form);
-  const auto reply = client_.request({.url = server_.url + "/v1/chat/completions",
-                                      .body = body.dump(-1, ' ', false, ordered_json::error_handler_t::replace),
-                                      .headers = {{"Content-Type", "application/json"}},
-                                      .token = key_,
-                                      .socket = server_.socket,
-                                      .cancelled = &chat_interrupted},
-                                     [&](std::string_view bytes) { answer.take(bytes); });
+  const auto reply = server_->post("/v1/chat/completions", body, [&](std::string_view bytes) { answer.take(bytes); });
   AnswerStats stats = answer.stats();
   if (!reply && reply.error().code == Code::kCancelled) {
     stats.note = "stopped";
     return TalkAnswer{display.finish(), stats};
   }
   if (!reply) return std::unexpected(reply.error());
-  if (reply->status != 200) return refusal(reply->status, reply->body);
+  if (!reply->success()) return std::unexpected(server_->refusal(*reply));
   if (!answer.failure().empty()) return fail(Code::kUnavailable, "the server stopped: {}", answer.failure());
   return TalkAnswer{display.finish(), stats};
 }
 
 Result<std::vector<std::string>> RemoteModel::models() {
-  CAIRN_TRY(const net::HttpReply reply, get("/v1/models"));
-  if (reply.status == kUnauthorized) return refusal(reply.status, reply.body);
+  CAIRN_TRY(const net::HttpReply reply, server_->get("/v1/models"));
+  if (reply.status == kUnauthorized) return std::unexpected(server_->refusal(reply));
   std::vector<std::string> names;
-  const ordered_json data = member(ordered_json::parse(reply.body, nullptr, false), "data");
+  const ordered_json data = member_of(ordered_json::parse(reply.body, nullptr, false), "data");
   if (!reply.success() || !data.is_array()) return names;
   for (const ordered_json& model : data) {
-    if (const ordered_json id = member(model, "id"); id.is_string()) names.push_back(id);
+    if (std::string id = text_member_of(model, "id"); !id.empty()) names.push_back(std::move(id));
   }
   return names;
 }
 
 Result<void> RemoteModel::check_model(const std::string& name) {
-  CAIRN_TRY(const net::HttpReply list, get("/v1/models"));
-  const ordered_json data = member(ordered_json::parse(list.body, nullptr, false), "data");
-  if (!list.success() || !data.is_array()) return {};
-  std::string names;
-  for (const ordered_json& model : data) {
-    const ordered_json id = member(model, "id");
-    if (!id.is_string()) continue;
-    if (id == name) return {};
-    names += (names.empty() ? "" : ", ") + id.get<std::string>();
-  }
-  CAIRN_TRY(const net::HttpReply own, get("/v1/models/" + net::percent_encode(name)));  // it may be another name of one
-  if (own.success()) return {};
-  return fail(Code::kNotFound, "the server has no model {}; it has {}", name, names.empty() ? "none" : names);
+  CAIRN_TRY(const std::vector<std::string> names, models());
+  if (names.empty() || std::ranges::find(names, name) != names.end()) return {};
+  CAIRN_TRY(const net::HttpReply own, server_->get("/v1/models/" + net::percent_encode(name)));
+  if (own.success()) return {};  // it is another name of one
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return fail(Code::kNotFound, "the server has no model {}; it has {}{}", name, fmt::join(names, ", "),
+              did_you_mean(name, known));
 }
 
 }  // namespace
 
 Result<std::unique_ptr<TalkModel>> connect_talk_model(const ChatFlags& flags, bool in_person) {
-  CAIRN_TRY(net::ServerAddress server, net::parse_server_address(flags.url));
+  CAIRN_TRY(auto server, ServerClient::make({flags.url, flags.api_key}, &chat_interrupted));
   auto model = std::make_unique<RemoteModel>(std::move(server), flags);
   if (in_person) CAIRN_TRY_VOID(model->look());
   if (!flags.load.model.empty()) CAIRN_TRY_VOID(model->check_model(flags.load.model));
   return model;
+}
+
+std::unique_ptr<TalkModel> find_running_model(const ChatFlags& flags) {
+  auto server = ServerClient::make({"", flags.api_key}, &chat_interrupted);
+  if (!server) return nullptr;
+  const std::string shown = (*server)->shown();
+  auto model = std::make_unique<RemoteModel>(*std::move(server), flags);
+  const auto obstacle = model->obstacle();
+  if (!obstacle) return nullptr;
+  if (obstacle->empty()) return model;
+  show_aside(fmt::format("a server runs at {}, but {}", shown, *obstacle));
+  return nullptr;
 }
 
 }  // namespace cairn

@@ -39,6 +39,14 @@ std::string expires_at(const ListedModel& model) {
   return rfc3339(std::chrono::duration_cast<std::chrono::microseconds>(model.expires->time_since_epoch()).count());
 }
 
+// Bytes of GPUs' memory that the model has.
+int64_t gpu_bytes(const loader::LoadedModel& model) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < model.plan.stages.size() && i < model.device.parts.size(); ++i)
+    if (model.device.parts[i].gpu) bytes += model.plan.stages[i].bytes();
+  return bytes;
+}
+
 // Null if there are too many elements, or elements that are themselves arrays.
 ordered_json array_json(const gguf::Metadata& metadata, std::string_view key, const gguf::Array& array,
                         size_t elements_max) {
@@ -73,19 +81,19 @@ ordered_json model_info(const gguf::Metadata& metadata, int64_t parameters, bool
   return info;
 }
 
-ordered_json capabilities(const ListedModel& model, const loader::ModelFacts& facts) {
-  ordered_json list = ordered_json::array();
+}  // namespace
+
+std::vector<std::string_view> capabilities(const ListedModel& model, const loader::ModelFacts& facts) {
+  std::vector<std::string_view> list;
   if (!model.encoder) {
-    list.push_back("completion");
-    list.push_back("tools");
-    if (facts.thinks) list.push_back("thinking");
-    if (facts.fills_in) list.push_back("insert");
+    list.emplace_back("completion");
+    list.emplace_back("tools");
+    if (facts.thinks) list.emplace_back("thinking");
+    if (facts.fills_in) list.emplace_back("insert");
   }
-  list.push_back("embedding");
+  list.emplace_back("embedding");
   return list;
 }
-
-}  // namespace
 
 Result<loader::SharedModel> find_model_exactly(const Exchange& exchange, std::string_view name) {
   constexpr std::string_view kLatest = ":latest";
@@ -131,8 +139,9 @@ Result<void> handle_ps(Exchange& exchange) {
   for (const ListedModel& model : list_models(exchange.service, exchange.context.scope(), Reading::kNothing)) {
     if (model.loaded == nullptr) continue;
     ordered_json running = entry(model);
+    running["size"] = model.loaded->plan.bytes();
+    running["size_vram"] = gpu_bytes(*model.loaded);
     running["expires_at"] = expires_at(model);
-    running["size_vram"] = 0;
     running["context_length"] = model.served_context;
     list["models"].push_back(std::move(running));
   }

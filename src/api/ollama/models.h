@@ -3,8 +3,11 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/exchange.h"
+#include "api/model_list.h"
+#include "loader/model_facts.h"
 #include "loader/registry.h"
 
 namespace cairn::api::ollama {
@@ -17,6 +20,9 @@ struct ShowRequest {
 };
 /// POST /api/show. Errors name their field.
 Result<ShowRequest> parse_show(RequestContext& context, const nlohmann::ordered_json& body);
+
+/// What the model can be asked for, in the words of Ollama's API.
+std::vector<std::string_view> capabilities(const ListedModel& model, const loader::ModelFacts& facts);
 
 /// What GET /api/version says: the version of Ollama whose protocol these endpoints speak. Clients compare it: Codex
 /// wants 0.13.4 or more, VS Code 0.6.4. Cairn's own version is in GET /props and in `cairn --version`.

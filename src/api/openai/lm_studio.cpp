@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 /// LM Studio knows two kinds: whatever writes no text is one for embeddings, so that clients do not chat with it.
-bool writes_text(const ListedModel& model) { return model.kind == loader::ModelKind::kChat; }
+bool writes_text(const ListedModel& model) { return loader::answers(model.kind, loader::ModelKind::kChat); }
 
 /// ORG of ORG/REPO:Q4_K_M; empty: the name says nobody.
 std::string publisher_of(const ListedModel& model) {

@@ -146,6 +146,7 @@ void Scan::add_made(const std::filesystem::path& folder) {
     model.aliases.clear();
     model.modified_unix_s = state->modified_ns / kNsPerSecond;
     model.digest.clear();
+    if (!made->chat_template.empty() && model.kind == ModelKind::kText) model.kind = ModelKind::kChat;
     model.made = std::make_shared<const MadeModel>(*std::move(made));
     catalog_.models.push_back(std::move(model));
   }

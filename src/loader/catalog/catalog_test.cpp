@@ -25,6 +25,9 @@ using testing::UnorderedElementsAre;
 
 constexpr const char* kDigest = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
+/// A fixture without a chat template.
+constexpr const char* kWithoutTemplate = "../trained/stories260K-f32";
+
 class CatalogTest : public testing::Test {
  protected:
   CatalogTest() : root_(fs::path(testing::TempDir()) / "catalog_test") {
@@ -123,10 +126,26 @@ TEST_F(CatalogTest, NamesFilesOfTheOwnFolderByWhereTheyCameFrom) {
 TEST_F(CatalogTest, KnowsWhatAModelIsFor) {
   put("llama.gguf");
   put("bert.gguf", "bert");
+  put("story.gguf", kWithoutTemplate);
   const Catalog catalog = scan();
-  ASSERT_THAT(names(catalog), ElementsAre("bert", "llama"));
+  ASSERT_THAT(names(catalog), ElementsAre("bert", "llama", "story"));
   EXPECT_EQ(catalog.models[0].kind, ModelKind::kEmbedding);
   EXPECT_EQ(catalog.models[1].kind, ModelKind::kChat);
+  EXPECT_EQ(catalog.models[2].kind, ModelKind::kText);
+  for (const ModelKind kind : {ModelKind::kChat, ModelKind::kText, ModelKind::kEmbedding, ModelKind::kReranking})
+    EXPECT_EQ(kind_named(kind_name(kind)), kind);
+  EXPECT_TRUE(answers(ModelKind::kText, ModelKind::kChat));
+  EXPECT_FALSE(answers(ModelKind::kEmbedding, ModelKind::kChat));
+}
+
+TEST_F(CatalogTest, ATemplateOfAMadeModelMakesATextModelOneForChats) {
+  put("base.gguf", kWithoutTemplate);
+  ASSERT_TRUE(write_made(root_, {.name = "plain", .base = "base", .system = "Be kind."}).has_value());
+  ASSERT_TRUE(write_made(root_, {.name = "told", .base = "base", .chat_template = "{{ messages }}"}).has_value());
+  const Catalog catalog = scan();
+  ASSERT_THAT(names(catalog), ElementsAre("base", "plain", "told"));
+  EXPECT_EQ(catalog.models[1].kind, ModelKind::kText);
+  EXPECT_EQ(catalog.models[2].kind, ModelKind::kChat);
 }
 
 TEST_F(CatalogTest, FindsWhatHuggingFacesCacheHasOfTheNewestRevision) {

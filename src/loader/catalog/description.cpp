@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/text/utf8.h"
+#include "chat/builtin_templates.h"
 #include "gguf/split.h"
 #include "model/arch/table.h"
 #include "model/model.h"
@@ -14,6 +15,7 @@
 namespace cairn::loader {
 namespace {
 
+constexpr ModelKind kKinds[] = {ModelKind::kChat, ModelKind::kText, ModelKind::kEmbedding, ModelKind::kReranking};
 constexpr std::string_view kRankHead = "cls.output.weight";
 
 /// Text of the file's names may be any bytes.
@@ -27,12 +29,19 @@ bool part_of_a_model(const gguf::Reader& file, std::string_view architecture) {
   return other || architecture == "clip" || architecture == "controlvector" || model::is_mtp_file(file);
 }
 
+bool has_template(const gguf::Reader& file, std::string_view architecture) {
+  const auto own = file.metadata().string_or("tokenizer.chat_template", "");
+  return (own && !own->empty()) || !chat::builtin_template(architecture).empty();
+}
+
 ModelKind kind_of(const gguf::Reader& file, const model::Architecture* architecture) {
   const auto pooling = model::read_pooling(file, model::Pooling::kNone);
   if (file.find_tensor(kRankHead) != nullptr || (pooling && *pooling == model::Pooling::kRank))
     return ModelKind::kReranking;
   const bool encoder = architecture != nullptr && architecture->kind == model::ArchitectureKind::kEncoder;
-  return encoder || (pooling && *pooling != model::Pooling::kNone) ? ModelKind::kEmbedding : ModelKind::kChat;
+  if (encoder || (pooling && *pooling != model::Pooling::kNone)) return ModelKind::kEmbedding;
+  const auto name = file.metadata().string_or("general.architecture", "");
+  return name && has_template(file, *name) ? ModelKind::kChat : ModelKind::kText;
 }
 
 }  // namespace
@@ -41,6 +50,8 @@ std::string_view kind_name(ModelKind kind) {
   switch (kind) {
     case ModelKind::kChat:
       return "chat";
+    case ModelKind::kText:
+      return "text";
     case ModelKind::kEmbedding:
       return "embedding";
     case ModelKind::kReranking:
@@ -50,9 +61,13 @@ std::string_view kind_name(ModelKind kind) {
 }
 
 std::optional<ModelKind> kind_named(std::string_view name) {
-  for (const ModelKind kind : {ModelKind::kChat, ModelKind::kEmbedding, ModelKind::kReranking})
+  for (const ModelKind kind : kKinds)
     if (kind_name(kind) == name) return kind;
   return std::nullopt;
+}
+
+bool answers(ModelKind kind, ModelKind asked) {
+  return kind == asked || (kind == ModelKind::kText && asked == ModelKind::kChat);
 }
 
 std::optional<ModelSummary> describe_model(const gguf::Reader& file) {

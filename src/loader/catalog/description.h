@@ -13,11 +13,18 @@
 
 namespace cairn::loader {
 
-/// What a model is asked for when a request does not name it.
-enum class ModelKind { kChat, kEmbedding, kReranking };
-/// "chat", "embedding", "reranking".
+/// What a model is for, and what it is asked for when a request does not name it.
+enum class ModelKind {
+  kChat,       ///< it writes text, and has a chat template
+  kText,       ///< it writes text, and has none: a base model
+  kEmbedding,  ///< it gives vectors
+  kReranking,  ///< it gives scores
+};
+/// "chat", "text", "embedding", "reranking".
 std::string_view kind_name(ModelKind kind);
 std::optional<ModelKind> kind_named(std::string_view name);
+/// Whether a model of the kind answers what one of the asked kind is asked: whatever writes text answers chats.
+bool answers(ModelKind kind, ModelKind asked);
 
 struct ModelSummary {
   ModelKind kind = ModelKind::kChat;

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 
 /// The version of the format, and of what descriptions are made by: another one's lines are not used.
-constexpr std::string_view kHead = R"({"cairn_descriptions":3})";
+constexpr std::string_view kHead = R"({"cairn_descriptions":5})";
 
 ordered_json to_json(const std::string& path, const CachedDescription& cached) {
   ordered_json line = {

@@ -216,10 +216,10 @@ struct HttpTransfer::State {
     switch (result) {
       case CURLE_COULDNT_CONNECT:
         ::curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &number);
-        return fmt::format("cannot connect to {}: {} ({})", place, std::strerror(static_cast<int>(number)), why);
+        return fmt::format("{}{}: {} ({})", kCannotConnect, place, std::strerror(static_cast<int>(number)), why);
       case CURLE_COULDNT_RESOLVE_HOST:
       case CURLE_COULDNT_RESOLVE_PROXY:
-        return fmt::format("cannot connect to {}: {}", place, why);
+        return fmt::format("{}{}: {}", kCannotConnect, place, why);
       case CURLE_PEER_FAILED_VERIFICATION:
         return fmt::format(
             "the certificate of {} is not accepted: {}; it must be valid today, for this very name or address, and of "

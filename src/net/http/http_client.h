@@ -25,6 +25,9 @@ inline constexpr std::chrono::seconds kConnectTimeout{20};
 inline constexpr size_t kReplyBytesMax = 1 << 30;       ///< of the answer to HttpClient::request
 inline constexpr size_t kErrorBodyBytesMax = 64 << 10;  ///< of the body of an error; the rest is passed over
 
+/// How the message begins of a server that is not there.
+inline constexpr std::string_view kCannotConnect = "cannot connect to ";
+
 /// "http://HOST:PORT/PREFIX" or the same with https, without slashes at its end. Errors: kInvalidArgument.
 Result<std::string> check_http_url(std::string_view url);
 /// A server as people name it: a URL of check_http_url, or "unix:/PATH" of a Unix socket.
