@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { postJson, request } from '../lib/api';
 import { bytes, number } from '../lib/format';
 import type { Reading } from '../lib/rates';
-import { contextOf, lookForModels, models, notice, stateOf } from '../state';
+import { actions, contextOf, lookForModels, models, notice, stateOf } from '../state';
 
 /** While a model is being loaded. */
 const kLookEveryMs = 2000;
@@ -135,9 +135,11 @@ export function Models({ reading }: { reading: Reading }) {
                   </td>
                   <td title={model.error}>{busy === model.id ? 'changing…' : model.error ? `${state}, failed` : state}</td>
                   <td>
-                    <button type="button" class="quiet" disabled={busy !== '' || state === 'loading'} onClick={() => void change(model.id, loaded ? 'unload' : 'load')}>
-                      {loaded ? 'Unload' : 'Load'}
-                    </button>
+                    {actions.value.includes(loaded ? 'unload' : 'load') && (
+                      <button type="button" class="quiet" disabled={busy !== '' || state === 'loading'} onClick={() => void change(model.id, loaded ? 'unload' : 'load')}>
+                        {loaded ? 'Unload' : 'Load'}
+                      </button>
+                    )}
                   </td>
                 </tr>
               );
@@ -145,7 +147,7 @@ export function Models({ reading }: { reading: Reading }) {
           </tbody>
         </table>
       </div>
-      <Pull />
+      {actions.value.includes('pull') && <Pull />}
     </section>
   );
 }
