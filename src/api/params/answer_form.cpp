@@ -113,7 +113,7 @@ void read_structured_outputs(RequestFields& fields, chat::AnswerForm& form) {
     put(inner, "json_object", {.kind = Kind::kJsonObject, .field = inner.path_of("json_object")}, form);
   inner.only_empty("structural_tag", "use json, regex, choice or grammar");
   inner.only_empty("whitespace_pattern", "white space between JSON's parts is one space or an indented line");
-  inner.accept({"disable_any_whitespace", "disable_additional_properties", "disable_fallback"});
+  inner.accept({"disable_any_whitespace", "disable_additional_properties", "disable_fallback", "_backend"});
   refuse_misplaced_form(inner, *value, "json, regex, choice or grammar");
   fields.adopt(inner.finish());
 }
@@ -217,7 +217,7 @@ void read_response_format(RequestFields& fields, std::string_view name, chat::An
     RequestFields place(fields.context(), inner == nullptr ? *value : *inner,
                         format.path_of(inner == nullptr ? "" : "json_schema."));
     RequestFields& holder = inner == nullptr ? format : place;
-    for (const auto* known : {"name", "description", "strict"}) holder.get(known);
+    for (const auto* known : {"type", "name", "description", "strict"}) holder.get(known);
     read_schema(holder, "schema", form, Need::kMustBeThere);
     schema_path = holder.path_of("schema");
     if (inner != nullptr) {

@@ -37,6 +37,8 @@ TEST(AnswerForm, EveryFieldThatAsksForAFormIsRead) {
            "response_format.schema"},
           {R"({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": null, "schema": {}}}})",
            Kind::kJsonSchema, "response_format.json_schema.schema"},
+          {R"({"response_format": {"type": "json_schema", "json_schema": {"type": "json_schema", "schema": {}}}})",
+           Kind::kJsonSchema, "response_format.json_schema.schema"},
           {R"({"response_format": {"type": "json_schema", "schema": {}}})", Kind::kJsonSchema,
            "response_format.schema"},
           {R"({"grammar": "root ::= \"x\""})", Kind::kGbnf, "grammar"},

@@ -246,7 +246,7 @@ TEST(GenerationParams, NamesOfALimitMustAgree) {
   const ordered_json body = {{"max_tokens", 3}, {"n_predict", 4}};
   RequestContext context;
   RequestFields fields(context, body);
-  (void)read_token_limit(fields, {"max_tokens", "n_predict"});
+  (void)read_token_limit(fields);
   const auto done = fields.finish();
   ASSERT_FALSE(done.has_value());
   EXPECT_EQ(done.error().message, "n_predict contradicts max_tokens");

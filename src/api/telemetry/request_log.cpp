@@ -99,7 +99,7 @@ std::string out_text(const RequestFacts& facts) {
   if (!facts.delivered) text += ", client gone";
   if (!facts.key.empty()) text += ", key " + shown(facts.key);
   text += fmt::format(", from {}, {}", host_of(facts.remote), logged_id(facts.id));
-  if (!facts.client_id.empty()) text += fmt::format(" (its client's id: {})", facts.client_id);
+  if (!facts.client_id.empty()) text += fmt::format(" (its client's id: \"{}\")", facts.client_id);
   return text;
 }
 
